@@ -1,1 +1,5 @@
-"""."""
+"""Meta-gradients over a cohort of clients."""
+
+from jaxanon.kernels.meta.api import Objective, Phase, adapt, meta_gradient
+
+__all__ = ["Objective", "Phase", "adapt", "meta_gradient"]

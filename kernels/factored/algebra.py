@@ -1,0 +1,59 @@
+"""Sums, norms and inner products of updates, taken from their factors."""
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.kernels.factored.kernel import Factors
+
+
+def weighted_sum(factors: Factors, weights) -> jax.Array:
+    """``Σ_c weights[c] inputs[c]ᵀ @ cotangents[c]`` as one product over all clients.
+
+    Args:
+      factors: ``Factors`` with a leading ``clients`` axis.
+      weights: ``float[clients]``; 0 leaves a client out, whatever its rows hold, as
+        long as they are finite.
+
+    Returns:
+      ``float[d_in, d_out]``.
+
+    Example:
+      >>> two = Factors(jnp.ones((2, 1, 1)), jnp.array([[[3.0]], [[5.0]]]))
+      >>> weighted_sum(two, jnp.array([1.0, 0.5]))
+      Array([[5.5]], dtype=float32)
+    """
+    inputs, cotangents = factors
+    scaled = cotangents * weights[:, None, None]
+    rows = lambda a: a.reshape(-1, a.shape[-1])
+    return rows(inputs).T @ rows(scaled)
+
+
+def inner_product(left: Factors, right: Factors) -> jax.Array:
+    """``⟨leftᵀ-product, rightᵀ-product⟩``, from two thin Gram matrices.
+
+    Args:
+      left: ``Factors`` with rows ``r``; leading axes broadcast against ``right``'s.
+      right: ``Factors`` of the same layer with rows ``q``.
+
+    Returns:
+      ``float[...]``: the sum over all entries of the product of the two gradients.
+
+    Example:
+      >>> row = Factors(jnp.array([[1.0, 2.0]]), jnp.array([[3.0]]))
+      >>> inner_product(row, row)  # (3, 6) with itself
+      Array(45., dtype=float32)
+    """
+    gram = lambda a, b: a @ jnp.swapaxes(b, -1, -2)
+    inputs = gram(left.inputs, right.inputs)
+    cotangents = gram(left.cotangents, right.cotangents)
+    return jnp.sum(inputs * cotangents, axis=(-2, -1))
+
+
+def squared_norm(factors: Factors) -> jax.Array:
+    """``‖inputsᵀ @ cotangents‖²`` without the matrix; ``float[...]``, never negative.
+
+    Example:
+      >>> squared_norm(Factors(jnp.array([[1.0, 2.0]]), jnp.array([[3.0]])))
+      Array(45., dtype=float32)
+    """
+    return jnp.maximum(inner_product(factors, factors), 0.0)

@@ -1,0 +1,175 @@
+"""Gradients and gradient steps whose dense layers stay in factored form."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.kernels.factored.kernel import (
+    Calls,
+    FactoredKernel,
+    Factors,
+    full_gradient,
+    multiply_out,
+)
+
+
+def is_leaf(node) -> bool:
+    """Where ``jax.tree.map`` has to stop to see whole kernels and gradients."""
+    return isinstance(node, FactoredKernel | Factors)
+
+
+def pays(rows: int, d_in: int, d_out: int) -> bool:
+    """Whether ``rows`` rows of factors are smaller than the matrix they stand for.
+
+    Args:
+      rows: rows that a client has trained this layer on, over all its steps.
+      d_in: inputs of the layer.
+      d_out: outputs of the layer.
+
+    Returns:
+      ``rows * (d_in + d_out) < d_in * d_out``, a Python bool made of static shapes.
+
+    Example:
+      >>> pays(1, 768, 512), pays(20, 25, 128), pays(21, 25, 128)
+      (True, True, False)
+    """
+    return rows * (d_in + d_out) < d_in * d_out
+
+
+def value_and_grad(loss_fn: Callable, *, has_aux: bool = False) -> Callable:
+    """``jax.value_and_grad`` whose matrix gradients are ``Factors`` where that pays.
+
+    The loss must read its matrices through ``jaxanon.kernels.matmul``, as the layers of
+    ``jaxanon.models`` do. A matrix that it reads in another way, or more than once, or
+    on so many rows that the factors would be larger than the matrix, gets its ordinary
+    gradient, and so does every other parameter. All of it can be differentiated again.
+
+    Args:
+      loss_fn: ``loss_fn(params, *args) -> float[]``, or ``(float[], aux)``; ``params``
+        is a tree of arrays and ``FactoredKernel``.
+      has_aux: as in ``jax.value_and_grad``.
+
+    Returns:
+      A function of the same arguments that returns ``(value, grads)``; ``grads`` has
+      the tree of ``params`` with an array or ``Factors`` for each leaf.
+
+    Example:
+      >>> loss = lambda params, x: jnp.sum(matmul(x, params["kernel"]))
+      >>> params = {"kernel": jnp.ones((4, 3))}
+      >>> value, grads = value_and_grad(loss)(params, jnp.ones((1, 4)))
+      >>> float(value), grads["kernel"].inputs.shape, grads["kernel"].cotangents.shape
+      (12.0, (1, 4), (1, 3))
+    """
+
+    def call(params, *args):
+        leaves, treedef = jax.tree.flatten(params, is_leaf=is_leaf)
+        rows = _rows_seen(loss_fn, leaves, treedef, args)
+        leaves = [_settled(leaf, r) for leaf, r in zip(leaves, rows, strict=True)]
+        taps = [_tap(leaf, r) for leaf, r in zip(leaves, rows, strict=True)]
+
+        def tapped_loss(taps):
+            pairs = zip(leaves, taps, strict=True)
+            tree = treedef.unflatten([_with_tap(leaf, tap) for leaf, tap in pairs])
+            return loss_fn(tree, *args)
+
+        value, grads = jax.value_and_grad(tapped_loss, has_aux=has_aux)(taps)
+        return value, treedef.unflatten(grads)
+
+    return call
+
+
+def descend(params, grads, step_size):
+    """One gradient step that multiplies nothing out: ``params - step_size * grads``.
+
+    Args:
+      params: tree of arrays and ``FactoredKernel``.
+      grads: what ``value_and_grad`` returned for it.
+      step_size: ``float[]``.
+
+    Returns:
+      The tree with arrays moved, and with ``Factors`` appended to their kernel's own.
+
+    Example:
+      >>> change = Factors(jnp.array([[1.0, 0.0]]), jnp.array([[2.0, 4.0]]))
+      >>> stepped = descend({"kernel": jnp.zeros((2, 2))}, {"kernel": change}, 0.5)
+      >>> materialise(stepped)["kernel"]
+      Array([[-1., -2.],
+             [ 0.,  0.]], dtype=float32)
+    """
+    step = lambda leaf, grad: _stepped(leaf, grad, step_size)
+    return jax.tree.map(step, params, grads, is_leaf=is_leaf)
+
+
+def materialise(params):
+    """The same parameters as plain arrays: every pending change multiplied out."""
+    return jax.tree.map(multiply_out, params, is_leaf=is_leaf)
+
+
+def materialise_gradient(grads):
+    """The same gradients as plain arrays: every ``Factors`` multiplied out."""
+    plain = lambda leaf: full_gradient(leaf) if isinstance(leaf, Factors) else leaf
+    return jax.tree.map(plain, grads, is_leaf=is_leaf)
+
+
+def _rows_seen(loss_fn, leaves, treedef, args):
+    """For each leaf the rows that the loss multiplies by it; 0 where taps won't do."""
+    calls = [Calls() if _is_matrix(leaf) else None for leaf in leaves]
+
+    def traced(leaves):
+        watched = [
+            leaf if call is None else FactoredKernel(*_parts(leaf), calls=call)
+            for leaf, call in zip(leaves, calls, strict=True)
+        ]
+        return loss_fn(treedef.unflatten(watched), *args)
+
+    jax.eval_shape(traced, leaves)
+    once = lambda call: call and len(call.rows) == 1 and not call.escaped
+    return [call.rows[0] if once(call) else 0 for call in calls]
+
+
+def _is_matrix(leaf):
+    return isinstance(leaf, FactoredKernel) or jnp.ndim(leaf) == 2
+
+
+def _parts(leaf):
+    if isinstance(leaf, FactoredKernel):
+        return leaf.kernel, leaf.factors
+    return leaf, None
+
+
+def _settled(leaf, rows):
+    """The leaf as the next step wants it: factored only while that stays cheaper."""
+    if not _is_matrix(leaf):
+        return leaf
+    kernel, factors = _parts(leaf)
+    held = 0 if factors is None else factors.inputs.shape[-2]
+    if rows and pays(held + rows, *kernel.shape):
+        return FactoredKernel(kernel, factors)
+    return multiply_out(leaf)
+
+
+def _tap(leaf, rows):
+    if not isinstance(leaf, FactoredKernel):
+        return leaf
+    d_in, d_out = leaf.shape
+    return Factors(
+        jnp.zeros((rows, d_in), leaf.dtype), jnp.zeros((rows, d_out), leaf.dtype)
+    )
+
+
+def _with_tap(leaf, tap):
+    if not isinstance(leaf, FactoredKernel):
+        return tap
+    return FactoredKernel(leaf.kernel, leaf.factors, tap)
+
+
+def _stepped(leaf, grad, step_size):
+    if not isinstance(grad, Factors):
+        return multiply_out(leaf) - step_size * grad
+    kernel, held = _parts(leaf)
+    change = Factors(grad.inputs, step_size * grad.cotangents)
+    if held is not None:
+        join = lambda old, new: jnp.concatenate([old, new], axis=-2)
+        change = Factors(*map(join, held, change))
+    return FactoredKernel(kernel, change)

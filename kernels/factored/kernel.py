@@ -1,0 +1,144 @@
+"""A weight matrix that carries its own changes as thin factors."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+
+class Factors(NamedTuple):
+    """The gradient of a dense layer, ``inputsᵀ @ cotangents``, never multiplied out.
+
+    ``r`` is the number of rows that the layer was applied to. A leading ``clients``
+    axis is allowed everywhere that the docstrings write ``...``.
+    """
+
+    inputs: jax.Array  # float[..., r, d_in]: what went into the layer
+    cotangents: jax.Array  # float[..., r, d_out]: d loss / d output
+
+
+class Calls:
+    """What happened to one matrix while a loss was traced.
+
+    A class with memory, because JAX's tracing calls the loss for us and gives nothing
+    back but arrays. Compared by identity, so no trace is mistaken for another.
+    """
+
+    def __init__(self):
+        self.rows = []
+        self.escaped = False
+
+
+@jax.tree_util.register_pytree_node_class
+class FactoredKernel:
+    """The matrix ``kernel - inputsᵀ @ cotangents``, kept apart.
+
+    ``jaxanon.kernels.matmul`` multiplies by it. Everything else in JAX sees an ordinary
+    array, because a ``FactoredKernel`` turns itself into one where it has to, at the
+    price of the product.
+    """
+
+    def __init__(self, kernel, factors=None, tap=None, calls=None):
+        self.kernel = kernel  # float[d_in, d_out], shared by all clients
+        self.factors = factors  # Factors, the pending change, or None
+        self.tap = tap  # Factors of zeros whose gradient is this call's Factors
+        self.calls = calls
+
+    def tree_flatten(self):
+        return (self.kernel, self.factors, self.tap), self.calls
+
+    @classmethod
+    def tree_unflatten(cls, calls, children):
+        return cls(*children, calls=calls)
+
+    shape = property(lambda self: self.kernel.shape)
+    ndim = property(lambda self: self.kernel.ndim)
+    dtype = property(lambda self: self.kernel.dtype)
+
+    def __jax_array__(self):
+        if self.calls is not None:
+            self.calls.escaped = True
+        return multiply_out(self)
+
+    def __repr__(self):
+        rows = 0 if self.factors is None else self.factors.inputs.shape[-2]
+        return f"FactoredKernel(shape={self.shape}, rows={rows})"
+
+
+def multiply_out(leaf):
+    """The plain matrix that a ``FactoredKernel`` stands for; arrays pass."""
+    if not isinstance(leaf, FactoredKernel):
+        return leaf
+    if leaf.factors is None:
+        return leaf.kernel
+    return leaf.kernel - full_gradient(leaf.factors)
+
+
+def full_gradient(factors: Factors) -> jax.Array:
+    """``inputsᵀ @ cotangents``: ``float[..., d_in, d_out]``."""
+    return jnp.swapaxes(factors.inputs, -1, -2) @ factors.cotangents
+
+
+def matmul(x: jax.Array, kernel) -> jax.Array:
+    """``x @ kernel``, where the kernel may carry a change in factored form.
+
+    For a plain array this is ``x @ kernel`` and nothing else. For a ``FactoredKernel``
+    it is ``x @ W - (x @ inputsᵀ) @ cotangents``: under ``vmap`` over clients the first
+    product is shared by all of them and the second is thin.
+
+    Args:
+      x: ``float[rows, d_in]``; ``float[..., rows, d_in]`` with a plain kernel.
+      kernel: ``float[d_in, d_out]`` or a ``FactoredKernel`` of that shape.
+
+    Returns:
+      ``float[rows, d_out]``.
+
+    Raises:
+      ValueError: if a factored kernel is given anything but a matrix of rows.
+
+    Example:
+      >>> change = Factors(jnp.array([[1.0, 0.0]]), jnp.array([[0.5, 0.5]]))
+      >>> matmul(jnp.array([[2.0, 1.0]]), FactoredKernel(jnp.eye(2), change))
+      Array([[1., 0.]], dtype=float32)
+
+    References:
+      DESIGN: an update is kept as its factors; Goodfellow, Efficient Per-Example
+      Gradient Computations, 2015, for the factors themselves.
+    """
+    if not isinstance(kernel, FactoredKernel):
+        return x @ kernel
+    if x.ndim != 2:
+        raise ValueError(
+            f"x must be float[rows, d_in] for a factored kernel, got shape {x.shape}; "
+            "flatten leading axes, or call the model on a batch instead of under vmap."
+        )
+    if kernel.calls is not None:
+        kernel.calls.rows.append(x.shape[0])
+    y = x @ kernel.kernel
+    if kernel.factors is not None:
+        y = y - _low_rank(x, kernel.factors)
+    return y if kernel.tap is None else _tapped(y, x, kernel.tap)
+
+
+def _low_rank(x, factors):
+    """``(x @ inputsᵀ) @ cotangents``."""
+    return (x @ jnp.swapaxes(factors.inputs, 0, 1)) @ factors.cotangents
+
+
+@jax.custom_vjp
+def _tapped(y, x, tap):
+    """``y``; its gradient with respect to ``tap`` is ``Factors(x, d loss / d y)``."""
+    del x, tap
+    return y
+
+
+def _tapped_forward(y, x, tap):
+    del tap
+    return y, x
+
+
+def _tapped_backward(x, cotangent):
+    return cotangent, None, Factors(x, cotangent)
+
+
+_tapped.defvjp(_tapped_forward, _tapped_backward)

@@ -1,0 +1,64 @@
+"""Algorithm 1 of Blinder, lines 5-24, in plain loops: to read, and to test against."""
+
+import jax
+import jax.numpy as jnp
+
+
+def meta_gradient(phases, objectives, params, support, query, weights, second_order):
+    """See ``jaxanon.kernels.meta_gradient``; one client after another."""
+    num_clients = len(weights)
+    total_weight = sum(weights)
+    total_weight = jnp.where(total_weight > 0, total_weight, 1)
+    total = None
+    for i in range(num_clients):
+        one = lambda tree, i=i: jax.tree.map(lambda leaf: leaf[i], tree)
+        result = client(
+            phases, objectives, params, one(support), one(query), second_order
+        )
+        share = weights[i] / total_weight
+        scaled = jax.tree.map(lambda leaf, share=share: share * leaf, result)
+        total = scaled if total is None else jax.tree.map(jnp.add, total, scaled)
+    return total
+
+
+def client(phases, objectives, params, support, query, second_order):
+    """Lines 14-24: what one client sends, and the losses that it saw."""
+    grads, infos = {}, []
+    for objective in objectives:
+
+        def meta_loss(moving, objective=objective):
+            # Groups that this objective does not grade stay as the server sent them.
+            local = {**params, **moving}
+            local = adapted(phases, local, support, second_order)
+            return objective.loss_fn(local, query)
+
+        moving = {name: params[name] for name in objective.groups}
+        value, grad = jax.value_and_grad(meta_loss, has_aux=True)(moving)
+        grads.update(grad)
+        infos.append(value)
+    return {name: grads[name] for name in params}, tuple(infos)
+
+
+def adapted(phases, params, support, second_order):
+    """Lines 16-21: each phase descends its own loss and leaves the other groups."""
+    params = dict(params)
+    for phase in phases:
+        inputs = support
+        if phase.inputs_fn is not None:
+            inputs = jax.lax.stop_gradient(phase.inputs_fn(params, support))
+        for _ in range(phase.num_steps):
+            others = {k: v for k, v in params.items() if k not in phase.groups}
+
+            def loss(moving, others=others, phase=phase, inputs=inputs):
+                return phase.loss_fn({**others, **moving}, inputs)
+
+            grads = jax.grad(loss)({name: params[name] for name in phase.groups})
+            if not second_order:
+                grads = jax.lax.stop_gradient(grads)
+            for name in phase.groups:
+                params[name] = jax.tree.map(
+                    lambda p, g, phase=phase: p - phase.step_size * g,
+                    params[name],
+                    grads[name],
+                )
+    return params

@@ -1,0 +1,225 @@
+"""Public functions: what they take, what they promise, what they refuse."""
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.kernels.resample import draws, tables
+from jaxanon.kernels.resample.tables import BalanceTable, Rows
+
+
+def same_class_neighbours(x, labels, mask, num_neighbours, *, block=256):
+    """Finds for each row its nearest rows of the same class.
+
+    Euclidean distance, self excluded, padding never found. Distances are taken
+    ``block`` rows at a time, so memory is ``block * n`` and never ``n * n``; map
+    over clients with ``jax.lax.map``, or with ``vmap`` where memory allows.
+
+    Args:
+      x: ``float[n, ...]``; trailing axes are flattened. Half precision is widened
+        to float32 for the distances.
+      labels: ``int[n]``.
+      mask: ``bool[n]``, False where a row is padding.
+      num_neighbours: k, a Python int >= 1.
+      block: rows per step, a Python int >= 1.
+
+    Returns:
+      ``int32[n, k]``, nearest first, and ``int32[n]``, how many of the k are real:
+      all but one of a class of k rows or fewer, 0 for padding. The other entries
+      are the row's own index.
+
+    Raises:
+      ValueError: if shapes disagree or a number is below its bound.
+
+    Example:
+      >>> x = jnp.array([[0.0], [1.0], [3.0], [1.5]])
+      >>> labels, mask = jnp.array([0, 0, 0, 1]), jnp.ones(4, bool)
+      >>> same_class_neighbours(x, labels, mask, 2)
+      (Array([[1, 2],
+             [0, 2],
+             [1, 0],
+             [3, 3]], dtype=int32), Array([2, 2, 2, 0], dtype=int32))
+
+    References:
+      Chawla et al., SMOTE: synthetic minority over-sampling technique, JAIR 2002.
+    """
+    _same_length(x, labels, mask)
+    _at_least_one(num_neighbours=num_neighbours, block=block)
+    return tables.nearest(x, labels, mask, num_neighbours, block)
+
+
+def balance_table(x, labels, mask, num_classes, num_neighbours) -> BalanceTable:
+    """Prepares one client's rows for resampling; done once per client.
+
+    Arguments are those of ``same_class_neighbours``, with ``num_classes`` a Python
+    int >= 1. A row whose label is not in ``[0, num_classes)`` is never drawn.
+
+    Example:
+      >>> x, labels = jnp.array([[0.0], [5.0], [1.0]]), jnp.array([0, 1, 0])
+      >>> table = balance_table(x, labels, jnp.ones(3, bool), 2, 1)
+      >>> table.order, table.counts
+      (Array([0, 2, 1], dtype=int32), Array([2, 1], dtype=int32))
+    """
+    _at_least_one(num_classes=num_classes)
+    found = same_class_neighbours(x, labels, mask, num_neighbours)
+    mask = mask & (labels >= 0) & (labels < num_classes)
+    return BalanceTable(*tables.by_class(labels, mask, num_classes), *found)
+
+
+def smote(key, x, table, num) -> Rows:
+    """Makes ``num`` new rows of every class, ``x + u (x_nn - x)``.
+
+    The row is uniform within its class, ``x_nn`` uniform among the row's real
+    neighbours, ``u`` uniform in [0, 1), one number per new row. A class with one
+    row gives that row again; a class with none gives zeros with ``mask`` False.
+
+    Args:
+      key: a typed PRNG key.
+      x: ``float[n, ...]``.
+      table: of ``x``, by ``balance_table``.
+      num: new rows per class, a Python int >= 1.
+
+    Returns:
+      ``Rows`` with ``classes * num`` rows, class by class, in the dtype of ``x``.
+
+    Example:
+      >>> x, labels = jnp.array([[4.0], [4.0], [7.0]]), jnp.array([0, 0, 1])
+      >>> table = balance_table(x, labels, jnp.ones(3, bool), 2, 1)
+      >>> smote(jax.random.key(0), x, table, 1).x.ravel()
+      Array([4., 7.], dtype=float32)
+
+    References:
+      Chawla et al., JAIR 2002; as imbalanced-learn does it.
+    """
+    _at_least_one(num=num)
+    picks = draws.every_class(key, table, num)
+    return Rows(draws.make(x, picks), picks.labels, picks.mask)
+
+
+def under_sample(key, labels, mask, num_classes, per_class):
+    """Chooses ``per_class`` rows of every class at random, without replacement.
+
+    Returns:
+      ``int32[num_classes * per_class]`` indices, class by class, and as many bools,
+      False where a class has run out (the index there means nothing).
+
+    Example:
+      >>> labels = jnp.array([1, 0, 0])
+      >>> _, real = under_sample(jax.random.key(0), labels, jnp.ones(3, bool), 2, 2)
+      >>> real
+      Array([ True,  True,  True, False], dtype=bool)
+    """
+    _same_length(labels, labels, mask)
+    _at_least_one(num_classes=num_classes, per_class=per_class)
+    mask = mask & (labels >= 0) & (labels < num_classes)
+    shuffle = jax.random.bits(key, labels.shape)
+    order, starts, counts = tables.by_class(labels, mask, num_classes, shuffle)
+    place = starts[:, None] + jnp.arange(per_class)[None]
+    real = jnp.arange(per_class)[None] < counts[:, None]
+    rows = order[jnp.minimum(place, len(labels) - 1)]
+    return rows.ravel(), real.ravel()
+
+
+def balance(key, windows, labels, mask, num_classes, per_class, num_neighbours=5):
+    """Blinder's rebalancing: every class present ends with ``per_class`` rows.
+
+    A class with at least ``per_class`` rows keeps that many of them, at random; a
+    smaller one keeps all its rows, and SMOTE adds the rest.
+
+    Args:
+      key: a typed PRNG key.
+      windows: ``float[n, ...]``.
+      labels: ``int[n]`` in ``[0, num_classes)``.
+      mask: ``bool[n]``, False where a row is padding.
+      num_classes: a Python int >= 1.
+      per_class: T, a Python int >= 1 (600 for MotionSense, 4000 for MobiAct).
+      num_neighbours: k of SMOTE.
+
+    Returns:
+      ``Rows`` with ``num_classes * per_class`` rows, class by class; a class with
+      no row gives zeros with ``mask`` False.
+
+    Example:
+      >>> x, labels = jnp.array([[4.0], [4.0], [7.0]]), jnp.array([0, 0, 1])
+      >>> rows = balance(jax.random.key(0), x, labels, jnp.ones(3, bool), 2, 2)
+      >>> rows.x.ravel(), rows.labels
+      (Array([4., 4., 7., 7.], dtype=float32), Array([0, 0, 1, 1], dtype=int32))
+
+    References:
+      Yang et al., Blinder, section 6.
+    """
+    table = balance_table(windows, labels, mask, num_classes, num_neighbours)
+    keep_key, make_key = jax.random.split(key)
+    rows, real = under_sample(keep_key, labels, mask, num_classes, per_class)
+    picks = draws.every_class(make_key, table, per_class)
+    picks = picks._replace(
+        row=jnp.where(real, rows, picks.row), u=jnp.where(real, 0, picks.u)
+    )
+    return Rows(draws.make(windows, picks), picks.labels, picks.mask)
+
+
+def draw_from_table(key, x, table, per_class, num, *, client=None) -> Rows:
+    """Draws ``num`` rows as if from ``balance``, which is never carried out.
+
+    Classes present are equally likely; within a class of n_c rows a real row comes
+    with probability min(1, n_c / per_class), else a SMOTE row. Draws are afresh and
+    with replacement. The cost is a few numbers and two gathered rows per draw,
+    whatever n is.
+
+    Args:
+      key: a typed PRNG key.
+      x: ``float[n, ...]``, or ``float[clients, n, ...]`` with ``client``.
+      table: of ``x``, by ``balance_table``; stacked likewise with ``client``.
+      per_class: T, a number > 0; may be traced.
+      num: rows to draw, a Python int >= 1.
+      client: ``int32[]``, which client of the stack. Under ``vmap`` over this index
+        the drawn rows alone are gathered, never all rows of a client.
+
+    Returns:
+      ``Rows`` with ``num`` rows; all False in ``mask`` if the client has no row.
+
+    Example:
+      >>> x, labels = jnp.array([[4.0], [4.0]]), jnp.array([1, 1])
+      >>> table = balance_table(x, labels, jnp.ones(2, bool), 2, 1)
+      >>> rows = draw_from_table(jax.random.key(0), x, table, 9, 3)
+      >>> rows.x.ravel(), rows.labels
+      (Array([4., 4., 4.], dtype=float32), Array([1, 1, 1], dtype=int32))
+    """
+    _at_least_one(num=num)
+    picks = draws.from_balanced(key, table, per_class, num, client)
+    return Rows(draws.make(x, picks, client), picks.labels, picks.mask)
+
+
+def draw_balanced(
+    key, x, labels, mask, neighbours, num_neighbours_real, num_classes, per_class, num
+) -> Rows:
+    """``draw_from_table`` for a caller who has neighbours and no table.
+
+    Sorts the labels at each call; where that counts, make the table once. The
+    arguments are those of ``balance`` and the result of ``same_class_neighbours``.
+
+    Example:
+      >>> x, labels, mask = jnp.ones((2, 1)), jnp.array([0, 0]), jnp.ones(2, bool)
+      >>> found = same_class_neighbours(x, labels, mask, 1)
+      >>> draw_balanced(jax.random.key(0), x, labels, mask, *found, 1, 9, 2).x.ravel()
+      Array([1., 1.], dtype=float32)
+    """
+    _same_length(x, labels, mask)
+    _at_least_one(num_classes=num_classes)
+    mask = mask & (labels >= 0) & (labels < num_classes)
+    order = tables.by_class(labels, mask, num_classes)
+    table = BalanceTable(*order, neighbours, num_neighbours_real)
+    return draw_from_table(key, x, table, per_class, num)
+
+
+def _at_least_one(**named):
+    for name, value in named.items():
+        if not value >= 1:
+            raise ValueError(f"{name} must be >= 1, got {value!r}.")
+
+
+def _same_length(x, labels, mask):
+    if not (x.shape[:1] == labels.shape == mask.shape) or not len(labels):
+        raise ValueError(
+            "x, labels and mask must have one entry per row, at least one row, got "
+            f"shapes {x.shape}, {labels.shape} and {mask.shape}; pad with mask=False."
+        )

@@ -1,0 +1,37 @@
+"""Named sizes that the tests and the benchmarks share."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Case(NamedTuple):
+    """One client: ``n`` rows of ``d`` numbers, real rows per class, T and k."""
+
+    n: int
+    d: int
+    counts: tuple[int, ...]
+    per_class: int
+    num_neighbours: int
+
+
+CASES = {
+    # A class above T, one below, one of a single row, none at all, padding.
+    "ragged": Case(40, 6, (20, 9, 1, 0), 12, 3),
+    "no_padding": Case(24, 3, (16, 8), 16, 5),
+    # One client of MotionSense (mag4) and one of MobiAct, at their full sizes.
+    "motion_sense": Case(1024, 256, (150, 120, 300, 350), 600, 5),
+    "mobi_act": Case(4000, 768, (300, 400, 1300, 2000), 4000, 5),
+}
+
+
+def client(case: Case, seed: int, dtype=np.float32):
+    """Rows, labels and mask of one made-up client; padding is zero and scattered."""
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(len(case.counts)), case.counts)
+    labels = np.concatenate([labels, np.zeros(case.n - len(labels))]).astype(np.int32)
+    mask = np.arange(case.n) < sum(case.counts)
+    x = rng.normal(size=(case.n, case.d)) + 3.0 * labels[:, None]
+    x = np.where(mask[:, None], x, 0).astype(dtype)
+    shuffle = rng.permutation(case.n)
+    return x[shuffle], labels[shuffle], mask[shuffle]

@@ -1,0 +1,68 @@
+"""Index arithmetic: which row, which neighbour, how far towards it."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+
+class Picks(NamedTuple):
+    """Rows to be made: ``x[row] + u (x[neighbour] - x[row])``; all ``[m]``."""
+
+    row: jax.Array  # int32
+    neighbour: jax.Array  # int32
+    u: jax.Array  # float32 in [0, 1); exactly 0 for a row taken as it is
+    labels: jax.Array  # int32
+    mask: jax.Array  # bool
+
+
+def at(leaf, client, *index):
+    """``leaf[index]`` of one client; one gather, so no client's rows are copied."""
+    return leaf[index] if client is None else leaf[(client, *index)]
+
+
+def below(u, bound):
+    """Uniform integers in ``[0, bound)`` from uniform floats; 0 if bound is 0."""
+    index = jnp.floor(u * bound.astype(u.dtype)).astype(jnp.int32)
+    return jnp.clip(index, 0, jnp.maximum(bound - 1, 0))
+
+
+def synthetic(uniforms, table, classes, client=None) -> Picks:
+    """One SMOTE row for each entry of ``classes``, from ``float32[3, m]``."""
+    counts = at(table.counts, client, classes)
+    start = at(table.starts, client, classes)
+    last = table.order.shape[-1] - 1  # An absent last class starts past the end.
+    place = jnp.minimum(start + below(uniforms[0], counts), last)
+    row = at(table.order, client, place)
+    slot = below(uniforms[1], at(table.num_neighbours, client, row))
+    neighbour = at(table.neighbours, client, row, slot)
+    return Picks(row, neighbour, uniforms[2], classes, counts > 0)
+
+
+def every_class(key, table, num) -> Picks:
+    """``num`` SMOTE rows of every class, class by class."""
+    num_classes = table.counts.shape[-1]
+    classes = jnp.repeat(jnp.arange(num_classes, dtype=jnp.int32), num)
+    uniforms = jax.random.uniform(key, (3, len(classes)), jnp.float32)
+    return synthetic(uniforms, table, classes)
+
+
+def from_balanced(key, table, per_class, num, client=None) -> Picks:
+    """``num`` draws, with replacement, from the distribution of the balanced set."""
+    uniforms = jax.random.uniform(key, (5, num), jnp.float32)
+    counts = table.counts if client is None else table.counts[client]
+    present = jnp.cumsum(counts > 0)
+    which = below(uniforms[0], present[-1])
+    classes = jnp.sum(present[None] <= which[:, None], axis=1, dtype=jnp.int32)
+    classes = jnp.minimum(classes, len(counts) - 1)
+    picks = synthetic(uniforms[2:], table, classes, client)
+    is_real = uniforms[1] * jnp.float32(per_class) < counts[classes]
+    return picks._replace(u=jnp.where(is_real, 0, picks.u))
+
+
+def make(x, picks, client=None):
+    """The rows that ``picks`` describe."""
+    row = at(x, client, picks.row)
+    u = picks.u.astype(x.dtype).reshape((-1,) + (1,) * (row.ndim - 1))
+    made = row + u * (at(x, client, picks.neighbour) - row)
+    return jnp.where(picks.mask.reshape(u.shape), made, 0)

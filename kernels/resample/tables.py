@@ -1,0 +1,63 @@
+"""Where each class's rows lie, with the neighbours of every row."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+
+class BalanceTable(NamedTuple):
+    """All that resampling one client's ``n`` rows needs, except the rows.
+
+    A leading ``clients`` axis on every field is a stack of tables.
+    """
+
+    order: jax.Array  # int32[n]; rows class by class, padding last
+    starts: jax.Array  # int32[classes]; where a class begins in ``order``
+    counts: jax.Array  # int32[classes]; real rows of a class
+    neighbours: jax.Array  # int32[n, k]; nearest first, then the row itself
+    num_neighbours: jax.Array  # int32[n]; how many of the k are neighbours
+
+
+class Rows(NamedTuple):
+    """Resampled rows; where ``mask`` is False there was nothing to draw from."""
+
+    x: jax.Array  # float[m, ...]
+    labels: jax.Array  # int32[m]
+    mask: jax.Array  # bool[m]
+
+
+def nearest(x, labels, mask, num_neighbours, block):
+    """The k nearest rows of the same class, and how many of them are real."""
+    n = len(x)
+    flat = x.reshape(n, -1)
+    if flat.dtype not in (jnp.float32, jnp.float64):
+        flat = flat.astype(jnp.float32)
+    # Distances come from inner products; about the mean, less is lost to rounding.
+    real = mask[:, None]
+    mean = jnp.sum(jnp.where(real, flat, 0), axis=0) / jnp.maximum(jnp.sum(mask), 1)
+    flat = jnp.where(real, flat - mean[None], 0)
+    squares = jnp.sum(flat * flat, axis=1)
+    k = min(num_neighbours, n)
+
+    def of_row(row):
+        products = jnp.matmul(flat, flat[row], precision=jax.lax.Precision.HIGHEST)
+        distance = squares - 2 * products  # And |x_row|^2, the same for all.
+        peer = mask & (labels == labels[row]) & (jnp.arange(n) != row) & mask[row]
+        _, found = jax.lax.top_k(jnp.where(peer, -distance, -jnp.inf), k)
+        num_real = jnp.minimum(jnp.sum(peer), k).astype(jnp.int32)
+        found = jnp.where(jnp.arange(k) < num_real, found, row)
+        pad = jnp.full(num_neighbours - k, row, found.dtype)
+        return jnp.concatenate([found, pad]).astype(jnp.int32), num_real
+
+    return jax.lax.map(of_row, jnp.arange(n), batch_size=min(block, n))
+
+
+def by_class(labels, mask, num_classes, tie_break=None):
+    """Order, starts and counts; rows of a class stand in order of ``tie_break``."""
+    bin_ = jnp.where(mask, labels, num_classes)
+    keys = (bin_,) if tie_break is None else (tie_break, bin_)
+    order = jnp.lexsort(keys).astype(jnp.int32)
+    one_hot = bin_[:, None] == jnp.arange(num_classes)[None]
+    counts = jnp.sum(one_hot, axis=0, dtype=jnp.int32)
+    return order, jnp.cumsum(counts, dtype=jnp.int32) - counts, counts
