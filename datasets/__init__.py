@@ -1,1 +1,17 @@
-"""."""
+"""Sensor windows, by name or from a file: cut, split and stacked by client."""
+
+from jaxanon.datasets.clients import Clients, by_client
+from jaxanon.datasets.loading import load
+from jaxanon.datasets.registry import describe, names
+from jaxanon.datasets.spec import Data, Spec, Windows
+
+__all__ = [
+    "Clients",
+    "Data",
+    "Spec",
+    "Windows",
+    "by_client",
+    "describe",
+    "load",
+    "names",
+]

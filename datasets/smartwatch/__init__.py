@@ -1,1 +1,1 @@
-"""."""
+"""Shoulder exercises recorded with a smartwatch."""

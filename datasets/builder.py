@@ -1,0 +1,77 @@
+"""What the TFDS builders share: a data set is stored as its recordings."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import tensorflow_datasets as tfds
+
+from jaxanon.datasets.description import Dataset
+from jaxanon.datasets.recordings import Recording
+
+SPLIT = "recordings"
+
+
+class RecordingsBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True):
+    """Stores ``rows``, ``trial`` and labels; a class because TFDS wants one.
+
+    A subclass names its ``dataset`` and ``num_channels`` and yields
+    ``(rows, trial, labels)`` from ``recordings(source)``, in the order in which they
+    are to be read back. README.md, CITATIONS.bib and TAGS.txt beside it describe it.
+    """
+
+    VERSION = tfds.core.Version("1.0.0")
+    RELEASE_NOTES = {"1.0.0": "First release."}  # noqa: RUF012, as TFDS asks.
+
+    dataset: Dataset
+    num_channels: int
+
+    def __init__(self, *, source: Path | None = None, **kwargs):
+        self._source = source
+        super().__init__(file_format="array_record", **kwargs)
+
+    def recordings(self, source: Path) -> Iterator[tuple]:
+        """Yields ``(float[rows, channels], trial, labels)`` of every recording."""
+        raise NotImplementedError
+
+    def read(self) -> list[Recording]:
+        """The stored recordings."""
+        return [
+            Recording(
+                example["rows"],
+                int(example["trial"]),
+                {name: int(example[name]) for name in self.dataset.attributes},
+            )
+            for example in self.as_data_source(SPLIT)
+        ]
+
+    def _info(self):
+        attributes = self.dataset.attributes.items()
+        features = {
+            "rows": tfds.features.Tensor(
+                shape=(None, self.num_channels), dtype=np.float32, encoding="bytes"
+            ),
+            "trial": np.int32,
+            **{
+                a: tfds.features.ClassLabel(names=list(names))
+                for a, names in attributes
+            },
+        }
+        return self.dataset_info_from_configs(
+            features=tfds.features.FeaturesDict(features), disable_shuffling=True
+        )
+
+    def _split_generators(self, dl_manager):
+        del dl_manager
+        return {SPLIT: self._generate_examples()}
+
+    def _generate_examples(self):
+        for index, (rows, trial, labels) in enumerate(self.recordings(self._source)):
+            rows = np.ascontiguousarray(rows, np.float32)
+            if not np.isfinite(rows).all():
+                raise ValueError(
+                    f"recording {index} of {self._source} (trial {trial}, {labels}) "
+                    "holds NaN or infinity; get the file anew."
+                )
+            integers = {name: int(label) for name, label in labels.items()}
+            yield index, {"rows": rows, "trial": trial, **integers}

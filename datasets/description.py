@@ -1,0 +1,66 @@
+"""How a data set describes itself, and the ways to cut it."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from jaxanon.datasets.recordings import Recording
+
+
+def unchanged(rows: np.ndarray) -> np.ndarray:
+    """The channels as they were recorded."""
+    return rows
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Preset:
+    """One way to turn recordings into windows.
+
+    ``keep`` names the classes of the data set's first attribute that enter, in the
+    order in which they are numbered (empty: all), ``drop`` those of them that count
+    for the statistics but whose windows are left out. ``derive`` turns recorded
+    channels into ``channels``. ``length`` and ``stride`` are in samples. A
+    ``stream`` is cut end to end, anything else recording by recording.
+    """
+
+    about: str
+    channels: tuple[str, ...]
+    units: tuple[str, ...]
+    length: int
+    stride: int
+    keep: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    derive: Callable[[np.ndarray], np.ndarray] = unchanged
+    stream: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """A data set: what it holds, where it comes from, how it may be cut.
+
+    The first entry of ``attributes`` is the one that presets select by and the
+    default public one; the first entries of ``presets`` and ``splits`` are the
+    defaults. ``builder`` is ``module:class`` of the TFDS builder, imported when
+    needed; ``locate(source, cache)`` finds the original files; ``files`` is the
+    pattern of the names that matter among them.
+    """
+
+    name: str
+    about: str
+    rate_hz: float
+    attributes: dict[str, tuple[str, ...]]
+    private: tuple[str, ...]
+    presets: dict[str, Preset]
+    splits: tuple[str, ...]
+    builder: str
+    locate: Callable[[str | Path | None, Path], Path]
+    files: str = ""
+    order: Callable[[Recording], tuple] = lambda recording: ()
+    last_train_trial: int = 0
+
+    @property
+    def public(self) -> str:
+        """The attribute that is kept when nothing else is asked for."""
+        return next(iter(self.attributes))

@@ -1,0 +1,80 @@
+"""``load``: one call from a name, or a file, to windows that can be trained on."""
+
+import os
+
+from jaxanon.datasets import registry, store
+from jaxanon.datasets.choices import choose
+from jaxanon.datasets.pipeline import windowed
+from jaxanon.datasets.spec import Data, Spec
+
+
+def load(
+    name_or_npz,
+    *,
+    public: str | None = None,
+    private=None,
+    preset: str | None = None,
+    split: str | None = None,
+    source=None,
+    data_dir=None,
+    seed: int = 0,
+) -> Data:
+    """Loads a data set as windows, split into those to train and to test with.
+
+    Args:
+      name_or_npz: a name of ``datasets.names()``, or the path of an ``.npz`` file of
+        your own (see ``datasets.own``).
+      public: the attribute that anonymized windows keep; default by data set.
+      private: the attributes that they hide, one name or several; default by data
+        set.
+      preset: how to cut the recordings; ``None`` is the data set's first.
+      split: ``"trial"``, ``"subject"`` or ``"time block"``, where the data set
+        offers it; ``None`` is its first. Never by window: windows overlap.
+      source: folder or file of the original data, where they are not found alone.
+      data_dir: where prepared data is kept; default ``$JAXANON_CACHE``, else
+        ``~/.cache/jaxanon``. The first call fills it, later ones take a second.
+      seed: draws the test subjects of ``split="subject"``; nothing else is random.
+
+    Returns:
+      ``Data(spec, train, test)``: ``float32[N, time, channels]`` in physical units,
+      ``int32[N]`` labels. Mean and standard deviation are of the training rows.
+
+    Raises:
+      ValueError: for a name, attribute, preset or split that there is not, and for
+        data that does not hold what it should.
+      FileNotFoundError: if the original files are nowhere to be found.
+
+    Example:
+      >>> data = load("smartwatch", private=["side", "subject"])
+      >>> data.train.windows.shape[1:], data.spec.num_classes("side")
+      ((128, 6), 2)
+    """
+    name = os.fspath(name_or_npz)
+    private = (private,) if isinstance(private, str) else private
+    private = None if private is None else tuple(private)
+    split = None if split is None else split.replace("_", " ").replace("-", " ")
+    dataset = registry.find(name)
+    split = choose("split", split or dataset.splits[0], dataset.splits)
+    preset = choose("preset", preset or next(iter(dataset.presets)), dataset.presets)
+    public = choose("public", public or dataset.public, dataset.attributes)
+    private = dataset.private if private is None else private
+    for attribute in private:
+        choose("private", attribute, dataset.attributes)
+    chosen = dataset.presets[preset]
+    parts = store.read(dataset, source, data_dir)
+    classes, mean, std, train, test = windowed(dataset, chosen, parts, split, seed)
+    spec = Spec(
+        name=dataset.name,
+        preset=preset,
+        channels=chosen.channels,
+        units=chosen.units,
+        rate_hz=dataset.rate_hz,
+        time=chosen.length,
+        public=public,
+        private=private,
+        classes=classes,
+        mean=mean,
+        std=std,
+        split=split,
+    )
+    return Data(spec, train, test)

@@ -1,0 +1,47 @@
+"""Recordings: what the prepared files hold, before any window is cut."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Recording(NamedTuple):
+    """Consecutive rows of one person who did one thing."""
+
+    rows: np.ndarray  # float[rows, channels], physical units
+    trial: int
+    labels: dict[str, int]  # one class index per attribute, "subject" included
+
+
+def keep_classes(recordings: Sequence[Recording], classes, attribute, names):
+    """Drops recordings whose ``attribute`` is not in ``names``, renumbers the rest."""
+    order = [classes[attribute].index(name) for name in names]
+    kept = [
+        r._replace(labels=r.labels | {attribute: order.index(r.labels[attribute])})
+        for r in recordings
+        if r.labels[attribute] in order
+    ]
+    return kept, classes | {attribute: tuple(names)}
+
+
+def occurring(recordings: Sequence[Recording], classes):
+    """Renumbers every attribute so that only classes that occur remain."""
+    found = {
+        name: sorted({r.labels[name] for r in recordings}) for name in classes
+    }  # attribute -> old indices in ascending order
+    renumber = {
+        name: {old: new for new, old in enumerate(found[name])} for name in found
+    }
+    renumbered = [
+        r._replace(labels={name: renumber[name][r.labels[name]] for name in classes})
+        for r in recordings
+    ]
+    names = {name: tuple(classes[name][old] for old in found[name]) for name in classes}
+    return renumbered, names
+
+
+def statistics(recordings: Sequence[Recording]):
+    """Mean and population standard deviation of each channel over all rows."""
+    rows = np.concatenate([r.rows for r in recordings]).astype(np.float64, copy=False)
+    return tuple(rows.mean(axis=0).tolist()), tuple(rows.std(axis=0).tolist())

@@ -1,0 +1,49 @@
+"""The data sets that have a name."""
+
+from jaxanon.datasets.choices import choose
+from jaxanon.datasets.description import Dataset
+from jaxanon.datasets.smartwatch.description import DATASET as SMARTWATCH
+
+_DATASETS = {dataset.name: dataset for dataset in (SMARTWATCH,)}
+
+
+def names() -> tuple[str, ...]:
+    """The names that ``load`` knows.
+
+    Example:
+      >>> "smartwatch" in names()
+      True
+    """
+    return tuple(_DATASETS)
+
+
+def find(name: str) -> Dataset:
+    """The data set called ``name``; ValueError with all the names if there is none."""
+    return _DATASETS[choose("name", name, names())]
+
+
+def describe() -> list[dict]:
+    """One row per data set, for listings.
+
+    Returns:
+      Dicts of ``name``, ``about``, ``rate_hz``, ``public``, ``private`` (both the
+      defaults), ``attributes`` (name -> number of classes), ``presets`` (name ->
+      description, the default first) and ``splits`` (the default first).
+
+    Example:
+      >>> describe()[0]["attributes"]
+      {'exercise': 7, 'side': 2, 'subject': 10}
+    """
+    return [
+        {
+            "name": dataset.name,
+            "about": dataset.about,
+            "rate_hz": dataset.rate_hz,
+            "public": dataset.public,
+            "private": dataset.private,
+            "attributes": {a: len(names) for a, names in dataset.attributes.items()},
+            "presets": {name: preset.about for name, preset in dataset.presets.items()},
+            "splits": dataset.splits,
+        }
+        for dataset in _DATASETS.values()
+    ]

@@ -1,0 +1,66 @@
+"""Recordings divided into those to train on and those to test with."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from jaxanon.datasets.recordings import Recording
+
+TEST_SHARE = 0.3  # Of the subjects, or of the time; a trial split has its own rule.
+
+
+def by_trial(recordings: Sequence[Recording], last_train_trial: int):
+    """Trains on trials up to ``last_train_trial``, tests with the later ones."""
+    train = [r for r in recordings if r.trial <= last_train_trial]
+    return train, [r for r in recordings if r.trial > last_train_trial]
+
+
+def held_out(subjects, share: float, seed: int) -> np.ndarray:
+    """Picks ``share`` of the distinct ``subjects``: at least one, never all.
+
+    Raises:
+      ValueError: if there are fewer than two subjects.
+    """
+    distinct = np.unique(subjects)
+    if len(distinct) < 2:
+        raise ValueError(
+            "split='subject' needs at least 2 subjects, one on each side, got "
+            f"{len(distinct)}; split by time block instead."
+        )
+    count = min(max(1, round(share * len(distinct))), len(distinct) - 1)
+    picked = np.random.default_rng(seed).permutation(distinct)[:count]
+    return np.sort(picked)
+
+
+def by_subject(recordings: Sequence[Recording], seed: int):
+    """Tests with ``TEST_SHARE`` of the subjects, drawn by ``seed``."""
+    out = held_out([r.labels["subject"] for r in recordings], TEST_SHARE, seed)
+    test = [r for r in recordings if r.labels["subject"] in out]
+    return [r for r in recordings if r.labels["subject"] not in out], test
+
+
+def by_time_block(recordings: Sequence[Recording], gap: int):
+    """Tests with the last ``TEST_SHARE`` of the time of everybody in everything.
+
+    Recordings that agree in every label form a series in their order; its last rows
+    are the test side. Of the recording that the boundary cuts, the ``gap`` rows
+    before it are left out, so that what is tested is not what came an instant
+    after training.
+    """
+    series = {}
+    for recording in recordings:
+        series.setdefault(tuple(recording.labels.items()), []).append(recording)
+    train, test = [], []
+    for members in series.values():
+        boundary = round((1 - TEST_SHARE) * sum(len(r.rows) for r in members))
+        for recording in members:
+            here = min(max(boundary, 0), len(recording.rows))
+            boundary -= len(recording.rows)
+            end = here if boundary >= 0 else here - gap
+            train.append(recording._replace(rows=recording.rows[: max(end, 0)]))
+            test.append(recording._replace(rows=recording.rows[here:]))
+    return _with_rows(train), _with_rows(test)
+
+
+def _with_rows(recordings):
+    return [r for r in recordings if len(r.rows)]

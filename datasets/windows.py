@@ -1,0 +1,77 @@
+"""Recordings cut into windows of equal length."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from jaxanon.datasets.recordings import Recording
+from jaxanon.datasets.spec import Windows
+
+
+def cut(rows: np.ndarray, length: int, stride: int) -> np.ndarray:
+    """Cuts one recording into windows.
+
+    Window ``i`` holds rows ``i * stride`` to ``i * stride + length``; what is left
+    at the end and does not fill a window is dropped.
+
+    Args:
+      rows: ``float[rows, channels]``.
+      length: samples per window, > 0.
+      stride: samples from one start to the next, > 0; < ``length`` overlaps.
+
+    Returns:
+      ``float32[N, length, channels]``, a copy; N = 0 if there are too few rows.
+
+    Raises:
+      ValueError: if ``rows`` is not a matrix, or a number is not positive.
+
+    Example:
+      >>> cut(np.arange(5.0)[:, None], length=3, stride=2)[..., 0]
+      array([[0., 1., 2.],
+             [2., 3., 4.]], dtype=float32)
+    """
+    if rows.ndim != 2:
+        raise ValueError(f"rows must be float[rows, channels], got shape {rows.shape}.")
+    for name, value in {"length": length, "stride": stride}.items():
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1 sample, got {value}.")
+    starts = np.arange(0, len(rows) - length + 1, stride)
+    return _gather(rows, starts, length)
+
+
+def cut_each(recordings: Sequence[Recording], length: int, stride: int) -> Windows:
+    """Cuts recording by recording: no window holds rows of two recordings."""
+    cuts = [cut(r.rows, length, stride) for r in recordings]
+    return _labelled(np.concatenate(cuts), recordings, [len(c) for c in cuts])
+
+
+def cut_stream(recordings: Sequence[Recording], length: int, stride: int) -> Windows:
+    """Cuts the recordings laid end to end, so the phase drifts from one to the next.
+
+    This is how ObscureNet and those after it cut MotionSense: starts ``0, stride,
+    ...`` below ``rows - length``, at most ``round((rows - length) / stride)`` of
+    them, less the windows whose first and last row are of different recordings.
+    """
+    sizes = [len(r.rows) for r in recordings]
+    rows = np.concatenate([r.rows for r in recordings])
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    starts = np.arange(0, len(rows) - length, stride)
+    starts = starts[: max(0, round((len(rows) - length) / stride))]
+    starts = starts[owner[starts] == owner[starts + length - 1]]
+    counts = np.bincount(owner[starts], minlength=len(sizes))
+    return _labelled(_gather(rows, starts, length), recordings, counts)
+
+
+def _gather(rows, starts, length):
+    if len(starts) == 0:
+        return np.zeros((0, length, rows.shape[1]), np.float32)
+    view = np.lib.stride_tricks.sliding_window_view(rows, length, axis=0)
+    return np.ascontiguousarray(view[starts].transpose(0, 2, 1), np.float32)
+
+
+def _labelled(windows, recordings, counts):
+    labels = {
+        name: np.repeat([r.labels[name] for r in recordings], counts).astype(np.int32)
+        for name in recordings[0].labels
+    }
+    return Windows(windows, labels)
