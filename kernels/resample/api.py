@@ -42,7 +42,7 @@ def same_class_neighbours(x, labels, mask, num_neighbours, *, block=256):
     References:
       Chawla et al., SMOTE: synthetic minority over-sampling technique, JAIR 2002.
     """
-    _same_length(x, labels, mask)
+    x, labels, mask = _rows(x, labels, mask)
     _at_least_one(num_neighbours=num_neighbours, block=block)
     return tables.nearest(x, labels, mask, num_neighbours, block)
 
@@ -59,6 +59,7 @@ def balance_table(x, labels, mask, num_classes, num_neighbours) -> BalanceTable:
       >>> table.order, table.counts
       (Array([0, 2, 1], dtype=int32), Array([2, 1], dtype=int32))
     """
+    x, labels, mask = _rows(x, labels, mask)
     _at_least_one(num_classes=num_classes)
     found = same_class_neighbours(x, labels, mask, num_neighbours)
     mask = mask & (labels >= 0) & (labels < num_classes)
@@ -92,7 +93,7 @@ def smote(key, x, table, num) -> Rows:
     """
     _at_least_one(num=num)
     picks = draws.every_class(key, table, num)
-    return Rows(draws.make(x, picks), picks.labels, picks.mask)
+    return Rows(draws.make(jnp.asarray(x), picks), picks.labels, picks.mask)
 
 
 def under_sample(key, labels, mask, num_classes, per_class):
@@ -108,10 +109,10 @@ def under_sample(key, labels, mask, num_classes, per_class):
       >>> real
       Array([ True,  True,  True, False], dtype=bool)
     """
-    _same_length(labels, labels, mask)
+    labels, _, mask = _rows(labels, labels, mask)
     _at_least_one(num_classes=num_classes, per_class=per_class)
     mask = mask & (labels >= 0) & (labels < num_classes)
-    shuffle = jax.random.bits(key, labels.shape)
+    shuffle = jax.random.bits(key, labels.shape, jnp.uint32)
     order, starts, counts = tables.by_class(labels, mask, num_classes, shuffle)
     place = starts[:, None] + jnp.arange(per_class)[None]
     real = jnp.arange(per_class)[None] < counts[:, None]
@@ -147,6 +148,7 @@ def balance(key, windows, labels, mask, num_classes, per_class, num_neighbours=5
     References:
       Yang et al., Blinder, section 6.
     """
+    windows, labels, mask = _rows(windows, labels, mask)
     table = balance_table(windows, labels, mask, num_classes, num_neighbours)
     keep_key, make_key = jax.random.split(key)
     rows, real = under_sample(keep_key, labels, mask, num_classes, per_class)
@@ -186,7 +188,7 @@ def draw_from_table(key, x, table, per_class, num, *, client=None) -> Rows:
     """
     _at_least_one(num=num)
     picks = draws.from_balanced(key, table, per_class, num, client)
-    return Rows(draws.make(x, picks, client), picks.labels, picks.mask)
+    return Rows(draws.make(jnp.asarray(x), picks, client), picks.labels, picks.mask)
 
 
 def draw_balanced(
@@ -203,7 +205,7 @@ def draw_balanced(
       >>> draw_balanced(jax.random.key(0), x, labels, mask, *found, 1, 9, 2).x.ravel()
       Array([1., 1.], dtype=float32)
     """
-    _same_length(x, labels, mask)
+    x, labels, mask = _rows(x, labels, mask)
     _at_least_one(num_classes=num_classes)
     mask = mask & (labels >= 0) & (labels < num_classes)
     order = tables.by_class(labels, mask, num_classes)
@@ -217,9 +219,11 @@ def _at_least_one(**named):
             raise ValueError(f"{name} must be >= 1, got {value!r}.")
 
 
-def _same_length(x, labels, mask):
+def _rows(x, labels, mask):
+    x, labels, mask = jnp.asarray(x), jnp.asarray(labels), jnp.asarray(mask, bool)
     if not (x.shape[:1] == labels.shape == mask.shape) or not len(labels):
         raise ValueError(
             "x, labels and mask must have one entry per row, at least one row, got "
             f"shapes {x.shape}, {labels.shape} and {mask.shape}; pad with mask=False."
         )
+    return x, labels, mask

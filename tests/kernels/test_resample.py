@@ -1,0 +1,343 @@
+"""Resampling against plain loops, imbalanced-learn and the exact distribution."""
+
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from imblearn.over_sampling import SMOTE
+from scipy import stats
+
+from jaxanon import kernels
+from jaxanon.kernels.resample import cases, reference
+
+SMALL = pytest.mark.parametrize("name", ["ragged", "no_padding"])
+
+
+@functools.cache
+def _client(name):
+    case = cases.CASES[name]
+    x, labels, mask = cases.client(case, 0)
+    table = kernels.balance_table(
+        x, labels, mask, len(case.counts), case.num_neighbours
+    )
+    return case, jnp.asarray(x), jnp.asarray(labels), jnp.asarray(mask), table
+
+
+def _on_segment(row, x, neighbours, atol=1e-5):
+    """(i, j, u) of every pair of a row and its neighbour that ``row`` lies between."""
+    hits = []
+    for i, peers in enumerate(neighbours):
+        for j in [i] if not peers else peers:
+            along = x[j] - x[i]
+            length = along @ along
+            u = (row - x[i]) @ along / length if length else 0.0
+            if -1e-6 <= u <= 1 + 1e-6 and np.allclose(row, x[i] + u * along, atol=atol):
+                hits.append((i, j, u))
+    return hits
+
+
+@SMALL
+def test_neighbours_are_those_of_the_loops(name):
+    case, x, labels, mask, table = _client(name)
+    expected = reference.same_class_neighbours(
+        *map(np.asarray, (x, labels, mask)), case.num_neighbours
+    )
+    for row, peers in enumerate(expected):
+        assert table.num_neighbours[row] == len(peers)
+        assert list(table.neighbours[row][: len(peers)]) == peers
+        assert (table.neighbours[row][len(peers) :] == row).all()
+
+
+def test_neighbours_are_those_of_imbalanced_learn():
+    case, x, labels, _mask, table = _client("no_padding")
+    sampler = SMOTE(k_neighbors=case.num_neighbours, random_state=0)
+    for label in range(2):
+        rows = np.flatnonzero(labels == label)
+        sampler.fit_resample(x, labels)
+        found = sampler.nn_k_.fit(x[rows]).kneighbors(x[rows], return_distance=False)
+        np.testing.assert_array_equal(rows[found[:, 1:]], table.neighbours[rows])
+
+
+def test_neighbours_by_hand_far_from_the_origin():
+    # Around 1e4 the squares agree to 8 digits; only centring tells 1 from 1.5.
+    x = jnp.array([[0.0], [1.0], [2.5], [4.5]]) + 1e4
+    found, _ = kernels.same_class_neighbours(
+        x, jnp.zeros(4, int), jnp.ones(4, bool), 2, block=3
+    )
+    np.testing.assert_array_equal(found, [[1, 2], [0, 2], [1, 3], [2, 1]])
+
+
+def test_neighbours_survive_half_precision():
+    # 300^2 overflows float16; distances must be taken in float32.
+    x = jnp.array([[300.0], [0.0], [-290.0]], jnp.float16)
+    found, _ = kernels.same_class_neighbours(x, jnp.zeros(3, int), jnp.ones(3, bool), 1)
+    np.testing.assert_array_equal(found, [[1], [2], [1]])
+
+
+@SMALL
+def test_smote_rows_lie_between_a_row_and_its_neighbour(name):
+    case, x, labels, mask, table = _client(name)
+    made = jax.jit(kernels.smote, static_argnums=3)(jax.random.key(1), x, table, 20)
+    x, labels, mask = map(np.asarray, (x, labels, mask))
+    neighbours = reference.same_class_neighbours(x, labels, mask, case.num_neighbours)
+    for row, label, real in zip(*map(np.asarray, made), strict=True):
+        assert real == (case.counts[label] > 0)
+        if real:
+            hits = _on_segment(row, x, neighbours)
+            assert any(labels[i] == label and mask[i] for i, _, _ in hits)
+        else:
+            assert not row.any()
+
+
+def _steps(u_scale=1.0):
+    """Where 4,000 SMOTE rows of two points, 0 and 1, lie between them."""
+    x, labels = jnp.array([[0.0], [1.0]]), jnp.zeros(2, jnp.int32)
+    table = kernels.balance_table(x, labels, jnp.ones(2, bool), 1, 5)
+    made = kernels.smote(jax.random.key(2), x, table, 4000)
+    # From row 1 towards row 0 the step is 1 - x: uniform either way.
+    return u_scale * made.x.ravel()
+
+
+def test_step_is_uniform_and_two_thirds_of_it_is_rejected():
+    assert stats.kstest(_steps(), "uniform").pvalue > 0.01
+    assert stats.kstest(_steps(2 / 3), "uniform").pvalue < 1e-9
+
+
+def test_one_step_per_row_not_per_number():
+    x = jnp.array([[0.0, 0.0, 0.0], [1.0, 2.0, 4.0]])
+    table = kernels.balance_table(x, jnp.zeros(2, int), jnp.ones(2, bool), 1, 1)
+    made = kernels.smote(jax.random.key(0), x, table, 50).x
+    np.testing.assert_allclose(made[:, 1], 2 * made[:, 0], rtol=1e-5)
+    np.testing.assert_allclose(made[:, 2], 4 * made[:, 0], rtol=1e-5)
+
+
+@SMALL
+def test_balance_counts_keeps_and_cuts(name):
+    case, x, labels, mask, _ = _client(name)
+    run = jax.jit(kernels.balance, static_argnums=(4, 5, 6))
+    num_classes, per_class = len(case.counts), case.per_class
+    out = run(
+        jax.random.key(3), x, labels, mask, num_classes, per_class, case.num_neighbours
+    )
+    x, labels, mask = map(np.asarray, (x, labels, mask))
+    for c, count in enumerate(case.counts):
+        here = slice(c * per_class, (c + 1) * per_class)
+        assert (out.labels[here] == c).all()
+        assert (out.mask[here] == (count > 0)).all()
+        members = x[mask & (labels == c)]
+        rows = np.asarray(out.x[here])
+        kept = {tuple(row) for row in members} & {tuple(row) for row in rows}
+        # Under-sampling is without replacement, over-sampling keeps every row.
+        assert len(kept) == min(count, per_class)
+
+
+def test_balance_counts_equal_imbalanced_learn():
+    case, x, labels, mask, _ = _client("no_padding")
+    _, theirs = SMOTE(
+        sampling_strategy={0: 16, 1: 16}, k_neighbors=5, random_state=0
+    ).fit_resample(x, labels)
+    ours = kernels.balance(jax.random.key(0), x, labels, mask, 2, case.per_class)
+    np.testing.assert_array_equal(np.bincount(ours.labels), np.bincount(theirs))
+    _, loops = reference.balance(
+        np.random.default_rng(0), *map(np.asarray, (x, labels, mask)), 2, 16, 5
+    )
+    np.testing.assert_array_equal(ours.labels, loops)
+
+
+def test_under_sample_takes_every_row_equally_often():
+    labels, mask = jnp.array([0, 0, 0, 0, 1, 0]), jnp.arange(6) < 5
+    draw = jax.vmap(lambda key: kernels.under_sample(key, labels, mask, 2, 2))
+    rows, real = draw(jax.random.split(jax.random.key(0), 2000))
+    assert real[:, :3].all() and not real[:, 3].any()
+    assert (rows[:, 0] != rows[:, 1]).all() and (rows[:, 2] == 4).all()
+    seen = np.bincount(np.ravel(rows[:, :2]), minlength=6)
+    assert seen[4] == seen[5] == 0
+    # The first index alone must be uniform too, not only the pair.
+    for drawn in (rows[:, 0], rows[:, 1]):
+        assert stats.chisquare(np.bincount(drawn, minlength=4)[:4]).pvalue > 0.01
+
+
+def _histogram(rows, x):
+    """Counts of draws by pair (i, j), read off rows made of one-hot ``x``."""
+    counts = np.zeros((len(x), len(x)))
+    for row in rows:
+        ends = np.flatnonzero(row)
+        i = j = ends[0]
+        if len(ends) == 2:
+            i, j = ends
+        counts[i, j] += 1
+    return counts
+
+
+def test_draws_have_the_distribution_of_the_balanced_set():
+    # One-hot rows: a draw shows which two rows it lies between, though not in which
+    # order, so (i, j) and (j, i) are added up.
+    counts, n, per_class, k = (8, 3, 1), 14, 5, 2
+    labels = np.array([0] * 8 + [1] * 3 + [2] + [0, 1], np.int32)
+    mask = np.arange(n) < sum(counts)
+    x = np.eye(n) * np.linspace(1.0, 2.0, n)[:, None]  # No ties among distances.
+    table = kernels.balance_table(jnp.float32(x), labels, mask, 4, k)
+    draw = jax.jit(kernels.draw_from_table, static_argnums=4)
+    rows = draw(jax.random.key(7), jnp.float32(x), table, per_class, 20_000)
+    assert rows.mask.all()
+    seen = _histogram(np.asarray(rows.x), x)
+
+    def p_value(t, num_neighbours):
+        p = reference.pair_probabilities(x, labels, mask, 4, t, num_neighbours)
+        np.testing.assert_allclose(p.sum(), 1)
+        p, both = np.triu(p + np.tril(p, -1).T), np.triu(seen + np.tril(seen, -1).T)
+        if both[p == 0].any():
+            return 0.0
+        return stats.chisquare(both[p > 0], len(rows.x) * p[p > 0]).pvalue
+
+    assert p_value(per_class, k) > 0.01
+    assert p_value(per_class + 1, k) < 1e-3  # A wrong T is told from the right one.
+    assert p_value(per_class, 1) < 1e-6  # So is a wrong number of neighbours.
+
+
+def test_draw_without_a_table_is_the_same_draw():
+    _case, x, labels, mask, table = _client("ragged")
+    ours = kernels.draw_balanced(
+        jax.random.key(5),
+        x,
+        labels,
+        mask,
+        table.neighbours,
+        table.num_neighbours,
+        4,
+        12,
+        30,
+    )
+    with_table = kernels.draw_from_table(jax.random.key(5), x, table, 12, 30)
+    chex.assert_trees_all_equal(ours, with_table)
+
+
+def test_stacked_clients_draw_what_each_draws_alone():
+    case = cases.CASES["ragged"]
+    x, labels, mask = map(
+        jnp.stack, zip(*(cases.client(case, seed) for seed in range(3)), strict=True)
+    )
+    build = lambda c: kernels.balance_table(*c, 4, 3)
+    tables = jax.lax.map(build, (x, labels, mask))
+    cohort = jnp.array([2, 0])
+    keys = lambda: jax.random.split(jax.random.key(0), (5, 2))
+
+    def one(key, client):
+        return kernels.draw_from_table(key, x, tables, 12, 8, client=client)
+
+    drawn = jax.jit(jax.vmap(jax.vmap(one), in_axes=(0, None)))(keys(), cohort)
+    for seed in (0, 4):
+        for place, client in enumerate(cohort):
+            table = jax.tree.map(lambda leaf, c=client: leaf[c], tables)
+            alone = kernels.draw_from_table(
+                keys()[seed, place], x[client], table, 12, 8
+            )
+            got = jax.tree.map(lambda leaf, s=seed, p=place: leaf[s, p], drawn)
+            chex.assert_trees_all_close(got, alone, rtol=1e-6)
+
+
+def test_drawing_from_a_stack_copies_no_client():
+    # Ten clients of 4,000 x 768: a copy would be 120 MB, the 16 draws are 0.5 MB.
+    shapes = jax.ShapeDtypeStruct((100, 4000, 768), jnp.float32)
+    table = jax.eval_shape(
+        jax.vmap(lambda x: kernels.balance_table(x, *_flat(x), 4, 5)), shapes
+    )
+
+    def cohort(keys, x, table, clients):
+        one = lambda key, c: kernels.draw_from_table(key, x, table, 4000, 16, client=c)
+        return jax.vmap(one)(keys, clients)
+
+    keys = jax.random.split(jax.random.key(0), 10)
+    compiled = jax.jit(cohort).lower(keys, shapes, table, jnp.arange(10)).compile()
+    assert compiled.memory_analysis().temp_size_in_bytes < 4_000_000
+
+
+def _flat(x):
+    return jnp.zeros(x.shape[0], jnp.int32), jnp.ones(x.shape[0], bool)
+
+
+def test_neighbours_of_a_large_client_are_found_in_blocks():
+    # All distances of 4,000 rows at once would be 64 MB and more.
+    x = jax.ShapeDtypeStruct((4000, 768), jnp.float32)
+    run = jax.jit(lambda x: kernels.same_class_neighbours(x, *_flat(x), 5))
+    temporary = run.lower(x).compile().memory_analysis().temp_size_in_bytes
+    assert temporary < 48_000_000  # 12 MB are the centred rows.
+
+
+def test_windows_keep_their_shape():
+    windows = jax.random.normal(jax.random.key(0), (6, 4, 2))
+    labels, mask = jnp.array([0, 0, 0, 1, 1, 1]), jnp.ones(6, bool)
+    rows = kernels.balance(jax.random.key(1), windows, labels, mask, 2, 4)
+    flat = kernels.balance(jax.random.key(1), windows.reshape(6, 8), labels, mask, 2, 4)
+    np.testing.assert_array_equal(rows.x.reshape(8, 8), flat.x)
+
+
+def test_padding_with_nans_reaches_nothing():
+    _case, x, labels, mask, _ = _client("ragged")
+    x = jnp.where(mask[:, None], x, jnp.nan)
+    table = kernels.balance_table(x, labels, mask, 4, 3)
+    rows = kernels.draw_from_table(jax.random.key(0), x, table, 30, 300)
+    made = kernels.balance(jax.random.key(0), x, labels, mask, 4, 30, 3)
+    assert jnp.isfinite(rows.x).all() and jnp.isfinite(made.x).all()
+
+
+def test_a_client_without_rows_draws_masked_zeros():
+    x, labels, mask = jnp.ones((3, 2)), jnp.zeros(3, int), jnp.zeros(3, bool)
+    table = kernels.balance_table(x, labels, mask, 2, 1)
+    for rows in (
+        kernels.draw_from_table(jax.random.key(0), x, table, 4, 5),
+        kernels.balance(jax.random.key(0), x, labels, mask, 2, 4),
+    ):
+        assert not rows.mask.any() and not rows.x.any()
+
+
+def test_labels_out_of_range_are_never_drawn():
+    x, labels = jnp.arange(4.0)[:, None], jnp.array([0, -1, 7, 0])
+    table = kernels.balance_table(x, labels, jnp.ones(4, bool), 2, 3)
+    rows = kernels.draw_from_table(jax.random.key(0), x, table, 1, 200)
+    assert set(np.ravel(rows.x)) == {0.0, 3.0}
+
+
+def test_float64_draws_the_same_rows_and_compiles_once():
+    _case, x, labels, mask, _ = _client("ragged")
+    run = lambda x, seed: kernels.balance(
+        jax.random.key(seed), x, labels, mask, 4, 12, 3
+    )
+    jitted = jax.jit(chex.assert_max_traces(run, n=1))
+    narrow, _, _ = [jitted(x, seed) for seed in range(3)]
+    with jax.enable_x64(True):
+        wide = run(np.asarray(x, np.float64), 0)
+        assert wide.x.dtype == jnp.float64
+        np.testing.assert_allclose(wide.x, narrow.x, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": jnp.zeros(3, int)}, r"one entry per row.*\(4, 2\), \(3,\)"),
+        ({"num_neighbours": 0}, "num_neighbours must be >= 1, got 0"),
+        ({"num_classes": 0}, "num_classes must be >= 1, got 0"),
+        ({"per_class": -2}, "per_class must be >= 1, got -2"),
+    ],
+)
+def test_says_what_was_wrong(change, message):
+    good = dict(
+        windows=jnp.ones((4, 2)),
+        labels=jnp.zeros(4, int),
+        mask=jnp.ones(4, bool),
+        num_classes=2,
+        per_class=3,
+    )
+    with pytest.raises(ValueError, match=message):
+        kernels.balance(jax.random.key(0), **(good | change))
+
+
+def test_says_how_many_draws_are_wanted():
+    _, x, _, _, table = _client("no_padding")
+    with pytest.raises(ValueError, match="num must be >= 1, got 0"):
+        kernels.smote(jax.random.key(0), x, table, 0)
+    with pytest.raises(ValueError, match="num must be >= 1, got 0"):
+        kernels.draw_from_table(jax.random.key(0), x, table, 4, 0)
