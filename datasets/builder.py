@@ -26,11 +26,11 @@ class RecordingsBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True)
     dataset: Dataset
     num_channels: int
 
-    def __init__(self, *, source: Path | None = None, **kwargs):
+    def __init__(self, *, source: tuple[Path, ...] = (), **kwargs):
         self._source = source
         super().__init__(file_format="array_record", **kwargs)
 
-    def recordings(self, source: Path) -> Iterator[tuple]:
+    def recordings(self, source: tuple[Path, ...]) -> Iterator[tuple]:
         """Yields ``(float[rows, channels], trial, labels)`` of every recording."""
         raise NotImplementedError
 
@@ -70,8 +70,8 @@ class RecordingsBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True)
             rows = np.ascontiguousarray(rows, np.float32)
             if not np.isfinite(rows).all():
                 raise ValueError(
-                    f"recording {index} of {self._source} (trial {trial}, {labels}) "
-                    "holds NaN or infinity; get the file anew."
+                    f"recording {index} of {self.name} (trial {trial}, {labels}) "
+                    "holds NaN or infinity; get its file anew."
                 )
             integers = {name: int(label) for name, label in labels.items()}
             yield index, {"rows": rows, "trial": trial, **integers}

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxanon.datasets.recordings import Recording
-
 
 def unchanged(rows: np.ndarray) -> np.ndarray:
     """The channels as they were recorded."""
@@ -55,9 +53,8 @@ class Dataset:
     presets: dict[str, Preset]
     splits: tuple[str, ...]
     builder: str
-    locate: Callable[[str | Path | None, Path], Path]
+    locate: Callable[[str | Path | None, Path], tuple[Path, ...]]
     files: str = ""
-    order: Callable[[Recording], tuple] = lambda recording: ()
     last_train_trial: int = 0
 
     @property

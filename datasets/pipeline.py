@@ -20,8 +20,7 @@ def select(dataset: Dataset, preset: Preset, parts):
             "its source complete?"
         )
     parts, classes = recordings.occurring(parts, classes)
-    parts = [r._replace(rows=preset.derive(r.rows)) for r in parts]
-    return sorted(parts, key=dataset.order), classes
+    return [r._replace(rows=preset.derive(r.rows)) for r in parts], classes
 
 
 def divide(dataset: Dataset, preset: Preset, parts, split: str, seed: int):

@@ -2,9 +2,11 @@
 
 from jaxanon.datasets.choices import choose
 from jaxanon.datasets.description import Dataset
+from jaxanon.datasets.motion_sense.description import DATASET as MOTION_SENSE
 from jaxanon.datasets.smartwatch.description import DATASET as SMARTWATCH
+from jaxanon.datasets.uci_hapt.description import DATASET as UCI_HAPT
 
-_DATASETS = {dataset.name: dataset for dataset in (SMARTWATCH,)}
+_DATASETS = {dataset.name: dataset for dataset in (SMARTWATCH, MOTION_SENSE, UCI_HAPT)}
 
 
 def names() -> tuple[str, ...]:

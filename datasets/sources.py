@@ -1,39 +1,81 @@
-"""Original files, whether they lie in a folder or in a zip."""
+"""Original files, whether they lie in folders, in zips or by themselves."""
 
+import hashlib
+import os
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 
-def listing(source: Path, pattern: str = "") -> list[tuple]:
+def find(name: str, source, pattern: str) -> Path | None:
+    """The folder or zip that holds files whose names match ``pattern``.
+
+    Looks at ``source`` and nowhere else if it is given; otherwise in
+    ``$JAXANON_DATA/<name>`` and in ``../shared/data/<name>``, seen from the
+    repository and from the current folder. Returns None if there is no such place.
+
+    Raises:
+      FileNotFoundError: if ``source`` is given and holds no such file.
+    """
+    if source is not None:
+        found = _holding(Path(source).expanduser(), pattern)
+        if found is None:
+            raise FileNotFoundError(
+                f"source {str(source)!r} holds no file of {name} (names matching "
+                f"{pattern!r}); pass the folder or the zip of the original layout."
+            )
+        return found
+    places = [Path(__file__).parents[1].parent / "shared/data", Path("../shared/data")]
+    if os.environ.get("JAXANON_DATA"):
+        places.insert(0, Path(os.environ["JAXANON_DATA"]).expanduser())
+    found = (_holding(place / name, pattern) for place in places)
+    return next((place for place in found if place is not None), None)
+
+
+def listing(sources: Sequence[Path], pattern: str = "") -> list[tuple]:
     """Name, size and fingerprint of each file that matches: what tells two apart.
 
     The fingerprint is the CRC-32 in a zip, the time of the last change elsewhere.
     """
-    if source.is_dir():
-        files = sorted(path for path in source.rglob("*") if path.is_file())
-        entries = [
-            (path.relative_to(source).as_posix(), path.stat().st_size, path.stat())
-            for path in files
-        ]
-        entries = [(name, size, stat.st_mtime_ns) for name, size, stat in entries]
-    elif zipfile.is_zipfile(source):
-        with zipfile.ZipFile(source) as archive:
-            entries = [(i.filename, i.file_size, i.CRC) for i in archive.infolist()]
-    else:
-        stat = source.stat()
-        return [(source.name, stat.st_size, stat.st_mtime_ns)]
+    entries = [entry for source in sources for entry in _entries(source)]
     return sorted(entry for entry in entries if re.search(pattern, entry[0]))
 
 
-def read_each(source: Path, pattern: str) -> Iterator[tuple[re.Match, bytes]]:
+def digest(sources: Sequence[Path], pattern: str = "") -> str:
+    """16 hexadecimal digits that stand for ``listing``."""
+    return hashlib.sha256(repr(listing(sources, pattern)).encode()).hexdigest()[:16]
+
+
+def read_each(sources: Sequence[Path], pattern: str) -> Iterator:
     """Yields ``(match, content)`` of each file whose name matches, sorted by name."""
-    names = [name for name, _, _ in listing(source, pattern)]
+    for source in sources:
+        names = [entry[0] for entry in listing([source], pattern)]
+        if not zipfile.is_zipfile(source):
+            for name in names:
+                path = source / name if source.is_dir() else source
+                yield re.search(pattern, name), path.read_bytes()
+            continue
+        with zipfile.ZipFile(source) as archive:
+            for name in names:
+                yield re.search(pattern, name), archive.read(name)
+
+
+def _entries(source):
     if source.is_dir():
-        for name in names:
-            yield re.search(pattern, name), (source / name).read_bytes()
-        return
-    with zipfile.ZipFile(source) as archive:
-        for name in names:
-            yield re.search(pattern, name), archive.read(name)
+        files = sorted(path for path in source.rglob("*") if path.is_file())
+        stats = [(path.relative_to(source).as_posix(), path.stat()) for path in files]
+        return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
+    if zipfile.is_zipfile(source):
+        with zipfile.ZipFile(source) as archive:
+            return [(i.filename, i.file_size, i.CRC) for i in archive.infolist()]
+    stat = source.stat()
+    return [(source.name, stat.st_size, stat.st_mtime_ns)]
+
+
+def _holding(place: Path, pattern: str) -> Path | None:
+    """``place`` or the first zip in it, whichever holds a matching file."""
+    if not place.exists():
+        return None
+    zips = sorted(place.glob("*.zip")) if place.is_dir() else []
+    return next((path for path in (place, *zips) if listing([path], pattern)), None)

@@ -1,7 +1,6 @@
 """The prepared recordings of a data set, made on first use."""
 
 import contextlib
-import hashlib
 import importlib
 import io
 import os
@@ -9,7 +8,7 @@ from pathlib import Path
 
 from jaxanon.datasets.description import Dataset
 from jaxanon.datasets.recordings import Recording
-from jaxanon.datasets.sources import listing
+from jaxanon.datasets.sources import digest
 
 
 def cache_folder(data_dir=None) -> Path:
@@ -27,8 +26,7 @@ def read(dataset: Dataset, source=None, data_dir=None) -> list[Recording]:
     """
     cache = cache_folder(data_dir)
     found = dataset.locate(source, cache)
-    digest = hashlib.sha256(repr(listing(found, dataset.files)).encode())
-    folder = cache / digest.hexdigest()[:16]
+    folder = cache / digest(found, dataset.files)
     module, name = dataset.builder.split(":")
     make = getattr(importlib.import_module(module), name)
     builder = make(source=found, data_dir=folder)

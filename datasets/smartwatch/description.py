@@ -10,7 +10,7 @@ EXERCISES = ("PEN", "ABD", "FEL", "IR", "ER", "TRAP", "ROW")
 SUBJECTS = tuple(str(number) for number in range(1, 11))
 
 
-def locate(source, cache) -> Path:
+def locate(source, cache) -> tuple[Path, ...]:
     """The file that seglearn carries, found without importing seglearn."""
     del cache
     if source is None:
@@ -26,7 +26,7 @@ def locate(source, cache) -> Path:
             f"smartwatch should lie in {source}, which is not a file; run "
             "`pip install --force-reinstall seglearn`, or pass source=FILE."
         )
-    return Path(source)
+    return (Path(source),)
 
 
 DATASET = Dataset(

@@ -18,20 +18,21 @@ class Builder(RecordingsBuilder):
     dataset = DATASET
     num_channels = 6
 
-    def recordings(self, source: Path):
+    def recordings(self, source: tuple[Path, ...]):
         """One recording for each person, side and exercise, in that order."""
+        (file,) = source
         # A pickle of NumPy arrays, trusted as much as the package that carries it.
         try:
-            watch = np.load(source, allow_pickle=True).item()
+            watch = np.load(file, allow_pickle=True).item()
             columns = [watch[key] for key in ("X", "y", "side", "subject")]
         except (AttributeError, EOFError, KeyError, OSError, ValueError) as error:
             raise ValueError(
-                f"{source} is not the seglearn watch data ({error}); reinstall with "
+                f"{file} is not the seglearn watch data ({error}); reinstall with "
                 "`pip install --force-reinstall seglearn`."
             ) from error
         if tuple(watch["y_labels"]) != EXERCISES:
             raise ValueError(
-                f"{source} holds exercises {watch['y_labels']}, wanted {EXERCISES}."
+                f"{file} holds exercises {watch['y_labels']}, wanted {EXERCISES}."
             )
         rows = sorted(
             zip(*columns, strict=True), key=lambda row: (row[3], row[2], row[1])

@@ -1,0 +1,86 @@
+"""MotionSense: its channels, its people and its published preprocessing."""
+
+import numpy as np
+
+from jaxanon.datasets.description import Dataset, Preset
+from jaxanon.datasets.motion_sense.location import FILES, locate
+
+ACTIVITIES = ("dws", "ups", "wlk", "jog", "std", "sit")
+MOVING = ("dws", "ups", "wlk", "jog")
+CHANNELS = (
+    *("attitude.roll", "attitude.pitch", "attitude.yaw"),
+    *(
+        f"{sensor}.{axis}"
+        for sensor in ("gravity", "rotationRate", "userAcceleration")
+        for axis in "xyz"
+    ),
+)
+UNITS = ("rad",) * 3 + ("g",) * 3 + ("rad/s",) * 3 + ("g",) * 3
+
+# Upper bounds of all classes but the last, in kg, cm and years. Weight is cut as
+# Blinder cuts it; height and age are cut into thirds of the 24 people.
+BOUNDS = {"weight": (70, 90), "height": (168, 178), "age": (25, 30)}
+
+
+def class_names(attribute: str) -> tuple[str, ...]:
+    """``("<=70", "71-90", ">90")`` and the like, of whole numbers."""
+    low, high = BOUNDS[attribute]
+    return (f"<={low}", f"{low + 1}-{high}", f">{high}")
+
+
+def magnitudes(rows: np.ndarray) -> np.ndarray:
+    """Lengths of the rotation rate and of the total acceleration, ``float64[N, 2]``."""
+    rows = rows.astype(np.float64)
+    acceleration = rows[:, 9:12] + rows[:, 3:6]  # What the user adds, and gravity.
+    lengths = [np.linalg.norm(part, axis=1) for part in (rows[:, 6:9], acceleration)]
+    return np.stack(lengths, axis=1)
+
+
+def _magnitude_preset(about, keep, drop=()):
+    return Preset(
+        about=about,
+        channels=("rotationRate", "acceleration"),
+        units=("rad/s", "g"),
+        length=128,
+        stride=10,
+        keep=keep,
+        drop=drop,
+        derive=magnitudes,
+        stream=True,
+    )
+
+
+DATASET = Dataset(
+    name="motion_sense",
+    about="24 people, 6 activities, phone in the front pocket, 12 motion channels",
+    rate_hz=50.0,
+    attributes={
+        "activity": ACTIVITIES,
+        "gender": ("female", "male"),
+        **{attribute: class_names(attribute) for attribute in BOUNDS},
+        "subject": tuple(str(number) for number in range(1, 25)),
+    },
+    private=("gender",),
+    presets={
+        "mag4": _magnitude_preset(
+            "magnitudes, 4 activities, as Blinder cuts them", MOVING
+        ),
+        "mag5": _magnitude_preset(
+            "magnitudes, 4 activities and the statistics of 5, as ObscureNet cuts them",
+            (*MOVING, "std"),
+            drop=("std",),
+        ),
+        "raw12": Preset(
+            about="all 12 channels, 6 activities, 2.56 s windows every 1.28 s",
+            channels=CHANNELS,
+            units=UNITS,
+            length=128,
+            stride=64,
+        ),
+    },
+    splits=("trial", "subject", "time block"),
+    builder="jaxanon.datasets.motion_sense.motion_sense_dataset_builder:Builder",
+    locate=locate,
+    files=FILES,
+    last_train_trial=9,
+)

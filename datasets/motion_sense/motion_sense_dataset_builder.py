@@ -1,0 +1,80 @@
+"""The TFDS builder of MotionSense."""
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+from etils import epath
+
+from jaxanon.datasets.builder import RecordingsBuilder
+from jaxanon.datasets.motion_sense.description import (
+    ACTIVITIES,
+    BOUNDS,
+    CHANNELS,
+    DATASET,
+)
+from jaxanon.datasets.motion_sense.location import PEOPLE, SIGNALS
+from jaxanon.datasets.sources import read_each
+
+
+class Builder(RecordingsBuilder):
+    """Reads ``<act>_<trial>/sub_<n>.csv`` and ``data_subjects_info.csv``."""
+
+    name = "motion_sense"
+    pkg_dir_path = epath.Path(__file__).parent
+    code_path = epath.Path(__file__)
+    dataset = DATASET
+    num_channels = len(CHANNELS)
+
+    def recordings(self, source: tuple[Path, ...]):
+        """One recording per file, in the order subject, activity, trial."""
+        people = next(read_people(content) for _, content in read_each(source, PEOPLE))
+        found = []
+        for match, content in read_each(source, SIGNALS):
+            activity, trial, subject = match.groups()
+            if subject not in people:
+                raise ValueError(
+                    f"{match.string} is of subject {subject}, whom "
+                    f"data_subjects_info.csv does not list; it lists {sorted(people)}."
+                )
+            labels = {"activity": ACTIVITIES.index(activity), **people[subject]}
+            found.append((read_signal(match.string, content), int(trial), labels))
+        key = lambda item: (item[2]["subject"], item[2]["activity"], item[1])
+        yield from sorted(found, key=key)
+
+
+def read_people(content: bytes) -> dict[str, dict[str, int]]:
+    """Class indices of every attribute but the activity, by subject number."""
+    people = {}
+    for row in csv.DictReader(io.StringIO(content.decode("utf-8-sig"))):
+        try:
+            labels = {"gender": int(row["gender"])}
+            for name, bounds in BOUNDS.items():
+                labels[name] = int(np.searchsorted(bounds, int(row[name])))
+            labels["subject"] = DATASET.attributes["subject"].index(row["code"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"data_subjects_info.csv has a row {row} that does not read as code, "
+                f"weight, height, age, gender in whole numbers ({error!r})."
+            ) from error
+        people[row["code"]] = labels
+    return people
+
+
+def read_signal(name: str, content: bytes) -> np.ndarray:
+    """``float64[rows, 12]`` of one file; ValueError naming it if it is damaged."""
+    header, _, body = content.partition(b"\n")
+    titles = tuple(header.decode("utf-8-sig", "replace").strip().split(",")[1:])
+    if titles != CHANNELS:
+        raise ValueError(f"{name} has columns {titles}, wanted {CHANNELS}.")
+    if not body.strip():
+        raise ValueError(f"{name} holds no row; it is truncated, get it anew.")
+    columns = range(1, 1 + len(CHANNELS))
+    try:
+        return np.loadtxt(io.BytesIO(body), delimiter=",", usecols=columns, ndmin=2)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} does not hold {len(CHANNELS)} numbers in each row ({error}); it "
+            "is truncated or damaged, get it anew."
+        ) from error

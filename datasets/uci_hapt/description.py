@@ -1,0 +1,61 @@
+"""UCI HAPT, the raw recordings of the people of UCI HAR."""
+
+from pathlib import Path
+
+from jaxanon.datasets import sources
+from jaxanon.datasets.description import Dataset, Preset
+
+BASIC = ("walking", "upstairs", "downstairs", "sitting", "standing", "laying")
+TRANSITIONS = (
+    *("stand to sit", "sit to stand", "sit to lie"),
+    *("lie to sit", "stand to lie", "lie to stand"),
+)
+SIGNALS = r"(?:^|/)(acc|gyro)_exp(\d+)_user(\d+)\.txt$"
+LABELS = r"(?:^|/)RawData/labels\.txt$|^labels\.txt$"
+
+
+def locate(source, cache: Path) -> tuple[Path, ...]:
+    """The folder or zip of the original layout."""
+    del cache
+    found = sources.find("uci_hapt", source, SIGNALS)
+    if found is None:
+        raise FileNotFoundError(
+            "uci_hapt was not found; get 'Smartphone-Based Recognition of Human "
+            "Activities and Postural Transitions' from https://archive.ics.uci.edu/"
+            "dataset/341 and pass source=FOLDER_OR_ZIP, or put it into "
+            "$JAXANON_DATA/uci_hapt."
+        )
+    return (found,)
+
+
+def _preset(about, keep):
+    return Preset(
+        about=about,
+        channels=tuple(
+            f"{sensor}.{axis}" for sensor in ("acc", "gyro") for axis in "xyz"
+        ),
+        units=("g",) * 3 + ("rad/s",) * 3,
+        length=128,
+        stride=64,
+        keep=keep,
+    )
+
+
+DATASET = Dataset(
+    name="uci_hapt",
+    about="30 people, 6 activities and 6 postural transitions, phone on the waist",
+    rate_hz=50.0,
+    attributes={
+        "activity": BASIC + TRANSITIONS,
+        "subject": tuple(str(number) for number in range(1, 31)),
+    },
+    private=("subject",),
+    presets={
+        "basic6": _preset("the 6 activities, 2.56 s windows every 1.28 s", BASIC),
+        "all12": _preset("the 6 postural transitions as well", BASIC + TRANSITIONS),
+    },
+    splits=("time block", "subject"),
+    builder="jaxanon.datasets.uci_hapt.uci_hapt_dataset_builder:Builder",
+    locate=locate,
+    files=f"{SIGNALS}|{LABELS}",
+)

@@ -1,0 +1,69 @@
+"""The TFDS builder of UCI HAPT."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+from etils import epath
+
+from jaxanon.datasets.builder import RecordingsBuilder
+from jaxanon.datasets.sources import read_each
+from jaxanon.datasets.uci_hapt.description import DATASET, LABELS, SIGNALS
+
+
+class Builder(RecordingsBuilder):
+    """Reads ``RawData/{acc,gyro}_expNN_userMM.txt`` and ``RawData/labels.txt``."""
+
+    name = "uci_hapt"
+    pkg_dir_path = epath.Path(__file__).parent
+    code_path = epath.Path(__file__)
+    dataset = DATASET
+    num_channels = 6
+
+    def recordings(self, source: tuple[Path, ...]):
+        """One recording per labelled segment, in the order of ``labels.txt``."""
+        signals = {}
+        for match, content in read_each(source, SIGNALS):
+            sensor, experiment, user = match.groups()
+            rows = read_numbers(match.string, content, 3)
+            signals[sensor, int(experiment), int(user)] = rows
+        segments = [content for _, content in read_each(source, LABELS)]
+        if not segments:
+            raise ValueError(
+                "RawData/labels.txt is missing: it says who did what and when; get "
+                "the archive anew."
+            )
+        for segment in read_numbers("labels.txt", segments[0], 5).astype(int):
+            yield cut_segment(signals, *segment.tolist())
+
+
+def cut_segment(signals, experiment, user, activity, start, end):
+    """Rows ``start`` to ``end``, both counted from 1 and included, of both sensors."""
+    where = f"labels.txt: experiment {experiment}, user {user}, rows {start}-{end}"
+    labels = {"activity": activity - 1, "subject": user - 1}
+    for name, label in labels.items():
+        if not 0 <= label < len(DATASET.attributes[name]):
+            raise ValueError(f"{where}: there is no {name} {label + 1}.")
+    parts = []
+    for sensor in ("acc", "gyro"):
+        rows = signals.get((sensor, experiment, user))
+        if rows is None or not 1 <= start <= end <= len(rows):
+            held = "no such file" if rows is None else f"{len(rows)} rows"
+            raise ValueError(
+                f"{where}: {sensor}_exp{experiment:02}_user{user:02}.txt has {held}; "
+                "it is truncated or missing, get the archive anew."
+            )
+        parts.append(rows[start - 1 : end])
+    return np.concatenate(parts, axis=1), experiment, labels
+
+
+def read_numbers(name: str, content: bytes, columns: int) -> np.ndarray:
+    """``float64[rows, columns]``; ValueError naming the file if it is damaged."""
+    try:
+        rows = np.loadtxt(io.BytesIO(content), ndmin=2) if content.strip() else None
+    except ValueError as error:
+        raise ValueError(f"{name} is truncated or damaged ({error}).") from error
+    if rows is None or rows.shape[1] != columns:
+        shape = None if rows is None else rows.shape
+        raise ValueError(f"{name} must hold {columns} numbers a row, got {shape}.")
+    return rows
