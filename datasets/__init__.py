@@ -1,6 +1,8 @@
 """Sensor windows, by name or from a file: cut, split and stacked by client."""
 
 from jaxanon.datasets.clients import Clients, by_client
+from jaxanon.datasets.experiments import hold_out_subjects, imbalance
+from jaxanon.datasets.exporting import export
 from jaxanon.datasets.loading import load
 from jaxanon.datasets.registry import describe, names
 from jaxanon.datasets.spec import Data, Spec, Windows
@@ -12,6 +14,9 @@ __all__ = [
     "Windows",
     "by_client",
     "describe",
+    "export",
+    "hold_out_subjects",
+    "imbalance",
     "load",
     "names",
 ]

@@ -4,6 +4,7 @@ import os
 
 from jaxanon.datasets import registry, store
 from jaxanon.datasets.choices import choose
+from jaxanon.datasets.own import load_file
 from jaxanon.datasets.pipeline import windowed
 from jaxanon.datasets.spec import Data, Spec
 
@@ -23,13 +24,15 @@ def load(
 
     Args:
       name_or_npz: a name of ``datasets.names()``, or the path of an ``.npz`` file of
-        your own (see ``datasets.own``).
+        your own, laid out as ``jaxanon.datasets.own`` says; there ``public`` and
+        ``private`` have no default unless the file gives one.
       public: the attribute that anonymized windows keep; default by data set.
       private: the attributes that they hide, one name or several; default by data
         set.
       preset: how to cut the recordings; ``None`` is the data set's first.
       split: ``"trial"``, ``"subject"`` or ``"time block"``, where the data set
-        offers it; ``None`` is its first. Never by window: windows overlap.
+        offers it, and ``"given"`` for a file that says so; ``None`` is the first.
+        Never by window: windows overlap.
       source: folder or file of the original data, where they are not found alone.
       data_dir: where prepared data is kept; default ``$JAXANON_CACHE``, else
         ``~/.cache/jaxanon``. The first call fills it, later ones take a second.
@@ -53,6 +56,14 @@ def load(
     private = (private,) if isinstance(private, str) else private
     private = None if private is None else tuple(private)
     split = None if split is None else split.replace("_", " ").replace("-", " ")
+    if name.endswith(".npz"):
+        for argument, value in {"preset": preset, "source": source}.items():
+            if value is not None:
+                raise ValueError(
+                    f"{argument} does not apply to a file of your own, got {value!r}; "
+                    "leave it out."
+                )
+        return load_file(name, public=public, private=private, split=split, seed=seed)
     dataset = registry.find(name)
     split = choose("split", split or dataset.splits[0], dataset.splits)
     preset = choose("preset", preset or next(iter(dataset.presets)), dataset.presets)

@@ -29,7 +29,7 @@ def divide(dataset: Dataset, preset: Preset, parts, split: str, seed: int):
         return splits.by_subject(parts, seed)
     if split == "trial":
         return splits.by_trial(parts, dataset.last_train_trial)
-    return splits.by_time_block(parts, gap=preset.length)
+    return splits.by_time_block(parts, preset.length)
 
 
 def cut_side(dataset: Dataset, preset: Preset, parts, classes, side: str):

@@ -1,6 +1,5 @@
 """The data sets that have a name."""
 
-from jaxanon.datasets.choices import choose
 from jaxanon.datasets.description import Dataset
 from jaxanon.datasets.motion_sense.description import DATASET as MOTION_SENSE
 from jaxanon.datasets.smartwatch.description import DATASET as SMARTWATCH
@@ -21,7 +20,12 @@ def names() -> tuple[str, ...]:
 
 def find(name: str) -> Dataset:
     """The data set called ``name``; ValueError with all the names if there is none."""
-    return _DATASETS[choose("name", name, names())]
+    if name not in _DATASETS:
+        raise ValueError(
+            f"there is no data set {name!r}; choose one of {list(names())}, or pass "
+            "the path of an .npz file."
+        )
+    return _DATASETS[name]
 
 
 def describe() -> list[dict]:

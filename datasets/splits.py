@@ -39,13 +39,14 @@ def by_subject(recordings: Sequence[Recording], seed: int):
     return [r for r in recordings if r.labels["subject"] not in out], test
 
 
-def by_time_block(recordings: Sequence[Recording], gap: int):
+def by_time_block(recordings: Sequence[Recording], window: int):
     """Tests with the last ``TEST_SHARE`` of the time of everybody in everything.
 
     Recordings that agree in every label form a series in their order; its last rows
-    are the test side. Of the recording that the boundary cuts, the ``gap`` rows
-    before it are left out, so that what is tested is not what came an instant
-    after training.
+    are the test side. Of the recording that the boundary cuts, the ``window`` rows
+    before it are left out, so that what is tested is not what came an instant after
+    training; if that leaves one side without a whole window, the recording goes
+    uncut to the side that has most of it.
     """
     series = {}
     for recording in recordings:
@@ -54,12 +55,18 @@ def by_time_block(recordings: Sequence[Recording], gap: int):
     for members in series.values():
         boundary = round((1 - TEST_SHARE) * sum(len(r.rows) for r in members))
         for recording in members:
-            here = min(max(boundary, 0), len(recording.rows))
+            end, start = _cut(len(recording.rows), boundary, window)
+            train.append(recording._replace(rows=recording.rows[:end]))
+            test.append(recording._replace(rows=recording.rows[start:]))
             boundary -= len(recording.rows)
-            end = here if boundary >= 0 else here - gap
-            train.append(recording._replace(rows=recording.rows[: max(end, 0)]))
-            test.append(recording._replace(rows=recording.rows[here:]))
     return _with_rows(train), _with_rows(test)
+
+
+def _cut(rows: int, boundary: int, window: int):
+    """Where training ends and testing starts in a recording of ``rows`` rows."""
+    if boundary - window >= window and rows - boundary >= window:
+        return boundary - window, boundary
+    return (rows, rows) if 2 * boundary >= rows else (0, 0)
 
 
 def _with_rows(recordings):

@@ -1,0 +1,82 @@
+"""``export``: a data set written as a file that ``load`` reads back."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from jaxanon.datasets.choices import choose
+from jaxanon.datasets.spec import Data
+
+
+def export(data: Data, split: str, path, *, overwrite: bool = False) -> Path:
+    """Writes windows, labels and class names as an ``.npz`` of one's own.
+
+    Args:
+      data: what ``load`` returned.
+      split: ``"train"`` or ``"test"`` for that side alone; the file then stands for
+        itself and ``load`` splits it anew. ``"all"`` writes training windows, then
+        test windows, with the array ``split`` (0, 1) and the training statistics, so
+        that ``load`` gives the same ``data`` back but for ``spec.split == "given"``.
+      path: a name that ends in ``.npz``; missing folders are made.
+      overwrite: whether a file that is there may be replaced.
+
+    Returns:
+      ``path``. It appears when it is complete; an interrupted export leaves none.
+
+    Raises:
+      ValueError: for another ``split`` or ending.
+      FileExistsError: if ``path`` is there and ``overwrite`` is false.
+
+    Example:
+      >>> import tempfile
+      >>> from jaxanon.datasets import load
+      >>> data = load("smartwatch")
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     again = load(export(data, "all", f"{folder}/watch.npz"))
+      >>> again.spec.split, again.test.windows.shape == data.test.windows.shape
+      ('given', True)
+    """
+    choose("split", split, ("train", "test", "all"))
+    path = Path(path)
+    if path.suffix != ".npz":
+        raise ValueError(f"path must end in .npz, got {str(path)!r}.")
+    if path.exists() and not overwrite:
+        raise FileExistsError(
+            f"{str(path)!r} exists; pass overwrite=True to replace it, or choose "
+            "another path."
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.stem}.{os.getpid()}.part.npz")
+    try:
+        np.savez(part, **_arrays(data, split))  # pyrefly: ignore[bad-argument-type]
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+def _arrays(data: Data, split: str) -> dict[str, np.ndarray]:
+    spec = data.spec
+    sides = {"train": [data.train], "test": [data.test]}.get(split, [*data[1:]])
+    arrays = {
+        "windows": np.concatenate([side.windows for side in sides]),
+        "name": np.array(spec.name),
+        "preset": np.array(spec.preset),
+        "channels": np.array(spec.channels),
+        "units": np.array(spec.units),
+        "rate_hz": np.array(spec.rate_hz),
+        "public": np.array(spec.public),
+        "private": np.array(spec.private),
+    }
+    for attribute, names in spec.classes.items():
+        label = np.concatenate([side.labels[attribute] for side in sides])
+        if attribute == "subject":  # Whoever is on the other side only is left out.
+            found, label = np.unique(label, return_inverse=True)
+            names = [names[index] for index in found]
+        arrays[attribute] = label.astype(np.int32)
+        arrays[f"{attribute}_names"] = np.array(names)
+    if split == "all":
+        arrays["split"] = np.repeat([0, 1], [len(side.windows) for side in sides])
+        arrays["mean"], arrays["std"] = np.array(spec.mean), np.array(spec.std)
+    return arrays

@@ -1,0 +1,125 @@
+"""Windows of your own, from an ``.npz`` file.
+
+The file holds
+
+* ``windows``: ``float[N, time, channels]`` in physical units, finite;
+* ``subject``: ``int[N]``, who made the window;
+* any number of attributes, ``int[N]`` each under its own name, with the names of its
+  classes in ``<attribute>_names`` if you like: labels then count from 0 through that
+  list; without names the distinct numbers are the classes (so for ``subject``);
+* optionally ``split``: ``int[N]``, 0 to train on, 1 to test with;
+* optionally ``channels`` and ``units`` (strings, one per channel), ``rate_hz`` (else
+  1.0: time counts in samples), ``name``, ``preset``, ``public``, ``private`` (the
+  defaults of ``load``), and with ``split`` also ``mean`` and ``std`` (per channel, of
+  the training rows).
+
+Without ``split``, windows are taken to be in order of time. Of the windows that agree
+in every label the last 30 % test; training windows that share samples with a
+neighbouring test window are left out. ``split="subject"`` divides by person instead.
+"""
+
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from jaxanon.datasets.choices import choose
+from jaxanon.datasets.own_arrays import Arrays, classes_of, one_per, windows_of
+from jaxanon.datasets.own_split import by_subject, by_time_block, given
+from jaxanon.datasets.spec import Data, Spec, Windows
+
+SIDES = {"given": given, "time block": by_time_block, "subject": by_subject}
+
+
+def read_arrays(path: Path) -> Arrays:
+    """All arrays of the file; ValueError if it is damaged or holds Python objects."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{str(path)!r} does not exist or is not a file.")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (AttributeError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(
+            f"{str(path)!r} is truncated or is no .npz file ({error}); write it again "
+            "with numpy.savez."
+        ) from error
+    except ValueError as error:
+        raise ValueError(
+            f"{str(path)!r} is damaged or holds Python objects ({error}); save names "
+            "as numpy.array of strings."
+        ) from error
+
+
+def load_file(path, *, public, private, split, seed: int) -> Data:
+    """``load`` for a file; its arguments and errors are described there."""
+    path = Path(path)
+    arrays = read_arrays(path)
+    windows = windows_of(arrays)
+    classes, labels = classes_of(arrays)
+    split = split or ("given" if "split" in arrays else "time block")
+    side = SIDES[choose("split", split, SIDES)](arrays, windows, labels, seed)
+    both = Windows(windows, labels)
+    train, test = (_take(both, side == number) for number in (0, 1))
+    for number, part in enumerate((train, test)):
+        if len(part.windows) == 0:
+            raise ValueError(
+                f"split gives no {('training', 'test')[number]} windows (no {number} "
+                f"among {len(windows)}); add some, or leave split out of the file."
+            )
+    spec = Spec(
+        **_described(arrays, windows, path.stem),
+        **_statistics(arrays, train, split),
+        **_chosen(arrays, classes, public, private),
+        time=windows.shape[1],
+        classes=classes,
+        split=split,
+    )
+    return Data(spec, train, test)
+
+
+def _take(windows: Windows, rows) -> Windows:
+    labels = {name: label[rows] for name, label in windows.labels.items()}
+    return Windows(windows.windows[rows], labels)
+
+
+def _described(arrays, windows, stem):
+    """Name, channels, units and rate, with what holds where the file says nothing."""
+    count = windows.shape[2]
+    numbers = [str(channel) for channel in range(count)]
+    return {
+        "name": str(arrays.get("name", stem)),
+        "preset": str(arrays.get("preset", "file")),
+        "channels": tuple(map(str, one_per(arrays, "channels", count, numbers))),
+        "units": tuple(map(str, one_per(arrays, "units", count, [""] * count))),
+        "rate_hz": float(arrays.get("rate_hz", 1.0)),
+    }
+
+
+def _statistics(arrays, train, split):
+    """The file's own where its split holds, else those of the training windows."""
+    count = train.windows.shape[2]
+    mean = train.windows.mean(axis=(0, 1), dtype=np.float64)
+    std = train.windows.std(axis=(0, 1), dtype=np.float64)
+    if split == "given":
+        mean = one_per(arrays, "mean", count, mean)
+        std = one_per(arrays, "std", count, std)
+    return {"mean": tuple(map(float, mean)), "std": tuple(map(float, std))}
+
+
+def _chosen(arrays, classes, public, private):
+    """The attribute to keep and those to hide: the caller's choice, else the file's."""
+    if public is None and "public" in arrays:
+        public = str(arrays["public"])
+    if private is None and "private" in arrays:
+        private = tuple(map(str, np.atleast_1d(arrays["private"])))
+    for argument, value in {"public": public, "private": private}.items():
+        if value is None:
+            raise ValueError(
+                f"{argument} must be given for a file of your own; its attributes are "
+                f"{list(classes)}."
+            )
+    choose("public", public, classes)
+    for attribute in private:
+        choose("private", attribute, classes)
+    return {"public": public, "private": private}

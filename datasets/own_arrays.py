@@ -1,0 +1,106 @@
+"""The arrays of a file of one's own, checked one by one."""
+
+import numpy as np
+
+Arrays = dict[str, np.ndarray]
+ABOUT = (
+    *("windows", "split", "channels", "units", "rate_hz", "mean", "std"),
+    *("name", "preset", "public", "private"),
+)  # Every other array is an attribute or the names of its classes.
+ENDING = "_names"
+
+
+def windows_of(arrays: Arrays) -> np.ndarray:
+    """``float32[N, time, channels]``; ValueError for anything else, NaN included."""
+    if "windows" not in arrays:
+        raise ValueError(
+            "the file must hold 'windows', float[N, time, channels]; it holds "
+            f"{sorted(arrays)}."
+        )
+    windows = arrays["windows"]
+    if windows.ndim != 3 or 0 in windows.shape:
+        raise ValueError(
+            "windows must be float[N, time, channels] with nothing empty, got shape "
+            f"{windows.shape}; for one channel use windows[..., None]."
+        )
+    if windows.dtype.kind not in "fiu":
+        raise ValueError(f"windows must be numbers, got dtype {windows.dtype}.")
+    finite = np.isfinite(windows).all(axis=(1, 2))
+    if not finite.all():
+        raise ValueError(
+            f"windows must be finite, got NaN or infinity in {np.sum(~finite)} of "
+            f"{len(windows)}, first in window {np.argmin(finite)}; drop or repair them."
+        )
+    return np.ascontiguousarray(windows, np.float32)
+
+
+def classes_of(arrays: Arrays):
+    """Class names and ``int32[N]`` labels of every attribute, ``subject`` the last."""
+    count = len(arrays["windows"])
+    names = {key.removesuffix(ENDING): key for key in arrays if key.endswith(ENDING)}
+    attributes = [key for key in arrays if key not in (*ABOUT, *names.values())]
+    for attribute, key in names.items():
+        if attribute not in attributes:
+            raise ValueError(
+                f"{key} names the classes of {attribute!r}, which the file lacks; its "
+                f"attributes are {attributes}."
+            )
+    if "subject" not in attributes:
+        raise ValueError(
+            "the file must hold 'subject', int[N], who made each window: windows are "
+            f"split and stacked by it; its attributes are {attributes}."
+        )
+    attributes.sort(key=lambda attribute: attribute == "subject")
+    pairs = {}
+    for attribute in attributes:
+        label = integers(attribute, arrays[attribute], count)
+        found = np.unique(label)
+        listed = arrays.get(attribute + ENDING)
+        if listed is None:
+            pairs[attribute] = tuple(map(str, found)), np.searchsorted(found, label)
+        else:
+            pairs[attribute] = _listed(attribute, listed, found), label
+    classes = {attribute: classes for attribute, (classes, _) in pairs.items()}
+    return classes, {a: label.astype(np.int32) for a, (_, label) in pairs.items()}
+
+
+def integers(name: str, array: np.ndarray, count: int) -> np.ndarray:
+    """``array`` if it is ``int[count]``, else ValueError."""
+    if array.shape != (count,) or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} must be int[{count}], one for each of the {count} windows, got "
+            f"{array.dtype}{list(array.shape)}."
+        )
+    return array
+
+
+def one_per(arrays: Arrays, name: str, channels: int, default):
+    """The array ``name`` with one entry for each channel, or ``default``."""
+    array = arrays.get(name)
+    if array is None:
+        return default
+    if array.shape != (channels,):
+        raise ValueError(
+            f"{name} must have one entry for each of the {channels} channels, got "
+            f"shape {array.shape}."
+        )
+    return array
+
+
+def _listed(attribute, listed, found):
+    """Class names as a tuple, checked against the labels that occur."""
+    names = tuple(map(str, np.atleast_1d(listed)))
+    if len(set(names)) < len(names):
+        raise ValueError(f"{attribute}_names must differ from each other, got {names}.")
+    if found[0] < 0 or found[-1] >= len(names):
+        raise ValueError(
+            f"{attribute} must lie in 0..{len(names) - 1}, the range of "
+            f"{attribute}_names, got {found[0]}..{found[-1]}."
+        )
+    if attribute == "subject" and len(found) < len(names):
+        idle = [name for i, name in enumerate(names) if i not in found]
+        raise ValueError(
+            f"subjects {idle} have no window; leave them out of subject_names and "
+            "number the others anew."
+        )
+    return names
