@@ -1,0 +1,137 @@
+"""What a federated algorithm is, and how its acts make one round of it."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxanon.federated import layout as layouts
+from jaxanon.federated.cohort import Population, sample_cohort
+
+
+class State(NamedTuple):
+    """All that changes from round to round, and so all that is checkpointed."""
+
+    round: jax.Array  # int32[]; rounds done
+    params: Any
+    opt_state: Any  # of the server's optimizer
+    hyper: dict[str, jax.Array]  # float[] each; what a sweep varies
+
+
+class Acts(NamedTuple):
+    """The acts of a round, apart, for whoever has to place them on devices.
+
+    ``cohort(key, round, num_clients) -> int32[m]``, ``client(key, state, rows, mask)
+    -> (gradient, info)``, ``weigh(mask) -> float[]`` and ``server(state, gradient) ->
+    state``. ``gradient`` points uphill, as Optax wants it; ``info`` is a dict.
+    """
+
+    cohort: Callable
+    client: Callable
+    weigh: Callable
+    server: Callable
+    layout: layouts.Layout | None
+
+
+class FederatedAlgorithm(NamedTuple):
+    """``init(key, ...) -> state`` and ``update(key, state, clients) -> (state, info)``.
+
+    ``update`` is one round, may be jitted, scanned and vmapped, and is given the run's
+    key: the stream over time is ``fold_in(key, state.round)``. ``acts`` are the parts
+    that ``update`` is made of, where an algorithm can be taken apart.
+    """
+
+    init: Callable
+    update: Callable
+    acts: Acts | None = None
+
+
+def client_sum(acts, key, state, population, ids, weights):
+    """Weighted sums of gradients and infos over ``ids``, and the sum of weights.
+
+    Entries of ``weights`` (``bool[m]``) that are False count for nothing.
+    """
+    _, client_key = jax.random.split(jax.random.fold_in(key, state.round))
+
+    def one(client):
+        rows = jax.tree.map(lambda leaf: leaf[client], population.rows)
+        # The key belongs to the client, whatever its place in the cohort.
+        own_key = jax.random.fold_in(client_key, client)
+        return acts.client(own_key, state, rows, population.mask[client])
+
+    weights = weights * jax.vmap(acts.weigh)(population.mask[ids])
+    layout = acts.layout
+    if layout is None:
+        layout = layouts.default_layout(state.params, len(ids))
+    return layouts.sum_over_clients(one, ids, weights, layout), jnp.sum(weights)
+
+
+def from_acts(acts: Acts, init: Callable) -> FederatedAlgorithm:
+    """Ties the acts into one program for one device."""
+
+    def update(key, state, clients: Population):
+        ids = acts.cohort(key, state.round, len(clients.mask))
+        total, weight = client_sum(
+            acts, key, state, clients, ids, jnp.ones(len(ids), bool)
+        )
+        gradient, info = layouts.divide(total, weight)
+        return acts.server(state, gradient), info
+
+    return FederatedAlgorithm(init, update, acts)
+
+
+def build(
+    init_fn,
+    client,
+    *,
+    hyper,
+    server_optimizer,
+    cohort_size,
+    rounds_per_cohort,
+    weighting,
+    layout,
+) -> FederatedAlgorithm:
+    """An algorithm that differs from others only in what a client does."""
+    if weighting not in _WEIGHTINGS:
+        raise ValueError(
+            f"weighting must be one of {sorted(_WEIGHTINGS)}, got {weighting!r}."
+        )
+
+    def init(key, **values):
+        unknown = sorted(set(values) - set(hyper))
+        if unknown:
+            raise TypeError(
+                f"init takes the hyper-parameters {sorted(hyper)}, got {unknown}."
+            )
+        params = init_fn(key)
+        to_array = lambda value: jnp.asarray(value, jnp.result_type(float))
+        return State(
+            jnp.zeros((), jnp.int32),
+            params,
+            server_optimizer.init(params),
+            jax.tree.map(to_array, hyper | values),
+        )
+
+    def cohort(key, round_, num_clients):
+        size = num_clients if cohort_size is None else cohort_size
+        return sample_cohort(
+            key, round_, num_clients, size, rounds_per_cohort=rounds_per_cohort
+        )
+
+    def server(state, gradient):
+        updates, opt_state = server_optimizer.update(
+            gradient, state.opt_state, state.params
+        )
+        params = optax.apply_updates(state.params, updates)
+        return state._replace(round=state.round + 1, params=params, opt_state=opt_state)
+
+    acts = Acts(cohort, client, _WEIGHTINGS[weighting], server, layout)
+    return from_acts(acts, init)
+
+
+_WEIGHTINGS = {
+    "rows": lambda mask: jnp.sum(mask).astype(jnp.result_type(float)),
+    "clients": lambda mask: jnp.any(mask).astype(jnp.result_type(float)),
+}

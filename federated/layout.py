@@ -1,0 +1,139 @@
+"""How clients are laid out on a device: side by side, in turn, or in chunks."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+_BUDGET_BYTES = 4 << 30  # Weights that may be alive at once on an accelerator.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Layout:
+    """A performance setting: it changes no result beyond rounding.
+
+    Attributes:
+      chunk: clients computed side by side (``vmap``). ``None`` is all of them; 1 is one
+        after another (``scan``), where a client's weights stay in cache; the rest wait
+        their turn, and only a running sum of their results is kept.
+      unroll: local steps written out one after the other in the program.
+
+    Example:
+      >>> Layout(chunk=1, unroll=5)
+      Layout(chunk=1, unroll=5)
+    """
+
+    chunk: int | None = None
+    unroll: int = 1
+
+    def __post_init__(self):
+        if self.chunk is not None and self.chunk < 1:
+            raise ValueError(
+                f"chunk must be >= 1, or None for all clients, got {self.chunk!r}."
+            )
+        if self.unroll < 1:
+            raise ValueError(f"unroll must be >= 1, got {self.unroll!r}.")
+
+
+def default_layout(params, num_clients, *, num_steps=1, backend=None) -> Layout:
+    """The layout for these shapes on this backend.
+
+    On a CPU one client after another, its steps unrolled (up to 8): a client's weights
+    stay in cache. Elsewhere all side by side, or as many as 4 GiB of weights,
+    gradients and updates allow.
+
+    Args:
+      params: tree of arrays or shapes, one client's weights.
+      num_clients: clients in a cohort.
+      num_steps: local steps of a client.
+      backend: ``"cpu"``, ``"gpu"``, ...; ``None`` is the one that JAX uses.
+
+    Example:
+      >>> default_layout(jnp.zeros(10), 64, num_steps=5, backend="cpu")
+      Layout(chunk=1, unroll=5)
+      >>> default_layout(jnp.zeros(10), 64, backend="gpu")
+      Layout(chunk=None, unroll=1)
+    """
+    unroll = min(num_steps, 8)
+    if (backend or jax.default_backend()) == "cpu":
+        return Layout(chunk=1, unroll=unroll)
+    leaves = jax.tree.leaves(params)
+    num_bytes = sum(np.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)
+    fits = max(1, int(_BUDGET_BYTES // max(3 * num_bytes, 1)))
+    return Layout(chunk=None if fits >= num_clients else fits, unroll=unroll)
+
+
+def sum_over_clients(fn, clients, weights, layout):
+    """The sum of ``weights[c] * fn(client c)``; see ``mean_over_clients``."""
+    num = len(weights)
+    chunk = num if layout.chunk is None else min(layout.chunk, num)
+
+    def side_by_side(chunk_of_clients):
+        clients, weights = chunk_of_clients
+        results = jax.vmap(fn)(clients)
+        weigh = lambda leaf: jnp.sum(_weigh(weights, leaf), axis=0)
+        return jax.tree.map(weigh, results)
+
+    def alone(client):
+        client, weight = client
+        return jax.tree.map(functools.partial(_weigh, weight), fn(client))
+
+    if chunk == num:
+        return side_by_side((clients, weights))
+    of_part, parts = alone, (clients, weights)
+    if chunk > 1:
+        # The last chunk may be ragged: it is filled up, and that weighs nothing.
+        index = jnp.arange(-(-num // chunk) * chunk).reshape(-1, chunk)
+        inside = jnp.minimum(index, num - 1)
+        weights = jnp.where(index < num, weights[inside], 0)
+        parts = jax.tree.map(lambda leaf: leaf[inside], clients), weights
+        of_part = side_by_side
+    first = lambda parts: of_part(jax.tree.map(lambda leaf: leaf[0], parts))
+    zeros = jax.tree.map(
+        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(first, parts)
+    )
+    add = lambda total, part: (jax.tree.map(jnp.add, total, of_part(part)), None)
+    total, _ = jax.lax.scan(add, zeros, parts)
+    return total
+
+
+def _weigh(weight, leaf):
+    """``weight * leaf``; nothing, not even nan, comes from a client of weight 0."""
+    dtype = jnp.promote_types(leaf.dtype, jnp.float32)
+    shape = weight.shape + (1,) * (leaf.ndim - weight.ndim)
+    weight = weight.astype(dtype).reshape(shape)
+    return jnp.where(weight == 0, 0, weight * leaf.astype(dtype))
+
+
+def divide(total, weight):
+    """``total / weight``, and 0 where the weight is 0."""
+    safe = jnp.where(weight > 0, weight, 1)
+    return jax.tree.map(lambda leaf: leaf / safe.astype(leaf.dtype), total)
+
+
+def mean_over_clients(fn, clients, weights, layout):
+    """The weighted mean of ``fn`` over clients; per-client results are not kept.
+
+    With ``layout.chunk`` = k at most k clients' results are alive at once, beside one
+    running sum.
+
+    Args:
+      fn: one client's tree to a tree of arrays.
+      clients: tree of arrays ``[clients, ...]``; typed keys too.
+      weights: ``float[clients]``, not negative. A client of weight 0 changes nothing,
+        whatever its result; if all are 0 the mean is 0.
+      layout: a ``Layout``.
+
+    Returns:
+      The mean, in float32 or the wider type of the result.
+
+    Example:
+      >>> x, weights = jnp.array([1.0, 2.0, 5.0]), jnp.array([1.0, 1.0, 2.0])
+      >>> mean_over_clients(lambda c: {"y": 2 * c}, x, weights, Layout(chunk=2))
+      {'y': Array(6.5, dtype=float32)}
+    """
+    weights = jnp.asarray(weights)
+    total = sum_over_clients(fn, clients, weights, layout)
+    return divide(total, jnp.sum(weights))

@@ -1,0 +1,97 @@
+"""One client's work: a masked gradient, or some steps of gradient descent."""
+
+import jax
+import jax.numpy as jnp
+
+
+def masked_mean(losses, mask):
+    """Mean of ``losses`` (``float[n]``) over real rows; 0 where there are none."""
+    total = jnp.sum(jnp.where(mask, losses, 0))
+    return total / jnp.maximum(jnp.sum(mask), 1).astype(losses.dtype)
+
+
+def gradient(loss_fn, key, params, rows, mask):
+    """``(loss, gradient)`` of the mean loss over the real rows."""
+    mean = lambda params: masked_mean(loss_fn(params, rows, key), mask)
+    return jax.value_and_grad(mean)(params)
+
+
+def visiting_order(key, mask, shuffle):
+    """``int32[n]``: real rows first, in random or given order.
+
+    The first entries do not depend on how much padding follows.
+    """
+    draws = jax.random.bits(key, mask.shape, jnp.uint32)
+    ties = (draws,) if shuffle else ()
+    return jnp.lexsort((*ties, ~mask)).astype(jnp.int32)
+
+
+def descend(
+    loss_fn,
+    key,
+    params,
+    rows,
+    mask,
+    *,
+    step_size,
+    num_steps,
+    batch_size,
+    shuffle=True,
+    unroll=1,
+):
+    """Takes ``num_steps`` steps of gradient descent on one client's rows.
+
+    The rows are visited in random order (or as they stand), ``batch_size`` at a time,
+    and again from the start when they run out; a client with fewer rows than a batch
+    takes all of them at each step. Padding is never visited.
+
+    Args:
+      loss_fn: ``(params, batch, key) -> float[B]``, one loss per row. It must be finite
+        for a row of zeros.
+      key: a typed PRNG key.
+      params: tree of arrays.
+      rows: tree of arrays ``[n, ...]``.
+      mask: ``bool[n]``.
+      step_size: ``float[]``, may be traced.
+      num_steps: a Python int >= 1.
+      batch_size: a Python int >= 1, or ``None`` for all rows at each step.
+      shuffle: a fresh random order, or the given one.
+      unroll: steps written out one after the other; changes no result.
+
+    Returns:
+      The trained params, and ``float[num_steps]``, the loss before each step. Without
+      a real row nothing is learned and the losses are 0.
+
+    Example:
+      >>> loss_fn = lambda w, x, key: 0.5 * (w - x) ** 2
+      >>> x, real = jnp.array([4.0, 8.0, 0.0]), jnp.array([True, True, False])
+      >>> w, losses = descend(
+      ...     loss_fn, jax.random.key(0), jnp.zeros(()), x, real,
+      ...     step_size=0.5, num_steps=1, batch_size=None)
+      >>> w, losses
+      (Array(3., dtype=float32), Array([20.], dtype=float32))
+    """
+    order_key, loss_key = jax.random.split(key)
+    size = len(mask) if batch_size is None else min(batch_size, len(mask))
+    num_real = jnp.sum(mask)
+    if batch_size is not None:
+        order = visiting_order(order_key, mask, shuffle)
+
+    def batch_of(step):
+        if batch_size is None:
+            return rows, mask
+        place = step * jnp.minimum(size, num_real) + jnp.arange(size)
+        index = order[place % jnp.maximum(num_real, 1)]
+        batch = jax.tree.map(lambda leaf: leaf[index], rows)
+        return batch, jnp.arange(size) < num_real
+
+    def descend_once(params, step):
+        batch, real = batch_of(step)
+        loss, grads = gradient(
+            loss_fn, jax.random.fold_in(loss_key, step), params, batch, real
+        )
+        down = lambda p, g: p - (step_size * g).astype(p.dtype)
+        return jax.tree.map(down, params, grads), loss
+
+    steps = jnp.arange(num_steps)
+    return jax.lax.scan(descend_once, params, steps, unroll=min(unroll, num_steps))

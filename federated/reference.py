@@ -1,0 +1,88 @@
+"""FedSGD and FedAvg as the paper's two loops: for readers, and for the tests."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from jaxanon.federated.cohort import sample_cohort
+from jaxanon.federated.local import visiting_order
+
+
+def _mean_loss(loss_fn, params, batch, key):
+    return jnp.mean(loss_fn(params, batch, key))
+
+
+def _real_rows(clients, client):
+    mask = np.asarray(clients.mask[client])
+    return jax.tree.map(lambda leaf: leaf[client][mask], clients.rows), int(mask.sum())
+
+
+def _weighted_mean(trees, weights):
+    total = sum(weights)
+    shares = [weight / total for weight in weights]
+
+    def mean(*leaves):
+        return sum(w * leaf for w, leaf in zip(shares, leaves, strict=True))
+
+    return jax.tree.map(mean, *trees)
+
+
+def _server_step(optimizer, opt_state, params, gradient):
+    updates, opt_state = optimizer.update(gradient, opt_state, params)
+    return optax.apply_updates(params, updates), opt_state
+
+
+def fed_sgd(key, params, loss_fn, clients, num_rounds, optimizer, cohort_size):
+    """Params after ``num_rounds`` of FedSGD, clients weighted by their rows."""
+    opt_state = optimizer.init(params)
+    for t in range(num_rounds):
+        gradients, sizes = [], []
+        _, client_key = jax.random.split(jax.random.fold_in(key, t))
+        for client in sample_cohort(key, t, len(clients.mask), cohort_size):
+            rows, size = _real_rows(clients, client)
+            own_key = jax.random.fold_in(client_key, client)
+            grads = jax.grad(_mean_loss, argnums=1)(loss_fn, params, rows, own_key)
+            gradients.append(grads)
+            sizes.append(size)
+        gradient = _weighted_mean(gradients, sizes)
+        params, opt_state = _server_step(optimizer, opt_state, params, gradient)
+    return params
+
+
+def fed_avg(
+    key,
+    params,
+    loss_fn,
+    clients,
+    num_rounds,
+    optimizer,
+    cohort_size,
+    *,
+    step_size,
+    num_steps,
+    batch_size,
+):
+    """Params after ``num_rounds`` of FedAvg, clients weighted by their rows."""
+    opt_state = optimizer.init(params)
+    for t in range(num_rounds):
+        moves, sizes = [], []
+        _, client_key = jax.random.split(jax.random.fold_in(key, t))
+        for client in sample_cohort(key, t, len(clients.mask), cohort_size):
+            rows, size = _real_rows(clients, client)
+            own_key = jax.random.fold_in(client_key, client)
+            order_key, loss_key = jax.random.split(own_key)
+            order = visiting_order(order_key, jnp.ones(size, bool), shuffle=True)
+            local = params
+            for step in range(num_steps):
+                b = min(batch_size, size)
+                index = [int(order[(step * b + i) % size]) for i in range(b)]
+                batch = jax.tree.map(lambda leaf, i=index: leaf[jnp.array(i)], rows)
+                step_key = jax.random.fold_in(loss_key, step)
+                grads = jax.grad(_mean_loss, argnums=1)(loss_fn, local, batch, step_key)
+                local = jax.tree.map(lambda w, g: w - step_size * g, local, grads)
+            moves.append(jax.tree.map(jnp.subtract, params, local))
+            sizes.append(size)
+        move = _weighted_mean(moves, sizes)
+        params, opt_state = _server_step(optimizer, opt_state, params, move)
+    return params

@@ -1,0 +1,75 @@
+"""Cohorts are drawn without replacement, kept as long as asked, never empty."""
+
+import collections
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxanon import federated
+
+
+def _draw(rounds, num_clients=6, size=2, rounds_per_cohort=1):
+    key = jax.random.key(0)
+    draw = lambda t: federated.sample_cohort(
+        key, t, num_clients, size, rounds_per_cohort=rounds_per_cohort
+    )
+    return np.asarray(jax.jit(jax.vmap(draw))(jnp.arange(rounds)))
+
+
+def test_cohorts_are_distinct_and_every_pair_is_as_likely():
+    cohorts = _draw(3000)
+    assert (cohorts[:, 0] != cohorts[:, 1]).all()
+    pairs = collections.Counter(tuple(sorted(pair)) for pair in cohorts.tolist())
+    assert len(pairs) == 15
+    assert stats.chisquare(list(pairs.values())).pvalue > 0.01
+
+
+def test_a_cohort_stays_together_for_its_rounds():
+    cohorts = _draw(12, rounds_per_cohort=4)
+    for epoch in range(3):
+        assert (cohorts[4 * epoch : 4 * epoch + 4] == cohorts[4 * epoch]).all()
+    # The cohort is the one that its first round would draw alone.
+    np.testing.assert_array_equal(cohorts[::4], _draw(12)[::4])
+    assert len({tuple(row) for row in cohorts}) > 1
+
+
+def test_stack_pads_with_zeros_at_the_end():
+    clients = [{"x": np.ones((2, 3))}, {"x": np.full((1, 3), 2.0)}]
+    stacked = federated.stack(clients)
+    np.testing.assert_array_equal(stacked.mask, [[True, True], [True, False]])
+    np.testing.assert_array_equal(stacked.rows["x"][1], [[2, 2, 2], [0, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("clients", "message"),
+    [
+        ([np.ones((2, 1)), np.ones((0, 1))], r"none were found for clients \[1\] of 2"),
+        ([], "every client needs at least one row.* of 0"),
+        (
+            [{"x": np.ones(2), "y": np.ones(3)}],
+            r"arrays of client 0 must have equally many rows, got \[2, 3\]",
+        ),
+    ],
+)
+def test_stack_refuses(clients, message):
+    with pytest.raises(ValueError, match=message):
+        federated.stack(clients)
+
+
+def test_population_refuses_what_does_not_fit():
+    with pytest.raises(ValueError, match=r"mask must be bool\[clients, n\].*\(3,\)"):
+        federated.population(np.ones(3), np.ones(3))
+    with pytest.raises(ValueError, match=r"rows\['x'\].*\(2, 3\), got shape \(2, 4\)"):
+        federated.population({"x": np.ones((2, 4))}, np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("size", [0, 4])
+def test_sample_refuses_a_cohort_that_cannot_be(size):
+    message = f"cohort_size must be between 1 and the 3 clients there are, got {size}"
+    with pytest.raises(ValueError, match=message):
+        federated.sample_cohort(jax.random.key(0), 0, 3, size)
+    with pytest.raises(ValueError, match="rounds_per_cohort must be >= 1, got 0"):
+        federated.sample_cohort(jax.random.key(0), 0, 3, 2, rounds_per_cohort=0)

@@ -1,0 +1,97 @@
+"""Layouts change speed and memory, and nothing else."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import federated
+from jaxanon.federated import Layout
+
+ALL = pytest.mark.parametrize("chunk", [None, 1, 2, 3, 5, 9])
+
+
+def _mean(fn, clients, weights, chunk):
+    return federated.mean_over_clients(fn, clients, weights, Layout(chunk=chunk))
+
+
+@ALL
+def test_weighted_mean_by_hand(chunk):
+    # (1*1 + 2*4 + 0*9 + 1*16 + 4*25) / 8 = 125 / 8, exact in binary.
+    x, weights = jnp.arange(1.0, 6.0), jnp.array([1.0, 2.0, 0.0, 1.0, 4.0])
+    fn = lambda x: {"square": x * x, "flag": x > 3}
+    mean = jax.jit(lambda x, w: _mean(fn, x, w, chunk))(x, weights)
+    assert mean["square"] == 125 / 8
+    assert mean["flag"] == 5 / 8
+
+
+@ALL
+def test_a_client_of_weight_zero_changes_nothing_not_even_by_nan(chunk):
+    x = jnp.array([[1.0, 2.0], [jnp.nan, jnp.inf], [3.0, 6.0]])
+    mean = _mean(lambda x: x, x, jnp.array([1.0, 0.0, 1.0]), chunk)
+    np.testing.assert_array_equal(mean, [2.0, 4.0])
+
+
+@ALL
+def test_all_weights_zero_is_zero(chunk):
+    mean = _mean(lambda x: x, jnp.full((4, 2), 7.0), jnp.zeros(4), chunk)
+    np.testing.assert_array_equal(mean, [0.0, 0.0])
+
+
+@ALL
+def test_typed_keys_travel_with_their_clients(chunk):
+    fn = lambda c: jax.random.normal(c["key"], (3,)) * c["scale"]
+    clients = lambda: {
+        "key": jax.random.split(jax.random.key(0), 5),
+        "scale": jnp.arange(5.0),
+    }
+    apart = jax.vmap(fn)(clients())
+    mean = _mean(fn, clients(), jnp.ones(5), chunk)
+    np.testing.assert_allclose(mean, apart.mean(axis=0), rtol=1e-5)
+
+
+def test_sums_are_wide():
+    # 4,096 + 1 has no neighbour in bfloat16 that is not 4,096 again.
+    x = jnp.ones(4097, jnp.bfloat16)
+    mean = _mean(lambda x: x, x, jnp.ones(4097), 1)
+    assert mean.dtype == jnp.float32 and mean == 1
+
+
+def test_one_after_another_keeps_no_result_per_client():
+    # 64 clients with a result of 4 MB each: 256 MB if they were kept.
+    fn = lambda x: x[0] + jnp.arange(1_000_000, dtype=jnp.float32)
+    x = jnp.ones((64, 1))
+
+    def peak(chunk):
+        run = jax.jit(lambda x: _mean(fn, x, jnp.ones(64), chunk))
+        return run.lower(x).compile().memory_analysis().temp_size_in_bytes
+
+    assert peak(1) < 20_000_000
+    assert peak(4) < 40_000_000
+
+
+@pytest.mark.parametrize("chunk", [None, 1, 3])
+def test_under_an_outer_vmap(chunk):
+    x = jax.random.normal(jax.random.key(0), (5, 4))
+    fn = lambda scale: _mean(lambda x: scale * jnp.tanh(x), x, jnp.ones(5), chunk)
+    scales = jnp.array([1.0, -2.0])
+    expected = scales[:, None] * jnp.tanh(x).mean(axis=0)[None]
+    chex.assert_trees_all_close(jax.vmap(fn)(scales), expected, rtol=1e-5)
+
+
+def test_default_follows_backend_and_memory():
+    params = {"w": jax.ShapeDtypeStruct((1 << 28,), jnp.float32)}  # 1 GiB.
+    default = federated.default_layout
+    assert default(params, 8, num_steps=20, backend="cpu") == Layout(chunk=1, unroll=8)
+    assert default(params, 8, backend="gpu").chunk == 1  # 3 GiB of 4 for a client.
+    small = {"w": jax.ShapeDtypeStruct((1 << 20,), jnp.float32)}
+    assert default(small, 300, backend="gpu").chunk is None
+    assert default(small, 400, backend="gpu").chunk == 341  # 4096 / 12, rounded down.
+
+
+def test_refuses_what_cannot_be_laid_out():
+    with pytest.raises(ValueError, match=r"chunk must be >= 1, or None.*got 0"):
+        Layout(chunk=0)
+    with pytest.raises(ValueError, match="unroll must be >= 1, got -1"):
+        Layout(unroll=-1)
