@@ -37,7 +37,7 @@ def read_arrays(path: Path) -> Arrays:
     if not path.is_file():
         raise FileNotFoundError(f"{str(path)!r} does not exist or is not a file.")
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except (AttributeError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(
@@ -64,8 +64,8 @@ def load_file(path, *, public, private, split, seed: int) -> Data:
     for number, part in enumerate((train, test)):
         if len(part.windows) == 0:
             raise ValueError(
-                f"split gives no {('training', 'test')[number]} windows (no {number} "
-                f"among {len(windows)}); add some, or leave split out of the file."
+                f"split={split!r} gives no {('training', 'test')[number]} windows out "
+                f"of {len(windows)}; choose another split, or see to the file's."
             )
     spec = Spec(
         **_described(arrays, windows, path.stem),

@@ -1,5 +1,6 @@
 """The TFDS builder of the smartwatch recordings."""
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,12 @@ from etils import epath
 
 from jaxanon.datasets.builder import RecordingsBuilder
 from jaxanon.datasets.smartwatch.description import DATASET, EXERCISES
+
+# What NumPy and pickle raise for a file that is cut short or is another one.
+DAMAGE = (
+    *(AttributeError, EOFError, KeyError, OSError, TypeError, ValueError),
+    pickle.UnpicklingError,
+)
 
 
 class Builder(RecordingsBuilder):
@@ -25,7 +32,7 @@ class Builder(RecordingsBuilder):
         try:
             watch = np.load(file, allow_pickle=True).item()
             columns = [watch[key] for key in ("X", "y", "side", "subject")]
-        except (AttributeError, EOFError, KeyError, OSError, ValueError) as error:
+        except DAMAGE as error:
             raise ValueError(
                 f"{file} is not the seglearn watch data ({error}); reinstall with "
                 "`pip install --force-reinstall seglearn`."

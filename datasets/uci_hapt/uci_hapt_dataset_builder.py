@@ -22,17 +22,17 @@ class Builder(RecordingsBuilder):
 
     def recordings(self, source: tuple[Path, ...]):
         """One recording per labelled segment, in the order of ``labels.txt``."""
-        signals = {}
-        for match, content in read_each(source, SIGNALS):
-            sensor, experiment, user = match.groups()
-            rows = read_numbers(match.string, content, 3)
-            signals[sensor, int(experiment), int(user)] = rows
         segments = [content for _, content in read_each(source, LABELS)]
         if not segments:
             raise ValueError(
                 "RawData/labels.txt is missing: it says who did what and when; get "
                 "the archive anew."
             )
+        signals = {}
+        for match, content in read_each(source, SIGNALS):
+            sensor, experiment, user = match.groups()
+            rows = read_numbers(match.string, content, 3)
+            signals[sensor, int(experiment), int(user)] = rows
         for segment in read_numbers("labels.txt", segments[0], 5).astype(int):
             yield cut_segment(signals, *segment.tolist())
 

@@ -1,0 +1,68 @@
+"""``load`` answers a wrong choice with the right ones; listings are complete."""
+
+import pytest
+
+from jaxanon.datasets import describe, load, names
+from jaxanon.datasets.motion_sense.motion_sense_dataset_builder import (
+    Builder as MotionSense,
+)
+from jaxanon.datasets.smartwatch.smartwatch_dataset_builder import Builder as Watch
+from jaxanon.datasets.uci_hapt.uci_hapt_dataset_builder import Builder as Hapt
+
+
+@pytest.mark.parametrize(
+    "choice, message",
+    [
+        ({"public": "gender"}, r"public must be one of \['exercise', .* got 'gender'"),
+        ({"private": "age"}, r"private must be one of \['exercise', .* got 'age'"),
+        ({"private": ["side", "age"]}, r"private must be one of .* got 'age'"),
+        ({"private": []}, "private must be a tuple with at least one attribute"),
+        ({"private": "exercise"}, "an attribute is kept or hidden"),
+        ({"preset": "mag4"}, r"preset must be one of \['raw6'\], got 'mag4'"),
+        ({"split": "trial"}, r"split must be one of \['time block', 'subject'\], got"),
+        ({"split": "window"}, r"split must be one of .*, got 'window'"),
+    ],
+)
+def test_wrong_choices(choice, message):
+    with pytest.raises(ValueError, match=message):
+        load("smartwatch", **choice)
+
+
+def test_an_unknown_name():
+    with pytest.raises(
+        ValueError, match=r"no data set 'mnist'; choose one of \['smart"
+    ):
+        load("mnist")
+
+
+@pytest.mark.parametrize("spelling", ["time block", "time_block", "time-block"])
+def test_splits_as_they_are_typed(spelling, watch_file):
+    assert (
+        load("smartwatch", source=watch_file, split=spelling).spec.split == "time block"
+    )
+
+
+def test_other_attributes_may_be_public(watch_file):
+    spec = load("smartwatch", source=watch_file, public="side", private="exercise").spec
+    assert (spec.public, spec.private) == ("side", ("exercise",))
+    assert list(spec.classes) == ["exercise", "side", "subject"]
+
+
+def test_listing():
+    rows = {row["name"]: row for row in describe()}
+    assert tuple(rows) == names() == ("smartwatch", "motion_sense", "uci_hapt")
+    row = rows["motion_sense"]
+    assert list(row["presets"]) == ["mag4", "mag5", "raw12"]
+    assert row["attributes"]["subject"] == 24 and row["attributes"]["weight"] == 3
+    assert (row["public"], row["private"]) == ("activity", ("gender",))
+    assert row["splits"] == ("trial", "subject", "time block")
+    assert all(row["about"] and row["rate_hz"] == 50.0 for row in rows.values())
+
+
+@pytest.mark.parametrize("builder", [Watch, MotionSense, Hapt])
+def test_tfds_finds_what_lies_beside_the_builder(builder, tmp_path):
+    info = builder(data_dir=tmp_path).info
+    assert "50 Hz" in info.description and "Licence" in info.description
+    assert info.citation.startswith("@")
+    assert "content.data-type.time-series" in builder.get_metadata().tags
+    assert info.features["subject"].names == list(builder.dataset.attributes["subject"])

@@ -1,0 +1,37 @@
+"""Classes are renumbered without mixing them up."""
+
+import numpy as np
+
+from jaxanon.datasets.recordings import Recording, keep_classes, occurring, statistics
+
+CLASSES = {"act": ("sit", "walk", "run"), "subject": ("1", "2", "3")}
+
+
+def made(*pairs):
+    return [Recording(np.ones((2, 1)), 0, {"act": a, "subject": s}) for a, s in pairs]
+
+
+def names(recordings, classes):
+    return [tuple(classes[a][r.labels[a]] for a in classes) for r in recordings]
+
+
+def test_kept_classes_are_numbered_in_the_order_asked_for():
+    kept, classes = keep_classes(
+        made((0, 0), (1, 1), (2, 2)), CLASSES, "act", ("run", "sit")
+    )
+    assert classes["act"] == ("run", "sit")
+    assert names(kept, classes) == [("sit", "1"), ("run", "3")]
+
+
+def test_only_classes_that_occur_remain():
+    found, classes = occurring(made((2, 2), (0, 0)), CLASSES)
+    assert classes == {"act": ("sit", "run"), "subject": ("1", "3")}
+    assert names(found, classes) == [("run", "3"), ("sit", "1")]
+
+
+def test_statistics_count_rows_and_divide_by_their_number():
+    parts = [
+        Recording(np.array(rows), 0, {}) for rows in ([[0.0]], [[0.0], [3.0], [5.0]])
+    ]
+    # Mean 2 of four rows, not of two recordings; variance (4 + 4 + 1 + 9) / 4.
+    assert statistics(parts) == ((2.0,), (4.5**0.5,))

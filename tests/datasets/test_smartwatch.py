@@ -1,0 +1,84 @@
+"""The smartwatch recordings: from seglearn's file to both sides of a split."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+from jaxanon.datasets import by_client, load
+from jaxanon.datasets.smartwatch import description
+
+
+def test_the_file_that_seglearn_carries():
+    data = load("smartwatch")
+    spec = data.spec
+    assert (spec.public, spec.private, spec.split) == (
+        "exercise",
+        ("side",),
+        "time block",
+    )
+    assert [spec.num_classes(a) for a in ("exercise", "side", "subject")] == [7, 2, 10]
+    assert (spec.rate_hz, spec.time, len(spec.channels)) == (50.0, 128, 6)
+    for side in data[1:]:
+        assert side.windows.dtype == np.float32 and side.windows.shape[1:] == (128, 6)
+        for attribute, names in spec.classes.items():
+            assert set(side.labels[attribute].tolist()) == set(range(len(names)))
+    assert by_client(data.train).windows.shape[0] == 10
+    # A wrist at rest feels 1 g: the unit of acceleration is right.
+    lengths = np.linalg.norm(data.train.windows[..., :3], axis=-1)
+    assert 0.9 < np.median(lengths) < 1.1
+
+
+def test_statistics_are_of_the_training_rows(watch_file):
+    data = load("smartwatch", source=watch_file)
+    watch = np.load(watch_file, allow_pickle=True).item()
+    # 600 rows: 30 % test, and the 128 rows before them are the gap.
+    rows = np.concatenate([x[: 420 - 128] for x in watch["X"]]).astype(np.float32)
+    np.testing.assert_allclose(
+        data.spec.mean, rows.mean(axis=0, dtype=float), rtol=1e-9
+    )
+    np.testing.assert_allclose(data.spec.std, rows.std(axis=0, dtype=float), rtol=1e-6)
+    # Starts 0, 16, ... 160 of 292 rows, and 0, 16, 32, 48 of 180: by hand 11 and 4.
+    assert [len(side.windows) for side in data[1:]] == [28 * 11, 28 * 4]
+
+
+def test_windows_carry_the_labels_of_their_recording(watch_file):
+    data = load("smartwatch", source=watch_file, split="subject")
+    watch = np.load(watch_file, allow_pickle=True).item()
+    where = zip(watch["X"], watch["y"], watch["side"], watch["subject"], strict=True)
+    for rows, exercise, side, subject in where:
+        part = (
+            data.train if subject == data.train.labels["subject"][0] + 1 else data.test
+        )
+        first = rows[:128].astype(np.float32)
+        (index,) = np.flatnonzero((part.windows == first).all(axis=(1, 2)))
+        found = [part.labels[a][index] for a in ("exercise", "side", "subject")]
+        assert found == [exercise, side, subject - 1]
+
+
+def test_says_where_the_file_should_be(monkeypatch, tmp_path):
+    with pytest.raises(
+        FileNotFoundError, match=r"should lie in .*gone.npy, which is not"
+    ):
+        load("smartwatch", source=tmp_path / "gone.npy")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(FileNotFoundError, match="run `pip install seglearn`"):
+        description.locate(None, tmp_path)
+
+
+def test_refuses_another_file(tmp_path, watch_file):
+    path = tmp_path / "watch.npy"
+    path.write_bytes(watch_file.read_bytes()[:5000])
+    with pytest.raises(ValueError, match="is not the seglearn watch data"):
+        load("smartwatch", source=path)
+    np.save(path, np.zeros(3))
+    with pytest.raises(ValueError, match="is not the seglearn watch data"):
+        load("smartwatch", source=path)
+    watch = np.load(watch_file, allow_pickle=True).item()
+    np.save(path, watch | {"y_labels": ["other"]}, allow_pickle=True)
+    with pytest.raises(ValueError, match=r"holds exercises \['other'\], wanted"):
+        load("smartwatch", source=path)
+    watch["X"][3][5, 2] = np.inf
+    np.save(path, watch, allow_pickle=True)
+    with pytest.raises(ValueError, match=r"of smartwatch .* holds NaN or infinity"):
+        load("smartwatch", source=path)

@@ -1,0 +1,66 @@
+"""A spec refuses what does not fit, and survives JSON."""
+
+import dataclasses
+import json
+
+import pytest
+
+from jaxanon.datasets import Spec
+
+GOOD = {
+    "name": "toy",
+    "preset": "raw",
+    "channels": ("x", "y"),
+    "units": ("g", "g"),
+    "rate_hz": 50.0,
+    "time": 128,
+    "public": "act",
+    "private": ("sex",),
+    "classes": {"act": ("a", "b", "c"), "sex": ("f", "m"), "subject": ("1",)},
+    "mean": (0.1, 1 / 3),
+    "std": (1.0, 2.0),
+    "split": "trial",
+}
+
+
+def test_json_gives_the_same_spec_back():
+    spec = Spec(**GOOD)
+    assert Spec.from_json(spec.to_json()) == spec  # Tuples stay tuples, 1/3 exact.
+    assert json.loads(spec.to_json())["channels"] == ["x", "y"]
+
+
+def test_counts_classes_of_every_attribute():
+    spec = Spec(**GOOD)
+    assert [spec.num_classes(a) for a in ("act", "sex", "subject")] == [3, 2, 1]
+    with pytest.raises(ValueError, match=r"'toy' has no attribute 'age'; it has \["):
+        spec.num_classes("age")
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"units": ("g",)}, "units must have one entry per channel: got 1"),
+        ({"mean": (0.0,) * 3}, "mean must have one entry per channel: got 3"),
+        ({"rate_hz": 0.0}, "rate_hz must be > 0, got 0.0"),
+        ({"time": -1}, "time must be > 0, got -1"),
+        ({"std": (1.0, 0.0)}, "channel 'y' has mean .* and std 0.0 .* constant"),
+        ({"mean": (float("nan"), 0.0)}, "channel 'x' has mean nan"),
+        ({"split": "window"}, "split must be one of .*, got 'window'"),
+        ({"private": "sex"}, "private must be a tuple with at least one attribute"),
+        ({"private": ()}, "private must be a tuple with at least one attribute"),
+        ({"private": ("sex", "act")}, "must not repeat an attribute nor contain"),
+        ({"private": ("sex", "sex")}, "must not repeat an attribute nor contain"),
+        ({"public": "age"}, "'toy' has no attribute 'age'"),
+        ({"private": ("age",)}, "'toy' has no attribute 'age'"),
+        ({"classes": {"act": ("a",), "sex": ("f", "m"), "subject": ("1",)}}, "1 class"),
+        ({"classes": {"act": ("a", "b"), "sex": ("f", "m")}}, "attribute 'subject'"),
+    ],
+)
+def test_says_what_does_not_fit(change, message):
+    with pytest.raises(ValueError, match=message):
+        Spec(**(GOOD | change))
+
+
+def test_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Spec(**GOOD).time = 3

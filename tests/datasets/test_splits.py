@@ -1,0 +1,87 @@
+"""No side of a split sees the other."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxanon.datasets import splits
+from jaxanon.datasets.recordings import Recording
+
+
+def recording(rows, subject=0, act=0, trial=0, start=0):
+    values = np.arange(start, start + rows, dtype=np.float32)[:, None]
+    return Recording(values, trial, {"act": act, "subject": subject})
+
+
+def values(recordings):
+    return np.concatenate([np.zeros(0), *(r.rows[:, 0] for r in recordings)])
+
+
+def test_trials_up_to_the_bound_train():
+    train, test = splits.by_trial([recording(5, trial=t) for t in (9, 11, 1)], 9)
+    assert [r.trial for r in train] == [9, 1] and [r.trial for r in test] == [11]
+
+
+@given(st.integers(2, 40), st.floats(0.01, 0.99), st.integers(0, 9))
+def test_held_out_subjects_are_some_but_not_all(count, share, seed):
+    out = splits.held_out(np.repeat(np.arange(count), 3), share, seed)
+    assert (
+        len(np.unique(out)) == len(out) == min(max(1, round(share * count)), count - 1)
+    )
+
+
+def test_the_seed_draws_the_subjects():
+    recordings = [recording(5, subject=s) for s in range(10)]
+    sides = [splits.by_subject(recordings, seed) for seed in (0, 0, 1, 2, 3)]
+    people = [sorted(r.labels["subject"] for r in test) for _, test in sides]
+    assert len(people[0]) == 3 and people[0] == people[1]
+    assert len(set(map(tuple, people))) > 2
+    for train, test in sides:
+        both = {r.labels["subject"] for r in train}, {r.labels["subject"] for r in test}
+        assert not both[0] & both[1] and both[0] | both[1] == set(range(10))
+
+
+def test_one_subject_cannot_be_split():
+    with pytest.raises(
+        ValueError, match="at least 2 subjects, one on each side, got 1"
+    ):
+        splits.by_subject([recording(5)], seed=0)
+
+
+def test_a_long_recording_is_cut_with_a_gap():
+    train, test = splits.by_time_block([recording(100)], window=10)
+    # 70 % is row 70; the 10 rows before it are in neither side.
+    np.testing.assert_array_equal(values(train), np.arange(60))
+    np.testing.assert_array_equal(values(test), np.arange(70, 100))
+
+
+def test_short_recordings_stay_whole():
+    series = [recording(20, start=100 * i) for i in range(5)]
+    # The boundary, row 70, is the middle of the fourth: at a tie it trains.
+    train, test = splits.by_time_block(series, window=15)
+    assert [r.rows[0, 0] for r in train] == [0, 100, 200, 300]
+    assert [r.rows[0, 0] for r in test] == [400]
+    # Of six, row 84 lies 4 into the fifth, most of which is behind it.
+    train, test = splits.by_time_block([*series, recording(20, start=500)], window=15)
+    assert [r.rows[0, 0] for r in test] == [400, 500]
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 90), st.integers(0, 1)), min_size=1, max_size=8),
+    st.integers(1, 20),
+)
+def test_time_blocks_keep_order_and_distance(parts, window):
+    recordings = [
+        recording(rows, act=act, start=1000 * index)
+        for index, (rows, act) in enumerate(parts)
+    ]
+    train, test = splits.by_time_block(recordings, window)
+    everything = values(recordings)
+    assert np.isin(values(train), everything).all()
+    assert np.isin(values(test), everything).all()
+    for act in (0, 1):
+        past = values([r for r in train if r.labels["act"] == act])
+        future = values([r for r in test if r.labels["act"] == act])
+        if len(past) and len(future):
+            assert past.max() + window < future.min()

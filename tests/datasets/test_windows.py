@@ -1,0 +1,83 @@
+"""Windows are cut where the definitions say, checked against plain loops."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxanon.datasets.recordings import Recording
+from jaxanon.datasets.windows import cut, cut_each, cut_stream
+
+SIZES = st.lists(st.integers(1, 25), min_size=1, max_size=6)
+STEPS = {"length": st.integers(1, 8), "stride": st.integers(1, 9)}
+
+
+def numbered(sizes):
+    """Recordings whose rows count on from one to the next, so each is unique."""
+    ends = np.cumsum([0, *sizes])
+    return [
+        Recording(
+            np.arange(start, end)[:, None] + np.array([0.0, 0.5]),
+            trial=0,
+            labels={"act": index % 2, "subject": index},
+        )
+        for index, (start, end) in enumerate(itertools.pairwise(ends))
+    ]
+
+
+@given(sizes=SIZES, **STEPS)
+def test_each_recording_alone(sizes, length, stride):
+    expected, owners = [], []
+    for recording in numbered(sizes):
+        start = 0
+        while start + length <= len(recording.rows):
+            expected.append(recording.rows[start : start + length])
+            owners.append(recording.labels["subject"])
+            start += stride
+    got = cut_each(numbered(sizes), length, stride)
+    assert got.windows.shape == (len(expected), length, 2)
+    assert got.windows.dtype == np.float32 and got.labels["act"].dtype == np.int32
+    np.testing.assert_array_equal(got.windows, np.reshape(expected, got.windows.shape))
+    np.testing.assert_array_equal(got.labels["subject"], owners)
+    np.testing.assert_array_equal(got.labels["act"], np.array(owners, int) % 2)
+
+
+@given(sizes=SIZES, **STEPS)
+def test_stream_as_published(sizes, length, stride):
+    recordings = numbered(sizes)
+    rows = np.concatenate([r.rows for r in recordings])
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    expected, owners, start = [], [], 0
+    most = max(0, round((len(rows) - length) / stride))
+    while start < len(rows) - length and start // stride < most:
+        if owner[start] == owner[start + length - 1]:
+            expected.append(rows[start : start + length])
+            owners.append(owner[start])
+        start += stride
+    got = cut_stream(recordings, length, stride)
+    np.testing.assert_array_equal(
+        got.windows, np.reshape(expected, (-1, length, 2)).astype(np.float32)
+    )
+    np.testing.assert_array_equal(got.labels["subject"], owners)
+
+
+def test_phase_drifts_over_a_stream():
+    # Rows 0-6 and 7-16; starts 0, 5 and 10: 5 straddles, and 10 is not 7 + 0.
+    got = cut_stream(numbered([7, 10]), length=4, stride=5)
+    np.testing.assert_array_equal(got.windows[:, 0, 0], [0, 10])
+    # One row less, and round(12 / 5) = 2 starts are all there may be.
+    got = cut_stream(numbered([7, 9]), length=4, stride=5)
+    np.testing.assert_array_equal(got.windows[:, 0, 0], [0])
+
+
+def test_says_what_was_wrong():
+    with pytest.raises(
+        ValueError, match=r"rows must be float\[rows, channels\].*\(5,\)"
+    ):
+        cut(np.zeros(5), 2, 1)
+    with pytest.raises(ValueError, match="stride must be at least 1 sample, got 0"):
+        cut(np.zeros((5, 1)), 2, 0)
+    with pytest.raises(ValueError, match="length must be at least 1 sample, got -2"):
+        cut(np.zeros((5, 1)), -2, 1)
