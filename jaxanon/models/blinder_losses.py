@@ -28,23 +28,7 @@ def vae_loss(networks: Networks, scale: LossScale, *, released: bool = False):
     """
 
     def loss_fn(params, batch: Batch):
-        mean, log_variance = networks.encode(params, batch.windows)
-        z = sample(mean, log_variance, batch.noise)
-        rebuilt = networks.decode(params, z, batch.private, batch.public)
-        errors = jnp.square(batch.windows - rebuilt)
-        errors = jnp.sum(errors, axis=(1, 2))
-        error = weighted_mean(errors, batch.weights)
-        kl = weighted_mean(kl_to_standard_normal(mean, log_variance), batch.weights)
-        adversary = _discriminator_loss(
-            networks.discriminate(params, z), batch.private, batch.weights, released
-        )
-        size = batch.windows[0].size
-        if released:
-            total = RELEASED_SCALE * error / size + 2 * scale.beta * kl / 150
-        else:
-            total = scale.alpha * error + scale.beta * kl
-        total = total - scale.gamma * adversary
-        info = {"loss": total, "reconstruction": error / size, "kl": kl}
+        total, info, _ = _vae_terms(networks, scale, params, batch, released)
         return total, info
 
     return loss_fn
@@ -76,8 +60,13 @@ def with_shadows(networks: Networks):
         mean, log_variance = networks.encode(params, batch.windows)
         z = sample(mean, log_variance, batch.noise)
         shadows = networks.decode(params, z, batch.shadow, batch.public)
-        both = jnp.concatenate([batch.windows, shadows])
-        z = sample(*networks.encode(params, both), batch.renoise)
+        # The windows' own mean and variance are known; only the noise is drawn again.
+        shadow_mean, shadow_log_variance = networks.encode(params, shadows)
+        z = sample(
+            jnp.concatenate([mean, shadow_mean]),
+            jnp.concatenate([log_variance, shadow_log_variance]),
+            batch.renoise,
+        )
         pairs = zip(batch.private, batch.shadow, strict=True)
         private = tuple(jnp.concatenate(pair) for pair in pairs)
         return z, private, jnp.concatenate([batch.weights, batch.weights])
@@ -128,11 +117,30 @@ def phases(
 
 
 def objectives(networks: Networks, scale: LossScale, *, released: bool = False):
-    """Algorithm 1, lines 22-23: what the adapted groups are graded by."""
+    """Algorithm 1, lines 22-23: what the adapted groups are graded by, one by one."""
     return (
         Objective(VAE_GROUPS, vae_loss(networks, scale, released=released)),
         Objective(("discriminators",), discriminator_loss(networks, released=released)),
     )
+
+
+def joint_objective(networks: Networks, scale: LossScale, *, released: bool = False):
+    """Both of ``objectives`` in one pass: same gradients, one encoding of the query.
+
+    Encoder and decoder meet the discriminators as constants, and the discriminators meet
+    the latents as constants.
+    """
+
+    def loss_fn(params, batch: Batch):
+        fixed = params | {
+            "discriminators": jax.lax.stop_gradient(params["discriminators"])
+        }
+        total, info, z = _vae_terms(networks, scale, fixed, batch, released)
+        logits = networks.discriminate(params, jax.lax.stop_gradient(z))
+        loss = _discriminator_loss(logits, batch.private, batch.weights, released)
+        return total + loss, info | {"discriminator": loss}
+
+    return Objective((*VAE_GROUPS, "discriminators"), loss_fn)
 
 
 def _discriminator_loss(logits, private, weights, released):
@@ -141,3 +149,22 @@ def _discriminator_loss(logits, private, weights, released):
         for one, targets in zip(logits, private, strict=True)
     ]
     return sum(losses)
+
+
+def _vae_terms(networks, scale, params, batch, released):
+    """Eq. 4, what to show of it, and the latents: ``(float[], info, z)``."""
+    mean, log_variance = networks.encode(params, batch.windows)
+    z = sample(mean, log_variance, batch.noise)
+    rebuilt = networks.decode(params, z, batch.private, batch.public)
+    errors = jnp.sum(jnp.square(batch.windows - rebuilt), axis=(1, 2))
+    error = weighted_mean(errors, batch.weights)
+    kl = weighted_mean(kl_to_standard_normal(mean, log_variance), batch.weights)
+    logits = networks.discriminate(params, z)
+    adversary = _discriminator_loss(logits, batch.private, batch.weights, released)
+    size = batch.windows[0].size
+    if released:
+        total = RELEASED_SCALE * error / size + 2 * scale.beta * kl / 150
+    else:
+        total = scale.alpha * error + scale.beta * kl
+    total = total - scale.gamma * adversary
+    return total, {"loss": total, "reconstruction": error / size, "kl": kl}, z

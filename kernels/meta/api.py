@@ -12,6 +12,8 @@ from jaxanon.kernels import factored
 class Phase(NamedTuple):
     """One part of a client's inner loop: which groups move, and on which loss.
 
+    The other groups are constants meanwhile, for the outer derivative too.
+
     ``inputs_fn(params, batch) -> inputs`` is computed once, from the parameters as the
     phase finds them, and is not differentiated (shadow samples and detached latents are
     made here); without it the loss sees the support batch itself.
@@ -159,17 +161,19 @@ def adapt(phases, params, support, *, second_order=True, factor=True):
       Array(-2., dtype=float32)
     """
     value_and_grad = factored.value_and_grad if factor else jax.value_and_grad
+    params = dict(params)
     for phase in phases:
         inputs = support
         if phase.inputs_fn is not None:
             inputs = jax.lax.stop_gradient(phase.inputs_fn(params, support))
         for _ in range(phase.num_steps):
             moving, resting = split(params, phase.groups)
+            resting = jax.lax.stop_gradient(resting)
             loss = lambda moving, p=phase, r=resting, i=inputs: p.loss_fn(r | moving, i)
             _, grads = value_and_grad(loss)(moving)
             if not second_order:
                 grads = jax.lax.stop_gradient(grads)
-            params = resting | factored.descend(moving, grads, phase.step_size)
+            params |= factored.descend(moving, grads, phase.step_size)
     return params
 
 

@@ -48,6 +48,7 @@ def adapted(phases, params, support, second_order):
             inputs = jax.lax.stop_gradient(phase.inputs_fn(params, support))
         for _ in range(phase.num_steps):
             others = {k: v for k, v in params.items() if k not in phase.groups}
+            others = jax.lax.stop_gradient(others)  # "with θ fixed", "with η fixed"
 
             def loss(moving, others=others, phase=phase, inputs=inputs):
                 return phase.loss_fn({**others, **moving}, inputs)

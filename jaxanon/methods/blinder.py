@@ -1,0 +1,276 @@
+"""Blinder: a federated, meta-learned, conditional variational anonymizer."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxanon.federated.meta import meta
+from jaxanon.kernels import Objective
+from jaxanon.methods import draws
+from jaxanon.methods.method import Method
+from jaxanon.models import blinder as models
+from jaxanon.models import blinder_losses as losses
+from jaxanon.models.classifier import Classifier
+
+ANONYMIZATIONS = ("stochastic", "deterministic")
+FORMS = ("paper", "released")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BlinderConfig:
+    """Blinder's static settings; the paper's unless said otherwise.
+
+    Hyper-parameters that a sweep may vary without compiling anew (``alpha``,
+    ``beta``, ``gamma``, ``inner_step_size``, ``server_step_size``) are defaults here
+    and arrays in the state.
+
+    Raises:
+      ValueError: for a setting out of its range.
+    """
+
+    latent: int = 25
+    """size of the latent representation"""
+    hidden: tuple[int, ...] = (512, 512, 256, 128)
+    """widths of the encoder's dense layers; the decoder mirrors them"""
+    filters: tuple[int, ...] = ()
+    """filters of two convolutions before them, e.g. 16 32; none: all dense"""
+    alpha: float = 0.9
+    """weight of the squared error (not used by form=released)"""
+    beta: float = 2.0
+    """weight of the KL divergence"""
+    gamma: float = 0.2
+    """weight of the discriminators' loss"""
+    form: str = "paper"
+    """loss as in the paper's eq. 4, or as scaled by the released program"""
+    support: int = 1
+    """windows that a client adapts on, per round"""
+    query: int = 15
+    """windows that a client is graded on, per round"""
+    inner_step_size: float = 1e-4
+    """step size of a client's adaptation"""
+    server_step_size: float = 1e-3
+    """step size of the server's Adam"""
+    discriminator_steps: int = 5
+    """inner steps of the discriminators"""
+    local_steps: int = 1
+    """times that the inner loop is run"""
+    second_order: bool = True
+    """differentiate through the inner steps; no is first-order MAML"""
+    shadows: bool = True
+    """train discriminators on shadow samples too"""
+    cohort: float = 0.4
+    """share of the clients in a cohort, which stays for an epoch"""
+    per_class: int = 600
+    """windows per class and client that SMOTE fills up to"""
+    neighbours: int = 5
+    """neighbours of SMOTE"""
+    extra: int = 32
+    """more windows per client and round for the public attribute's classifier"""
+    anonymization: str = "stochastic"
+    """stochastic: a random private class; deterministic: the next one after the true"""
+
+    def __post_init__(self):
+        for name in ("latent", "support", "query", "local_steps", "per_class"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)!r}.")
+        for name in ("discriminator_steps", "extra"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)!r}.")
+        if not 0 < self.cohort <= 1:
+            raise ValueError(f"cohort must be in (0, 1], got {self.cohort!r}.")
+        for name, known in (("form", FORMS), ("anonymization", ANONYMIZATIONS)):
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"{name} must be one of {known}, got {getattr(self, name)!r}."
+                )
+
+
+def blinder(spec, **settings) -> Method:
+    """Builds Blinder for windows of ``spec``.
+
+    One conditional autoencoder and one discriminator per private attribute are
+    meta-learned over clients; a classifier of the public attribute, learned in the same
+    rounds, tells the decoder what to rebuild. A window is anonymized by encoding it,
+    and decoding a sample of its latent under the predicted public class and a private
+    class that has nothing to do with the wearer's.
+
+    Args:
+      spec: ``jaxanon.datasets.Spec`` with at least one private attribute.
+      **settings: fields of ``BlinderConfig``.
+
+    Returns:
+      ``Method``.
+
+    Raises:
+      ValueError: if a setting is out of range, or nothing is private.
+      TypeError: for an unknown setting.
+
+    Example:
+      >>> from jaxanon.datasets import load
+      >>> method = blinder(load("smartwatch").spec, latent=10)
+      >>> method.name, method.config.latent
+      ('blinder', 10)
+
+    References:
+      Yang and Ardakanian, Blinder, ACM TOSN 2023, sections 4-6 and Algorithm 1.
+    """
+    config = BlinderConfig(**settings)
+    if not spec.private:
+        raise ValueError(
+            f"private must name at least one attribute of {spec.name!r}; it has "
+            f"{sorted(spec.classes)}."
+        )
+    networks = models.networks(
+        spec.time,
+        len(spec.channels),
+        [spec.num_classes(name) for name in spec.private],
+        latent=config.latent,
+        hidden=config.hidden,
+        filters=config.filters,
+    )
+    judges = _classifiers(spec, config)
+    algorithm = _algorithm(spec, config, networks, judges)
+
+    def prepare(clients):
+        return draws.prepare(spec, clients, config.neighbours)
+
+    def anonymize(key, state, windows):
+        return _anonymize(key, state.params, windows, spec, config, networks, judges)
+
+    return Method(
+        name="blinder",
+        config=config,
+        spec=spec,
+        prepare=prepare,
+        init=algorithm.init,
+        update=algorithm.update,
+        anonymize=anonymize,
+        rounds_per_epoch=lambda data: _rounds_per_epoch(spec, config),
+        clients_per_round=lambda data: _cohort_size(config, len(data.windows)),
+    )
+
+
+def _classifiers(spec, config):
+    """Classifiers of what has to be known of a window before it is rebuilt."""
+    known = (spec.public,)
+    if config.anonymization == "deterministic":
+        known = draws.attributes(spec)
+    return {name: Classifier(num_classes=spec.num_classes(name)) for name in known}
+
+
+def _algorithm(spec, config, networks, judges):
+    released = config.form == "released"
+
+    def init_fn(key):
+        vae_key, *keys = jax.random.split(key, 1 + len(judges))
+        channels = len(spec.channels)
+        classes = spec.num_classes(spec.public)
+        params = networks.init(vae_key, spec.time, channels, classes)
+        window = jnp.zeros((1, spec.time, channels))
+        params["classifiers"] = {
+            name: net.init(one, window)["params"]
+            for (name, net), one in zip(judges.items(), keys, strict=True)
+        }
+        return params
+
+    def draw_fn(key, client, data):
+        sizes = (config.support, config.query, config.extra + config.query)
+        *keys, dropout_key = jax.random.split(key, 4)
+        support, query, extra = (
+            draws.draw_batch(
+                one, client, data, spec, config.latent, config.per_class, size
+            )
+            for one, size in zip(keys, sizes, strict=True)
+        )
+        weight = jnp.max(query.weights)
+        return support, draws.Query(query, extra, dropout_key), weight
+
+    def scale(hyper):
+        return models.LossScale(hyper["alpha"], hyper["beta"], hyper["gamma"])
+
+    def phases_fn(hyper):
+        return losses.phases(
+            networks,
+            scale(hyper),
+            hyper["inner_step_size"],
+            discriminator_steps=config.discriminator_steps,
+            local_steps=config.local_steps,
+            shadows=config.shadows,
+            released=released,
+        )
+
+    def objectives_fn(hyper):
+        joint = losses.joint_objective(networks, scale(hyper), released=released)
+        on_batch = lambda params, query: joint.loss_fn(params, query.batch)
+        judge = lambda params, query: _judge(params, query, spec, judges)
+        return (
+            joint._replace(loss_fn=on_batch),
+            Objective(("classifiers",), judge),
+        )
+
+    names = ("alpha", "beta", "gamma", "inner_step_size", "server_step_size")
+    return meta(
+        init_fn,
+        draw_fn,
+        phases_fn,
+        objectives_fn,
+        hyper={name: getattr(config, name) for name in names},
+        num_clients_fn=lambda data: len(data.windows),
+        server_optimizer=optax.adam(1.0),
+        cohort_size_fn=lambda num_clients: _cohort_size(config, num_clients),
+        rounds_per_cohort=_rounds_per_epoch(spec, config),
+        second_order=config.second_order,
+    )
+
+
+def _cohort_size(config, num_clients):
+    return max(1, int(config.cohort * num_clients))
+
+
+def _rounds_per_epoch(spec, config):
+    """Batches in ``per_class`` windows of every public class, the paper's t = K / b."""
+    windows = spec.num_classes(spec.public) * config.per_class
+    return max(1, windows // (config.support + config.query))
+
+
+def _judge(params, query, spec, judges):
+    """Cross-entropy of the classifiers, summed."""
+    batch, info, total = query.extra, {}, 0.0
+    targets = dict(
+        zip(draws.attributes(spec), (batch.public, *batch.private), strict=True)
+    )
+    for index, (name, net) in enumerate(judges.items()):
+        key = jax.random.fold_in(query.key, index)
+        one = {"params": params["classifiers"][name]}
+        logits = net.apply(one, batch.windows, key, 0.3)
+        loss = models.cross_entropy(logits, targets[name], batch.weights)
+        info[f"{name} classifier"] = loss
+        total = total + loss
+    return total, info
+
+
+def _anonymize(key, params, windows, spec, config, networks, judges):
+    mean, std = jnp.float32(spec.mean), jnp.float32(spec.std)
+    x = (windows - mean[None, None]) / std[None, None]
+    predicted = {
+        name: jnp.argmax(net.apply({"params": params["classifiers"][name]}, x), -1)
+        for name, net in judges.items()
+    }
+    noise_key, class_key = jax.random.split(key)
+    z, log_variance = networks.encode(params, x)
+    if config.anonymization == "stochastic":
+        z = models.sample(z, log_variance, jax.random.normal(noise_key, z.shape))
+    private = []
+    for index, name in enumerate(spec.private):
+        num = spec.num_classes(name)
+        if config.anonymization == "stochastic":
+            one = jax.random.fold_in(class_key, index)
+            shown = jax.random.randint(one, (len(x),), 0, num)
+        else:
+            shown = (predicted[name] + 1) % num
+        private.append(jax.nn.one_hot(shown, num))
+    public = jax.nn.one_hot(predicted[spec.public], spec.num_classes(spec.public))
+    rebuilt = networks.decode(params, z, private, public)
+    return (rebuilt * std[None, None] + mean[None, None]).astype(jnp.float32)

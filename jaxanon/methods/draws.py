@@ -1,0 +1,132 @@
+"""A client's batches for adversarial training, everything random drawn at once."""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon import kernels
+from jaxanon.models.blinder import Batch
+
+
+class Balanced(NamedTuple):
+    """All clients' windows on the device, with tables to draw balanced batches by.
+
+    A row's class is the joint one of its public and private labels, so that a SMOTE
+    window lies between two windows which agree in all of them.
+    """
+
+    windows: jax.Array  # float32[clients, n, time, channels], standardised
+    table: kernels.BalanceTable  # with a leading clients axis
+
+
+class Query(NamedTuple):
+    """What a client is graded on."""
+
+    batch: Batch
+    extra: Batch  # for the classifiers, which want more windows than the autoencoder
+    key: jax.Array  # for their dropout
+
+
+def attributes(spec) -> tuple[str, ...]:
+    """The public attribute, then the private ones."""
+    return (spec.public, *spec.private)
+
+
+def prepare(spec, clients, num_neighbours: int) -> Balanced:
+    """Standardises stacked clients, moves them to the device and finds neighbours.
+
+    Args:
+      spec: the windows' ``Spec``.
+      clients: ``jaxanon.datasets.Clients`` of the training windows.
+      num_neighbours: k of SMOTE.
+
+    Raises:
+      ValueError: if the windows do not fit the spec, or a client has none.
+    """
+    expected = (spec.time, len(spec.channels))
+    if clients.windows.shape[2:] != expected:
+        raise ValueError(
+            f"clients' windows must be [clients, n, {expected[0]}, {expected[1]}] for "
+            f"dataset {spec.name!r}, got shape {clients.windows.shape}."
+        )
+    empty = np.flatnonzero(~clients.mask.any(axis=1))
+    if len(empty):
+        raise ValueError(
+            f"clients {empty.tolist()} have no windows; drop them before training."
+        )
+    sizes = [spec.num_classes(name) for name in attributes(spec)]
+    joint = np.zeros(clients.mask.shape, np.int32)
+    for name, size in zip(attributes(spec), sizes, strict=True):
+        joint = joint * size + clients.labels[name]
+    mean, std = np.float32(spec.mean), np.float32(spec.std)
+    windows = (clients.windows - mean) / std * clients.mask[..., None, None]
+    windows = jnp.asarray(windows, jnp.float32)
+
+    @jax.jit
+    def tables(windows, joint, mask):
+        def one(client):
+            return kernels.balance_table(*client, math.prod(sizes), num_neighbours)
+
+        return jax.lax.map(one, (windows, joint, mask))
+
+    table = tables(windows, jnp.asarray(joint), jnp.asarray(clients.mask))
+    return Balanced(windows, table)
+
+
+def draw_batch(key, client, data: Balanced, spec, latent, per_class, size) -> Batch:
+    """Draws ``size`` windows of one client, balanced over its classes.
+
+    Args:
+      key: typed PRNG key.
+      client: ``int32[]``, which client.
+      data: all clients.
+      spec: the windows' ``Spec``.
+      latent: size of the latent representation.
+      per_class: windows per class of the balanced set that is drawn from; classes with
+        fewer are filled up by SMOTE.
+      size: number of windows.
+
+    Returns:
+      ``Batch``; all weights are 0 if the client has no windows.
+    """
+    rows_key, noise_key, renoise_key, shadow_key = jax.random.split(key, 4)
+    rows = kernels.draw_from_table(
+        rows_key, data.windows, data.table, per_class, size, client=client
+    )
+    labels, rest = [], rows.labels
+    for name in reversed(attributes(spec)):
+        labels.append(rest % spec.num_classes(name))
+        rest = rest // spec.num_classes(name)
+    public, *private = reversed(labels)
+    classes = [spec.num_classes(name) for name in spec.private]
+    shadow_keys = jax.random.split(shadow_key, len(classes))
+    shadow = [
+        other_class(k, label, num)
+        for k, label, num in zip(shadow_keys, private, classes, strict=True)
+    ]
+    hot = lambda labels: tuple(
+        jax.nn.one_hot(label, num) for label, num in zip(labels, classes, strict=True)
+    )
+    return Batch(
+        windows=rows.x,
+        public=jax.nn.one_hot(public, spec.num_classes(spec.public)),
+        private=hot(private),
+        weights=rows.mask.astype(rows.x.dtype),
+        noise=jax.random.normal(noise_key, (size, latent)),
+        shadow=hot(shadow),
+        renoise=jax.random.normal(renoise_key, (2 * size, latent)),
+    )
+
+
+def other_class(key, labels, num_classes: int):
+    """A uniformly drawn class other than each label; ``int32``, shaped as ``labels``.
+
+    Example:
+      >>> other_class(jax.random.key(0), jnp.array([0, 1]), 2)
+      Array([1, 0], dtype=int32)
+    """
+    shift = jax.random.randint(key, labels.shape, 1, num_classes)
+    return (labels + shift) % num_classes
