@@ -1,0 +1,102 @@
+"""Every example in a docstring or in the README runs as printed."""
+
+import doctest
+import importlib
+import importlib.metadata
+import pathlib
+import pkgutil
+import re
+import shlex
+import sys
+
+import pytest
+
+import jaxanon
+
+README = pathlib.Path(__file__).resolve().parents[1] / "README.md"
+
+
+def _modules():
+    """Dotted names of all modules: by folder, an editable install knows no other."""
+    rooms = ("kernels", "federated", "datasets", "models", "methods", "attacks")
+    names = {"jaxanon"}
+    for room in ("jaxanon", *(f"jaxanon.{name}" for name in (*rooms, "metrics"))):
+        package = importlib.import_module(room)
+        names.add(room)
+        names.update(
+            info.name for info in pkgutil.walk_packages(package.__path__, f"{room}.")
+        )
+    return sorted(name for name in names if not name.endswith("__main__"))
+
+
+@pytest.mark.parametrize("name", _modules())
+def test_docstring_examples(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    module = importlib.import_module(name)
+    result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("room", ["kernels", "federated"])
+def test_public_functions_show_an_example(room):
+    package = getattr(jaxanon, room)
+    for name in package.__all__:
+        thing = getattr(package, name)
+        if not isinstance(thing, type) and callable(thing):
+            assert ">>> " in (thing.__doc__ or ""), f"{room}.{name} has no example"
+
+
+def _blocks(text):
+    """(language, code) of every fenced block."""
+    return re.findall(r"^```([\w-]*)[^\n]*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def _readme():
+    if not README.exists():
+        pytest.skip("README.md is not beside the tests; only a checkout has both")
+    return _blocks(README.read_text())
+
+
+def test_readme_python_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = _readme()
+    assert not [language for language, _ in blocks if language == "python-norun"]
+    code = [code for language, code in blocks if language == "python"]
+    assert code, "the README must show how the library is used from Python"
+    namespace = {"__name__": "readme"}
+    for number, block in enumerate(code):
+        exec(compile(block, f"README.md, Python block {number}", "exec"), namespace)
+
+
+def _commands(blocks):
+    """The words of every shell line that calls jaxanon."""
+    for language, code in blocks:
+        if language in ("bash", "sh", "shell", "console"):
+            for line in code.replace("\\\n", " ").splitlines():
+                words = shlex.split(line.removeprefix("$ "), comments=True)
+                if words[:1] == ["jaxanon"]:
+                    yield words
+
+
+def test_commands_are_found():
+    text = (
+        "```bash\n$ jaxanon demo  # quick\npip x\njaxanon train a \\\n  --out b\n```\n"
+    )
+    found = list(_commands(_blocks(text)))
+    assert found == [["jaxanon", "demo"], ["jaxanon", "train", "a", "--out", "b"]]
+
+
+def test_readme_commands_exist(monkeypatch, capsys):
+    commands = list(_commands(_readme()))
+    assert ["jaxanon", "demo"] in [words[:2] for words in commands]
+    (script,) = importlib.metadata.entry_points(group="console_scripts", name="jaxanon")
+    main = script.load()
+    for words in commands:
+        verb = words[1:2] if not words[1].startswith("-") else []
+        monkeypatch.setattr(sys, "argv", ["jaxanon", *verb, "--help"])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        shown = capsys.readouterr().out
+        assert not stopped.value.code, f"jaxanon {verb} is unknown"
+        for option in (word.partition("=")[0] for word in words if word[:2] == "--"):
+            assert option in shown, f"{shlex.join(words)}: {option} is unknown"
