@@ -1,0 +1,128 @@
+"""Factors agree with the matrices whose product they are."""
+
+import chex
+import hypothesis
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import kernels
+
+
+def random_factors(seed, rows, d_in, d_out, *lead):
+    keys = jax.random.split(jax.random.key(seed))
+    draw = lambda key, last: jax.random.normal(key, (*lead, rows, last))
+    return kernels.Factors(draw(keys[0], d_in), draw(keys[1], d_out))
+
+
+def dense_gradient(factors):
+    return jnp.einsum("...ri,...ro->...io", *factors)
+
+
+def two_layers(params, x):
+    h = jnp.tanh(kernels.matmul(x, params["first"]) + params["bias"][None])
+    return jnp.sum(jnp.square(kernels.matmul(h, params["second"])))
+
+
+def parameters(d_in=30, width=20, d_out=25):
+    keys = jax.random.split(jax.random.key(0), 3)
+    return {
+        "first": jax.random.normal(keys[0], (d_in, width)),
+        "bias": jax.random.normal(keys[1], (width,)),
+        "second": jax.random.normal(keys[2], (width, d_out)),
+    }
+
+
+sizes = st.integers(1, 6)
+
+
+@hypothesis.settings(max_examples=20, deadline=None)
+@hypothesis.given(rows=sizes, other=sizes, d_in=sizes, d_out=sizes)
+def test_norms_and_inner_products_are_those_of_the_matrices(rows, other, d_in, d_out):
+    with jax.enable_x64():
+        a = random_factors(1, rows, d_in, d_out)
+        b = random_factors(2, other, d_in, d_out)
+        product = float(jnp.sum(dense_gradient(a) * dense_gradient(b)))
+        norm = float(jnp.sum(dense_gradient(a) ** 2))
+        np.testing.assert_allclose(kernels.inner_product(a, b), product, atol=1e-10)
+        np.testing.assert_allclose(kernels.squared_norm(a), norm, atol=1e-10)
+
+
+def test_squared_norm_of_cancelling_rows_is_zero_not_negative():
+    # Two rows that cancel: the Gram form sums to rounding error of either sign.
+    row = jnp.array([[1e3, 3.0]])
+    factors = kernels.Factors(jnp.concatenate([row, row]), jnp.concatenate([row, -row]))
+    assert kernels.squared_norm(factors) >= 0
+
+
+def test_weighted_sum_leaves_out_weight_zero_and_sums_the_rest():
+    factors = random_factors(3, 2, 4, 5, 3)
+    weights = jnp.array([2.0, 0.0, 0.5])
+    expected = jnp.einsum("c,cio->io", weights, dense_gradient(factors))
+    got = kernels.weighted_sum(factors, weights)
+    chex.assert_trees_all_close(got, expected, rtol=1e-5)
+
+
+def test_gradient_steps_agree_with_plain_ones_over_several_steps():
+    params, x = parameters(), jax.random.normal(jax.random.key(1), (2, 30))
+    with jax.enable_x64():
+        params, x = jax.tree.map(lambda a: jnp.asarray(a, jnp.float64), (params, x))
+        plain = kept = params
+        for _ in range(3):
+            grads = jax.grad(two_layers)(plain, x)
+            plain = jax.tree.map(lambda p, g: p - 0.01 * g, plain, grads)
+            _, grads = kernels.value_and_grad(two_layers)(kept, x)
+            kept = kernels.descend(kept, grads, 0.01)
+        assert kept["first"].factors.inputs.shape == (6, 30)  # 3 steps of 2 rows.
+        chex.assert_trees_all_close(kernels.materialise(kept), plain, rtol=1e-12)
+        multiplied = kernels.materialise_gradient(grads)
+        chex.assert_trees_all_equal_shapes(multiplied, params)
+
+
+def test_a_matrix_is_given_up_when_its_factors_would_be_larger():
+    # 30 x 20 pays below 600 / 50 = 12 rows: two steps of 5 do, a third does not.
+    params, x = parameters(), jnp.ones((5, 30))
+    kinds = []
+    for _ in range(3):
+        _, grads = kernels.value_and_grad(two_layers)(params, x)
+        params = kernels.descend(params, grads, 1e-3)
+        kinds.append(isinstance(params["first"], kernels.FactoredKernel))
+    assert kinds == [True, True, False]
+
+
+def test_a_matrix_used_twice_or_otherwise_gets_its_ordinary_gradient():
+    def loss(params, x):
+        twice = kernels.matmul(kernels.matmul(x, params["twice"]), params["twice"])
+        return jnp.sum(jnp.sin(twice)) + jnp.sum(jnp.cos(x @ params["plain"]))
+
+    params = {"twice": jnp.eye(40) / 2, "plain": jnp.ones((40, 40)) / 9}
+    x = jax.random.normal(jax.random.key(0), (1, 40))
+    value, grads = kernels.value_and_grad(loss)(params, x)
+    expected = jax.value_and_grad(loss)(params, x)
+    chex.assert_trees_all_close((value, grads), expected, rtol=1e-6)
+
+
+def test_a_factored_kernel_is_an_array_to_everything_else():
+    change = random_factors(4, 1, 3, 3)
+    kernel = kernels.FactoredKernel(jnp.eye(3), change)
+    expected = jnp.eye(3) - dense_gradient(change)
+    chex.assert_trees_all_close(jnp.sin(kernel), jnp.sin(expected), rtol=1e-6)
+    assert kernel.shape == (3, 3) and kernel.ndim == 2
+    assert kernel.dtype == jnp.float32 and "rows=1" in repr(kernel)
+
+
+def test_half_precision_stays_half_precision():
+    params = jax.tree.map(lambda a: a.astype(jnp.bfloat16), parameters())
+    x = jnp.ones((1, 30), jnp.bfloat16)
+    _, grads = kernels.value_and_grad(two_layers)(params, x)
+    stepped = kernels.descend(params, grads, jnp.bfloat16(0.1))
+    assert stepped["first"].factors.cotangents.dtype == jnp.bfloat16
+    assert kernels.matmul(x, stepped["first"]).dtype == jnp.bfloat16
+
+
+def test_factored_product_wants_rows():
+    kernel = kernels.FactoredKernel(jnp.eye(3), random_factors(0, 1, 3, 3))
+    with pytest.raises(ValueError, match=r"x must be float\[rows, d_in\].*\(3,\)"):
+        kernels.matmul(jnp.ones(3), kernel)

@@ -1,0 +1,164 @@
+"""Three ways to the same meta-gradient, and closed forms for it."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon.kernels import Objective, Phase, adapt, meta_gradient
+from jaxanon.kernels.meta.api import IMPLEMENTATIONS
+from jaxanon.kernels.meta.cases import adversarial
+
+FAST = [name for name in IMPLEMENTATIONS if name != "reference"]
+
+
+def compute(problem, implementation, objectives=None, **options):
+    phases, separate, _, *arrays = problem
+    run = jax.jit(
+        lambda arrays: meta_gradient(
+            phases,
+            objectives or separate,
+            *arrays,
+            implementation=implementation,
+            **options,
+        )
+    )
+    return run(tuple(arrays))
+
+
+@pytest.mark.parametrize("implementation", FAST)
+@pytest.mark.parametrize("second_order", [True, False])
+@pytest.mark.parametrize("local_steps", [1, 2])
+def test_agrees_with_the_reference_in_double_precision(
+    implementation, second_order, local_steps
+):
+    with jax.enable_x64():
+        problem = adversarial(jax.random.key(0), local_steps=local_steps)
+        options = {"second_order": second_order}
+        got = compute(problem, implementation, **options)
+        expected = compute(problem, "reference", **options)
+        chex.assert_trees_all_close(got, expected, rtol=1e-10, atol=1e-14)
+
+
+def test_one_pass_over_all_groups_gives_each_group_its_own_gradient():
+    with jax.enable_x64():
+        problem = adversarial(jax.random.key(1))
+        got, _ = compute(problem, "factored", problem.joint)
+        expected, _ = compute(problem, "reference")
+        chex.assert_trees_all_close(got, expected, rtol=1e-10, atol=1e-14)
+
+
+def test_second_order_terms_are_there_and_first_order_leaves_them_out():
+    with jax.enable_x64():
+        problem = adversarial(jax.random.key(0))
+        second, _ = compute(problem, "factored")
+        first, _ = compute(problem, "factored", second_order=False)
+        norm = lambda tree: float(
+            jnp.sqrt(sum(map(jnp.vdot, *[jax.tree.leaves(tree)] * 2)))
+        )
+        difference = jax.tree.map(jnp.subtract, first, second)
+        assert 0.01 < norm(difference) / norm(second) < 1
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_quadratic_has_the_closed_form(implementation):
+    # Inner loss a w²/2, k steps of λ: w' = (1 - λa)^k w; outer loss b w'²/2, so the
+    # gradient is b (1 - λa)^(2k) w, and b (1 - λa)^k w' / w' in first order.
+    inner = lambda params, a: a * params["net"]["w"] ** 2 / 2
+    outer = lambda params, b: (b * params["net"]["w"] ** 2 / 2, {})
+    phases = [Phase(("net",), inner, 0.1, num_steps=3)]
+    objectives = [Objective(("net",), outer)]
+    params = {"net": {"w": jnp.array(2.0)}}
+    a, b, weights = jnp.array([1.0, 2.0]), jnp.array([3.0, 5.0]), jnp.array([1.0, 3.0])
+    for second_order, power in ((True, 6), (False, 3)):
+        grads, _ = meta_gradient(
+            phases,
+            objectives,
+            params,
+            a,
+            b,
+            weights,
+            second_order=second_order,
+            implementation=implementation,
+        )
+        # First order: b w' = b (1 - λa)³ w.
+        per_client = b * (1 - 0.1 * a) ** power * 2.0
+        expected = jnp.sum(weights * per_client) / 4
+        np.testing.assert_allclose(grads["net"]["w"], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("implementation", FAST)
+@pytest.mark.parametrize("chunk", [1, 3, 4, 9])
+def test_chunks_change_nothing(implementation, chunk):
+    with jax.enable_x64():
+        problem = adversarial(jax.random.key(2))
+        got = compute(problem, implementation, chunk=chunk)
+        expected = compute(problem, implementation)
+        chex.assert_trees_all_close(got, expected, rtol=1e-12, atol=1e-15)
+
+
+def test_a_client_of_weight_zero_and_masked_rows_change_nothing():
+    with jax.enable_x64():
+        problem = adversarial(jax.random.key(3), clients=3)
+        spoil = lambda leaf: leaf.at[1].set(77.0)
+        other = problem._replace(
+            support=jax.tree.map(spoil, problem.support),
+            query=jax.tree.map(spoil, problem.query),
+        )
+        weights = jnp.array([1.0, 0.0, 2.0])
+        one = compute(problem._replace(weights=weights), "factored")
+        two = compute(other._replace(weights=weights), "factored")
+        chex.assert_trees_all_close(one, two, rtol=1e-12)
+
+        pad = lambda leaf: jnp.concatenate([leaf, 5 + 0 * leaf[:, :1]], axis=1)
+        query = {name: pad(leaf) for name, leaf in problem.query.items()}
+        query["mask"] = query["mask"].at[:, -1].set(0.0)
+        padded = compute(problem._replace(query=query), "factored")
+        chex.assert_trees_all_close(
+            padded, compute(problem, "factored"), rtol=1e-12, atol=1e-15
+        )
+
+
+def test_no_client_at_all_gives_zero():
+    problem = adversarial(jax.random.key(4))._replace(weights=jnp.zeros(4))
+    for leaf in jax.tree.leaves(compute(problem, "factored")):
+        assert not jnp.any(leaf)
+
+
+def test_under_vmap_over_step_sizes_and_compiled_once():
+    problem = adversarial(jax.random.key(5))
+
+    @jax.jit
+    @chex.assert_max_traces(n=1)
+    def sweep(step_sizes):
+        def one(step_size):
+            phases = [p._replace(step_size=step_size) for p in problem.phases]
+            return meta_gradient(phases, problem.objectives, *problem[3:])[0]
+
+        return jax.vmap(one)(step_sizes)
+
+    sweep(jnp.array([0.3, 0.2]))
+    swept = sweep(jnp.array([0.0, 0.1]))
+    expected, _ = compute(problem, "reference")
+    got = jax.tree.map(lambda leaf: leaf[1], swept)
+    chex.assert_trees_all_close(got, expected, rtol=1e-3, atol=1e-5)
+
+
+def test_adapt_leaves_the_groups_that_rest():
+    problem = adversarial(jax.random.key(6))
+    support = jax.tree.map(lambda leaf: leaf[0], problem.support)
+    adapted = adapt(problem.phases[:1], problem.params, support, factor=False)
+    chex.assert_trees_all_equal(adapted["encoder"], problem.params["encoder"])
+    assert jnp.any(adapted["adversary"]["in"] != problem.params["adversary"]["in"])
+
+
+def test_says_what_was_wrong():
+    problem = adversarial(jax.random.key(0))
+    _, objectives, _, *arrays = problem
+    with pytest.raises(ValueError, match="a phase moves group 'head', but params has"):
+        meta_gradient([Phase(("head",), None, 0.1)], objectives, *arrays)
+    with pytest.raises(ValueError, match="cover each group of params exactly once"):
+        meta_gradient(problem.phases, objectives[:1], *arrays)
+    with pytest.raises(ValueError, match="implementation must be one of .*'fast'"):
+        meta_gradient(problem.phases, objectives, *arrays, implementation="fast")
