@@ -1,1 +1,29 @@
-"""."""
+"""Measures of what anonymized windows still tell."""
+
+from jaxanon.metrics.classification import (
+    accuracy,
+    balanced_accuracy,
+    chance,
+    confusion_matrix,
+    f1,
+    macro_f1,
+    majority,
+    precision,
+    recall,
+    scores,
+)
+from jaxanon.metrics.information import mutual_information
+
+__all__ = [
+    "accuracy",
+    "balanced_accuracy",
+    "chance",
+    "confusion_matrix",
+    "f1",
+    "macro_f1",
+    "majority",
+    "mutual_information",
+    "precision",
+    "recall",
+    "scores",
+]

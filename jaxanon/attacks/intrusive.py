@@ -1,0 +1,60 @@
+"""Judges: classifiers of raw windows, let loose on anonymized ones."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from jaxanon.attacks import attackers
+
+
+class Judges(NamedTuple):
+    """One classifier per attribute, trained on raw windows; fit once, use often.
+
+    ``predict[attribute](windows) -> int[N]`` takes standardised windows; ``raw``
+    holds what each says of the raw test windows.
+    """
+
+    predict: dict[str, Callable]
+    raw: dict[str, np.ndarray]  # int32[N] per attribute
+
+
+def train_judges(
+    key,
+    windows,
+    labels: Mapping[str, np.ndarray],
+    num_classes: Mapping[str, int],
+    test_windows,
+    *,
+    attacker: str = "mlp",
+    progress: Callable[[str], None] = lambda line: None,
+) -> Judges:
+    """Trains a classifier for every attribute in ``num_classes``.
+
+    The one of the public attribute measures utility, the others are the intrusive
+    adversary, who has raw data with labels but has never seen an anonymized window.
+
+    Args:
+      key: typed PRNG key.
+      windows: ``float[N, time, channels]``, raw training windows, standardised.
+      labels: ``int[N]`` per attribute.
+      num_classes: per attribute to judge.
+      test_windows: ``float[M, time, channels]``, raw test windows, standardised.
+      attacker: a name of ``attackers.ATTACKERS``.
+      progress: called with a line before each fit.
+
+    Returns:
+      ``Judges``.
+
+    Raises:
+      ValueError: for an unknown attacker, and as ``models.fit.fit_classifier``.
+    """
+    predict, raw = {}, {}
+    kind = attackers.get(attacker)
+    for index, (attribute, count) in enumerate(num_classes.items()):
+        progress(f"training a judge of {attribute} on raw windows")
+        own_key = jax.random.fold_in(key, index)
+        predict[attribute] = kind.fit(own_key, windows, labels[attribute], count)
+        raw[attribute] = predict[attribute](test_windows)
+    return Judges(predict, raw)

@@ -1,0 +1,98 @@
+"""Who gets which windows: the attacker, his validation, the score."""
+
+import jax
+import numpy as np
+
+BLOCKS = 5  # One block in this many is for validation.
+
+
+def blocks(labels) -> np.ndarray:
+    """Validation rows of an attacker or judge, ``bool[N]``.
+
+    Each class's rows, in the order given (time), are cut into up to 25 blocks and
+    every fifth block is for validation: neighbouring windows overlap, so a validation
+    of scattered windows would praise memory. A class of one row has none.
+
+    Example:
+      >>> blocks(np.zeros(10, int)).astype(int)
+      array([0, 0, 0, 0, 1, 0, 0, 0, 0, 1])
+    """
+    labels = np.asarray(labels)
+    valid = np.zeros(labels.shape, bool)
+    for label in np.unique(labels):
+        rows = np.flatnonzero(labels == label)
+        every = min(BLOCKS, len(rows))
+        count = min(BLOCKS * BLOCKS, len(rows) // every * every)
+        block = np.arange(len(rows)) * count // len(rows)
+        if every > 1:
+            valid[rows] = block % every == every - 1
+    return valid
+
+
+def pick(key, labels, share: float, attribute: str = "labels") -> np.ndarray:
+    """The windows whose labels the attacker knows: a share of every class.
+
+    Args:
+      key: typed PRNG key.
+      labels: ``int[N]``.
+      share: of each class, in (0, 1].
+      attribute: what the labels are of, for the message.
+
+    Returns:
+      ``int[n]``, ascending.
+
+    Raises:
+      ValueError: if the share is out of range, or leaves a class fewer than two
+        windows, one to train on and one to validate with.
+
+    Example:
+      >>> labels = np.repeat([0, 1], [100, 50])
+      >>> np.bincount(labels[pick(jax.random.key(0), labels, 0.2)])
+      array([20, 10])
+    """
+    if not 0 < share <= 1:
+        raise ValueError(f"share must be in (0, 1], got {share!r}.")
+    labels = np.asarray(labels)
+    seed = int(jax.random.bits(key, dtype=np.uint32))
+    generator = np.random.default_rng(seed)
+    chosen = []
+    for label in np.unique(labels):
+        rows = np.flatnonzero(labels == label)
+        count = round(share * len(rows))
+        if count < 2:
+            raise ValueError(
+                f"share {share} of the {len(rows)} training windows of {attribute} "
+                f"class {label} is {count}, and the attacker needs at least 2 of each "
+                "class; raise share, or leave out or merge that class."
+            )
+        chosen.append(generator.choice(rows, count, replace=False))
+    return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, np.int64)
+
+
+def halves(*labels) -> tuple[np.ndarray, np.ndarray]:
+    """First and last part in time of the windows of each group of equal labels.
+
+    The attacker knows the first half of a group; he is scored on its last 40 %. The
+    tenth between them is left out, because neighbouring windows overlap. A group of
+    fewer than 3 windows is left out.
+
+    Args:
+      *labels: one or more ``int[N]``, such as subject and activity.
+
+    Returns:
+      ``(known, scored)``, each ``int[n]`` ascending.
+
+    Example:
+      >>> halves(np.zeros(10, int))
+      (array([0, 1, 2, 3, 4]), array([6, 7, 8, 9]))
+    """
+    known, scored = [], []
+    groups = np.unique(np.stack(labels, 1), axis=0, return_inverse=True)[1]
+    for group in range(groups.max(initial=-1) + 1):
+        rows = np.flatnonzero(groups.reshape(-1) == group)
+        if len(rows) >= 3:
+            known.append(rows[: len(rows) // 2])
+            scored.append(rows[-int(0.4 * len(rows)) or -1 :])
+    if not known:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return np.sort(np.concatenate(known)), np.sort(np.concatenate(scored))

@@ -1,0 +1,152 @@
+"""How often a classifier is right: everything is read off its confusion matrix.
+
+A matrix here is ``int[classes, classes]``; entry ``[i, j]`` counts the windows of class
+i that were called j. All results lie in [0, 1].
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def _integers(name, values, num_classes):
+    values = np.asarray(values)
+    if values.ndim != 1 or not np.issubdtype(values.dtype, np.integer):
+        raise ValueError(
+            f"{name} must be int[N], got {values.dtype}{list(values.shape)}; take the "
+            "argmax of logits first."
+        )
+    if len(values) and not 0 <= values.min() <= values.max() < num_classes:
+        raise ValueError(
+            f"{name} must lie in [0, {num_classes}), got {values.min()} to "
+            f"{values.max()}; raise num_classes or relabel."
+        )
+    return values
+
+
+def confusion_matrix(labels, predictions, num_classes: int) -> np.ndarray:
+    """Counts what was called what.
+
+    Args:
+      labels: ``int[N]`` in ``[0, num_classes)``, N at least 1.
+      predictions: ``int[N]`` in ``[0, num_classes)``.
+      num_classes: number of classes.
+
+    Returns:
+      ``int64[num_classes, num_classes]``, true classes as rows.
+
+    Raises:
+      ValueError: if either is not a vector of integers in range, their lengths
+        differ, or there is nothing to score.
+
+    Example:
+      >>> confusion_matrix([0, 0, 1], [0, 1, 1], 2)
+      array([[1, 1],
+             [0, 1]])
+    """
+    labels = _integers("labels", labels, num_classes)
+    predictions = _integers("predictions", predictions, num_classes)
+    if len(labels) != len(predictions):
+        raise ValueError(
+            f"predictions must be one per label: got {len(predictions)} for "
+            f"{len(labels)} labels."
+        )
+    if not len(labels):
+        raise ValueError("labels is empty: there is nothing to score.")
+    flat = np.bincount(labels * num_classes + predictions, minlength=num_classes**2)
+    return flat.reshape(num_classes, num_classes)
+
+
+def _ratio(part, whole):
+    """Part by part; nan where ``whole`` is 0."""
+    return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
+
+
+def accuracy(confusion) -> float:
+    """Share of windows that were called by their class."""
+    return float(np.trace(confusion) / np.sum(confusion))
+
+
+def recall(confusion) -> np.ndarray:
+    """``float[classes]``: share of each class's windows found; nan if it has none."""
+    return _ratio(np.diag(confusion), np.sum(confusion, 1))
+
+
+def precision(confusion) -> np.ndarray:
+    """``float[classes]``: share of calls that were right; nan if never called."""
+    return _ratio(np.diag(confusion), np.sum(confusion, 0))
+
+
+def f1(confusion) -> np.ndarray:
+    """``float[classes]``: harmonic mean of precision and recall.
+
+    0 if the class was never found, nan if it neither occurs nor was called.
+    """
+    whole = np.sum(confusion, 0) + np.sum(confusion, 1)
+    return _ratio(2 * np.diag(confusion), whole)
+
+
+def balanced_accuracy(confusion) -> float:
+    """Mean recall over the classes that occur: 1/classes for any constant guess."""
+    return float(np.nanmean(recall(confusion)))
+
+
+def macro_f1(confusion) -> float:
+    """Unweighted mean of ``f1`` over the classes that occur or were called."""
+    return float(np.nanmean(f1(confusion)))
+
+
+def chance(confusion) -> float:
+    """Accuracy of a uniform guess among the classes that occur."""
+    return float(1 / np.count_nonzero(np.sum(confusion, 1)))
+
+
+def majority(confusion) -> float:
+    """Accuracy of always calling the class that occurs most."""
+    return float(np.max(np.sum(confusion, 1)) / np.sum(confusion))
+
+
+def scores(labels, predictions, names: Sequence[str]) -> dict:
+    """Everything above about one classifier, ready for JSON.
+
+    Args:
+      labels: ``int[N]`` in ``[0, len(names))``, N at least 1.
+      predictions: ``int[N]`` likewise.
+      names: of the classes.
+
+    Returns:
+      ``accuracy``, ``balanced_accuracy``, ``macro_f1``, ``chance``, ``majority``,
+      ``windows`` (N), ``confusion`` (rows of counts) and ``per_class``, a list of
+      ``name``, ``windows``, ``recall``, ``precision``, ``f1`` with None for nan.
+
+    Raises:
+      ValueError: as ``confusion_matrix``.
+
+    Example:
+      >>> scores([0, 0, 0, 1], [0, 0, 0, 0], ["left", "right"])["balanced_accuracy"]
+      0.5
+    """
+    confusion = confusion_matrix(labels, predictions, len(names))
+    columns = zip(
+        names,
+        confusion.sum(1).tolist(),
+        _without_nan(recall(confusion)),
+        _without_nan(precision(confusion)),
+        _without_nan(f1(confusion)),
+        strict=True,
+    )
+    fields = ("name", "windows", "recall", "precision", "f1")
+    return {
+        "accuracy": accuracy(confusion),
+        "balanced_accuracy": balanced_accuracy(confusion),
+        "macro_f1": macro_f1(confusion),
+        "chance": chance(confusion),
+        "majority": majority(confusion),
+        "windows": int(confusion.sum()),
+        "confusion": confusion.tolist(),
+        "per_class": [dict(zip(fields, row, strict=True)) for row in columns],
+    }
+
+
+def _without_nan(values):
+    return [None if np.isnan(value) else float(value) for value in values]

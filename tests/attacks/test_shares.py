@@ -1,0 +1,72 @@
+"""Who gets which windows."""
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jaxanon.attacks import shares
+
+
+def test_a_share_of_every_class_is_picked():
+    labels = np.repeat([0, 1, 2], [100, 20, 10])
+    rows = shares.pick(jax.random.key(0), labels, 0.2)
+    assert np.bincount(labels[rows]).tolist() == [20, 4, 2]
+    assert len(set(rows)) == 26 and np.all(np.diff(rows) > 0)
+
+
+def test_picks_follow_the_key():
+    labels = np.zeros(100, int)
+    rows = [shares.pick(jax.random.key(seed), labels, 0.2) for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(rows[0], rows[1])
+    assert np.any(rows[0] != rows[2])
+
+
+@pytest.mark.parametrize("share", [0.0, -0.1, 1.5, float("nan")])
+def test_a_share_is_a_share(share):
+    with pytest.raises(ValueError, match=r"share must be in \(0, 1\], got"):
+        shares.pick(jax.random.key(0), np.zeros(9, int), share)
+
+
+def test_too_small_a_share_is_refused():
+    labels = np.repeat([0, 1], [100, 7])
+    message = r"share 0.2 of the 7 training windows of side class 1 is 1, .*raise share"
+    with pytest.raises(ValueError, match=message):
+        shares.pick(jax.random.key(0), labels, 0.2, "side")
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=80))
+def test_every_class_is_trained_on_and_validated_if_it_can(labels):
+    labels = np.array(labels)
+    valid = shares.blocks(labels)
+    for label in np.unique(labels):
+        own = valid[labels == label]
+        assert not own.all()
+        assert own.any() == (len(own) > 1)
+        if len(own) >= 10:
+            assert 0.1 <= own.mean() <= 0.34
+
+
+def test_validation_is_in_blocks_of_time():
+    valid = shares.blocks(np.zeros(1000, int))
+    # 25 blocks of 40; the last of each five: 5 stretches of 40, and no scatter.
+    assert valid.sum() == 200
+    assert np.abs(np.diff(valid.astype(int))).sum() == 9
+
+
+def test_halves_keep_a_gap_in_every_group():
+    subject = np.repeat([0, 1], 20)
+    activity = np.tile(np.repeat([0, 1], 10), 2)
+    known, scored = shares.halves(subject, activity)
+    starts = np.array([0, 10, 20, 30])
+    np.testing.assert_array_equal(known, (starts[:, None] + np.arange(5)).ravel())
+    np.testing.assert_array_equal(scored, (starts[:, None] + np.arange(6, 10)).ravel())
+
+
+def test_groups_too_small_to_halve_are_left_out():
+    known, scored = shares.halves(np.array([0, 0, 1, 1, 1]))
+    assert known.tolist() == [2] and scored.tolist() == [4]
+    for part in shares.halves(np.array([0, 1])):
+        assert part.size == 0

@@ -1,0 +1,67 @@
+"""Mutual information: known values, and what carries none."""
+
+import jax
+import numpy as np
+import pytest
+
+from jaxanon import metrics
+
+RNG = np.random.default_rng(0)
+LABELS = np.arange(400) % 2
+NOISE = np.float32(RNG.normal(size=(400, 8, 2)))
+
+
+def mutual_information(windows, labels, seed=0, **options):
+    return metrics.mutual_information(jax.random.key(seed), windows, labels, **options)
+
+
+def test_a_component_that_tells_all_is_worth_the_entropy():
+    windows = np.float32(LABELS[:, None, None] * 10.0 + 0.1 * NOISE[:, :1, :1])
+    # One value per window, so one component, and it tells the label: ln 2 nats.
+    got = mutual_information(windows, LABELS)
+    assert got == pytest.approx(np.log(2), abs=0.02)
+
+
+def test_a_shifted_gaussian_has_the_integral_it_should():
+    # I(X; Y) of x = ±1 + N(0, 1) is 0.486 bit = 0.337 nat.
+    rng = np.random.default_rng(1)
+    labels = rng.integers(2, size=4000)
+    windows = (2 * labels - 1 + rng.normal(size=4000))[:, None, None]
+    got = mutual_information(windows, labels, max_windows=4000)
+    assert got == pytest.approx(0.337, abs=0.03)
+
+
+def test_noise_and_silence_tell_nothing():
+    assert mutual_information(NOISE, LABELS) < 0.03
+    assert mutual_information(np.zeros((400, 8, 2)), LABELS) < 0.03
+
+
+def test_components_are_averaged():
+    windows = 0.1 * NOISE
+    windows[:, 0, 0] += 10 * LABELS
+    # The first component tells ln 2, the other fifteen nothing.
+    got = mutual_information(windows, LABELS)
+    assert got == pytest.approx(np.log(2) / 16, abs=0.02)
+    first = mutual_information(windows, LABELS, components=1)
+    assert first == pytest.approx(np.log(2), abs=0.02)
+
+
+def test_the_key_draws_the_subset():
+    one = mutual_information(NOISE, LABELS, max_windows=50)
+    assert one == mutual_information(NOISE, LABELS, max_windows=50)
+    other = mutual_information(NOISE, LABELS, 1, max_windows=50)
+    assert one != other
+
+
+@pytest.mark.parametrize(
+    ("windows", "labels", "options", "message"),
+    [
+        (NOISE[0], LABELS, {}, r"windows must be float\[N, time, channels\].*\(8, 2\)"),
+        (NOISE, LABELS[:3], {}, r"labels must be one per window, 400 of them.*\(3,\)"),
+        (NOISE[:5], LABELS[:5], {}, r"at least 10 windows to estimate from, got 5"),
+        (NOISE, LABELS, {"components": 0}, r"components must be at least 1, got 0"),
+    ],
+)
+def test_says_what_was_wrong(windows, labels, options, message):
+    with pytest.raises(ValueError, match=message):
+        mutual_information(windows, labels, **options)
