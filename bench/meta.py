@@ -1,0 +1,251 @@
+"""How fast a cohort's meta-gradient is: python bench/meta.py [--smoke] [--json F].
+
+Blinder's client update at its MobiAct sizes (768 numbers a window, latent 25, support 1
+and query 15, 5 discriminator steps, second order, the server's Adam included), with every
+client's weights copied, and with every client's update kept as factors; beside it the
+same update in PyTorch, where that is installed. Each figure is measured in a process of
+its own, whose peak memory is noted.
+"""
+
+import importlib.util
+import json
+import pathlib
+import resource
+import subprocess
+import sys
+
+import _timing
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from jaxanon import kernels
+from jaxanon.models import blinder, blinder_losses
+
+TIME, CHANNELS, LATENT, PUBLIC, PRIVATE = 128, 6, 25, 4, 2
+STEP_SIZE = 1e-4
+SCALE = (0.9, 2.0, 0.2)
+SUPPORT, QUERY = 1, 15
+MATERIALISED_UP_TO = 64  # Above it every client's weights do not fit.
+TORCH_AT = 14  # The paper's cohort.
+
+
+def draw(key, clients, rows) -> blinder.Batch:
+    """Random batches of ``rows`` windows for each client."""
+    keys = jax.random.split(key, 5)
+
+    def one_hot(key, classes):
+        labels = jax.random.randint(key, (clients, rows), 0, classes)
+        return jax.nn.one_hot(labels, classes)
+
+    private = one_hot(keys[2], PRIVATE)
+    return blinder.Batch(
+        0.3 * jax.random.normal(keys[0], (clients, rows, TIME, CHANNELS)),
+        one_hot(keys[1], PUBLIC),
+        (private,),
+        jnp.ones((clients, rows)),
+        jax.random.normal(keys[3], (clients, rows, LATENT)),
+        (1 - private,),
+        jax.random.normal(keys[4], (clients, 2 * rows, LATENT)),
+    )
+
+
+def problem(clients):
+    """Networks' parameters and both batches of every client."""
+    networks = blinder.networks(TIME, CHANNELS, [PRIVATE], latent=LATENT)
+    keys = jax.random.split(jax.random.key(0), 3)
+    params = networks.init(keys[0], TIME, CHANNELS, PUBLIC)
+    batches = draw(keys[1], clients, SUPPORT), draw(keys[2], clients, QUERY)
+    return networks, params, batches
+
+
+def gradient_fn(networks, implementation, steps, chunk=None, second_order=True):
+    """``(params, support, query) -> gradient`` of the cohort."""
+    scale = blinder.LossScale(*SCALE)
+    phases = blinder_losses.phases(
+        networks, scale, STEP_SIZE, discriminator_steps=steps
+    )
+    objectives = (blinder_losses.joint_objective(networks, scale),)
+
+    def gradient(params, support, query):
+        weights = jnp.ones(len(support.windows))
+        return kernels.meta_gradient(
+            phases,
+            objectives,
+            params,
+            support,
+            query,
+            weights,
+            second_order=second_order,
+            implementation=implementation,
+            chunk=chunk,
+        )[0]
+
+    return gradient
+
+
+def flops_per_update(networks, params) -> float:
+    """Products that one update cannot do without, in floating-point operations.
+
+    A window forward costs 2 operations a weight, and a gradient twice that again, less
+    the input of the encoder. The support window is passed forward and back once, and
+    each of these once more in second order; its shadow is decoded and encoded.
+    """
+    del networks
+    count = lambda tree: sum(
+        leaf.size for leaf in jax.tree.leaves(tree) if leaf.ndim == 2
+    )
+    weights = count(params["encoder"]) + count(params["decoder"])
+    first = params["encoder"]["MultiLayer_0"]["Dense_0"]["kernel"].size
+    forward, back = 2 * weights, 4 * weights - 2 * first
+    inner = 2 * weights - 2 * first  # Cotangents; their products are never taken.
+    return QUERY * (forward + back) + 3 * (forward + inner) + forward
+
+
+def ours(implementation, clients, steps, chunk, rounds, repeats, second_order):
+    """Seconds per round of scanned rounds with the server's Adam, and a check value."""
+    networks, params, batches = problem(clients)
+    optimizer = optax.adam(1e-3)
+    gradient = gradient_fn(networks, implementation, steps, chunk, second_order)
+
+    @jax.jit
+    def run(params, batches):
+        def one_round(carry, _):
+            params, opt_state = carry
+            updates, opt_state = optimizer.update(
+                gradient(params, *batches), opt_state, params
+            )
+            return (optax.apply_updates(params, updates), opt_state), None
+
+        carry = params, optimizer.init(params)
+        return jax.lax.scan(one_round, carry, length=rounds)[0][0]
+
+    took = _timing.timed(run, params, batches, repeats=repeats)
+    weights = flops_per_update(networks, params)
+    return took.seconds / rounds, took.compile_s, weights
+
+
+def check(steps):
+    """All implementations, PyTorch's too, give one gradient on four clients."""
+    networks, params, batches = problem(4)
+    names = ("materialised", "factored")
+    grads = [
+        jax.jit(gradient_fn(networks, name, steps))(params, *batches) for name in names
+    ]
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, atol=1e-4 * np.abs(a).max()),
+        *grads,
+    )
+    if not has_torch():
+        return
+    import _torch_blinder
+
+    expected = grads[0]["encoder"]["MultiLayer_0"]["Dense_0"]["kernel"]
+    for rival in _torch_blinder.RIVALS:
+        got = _torch(rival, params, batches, steps, repeats=1)[1]
+        np.testing.assert_allclose(got, expected, atol=1e-4 * np.abs(expected).max())
+
+
+def has_torch() -> bool:
+    """Whether the rival is installed."""
+    return importlib.util.find_spec("torch") is not None
+
+
+def _torch(rival, params, batches, steps, repeats):
+    import _torch_blinder
+
+    params, batches = jax.tree.map(np.asarray, (params, batches))
+    options = {"scale": SCALE, "step_size": STEP_SIZE, "steps": steps}
+    return _torch_blinder.measure(rival, params, batches, repeats=repeats, **options)
+
+
+def one(name, clients, steps, chunk, rounds, repeats):
+    """Measures one line of the table in this process; prints it as JSON."""
+    if name in ("reference", "materialised", "factored", "first order"):
+        implementation = "factored" if name == "first order" else name
+        second_order = name != "first order"
+        seconds, compile_s, flops = ours(
+            implementation, clients, steps, chunk, rounds, repeats, second_order
+        )
+    else:
+        networks, params, batches = problem(clients)
+        seconds, _ = _torch(name, params, batches, steps, repeats)
+        compile_s, flops = 0.0, flops_per_update(networks, params)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    row = {"seconds": seconds, "compile_s": compile_s, "flops": flops, "peak": peak}
+    print(json.dumps(row))
+
+
+def lines(smoke):
+    """What the table has: name, clients, discriminator steps, chunk, rounds."""
+    if smoke:
+        rows = [("materialised", 2, 1, None, 1), ("factored", 5, 1, 2, 1)]
+        return rows + ([("torch.func.vmap", 2, 1, None, 1)] if has_torch() else [])
+    rows = [("reference", 14, 5, None, 2)]
+    rows += [("materialised", n, 5, None, 2) for n in (14, 16, MATERIALISED_UP_TO)]
+    small = [("factored", n, 5, None, max(2, 512 // n)) for n in (14, 16, 64)]
+    chunk = 64 if jax.default_backend() == "cpu" else None
+    sizes = (256, 1024, 4096, 10_000)
+    rows += small + [("factored", n, 5, chunk, max(1, 512 // n)) for n in sizes]
+    rows += [("first order", n, 5, None, max(2, 512 // n)) for n in (14, 64)]
+    rows += [("factored", 64, 1, None, 8), ("materialised", 64, 1, None, 2)]
+    if has_torch():
+        import _torch_blinder
+
+        rows += [(rival, TORCH_AT, 5, None, 1) for rival in _torch_blinder.RIVALS]
+    return rows
+
+
+def main():
+    """Prints the table, and the ratios that it is for."""
+    if sys.argv[1:2] == ["--one"]:
+        name, *numbers = json.loads(sys.argv[2])
+        return one(name, *numbers)
+    args = _timing.arguments(__doc__.splitlines()[0])
+    report = _timing.Report(smoke=args.smoke)
+    check(steps=1 if args.smoke else 5)
+    print("all implementations give one gradient")
+    repeats = 1 if args.smoke else 5
+    rates = {}
+    for name, clients, steps, chunk, rounds in lines(args.smoke):
+        command = [sys.executable, __file__, "--one"]
+        settings = json.dumps([name, clients, steps, chunk, rounds, repeats])
+        process = subprocess.run(
+            [*command, settings],
+            stdout=subprocess.PIPE,
+            check=True,
+            cwd=pathlib.Path(__file__).parent,
+        )
+        row = json.loads(process.stdout.splitlines()[-1])
+        rate = clients / row["seconds"]
+        rates.setdefault((name, steps), {})[clients] = rate
+        report.add(
+            f"{name}, {steps} adversary steps",
+            rate,
+            "client updates/s",
+            f"{clients} clients" + (f" in chunks of {chunk}" if chunk else ""),
+            flops=rate * row["flops"],
+            peak_memory_mib=row["peak"],
+            compile_s=row["compile_s"],
+        )
+    ratios(report, rates)
+    report.write(args.json)
+
+
+def ratios(report, rates):
+    """Factored over materialised, and over each rival, on the same cohort."""
+    for (name, steps), by_clients in rates.items():
+        for clients, rate in by_clients.items():
+            fast = rates.get(("factored", steps), {}).get(clients)
+            if fast and name != "factored":
+                report.add(
+                    f"factored over {name}",
+                    fast / rate,
+                    "x",
+                    f"{clients} clients, {steps} steps",
+                )
+
+
+if __name__ == "__main__":
+    main()
