@@ -87,6 +87,12 @@ def on_all_devices(algorithm, clients, rounds):
     return run
 
 
+def distance(one, other):
+    """Euclidean distance between two trees of weights."""
+    squares = jax.tree.map(lambda a, b: np.sum(np.square(a - b)), one, other)
+    return float(np.sqrt(sum(jax.tree.leaves(jax.device_get(squares)))))
+
+
 def main():
     """Times every layout, checks that all end in the same weights."""
     args = _timing.arguments(__doc__.splitlines()[0])
@@ -114,16 +120,17 @@ def main():
         "one shard per device, steps unrolled": (on_all_devices, in_turn),
         "one shard per device, side by side": (on_all_devices, Layout()),
     }
+    start = jax.device_get(init_fn(jax.random.key(0), widths))
+    moved = lambda params: distance(params, start)
     expected = None
     for name, (place, layout) in choices.items():
         run = place(algorithm_with(layout, widths, steps, batch), clients, rounds)
         took = _timing.timed(run, repeats=repeats)
-        expected = took.result if expected is None else expected
-        jax.tree.map(
-            lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5),
-            took.result,
-            expected,
-        )
+        expected = jax.device_get(took.result) if expected is None else expected
+        # A ReLU may flip with rounding, so single weights are not compared.
+        apart = distance(jax.device_get(took.result), expected) / moved(expected)
+        if not apart < 1e-3:
+            raise AssertionError(f"{name} ends {apart:.1e} away from side by side")
         rate = rounds * num_clients / took.seconds
         report.add(
             name,
@@ -132,6 +139,7 @@ def main():
             shapes,
             flops=rate * flops,
             compile_s=took.compile_s,
+            relative_distance=apart,
         )
     print("all layouts end in the same weights")
     report.write(args.json)
