@@ -1,7 +1,7 @@
 """How fast a cohort's meta-gradient is: python bench/meta.py [--smoke] [--json F].
 
 Blinder's client update at its MobiAct sizes (768 numbers a window, latent 25, support 1
-and query 15, 5 discriminator steps, second order, the server's Adam included), with every
+and query 15, 5 discriminator steps, second order, server's Adam included), with each
 client's weights copied, and with every client's update kept as factors; beside it the
 same update in PyTorch, where that is installed. Each figure is measured in a process of
 its own, whose peak memory is noted.
