@@ -134,7 +134,9 @@ def test_relative_imports_are_refused():
 
 
 @pytest.mark.parametrize(
-    "path", [path for _, path in SOURCES] + SCRIPTS, ids=lambda path: path.name
+    "path",
+    [path for _, path in SOURCES] + SCRIPTS,
+    ids=lambda path: "/".join(path.parts[-3:]),
 )
 def test_files_are_short_and_say_what_they_are_for(path):
     text = path.read_text()
