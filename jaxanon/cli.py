@@ -1,0 +1,93 @@
+"""The command line: the verbs of the training API, on the same names."""
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+
+import tyro
+
+from jaxanon import __version__
+from jaxanon.commands import anonymize, datasets, demo, evaluate, sweep, train
+
+ABOUT = f"""Sensor data made safe to share (jaxanon {__version__}).
+
+Start with `jaxanon demo`. Each verb has a --help of its own; --version prints the
+version. JAXANON_DEBUG=1 in the environment shows where an error came from."""
+REFUSALS = (ArithmeticError, LookupError, OSError, TypeError, ValueError)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Args:
+      argv: words after ``jaxanon``; ``None`` takes them from the shell.
+
+    Returns:
+      The exit status: 0, 2 for input that was refused (one line on stderr says why),
+      130 if the user interrupted.
+
+    Raises:
+      SystemExit: after ``--help`` (0), and for words that are no option (2).
+
+    Example:
+      >>> main(["--version"])
+      jaxanon 0.1.0
+      0
+    """
+    argv = list(sys.argv[1:] if argv is None else argv)
+    if argv[:1] == ["--version"]:
+        print(f"jaxanon {__version__}")
+        return 0
+    try:
+        _run(argv)
+    except KeyboardInterrupt:
+        print(f"\njaxanon: interrupted. {_how_to_go_on(argv)}", file=sys.stderr)
+        return 130
+    except REFUSALS as error:
+        if os.environ.get("JAXANON_DEBUG"):
+            raise
+        print(f"jaxanon: error: {_in_a_line(error)}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _run(argv):
+    verb, words = (argv[0], argv[1:]) if argv else ("--help", [])
+    if verb == "datasets":
+        tyro.extras.subcommand_cli_from_dict(
+            {"list": datasets.show_all, "export": datasets.export},
+            prog="jaxanon datasets",
+            description=datasets.ABOUT,
+            args=words or ["list"],
+        )
+        return
+    method = words[0] if words and not words[0].startswith("-") else None
+    verbs = {
+        "demo": demo.demo,
+        "train": train.command(method if verb == "train" else None),
+        "evaluate": evaluate.evaluate,
+        "anonymize": anonymize.anonymize,
+        "sweep": sweep.command(method if verb == "sweep" else None),
+        "datasets": datasets.show_all,
+    }
+    tyro.extras.subcommand_cli_from_dict(
+        verbs,
+        prog="jaxanon",
+        description=ABOUT,
+        args=argv or ["--help"],
+        sort_subcommands=False,
+    )
+
+
+def _how_to_go_on(argv):
+    if argv[:1] not in (["train"], ["sweep"]):
+        return "The same command starts again."
+    words = argv if "--resume" in argv else [*argv, "--resume"]
+    return f"Go on with: {shlex.join(['jaxanon', *words])}"
+
+
+def _in_a_line(error):
+    # The text of a KeyError is the repr of its message.
+    message = error.args[0] if isinstance(error, KeyError) and error.args else error
+    return " ".join(str(message).split()) or type(error).__name__

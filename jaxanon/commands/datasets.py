@@ -1,0 +1,65 @@
+"""``jaxanon datasets``: which there are, and their windows as a file."""
+
+import pathlib
+from typing import Annotated, Literal
+
+import tyro
+
+from jaxanon.commands import show, sources
+
+ABOUT = """The data sets that have a name.
+
+  jaxanon datasets                                        lists them
+  jaxanon datasets export NAME --preset P --split test --output f.npz"""
+
+
+def show_all() -> None:
+    """Lists the data sets, or exports one: `jaxanon datasets export --help`."""
+    from jaxanon import datasets
+
+    show.datasets(datasets.describe())
+
+
+def export(
+    name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")],
+    /,
+    *,
+    output: pathlib.Path,
+    preset: str | None = None,
+    split: Literal["train", "test", "all"] = "test",
+    public: str | None = None,
+    private: str | None = None,
+    split_by: str | None = None,
+    split_seed: int = 0,
+    source: str | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Writes windows and labels as an .npz file that works wherever a name does.
+
+    Args:
+      name: of the data set
+      output: the .npz to write
+      preset: how recordings are cut into windows; default: the data set's first
+      split: which windows; all keeps what is to train and what to test with apart
+      public: attribute that the file gives as the one to keep
+      private: attributes that the file gives as those to hide, comma-separated
+      split_by: trial, subject or time-block; default: the data set's first
+      split_seed: draws the test subjects of --split-by subject
+      source: folder or file of the original data, where it is not found alone
+      overwrite: replace the output file that is there
+    """
+    from jaxanon import datasets
+    from jaxanon.commands import files
+
+    files.refuse_existing(output, overwrite)
+    options = sources.DataOptions(
+        dataset=name,
+        preset=preset,
+        public=public,
+        private=private,
+        split=split_by,
+        split_seed=split_seed,
+        source=source,
+    )
+    path = datasets.export(sources.load(options), split, output, overwrite=overwrite)
+    show.say(f"The {split} windows of {name}: {path}")

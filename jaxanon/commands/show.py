@@ -1,0 +1,92 @@
+"""Tables, bars and sentences on the terminal."""
+
+import contextlib
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+
+def say(text: str) -> None:
+    """One sentence on a line of its own, not wrapped: it may hold a path."""
+    Console().print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def pieces():
+    """Yields ``tell(done, total, what)`` for work in pieces of unequal length."""
+    console = Console()
+    if not console.is_terminal:
+        yield lambda done, total, what: say(f"[{done + 1}/{total}] {what}")
+        return
+    columns = (
+        BarColumn(bar_width=24),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[what]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None, what="")
+        yield lambda done, total, what: bar.update(
+            task, completed=done, total=total, what=what
+        )
+
+
+def losses(run) -> None:
+    """The last row of a run's metrics."""
+    if run.history:
+        last = run.history[-1]
+        parts = [f"{name} {value:.4g}" for name, value in last["losses"].items()]
+        say(f"Trained {last['round']} rounds: {', '.join(parts)}")
+
+
+def report(report: dict) -> None:
+    """An evaluation as a table, and its verdict in sentences."""
+    table = Table(title="Balanced accuracy in %")
+    table.add_column("attribute")
+    for column in ("should be", "guessing", "raw", "anonymized", "retrained attacker"):
+        table.add_column(column, justify="right")
+    kept = report["utility"]
+    table.add_row(kept["attribute"], "high", *_scores(kept), "")
+    for attribute, found in report["intrusive"].items():
+        attacked = report["reidentification"].get(attribute)
+        table.add_row(attribute, "low", *_scores(found), _worst(attacked))
+    Console().print(table)
+    for sentence in report["headline"]:
+        say(sentence)
+
+
+def _scores(found):
+    if not found:
+        return "", "", ""
+    raw, safe = found["raw"], found["anonymized"]
+    shown = (raw["chance"], raw["balanced_accuracy"], safe["balanced_accuracy"])
+    return tuple(_percent(value) for value in shown)
+
+
+def _worst(attacked):
+    if not attacked:
+        return ""
+    name = attacked["worst"]
+    score = attacked["attackers"][name]["balanced_accuracy"]
+    return f"{_percent(score)} ({name})"
+
+
+def _percent(value):
+    return f"{100 * value:.1f}"
+
+
+def datasets(rows: list[dict]) -> None:
+    """The listing of ``jaxanon.datasets.describe``."""
+    for row in rows:
+        table = Table(title=row["name"], title_justify="left", show_header=False)
+        table.add_column(no_wrap=True)
+        table.add_column()
+        attributes = [f"{name} ({num})" for name, num in row["attributes"].items()]
+        table.add_row("about", f"{row['about']}, {row['rate_hz']:g} Hz")
+        table.add_row("attributes", ", ".join(attributes))
+        table.add_row("public", row["public"])
+        table.add_row("private", ", ".join(row["private"]))
+        for name, about in row["presets"].items():
+            table.add_row("preset", f"{name}: {about}")
+        table.add_row("splits", ", ".join(row["splits"]))
+        Console().print(table)

@@ -1,0 +1,119 @@
+"""Where a run's data comes from: options, loading, and finding it again."""
+
+import dataclasses
+import json
+import pathlib
+
+RECORD = "source.json"  # Beside a run's config.json.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DataOptions:
+    """What to load, as ``jaxanon.load`` takes it."""
+
+    dataset: str = "smartwatch"
+    """name of a data set (`jaxanon datasets` lists them) or path of an .npz of yours"""
+    preset: str | None = None
+    """how recordings are cut into windows; default: the data set's first"""
+    public: str | None = None
+    """attribute that anonymized windows keep; default: by data set"""
+    private: str | None = None
+    """attributes that they hide, comma-separated; default: by data set"""
+    split: str | None = None
+    """trial, subject, time-block or given; default: the data set's first"""
+    split_seed: int = 0
+    """draws the test subjects of --split subject"""
+    source: str | None = None
+    """folder or file of the original data, where it is not found alone"""
+
+
+def load(options: DataOptions):
+    """``jaxanon.datasets.Data`` for the options."""
+    from jaxanon import datasets
+
+    return datasets.load(
+        options.dataset,
+        preset=options.preset,
+        public=options.public,
+        private=None if options.private is None else names(options.private, "private"),
+        split=options.split,
+        seed=options.split_seed,
+        source=options.source,
+    )
+
+
+def names(text: str, argument: str) -> tuple[str, ...]:
+    """``"a, b"`` as ``("a", "b")``; ValueError if one is empty.
+
+    Example:
+      >>> names("side,subject", "private")
+      ('side', 'subject')
+    """
+    parts = tuple(part.strip() for part in text.split(","))
+    if not all(parts):
+        raise ValueError(
+            f"--{argument} must be names with commas between them, such as "
+            f"side,subject; got {text!r}."
+        )
+    return parts
+
+
+def remember(folder: pathlib.Path, options: DataOptions) -> None:
+    """Writes into a run's folder where its data came from."""
+    from jaxanon.checkpoint import write_atomically
+
+    values = dataclasses.asdict(options)
+    for name, is_path in (
+        ("dataset", options.dataset.endswith(".npz")),
+        ("source", options.source is not None),
+    ):
+        if is_path:
+            values[name] = str(pathlib.Path(values[name]).absolute())
+    write_atomically(folder / RECORD, json.dumps(values, indent=2) + "\n")
+
+
+def recall(run, *, dataset: str | None = None, source: str | None = None):
+    """The data that ``run`` was trained on, loaded again.
+
+    Args:
+      run: of ``open_run``.
+      dataset: name or path to look in instead of where the data was.
+      source: likewise for the original files.
+
+    Raises:
+      ValueError: if what is found is not what the run was trained on.
+    """
+    from jaxanon import datasets
+    from jaxanon.training import fingerprint
+
+    known = run.config["data"]
+    wanted = DataOptions(
+        dataset=known["name"],
+        preset=known["preset"],
+        public=known["public"],
+        private=",".join(known["private"]),
+        split=known["split"],
+    )
+    record = run.folder / RECORD
+    if record.exists():
+        wanted = DataOptions(**json.loads(record.read_text(encoding="utf-8")))
+    if dataset is not None:
+        wanted = dataclasses.replace(wanted, dataset=dataset)
+    if source is not None:
+        wanted = dataclasses.replace(wanted, source=source)
+    if wanted.dataset.endswith(".npz"):
+        wanted = dataclasses.replace(wanted, preset=None)
+    elif wanted.dataset not in datasets.names():
+        raise ValueError(
+            f"the run in {run.folder} was trained on {wanted.dataset!r}, which is no "
+            "data set that jaxanon knows; pass --dataset PATH.npz."
+        )
+    data = load(wanted)
+    found = fingerprint(data)
+    if found != known["fingerprint"]:
+        raise ValueError(
+            f"{wanted.dataset!r} is not the data that the run in {run.folder} was "
+            f"trained on: its fingerprint is {found} and was {known['fingerprint']}; "
+            "restore the data, or pass --dataset with the right one."
+        )
+    return data

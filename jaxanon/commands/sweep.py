@@ -1,0 +1,63 @@
+"""``jaxanon sweep``: a grid of settings and several seeds, as one program."""
+
+import pathlib
+from typing import Annotated
+
+import tyro
+
+from jaxanon.commands import grids, show, sources, train
+from jaxanon.commands.sources import DataOptions
+
+
+def command(method: str | None):
+    """The function behind ``jaxanon sweep METHOD``, with the method's settings."""
+    settings_class = train.settings_of(method)
+
+    def sweep(
+        method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
+        /,
+        *,
+        out: Annotated[pathlib.Path, tyro.conf.arg(metavar="DIR")],
+        grid: tuple[str, ...] = (),
+        seeds: int = 3,
+        epochs: int = 20,
+        evaluate: bool = False,
+        resume: bool = False,
+        data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008
+        settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
+    ) -> None:
+        """Trains a grid of settings times several seeds, as one compiled program.
+
+        `jaxanon sweep METHOD --help` shows the method's settings, too; each can be
+        varied: --grid gamma=0.1,0.2,0.5 latent=10,25. Hyper-parameters are one axis of
+        one program; every other setting is compiled anew for each of its values.
+
+        Args:
+          method: what to train, such as blinder; comes first
+          out: folder for the members' runs and sweep.json
+          grid: NAME=VALUE,VALUE,... for each setting to vary
+          seeds: how many; 0, 1, ...
+          epochs: passes over the data
+          evaluate: attack every member and report mean and deviation over seeds
+          resume: go on with the sweep in --out
+        """
+        from jaxanon import methods, sweeping
+
+        loaded = sources.load(data)
+        result = sweeping.sweep(
+            method,
+            loaded,
+            grid=grids.parse(grid, methods.config_class(method)),
+            seeds=seeds,
+            epochs=epochs,
+            out=out,
+            resume=resume,
+            evaluate=evaluate,
+            **train.fields_of(settings),
+        )
+        for index in range(len(result.members)):
+            sources.remember(result.run(index).folder, data)
+        show.table(sweeping.table(result))
+        show.say(f"The sweep is in {out}.")
+
+    return sweep

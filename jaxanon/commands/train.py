@@ -1,0 +1,83 @@
+"""``jaxanon train``: one run, in a folder of its own."""
+
+import dataclasses
+import pathlib
+from typing import Annotated
+
+import tyro
+
+from jaxanon.commands import show, sources
+from jaxanon.commands.sources import DataOptions
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NoSettings:
+    """The settings of no method: which there are depends on METHOD."""
+
+
+def settings_of(method: str | None) -> type:
+    """The dataclass of a method's settings; ValueError for an unknown method."""
+    if method is None:
+        return NoSettings
+    from jaxanon import methods
+
+    return methods.config_class(method)
+
+
+def fields_of(settings) -> dict:
+    """A config's fields by name, as a method's builder takes them."""
+    fields = dataclasses.fields(settings)
+    return {field.name: getattr(settings, field.name) for field in fields}
+
+
+def command(method: str | None):
+    """The function behind ``jaxanon train METHOD``, with the method's settings."""
+    settings_class = settings_of(method)
+
+    def train(
+        method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
+        /,
+        *,
+        out: Annotated[pathlib.Path, tyro.conf.arg(metavar="DIR")],
+        data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008
+        epochs: int = 20,
+        seed: int = 0,
+        resume: bool = False,
+        settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
+    ) -> None:
+        """Trains a method on a data set, federated by subject.
+
+        `jaxanon train METHOD --help` shows the method's settings, too. A run that was
+        interrupted, or killed, goes on by the same command with --resume and ends in
+        the same bits.
+
+        Args:
+          method: what to train, such as blinder; comes first
+          out: folder for settings, checkpoints and metrics
+          epochs: passes over the data; a finished run may be resumed with more
+          seed: of everything random
+          resume: go on with the run in --out
+        """
+        train_run(method, data, settings, epochs, seed, out, resume)
+
+    return train
+
+
+def train_run(method, options, settings, epochs, seed, out, resume):
+    """Trains, remembers where the data came from, says what to do next."""
+    from jaxanon import methods, training
+
+    data = sources.load(options)
+    built = methods.build(method, data.spec, **fields_of(settings))
+    try:
+        run = training.train(
+            built, data, epochs=epochs, seed=seed, out=out, resume=resume
+        )
+    except KeyboardInterrupt:
+        if (out / "config.json").exists() and not (out / sources.RECORD).exists():
+            sources.remember(out, options)
+        raise
+    sources.remember(out, options)
+    show.losses(run)
+    show.say(f"The run is in {out}. Next: jaxanon evaluate {out}")
+    return run, data
