@@ -12,6 +12,7 @@ from jaxanon.models.classifier import Classifier
 from jaxanon.models.rows import Rows, arrange
 
 CHUNK = 1024  # Windows per call of the network when it predicts.
+WHOLE = 128  # Windows are padded to a multiple of this; no row number points there.
 WIDTH = 16  # The last layer has a multiple of this, so that 2 and 7 classes share code.
 
 
@@ -71,8 +72,8 @@ def fit_classifier(key, windows, labels, num_classes, **options) -> Fitted:
             options[name] = np.asarray(options[name])[None]
     labels = np.asarray(labels)[None]
     fitted = fit_many(key[None], windows, labels, [num_classes], **options)
-    one = jax.tree.map(lambda leaf: leaf[0], fitted._replace(net=None))
-    return one._replace(net=fitted.net, num_classes=int(num_classes))
+    params, _, *told = jax.tree.map(lambda leaf: leaf[0], tuple(fitted[1:]))
+    return Fitted(fitted.net, params, int(num_classes), *told)
 
 
 def fit_many(
@@ -101,20 +102,19 @@ def fit_many(
     if epochs is None:
         epochs = int(np.clip(round(1000 / steps), 12, 100))
     width = WIDTH * -(-max(num_classes) // WIDTH)
-    net = Classifier(width, **_widths(hidden))
+    net = Classifier(width)
+    if hidden is not None:
+        hidden = tuple(hidden)
+        net = net.clone(hidden=hidden, drops=(True,) * len(hidden))
     hyper = jax.tree.map(jnp.float32, hyper or Hyper())
     num_classes = jnp.asarray(num_classes, jnp.int32)
-    windows = jnp.asarray(windows, jnp.float32)
+    windows = np.asarray(windows, np.float32)
+    spare = -len(windows) % WHOLE  # A few windows more or less share one program.
+    windows = jnp.asarray(np.pad(windows, ((0, spare), (0, 0), (0, 0))))
     side_by_side = jax.default_backend() != "cpu"
     rows = jax.tree.map(jnp.asarray, rows)
     fixed = (net, epochs, side_by_side)
     return Fitted(net, *_fit_sets(*fixed, keys, windows, rows, num_classes, hyper))
-
-
-def _widths(hidden):
-    if hidden is None:
-        return {}
-    return {"hidden": tuple(hidden), "drops": (True,) * len(hidden)}
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))

@@ -1,0 +1,14 @@
+"""The report of an evaluation: its words, its figures, its page."""
+
+from jaxanon.report.describe import choose_examples, describe_data, describe_method
+from jaxanon.report.files import write
+from jaxanon.report.words import headline, protocol
+
+__all__ = [
+    "choose_examples",
+    "describe_data",
+    "describe_method",
+    "headline",
+    "protocol",
+    "write",
+]

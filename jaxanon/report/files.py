@@ -1,0 +1,49 @@
+"""Writes a report's files; each appears whole or not at all."""
+
+import json
+import os
+import pathlib
+import tempfile
+
+from jaxanon.report import figures, page
+
+
+def write(folder, report: dict, examples, history: list[dict]) -> pathlib.Path:
+    """Writes ``report.json``, the figures as PNG and ``report.html``.
+
+    Older files of these names are replaced; the page carries its figures with it.
+
+    Args:
+      folder: made if it does not exist.
+      report: of ``evaluate``, without NaN.
+      examples: ``Examples``, the windows to show.
+      history: metrics by round, dicts with ``"round"``; may be empty.
+
+    Returns:
+      The path of ``report.html``.
+    """
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = figures.draw(report, examples, history)
+    for name, figure in drawn.items():
+        _replace(folder / f"{name}.png", figure.png)
+    text = json.dumps(report, indent=1, allow_nan=False)
+    _replace(folder / "report.json", text.encode())
+    html = folder / "report.html"
+    _replace(html, page.render(report, drawn).encode())
+    return html
+
+
+def _replace(path, content: bytes):
+    """Writes beside ``path`` and moves over it, which no reader sees half done."""
+    handle, draft = tempfile.mkstemp(prefix=path.name, dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(draft, 0o644)
+        os.replace(draft, path)
+    except BaseException:
+        pathlib.Path(draft).unlink(missing_ok=True)
+        raise

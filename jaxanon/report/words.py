@@ -1,0 +1,124 @@
+"""A report's findings in sentences, and how each number was obtained."""
+
+
+def percent(share: float) -> str:
+    """``0.934`` as ``93.4 %``."""
+    return f"{100 * share:.1f} %"
+
+
+def exposure(worst: float, raw: float, chance: float) -> str:
+    """How well an attribute is hidden, in two words.
+
+    Graded by the part of the way from chance to raw windows that the worst adversary
+    goes; where raw windows tell nothing either, there was nothing to hide.
+
+    Example:
+      >>> exposure(worst=0.55, raw=0.99, chance=0.5)
+      'well hidden'
+    """
+    if raw - chance < 0.02:
+        return "not readable even from raw windows"
+    way = (worst - chance) / (raw - chance)
+    grades = ((0.15, "well hidden"), (0.4, "mostly hidden"), (0.75, "partly exposed"))
+    return next((grade for bound, grade in grades if way <= bound), "exposed")
+
+
+def adversaries(report: dict, attribute: str) -> dict[str, dict]:
+    """Scores on anonymized windows of everyone who goes for ``attribute``."""
+    found = {}
+    intrusive = report["intrusive"].get(attribute)
+    if intrusive:
+        found["judge trained on raw windows"] = intrusive["anonymized"]
+    section = report["reidentification"].get(attribute)
+    if attribute == "subject" and section is None:
+        section = report["linkage"]
+    for name, scores in (section or {"attackers": {}})["attackers"].items():
+        found[f"{name} retrained on anonymized windows"] = scores
+    return found
+
+
+def raw_scores(report: dict, attribute: str) -> dict | None:
+    """Scores of a classifier of raw windows, trained on raw windows."""
+    if report["intrusive"].get(attribute):
+        return report["intrusive"][attribute]["raw"]
+    return report["linkage"]["raw"] if report["linkage"] else None
+
+
+def headline(report: dict) -> list[str]:
+    """What survives, what is hidden and from whom: one sentence per attribute."""
+    utility = report["utility"]
+    kept, before = utility["anonymized"], utility["raw"]
+    level = before["majority"]
+    way = (kept["accuracy"] - level) / max(before["accuracy"] - level, 0.02)
+    grades = ((0.9, "survives"), (0.6, "mostly survives"), (0.2, "suffers"))
+    verb = next((verb for bound, verb in grades if way >= bound), "is lost")
+    lines = [
+        f"{utility['attribute']} {verb}: {percent(kept['accuracy'])} of anonymized "
+        f"windows are classified right, of raw windows {percent(before['accuracy'])}."
+    ]
+    hidden = list(report["intrusive"])
+    extra = ["subject"] if report["linkage"] and "subject" not in hidden else []
+    for attribute in hidden + extra:
+        raw, found = raw_scores(report, attribute), adversaries(report, attribute)
+        if raw is None or not found:
+            lines.append(f"{attribute} could not be attacked with this data.")
+            continue
+        name = max(found, key=lambda name: found[name]["balanced_accuracy"])
+        worst = found[name]
+        reached = percent(worst["balanced_accuracy"])
+        grade = exposure(
+            worst["balanced_accuracy"], raw["balanced_accuracy"], worst["chance"]
+        )
+        aside = "" if attribute in hidden else ", though nobody asked to hide it"
+        lines.append(
+            f"{attribute} is {grade}{aside}: the worst adversary ({name}) reaches "
+            f"{reached} balanced accuracy, where guessing gives "
+            f"{percent(worst['chance'])} and raw windows "
+            f"{percent(raw['balanced_accuracy'])}."
+        )
+    return lines
+
+
+def protocol(report: dict) -> dict[str, str]:
+    """How each number was obtained, by section, in plain words."""
+    data, share = report["dataset"], f"{100 * report['share']:g} %"
+    strangers = data["test_subjects_in_training"] < data["test_subjects"]
+    text = {
+        "Split": f"Training and test windows are split by {data['split']}, never by "
+        "window, since neighbouring windows overlap. Windows are standardised with "
+        "mean and standard deviation of the training rows.",
+        "Utility": f"A classifier trained on raw training windows names "
+        f"{data['public']} for all test windows, raw and anonymized. The anonymizer "
+        "has never met this classifier.",
+        "Intrusive inference": "The same for each private attribute: a classifier "
+        "trained on raw training windows reads anonymized test windows. It is the weak "
+        "adversary, and an anonymizer that merely swaps classes fools it.",
+        "Re-identification": "The adversary owns the anonymizer. He runs it on "
+        f"{share} of the training windows of each class, whose labels he knows, trains "
+        "on its output, stops early by windows that he holds back, and is scored on "
+        "all anonymized test windows, none of which he trained on. The worst adversary "
+        "counts.",
+        "Linkage": "The same for the identity of the subject.",
+        "Mutual information": "The first 25 principal components of up to 2,000 test "
+        "windows are each compared with the attribute by a nearest-neighbour estimator "
+        "(k = 3); the mean is given, in nats. 0 is nothing.",
+        "Chance and majority": "Chance is a uniform guess among the classes that occur "
+        "in the test windows, majority is always guessing the most frequent one. A "
+        "balanced accuracy (mean recall of the classes) of chance level is what a "
+        "guess of either kind reaches.",
+    }
+    if report["linkage"] is None:
+        text["Linkage"] = (
+            "Left out: there are no two test subjects with three windows of one "
+            "activity each."
+        )
+    elif strangers:
+        text["Linkage"] = (
+            f"{data['test_subjects'] - data['test_subjects_in_training']} of "
+            f"{data['test_subjects']} test subjects do not occur in training, so the "
+            "adversary gets the first half, in time, of each test subject's "
+            "anonymized windows of each activity with the subject's name, and is "
+            "scored on the last 40 %; the tenth between is left out, since "
+            "neighbouring windows overlap. The raw value is the same on raw windows."
+        )
+    return text

@@ -1,0 +1,88 @@
+"""What an evaluation refuses, before any work is done where it can."""
+
+import numpy as np
+
+from jaxanon.attacks import ATTACKERS, attackers
+
+FEWEST = 10  # Test windows.
+
+
+def check_data(data) -> None:
+    """ValueError for windows or labels that do not fit ``data.spec``."""
+    spec = data.spec
+    for side in ("train", "test"):
+        windows, labels = getattr(data, side)
+        shape = np.shape(windows)
+        if len(shape) != 3 or shape[1:] != (spec.time, len(spec.channels)):
+            raise ValueError(
+                f"data.{side}.windows must be float[N, {spec.time}, "
+                f"{len(spec.channels)}] as its spec says, got shape {shape}."
+            )
+        if not shape[0]:
+            raise ValueError(
+                f"data.{side}.windows is empty; choose another split, so that there "
+                "is something to train on and to test with."
+            )
+        if side == "test" and shape[0] < FEWEST:
+            raise ValueError(
+                f"data.test.windows holds {shape[0]} windows, and mutual information "
+                f"needs at least {FEWEST}; choose another split."
+            )
+        _finite(f"data.{side}.windows", windows, "drop or mend those windows first")
+        for attribute in dict.fromkeys((spec.public, *spec.private, "subject")):
+            _check_labels(f"data.{side}.labels", labels, attribute, spec, shape[0])
+
+
+def _check_labels(where, labels, attribute, spec, count):
+    if attribute not in labels:
+        raise ValueError(
+            f"{where} lacks attribute {attribute!r} of the spec; it has "
+            f"{sorted(labels)}."
+        )
+    values = np.asarray(labels[attribute])
+    if values.shape != (count,) or not np.issubdtype(values.dtype, np.integer):
+        raise ValueError(
+            f"{where}[{attribute!r}] must be int[{count}], one per window, got "
+            f"{values.dtype}{list(values.shape)}."
+        )
+    classes = spec.num_classes(attribute)
+    if not 0 <= values.min() <= values.max() < classes:
+        raise ValueError(
+            f"{where}[{attribute!r}] must lie in [0, {classes}), got {values.min()} "
+            f"to {values.max()}; name every class in spec.classes."
+        )
+
+
+def _finite(name, windows, remedy):
+    bad = ~np.isfinite(windows).all((1, 2))
+    if bad.any():
+        raise ValueError(
+            f"{name} holds NaN or infinity in {bad.sum()} of {len(bad)} windows, first "
+            f"in window {bad.argmax()}; {remedy}."
+        )
+
+
+def check_safe(safe, windows) -> None:
+    """ValueError for anonymized windows of another shape, or not finite."""
+    if safe.shape != np.shape(windows):
+        raise ValueError(
+            f"run.anonymize must keep the shape of its windows, {np.shape(windows)}, "
+            f"got {safe.shape}."
+        )
+    _finite("run.anonymize's output", safe, "train with a smaller learning rate")
+
+
+def check_choices(names, judges, attributes) -> None:
+    """ValueError for unknown attackers, or judges that lack an attribute."""
+    if isinstance(names, str) or not names:
+        raise ValueError(
+            f"attackers must be a tuple with at least one of {sorted(ATTACKERS)}, "
+            f"got {names!r}."
+        )
+    for name in names:
+        attackers.get(name)
+    lacking = set(attributes) - set(judges.predict if judges else attributes)
+    if lacking:
+        raise ValueError(
+            f"judges lack {sorted(lacking)}; make them by raw_judges on this data."
+        )

@@ -1,0 +1,190 @@
+"""Evaluations of anonymizers whose right report is known."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+import jaxanon as ja
+from jaxanon.evaluation import evaluate, evaluate_many, raw_judges
+
+
+@pytest.fixture
+def reported(cases, judges):
+    """Evaluates an anonymizer on the small cases.data, with judges that are shared."""
+
+    def report(anonymize, **options):
+        options = {**cases.QUICK, "judges": judges, **options}
+        return evaluate(cases.Run(anonymize), cases.data(), **options)
+
+    return report
+
+
+def test_identity_keeps_all_and_hides_nothing(cases, reported):
+    report = reported(cases.identity)
+    utility, side = report["utility"], report["intrusive"]["side"]
+    assert utility["raw"] == utility["anonymized"]
+    assert utility["anonymized"]["accuracy"] > 0.9
+    assert side["anonymized"]["balanced_accuracy"] > 0.9
+    found = report["reidentification"]["side"]
+    assert found["attackers"][found["worst"]]["balanced_accuracy"] > 0.9
+    assert report["linkage"]["attackers"]["forest"]["balanced_accuracy"] > 0.9
+    assert report["mutual_information"]["side"]["raw"] > 0.02
+    told = report["mutual_information"]["side"]
+    assert told["raw"] == pytest.approx(told["anonymized"])
+    assert "activity survives" in report["headline"][0]
+    assert "side is exposed" in report["headline"][1]
+    assert "subject is exposed, though nobody asked" in report["headline"][2]
+
+
+def test_noise_keeps_nothing_and_hides_all(cases, reported):
+    report = reported(cases.noise)
+    # 96 windows at chance: a standard deviation of 5 points, of 3 classes 7.
+    assert report["utility"]["anonymized"]["balanced_accuracy"] < 0.7
+    found = report["reidentification"]["side"]["attackers"]["forest"]
+    assert 0.3 < found["balanced_accuracy"] < 0.7
+    link = report["linkage"]["attackers"]["forest"]
+    assert link["balanced_accuracy"] < 1 / 3 + 0.2
+    assert link["chance"] == 1 / 3
+    told = report["mutual_information"]["subject"]
+    assert told["anonymized"] < told["raw"]
+
+
+def test_a_flip_fools_the_intruder_and_is_reidentified(cases, reported):
+    report = reported(cases.flip_side)
+    side = report["intrusive"]["side"]
+    assert side["raw"]["balanced_accuracy"] > 0.9
+    assert side["anonymized"]["balanced_accuracy"] < 0.1
+    found = report["reidentification"]["side"]["attackers"]["forest"]
+    assert found["balanced_accuracy"] > 0.9
+    assert "side is exposed: the worst adversary (forest" in report["headline"][1]
+
+
+def test_chance_and_majority_stand_beside_every_accuracy(cases, reported):
+    report = reported(cases.identity)
+    found = [report["utility"][x] for x in ("raw", "anonymized")]
+    found += [report["intrusive"]["side"][x] for x in ("raw", "anonymized")]
+    found += report["reidentification"]["side"]["attackers"].values()
+    for scores in found:
+        assert scores["chance"] == scores["majority"] == 0.5
+        assert np.sum(scores["confusion"]) == 96 == scores["windows"]
+        assert scores["per_class"][0]["name"] in ("slow", "left")
+    link = report["linkage"]["attackers"]["forest"]
+    assert link["chance"] == link["majority"] == 1 / 3
+
+
+def test_the_seed_decides(cases, reported):
+    one, again = reported(cases.noise), reported(cases.noise)
+    assert one == again
+    assert one != reported(cases.noise, seed=1)
+
+
+def test_a_private_subject_is_linkage(cases):
+    judges = raw_judges(cases.data(("side", "subject")))
+    run = cases.Run(cases.identity)
+    report = evaluate(
+        run, cases.data(("side", "subject")), judges=judges, **cases.QUICK
+    )
+    linked = report["linkage"]["attackers"]
+    assert report["reidentification"]["subject"]["attackers"] == linked
+    assert report["intrusive"]["subject"]["raw"] == report["linkage"]["raw"]
+    assert not report["linkage"]["strangers"]
+
+
+def test_new_people_are_linked_by_halves(cases):
+    report = evaluate(
+        cases.Run(cases.identity), cases.strangers(("side", "subject")), **cases.QUICK
+    )
+    # Two subjects, two activities, 24 windows each: the last 9 of each are scored.
+    link = report["linkage"]
+    assert link["strangers"] and link["attackers"]["forest"]["windows"] == 36
+    assert link["attackers"]["forest"]["balanced_accuracy"] > 0.9
+    assert link["raw"]["balanced_accuracy"] > 0.9
+    # A classifier of raw training windows has never heard of these people.
+    assert report["intrusive"]["subject"] is None
+    assert "subject" not in report["reidentification"]
+    assert "first half, in time" in report["protocol"]["Linkage"]
+    assert "subject is exposed" in report["headline"][2]
+
+
+def test_one_test_subject_cannot_be_linked(cases):
+    full = cases.strangers()
+    kept = full.test.labels["subject"] == 1
+    test = type(full.test)(
+        full.test.windows[kept], {k: v[kept] for k, v in full.test.labels.items()}
+    )
+    report = evaluate(
+        cases.Run(cases.identity), full._replace(test=test), **cases.QUICK
+    )
+    assert report["linkage"] is None
+    assert report["protocol"]["Linkage"].startswith("Left out")
+
+
+def test_the_mlp_attacks_too(cases, reported):
+    report = reported(cases.flip_side, attackers=("mlp", "forest"))
+    found = report["reidentification"]["side"]
+    assert set(found["attackers"]) == {"mlp", "forest"}
+    scores = {k: v["balanced_accuracy"] for k, v in found["attackers"].items()}
+    assert scores[found["worst"]] == max(scores.values())
+    assert scores["mlp"] > 0.8
+
+
+def test_test_windows_are_never_given_to_the_attacker(cases, reported):
+    seen = []
+
+    def spy(key, windows):
+        seen.append(np.array(windows))
+        return windows
+
+    reported(spy)
+    whole, *shares = seen
+    np.testing.assert_array_equal(whole, cases.data().test.windows)
+    train = {row.tobytes() for row in cases.data().train.windows}
+    for share in shares:
+        assert {row.tobytes() for row in share} <= train
+        # 20 % of 48 per side, of 32 per subject.
+        assert len(share) in (2 * 10, 3 * 6)
+
+
+def test_progress_counts_to_its_total(cases, tmp_path):
+    for own in (cases.data(), cases.strangers()):
+        told = []
+        tell = lambda done, total, what, told=told: told.append((done, total, what))
+        evaluate(
+            cases.Run(cases.identity), own, out=tmp_path, progress=tell, **cases.QUICK
+        )
+        total = told[0][1]
+        assert [entry[:2] for entry in told] == [(i, total) for i in range(total)]
+        assert told[-1][2] == "writing the report"
+
+
+def test_many_runs_share_judges(cases, reported, judges):
+    got = evaluate_many(
+        [cases.Run(cases.identity), cases.Run(cases.flip_side)],
+        cases.data(),
+        judges=judges,
+        **cases.QUICK,
+    )
+    reports, summary = got["reports"], got["summary"]
+    both = [r["intrusive"]["side"]["anonymized"]["accuracy"] for r in reports]
+    told = summary["intrusive"]["side"]["anonymized"]["accuracy"]
+    assert told["mean"] == pytest.approx(np.mean(both))
+    assert told["std"] == pytest.approx(np.std(both, ddof=1))
+    assert reports[1] == reported(cases.flip_side, seed=1)
+    json.dumps(summary, allow_nan=False)
+
+
+def test_the_api_finds_it():
+    assert ja.evaluate is evaluate
+
+
+def test_keys_are_not_reused(cases, reported):
+    # conftest switches JAX's own check on; an anonymizer that splits its key is fine.
+    def careful(key, windows):
+        one, other = jax.random.split(key)
+        return np.array(jax.random.normal(one, windows.shape)) + np.array(
+            jax.random.normal(other, windows.shape)
+        )
+
+    reported(careful)

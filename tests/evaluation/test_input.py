@@ -1,0 +1,109 @@
+"""What an evaluation refuses, and that it says why."""
+
+import numpy as np
+import pytest
+
+from jaxanon.evaluation import evaluate, evaluate_many
+
+
+def refuses(cases, message, own, anonymize=None, **options):
+    run = cases.Run(anonymize or (lambda key, windows: pytest.fail("too late")))
+    with pytest.raises(ValueError, match=message):
+        evaluate(run, own, **{**cases.QUICK, **options})
+
+
+def changed(full, part, windows=None, labels=None):
+    """The data with windows or some labels of one part replaced."""
+    own = getattr(full, part)
+    windows = own.windows if windows is None else windows
+    labels = {**own.labels, **(labels or {})}
+    return full._replace(**{part: type(own)(windows, labels)})
+
+
+@pytest.mark.parametrize(
+    ("part", "shape", "message"),
+    [
+        ("train", (96, 16), r"data.train.windows .* float\[N, 16, 3\] .*\(96, 16\)"),
+        ("test", (96, 16, 2), r"data.test.windows must be .*\(96, 16, 2\)"),
+        ("test", (96, 15, 3), r"data.test.windows must be .*\(96, 15, 3\)"),
+        ("test", (0, 16, 3), r"data.test.windows is empty; choose another split"),
+        ("train", (0, 16, 3), r"data.train.windows is empty; choose another split"),
+        ("test", (9, 16, 3), r"holds 9 windows, and mutual information needs .* 10"),
+    ],
+)  # fmt: skip
+def test_windows_of_a_wrong_shape(cases, part, shape, message):
+    refuses(cases, message, changed(cases.data(), part, windows=np.zeros(shape)))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_windows_that_are_not_numbers(cases, value):
+    full = cases.data()
+    windows = full.train.windows.copy()
+    windows[7, 3, 1] = value
+    message = r"data.train.windows holds NaN or infinity in 1 of 96 .* window 7; drop"
+    refuses(cases, message, changed(full, "train", windows=windows))
+
+
+@pytest.mark.parametrize(
+    ("part", "attribute", "labels", "message"),
+    [
+        ("train", "side", np.full(96, 2), r"'side'\] must lie in \[0, 2\), got 2 to 2"),
+        ("test", "activity", np.full(96, -1), r"'activity'\] must lie in \[0, 2\)"),
+        ("test", "subject", np.full(96, 3), r"'subject'\] must lie in \[0, 3\), got 3"),
+        ("test", "side", np.zeros(5, int), r"must be int\[96\], one per window.*\[5\]"),
+        ("test", "side", np.zeros(96), r"must be int\[96\].*float64\[96\]"),
+    ],
+)
+def test_labels_out_of_range(cases, part, attribute, labels, message):
+    refuses(cases, message, changed(cases.data(), part, labels={attribute: labels}))
+
+
+def test_labels_that_are_missing(cases):
+    full = cases.data()
+    labels = {k: v for k, v in full.test.labels.items() if k != "side"}
+    own = full._replace(test=full.test._replace(labels=labels))
+    refuses(cases, r"lacks attribute 'side'.*it has \['activity', 'subject'\]", own)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"attackers": ("svm",)}, r"among \['forest', 'mlp'\], got 'svm'"),
+        ({"attackers": ()}, r"attackers must be a tuple with at least one of"),
+        ({"attackers": "mlp"}, r"attackers must be a tuple .* got 'mlp'"),
+    ],
+)
+def test_attackers_that_there_are_not(cases, options, message):
+    refuses(cases, message, cases.data(), **options)
+
+
+@pytest.mark.parametrize(
+    ("share", "message"),
+    [
+        (0.01, r"share 0.01 of the 48 training windows of side class 0 is 0"),
+        (1.5, r"share must be in \(0, 1\], got 1.5"),
+    ],
+)
+def test_shares_that_do_not_do(cases, share, message):
+    refuses(cases, message, cases.data(), cases.identity, share=share)
+
+
+def test_output_that_does_not_do(cases):
+    cut = lambda key, windows: windows[:, :4]
+    message = r"keep the shape .*\(96, 16, 3\), got \(96, 4, 3\)"
+    refuses(cases, message, cases.data(), cut)
+    lost = lambda key, windows: windows * np.nan
+    refuses(cases, "run.anonymize's output holds NaN", cases.data(), lost)
+
+
+def test_judges_of_other_data(cases, judges):
+    less = judges._replace(predict={"side": judges.predict["side"]})
+    message = r"judges lack \['activity', 'subject'\]; make them by raw_judges"
+    refuses(cases, message, cases.data(), judges=less)
+
+
+def test_many_refuses_nothing_and_one_folder(cases):
+    with pytest.raises(ValueError, match="runs is empty"):
+        evaluate_many([], cases.data())
+    with pytest.raises(ValueError, match="out must be left out"):
+        evaluate_many([cases.Run(cases.identity)], cases.data(), out="somewhere")

@@ -1,0 +1,187 @@
+"""The report's files, words and page."""
+
+import base64
+import json
+import re
+from html.parser import HTMLParser
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from jaxanon import report as reports
+from jaxanon.evaluation import evaluate
+from jaxanon.report import figures, files, page, words
+
+HISTORY = [{"round": 10 * i, "loss": 2.0**-i, "kl": 1.0} for i in range(5)]
+
+
+@pytest.fixture(scope="module")
+def written(cases, judges, tmp_path_factory):
+    """(report, folder) of one evaluation that wrote its files."""
+    folder = tmp_path_factory.mktemp("run")
+    run = cases.Run(cases.flip_side, folder, HISTORY)
+    run.method = SimpleNamespace(name="<mirror>", config={"gamma": 0.2})
+    return evaluate(run, cases.data(), judges=judges, **cases.QUICK), folder
+
+
+def test_json_is_what_evaluate_returned(written):
+    report, folder = written
+
+    def refuse(name):
+        pytest.fail(f"{name} is no JSON")
+
+    text = (folder / "report.json").read_text()
+    assert json.loads(text, parse_constant=refuse) == report
+    assert report["method"] == {"name": "<mirror>", "config": {"gamma": 0.2}}
+
+
+def test_every_figure_is_a_png_and_stands_in_the_page(written):
+    _, folder = written
+    names = {path.stem for path in folder.glob("*.png")}
+    attributes = ("activity", "side", "subject")
+    assert names == {
+        "plane", "windows", "training", *(f"confusion_{a}" for a in attributes)
+    }  # fmt: skip
+    html = (folder / "report.html").read_text()
+    inside = {base64.b64decode(x) for x in re.findall(r"base64,([^\"]+)", html)}
+    assert inside == {path.read_bytes() for path in folder.glob("*.png")}
+    assert all(png.startswith(b"\x89PNG") for png in inside)
+
+
+class Page(HTMLParser):
+    """Collects what a browser would fetch, and whether tags are closed in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.links, self.open, self.alts = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.links += [attrs[name] for name in ("src", "href") if name in attrs]
+        if tag == "img":
+            self.alts.append(attrs["alt"])
+        if tag not in ("img", "meta"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_needs_no_network_and_is_well_formed(written):
+    _, folder = written
+    html = (folder / "report.html").read_text()
+    parsed = Page()
+    parsed.feed(html)
+    assert not parsed.open
+    assert len(parsed.links) == 6 and all(parsed.alts)
+    assert all(link.startswith("data:image/png;base64,") for link in parsed.links)
+    assert "http" not in html and "@import" not in html and "url(" not in html
+    assert "viewport" in html and "prefers-color-scheme: dark" in html
+
+
+def test_names_are_escaped(written):
+    _, folder = written
+    html = (folder / "report.html").read_text()
+    assert "<mirror>" not in html and "&lt;mirror&gt;" in html
+
+
+def test_the_table_shows_each_number_with_its_references(written):
+    report, folder = written
+    html = (folder / "report.html").read_text()
+    row = re.search(r"<tr><td[^>]*>intrusive inference: side</td>.*?</tr>", html)[0]
+    judged = report["intrusive"]["side"]
+    assert re.findall(r"([\d.]+) %", row) == [
+        f"{100 * value:.1f}"
+        for value in (
+            judged["anonymized"]["balanced_accuracy"],
+            judged["raw"]["balanced_accuracy"],
+            0.5,
+            0.5,
+        )
+    ]
+    for start in ("utility: activity, accuracy", "utility: activity, macro F1",
+                  "re-identification: side", "linkage: subject",
+                  "mutual information: side"):  # fmt: skip
+        assert f">{start}</td>" in html
+    assert "forest, retrained (worst)" in html
+    words_only = re.sub(r"base64,[^\"]+", "", html)
+    assert not re.search(r"\bnan\b|\bNone\b", words_only)
+
+
+def test_out_comes_before_the_folder_of_the_run(cases, judges, tmp_path):
+    run = cases.Run(cases.identity, tmp_path / "run")
+    out = tmp_path / "new" / "out"
+    evaluate(run, cases.data(), judges=judges, out=out, **cases.QUICK)
+    assert (out / "report.html").exists() and not (tmp_path / "run").exists()
+    # No history, no training curves.
+    assert not (out / "training.png").exists()
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    target = tmp_path / "report.json"
+    target.write_text("old")
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(files.os, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        files._replace(target, b"new")
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize(
+    ("worst", "raw", "grade"),
+    [
+        (0.5, 0.9, "well hidden"),
+        (0.45, 0.9, "well hidden"),
+        (0.6, 0.9, "mostly hidden"),
+        (0.75, 0.9, "partly exposed"),
+        (0.89, 0.9, "exposed"),
+        (0.9, 0.51, "not readable even from raw windows"),
+    ],
+)
+def test_grades(worst, raw, grade):
+    # Of the way from chance 0.5 to raw 0.9: 0, below, 1/4, 5/8, nearly all.
+    assert words.exposure(worst, raw, 0.5) == grade
+
+
+def test_examples_are_in_physical_units(cases):
+    data = cases.data()
+    safe = (data.test.windows - np.float32([1, 2, 3])) / np.float32([2, 3, 4])
+    examples = reports.choose_examples(data, safe)
+    assert examples.names == ("slow", "fast")
+    np.testing.assert_allclose(examples.safe, examples.raw, rtol=1e-5, atol=1e-5)
+    # A slow and a fast window of theirs, not the same one twice.
+    rows = [(data.test.windows == raw).all((1, 2)).argmax() for raw in examples.raw]
+    assert data.test.labels["activity"][rows].tolist() == [0, 1]
+
+
+def test_figures_admit_many_classes_and_channels(written):
+    report, _ = written
+    names = tuple(map(str, range(20)))
+    dataset = {
+        **report["dataset"], "channels": names, "units": ("g",) * 20, "time": 4
+    }  # fmt: skip
+    shown = reports.describe.Examples(names, *np.ones((2, 20, 4, 20)))
+    caption = figures.windows(dataset, shown).caption
+    assert "The last 14 channels are not shown." in caption
+    assert "The last 12 classes are not shown." in caption
+
+
+def test_a_history_with_gaps_is_drawn():
+    gaps = [{"round": 1, "loss": 2.0, "kl": 1.0}, {"round": 2, "loss": float("nan")}]
+    assert figures.training(gaps).png.startswith(b"\x89PNG")
+    assert figures.training([]) is None and figures.training([{"round": 1}]) is None
+
+
+def test_the_page_without_a_method_or_linkage_is_well_formed(written):
+    report, _ = written
+    less = {**report, "method": None, "linkage": None}
+    parsed = Page()
+    html = page.render(less, {})
+    parsed.feed(html)
+    assert not parsed.open and "anonymizer on toy" in html
+    assert "linkage: subject" not in html
