@@ -1,0 +1,94 @@
+"""The folder of a sweep: a run per member, and ``sweep.json`` beside them."""
+
+import json
+import math
+import pathlib
+
+from jaxanon import checkpoint, training
+from jaxanon.run import Run
+
+FILE = "sweep.json"
+
+
+def claim(folder, description: dict, *, resume: bool) -> None:
+    """Makes ``folder`` the home of the sweep that ``description`` describes.
+
+    Raises:
+      FileExistsError: if it holds a sweep and ``resume`` is False, or something else.
+      ValueError: if ``resume`` is True and the sweep there is another one, or damaged.
+    """
+    folder = pathlib.Path(folder)
+    path = folder / FILE
+    if path.exists():
+        if not resume:
+            raise FileExistsError(
+                f"{folder} holds a sweep already; go on with it by resume=True "
+                "(--resume), or choose another folder."
+            )
+        found = _read(path)
+        for name, value in json.loads(json.dumps(description)).items():
+            if found.get(name) != value:
+                raise ValueError(
+                    f"{folder} holds another sweep: {name} was {found.get(name)!r} "
+                    f"there and is {value!r} now; resume with the same settings or "
+                    "choose another folder."
+                )
+        return
+    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+        raise FileExistsError(
+            f"{folder} is not empty and holds no sweep; choose another folder."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    write(folder, description)
+
+
+def _read(path):
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(
+            f"{path} is damaged ({error}); sweep anew in another folder."
+        ) from error
+
+
+def write(folder, content: dict) -> None:
+    """Replaces ``sweep.json``; a loss that is not finite is null there."""
+    text = json.dumps(_finite(content), indent=1, allow_nan=False)
+    checkpoint.write_atomically(pathlib.Path(folder) / FILE, text + "\n")
+
+
+def _finite(value):
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def member_folder(folder, index: int) -> pathlib.Path:
+    """Where member number ``index`` lies."""
+    return pathlib.Path(folder) / f"member-{index:04d}"
+
+
+def save(run: Run) -> Run:
+    """Writes a trained member as a run that ``open_run`` opens; returns it."""
+    checkpoint.claim(run.folder, run.config, resume=True)
+    checkpoint.write_metrics(run.folder, run.history)
+    saved = checkpoint.Checkpoints(run.folder)
+    try:
+        saved.save(run.state)
+    finally:
+        saved.close()
+    return run
+
+
+def finished(folder, index: int, rounds: int) -> Run | None:
+    """Member number ``index`` if it was saved whole, else None."""
+    path = member_folder(folder, index)
+    try:
+        run = training.open_run(path)
+    except FileNotFoundError:
+        return None
+    return run if int(run.state.round) == rounds else None

@@ -1,0 +1,179 @@
+"""``sweep``: a grid of hyper-parameters times seeds, trained as one program."""
+
+import dataclasses
+import json
+import os
+from typing import Any, NamedTuple
+
+from jaxanon import (
+    checks,
+    datasets,
+    evaluation,
+    sweep_folder,
+    sweep_grid,
+    sweep_program,
+    training,
+)
+from jaxanon.run import Run
+from jaxanon.sweep_summary import summarise, table
+
+__all__ = ["Member", "Sweep", "sweep", "table"]
+
+
+class Member(NamedTuple):
+    """One of a sweep's runs."""
+
+    settings: dict[str, Any]  # its values of the grid
+    seed: int
+    losses: dict[str, float]  # means over the last rounds; nan if it diverged
+
+
+class Sweep(NamedTuple):
+    """What ``sweep`` returns; the i-th entry of each belongs to the i-th member."""
+
+    members: tuple[Member, ...]
+    runs: tuple[Run, ...]
+    reports: tuple[dict, ...]  # of ``evaluate``; empty if it was not asked for
+    summary: list[dict]  # by setting: mean and deviation over seeds
+
+    def run(self, index: int) -> Run:
+        """The run of member ``index``, as ``train`` would have returned it."""
+        return self.runs[index]
+
+
+def sweep(
+    method,
+    data,
+    *,
+    grid: dict[str, list] | None = None,
+    seeds: int = 1,
+    epochs: int = 20,
+    out: str | os.PathLike | None = None,
+    resume: bool = False,
+    evaluate: bool = False,
+    attackers=("mlp", "forest"),
+    layout: str | None = None,
+    progress: bool = True,
+    **settings,
+) -> Sweep:
+    """Trains every combination of ``grid`` with every seed.
+
+    Hyper-parameters and seeds are one axis of one program, which is compiled once;
+    with the same ``Method`` another sweep of as many members compiles nothing. A
+    setting that is compiled into the method, such as a layer's width, may be swept as
+    well: for each of its values there is one more program, one after the other.
+
+    Args:
+      method: a builder such as ``jaxanon.methods.blinder``, its name, or a ``Method``.
+      data: of ``jaxanon.load``.
+      grid: name of a setting -> its values; ``None`` varies the seed alone.
+      seeds: how many; member seeds are 0, 1, ..., as ``train`` takes them.
+      epochs: as ``train`` takes it.
+      out: folder for ``sweep.json`` and a run folder for each member, which
+        ``open_run`` opens; written when a program ends. ``None`` keeps nothing.
+      resume: go on with the sweep in ``out``; finished members are not trained again.
+      evaluate: whether to evaluate every member, with judges that they share.
+      attackers: of ``evaluate``.
+      layout: ``"side by side"`` (``vmap``) or ``"one after another"`` inside the
+        program; ``None`` is the latter on a CPU, the former elsewhere. It changes no
+        result beyond rounding.
+      progress: show a progress bar, or lines where there is no terminal.
+      **settings: of the builder.
+
+    Returns:
+      ``Sweep``: members in the order of the grid, seeds running fastest. A member is
+      the run that ``train`` makes of its seed and hyper-parameters, up to rounding; one
+      that diverges has losses of nan and stops nobody else.
+
+    Raises:
+      ValueError: for a grid name that is no setting of the method, an axis without
+        values, seeds or epochs below 1, an unknown layout, another sweep in ``out``.
+      FileExistsError: if ``out`` holds a sweep and ``resume`` is False.
+
+    Example:
+      >>> import jaxanon as ja
+      >>> data = ja.load("smartwatch", public="exercise", private=["side"])
+      >>> tiny = {"hidden": (8,), "latent": 2, "per_class": 4}
+      >>> found = sweep(
+      ...     ja.methods.blinder, data, grid={"gamma": [0.1, 0.5]}, epochs=1,
+      ...     progress=False, **tiny)
+      >>> [(member.settings, member.seed) for member in found.members]
+      [({'gamma': 0.1}, 0), ({'gamma': 0.5}, 0)]
+    """
+    checks.positive(epochs=epochs)
+    layout = sweep_program.choose_layout(layout)
+    grid = dict(grid or {})
+    plan = sweep_grid.plan(method, data.spec, grid, seeds, settings)
+    runs: list = [None] * len(plan.members)
+    described = _describe(plan.groups[0].method, data, grid, seeds, epochs)
+    if out is not None:
+        sweep_folder.claim(out, described, resume=resume)
+    for group in plan.groups:
+        found = _train_group(group, plan, data, epochs, layout, out, progress)
+        for index, run in zip(group.indices, found, strict=True):
+            runs[index] = run
+    members = tuple(
+        Member(cell, seed, run.history[-1]["losses"])
+        for (cell, seed), run in zip(plan.members, runs, strict=True)
+    )
+    reports = _evaluate(runs, members, data, attackers) if evaluate else ()
+    summary = summarise(members, reports)
+    if out is not None:
+        rows = [member._asdict() for member in members]
+        sweep_folder.write(out, described | {"members": rows, "summary": summary})
+    return Sweep(members, tuple(runs), reports, summary)
+
+
+def _describe(method, data, grid, seeds, epochs):
+    """What makes a sweep this one; swept settings stand in the grid alone."""
+    settings = dataclasses.asdict(method.config)
+    return {
+        "method": method.name,
+        "settings": {k: v for k, v in settings.items() if k not in grid},
+        "grid": {name: list(values) for name, values in grid.items()},
+        "seeds": seeds,
+        "epochs": epochs,
+        "fingerprint": training.fingerprint(data),
+        "spec": json.loads(data.spec.to_json()),
+    }
+
+
+def _train_group(group, plan, data, epochs, layout, out, show):
+    """The runs of a group: found finished in ``out``, or trained, and saved there."""
+    method, seeds = group.method, [plan.members[index][1] for index in group.indices]
+    prepared = method.prepare(datasets.by_client(data.train))
+    if out is not None:
+        rounds = epochs * method.rounds_per_epoch(prepared)
+        found = [sweep_folder.finished(out, index, rounds) for index in group.indices]
+        if all(found):
+            return found
+    trained = sweep_program.run_members(
+        method,
+        prepared,
+        seeds,
+        group.hyper,
+        epochs=epochs,
+        layout=layout,
+        show=show,
+    )
+    config = training.describe(method, data, trained[0][0], epochs=epochs, seed=0)
+    runs = []
+    for index, seed, (state, history) in zip(
+        group.indices, seeds, trained, strict=True
+    ):
+        hyper = {name: float(value) for name, value in state.hyper.items()}
+        own = config | {"seed": seed, "hyper": hyper}
+        folder = None if out is None else sweep_folder.member_folder(out, index)
+        run = Run(method, state, data.spec, folder, history, own)
+        runs.append(run if out is None else sweep_folder.save(run))
+    return runs
+
+
+def _evaluate(runs, members, data, attackers):
+    judges = evaluation.raw_judges(data)
+    return tuple(
+        evaluation.evaluate(
+            run, data, attackers=attackers, seed=member.seed, judges=judges
+        )
+        for run, member in zip(runs, members, strict=True)
+    )
