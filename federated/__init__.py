@@ -6,6 +6,7 @@ from jaxanon.federated.fed_avg import fed_avg
 from jaxanon.federated.fed_sgd import fed_sgd
 from jaxanon.federated.layout import Layout, default_layout, mean_over_clients
 from jaxanon.federated.local import descend
+from jaxanon.federated.meta import meta
 from jaxanon.federated.simulate import Sharded, shard, simulate
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "fed_avg",
     "fed_sgd",
     "mean_over_clients",
+    "meta",
     "population",
     "sample_cohort",
     "shard",

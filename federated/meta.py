@@ -25,6 +25,7 @@ def meta(
     server_optimizer: optax.GradientTransformation,
     cohort_size_fn: Callable = lambda num_clients: num_clients,
     rounds_per_cohort: int = 1,
+    step_sizes_fn: Callable | None = None,
     second_order: bool = True,
     implementation: str | None = None,
     chunk: int | None = None,
@@ -47,6 +48,8 @@ def meta(
       server_optimizer: Optax transformation of unit step size: ``optax.adam(1.0)``.
       cohort_size_fn: ``num_clients -> int``, clients per round; all by default.
       rounds_per_cohort: rounds that a cohort stays together.
+      step_sizes_fn: ``hyper -> {group: float[]}``, where groups take server steps of
+        lengths of their own.
       second_order: differentiate through the inner steps.
       implementation: of ``jaxanon.kernels.meta_gradient``.
       chunk: clients computed side by side; ``None`` is 64 on a CPU and 4096 elsewhere.
@@ -108,9 +111,13 @@ def meta(
         steps, opt_state = server_optimizer.update(
             gradient, state.opt_state, state.params
         )
-        step_size = state.hyper["server_step_size"]
-        move = lambda param, step: param + step_size * step
-        params = jax.tree.map(move, state.params, steps)
+        lengths = dict.fromkeys(state.params, state.hyper["server_step_size"])
+        if step_sizes_fn is not None:
+            lengths |= step_sizes_fn(state.hyper)
+        params = {}
+        for group, length in lengths.items():
+            move = lambda param, step, length=length: param + length * step
+            params[group] = jax.tree.map(move, state.params[group], steps[group])
         info = {name: value for _, info in infos for name, value in info.items()}
         return state._replace(
             round=state.round + 1, params=params, opt_state=opt_state

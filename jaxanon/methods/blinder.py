@@ -13,6 +13,7 @@ from jaxanon.methods.method import Method
 from jaxanon.models import blinder as models
 from jaxanon.models import blinder_losses as losses
 from jaxanon.models.classifier import Classifier
+from jaxanon.models.layers import INITIALISATIONS
 
 ANONYMIZATIONS = ("stochastic", "deterministic")
 FORMS = ("paper", "released")
@@ -23,8 +24,8 @@ class BlinderConfig:
     """Blinder's static settings; the paper's unless said otherwise.
 
     Hyper-parameters that a sweep may vary without compiling anew (``alpha``,
-    ``beta``, ``gamma``, ``inner_step_size``, ``server_step_size``) are defaults here
-    and arrays in the state.
+    ``beta``, ``gamma``, ``inner_step_size``, ``server_step_size``,
+    ``adversary_step_size``) are defaults here and arrays in the state.
 
     Raises:
       ValueError: for a setting out of its range.
@@ -42,6 +43,8 @@ class BlinderConfig:
     """weight of the KL divergence"""
     gamma: float = 0.2
     """weight of the discriminators' loss"""
+    initialisation: str = "lecun"
+    """of the dense layers; released: the published program's, slower to learn"""
     form: str = "paper"
     """loss as in the paper's eq. 4, or as scaled by the released program"""
     support: int = 1
@@ -52,6 +55,8 @@ class BlinderConfig:
     """step size of a client's adaptation"""
     server_step_size: float = 1e-3
     """step size of the server's Adam"""
+    adversary_step_size: float = 1e-3
+    """step size of the server's Adam for the discriminators"""
     discriminator_steps: int = 5
     """inner steps of the discriminators"""
     local_steps: int = 1
@@ -80,7 +85,12 @@ class BlinderConfig:
                 raise ValueError(f"{name} must be >= 0, got {getattr(self, name)!r}.")
         if not 0 < self.cohort <= 1:
             raise ValueError(f"cohort must be in (0, 1], got {self.cohort!r}.")
-        for name, known in (("form", FORMS), ("anonymization", ANONYMIZATIONS)):
+        choices = {
+            "form": FORMS,
+            "anonymization": ANONYMIZATIONS,
+            "initialisation": INITIALISATIONS,
+        }
+        for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise ValueError(
                     f"{name} must be one of {known}, got {getattr(self, name)!r}."
@@ -129,6 +139,7 @@ def blinder(spec, **settings) -> Method:
         latent=config.latent,
         hidden=config.hidden,
         filters=config.filters,
+        initialisation=config.initialisation,
     )
     judges = _classifiers(spec, config)
     algorithm = _algorithm(spec, config, networks, judges)
@@ -211,6 +222,7 @@ def _algorithm(spec, config, networks, judges):
         )
 
     names = ("alpha", "beta", "gamma", "inner_step_size", "server_step_size")
+    names += ("adversary_step_size",)
     return meta(
         init_fn,
         draw_fn,
@@ -221,6 +233,7 @@ def _algorithm(spec, config, networks, judges):
         server_optimizer=optax.adam(1.0),
         cohort_size_fn=lambda num_clients: _cohort_size(config, num_clients),
         rounds_per_cohort=_rounds_per_epoch(spec, config),
+        step_sizes_fn=lambda hyper: {"discriminators": hyper["adversary_step_size"]},
         second_order=config.second_order,
     )
 

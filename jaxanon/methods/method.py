@@ -8,8 +8,8 @@ class Method(NamedTuple):
     """An anonymizer for the windows of one dataset, in the manner of Optax.
 
     The state is a tree of arrays with ``round`` (``int32[]``, rounds done) and
-    ``hyper`` (dict of ``float[]``); ``init`` and ``update`` may be vmapped over keys and
-    hyper-parameters, so ten seeds and a grid are one program.
+    ``hyper`` (dict of ``float[]``); ``init`` and ``update`` may be vmapped over keys
+    and hyper-parameters, so ten seeds and a grid are one program.
     """
 
     name: str

@@ -1,1 +1,1 @@
-"""."""
+"""Flax modules: the networks that methods and attackers train."""

@@ -23,6 +23,7 @@ class Encoder(nn.Module):
     latent: int
     hidden: Sequence[int]
     filters: Sequence[int] = ()
+    initialisation: str = "lecun"
 
     @nn.compact
     def __call__(self, windows):
@@ -30,7 +31,7 @@ class Encoder(nn.Module):
         x = windows
         for filters in self.filters:
             x = nn.relu(nn.Conv(filters, (5,), strides=(2,))(x))
-        x = MultiLayer((*self.hidden, 2 * self.latent))(flatten(x))
+        x = MultiLayer((*self.hidden, 2 * self.latent), self.initialisation)(flatten(x))
         mean, log_variance = jnp.split(x, 2, axis=-1)
         return mean, log_variance
 
@@ -45,16 +46,19 @@ class Decoder(nn.Module):
     channels: int
     hidden: Sequence[int]
     filters: Sequence[int] = ()
+    initialisation: str = "lecun"
 
     @nn.compact
     def __call__(self, conditioned):
         """``float[batch, latent + classes] -> float[batch, time, channels]``."""
         if not self.filters:
-            x = MultiLayer((*self.hidden, self.time * self.channels))(conditioned)
+            widths = (*self.hidden, self.time * self.channels)
+            x = MultiLayer(widths, self.initialisation)(conditioned)
             return unflatten(x, self.time, self.channels)
         steps = self.time // 2 ** len(self.filters)
         widths = (*self.hidden, steps * self.filters[-1])
-        x = unflatten(nn.relu(MultiLayer(widths)(conditioned)), steps, self.filters[-1])
+        x = nn.relu(MultiLayer(widths, self.initialisation)(conditioned))
+        x = unflatten(x, steps, self.filters[-1])
         for filters in reversed(self.filters[:-1]):
             x = nn.relu(nn.ConvTranspose(filters, (5,), strides=(2,))(x))
         return nn.ConvTranspose(self.channels, (5,), strides=(2,))(x)
@@ -65,11 +69,12 @@ class Discriminator(nn.Module):
 
     num_classes: int
     hidden: Sequence[int] = (128, 128)
+    initialisation: str = "lecun"
 
     @nn.compact
     def __call__(self, z):
         """``float[batch, latent] -> float[batch, num_classes]``, not normalised."""
-        return MultiLayer((*self.hidden, self.num_classes))(z)
+        return MultiLayer((*self.hidden, self.num_classes), self.initialisation)(z)
 
 
 __all__ = ["Decoder", "Dense", "Discriminator", "Encoder"]

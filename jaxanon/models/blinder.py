@@ -45,7 +45,7 @@ class Networks(NamedTuple):
     discriminators: tuple[Discriminator, ...]
 
     def init(self, key, time: int, channels: int, public_classes: int):
-        """Parameters, a dict with groups ``encoder``, ``decoder``, ``discriminators``."""
+        """Parameters with groups ``encoder``, ``decoder``, ``discriminators``."""
         keys = jax.random.split(key, 2 + len(self.discriminators))
         z = jnp.zeros((1, self.encoder.latent))
         classes = public_classes + sum(d.num_classes for d in self.discriminators)
@@ -83,6 +83,7 @@ def networks(
     latent: int = 25,
     hidden: Sequence[int] = (512, 512, 256, 128),
     filters: Sequence[int] = (),
+    initialisation: str = "lecun",
 ) -> Networks:
     """Blinder's networks for windows of ``time`` samples by ``channels`` channels.
 
@@ -93,6 +94,7 @@ def networks(
       latent: size of the latent representation (paper: 25).
       hidden: widths of the encoder's dense layers; the decoder mirrors them.
       filters: filters of the encoder's convolutions, if any; the decoder mirrors them.
+      initialisation: of the dense layers, ``"lecun"`` or ``"released"``; see ``Dense``.
 
     Returns:
       ``Networks``.
@@ -116,9 +118,14 @@ def networks(
             "filters=()."
         )
     return Networks(
-        Encoder(latent, tuple(hidden), tuple(filters)),
-        Decoder(time, channels, tuple(reversed(hidden)), tuple(filters)),
-        tuple(Discriminator(classes) for classes in private_classes),
+        Encoder(latent, tuple(hidden), tuple(filters), initialisation),
+        Decoder(
+            time, channels, tuple(reversed(hidden)), tuple(filters), initialisation
+        ),
+        tuple(
+            Discriminator(classes, initialisation=initialisation)
+            for classes in private_classes
+        ),
     )
 
 
@@ -147,9 +154,9 @@ def weighted_mean(values, weights):
 def cross_entropy(logits, targets, weights, *, released: bool = False):
     """Mean cross-entropy, ``float[]``, of one-hot targets under row weights, in nats.
 
-    Chance is ``log(classes)``. ``released`` is the published program's form, which takes
-    the softmax for logits of a binary cross-entropy: over two classes it runs from 0.503
-    to 1.003 and a uniform guess costs 0.724.
+    Chance is ``log(classes)``. ``released`` is the published program's form, which
+    takes the softmax for logits of a binary cross-entropy: over two classes it runs
+    from 0.503 to 1.003 and a uniform guess costs 0.724.
 
     Example:
       >>> uniform, target = jnp.zeros((1, 2)), jnp.array([[1.0, 0.0]])

@@ -51,9 +51,9 @@ def discriminator_loss(networks: Networks, *, released: bool = False):
 def with_shadows(networks: Networks):
     """Latents of real and shadow windows: ``(params, Batch) -> (z, private, weights)``.
 
-    A shadow window is decoded from the latent of a real one under another private class,
-    and both are encoded again, so that a client whose private attribute never changes
-    still has every class to tell apart.
+    A shadow window is decoded from the latent of a real one under another private
+    class, and both are encoded again, so that a client whose private attribute never
+    changes still has every class to tell apart.
     """
 
     def inputs_fn(params, batch: Batch):
@@ -127,8 +127,8 @@ def objectives(networks: Networks, scale: LossScale, *, released: bool = False):
 def joint_objective(networks: Networks, scale: LossScale, *, released: bool = False):
     """Both of ``objectives`` in one pass: same gradients, one encoding of the query.
 
-    Encoder and decoder meet the discriminators as constants, and the discriminators meet
-    the latents as constants.
+    Encoder and decoder meet the discriminators as constants, and the discriminators
+    meet the latents as constants.
     """
 
     def loss_fn(params, batch: Batch):

@@ -55,6 +55,7 @@ def value_and_grad(loss_fn: Callable, *, has_aux: bool = False) -> Callable:
       the tree of ``params`` with an array or ``Factors`` for each leaf.
 
     Example:
+      >>> from jaxanon.kernels import matmul
       >>> loss = lambda params, x: jnp.sum(matmul(x, params["kernel"]))
       >>> params = {"kernel": jnp.ones((4, 3))}
       >>> value, grads = value_and_grad(loss)(params, jnp.ones((1, 4)))
@@ -102,12 +103,38 @@ def descend(params, grads, step_size):
 
 
 def materialise(params):
-    """The same parameters as plain arrays: every pending change multiplied out."""
+    """The same parameters as plain arrays: every pending change multiplied out.
+
+    Args:
+      params: tree of arrays and ``FactoredKernel``.
+
+    Returns:
+      The tree with a ``float[d_in, d_out]`` for each ``FactoredKernel``.
+
+    Example:
+      >>> change = Factors(jnp.array([[1.0, 0.0]]), jnp.array([[0.5, 0.25]]))
+      >>> materialise({"kernel": FactoredKernel(jnp.eye(2), change)})["kernel"]
+      Array([[ 0.5 , -0.25],
+             [ 0.  ,  1.  ]], dtype=float32)
+    """
     return jax.tree.map(multiply_out, params, is_leaf=is_leaf)
 
 
 def materialise_gradient(grads):
-    """The same gradients as plain arrays: every ``Factors`` multiplied out."""
+    """The same gradients as plain arrays: every ``Factors`` multiplied out.
+
+    Args:
+      grads: tree of arrays and ``Factors``, as ``value_and_grad`` returns it.
+
+    Returns:
+      The tree with ``inputsᵀ @ cotangents`` for each ``Factors``.
+
+    Example:
+      >>> thin = Factors(jnp.array([[1.0, 2.0]]), jnp.array([[3.0]]))
+      >>> materialise_gradient({"kernel": thin})["kernel"]
+      Array([[3.],
+             [6.]], dtype=float32)
+    """
     plain = lambda leaf: full_gradient(leaf) if isinstance(leaf, Factors) else leaf
     return jax.tree.map(plain, grads, is_leaf=is_leaf)
 

@@ -155,10 +155,11 @@ def adapt(phases, params, support, *, second_order=True, factor=True):
       The dict of adapted parameters.
 
     Example:
-      >>> loss = lambda params, batch: params["net"]["w"] * batch
+      >>> params = {"net": {"w": jnp.array([1.0])}}
+      >>> loss = lambda params, batch: jnp.sum(params["net"]["w"] * batch)
       >>> phases = [Phase(("net",), loss, 0.5, num_steps=2)]
-      >>> adapt(phases, {"net": {"w": jnp.array(1.0)}}, 3.0)["net"]["w"]
-      Array(-2., dtype=float32)
+      >>> adapt(phases, params, jnp.array([3.0]))["net"]["w"]
+      Array([-2.], dtype=float32)
     """
     value_and_grad = factored.value_and_grad if factor else jax.value_and_grad
     params = dict(params)

@@ -1,0 +1,207 @@
+"""The folder of a run: settings, checkpoints and metrics that survive a kill."""
+
+import contextlib
+import json
+import logging
+import os
+import pathlib
+import warnings
+
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+
+KEPT = 2  # Checkpoints; the older one serves when the newer turns out damaged.
+
+
+def write_atomically(path: pathlib.Path, text: str) -> None:
+    """Writes a file whole or not at all."""
+    path = pathlib.Path(path)
+    partial = path.with_name(f".{path.name}.partial")
+    with partial.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def architecture(state) -> list[str]:
+    """The names, types and shapes of a state's arrays, to tell architectures apart."""
+    leaves = jax.tree_util.tree_leaves_with_path(state)
+    name = jax.tree_util.keystr
+    return [f"{name(path)}: {leaf.dtype}{list(leaf.shape)}" for path, leaf in leaves]
+
+
+def claim(folder, config: dict, *, resume: bool) -> None:
+    """Makes ``folder`` the home of the run that ``config`` describes.
+
+    A folder that does not exist, or is empty, is taken. With ``resume`` a folder that
+    holds the same run is taken too, and one that holds none is started afresh.
+
+    Raises:
+      FileExistsError: if the folder holds a run and ``resume`` is False, or holds
+        something else.
+      ValueError: if ``resume`` is True and the run there has other settings.
+    """
+    folder = pathlib.Path(folder)
+    path = folder / "config.json"
+    if path.exists():
+        if not resume:
+            raise FileExistsError(
+                f"{folder} holds a run already; go on with it by resume=True "
+                "(--resume), or choose another folder."
+            )
+        _same(folder, read_config(folder), config)
+    elif folder.is_file() or (folder.is_dir() and _visible(folder)):
+        raise FileExistsError(
+            f"{folder} is not empty and holds no run; choose another folder."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, json.dumps(config, indent=2) + "\n")
+
+
+def _visible(folder):
+    return [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
+
+
+def _same(folder, old, new):
+    # More epochs may be asked for; everything else makes it another run.
+    changed = [key for key in new if key != "epochs" and old.get(key) != new[key]]
+    if changed:
+        key = changed[0]
+        parts = [key]
+        before, after = old.get(key), new[key]
+        while isinstance(before, dict) and isinstance(after, dict):
+            key = next(k for k in after if before.get(k) != after[k])
+            parts.append(key)
+            before, after = before.get(key), after[key]
+        raise ValueError(
+            f"{folder} holds another run: {'.'.join(parts)} was {_short(before)} there "
+            f"and is {_short(after)} now; resume with the same settings or choose "
+            "another folder."
+        )
+
+
+def _short(value):
+    text = repr(value)
+    return text if len(text) < 80 else f"{text[:77]}..."
+
+
+def read_config(folder) -> dict:
+    """What ``config.json`` says.
+
+    Raises:
+      FileNotFoundError: if there is no run in ``folder``.
+      ValueError: if the file is damaged.
+    """
+    path = pathlib.Path(folder) / "config.json"
+    if not path.exists():
+        raise FileNotFoundError(
+            f"{folder} holds no run: {path} does not exist; train one with "
+            "`jaxanon train`, or name the folder of a run."
+        )
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged ({error}); train the run anew.") from error
+
+
+class Checkpoints:
+    """The checkpoints of a run, on disk. A class because Orbax's manager is open."""
+
+    def __init__(self, folder):
+        logging.getLogger("absl").setLevel(logging.ERROR)
+        self._folder = pathlib.Path(folder).absolute() / "checkpoints"
+        options = ocp.CheckpointManagerOptions(
+            max_to_keep=KEPT, enable_async_checkpointing=False
+        )
+        with _quiet():
+            self._manager = ocp.CheckpointManager(self._folder, options=options)
+
+    def save(self, state) -> None:
+        """Keeps ``state`` under its round; an interrupted save leaves the last one."""
+        host = jax.tree.map(np.asarray, state)
+        with _quiet():
+            self._manager.save(int(host.round), args=ocp.args.StandardSave(host))
+
+    def restore(self, like):
+        """The newest state that can be read, or None where there never was one.
+
+        Args:
+          like: a state of the same architecture, arrays or ``jax.ShapeDtypeStruct``.
+
+        Raises:
+          ValueError: if there are checkpoints and none can be read.
+        """
+        problems = []
+        rounds = sorted(self._manager.all_steps(), reverse=True)
+        for round_ in rounds:
+            try:
+                with _quiet():
+                    args = ocp.args.StandardRestore(like)
+                    state = self._manager.restore(round_, args=args)
+                    return jax.tree.map(jax.numpy.asarray, state)
+            except Exception as error:  # Orbax raises what its file formats raise.
+                problems.append(f"round {round_}: {str(error).splitlines()[0][:120]}")
+                warnings.warn(
+                    f"the checkpoint of round {round_} in {self._folder} cannot be "
+                    "read; falling back to the one before it.",
+                    stacklevel=2,
+                )
+        if problems:
+            raise ValueError(
+                f"no checkpoint in {self._folder} can be read ({'; '.join(problems)}); "
+                "train the run anew in another folder."
+            )
+        return None
+
+    def rounds(self) -> list[int]:
+        """Rounds of which there is a checkpoint."""
+        return sorted(self._manager.all_steps())
+
+    def forget_after(self, round_: int) -> None:
+        """Deletes checkpoints that could not be read, so their rounds can be kept."""
+        for step in self._manager.all_steps():
+            if step > round_:
+                self._manager.delete(step)
+
+    def close(self) -> None:
+        """Lets go of the folder."""
+        with _quiet():
+            self._manager.close()
+
+
+@contextlib.contextmanager
+def _quiet():
+    """Orbax tells us about devices that a restored array was not placed on."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="orbax")
+        warnings.filterwarnings("ignore", message=".*[Ss]harding.*")
+        yield
+
+
+def read_metrics(folder, up_to: int) -> list[dict]:
+    """Lines of ``metrics.jsonl`` up to a round; a half-written one ends the list."""
+    path = pathlib.Path(folder) / "metrics.jsonl"
+    rows = []
+    if path.exists():
+        for line in path.read_text(encoding="utf-8").splitlines():
+            try:
+                row = json.loads(line)
+            except ValueError:
+                break
+            if row["round"] <= up_to:
+                rows.append(row)
+    return rows
+
+
+def write_metrics(folder, rows) -> None:
+    """Replaces ``metrics.jsonl`` by these rows."""
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    write_atomically(pathlib.Path(folder) / "metrics.jsonl", text)
+
+
+def append_metrics(folder, row) -> None:
+    """Adds one line to ``metrics.jsonl``."""
+    with (pathlib.Path(folder) / "metrics.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")

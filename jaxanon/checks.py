@@ -1,0 +1,70 @@
+"""Checks at the door, whose messages name the value and the remedy."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def positive(**named) -> None:
+    """Raises ValueError unless every named number is > 0.
+
+    Example:
+      >>> positive(epochs=3)
+    """
+    for name, value in named.items():
+        if not value > 0:
+            raise ValueError(f"{name} must be > 0, got {value!r}.")
+
+
+def typed_key(key) -> None:
+    """Raises TypeError unless ``key`` is a typed PRNG key.
+
+    Example:
+      >>> typed_key(jax.random.key(0))
+    """
+    dtype = getattr(key, "dtype", None)
+    if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key):
+        raise TypeError(
+            "key must be a typed PRNG key such as jax.random.key(0), "
+            f"got {type(key).__name__} with dtype {dtype}."
+        )
+
+
+def windows(array, time: int, channels: tuple[str, ...]) -> np.ndarray:
+    """``array`` as float32 windows of that shape.
+
+    Args:
+      array: anything that NumPy takes; should be ``[N, time, channels]``, N may be 0.
+      time: samples per window.
+      channels: names of the channels, in order.
+
+    Returns:
+      ``float32[N, time, channels]``.
+
+    Raises:
+      TypeError: if the values are not real numbers.
+      ValueError: for another shape, or a NaN or infinity.
+
+    Example:
+      >>> windows([[[1, 2]]], 1, ("x", "y")).dtype
+      dtype('float32')
+    """
+    array = np.asarray(array)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(
+            f"windows must be real numbers, got dtype {array.dtype}; save them as "
+            "float32."
+        )
+    if array.shape[1:] != (time, len(channels)) or array.ndim != 3:
+        raise ValueError(
+            f"windows must be float[N, {time}, {len(channels)}] (samples by channels "
+            f"{', '.join(channels)}), got shape {array.shape}."
+        )
+    array = array.astype(np.float32)
+    bad = np.flatnonzero(~np.isfinite(array).all(axis=(1, 2)))
+    if len(bad):
+        raise ValueError(
+            f"windows must be finite, but {len(bad)} of {len(array)} hold a NaN or an "
+            f"infinity, the first at index {bad[0]}; drop or repair them."
+        )
+    return array

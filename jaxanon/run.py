@@ -1,0 +1,62 @@
+"""A trained anonymizer: what ``train`` returns and ``open_run`` finds again."""
+
+import dataclasses
+import pathlib
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxanon import checks
+from jaxanon.datasets import Spec
+from jaxanon.methods import Method
+
+BATCH = 1024  # Windows per call; the last call is padded, so one program serves any N.
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A method with the state it was trained to. A class, so that it can be asked.
+
+    ``history`` has one dict per call of the training program (``round``, ``epoch``,
+    losses, ``client_updates_per_second``); ``config`` is what ``config.json`` holds;
+    ``folder`` is None for a run that was not saved.
+    """
+
+    method: Method
+    state: Any
+    spec: Spec
+    folder: pathlib.Path | None
+    history: list[dict]
+    config: dict
+
+    def anonymize(self, key, windows) -> np.ndarray:
+        """Rewrites windows so that they can be shared.
+
+        The same key and windows give the same result, and a window's result does not
+        depend on the windows that follow it.
+
+        Args:
+          key: typed PRNG key.
+          windows: ``float[N, time, channels]`` in the dataset's own units and channel
+            order; any N, 0 included.
+
+        Returns:
+          ``float32[N, time, channels]`` in the same units.
+
+        Raises:
+          TypeError: for a key or windows of another type.
+          ValueError: for windows of another shape, or not finite.
+        """
+        checks.typed_key(key)
+        windows = checks.windows(windows, self.spec.time, self.spec.channels)
+        anonymize = jax.jit(self.method.anonymize)
+        safe = np.empty_like(windows)
+        for number, start in enumerate(range(0, len(windows), BATCH)):
+            batch = windows[start : start + BATCH]
+            padding = [(0, BATCH - len(batch)), (0, 0), (0, 0)]
+            made = anonymize(
+                jax.random.fold_in(key, number), self.state, np.pad(batch, padding)
+            )
+            safe[start : start + BATCH] = np.asarray(made)[: len(batch)]
+        return safe

@@ -1,0 +1,243 @@
+"""Trains a method: many rounds per call, resumable, watched."""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import math
+import pathlib
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon import __version__, checkpoint, checks, datasets, methods, progress
+from jaxanon.run import Run
+
+ROUNDS_PER_CALL = 50
+CHECKPOINT_S = 5.0  # Seconds between checkpoints, at the ends of calls.
+
+
+def train(
+    method,
+    data,
+    *,
+    epochs: int = 20,
+    seed: int = 0,
+    out=None,
+    resume: bool = False,
+    progress: bool = True,
+    hyper: dict | None = None,
+    checkpoint_s: float = CHECKPOINT_S,
+) -> Run:
+    """Trains ``method`` on the training windows of ``data``, federated by subject.
+
+    A run that was killed at any moment and resumed ends in the same bits as one that
+    was not.
+
+    Args:
+      method: a ``Method``, e.g. ``jaxanon.methods.blinder(data.spec)``.
+      data: ``jaxanon.datasets.Data``.
+      epochs: passes of ``method.rounds_per_epoch`` rounds, at least 1. A finished run
+        may be resumed with more.
+      seed: of everything random, a Python int.
+      out: folder for settings, checkpoints and metrics; ``None`` keeps nothing.
+      resume: go on with the run in ``out``; where there is none, start it.
+      progress: show a progress bar, or lines where there is no terminal.
+      hyper: hyper-parameters in place of the method's defaults; see its config.
+      checkpoint_s: least seconds between checkpoints.
+
+    Returns:
+      ``Run``.
+
+    Raises:
+      FileExistsError: if ``out`` holds a run and ``resume`` is False.
+      ValueError: if the run in ``out`` is another one, if its checkpoints are damaged,
+        or for epochs below 1.
+      FloatingPointError: if a loss is no longer finite; the last checkpoint before it
+        stays.
+
+    Example:
+      >>> import jaxanon as ja
+      >>> data = ja.load("smartwatch", public="exercise", private=["side"])
+      >>> method = ja.methods.blinder(data.spec, hidden=(16,), latent=4, per_class=4)
+      >>> run = train(method, data, epochs=1, progress=False)
+      >>> run.anonymize(jax.random.key(1), data.test.windows[:3]).shape
+      (3, 128, 6)
+    """
+    checks.positive(epochs=epochs)
+    prepared = method.prepare(datasets.by_client(data.train))
+    init_key, run_key = jax.random.split(jax.random.key(seed))
+    state = method.init(init_key, **(hyper or {}))
+    config = describe(method, data, state, epochs=epochs, seed=seed)
+    history, saved = [], None
+    if out is not None:
+        checkpoint.claim(out, config, resume=resume)
+        saved = checkpoint.Checkpoints(out)
+        state = saved.restore(state) or state
+        saved.forget_after(int(state.round))
+        history = checkpoint.read_metrics(out, int(state.round))
+        checkpoint.write_metrics(out, history)
+    loop = _Loop(method, run_key, prepared, out, saved, epochs, checkpoint_s)
+    try:
+        state = _rounds(loop, state, history, progress)
+    finally:
+        if saved is not None:
+            saved.close()
+    folder = None if out is None else pathlib.Path(out)
+    return Run(method, state, data.spec, folder, history, config)
+
+
+def open_run(folder) -> Run:
+    """The run that ``folder`` holds, at its last checkpoint.
+
+    Raises:
+      FileNotFoundError: if there is no run in ``folder``, or it has no checkpoint yet.
+      ValueError: if the run is damaged, or of another architecture than this version
+        of jaxanon builds from its settings.
+    """
+    folder = pathlib.Path(folder)
+    config = checkpoint.read_config(folder)
+    spec = datasets.Spec.from_json(json.dumps(config["spec"]))
+    method = methods.build(config["method"], spec, **_as_built(config["settings"]))
+    like = jax.eval_shape(method.init, jax.random.key(config["seed"]))
+    if checkpoint.architecture(like) != config["architecture"]:
+        raise ValueError(
+            f"{folder} holds a checkpoint of another architecture than its settings "
+            f"make in jaxanon {__version__} (it was written by {config['version']}); "
+            "open it with that version or train it anew."
+        )
+    saved = checkpoint.Checkpoints(folder)
+    try:
+        state = saved.restore(like)
+    finally:
+        saved.close()
+    if state is None:
+        raise FileNotFoundError(
+            f"{folder} has no checkpoint yet; go on with the run by --resume."
+        )
+    history = checkpoint.read_metrics(folder, int(state.round))
+    return Run(method, state, spec, folder, history, config)
+
+
+def fingerprint(data) -> str:
+    """A digest of all windows and labels, to tell whether data changed.
+
+    Example:
+      >>> data = datasets.load("smartwatch")
+      >>> fingerprint(data) == fingerprint(datasets.load("smartwatch"))
+      True
+    """
+    digest = hashlib.sha256()
+    for part in (data.train, data.test):
+        arrays = [part.windows, *(part.labels[name] for name in sorted(part.labels))]
+        for array in arrays:
+            digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()[:16]
+
+
+def describe(method, data, state, *, epochs: int, seed: int) -> dict:
+    """What ``config.json`` says of a run; all but ``epochs`` makes it this run."""
+    spec = data.spec
+    config = {
+        "version": __version__,
+        "method": method.name,
+        "settings": dataclasses.asdict(method.config),
+        "hyper": {name: float(value) for name, value in state.hyper.items()},
+        "seed": seed,
+        "epochs": epochs,
+        "data": {
+            "name": spec.name,
+            "preset": spec.preset,
+            "public": spec.public,
+            "private": spec.private,
+            "split": spec.split,
+            "fingerprint": fingerprint(data),
+        },
+        "spec": json.loads(spec.to_json()),
+        "architecture": checkpoint.architecture(state),
+    }
+    return json.loads(json.dumps(config))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Loop:
+    """What stays the same from call to call."""
+
+    method: methods.Method
+    key: jax.Array
+    prepared: object
+    out: object
+    saved: checkpoint.Checkpoints | None
+    epochs: int
+    checkpoint_s: float
+
+
+def _as_built(settings):
+    """JSON's lists as the tuples they were."""
+    as_tuple = lambda value: tuple(value) if isinstance(value, list) else value
+    return {name: as_tuple(value) for name, value in settings.items()}
+
+
+def _rounds(loop, state, history, show):
+    method = loop.method
+    per_epoch = method.rounds_per_epoch(loop.prepared)
+    total = loop.epochs * per_epoch
+    call = _program(method.update)
+    clients = method.clients_per_round(loop.prepared)
+    done, last_save = int(state.round), time.monotonic()
+    with progress.rounds(total, done, show=show, epochs=loop.epochs) as tell:
+        while done < total:
+            start = time.monotonic()
+            num = min(ROUNDS_PER_CALL, total - done)
+            state, info = call(loop.key, state, loop.prepared, num)
+            info = {name: float(value) for name, value in info.items()}
+            seconds = time.monotonic() - start
+            done += num
+            _finite(info, done, loop.out)
+            row = {
+                "round": done,
+                "epoch": done / per_epoch,
+                "losses": info,
+                "seconds": seconds,
+                "client_updates_per_second": num * clients / seconds,
+            }
+            history.append(row)
+            if loop.saved is not None:
+                checkpoint.append_metrics(loop.out, row)
+                if done == total or time.monotonic() - last_save >= loop.checkpoint_s:
+                    loop.saved.save(state)
+                    last_save = time.monotonic()
+            tell(row)
+    return state
+
+
+@functools.lru_cache(maxsize=8)
+def _program(update):
+    """``(key, state, data, num) -> (state, mean info)``; ``num`` rounds, any number."""
+
+    @functools.partial(jax.jit, donate_argnums=1)
+    def call(key, state, data, num):
+        _, like = jax.eval_shape(update, key, state, data)
+        zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
+
+        def body(_, carry):
+            state, total = carry
+            state, info = update(key, state, data)
+            return state, jax.tree.map(jnp.add, total, info)
+
+        state, total = jax.lax.fori_loop(0, num, body, (state, zeros))
+        return state, jax.tree.map(lambda leaf: leaf / num, total)
+
+    return call
+
+
+def _finite(info, done, out):
+    bad = [name for name, value in info.items() if not math.isfinite(value)]
+    if bad:
+        kept = "" if out is None else f" The last good checkpoint is in {out}."
+        raise FloatingPointError(
+            f"the loss {bad[0]!r} is no longer finite by round {done}; lower "
+            f"server_step_size or inner_step_size.{kept}"
+        )

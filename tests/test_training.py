@@ -1,0 +1,227 @@
+"""Training: what it keeps, what it refuses, and what survives a kill."""
+
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import chex
+import jax
+import numpy as np
+import pytest
+
+from jaxanon import datasets, methods, training
+
+SETTINGS = {
+    "hidden": (8,),
+    "latent": 3,
+    "per_class": 40,
+    "query": 3,
+    "extra": 0,
+    "discriminator_steps": 1,
+    "cohort": 1.0,
+}
+
+
+def make_file(path, seed=0):
+    """A bring-your-own file: 4 subjects, waves of 2 frequencies and 2 amplitudes."""
+    rng = np.random.default_rng(seed)
+    subject = np.repeat(np.arange(4), 30)
+    activity, gender = rng.integers(0, 2, len(subject)), subject % 2
+    t = np.arange(16)[None, :, None]
+    wave = np.sin((activity[:, None, None] + 1) * t + rng.uniform(0, 6, (120, 1, 2)))
+    np.savez(
+        path,
+        windows=(5 + (1 + gender[:, None, None]) * wave).astype(np.float32),
+        subject=subject,
+        activity=activity,
+        activity_names=["slow", "fast"],
+        gender=gender,
+        gender_names=["f", "m"],
+        split=(np.arange(120) % 30 >= 22).astype(int),
+    )
+    return path
+
+
+def load(path):
+    return datasets.load(str(path), public="activity", private=["gender"])
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return load(make_file(tmp_path_factory.mktemp("data") / "waves.npz"))
+
+
+@pytest.fixture(scope="module")
+def method(data):
+    return methods.blinder(data.spec, **SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def finished(method, data, tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "whole"
+    return training.train(method, data, epochs=6, seed=3, out=out, progress=False)
+
+
+def train(method, data, out, **options):
+    options = {"epochs": 6, "seed": 3, "progress": False, **options}
+    return training.train(method, data, out=out, **options)
+
+
+def losses(run):
+    return [(row["round"], row["losses"]) for row in run.history]
+
+
+def test_the_folder_holds_settings_metrics_and_a_run_to_open(finished, data):
+    config = json.loads((finished.folder / "config.json").read_text())
+    assert config["method"] == "blinder" and config["settings"]["latent"] == 3
+    assert config["data"]["fingerprint"] == training.fingerprint(data)
+    rows = (finished.folder / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(row) for row in rows] == finished.history
+    # 2 activities * 40 windows // 4 a round = 20 rounds an epoch, 50 rounds a call.
+    assert [row["round"] for row in finished.history] == [50, 100, 120]
+    opened = training.open_run(finished.folder)
+    chex.assert_trees_all_equal(opened.state, finished.state)
+    assert opened.history == finished.history
+    windows = data.test.windows[:3]
+    for run in (opened, finished):
+        safe = run.anonymize(jax.random.key(5), windows)
+        np.testing.assert_array_equal(
+            safe, finished.anonymize(jax.random.key(5), windows)
+        )
+
+
+def test_training_lowers_the_loss(finished):
+    first, last = finished.history[0]["losses"], finished.history[-1]["losses"]
+    assert last["loss"] < first["loss"]
+
+
+KILLED = """
+import sys
+sys.path.insert(0, {folder!r})
+import test_training as t
+from jaxanon import methods
+data = t.load({file!r})
+method = methods.blinder(data.spec, **t.SETTINGS)
+t.train(method, data, {out!r}, resume=True, checkpoint_s=0.0)
+"""
+
+
+def test_killed_and_resumed_ends_in_the_same_bits(finished, method, data, tmp_path):
+    out = tmp_path / "killed"
+    make_file(tmp_path / "waves.npz")
+    script = KILLED.format(
+        folder=str(pathlib.Path(__file__).parent),
+        file=str(tmp_path / "waves.npz"),
+        out=str(out),
+    )
+    process = subprocess.Popen([sys.executable, "-c", script])
+    metrics = out / "metrics.jsonl"
+    deadline = time.monotonic() + 300
+    # Killed as soon as anything stands in the metrics: in or before the first save.
+    while not (metrics.exists() and metrics.read_text()):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    resumed = train(method, data, out, resume=True)
+    chex.assert_trees_all_equal(resumed.state, finished.state)
+    assert losses(resumed) == losses(finished)
+
+
+def test_stopped_at_every_kind_of_moment(finished, method, data, tmp_path):
+    out = tmp_path / "run"
+    train(method, data, out, epochs=3, checkpoint_s=0.0)  # Checkpoints of 50 and 60.
+    with (out / "metrics.jsonl").open("a") as file:
+        file.write('{"round": 70, "losses": {}}\n{"round": 80, "lo')  # Never saved.
+    (out / "checkpoints" / "90.orbax-checkpoint-tmp-0").mkdir()  # Half-written.
+    resumed = train(method, data, out, resume=True)
+    chex.assert_trees_all_equal(resumed.state, finished.state)
+    assert [row["round"] for row in resumed.history] == [50, 60, 110, 120]
+
+
+def test_a_damaged_checkpoint_gives_way_to_the_one_before(
+    finished, method, data, tmp_path
+):
+    out = tmp_path / "run"
+    train(method, data, out, epochs=4, checkpoint_s=0.0)  # Rounds 50 and 80.
+    newest = out / "checkpoints" / "80"
+    for path in newest.rglob("*"):
+        if path.is_file() and path.stat().st_size > 100:
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.warns(UserWarning, match="round 80 .* cannot be read; falling back"):
+        resumed = train(method, data, out, resume=True)
+    chex.assert_trees_all_equal(resumed.state, finished.state)
+
+    for path in (out / "checkpoints").rglob("*"):
+        if path.is_file() and path.stat().st_size > 100:
+            path.write_bytes(b"rubbish")
+    with (
+        pytest.warns(UserWarning, match="cannot be read"),
+        pytest.raises(ValueError, match="no checkpoint in .* can be read .* anew"),
+    ):
+        training.open_run(out)
+
+
+def test_a_folder_is_not_taken_from_another_run(finished, method, data, tmp_path):
+    out = finished.folder
+    with pytest.raises(FileExistsError, match=r"holds a run already.*resume=True"):
+        train(method, data, out)
+    with pytest.raises(ValueError, match="another run: seed was 3 there and is 4 now"):
+        train(method, data, out, seed=4, resume=True)
+    other = methods.blinder(data.spec, **{**SETTINGS, "latent": 4})
+    with pytest.raises(ValueError, match="settings.latent was 3 there and is 4 now"):
+        train(other, data, out, resume=True)
+    changed = data._replace(
+        train=data.train._replace(windows=data.train.windows + np.float32(1))
+    )
+    with pytest.raises(ValueError, match="another run: data.fingerprint was"):
+        train(method, changed, out, resume=True)
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match="not empty and holds no run"):
+        train(method, data, tmp_path)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_a_finished_run_resumed_changes_nothing(finished, method, data):
+    before = (finished.folder / "metrics.jsonl").read_text()
+    again = train(method, data, finished.folder, resume=True)
+    chex.assert_trees_all_equal(again.state, finished.state)
+    assert (finished.folder / "metrics.jsonl").read_text() == before
+
+
+def test_says_what_is_missing_or_damaged(finished, tmp_path):
+    with pytest.raises(FileNotFoundError, match="holds no run: .*config.json does not"):
+        training.open_run(tmp_path)
+    (tmp_path / "config.json").write_text('{"method": ')
+    with pytest.raises(ValueError, match=r"config.json is damaged"):
+        training.open_run(tmp_path)
+    config = json.loads((finished.folder / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(FileNotFoundError, match="no checkpoint yet"):
+        training.open_run(tmp_path)
+    config["settings"]["latent"] = 7
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match="checkpoint of another architecture"):
+        training.open_run(tmp_path)
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(method, data, tmp_path):
+    out = tmp_path / "run"
+    with pytest.raises(FloatingPointError, match="no longer finite by round 50; lower"):
+        train(method, data, out, hyper={"server_step_size": 1e30})
+    assert not list((out / "checkpoints").glob("[0-9]*"))
+
+
+def test_epochs_must_be_positive(method, data):
+    with pytest.raises(ValueError, match="epochs must be > 0, got 0"):
+        training.train(method, data, epochs=0)
+
+
+def test_lines_where_there_is_no_terminal(method, data, capsys):
+    train(method, data, None, epochs=5, progress=True)
+    lines = capsys.readouterr().out.strip().splitlines()
+    assert lines[0].startswith("round 50/100") and lines[-1].startswith("round 100/100")
+    assert all("client updates/s" in line for line in lines)
