@@ -14,6 +14,7 @@ ABOUT = f"""Sensor data made safe to share (jaxanon {__version__}).
 
 Start with `jaxanon demo`. Each verb has a --help of its own; --version prints the
 version. JAXANON_DEBUG=1 in the environment shows where an error came from."""
+CONFIG = (tyro.conf.FlagCreatePairsOff,)  # --resume, without a --no-resume.
 REFUSALS = (ArithmeticError, LookupError, OSError, TypeError, ValueError)
 
 
@@ -60,6 +61,8 @@ def _run(argv):
             prog="jaxanon datasets",
             description=datasets.ABOUT,
             args=words or ["list"],
+            sort_subcommands=False,
+            config=CONFIG,
         )
         return
     method = words[0] if words and not words[0].startswith("-") else None
@@ -77,6 +80,7 @@ def _run(argv):
         description=ABOUT,
         args=argv or ["--help"],
         sort_subcommands=False,
+        config=CONFIG,
     )
 
 

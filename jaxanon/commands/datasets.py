@@ -25,13 +25,13 @@ def export(
     /,
     *,
     output: pathlib.Path,
-    preset: str | None = None,
+    preset: sources.Name = None,
     split: Literal["train", "test", "all"] = "test",
-    public: str | None = None,
-    private: str | None = None,
-    split_by: str | None = None,
+    public: sources.Name = None,
+    private: sources.Names = None,
+    split_by: sources.Name = None,
     split_seed: int = 0,
-    source: str | None = None,
+    source: sources.Path = None,
     overwrite: bool = False,
 ) -> None:
     """Writes windows and labels as an .npz file that works wherever a name does.

@@ -12,10 +12,10 @@ def evaluate(
     folder: Annotated[tyro.conf.Positional[pathlib.Path], tyro.conf.arg(metavar="DIR")],
     /,
     *,
-    attackers: str = "mlp,forest",
+    attackers: Annotated[str, tyro.conf.arg(metavar="A,B,...")] = "mlp,forest",
     seed: int = 0,
-    dataset: str | None = None,
-    source: str | None = None,
+    dataset: sources.Path = None,
+    source: sources.Path = None,
     overwrite: bool = False,
 ) -> None:
     """Attacks a trained run and writes report.json and report.html into its folder.

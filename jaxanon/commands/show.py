@@ -12,6 +12,11 @@ def say(text: str) -> None:
     Console().print(text, highlight=False, markup=False, soft_wrap=True)
 
 
+def table(table: Table) -> None:
+    """A table, as wide as the terminal allows."""
+    Console().print(table)
+
+
 @contextlib.contextmanager
 def pieces():
     """Yields ``tell(done, total, what)`` for work in pieces of unequal length."""

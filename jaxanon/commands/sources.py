@@ -3,6 +3,14 @@
 import dataclasses
 import json
 import pathlib
+from typing import Annotated
+
+import tyro
+
+# ``--help`` shows these in place of ``{None}|STR``.
+Name = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
+Names = Annotated[str | None, tyro.conf.arg(metavar="A,B,...")]
+Path = Annotated[str | None, tyro.conf.arg(metavar="PATH")]
 
 RECORD = "source.json"  # Beside a run's config.json.
 
@@ -11,19 +19,19 @@ RECORD = "source.json"  # Beside a run's config.json.
 class DataOptions:
     """What to load, as ``jaxanon.load`` takes it."""
 
-    dataset: str = "smartwatch"
+    dataset: Annotated[str, tyro.conf.arg(metavar="NAME_OR_NPZ")] = "smartwatch"
     """name of a data set (`jaxanon datasets` lists them) or path of an .npz of yours"""
-    preset: str | None = None
+    preset: Name = None
     """how recordings are cut into windows; default: the data set's first"""
-    public: str | None = None
+    public: Name = None
     """attribute that anonymized windows keep; default: by data set"""
-    private: str | None = None
+    private: Names = None
     """attributes that they hide, comma-separated; default: by data set"""
-    split: str | None = None
+    split: Name = None
     """trial, subject, time-block or given; default: the data set's first"""
     split_seed: int = 0
     """draws the test subjects of --split subject"""
-    source: str | None = None
+    source: Path = None
     """folder or file of the original data, where it is not found alone"""
 
 

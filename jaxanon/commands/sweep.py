@@ -18,7 +18,9 @@ def command(method: str | None):
         /,
         *,
         out: Annotated[pathlib.Path, tyro.conf.arg(metavar="DIR")],
-        grid: tuple[str, ...] = (),
+        grid: Annotated[
+            tuple[str, ...], tyro.conf.arg(metavar="NAME=A,B,... ...")
+        ] = (),
         seeds: int = 3,
         epochs: int = 20,
         evaluate: bool = False,
@@ -57,7 +59,7 @@ def command(method: str | None):
         )
         for index in range(len(result.members)):
             sources.remember(result.run(index).folder, data)
-        show.table(sweeping.table(result))
+        show.table(sweeping.table(result.summary))
         show.say(f"The sweep is in {out}.")
 
     return sweep
