@@ -2,11 +2,20 @@
 
 from jaxanon.methods.blinder import BlinderConfig, blinder
 from jaxanon.methods.method import Method
+from jaxanon.methods.personal import personalise
 
 _BUILDERS = {"blinder": (blinder, BlinderConfig)}
 NAMES = tuple(_BUILDERS)
 
-__all__ = ["NAMES", "BlinderConfig", "Method", "blinder", "build", "config_class"]
+__all__ = [
+    "NAMES",
+    "BlinderConfig",
+    "Method",
+    "blinder",
+    "build",
+    "config_class",
+    "personalise",
+]
 
 
 def config_class(name: str):

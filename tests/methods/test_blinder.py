@@ -1,0 +1,200 @@
+"""Blinder as a method: draws, padding, sweeps, anonymization, personalisation."""
+
+import importlib.util
+import pathlib
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import datasets, methods
+from jaxanon.methods import draws
+
+_path = pathlib.Path(__file__).with_name("toy.py")
+_spec = importlib.util.spec_from_file_location("toy", _path)
+toy = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(toy)
+
+SETTINGS = {
+    "hidden": (12,),
+    "latent": 3,
+    "query": 5,
+    "extra": 8,
+    "per_class": 20,
+    "cohort": 0.6,
+    "discriminator_steps": 2,
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return toy.data()
+
+
+@pytest.fixture(scope="module")
+def method(data):
+    return methods.blinder(data.spec, **SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def prepared(method, data):
+    return method.prepare(datasets.by_client(data.train))
+
+
+@pytest.fixture(scope="module")
+def update(method):
+    # Compiled once for the whole module; the counter proves it.
+    return jax.jit(chex.assert_max_traces(method.update, n=2))
+
+
+def test_a_round_moves_every_group_and_counts(method, prepared, update):
+    state = method.init(jax.random.key(0))
+    after, info = update(jax.random.key(1), state, prepared)
+    assert int(after.round) == 1
+    for group, before in state.params.items():
+        moved = jax.tree.map(lambda a, b: jnp.any(a != b), before, after.params[group])
+        assert all(jax.tree.leaves(moved)), group
+    expected = {"loss", "reconstruction", "kl", "discriminator", "activity classifier"}
+    assert set(info) == expected
+
+
+def test_same_key_same_round_and_another_key_another(method, prepared, update):
+    state = method.init(jax.random.key(0))
+    one, _ = update(jax.random.key(1), state, prepared)
+    two, _ = update(jax.random.key(1), state, prepared)
+    other, _ = update(jax.random.key(2), state, prepared)
+    chex.assert_trees_all_equal(one, two)
+    differs = jax.tree.map(lambda a, b: jnp.any(a != b), one.params, other.params)
+    assert any(jax.tree.leaves(differs))
+
+
+def test_hyper_parameters_count_and_compile_nothing(method, prepared, update):
+    # ``update`` has been traced for this shape; its trace counter would object.
+    default = method.init(jax.random.key(0))
+    tuned = method.init(jax.random.key(0), gamma=5.0, server_step_size=0.01)
+    one, _ = update(jax.random.key(1), default, prepared)
+    two, _ = update(jax.random.key(1), tuned, prepared)
+    differs = jax.tree.map(lambda a, b: jnp.any(a != b), one.params, two.params)
+    assert all(jax.tree.leaves(differs["encoder"]))
+    with pytest.raises(
+        TypeError, match=r"takes the hyper-parameters .* got \['gama'\]"
+    ):
+        method.init(jax.random.key(0), gama=1.0)
+
+
+def test_a_padded_client_changes_nothing(data, method, prepared):
+    clients = datasets.by_client(data.train)
+    longer = jax.tree.map(
+        lambda rows: np.pad(rows, [(0, 0), (0, 9)] + [(0, 0)] * (rows.ndim - 2)),
+        clients,
+    )
+    spoiled = longer._replace(
+        windows=np.where(longer.mask[..., None, None], longer.windows, 55)
+    )
+    padded = method.prepare(spoiled)
+    state = method.init(jax.random.key(0))
+    one, _ = jax.jit(method.update)(jax.random.key(1), state, prepared)
+    two, _ = jax.jit(method.update)(jax.random.key(1), state, padded)
+    chex.assert_trees_all_close(one, two, rtol=1e-5, atol=1e-7)
+
+
+def test_draws_agree_with_their_labels_and_with_one_client(data, prepared):
+    draw = jax.jit(
+        lambda key: draws.draw_batch(key, 3, prepared, data.spec, 2, 20, 400)
+    )
+    batch = draw(jax.random.key(0))
+    # Client 3 has gender 1, amplitude 6; SMOTE windows are mixtures within a class.
+    assert jnp.all(batch.private[0] == jnp.array([[0.0, 1.0]]))
+    assert jnp.all(batch.shadow[0] == jnp.array([[1.0, 0.0]]))
+    np.testing.assert_allclose(batch.public.mean(0), 1 / 3, atol=0.08)
+    mean, std = np.float32(data.spec.mean), np.float32(data.spec.std)
+    waves = np.asarray(batch.windows) * std + mean - 10
+    spectrum = np.abs(np.fft.rfft(waves, axis=1)).sum(2)[:, 1:4]
+    np.testing.assert_array_equal(spectrum.argmax(1), np.argmax(batch.public, 1))
+
+
+def test_joint_classes_keep_private_labels_that_vary_within_a_client(data):
+    rng = np.random.default_rng(0)
+    labels = dict(data.train.labels)
+    labels["gender"] = rng.integers(0, 2, len(labels["gender"])).astype(np.int32)
+    windows = data.train.windows * 0 + labels["gender"][:, None, None]
+    clients = datasets.by_client(datasets.Windows(windows.astype(np.float32), labels))
+    spec = data.spec.from_json(data.spec.to_json())
+    prepared = draws.prepare(spec, clients, 3)
+    batch = draws.draw_batch(jax.random.key(1), 0, prepared, spec, 2, 100, 64)
+    shown = batch.windows[:, 0, 0] * spec.std[0] + spec.mean[0]
+    np.testing.assert_allclose(shown, batch.private[0][:, 1], atol=1e-4)
+
+
+def test_other_class_is_uniform_and_never_the_same():
+    labels = jnp.tile(jnp.arange(3), 2000)
+    other = draws.other_class(jax.random.key(0), labels, 3)
+    assert not jnp.any(other == labels)
+    for label in range(3):
+        counts = np.bincount(other[labels == label], minlength=3)
+        rest = np.delete(counts, label)
+        assert abs(rest[0] - 1000) < 100  # 4.5 standard deviations.
+
+
+def test_stochastic_shows_every_class_and_deterministic_does_not_change(data):
+    windows = data.test.windows[:200]
+    for kind in ("stochastic", "deterministic"):
+        method = methods.blinder(data.spec, **SETTINGS, anonymization=kind)
+        state = method.init(jax.random.key(0))
+        anonymize = jax.jit(method.anonymize)
+        one = anonymize(jax.random.key(1), state, windows)
+        two = anonymize(jax.random.key(2), state, windows)
+        assert one.shape == windows.shape and one.dtype == jnp.float32
+        same = bool(jnp.all(one == two))
+        assert same == (kind == "deterministic")
+        judges = set(state.params["classifiers"])
+        extra = {"gender"} if kind == "deterministic" else set()
+        assert judges == {"activity"} | extra
+
+
+def test_windows_come_back_in_their_own_units(data, method):
+    # A decoder that says 0 everywhere stands for the training mean.
+    state = method.init(jax.random.key(0))
+    silent = jax.tree.map(jnp.zeros_like, state.params["decoder"])
+    state = state._replace(params=state.params | {"decoder": silent})
+    safe = method.anonymize(jax.random.key(1), state, data.test.windows[:2])
+    np.testing.assert_allclose(safe[0, 0], data.spec.mean, rtol=1e-5)
+
+
+def test_personalisation_trains_on_from_the_shared_state(data, method):
+    alone = jax.tree.map(lambda rows: rows[:1], datasets.by_client(data.train))
+    state = method.init(jax.random.key(0))
+    own, info = methods.personalise(
+        method, jax.random.key(1), state, alone, num_rounds=60
+    )
+    _, first = methods.personalise(
+        method, jax.random.key(1), state, alone, num_rounds=1
+    )
+    assert int(own.round) == 60 and int(state.round) == 0
+    assert info["activity classifier"] < first["activity classifier"]
+    with pytest.raises(ValueError, match="num_rounds must be >= 1, got 0"):
+        methods.personalise(method, jax.random.key(1), state, alone, num_rounds=0)
+
+
+def test_says_what_was_wrong(data):
+    build = lambda **settings: methods.blinder(data.spec, **settings)
+    for name in ("latent", "support", "query", "local_steps", "per_class"):
+        with pytest.raises(ValueError, match=f"{name} must be >= 1, got 0"):
+            build(**{name: 0})
+    with pytest.raises(ValueError, match="extra must be >= 0, got -1"):
+        build(extra=-1)
+    with pytest.raises(ValueError, match=r"cohort must be in \(0, 1\], got 1.5"):
+        build(cohort=1.5)
+    with pytest.raises(ValueError, match="form must be one of .* got 'loose'"):
+        build(form="loose")
+    with pytest.raises(ValueError, match="method must be one of .*'blinder'.* got 'x'"):
+        methods.build("x", data.spec)
+    clients = datasets.by_client(data.train)
+    shorter = clients._replace(windows=clients.windows[:, :, :5])
+    with pytest.raises(ValueError, match=r"clients, n, 16, 2\] .* got shape"):
+        methods.blinder(data.spec).prepare(shorter)
+    empty = clients._replace(mask=clients.mask & False)
+    with pytest.raises(ValueError, match=r"clients \[0, 1, 2, 3, 4\] have no windows"):
+        methods.blinder(data.spec).prepare(empty)
