@@ -27,11 +27,11 @@ def demo(*, out: pathlib.Path = pathlib.Path("jaxanon-demo"), seed: int = 0) -> 
       out: folder for the run and its report
       seed: of everything random
     """
-    from jaxanon import methods
+    from jaxanon.methods import BlinderConfig
 
-    chosen = dataclasses.asdict(DemoSettings())
-    epochs = chosen.pop("epochs")
-    settings = methods.config_class("blinder")(**chosen)
+    fields = dataclasses.asdict(DemoSettings())
+    epochs = DemoSettings().epochs
+    settings = BlinderConfig(**{k: v for k, v in fields.items() if k != "epochs"})
     options = DataOptions(dataset="smartwatch", public="exercise", private="side")
     show.say("Smartwatch windows: keep the exercise, hide the side it is done on.")
     train.train_run("blinder", options, settings, epochs, seed, out, resume=True)

@@ -70,13 +70,12 @@ def remember(folder: pathlib.Path, options: DataOptions) -> None:
     """Writes into a run's folder where its data came from."""
     from jaxanon.checkpoint import write_atomically
 
+    absolute = lambda path: str(pathlib.Path(path).absolute())
     values = dataclasses.asdict(options)
-    for name, is_path in (
-        ("dataset", options.dataset.endswith(".npz")),
-        ("source", options.source is not None),
-    ):
-        if is_path:
-            values[name] = str(pathlib.Path(values[name]).absolute())
+    if options.dataset.endswith(".npz"):
+        values["dataset"] = absolute(options.dataset)
+    if options.source is not None:
+        values["source"] = absolute(options.source)
     write_atomically(folder / RECORD, json.dumps(values, indent=2) + "\n")
 
 

@@ -43,7 +43,7 @@ def command(method: str | None):
           evaluate: attack every member and report mean and deviation over seeds
           resume: go on with the sweep in --out
         """
-        from jaxanon import methods, sweeping
+        from jaxanon import methods, sweep_folder, sweeping
 
         loaded = sources.load(data)
         result = sweeping.sweep(
@@ -58,7 +58,7 @@ def command(method: str | None):
             **train.fields_of(settings),
         )
         for index in range(len(result.members)):
-            sources.remember(result.run(index).folder, data)
+            sources.remember(sweep_folder.member_folder(out, index), data)
         show.table(sweeping.table(result.summary))
         show.say(f"The sweep is in {out}.")
 

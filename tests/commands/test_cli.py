@@ -1,0 +1,137 @@
+"""The command line: help, refusals, listings, and what reaches the verbs."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from jaxanon import cli, datasets
+from jaxanon.commands import demo, grids, train
+from jaxanon.methods import BlinderConfig
+
+
+@pytest.mark.parametrize("verb", ["demo", "train", "evaluate", "anonymize", "sweep"])
+def test_help_everywhere(verb, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([verb, "--help"])
+    assert not stopped.value.code
+    shown = capsys.readouterr().out
+    assert f"usage: jaxanon {verb}" in shown and "--seed" in shown
+    with pytest.raises(SystemExit):
+        cli.main([])
+    assert f"• {verb}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", ["train", "sweep"])
+def test_settings_of_the_method_are_options(verb, capsys):
+    with pytest.raises(SystemExit):
+        cli.main([verb, "blinder", "--help"])
+    shown = capsys.readouterr().out
+    for option in ("--latent", "--gamma", "--dataset", "--preset", "--no-second-order"):
+        assert option in shown
+    assert "size of the latent representation (default: 25)" in shown
+
+
+def test_help_and_version_load_no_jax(tmp_path):
+    program = (
+        "import sys\nfrom jaxanon.cli import main\n"
+        "assert main(['--version']) == 0\n"
+        "for words in [['--help'], ['anonymize', '--help'], ['demo', '--help']]:\n"
+        "    try: main(words)\n"
+        "    except SystemExit: pass\n"
+        "assert not {'jax', 'flax', 'numpy'} & set(sys.modules)\n"
+    )
+    command = [sys.executable, "-P", "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("jaxanon 0.")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("train nobody --out x", "method must be one of ['blinder'], got 'nobody'"),
+        ("train blinder --out x --latent 0", "latent must be >= 1, got 0"),
+        ("train blinder --out x --dataset nowhere", "there is no data set 'nowhere'"),
+        ("train blinder --out x --dataset no.npz", "'no.npz' does not exist"),
+        ("train blinder --out x --private side,", "--private must be names with comm"),
+        ("train blinder --out x --private age", "private must be one of"),
+        ("evaluate nowhere", "nowhere holds no run"),
+        ("sweep blinder --out x --grid gamma", "--grid must be NAME=VALUE,VALUE,..."),
+        ("sweep blinder --out x --grid depth=1", "grid names 'depth', which is no"),
+        ("datasets export smartwatch --output x.csv", "path must end in .npz"),
+    ],
+)
+def test_bad_words_get_one_line(words, message, tmp_path, monkeypatch, refused):
+    monkeypatch.chdir(tmp_path)
+    assert message in refused(*words.split())
+    assert not (tmp_path / "x").exists()
+
+
+def test_debugging_shows_where(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAXANON_DEBUG", "1")
+    with pytest.raises(FileNotFoundError, match="holds no run"):
+        cli.main(["evaluate", str(tmp_path)])
+
+
+def test_words_that_are_no_option_end_with_status_2():
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["evaluate", "x", "--loud"])
+    assert stopped.value.code == 2
+
+
+def test_datasets_are_listed_and_exported(tmp_path, capsys, refused):
+    for words in (["datasets"], ["datasets", "list"]):
+        assert cli.main(words) == 0
+        shown = capsys.readouterr().out
+        assert all(name in shown for name in datasets.names()) and "mag4" in shown
+    path = tmp_path / "watch.npz"
+    words = ["datasets", "export", "smartwatch", "--output", str(path)]
+    words += ["--preset", "raw6", "--split", "test", "--private", "side,subject"]
+    assert cli.main(words) == 0
+    test = datasets.load("smartwatch").test
+    with np.load(path) as arrays:
+        np.testing.assert_array_equal(arrays["windows"], test.windows)
+        assert list(arrays["private"]) == ["side", "subject"]
+    assert "exists; pass --overwrite" in refused(*words)
+    assert cli.main([*words, "--overwrite"]) == 0
+
+
+def test_the_demo_trains_blinder_and_goes_on_with_itself(tmp_path, monkeypatch):
+    trained = []
+
+    def fake(method, options, settings, epochs, seed, out, resume):
+        trained.append((method, options, settings, epochs, seed, out, resume))
+
+    monkeypatch.setattr(train, "train_run", fake)
+    monkeypatch.setattr(
+        demo.evaluate, "evaluate", lambda out, **options: trained.append((out, options))
+    )
+    assert cli.main(["demo", "--out", str(tmp_path / "d"), "--seed", "2"]) == 0
+    (method, options, settings, epochs, seed, out, resume), after = trained
+    assert (method, options.dataset, options.private) == (
+        "blinder",
+        "smartwatch",
+        "side",
+    )
+    assert isinstance(settings, BlinderConfig)
+    assert (epochs, seed, out) == (demo.DemoSettings().epochs, 2, tmp_path / "d")
+    assert resume and after == (tmp_path / "d", {"seed": 2, "overwrite": True})
+
+
+def test_grids_take_the_type_of_the_setting():
+    words = ("latent=5,10", "form=paper,released", "second_order=True,False")
+    assert grids.parse(words, BlinderConfig) == {
+        "latent": [5, 10],
+        "form": ["paper", "released"],
+        "second_order": [True, False],
+    }
+    for words, message in [
+        (("latent=1.5",), "--grid latent= takes values such as 25, got 1.5"),
+        (("gamma=high",), "--grid gamma= takes values such as 0.2, got 'high'"),
+        (("beta=1", "beta=2"), "--grid names 'beta' twice"),
+    ]:
+        with pytest.raises(ValueError) as stopped:
+            grids.parse(words, BlinderConfig)
+        assert message in str(stopped.value)

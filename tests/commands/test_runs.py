@@ -1,0 +1,172 @@
+"""Train, evaluate, anonymize, sweep: the verbs that make and use runs."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from jaxanon import cli, evaluation, training
+from jaxanon.commands import sources
+
+
+def test_training_leaves_a_run_that_knows_its_data(
+    folder, file, capsys, refused, train_words
+):
+    run = training.open_run(folder)
+    assert run.config["seed"] == 7 and run.config["epochs"] == 1
+    assert run.method.config.latent == 3 and not run.method.config.second_order
+    assert (run.spec.public, run.spec.private) == ("activity", ("gender",))
+    found = sources.recall(run)
+    assert training.fingerprint(found) == run.config["data"]["fingerprint"]
+    assert "holds a run already" in refused(*train_words(file, folder))
+    assert cli.main([*train_words(file, folder), "--resume"]) == 0
+    assert f"Next: jaxanon evaluate {folder}" in capsys.readouterr().out
+
+
+def test_anonymize_is_the_run_s_own_and_repeats_itself(folder, file, tmp_path):
+    run = training.open_run(folder)
+    windows = np.load(file)["windows"]
+    np.save(tmp_path / "in.npy", windows.astype(np.float64))
+    outputs = []
+    for number, (name, seed) in enumerate([("in.npy", 3), ("in.npy", 3), ("", 4)]):
+        source = tmp_path / name if name else file
+        output = tmp_path / "made" / f"out{number}.npy"
+        words = ["anonymize", folder, "--input", source, "--output", output]
+        assert cli.main([str(word) for word in (*words, "--seed", seed)]) == 0
+        outputs.append(np.load(output))
+        assert [path.name for path in output.parent.iterdir()].count(output.name) == 1
+    assert outputs[0].dtype == np.float32 and outputs[0].shape == windows.shape
+    np.testing.assert_array_equal(outputs[0], outputs[1])
+    np.testing.assert_array_equal(outputs[0], run.anonymize(jax.random.key(3), windows))
+    assert not np.allclose(outputs[0], outputs[2])
+    assert len(list((tmp_path / "made").iterdir())) == 3  # And no drafts.
+
+
+def test_anonymize_refuses_what_it_cannot_read_or_write(folder, tmp_path, refused):
+    good, out = tmp_path / "good.npy", tmp_path / "out.npy"
+    np.save(good, np.zeros((2, 8, 2), np.float32))
+
+    def error(source, output=out, *more, run=folder):
+        words = ("anonymize", run, "--input", source, "--output", output, *more)
+        return refused(*words)
+
+    np.save(tmp_path / "shape.npy", np.zeros((2, 9, 2)))
+    assert "windows must be float[N, 8, 2]" in error(tmp_path / "shape.npy")
+    np.save(tmp_path / "complex.npy", np.zeros((2, 8, 2), complex))
+    assert "real numbers, got dtype complex128" in error(tmp_path / "complex.npy")
+    np.save(tmp_path / "nan.npy", np.full((2, 8, 2), np.nan))
+    assert "must be finite" in error(tmp_path / "nan.npy")
+    np.savez(tmp_path / "other.npz", x=np.zeros(3))
+    assert "has no array 'windows'; it has ['x']" in error(tmp_path / "other.npz")
+    (tmp_path / "cut.npy").write_bytes(good.read_bytes()[:-8])
+    assert "is truncated or is no .npy file" in error(tmp_path / "cut.npy")
+    assert "does not exist" in error(tmp_path / "none.npy")
+    assert "--input must end in .npy or .npz" in error(tmp_path / "in.csv")
+    assert "--output must end in .npy" in error(good, tmp_path / "out.csv")
+    assert "holds no run" in error(good, run=tmp_path)
+    out.write_text("kept")
+    assert "exists; pass --overwrite" in error(good)
+    assert out.read_text() == "kept"
+    words = ["anonymize", folder, "--input", good, "--output", out, "--overwrite"]
+    assert cli.main([str(word) for word in words]) == 0
+    assert np.load(out).shape == (2, 8, 2)
+
+
+REPORT = {
+    "utility": {
+        "attribute": "activity",
+        "raw": {"chance": 0.5, "balanced_accuracy": 0.98},
+        "anonymized": {"balanced_accuracy": 0.91},
+    },
+    "intrusive": {
+        "gender": {
+            "raw": {"chance": 0.5, "balanced_accuracy": 0.97},
+            "anonymized": {"balanced_accuracy": 0.52},
+        },
+        "subject": None,
+    },
+    "reidentification": {
+        "gender": {"attackers": {"mlp": {"balanced_accuracy": 0.61}}, "worst": "mlp"}
+    },
+    "headline": ["activity survives."],
+}
+
+
+@pytest.fixture
+def evaluated(monkeypatch):
+    """What ``evaluate`` was called with; the attacks have tests of their own."""
+    calls = []
+
+    def fake(run, data, *, progress, **options):
+        progress(0, 2, "attacking")
+        calls.append((run, data, options))
+        return REPORT
+
+    monkeypatch.setattr(evaluation, "evaluate", fake)
+    return calls
+
+
+def test_evaluate_finds_the_data_and_shows_a_table(evaluated, folder, capsys):
+    words = ["evaluate", str(folder), "--attackers", "mlp,forest", "--seed", "5"]
+    assert cli.main(words) == 0
+    ((run, data, options),) = evaluated
+    assert run.folder == folder and len(data.train.windows) == 48
+    assert options == {"attackers": ("mlp", "forest"), "seed": 5}
+    shown = capsys.readouterr().out
+    for text in ("[1/2] attacking", "91.0", "52.0", "61.0 (mlp)", "activity survives."):
+        assert text in shown
+    assert f"The report: {folder / 'report.html'}" in shown.replace("\n", "")
+
+
+def test_evaluate_refuses_other_data_and_an_old_report(
+    evaluated, folder, tmp_path, refused, waves
+):
+    other = waves(tmp_path / "other.npz", scale=2.0)
+    error = refused("evaluate", folder, "--dataset", other)
+    assert "is not the data that the run" in error and "fingerprint" in error
+    (folder / "report.json").write_text("{}")
+    try:
+        assert "exists; pass --overwrite" in refused("evaluate", folder)
+        assert cli.main(["evaluate", str(folder), "--overwrite"]) == 0
+    finally:
+        (folder / "report.json").unlink()
+    record = (folder / "source.json").read_text()
+    (folder / "source.json").unlink()  # As in a run that was killed.
+    try:
+        assert "pass --dataset PATH.npz" in refused("evaluate", folder)
+        where = json.loads(record)["dataset"]
+        assert cli.main(["evaluate", str(folder), "--dataset", where]) == 0
+    finally:
+        (folder / "source.json").write_text(record)
+
+
+def test_an_interrupted_training_says_how_to_go_on(
+    file, tmp_path, monkeypatch, capsys, train_words
+):
+    def interrupted(*args, out, **options):
+        out.mkdir()
+        (out / "config.json").write_text("{}")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "train", interrupted)
+    words = train_words(file, tmp_path / "my run")
+    assert cli.main(words) == 130
+    told = capsys.readouterr().err
+    assert f"Go on with: jaxanon train blinder --dataset {file}" in told
+    assert "'" + str(tmp_path / "my run") + "'" in told and told.endswith("--resume\n")
+    assert (tmp_path / "my run" / "source.json").exists()
+
+
+def test_a_sweep_leaves_runs_and_a_table(file, tmp_path, capsys, train_words):
+    out = tmp_path / "sweep"
+    words = ["sweep", *train_words(file, out)[1:], "--grid", "gamma=0.1,1"]
+    words[words.index("--seed")] = "--seeds"
+    words[words.index("7")] = "2"
+    assert cli.main(words) == 0
+    shown = capsys.readouterr().out
+    assert "gamma" in shown and "over 2 seeds" in shown
+    told = json.loads((out / "sweep.json").read_text())
+    assert [each["settings"]["gamma"] for each in told["members"]] == [0.1, 0.1, 1, 1]
+    run = training.open_run(out / "member-0002")
+    assert len(sources.recall(run).train.windows) == 48
