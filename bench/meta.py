@@ -48,6 +48,7 @@ def draw(key, clients, rows) -> blinder.Batch:
         jax.random.normal(keys[3], (clients, rows, LATENT)),
         (1 - private,),
         jax.random.normal(keys[4], (clients, 2 * rows, LATENT)),
+        (private,),
     )
 
 

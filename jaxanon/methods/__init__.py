@@ -1,6 +1,7 @@
 """The published systems, each a tuple of pure functions."""
 
-from jaxanon.methods.blinder import BlinderConfig, blinder
+from jaxanon.methods.blinder import blinder
+from jaxanon.methods.blinder_config import BlinderConfig
 from jaxanon.methods.method import Method
 from jaxanon.methods.personal import personalise
 

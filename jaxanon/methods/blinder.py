@@ -1,7 +1,5 @@
 """Blinder: a federated, meta-learned, conditional variational anonymizer."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import optax
@@ -9,92 +7,12 @@ import optax
 from jaxanon.federated.meta import meta
 from jaxanon.kernels import Objective
 from jaxanon.methods import draws
+from jaxanon.methods.blinder_config import BlinderConfig
 from jaxanon.methods.method import Method
 from jaxanon.models import blinder as models
 from jaxanon.models import blinder_losses as losses
 from jaxanon.models.classifier import Classifier
-from jaxanon.models.layers import INITIALISATIONS
-
-ANONYMIZATIONS = ("stochastic", "deterministic")
-FORMS = ("paper", "released")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class BlinderConfig:
-    """Blinder's static settings; the paper's unless said otherwise.
-
-    Hyper-parameters that a sweep may vary without compiling anew (``alpha``,
-    ``beta``, ``gamma``, ``inner_step_size``, ``server_step_size``,
-    ``adversary_step_size``) are defaults here and arrays in the state.
-
-    Raises:
-      ValueError: for a setting out of its range.
-    """
-
-    latent: int = 25
-    """size of the latent representation"""
-    hidden: tuple[int, ...] = (512, 512, 256, 128)
-    """widths of the encoder's dense layers; the decoder mirrors them"""
-    filters: tuple[int, ...] = ()
-    """filters of two convolutions before them, e.g. 16 32; none: all dense"""
-    alpha: float = 0.9
-    """weight of the squared error (not used by form=released)"""
-    beta: float = 2.0
-    """weight of the KL divergence"""
-    gamma: float = 0.2
-    """weight of the discriminators' loss"""
-    initialisation: str = "lecun"
-    """of the dense layers; released: the published program's, slower to learn"""
-    form: str = "paper"
-    """loss as in the paper's eq. 4, or as scaled by the released program"""
-    support: int = 1
-    """windows that a client adapts on, per round"""
-    query: int = 15
-    """windows that a client is graded on, per round"""
-    inner_step_size: float = 1e-4
-    """step size of a client's adaptation"""
-    server_step_size: float = 1e-3
-    """step size of the server's Adam"""
-    adversary_step_size: float = 1e-3
-    """step size of the server's Adam for the discriminators"""
-    discriminator_steps: int = 5
-    """inner steps of the discriminators"""
-    local_steps: int = 1
-    """times that the inner loop is run"""
-    second_order: bool = True
-    """differentiate through the inner steps; no is first-order MAML"""
-    shadows: bool = True
-    """train discriminators on shadow samples too"""
-    cohort: float = 0.4
-    """share of the clients in a cohort, which stays for an epoch"""
-    per_class: int = 600
-    """windows per class and client that SMOTE fills up to"""
-    neighbours: int = 5
-    """neighbours of SMOTE"""
-    extra: int = 32
-    """more windows per client and round for the public attribute's classifier"""
-    anonymization: str = "stochastic"
-    """stochastic: a random private class; deterministic: the next one after the true"""
-
-    def __post_init__(self):
-        for name in ("latent", "support", "query", "local_steps", "per_class"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)!r}.")
-        for name in ("discriminator_steps", "extra"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)!r}.")
-        if not 0 < self.cohort <= 1:
-            raise ValueError(f"cohort must be in (0, 1], got {self.cohort!r}.")
-        choices = {
-            "form": FORMS,
-            "anonymization": ANONYMIZATIONS,
-            "initialisation": INITIALISATIONS,
-        }
-        for name, known in choices.items():
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"{name} must be one of {known}, got {getattr(self, name)!r}."
-                )
+from jaxanon.models.guided import Critic, GuideScale, guided_objective
 
 
 def blinder(spec, **settings) -> Method:
@@ -142,7 +60,8 @@ def blinder(spec, **settings) -> Method:
         initialisation=config.initialisation,
     )
     judges = _classifiers(spec, config)
-    algorithm = _algorithm(spec, config, networks, judges)
+    critics = _critics(spec, config)
+    algorithm = _algorithm(spec, config, networks, judges, critics)
 
     def prepare(clients):
         return draws.prepare(spec, clients, config.neighbours)
@@ -171,15 +90,27 @@ def _classifiers(spec, config):
     return {name: Classifier(num_classes=spec.num_classes(name)) for name in known}
 
 
-def _algorithm(spec, config, networks, judges):
+def _critics(spec, config):
+    if not config.guided:
+        return ()
+    return tuple(Critic(spec.num_classes(name)) for name in spec.private)
+
+
+def _algorithm(spec, config, networks, judges, critics):
     released = config.form == "released"
 
     def init_fn(key):
-        vae_key, *keys = jax.random.split(key, 1 + len(judges))
+        vae_key, critic_key, *keys = jax.random.split(key, 2 + len(judges))
         channels = len(spec.channels)
         classes = spec.num_classes(spec.public)
         params = networks.init(vae_key, spec.time, channels, classes)
         window = jnp.zeros((1, spec.time, channels))
+        if critics:
+            critic_keys = jax.random.split(critic_key, len(critics))
+            params["critics"] = [
+                net.init(one, window)["params"]
+                for net, one in zip(critics, critic_keys, strict=True)
+            ]
         params["classifiers"] = {
             name: net.init(one, window)["params"]
             for (name, net), one in zip(judges.items(), keys, strict=True)
@@ -212,8 +143,20 @@ def _algorithm(spec, config, networks, judges):
             released=released,
         )
 
+    def main_objective(hyper):
+        if not critics:
+            return losses.joint_objective(networks, scale(hyper), released=released)
+        net = judges[spec.public]
+        judge_fn = lambda params, windows: net.apply(
+            {"params": params["classifiers"][spec.public]}, windows
+        )
+        guide = GuideScale(hyper["utility"], hyper["critic"])
+        return guided_objective(
+            networks, critics, judge_fn, scale(hyper), guide, released=released
+        )
+
     def objectives_fn(hyper):
-        joint = losses.joint_objective(networks, scale(hyper), released=released)
+        joint = main_objective(hyper)
         on_batch = lambda params, query: joint.loss_fn(params, query.batch)
         judge = lambda params, query: _judge(params, query, spec, judges)
         return (
@@ -222,7 +165,7 @@ def _algorithm(spec, config, networks, judges):
         )
 
     names = ("alpha", "beta", "gamma", "inner_step_size", "server_step_size")
-    names += ("adversary_step_size",)
+    names += ("adversary_step_size", *(("utility", "critic") if critics else ()))
     return meta(
         init_fn,
         draw_fn,
@@ -233,7 +176,10 @@ def _algorithm(spec, config, networks, judges):
         server_optimizer=optax.adam(1.0),
         cohort_size_fn=lambda num_clients: _cohort_size(config, num_clients),
         rounds_per_cohort=_rounds_per_epoch(spec, config),
-        step_sizes_fn=lambda hyper: {"discriminators": hyper["adversary_step_size"]},
+        step_sizes_fn=lambda hyper: dict.fromkeys(
+            ("discriminators", "critics") if critics else ("discriminators",),
+            hyper["adversary_step_size"],
+        ),
         second_order=config.second_order,
     )
 

@@ -92,7 +92,7 @@ def draw_batch(key, client, data: Balanced, spec, latent, per_class, size) -> Ba
     Returns:
       ``Batch``; all weights are 0 if the client has no windows.
     """
-    rows_key, noise_key, renoise_key, shadow_key = jax.random.split(key, 4)
+    rows_key, noise_key, renoise_key, shadow_key, shown_key = jax.random.split(key, 5)
     rows = kernels.draw_from_table(
         rows_key, data.windows, data.table, per_class, size, client=client
     )
@@ -107,6 +107,11 @@ def draw_batch(key, client, data: Balanced, spec, latent, per_class, size) -> Ba
         other_class(k, label, num)
         for k, label, num in zip(shadow_keys, private, classes, strict=True)
     ]
+    shown_keys = jax.random.split(shown_key, len(classes))
+    shown = [
+        jax.random.randint(k, (size,), 0, num)
+        for k, num in zip(shown_keys, classes, strict=True)
+    ]
     hot = lambda labels: tuple(
         jax.nn.one_hot(label, num) for label, num in zip(labels, classes, strict=True)
     )
@@ -118,6 +123,7 @@ def draw_batch(key, client, data: Balanced, spec, latent, per_class, size) -> Ba
         noise=jax.random.normal(noise_key, (size, latent)),
         shadow=hot(shadow),
         renoise=jax.random.normal(renoise_key, (2 * size, latent)),
+        shown=hot(shown),
     )
 
 

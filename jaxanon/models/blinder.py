@@ -16,8 +16,8 @@ class Batch(NamedTuple):
     """A client's windows with everything random about them already drawn.
 
     ``private`` and ``shadow`` hold one array for each private attribute. ``shadow`` is
-    a class other than the true one; ``renoise`` is for encoding windows and their
-    shadows again, windows first.
+    a class other than the true one, ``shown`` any class at all; ``renoise`` is for
+    encoding windows and their shadows again, windows first.
     """
 
     windows: jax.Array  # float[batch, time, channels], standardised
@@ -27,6 +27,7 @@ class Batch(NamedTuple):
     noise: jax.Array  # float[batch, latent], N(0, 1)
     shadow: tuple  # of float[batch, classes], one-hot
     renoise: jax.Array  # float[2 * batch, latent], N(0, 1)
+    shown: tuple  # of float[batch, classes], one-hot
 
 
 class LossScale(NamedTuple):

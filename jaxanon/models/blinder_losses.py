@@ -132,15 +132,19 @@ def joint_objective(networks: Networks, scale: LossScale, *, released: bool = Fa
     """
 
     def loss_fn(params, batch: Batch):
-        fixed = params | {
-            "discriminators": jax.lax.stop_gradient(params["discriminators"])
-        }
-        total, info, z = _vae_terms(networks, scale, fixed, batch, released)
-        logits = networks.discriminate(params, jax.lax.stop_gradient(z))
-        loss = _discriminator_loss(logits, batch.private, batch.weights, released)
-        return total + loss, info | {"discriminator": loss}
+        total, info, _ = joint_terms(networks, scale, params, batch, released)
+        return total, info
 
     return Objective((*VAE_GROUPS, "discriminators"), loss_fn)
+
+
+def joint_terms(networks: Networks, scale: LossScale, params, batch, released=False):
+    """The loss of ``joint_objective``, what to show of it, and the latents."""
+    fixed = params | {"discriminators": jax.lax.stop_gradient(params["discriminators"])}
+    total, info, z = _vae_terms(networks, scale, fixed, batch, released)
+    logits = networks.discriminate(params, jax.lax.stop_gradient(z))
+    loss = _discriminator_loss(logits, batch.private, batch.weights, released)
+    return total + loss, info | {"discriminator": loss}, z
 
 
 def _discriminator_loss(logits, private, weights, released):

@@ -101,6 +101,7 @@ def draw(seed, rows):
         jax.random.normal(keys[4], (rows, 3)),
         (hot(keys[5], 2), hot(keys[6], 3)),
         jax.random.normal(keys[7], (2 * rows, 3)),
+        (hot(keys[5], 2), hot(keys[3], 3)),
     )
 
 

@@ -1,0 +1,93 @@
+"""Blinder's settings."""
+
+import dataclasses
+
+from jaxanon.models.layers import INITIALISATIONS
+
+ANONYMIZATIONS = ("stochastic", "deterministic")
+FORMS = ("paper", "released")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BlinderConfig:
+    """Blinder's static settings; the paper's unless said otherwise.
+
+    Hyper-parameters that a sweep may vary without compiling anew (``alpha``,
+    ``beta``, ``gamma``, ``inner_step_size``, ``server_step_size``,
+    ``adversary_step_size``, ``utility``, ``critic``) are defaults here and arrays in
+    the state.
+
+    Raises:
+      ValueError: for a setting out of its range.
+    """
+
+    latent: int = 25
+    """size of the latent representation"""
+    hidden: tuple[int, ...] = (512, 512, 256, 128)
+    """widths of the encoder's dense layers; the decoder mirrors them"""
+    filters: tuple[int, ...] = ()
+    """filters of two convolutions before them, e.g. 16 32; none: all dense"""
+    alpha: float = 0.9
+    """weight of the squared error (not used by form=released)"""
+    beta: float = 2.0
+    """weight of the KL divergence"""
+    gamma: float = 0.2
+    """weight of the discriminators' loss"""
+    initialisation: str = "lecun"
+    """of the dense layers; released: the published program's, slower to learn"""
+    form: str = "paper"
+    """loss as in the paper's eq. 4, or as scaled by the released program"""
+    support: int = 1
+    """windows that a client adapts on, per round"""
+    query: int = 15
+    """windows that a client is graded on, per round"""
+    inner_step_size: float = 1e-4
+    """step size of a client's adaptation"""
+    server_step_size: float = 1e-3
+    """step size of the server's Adam"""
+    adversary_step_size: float = 1e-3
+    """step size of the server's Adam for the discriminators"""
+    discriminator_steps: int = 5
+    """inner steps of the discriminators"""
+    local_steps: int = 1
+    """times that the inner loop is run"""
+    second_order: bool = True
+    """differentiate through the inner steps; no is first-order MAML"""
+    shadows: bool = True
+    """train discriminators on shadow samples too"""
+    cohort: float = 0.4
+    """share of the clients in a cohort, which stays for an epoch"""
+    per_class: int = 600
+    """windows per class and client that SMOTE fills up to"""
+    neighbours: int = 5
+    """neighbours of SMOTE"""
+    extra: int = 32
+    """more windows per client and round for the public attribute's classifier"""
+    guided: bool = False
+    """also grade the windows that leave: beyond the paper, see models.guided"""
+    utility: float = 20.0
+    """guided: weight of the public attribute in the windows that leave"""
+    critic: float = 20.0
+    """guided: weight of a critic that looks for the private one in them"""
+    anonymization: str = "stochastic"
+    """stochastic: a random private class; deterministic: the next one after the true"""
+
+    def __post_init__(self):
+        for name in ("latent", "support", "query", "local_steps", "per_class"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)!r}.")
+        for name in ("discriminator_steps", "extra"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)!r}.")
+        if not 0 < self.cohort <= 1:
+            raise ValueError(f"cohort must be in (0, 1], got {self.cohort!r}.")
+        choices = {
+            "form": FORMS,
+            "anonymization": ANONYMIZATIONS,
+            "initialisation": INITIALISATIONS,
+        }
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"{name} must be one of {known}, got {getattr(self, name)!r}."
+                )

@@ -1,0 +1,27 @@
+"""Benchmarks run as they are documented, on sizes that take seconds."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+BENCH = pathlib.Path(__file__).parents[2] / "bench"
+
+
+@pytest.mark.parametrize(
+    "script, expected",
+    [
+        ("meta.py", "factored, 1 adversary steps"),
+        ("blinder.py", "Blinder: exercise, anonymized"),
+    ],
+)
+def test_smoke(script, expected, tmp_path):
+    rows = tmp_path / "rows.json"
+    command = [sys.executable, str(BENCH / script), "--smoke", "--json", str(rows)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(rows.read_text())
+    assert all({"name", "value", "unit", "shapes", "device"} <= set(r) for r in found)
+    assert expected in [row["name"] for row in found]
