@@ -12,9 +12,10 @@ class DemoSettings:
     """What the demo trains; chosen to end within 5 minutes on 2 cores."""
 
     epochs: int = 20
-    latent: int = 25
-    hidden: tuple[int, ...] = (256, 128)
-    per_class: int = 64
+    settings: dict = dataclasses.field(
+        default_factory=lambda: {"latent": 25, "hidden": (256, 128), "per_class": 64}
+    )
+    """Blinder's, where they are not the defaults"""
 
 
 def demo(*, out: pathlib.Path = pathlib.Path("jaxanon-demo"), seed: int = 0) -> None:
@@ -29,10 +30,9 @@ def demo(*, out: pathlib.Path = pathlib.Path("jaxanon-demo"), seed: int = 0) -> 
     """
     from jaxanon.methods import BlinderConfig
 
-    fields = dataclasses.asdict(DemoSettings())
-    epochs = DemoSettings().epochs
-    settings = BlinderConfig(**{k: v for k, v in fields.items() if k != "epochs"})
+    chosen = DemoSettings()
+    settings = BlinderConfig(**chosen.settings)
     options = DataOptions(dataset="smartwatch", public="exercise", private="side")
     show.say("Smartwatch windows: keep the exercise, hide the side it is done on.")
-    train.train_run("blinder", options, settings, epochs, seed, out, resume=True)
+    train.train_run("blinder", options, settings, chosen.epochs, seed, out, resume=True)
     evaluate.evaluate(out, seed=seed, overwrite=True)
