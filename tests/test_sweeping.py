@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib.util
-import json
 import pathlib
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon import methods, sweep_folder, sweep_program, training
+from jaxanon import evaluation, sweep_program, training
 from jaxanon.methods import Method
 from jaxanon.sweep_summary import scores, summarise, table
 from jaxanon.sweeping import Member, sweep
@@ -21,17 +20,6 @@ _PATH = pathlib.Path(__file__).parent / "methods" / "toy.py"
 _SPEC = importlib.util.spec_from_file_location("toy_data", _PATH)
 toy = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(toy)
-
-BLINDER = {
-    "hidden": (8,),
-    "latent": 3,
-    "per_class": 16,
-    "query": 3,
-    "extra": 0,
-    "discriminator_steps": 0,
-    "second_order": False,
-    "shadows": False,
-}
 
 
 class State(NamedTuple):
@@ -192,6 +180,23 @@ def test_scores_are_the_figures_that_settings_are_chosen_by():
     assert list(table([row]).columns[1].cells) == ["90.0"]
 
 
+def test_every_member_is_evaluated_by_the_same_judges(data, monkeypatch):
+    def fake(run, given, *, attackers, seed, judges):
+        assert given is data and judges == "judges" and attackers == ("forest",)
+        score = {"accuracy": run.config["hyper"]["rate"] + seed / 4}
+        kept = {"attribute": "activity", "anonymized": score}
+        return {"utility": kept, "intrusive": {}, "reidentification": {}}
+
+    monkeypatch.setattr(evaluation, "raw_judges", lambda given: "judges")
+    monkeypatch.setattr(evaluation, "evaluate", fake)
+    options = {"grid": {"rate": [0.25, 0.5]}, "seeds": 3, "attackers": ("forest",)}
+    found = quick(build, data, evaluate=True, **options)
+    assert len(found.reports) == 6
+    # Of r, r + 1/4, r + 1/2 the mean is r + 1/4 and the deviation 1/4.
+    expected = [{"mean": 0.5, "std": 0.25}, {"mean": 0.75, "std": 0.25}]
+    assert [row["scores"]["activity accuracy"] for row in found.summary] == expected
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -223,66 +228,3 @@ def test_a_built_method_takes_no_settings(data):
         quick(method, data, width=3)
     with pytest.raises(TypeError, match="must be a builder .* got int"):
         quick(3, data)
-
-
-@pytest.fixture(scope="module")
-def blinders(data, tmp_path_factory):
-    out = tmp_path_factory.mktemp("sweeps") / "gamma"
-    grid = {"gamma": [0.1, 2.0]}
-    return quick("blinder", data, grid=grid, seeds=2, epochs=1, out=out, **BLINDER), out
-
-
-def test_members_of_blinder_are_runs_to_open_and_to_train_alone(blinders, data):
-    found, out = blinders
-    method = methods.build("blinder", data.spec, **BLINDER)
-    alone = training.train(
-        method, data, epochs=1, seed=1, hyper={"gamma": 2.0}, progress=False
-    )
-    chex.assert_trees_all_close(
-        found.runs[3].state.params, alone.state.params, rtol=1e-4, atol=1e-6
-    )
-    opened = training.open_run(out / "member-0003")
-    chex.assert_trees_all_equal(opened.state, found.runs[3].state)
-    assert opened.config == found.runs[3].config
-    assert opened.config["seed"] == 1
-    assert opened.config["hyper"]["gamma"] == 2.0
-
-
-def test_the_folder_says_what_was_swept_and_found(blinders):
-    found, out = blinders
-    told = json.loads((out / "sweep.json").read_text())
-    assert told["grid"] == {"gamma": [0.1, 2.0]}
-    assert "gamma" not in told["settings"] and told["settings"]["latent"] == 3
-    assert [each["seed"] for each in told["members"]] == [0, 1, 0, 1]
-    assert told["members"][2]["losses"] == found.members[2].losses
-    assert told["summary"] == found.summary
-
-
-def test_a_finished_sweep_is_not_trained_again(blinders, data, monkeypatch):
-    found, out = blinders
-    options = {"grid": {"gamma": [0.1, 2.0]}, "seeds": 2, "epochs": 1, "out": out}
-    monkeypatch.setattr(sweep_program, "run_members", None)
-    again = quick("blinder", data, resume=True, **options, **BLINDER)
-    assert again.members == found.members and again.summary == found.summary
-    with pytest.raises(FileExistsError, match="holds a sweep already; go on"):
-        quick("blinder", data, **options, **BLINDER)
-    other = options | {"seeds": 3}
-    with pytest.raises(ValueError, match="another sweep: seeds was 2 there and is 3"):
-        quick("blinder", data, resume=True, **other, **BLINDER)
-
-
-def test_a_folder_with_something_else_is_refused(data, tmp_path):
-    (tmp_path / "thesis.txt").write_text("all of it")
-    with pytest.raises(FileExistsError, match="is not empty and holds no sweep"):
-        quick(build, data, out=tmp_path)
-    (tmp_path / "sweep.json").write_text("{")
-    with pytest.raises(ValueError, match=r"sweep.json is damaged"):
-        quick(build, data, out=tmp_path, resume=True)
-
-
-def test_what_is_not_finite_is_null_in_the_file(tmp_path):
-    sweep_folder.write(
-        tmp_path, {"losses": {"loss": float("nan"), "list": [1.0, np.inf]}}
-    )
-    told = json.loads((tmp_path / "sweep.json").read_text())
-    assert told == {"losses": {"loss": None, "list": [1.0, None]}}
