@@ -1,12 +1,13 @@
 """Judges: classifiers of raw windows, let loose on anonymized ones."""
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
-from jaxanon.attacks import attackers
+from jaxanon.models import fit
 
 
 class Judges(NamedTuple):
@@ -27,10 +28,9 @@ def train_judges(
     num_classes: Mapping[str, int],
     test_windows,
     *,
-    attacker: str = "mlp",
     progress: Callable[[str], None] = lambda line: None,
 ) -> Judges:
-    """Trains a classifier for every attribute in ``num_classes``.
+    """Trains a classifier for every attribute in ``num_classes``, on every window.
 
     The one of the public attribute measures utility, the others are the intrusive
     adversary, who has raw data with labels but has never seen an anonymized window.
@@ -41,20 +41,19 @@ def train_judges(
       labels: ``int[N]`` per attribute.
       num_classes: per attribute to judge.
       test_windows: ``float[M, time, channels]``, raw test windows, standardised.
-      attacker: a name of ``attackers.ATTACKERS``.
       progress: called with a line before each fit.
 
     Returns:
       ``Judges``.
 
     Raises:
-      ValueError: for an unknown attacker, and as ``models.fit.fit_classifier``.
+      ValueError: as ``models.fit.fit_classifier``.
     """
     predict, raw = {}, {}
-    kind = attackers.get(attacker)
     for index, (attribute, count) in enumerate(num_classes.items()):
         progress(f"training a judge of {attribute} on raw windows")
         own_key = jax.random.fold_in(key, index)
-        predict[attribute] = kind.fit(own_key, windows, labels[attribute], count)
+        fitted = fit.fit_classifier(own_key, windows, labels[attribute], count)
+        predict[attribute] = functools.partial(fit.predict, fitted)
         raw[attribute] = predict[attribute](test_windows)
     return Judges(predict, raw)

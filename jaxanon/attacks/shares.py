@@ -3,26 +3,27 @@
 import jax
 import numpy as np
 
-BLOCKS = 5  # One block in this many is for validation.
+EVERY = 10  # One block in this many is for validation.
+MOST = 50  # Blocks per class.
 
 
 def blocks(labels) -> np.ndarray:
     """Validation rows of an attacker or judge, ``bool[N]``.
 
-    Each class's rows, in the order given (time), are cut into up to 25 blocks and
-    every fifth block is for validation: neighbouring windows overlap, so a validation
+    Each class's rows, in the order given (time), are cut into up to 50 blocks and
+    every tenth block is for validation: neighbouring windows overlap, so a validation
     of scattered windows would praise memory. A class of one row has none.
 
     Example:
-      >>> blocks(np.zeros(10, int)).astype(int)
-      array([0, 0, 0, 0, 1, 0, 0, 0, 0, 1])
+      >>> blocks(np.zeros(12, int)).astype(int)
+      array([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1])
     """
     labels = np.asarray(labels)
     valid = np.zeros(labels.shape, bool)
     for label in np.unique(labels):
         rows = np.flatnonzero(labels == label)
-        every = min(BLOCKS, len(rows))
-        count = min(BLOCKS * BLOCKS, len(rows) // every * every)
+        every = min(EVERY, len(rows))
+        count = min(MOST, len(rows) // every * every)
         block = np.arange(len(rows)) * count // len(rows)
         if every > 1:
             valid[rows] = block % every == every - 1

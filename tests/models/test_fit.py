@@ -72,6 +72,19 @@ def test_many_sets_agree_with_one_by_one():
             np.testing.assert_allclose(got[index], want, rtol=1e-5, atol=1e-6)
 
 
+def test_side_by_side_agrees_with_one_after_another(monkeypatch):
+    windows, labels = toy()
+    sets = np.stack([labels, (labels + 1) % 3])
+    train = lambda: fit.fit_many(
+        jax.random.split(jax.random.key(3), 2), windows, sets, [3, 3], **SMALL
+    )
+    one = train()
+    monkeypatch.setattr(fit.jax, "default_backend", lambda: "gpu")
+    other = train()
+    for got, want in zip(leaves(one), leaves(other), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
 def test_new_seeds_rates_and_class_counts_compile_nothing():
     fitted()
     before = fit._fit_sets._cache_size()
@@ -80,6 +93,15 @@ def test_new_seeds_rates_and_class_counts_compile_nothing():
     fitted(hyper=fit.Hyper(1e-2, 0.3))
     fitted(data=(windows, np.int32(labels > 0)), classes=2)
     assert fit._fit_sets._cache_size() == before
+
+
+def test_the_rate_falls_linearly_to_zero():
+    # At so small a rate gradients do not change, and each step of Adam is the rate
+    # itself: four steps go 1 + 3/4 + 1/2 + 1/4 of it.
+    got = fitted(hyper=fit.Hyper(1e-6, 0.0), epochs=4, batch=96)
+    bias = np.abs(got.params["params"]["Dense_1"]["bias"])
+    np.testing.assert_allclose(bias[:3], 2.5e-6, rtol=1e-3)
+    np.testing.assert_array_equal(bias[3:], 0)  # Classes that there are not.
 
 
 def test_the_best_validation_epoch_is_kept():
