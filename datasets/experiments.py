@@ -58,7 +58,7 @@ def _skewed(random, rows, label, ratio, who):
     if len(classes) < 2:
         raise ValueError(f"{who} has {len(classes)} class; a ratio needs at least 2.")
     majority = random.integers(len(classes))
-    low = min(np.delete(counts, majority).min(), int(counts[majority] // ratio))
+    low = min(counts.min(), int(counts[majority] // ratio))
     if low < 1:
         raise ValueError(
             f"ratio {ratio} is out of reach: {who} has {counts[majority]} windows of "

@@ -49,14 +49,13 @@ def cut_stream(recordings: Sequence[Recording], length: int, stride: int) -> Win
     """Cuts the recordings laid end to end, so the phase drifts from one to the next.
 
     This is how ObscureNet and those after it cut MotionSense: starts ``0, stride,
-    ...`` below ``rows - length``, at most ``round((rows - length) / stride)`` of
-    them, less the windows whose first and last row are of different recordings.
+    ...``, ``round((rows - length) / stride)`` of them, less the windows whose first
+    and last row are of different recordings.
     """
     sizes = [len(r.rows) for r in recordings]
     rows = np.concatenate([r.rows for r in recordings])
     owner = np.repeat(np.arange(len(sizes)), sizes)
-    starts = np.arange(0, len(rows) - length, stride)
-    starts = starts[: max(0, round((len(rows) - length) / stride))]
+    starts = stride * np.arange(max(0, round((len(rows) - length) / stride)))
     starts = starts[owner[starts] == owner[starts + length - 1]]
     counts = np.bincount(owner[starts], minlength=len(sizes))
     return _labelled(_gather(rows, starts, length), recordings, counts)
