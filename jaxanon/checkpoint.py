@@ -1,6 +1,7 @@
 """The folder of a run: settings, checkpoints and metrics that survive a kill."""
 
 import contextlib
+import hashlib
 import json
 import logging
 import os
@@ -11,6 +12,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
+FIELDS = {"version", "method", "settings", "spec", "data", "architecture"}
 KEPT = 2  # Checkpoints; the older one serves when the newer turns out damaged.
 
 
@@ -101,9 +103,24 @@ def read_config(folder) -> dict:
             "`jaxanon train`, or name the folder of a run."
         )
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        config = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path} is damaged ({error}); train the run anew.") from error
+    lacking = FIELDS - set(config if isinstance(config, dict) else ())
+    if lacking:
+        raise ValueError(
+            f"{path} describes no run: it lacks {sorted(lacking)}; name the folder of "
+            "a run."
+        )
+    return config
+
+
+def digest(state) -> np.ndarray:
+    """``uint8[32]``, SHA-256 of all numbers of a state."""
+    sha = hashlib.sha256()
+    for leaf in jax.tree.leaves(state):
+        sha.update(np.ascontiguousarray(leaf).tobytes())
+    return np.frombuffer(sha.digest(), np.uint8)
 
 
 class Checkpoints:
@@ -121,8 +138,9 @@ class Checkpoints:
     def save(self, state) -> None:
         """Keeps ``state`` under its round; an interrupted save leaves the last one."""
         host = jax.tree.map(np.asarray, state)
+        kept = {"state": host, "digest": digest(host)}
         with _quiet():
-            self._manager.save(int(host.round), args=ocp.args.StandardSave(host))
+            self._manager.save(int(host.round), args=ocp.args.StandardSave(kept))
 
     def restore(self, like):
         """The newest state that can be read, or None where there never was one.
@@ -137,12 +155,10 @@ class Checkpoints:
         rounds = sorted(self._manager.all_steps(), reverse=True)
         for round_ in rounds:
             try:
-                with _quiet():
-                    args = ocp.args.StandardRestore(like)
-                    state = self._manager.restore(round_, args=args)
-                    return jax.tree.map(jax.numpy.asarray, state)
+                return self._read(round_, like)
             except Exception as error:  # Orbax raises what its file formats raise.
-                problems.append(f"round {round_}: {str(error).splitlines()[0][:120]}")
+                first = (str(error).splitlines() or [type(error).__name__])[0]
+                problems.append(f"round {round_}: {first[:120]}")
                 warnings.warn(
                     f"the checkpoint of round {round_} in {self._folder} cannot be "
                     "read; falling back to the one before it.",
@@ -154,6 +170,16 @@ class Checkpoints:
                 "train the run anew in another folder."
             )
         return None
+
+    def _read(self, round_, like):
+        wanted = {"state": like, "digest": jax.ShapeDtypeStruct((32,), np.uint8)}
+        with _quiet():
+            args = ocp.args.StandardRestore(wanted)
+            found = self._manager.restore(round_, args=args)
+        # Orbax's own checksums cover its index and not the numbers.
+        if not np.array_equal(digest(found["state"]), found["digest"]):
+            raise ValueError("its numbers are not those that were saved")
+        return jax.tree.map(jax.numpy.asarray, found["state"])
 
     def rounds(self) -> list[int]:
         """Rounds of which there is a checkpoint."""
@@ -189,6 +215,8 @@ def read_metrics(folder, up_to: int) -> list[dict]:
             try:
                 row = json.loads(line)
             except ValueError:
+                break
+            if not (isinstance(row, dict) and "round" in row):
                 break
             if row["round"] <= up_to:
                 rows.append(row)

@@ -16,6 +16,37 @@ def positive(**named) -> None:
             raise ValueError(f"{name} must be > 0, got {value!r}.")
 
 
+def whole(**named) -> None:
+    """Raises TypeError unless every named value is an integer, Python's or NumPy's.
+
+    Example:
+      >>> whole(seed=3)
+    """
+    for name, value in named.items():
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            raise TypeError(f"{name} must be a whole number such as 3, got {value!r}.")
+
+
+def labels(name: str, values, count: int, classes: tuple[str, ...]) -> None:
+    """Raises ValueError unless ``values`` is ``int[count]`` in [0, len(classes)).
+
+    Example:
+      >>> labels("side", np.array([0, 1, 1]), 3, ("left", "right"))
+    """
+    values = np.asarray(values)
+    if values.shape != (count,) or values.dtype.kind not in "iu":
+        raise ValueError(
+            f"labels[{name!r}] must be int[{count}], one per window, got "
+            f"{values.dtype}{list(values.shape)}."
+        )
+    wrong = values[(values < 0) | (values >= len(classes))]
+    if len(wrong):
+        raise ValueError(
+            f"labels[{name!r}] must lie in [0, {len(classes)}), got {wrong[0]}; name "
+            f"every class in spec.classes, which has {classes}."
+        )
+
+
 def typed_key(key) -> None:
     """Raises TypeError unless ``key`` is a typed PRNG key.
 
@@ -58,13 +89,15 @@ def windows(array, time: int, channels: tuple[str, ...]) -> np.ndarray:
     if array.shape[1:] != (time, len(channels)) or array.ndim != 3:
         raise ValueError(
             f"windows must be float[N, {time}, {len(channels)}] (samples by channels "
-            f"{', '.join(channels)}), got shape {array.shape}."
+            f"{', '.join(channels)}), got shape {array.shape}; a single window is "
+            "windows[None], a recording is cut into windows first."
         )
-    array = array.astype(np.float32)
+    with np.errstate(over="ignore"):  # Too large for float32 is refused below.
+        array = array.astype(np.float32)
     bad = np.flatnonzero(~np.isfinite(array).all(axis=(1, 2)))
     if len(bad):
         raise ValueError(
             f"windows must be finite, but {len(bad)} of {len(array)} hold a NaN or an "
-            f"infinity, the first at index {bad[0]}; drop or repair them."
+            f"infinity as float32, the first at index {bad[0]}; drop or repair them."
         )
     return array

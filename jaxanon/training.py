@@ -53,8 +53,10 @@ def train(
 
     Raises:
       FileExistsError: if ``out`` holds a run and ``resume`` is False.
-      ValueError: if the run in ``out`` is another one, if its checkpoints are damaged,
-        or for epochs below 1.
+      ValueError: if the run in ``out`` is another one or went further than ``epochs``,
+        if its checkpoints are damaged, for epochs below 1, for a method made for
+        another spec, for windows that are not finite and labels out of range.
+      TypeError: for a seed or epochs that is no whole number.
       FloatingPointError: if a loss is no longer finite; the last checkpoint before it
         stays.
 
@@ -66,13 +68,20 @@ def train(
       >>> run.anonymize(jax.random.key(1), data.test.windows[:3]).shape
       (3, 128, 6)
     """
+    checks.whole(epochs=epochs, seed=seed)
     checks.positive(epochs=epochs)
+    epochs, seed = int(epochs), int(seed)
+    _check(method, data)
     prepared = method.prepare(datasets.by_client(data.train))
     init_key, run_key = jax.random.split(jax.random.key(seed))
-    state = method.init(init_key, **(hyper or {}))
+    # Copied, for a round gives the state's buffers away and some may be the caller's.
+    state = jax.tree.map(jnp.copy, method.init(init_key, **(hyper or {})))
     config = describe(method, data, state, epochs=epochs, seed=seed)
     history, saved = [], None
     if out is not None:
+        total = epochs * method.rounds_per_epoch(prepared)
+        if resume:
+            _not_past(total, out, epochs)
         checkpoint.claim(out, config, resume=resume)
         saved = checkpoint.Checkpoints(out)
         state = saved.restore(state) or state
@@ -87,6 +96,31 @@ def train(
             saved.close()
     folder = None if out is None else pathlib.Path(out)
     return Run(method, state, data.spec, folder, history, config)
+
+
+def _check(method, data):
+    if method.spec != data.spec:
+        fields = [field.name for field in dataclasses.fields(data.spec)]
+        differ = lambda name: getattr(method.spec, name) != getattr(data.spec, name)
+        raise ValueError(
+            f"method was made for another data set: {[*filter(differ, fields)]} of its "
+            "spec differ from data.spec; make it from data.spec."
+        )
+    spec, (windows, labels) = data.spec, data.train
+    checks.windows(windows, spec.time, spec.channels)
+    for name, classes in spec.classes.items():
+        checks.labels(name, labels[name], len(windows), classes)
+
+
+def _not_past(total, out, epochs):
+    kept = pathlib.Path(out) / "checkpoints"
+    names = [path.name for path in kept.iterdir()] if kept.is_dir() else []
+    done = max((int(name) for name in names if name.isdigit()), default=0)
+    if done > total:
+        raise ValueError(
+            f"epochs={epochs} is {total} rounds, and the run in {out} has done {done}; "
+            "resume with more epochs, or train in another folder."
+        )
 
 
 def open_run(folder) -> Run:
@@ -191,11 +225,11 @@ def _rounds(loop, state, history, show):
         while done < total:
             start = time.monotonic()
             num = min(ROUNDS_PER_CALL, total - done)
-            state, info = call(loop.key, state, loop.prepared, num)
+            state, info, bad = call(loop.key, state, loop.prepared, num)
             info = {name: float(value) for name, value in info.items()}
             seconds = time.monotonic() - start
             done += num
-            _finite(info, done, loop.out)
+            _finite(info, int(bad), done - num, loop)
             row = {
                 "round": done,
                 "epoch": done / per_epoch,
@@ -215,29 +249,36 @@ def _rounds(loop, state, history, show):
 
 @functools.lru_cache(maxsize=8)
 def _program(update):
-    """``(key, state, data, num) -> (state, mean info)``; ``num`` rounds, any number."""
+    """``(key, state, data, num) -> (state, mean info, bad)``; ``num`` rounds.
+
+    ``bad`` is the first round, of those, whose info is not finite, ``num`` if none is.
+    """
 
     @functools.partial(jax.jit, donate_argnums=1)
     def call(key, state, data, num):
         _, like = jax.eval_shape(update, key, state, data)
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
 
-        def body(_, carry):
-            state, total = carry
+        def body(index, carry):
+            state, total, bad = carry
             state, info = update(key, state, data)
-            return state, jax.tree.map(jnp.add, total, info)
+            finite = jnp.isfinite(jnp.stack(jax.tree.leaves(info))).all()
+            bad = jnp.where(finite, bad, jnp.minimum(bad, index))
+            return state, jax.tree.map(jnp.add, total, info), bad
 
-        state, total = jax.lax.fori_loop(0, num, body, (state, zeros))
-        return state, jax.tree.map(lambda leaf: leaf / num, total)
+        carry = (state, zeros, jnp.asarray(num, jnp.int32))
+        state, total, bad = jax.lax.fori_loop(0, num, body, carry)
+        return state, jax.tree.map(lambda leaf: leaf / num, total), bad
 
     return call
 
 
-def _finite(info, done, out):
-    bad = [name for name, value in info.items() if not math.isfinite(value)]
-    if bad:
-        kept = "" if out is None else f" The last good checkpoint is in {out}."
+def _finite(info, bad, before, loop):
+    names = [name for name, value in info.items() if not math.isfinite(value)]
+    if names:
+        rounds = loop.saved.rounds() if loop.saved else []
+        last = f" The checkpoint of round {max(rounds, default=0)} is in {loop.out}."
         raise FloatingPointError(
-            f"the loss {bad[0]!r} is no longer finite by round {done}; lower "
-            f"server_step_size or inner_step_size.{kept}"
+            f"the loss {names[0]!r} is no longer finite in round {before + bad + 1}; "
+            f"lower server_step_size or inner_step_size.{last if rounds else ''}"
         )
