@@ -68,11 +68,11 @@ def evaluate(
 
     Returns:
       A dict fit for strict JSON: ``utility``, ``intrusive``, ``reidentification``
-      (by private attribute), ``linkage`` (None where there are no two test subjects to tell apart),
-      ``mutual_information`` in nats, ``protocol`` in words, ``dataset``, ``method``,
-      ``seed``, ``headline``. Every classifier's scores are those of
-      ``metrics.scores``: accuracies in [0, 1] beside chance and majority level, a
-      confusion matrix, and per-class figures.
+      (by private attribute), ``linkage`` (None where there are no two test subjects
+      to tell apart), ``mutual_information`` in nats, ``protocol`` in words,
+      ``dataset``, ``method``, ``seed``, ``headline``. Every classifier's scores are
+      those of ``metrics.scores``: accuracies in [0, 1] beside chance and majority
+      level, a confusion matrix, and per-class figures.
 
     Raises:
       ValueError: for an empty or malformed part of the data, labels out of range, NaN
@@ -119,10 +119,14 @@ def evaluate(
     folder = out if out is not None else getattr(run, "folder", None)
     if folder is not None:
         examples = report.choose_examples(data, safe)
-        report.write(
-            folder, result, examples, list(getattr(run, "history", None) or ())
-        )
+        report.write(folder, result, examples, _curves(run))
     return result
+
+
+def _curves(run) -> list[dict]:
+    """The losses of a run's history, by round."""
+    rows = getattr(run, "history", None) or ()
+    return [{"round": row["round"], **row.get("losses", {})} for row in rows]
 
 
 def _linkage(case: trial.Trial) -> dict | None:
