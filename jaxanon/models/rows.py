@@ -53,12 +53,16 @@ def arrange(windows, labels, num_classes, mask, valid, batch) -> Rows:
             f"no window is left to train on among {shape[0]}: mask and valid leave "
             "out every one."
         )
-    longest = max(map(len, train_rows))
+    # Shapes follow from the rows that count, not from how many of them validate, so
+    # that two attributes of the same windows share a compiled program.
+    kept = int(mask.sum(1).max())
     if batch is None:
-        batch = int(np.clip(2 ** round(np.log2(longest / 16)), 32, 256))
-    batch = min(batch, longest)
-    train = _batched(train_rows, labels, batch)
-    scored = _batched(valid_rows, labels, batch)
+        batch = int(np.clip(2 ** round(np.log2(kept / 16)), 32, 256))
+    batch = min(batch, kept)
+    most = max(map(len, valid_rows))
+    spared = max(most, kept // 8) if most else 0
+    train = _batched(train_rows, labels, -(-kept // batch), batch)
+    scored = _batched(valid_rows, labels, -(-spared // batch), batch)
     scored[2][:] /= np.maximum(scored[2].sum((1, 2), keepdims=True), 1e-6)
     return Rows(*train, *scored)
 
@@ -75,9 +79,9 @@ def _check_labels(labels, num_classes):
         )
 
 
-def _batched(rows, labels, batch):
+def _batched(rows, labels, steps, batch):
     """Row lists to rows, labels and class weights, each ``[sets, steps, batch]``."""
-    shape = len(rows), -(-max(map(len, rows)) // batch), batch
+    shape = len(rows), steps, batch
     index = np.zeros(shape, np.int32)
     weights = np.zeros(shape, np.float32)
     for chosen, own, i, w in zip(rows, labels, index, weights, strict=True):

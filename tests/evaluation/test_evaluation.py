@@ -159,6 +159,20 @@ def test_progress_counts_to_its_total(cases, tmp_path):
         assert told[-1][2] == "writing the report"
 
 
+def test_judges_count_their_progress(cases, judges):
+    told = []
+    same = raw_judges(cases.data(), progress=lambda *entry: told.append(entry[:2]))
+    assert told == [(0, 3), (1, 3), (2, 3)]
+    for attribute, guesses in judges.raw.items():
+        np.testing.assert_array_equal(same.raw[attribute], guesses)
+
+
+def test_many_runs_train_their_judges_themselves(cases, judges):
+    runs, full = [cases.Run(cases.identity)], cases.data()
+    alone = evaluate_many(runs, full, **cases.QUICK)
+    assert alone == evaluate_many(runs, full, judges=judges, **cases.QUICK)
+
+
 def test_many_runs_share_judges(cases, reported, judges):
     got = evaluate_many(
         [cases.Run(cases.identity), cases.Run(cases.flip_side)],

@@ -92,6 +92,11 @@ def test_new_seeds_rates_and_class_counts_compile_nothing():
     fitted(9)
     fitted(hyper=fit.Hyper(1e-2, 0.3))
     fitted(data=(windows, np.int32(labels > 0)), classes=2)
+    fitted(valid=np.arange(96) < 9)
+    between = fit._fit_sets._cache_size()
+    fitted(data=(windows[:93], labels[:93]), valid=np.arange(93) < 5)
+    assert fit._fit_sets._cache_size() == between
+    before += 1  # For the one with validation.
     assert fit._fit_sets._cache_size() == before
 
 
@@ -107,9 +112,10 @@ def test_the_rate_falls_linearly_to_zero():
 def test_the_best_validation_epoch_is_kept():
     windows, labels = toy()
     valid = np.arange(96) % 3 == 0
-    # Far too fast a rate: the score jumps about, the last epoch is not the best.
-    fast = {"hyper": fit.Hyper(0.5, 0.0), "valid": valid, "epochs": 20}
-    got = fitted(**fast)
+    # Validation windows of the wrong class: what is learned later scores worse there.
+    labels = np.where(valid, (labels + 1) % 3, labels)
+    slow = {"hyper": fit.Hyper(1e-2, 0.0), "valid": valid, "epochs": 20}
+    got = fitted(data=(windows, labels), **slow)
     best = int(got.best_epoch)
     score = np.asarray(got.score)
     assert score[best] == score.max() > score[-1]
