@@ -18,6 +18,7 @@ class State(NamedTuple):
     params: Any
     opt_state: Any  # of the server's optimizer
     hyper: dict[str, jax.Array]  # float[] each; what a sweep varies
+    average: Any = None  # running mean of params, where an algorithm keeps one
 
 
 class Acts(NamedTuple):

@@ -26,6 +26,9 @@ def meta(
     cohort_size_fn: Callable = lambda num_clients: num_clients,
     rounds_per_cohort: int = 1,
     step_sizes_fn: Callable | None = None,
+    averaging: float = 0.0,
+    alone_fn: Callable | None = None,
+    alone_rounds: int = 0,
     second_order: bool = True,
     implementation: str | None = None,
     chunk: int | None = None,
@@ -50,6 +53,12 @@ def meta(
       rounds_per_cohort: rounds that a cohort stays together.
       step_sizes_fn: ``hyper -> {group: float[]}``, where groups take server steps of
         lengths of their own.
+      averaging: how much of the running mean of the parameters, ``state.average``,
+        a round leaves, in [0, 1); 0 keeps none. Early on it leaves less, so that the
+        first parameters are soon forgotten.
+      alone_fn: ``hyper -> objective`` of groups that train on alone after each round,
+        while all others rest, without inner steps; adversaries that have to keep up.
+      alone_rounds: rounds that they do so, on fresh draws of the same cohort.
       second_order: differentiate through the inner steps.
       implementation: of ``jaxanon.kernels.meta_gradient``.
       chunk: clients computed side by side; ``None`` is 64 on a CPU and 4096 elsewhere.
@@ -79,8 +88,11 @@ def meta(
             name: jnp.asarray(value, jnp.result_type(float))
             for name, value in (hyper | values).items()
         }
-        opt_state = server_optimizer.init(params)
-        return State(jnp.zeros((), jnp.int32), params, opt_state, arrays)
+        opt_state = {
+            group: server_optimizer.init(tree) for group, tree in params.items()
+        }
+        average = jax.tree.map(jnp.copy, params) if averaging else None
+        return State(jnp.zeros((), jnp.int32), params, opt_state, arrays, average)
 
     def update(key, state, data):
         num_clients = num_clients_fn(data)
@@ -92,35 +104,75 @@ def meta(
             rounds_per_cohort=rounds_per_cohort,
         )
         _, client_key = jax.random.split(jax.random.fold_in(key, state.round))
-        # The key belongs to the client, whatever its place in the cohort.
-        draw = lambda client: draw_fn(
-            jax.random.fold_in(client_key, client), client, data
+        chosen = chunk or CHUNK.get(jax.default_backend(), DEFAULT_CHUNK)
+
+        def follow(state, round_key, phases, objectives):
+            """One server step of the objectives' groups; ``(state, infos)``."""
+            # The key belongs to the client, whatever its place in the cohort.
+            draw = lambda client: draw_fn(
+                jax.random.fold_in(round_key, client), client, data
+            )
+            support, query, weights = jax.vmap(draw)(ids)
+            groups = [group for objective in objectives for group in objective.groups]
+            moving = {group: state.params[group] for group in groups}
+            gradient, infos = kernels.meta_gradient(
+                phases,
+                _with_resting(objectives, state.params),
+                moving,
+                support,
+                query,
+                weights,
+                second_order=second_order,
+                implementation=implementation,
+                chunk=chosen,
+            )
+            return _server_step(state, gradient), infos
+
+        def _server_step(state, gradient):
+            lengths = dict.fromkeys(gradient, state.hyper["server_step_size"])
+            if step_sizes_fn is not None:
+                own = step_sizes_fn(state.hyper)
+                lengths |= {group: own[group] for group in own if group in lengths}
+            params, opt_state = dict(state.params), dict(state.opt_state)
+            for group, grads in gradient.items():
+                steps, opt_state[group] = server_optimizer.update(
+                    grads, opt_state[group], params[group]
+                )
+                move = lambda param, step, length=lengths[group]: param + length * step
+                params[group] = jax.tree.map(move, params[group], steps)
+            return state._replace(params=params, opt_state=opt_state)
+
+        round_key, alone_key = jax.random.split(client_key)
+        state, infos = follow(
+            state, round_key, phases_fn(state.hyper), objectives_fn(state.hyper)
         )
-        support, query, weights = jax.vmap(draw)(ids)
-        gradient, infos = kernels.meta_gradient(
-            phases_fn(state.hyper),
-            objectives_fn(state.hyper),
-            state.params,
-            support,
-            query,
-            weights,
-            second_order=second_order,
-            implementation=implementation,
-            chunk=chunk or CHUNK.get(jax.default_backend(), DEFAULT_CHUNK),
-        )
-        steps, opt_state = server_optimizer.update(
-            gradient, state.opt_state, state.params
-        )
-        lengths = dict.fromkeys(state.params, state.hyper["server_step_size"])
-        if step_sizes_fn is not None:
-            lengths |= step_sizes_fn(state.hyper)
-        params = {}
-        for group, length in lengths.items():
-            move = lambda param, step, length=length: param + length * step
-            params[group] = jax.tree.map(move, state.params[group], steps[group])
+        if alone_rounds:
+
+            def alone(state, step_key):
+                return follow(state, step_key, (), (alone_fn(state.hyper),))[0], None
+
+            state, _ = jax.lax.scan(
+                alone, state, jax.random.split(alone_key, alone_rounds)
+            )
         info = {name: value for _, info in infos for name, value in info.items()}
-        return state._replace(
-            round=state.round + 1, params=params, opt_state=opt_state
-        ), info
+        if averaging:
+            keep = jnp.minimum(averaging, (1 + state.round) / (10 + state.round))
+            mix = lambda old, new: keep * old + (1 - keep) * new
+            average = jax.tree.map(mix, state.average, state.params)
+            state = state._replace(average=average)
+        return state._replace(round=state.round + 1), info
 
     return FederatedAlgorithm(init, update)
+
+
+def _with_resting(objectives, params):
+    """The objectives, seeing all groups though only their own are handed in."""
+    resting = jax.lax.stop_gradient(params)
+    return tuple(
+        objective._replace(
+            loss_fn=lambda moving, batch, fn=objective.loss_fn: fn(
+                resting | moving, batch
+            )
+        )
+        for objective in objectives
+    )

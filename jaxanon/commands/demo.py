@@ -11,9 +11,21 @@ from jaxanon.commands.sources import DataOptions
 class DemoSettings:
     """What the demo trains; chosen to end within 5 minutes on 2 cores."""
 
-    epochs: int = 20
+    epochs: int = 30
     settings: dict = dataclasses.field(
-        default_factory=lambda: {"latent": 25, "hidden": (256, 128), "per_class": 64}
+        default_factory=lambda: {
+            "hidden": (512, 256, 128),
+            "per_class": 100,
+            "cohort": 1.0,
+            "alpha": 1.0,
+            "beta": 0.5,
+            "gamma": 100.0,
+            "guided": True,
+            "utility": 20.0,
+            "critic": 100.0,
+            "adversary_hidden": (256, 256),
+            "adversary_rounds": 8,
+        }
     )
     """Blinder's, where they are not the defaults"""
 

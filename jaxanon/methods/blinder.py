@@ -12,7 +12,12 @@ from jaxanon.methods.method import Method
 from jaxanon.models import blinder as models
 from jaxanon.models import blinder_losses as losses
 from jaxanon.models.classifier import Classifier
-from jaxanon.models.guided import Critic, GuideScale, guided_objective
+from jaxanon.models.guided import (
+    Critic,
+    GuideScale,
+    adversary_objective,
+    guided_objective,
+)
 
 
 def blinder(spec, **settings) -> Method:
@@ -58,6 +63,7 @@ def blinder(spec, **settings) -> Method:
         hidden=config.hidden,
         filters=config.filters,
         initialisation=config.initialisation,
+        adversary_hidden=config.adversary_hidden,
     )
     judges = _classifiers(spec, config)
     critics = _critics(spec, config)
@@ -67,7 +73,8 @@ def blinder(spec, **settings) -> Method:
         return draws.prepare(spec, clients, config.neighbours)
 
     def anonymize(key, state, windows):
-        return _anonymize(key, state.params, windows, spec, config, networks, judges)
+        params = state.params if state.average is None else state.average
+        return _anonymize(key, params, windows, spec, config, networks, judges)
 
     return Method(
         name="blinder",
@@ -156,13 +163,12 @@ def _algorithm(spec, config, networks, judges, critics):
         )
 
     def objectives_fn(hyper):
-        joint = main_objective(hyper)
-        on_batch = lambda params, query: joint.loss_fn(params, query.batch)
         judge = lambda params, query: _judge(params, query, spec, judges)
-        return (
-            joint._replace(loss_fn=on_batch),
-            Objective(("classifiers",), judge),
-        )
+        return _on_batch(main_objective(hyper)), Objective(("classifiers",), judge)
+
+    def alone_fn(hyper):
+        del hyper
+        return _on_batch(adversary_objective(networks, critics, released=released))
 
     names = ("alpha", "beta", "gamma", "inner_step_size", "server_step_size")
     names += ("adversary_step_size", *(("utility", "critic") if critics else ()))
@@ -180,8 +186,17 @@ def _algorithm(spec, config, networks, judges, critics):
             ("discriminators", "critics") if critics else ("discriminators",),
             hyper["adversary_step_size"],
         ),
+        averaging=config.averaging,
+        alone_fn=alone_fn,
+        alone_rounds=config.adversary_rounds,
         second_order=config.second_order,
     )
+
+
+def _on_batch(objective):
+    """The objective, reading the batch of a query."""
+    loss_fn = lambda params, query: objective.loss_fn(params, query.batch)
+    return objective._replace(loss_fn=loss_fn)
 
 
 def _cohort_size(config, num_clients):

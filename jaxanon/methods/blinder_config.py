@@ -47,10 +47,16 @@ class BlinderConfig:
     """step size of the server's Adam"""
     adversary_step_size: float = 1e-3
     """step size of the server's Adam for the discriminators"""
+    adversary_hidden: tuple[int, ...] = (128, 128)
+    """widths of the discriminators' layers"""
+    adversary_rounds: int = 0
+    """rounds that discriminators and critics train on alone after each round"""
     discriminator_steps: int = 5
     """inner steps of the discriminators"""
     local_steps: int = 1
     """times that the inner loop is run"""
+    averaging: float = 0.0
+    """anonymize by a running mean of the parameters, of which a round leaves so much"""
     second_order: bool = True
     """differentiate through the inner steps; no is first-order MAML"""
     shadows: bool = True
@@ -76,9 +82,11 @@ class BlinderConfig:
         for name in ("latent", "support", "query", "local_steps", "per_class"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be >= 1, got {getattr(self, name)!r}.")
-        for name in ("discriminator_steps", "extra"):
+        for name in ("adversary_rounds", "discriminator_steps", "extra"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be >= 0, got {getattr(self, name)!r}.")
+        if not 0 <= self.averaging < 1:
+            raise ValueError(f"averaging must be in [0, 1), got {self.averaging!r}.")
         if not 0 < self.cohort <= 1:
             raise ValueError(f"cohort must be in (0, 1], got {self.cohort!r}.")
         choices = {

@@ -42,7 +42,10 @@ def personalise(method, key, state, clients, *, num_rounds: int = 80):
         raise ValueError(f"num_rounds must be >= 1, got {num_rounds!r}.")
     fresh = jax.eval_shape(method.init, key).opt_state
     zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), fresh)
-    own = state._replace(round=jnp.zeros((), jnp.int32), opt_state=zeros)
+    start = jnp.zeros((), jnp.int32)
+    own = state._replace(round=start, opt_state=zeros)
+    if state.average is not None:
+        own = own._replace(params=state.average)
     data = method.prepare(clients)
 
     @jax.jit

@@ -85,6 +85,7 @@ def networks(
     hidden: Sequence[int] = (512, 512, 256, 128),
     filters: Sequence[int] = (),
     initialisation: str = "lecun",
+    adversary_hidden: Sequence[int] = (128, 128),
 ) -> Networks:
     """Blinder's networks for windows of ``time`` samples by ``channels`` channels.
 
@@ -96,6 +97,7 @@ def networks(
       hidden: widths of the encoder's dense layers; the decoder mirrors them.
       filters: filters of the encoder's convolutions, if any; the decoder mirrors them.
       initialisation: of the dense layers, ``"lecun"`` or ``"released"``; see ``Dense``.
+      adversary_hidden: widths of the discriminators' layers.
 
     Returns:
       ``Networks``.
@@ -124,7 +126,7 @@ def networks(
             time, channels, tuple(reversed(hidden)), tuple(filters), initialisation
         ),
         tuple(
-            Discriminator(classes, initialisation=initialisation)
+            Discriminator(classes, tuple(adversary_hidden), initialisation)
             for classes in private_classes
         ),
     )

@@ -7,8 +7,15 @@ import jax
 from flax import linen as nn
 
 from jaxanon.kernels import Objective
-from jaxanon.models.blinder import VAE_GROUPS, Batch, LossScale, Networks, cross_entropy
-from jaxanon.models.blinder_losses import joint_terms
+from jaxanon.models.blinder import (
+    VAE_GROUPS,
+    Batch,
+    LossScale,
+    Networks,
+    cross_entropy,
+    sample,
+)
+from jaxanon.models.blinder_losses import discriminator_loss, joint_terms
 from jaxanon.models.layers import MultiLayer, flatten
 
 
@@ -71,6 +78,23 @@ def guided_objective(
         return total, info | {"utility": utility, "critic": seen}
 
     return Objective((*VAE_GROUPS, "discriminators", "critics"), loss_fn)
+
+
+def adversary_objective(networks: Networks, critics, *, released: bool = False):
+    """What discriminators, and critics if there are any, learn while all else rests."""
+    discriminate = discriminator_loss(networks, released=released)
+
+    def loss_fn(params, batch: Batch):
+        loss, info = discriminate(params, batch)
+        if critics:
+            z = sample(*networks.encode(params, batch.windows), batch.noise)
+            safe = networks.decode(params, z, batch.shown, batch.public)
+            safe = jax.lax.stop_gradient(safe)
+            loss = loss + _criticise(critics, params, safe, batch)
+        return loss, info
+
+    groups = ("discriminators", "critics") if critics else ("discriminators",)
+    return Objective(groups, loss_fn)
 
 
 def _criticise(critics, params, windows, batch):

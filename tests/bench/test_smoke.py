@@ -14,7 +14,7 @@ BENCH = pathlib.Path(__file__).parents[2] / "bench"
     "script, expected",
     [
         ("meta.py", "factored, 1 adversary steps"),
-        ("blinder.py", "Blinder: exercise, anonymized"),
+        ("blinder.py", "Blinder, guided: exercise, anonymized"),
     ],
 )
 def test_smoke(script, expected, tmp_path):

@@ -11,6 +11,9 @@ import pytest
 
 from jaxanon import datasets, methods
 from jaxanon.methods import draws
+from jaxanon.models import blinder as models
+from jaxanon.models import blinder_losses as losses
+from jaxanon.models import guided
 
 _path = pathlib.Path(__file__).with_name("toy.py")
 _spec = importlib.util.spec_from_file_location("toy", _path)
@@ -163,6 +166,66 @@ def test_windows_come_back_in_their_own_units(data, method):
     np.testing.assert_allclose(safe[0, 0], data.spec.mean, rtol=1e-5)
 
 
+def test_guided_adversaries_see_the_true_class_and_the_judge_the_public_one(data):
+    method = methods.blinder(
+        data.spec, **SETTINGS, guided=True, adversary_rounds=2, averaging=0.9
+    )
+    prepared = method.prepare(datasets.by_client(data.train))
+    state = method.init(jax.random.key(0), adversary_step_size=0.0)
+    assert set(state.hyper) >= {"utility", "critic"}
+    after, info = jax.jit(method.update)(jax.random.key(1), state, prepared)
+    # Adversaries whose steps have no length stay; the others are led by them.
+    for group in ("discriminators", "critics"):
+        chex.assert_trees_all_equal(after.params[group], state.params[group])
+    assert {"utility", "critic"} <= set(info)
+    # The windows are anonymized by the running mean of the parameters.
+    windows = data.test.windows[:4]
+    by_mean = method.anonymize(jax.random.key(2), after, windows)
+    other = after._replace(average=after.params)
+    by_last = method.anonymize(jax.random.key(2), other, windows)
+    assert jnp.any(by_mean != by_last)
+
+
+def test_guided_terms_by_hand():
+    net = models.networks(8, 2, [2], latent=3, hidden=(9,))
+    params = net.init(jax.random.key(0), 8, 2, 4)
+    critic, keys = guided.Critic(2), jax.random.split(jax.random.key(1), 8)
+    params["critics"] = [critic.init(keys[0], jnp.zeros((1, 8, 2)))["params"]]
+    hot = lambda key, n: jax.nn.one_hot(jax.random.randint(key, (5,), 0, n), n)
+    batch = models.Batch(
+        jax.random.normal(keys[1], (5, 8, 2)),
+        hot(keys[2], 4),
+        (hot(keys[3], 2),),
+        jnp.ones(5),
+        jax.random.normal(keys[4], (5, 3)),
+        (hot(keys[5], 2),),
+        jax.random.normal(keys[6], (10, 3)),
+        (hot(keys[7], 2),),
+    )
+    scale = models.LossScale(0.5, 3.0, 0.25)
+    judge = lambda params, windows: windows[:, :2].reshape(5, 4)
+    objective = guided.guided_objective(
+        net, [critic], judge, scale, guided.GuideScale(7.0, 11.0)
+    )
+    total, info = objective.loss_fn(params, batch)
+    base, _ = losses.joint_objective(net, scale).loss_fn(params, batch)
+    z = models.sample(*net.encode(params, batch.windows), batch.noise)
+    safe = net.decode(params, z, batch.shown, batch.public)
+    entropy = lambda logits, y: -np.sum(y * jax.nn.log_softmax(logits), -1).mean()
+    utility = entropy(judge(None, safe), batch.public)
+    seen = entropy(
+        critic.apply({"params": params["critics"][0]}, safe), batch.private[0]
+    )
+    np.testing.assert_allclose(total, base + 7 * utility - 11 * seen + seen, rtol=1e-5)
+    np.testing.assert_allclose(info["utility"], utility, rtol=1e-5)
+    # The critic learns to see; encoder and decoder learn that it does not.
+    grads = jax.grad(lambda params: objective.loss_fn(params, batch)[0])(params)
+    alone = guided.adversary_objective(net, [critic])
+    own = jax.grad(lambda params: alone.loss_fn(params, batch)[0])(params)
+    chex.assert_trees_all_close(grads["critics"], own["critics"], rtol=1e-4, atol=1e-7)
+    assert not any(jnp.any(leaf) for leaf in jax.tree.leaves(own["decoder"]))
+
+
 def test_personalisation_trains_on_from_the_shared_state(data, method):
     alone = jax.tree.map(lambda rows: rows[:1], datasets.by_client(data.train))
     state = method.init(jax.random.key(0))
@@ -185,6 +248,8 @@ def test_says_what_was_wrong(data):
             build(**{name: 0})
     with pytest.raises(ValueError, match="extra must be >= 0, got -1"):
         build(extra=-1)
+    with pytest.raises(ValueError, match=r"averaging must be in \[0, 1\), got 1.0"):
+        build(averaging=1.0)
     with pytest.raises(ValueError, match=r"cohort must be in \(0, 1\], got 1.5"):
         build(cohort=1.5)
     with pytest.raises(ValueError, match="form must be one of .* got 'loose'"):

@@ -91,7 +91,7 @@ def small():
 
 
 def draw(seed, rows):
-    keys = jax.random.split(jax.random.key(seed), 9)
+    keys = jax.random.split(jax.random.key(seed), 10)
     hot = lambda key, n: jax.nn.one_hot(jax.random.randint(key, (rows,), 0, n), n)
     return blinder.Batch(
         jax.random.normal(keys[0], (rows, 8, 2)),
@@ -101,7 +101,7 @@ def draw(seed, rows):
         jax.random.normal(keys[4], (rows, 3)),
         (hot(keys[5], 2), hot(keys[6], 3)),
         jax.random.normal(keys[7], (2 * rows, 3)),
-        (hot(keys[5], 2), hot(keys[3], 3)),
+        (hot(keys[8], 2), hot(keys[9], 3)),
     )
 
 

@@ -1,0 +1,125 @@
+"""Federated meta-learning: the server's side of it, on losses done by hand."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from jaxanon import federated
+from jaxanon.federated import meta
+from jaxanon.kernels import Objective, Phase
+
+TARGETS = jnp.array([1.0, 3.0, 8.0])  # One client each.
+
+
+def loss(name):
+    return lambda params, target: 0.5 * (params[name]["w"] - target) ** 2
+
+
+def graded(name):
+    return lambda params, target: (loss(name)(params, target), {name: target})
+
+
+def build(**options):
+    options = {
+        "hyper": {"server_step_size": 1.0, "inner": 0.5},
+        "num_clients_fn": len,
+        "server_optimizer": optax.sgd(1.0),
+        **options,
+    }
+    return meta(
+        lambda key: {"model": {"w": jnp.zeros(())}, "adversary": {"w": jnp.zeros(())}},
+        lambda key, client, data: (data[client], data[client], jnp.ones(())),
+        lambda hyper: [Phase(("model",), loss("model"), hyper["inner"])],
+        lambda hyper: [
+            Objective(("model",), graded("model")),
+            Objective(("adversary",), graded("adversary")),
+        ],
+        **options,
+    )
+
+
+def one_round(algorithm, **hyper):
+    state = algorithm.init(jax.random.key(0), **hyper)
+    return algorithm.update(jax.random.key(1), state, TARGETS)
+
+
+def test_a_round_is_one_step_along_the_mean_meta_gradient():
+    # Adapted w' = w - 0.5 (w - t), so the gradient is 0.25 (w - t), on average 0.25 * 4;
+    # the adversary has no inner step: w - t, 4 on average.
+    state, info = one_round(build())
+    np.testing.assert_allclose(state.params["model"]["w"], 1.0, rtol=1e-6)
+    np.testing.assert_allclose(state.params["adversary"]["w"], 4.0, rtol=1e-6)
+    np.testing.assert_allclose(info["model"], 4.0, rtol=1e-6)
+    assert int(state.round) == 1 and state.average is None
+    state, _ = one_round(build(), inner=0.0, server_step_size=0.5)
+    np.testing.assert_allclose(state.params["model"]["w"], 2.0, rtol=1e-6)
+
+
+def test_groups_may_take_steps_of_their_own_length():
+    lengths = lambda hyper: {"adversary": 0.1 * hyper["server_step_size"]}
+    state, _ = one_round(build(step_sizes_fn=lengths))
+    np.testing.assert_allclose(state.params["adversary"]["w"], 0.4, rtol=1e-6)
+    np.testing.assert_allclose(state.params["model"]["w"], 1.0, rtol=1e-6)
+
+
+def test_adversaries_train_on_alone_while_the_others_rest():
+    alone = lambda hyper: Objective(("adversary",), graded("adversary"))
+    half = lambda hyper: {"adversary": 0.5}
+    state, _ = one_round(build(alone_fn=alone, alone_rounds=2, step_sizes_fn=half))
+    # Three steps of half the way to the mean target 4: 4 (1 - 1/8).
+    np.testing.assert_allclose(state.params["adversary"]["w"], 3.5, rtol=1e-6)
+    np.testing.assert_allclose(state.params["model"]["w"], 1.0, rtol=1e-6)
+
+
+def test_the_running_mean_follows_its_recurrence():
+    algorithm = build(averaging=0.5, hyper={"server_step_size": 0.5, "inner": 0.0})
+    state = algorithm.init(jax.random.key(0))
+    mean, w = 0.0, 0.0
+    for round_ in range(12):
+        state, _ = algorithm.update(jax.random.key(1), state, TARGETS)
+        w += 0.5 * (4 - w)
+        keep = min(0.5, (1 + round_) / (10 + round_))
+        mean = keep * mean + (1 - keep) * w
+        np.testing.assert_allclose(state.average["model"]["w"], mean, rtol=1e-5)
+
+
+def test_without_phases_it_is_fed_sgd():
+    square = lambda w, x, key: 0.5 * (w - x) ** 2
+    plain = federated.fed_sgd(
+        lambda key: jnp.zeros(()), square, server_optimizer=optax.adam(0.1)
+    )
+    clients = federated.stack([np.array([t]) for t in TARGETS])
+    expected = plain.init(jax.random.key(0))
+    algorithm = build(server_optimizer=optax.adam(0.1))
+    state = algorithm.init(jax.random.key(0))
+    for _ in range(3):
+        expected, _ = plain.update(jax.random.key(1), expected, clients)
+        state, _ = algorithm.update(jax.random.key(1), state, TARGETS)
+    chex.assert_trees_all_close(
+        state.params["adversary"]["w"], expected.params, rtol=1e-5
+    )
+
+
+def test_a_cohort_stays_for_its_rounds():
+    algorithm = build(cohort_size_fn=lambda num: 1, rounds_per_cohort=3)
+    update = jax.jit(algorithm.update)
+    state, seen = algorithm.init(jax.random.key(0)), []
+    for _ in range(12):
+        state, info = update(jax.random.key(4), state, TARGETS)
+        seen.append(float(info["model"]))
+    cohorts = np.reshape(seen, (4, 3))
+    assert (cohorts == cohorts[:, :1]).all() and len(set(cohorts[:, 0])) > 1
+
+
+def test_says_what_was_wrong():
+    with pytest.raises(
+        ValueError, match="must have 'server_step_size'.*add the length"
+    ):
+        build(hyper={"inner": 0.1})
+    with pytest.raises(
+        TypeError, match=r"takes the hyper-parameters .* got \['outer'\]"
+    ):
+        build().init(jax.random.key(0), outer=1.0)
