@@ -19,12 +19,13 @@ class DemoSettings:
             "cohort": 1.0,
             "alpha": 1.0,
             "beta": 0.5,
-            "gamma": 100.0,
+            "gamma": 60.0,
             "guided": True,
-            "utility": 20.0,
-            "critic": 100.0,
+            "utility": 30.0,
+            "critic": 60.0,
             "adversary_hidden": (256, 256),
-            "adversary_rounds": 8,
+            "adversary_rounds": 5,
+            "averaging": 0.99,
         }
     )
     """Blinder's, where they are not the defaults"""
