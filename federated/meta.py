@@ -146,7 +146,7 @@ def meta(
         state, infos = follow(
             state, round_key, phases_fn(state.hyper), objectives_fn(state.hyper)
         )
-        if alone_rounds:
+        if alone_fn is not None and alone_rounds:
 
             def alone(state, step_key):
                 return follow(state, step_key, (), (alone_fn(state.hyper),))[0], None

@@ -54,8 +54,7 @@ def _fetch(folder: Path) -> Path:
 
 def fingerprint(archive: Path) -> str:
     """Says whether a zip holds the very signals, however it was packed."""
-    entries = [
-        (re.search(SIGNALS, name).groups(), size, crc)
-        for name, size, crc in sources.listing([archive], SIGNALS)
-    ]
+    found = sources.listing([archive], SIGNALS)
+    matches = [(re.search(SIGNALS, name), size, crc) for name, size, crc in found]
+    entries = [(match.groups(), size, crc) for match, size, crc in matches if match]
     return hashlib.sha256(repr(sorted(entries)).encode()).hexdigest()

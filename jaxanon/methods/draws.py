@@ -68,7 +68,9 @@ def prepare(spec, clients, num_neighbours: int) -> Balanced:
     @jax.jit
     def tables(windows, joint, mask):
         def one(client):
-            return kernels.balance_table(*client, math.prod(sizes), num_neighbours)
+            rows, labels, real = client
+            classes = math.prod(sizes)
+            return kernels.balance_table(rows, labels, real, classes, num_neighbours)
 
         return jax.lax.map(one, (windows, joint, mask))
 

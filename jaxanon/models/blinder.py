@@ -1,7 +1,7 @@
 """Blinder's networks and losses, as functions of ``(params, batch)``."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -61,9 +61,10 @@ class Networks(NamedTuple):
             ],
         }
 
-    def encode(self, params, windows):
+    def encode(self, params, windows) -> tuple[jax.Array, jax.Array]:
         """``float[batch, time, channels]`` to mean and log-variance of the latent."""
-        return self.encoder.apply({"params": params["encoder"]}, windows)
+        encoded = self.encoder.apply({"params": params["encoder"]}, windows)
+        return cast(tuple[jax.Array, jax.Array], encoded)
 
     def decode(self, params, z, private, public):
         """A latent and its one-hot attributes, in the paper's order, to windows."""

@@ -151,8 +151,7 @@ def _rows_seen(loss_fn, leaves, treedef, args):
         return loss_fn(treedef.unflatten(watched), *args)
 
     jax.eval_shape(traced, leaves)
-    once = lambda call: call and len(call.rows) == 1 and not call.escaped
-    return [call.rows[0] if once(call) else 0 for call in calls]
+    return [0 if call is None else call.rows_if_once() for call in calls]
 
 
 def _is_matrix(leaf):

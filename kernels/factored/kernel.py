@@ -28,6 +28,11 @@ class Calls:
         self.rows = []
         self.escaped = False
 
+    def rows_if_once(self) -> int:
+        """The rows of the only product; 0 if there were more uses, or other ones."""
+        once = len(self.rows) == 1 and not self.escaped
+        return self.rows[0] if once else 0
+
 
 @jax.tree_util.register_pytree_node_class
 class FactoredKernel:

@@ -1,5 +1,7 @@
 """Algorithm 1 of Blinder, lines 5-24, in plain loops: to read, and to test against."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
@@ -9,16 +11,15 @@ def meta_gradient(phases, objectives, params, support, query, weights, second_or
     num_clients = len(weights)
     total_weight = sum(weights)
     total_weight = jnp.where(total_weight > 0, total_weight, 1)
-    total = None
+    results = []
     for i in range(num_clients):
         one = lambda tree, i=i: jax.tree.map(lambda leaf: leaf[i], tree)
         result = client(
             phases, objectives, params, one(support), one(query), second_order
         )
         share = weights[i] / total_weight
-        scaled = jax.tree.map(lambda leaf, share=share: share * leaf, result)
-        total = scaled if total is None else jax.tree.map(jnp.add, total, scaled)
-    return total
+        results.append(jax.tree.map(lambda leaf, share=share: share * leaf, result))
+    return functools.reduce(lambda a, b: jax.tree.map(jnp.add, a, b), results)
 
 
 def client(phases, objectives, params, support, query, second_order):

@@ -47,7 +47,7 @@ def one_round(algorithm, **hyper):
 
 
 def test_a_round_is_one_step_along_the_mean_meta_gradient():
-    # Adapted w' = w - 0.5 (w - t), so the gradient is 0.25 (w - t), on average 0.25 * 4;
+    # Adapted w' = w - 0.5 (w - t): the gradient is 0.25 (w - t), on average 0.25 * 4;
     # the adversary has no inner step: w - t, 4 on average.
     state, info = one_round(build())
     np.testing.assert_allclose(state.params["model"]["w"], 1.0, rtol=1e-6)
