@@ -68,6 +68,24 @@ def meta(
       ValueError: if ``hyper`` lacks ``server_step_size``.
       TypeError: from ``init``, for a name that is not in ``hyper``.
 
+    Example:
+      Two clients with losses ``(w - t)²/2``, inner step 0.5: the meta-gradient is
+      ``(w - t)/4``, and its mean over targets 2 and 6 is 1 below zero.
+
+      >>> loss = lambda params, t: 0.5 * (params["net"]["w"] - t) ** 2
+      >>> algorithm = meta(
+      ...     lambda key: {"net": {"w": jnp.zeros(())}},
+      ...     lambda key, client, data: (data[client], data[client], jnp.ones(())),
+      ...     lambda hyper: [kernels.Phase(("net",), loss, 0.5)],
+      ...     lambda hyper: [
+      ...         kernels.Objective(("net",), lambda p, t: (loss(p, t), {}))],
+      ...     hyper={"server_step_size": 1.0}, num_clients_fn=len,
+      ...     server_optimizer=optax.sgd(1.0))
+      >>> state = algorithm.init(jax.random.key(0))
+      >>> state, _ = algorithm.update(jax.random.key(1), state, jnp.array([2.0, 6.0]))
+      >>> state.params["net"]["w"]
+      Array(1., dtype=float32)
+
     References:
       Finn et al., ICML 2017; Yang and Ardakanian, Blinder, 2023, Algorithm 1.
     """

@@ -7,6 +7,8 @@ from flax import linen as nn
 
 from jaxanon.models.layers import Dense, MultiLayer, flatten, unflatten
 
+LOG_VARIANCE = (-10.0, 10.0)  # Beyond it exp() helps nobody, and soon overflows.
+
 
 class Encoder(nn.Module):
     """Window to mean and log-variance of its latent representation.
@@ -14,6 +16,8 @@ class Encoder(nn.Module):
     With ``filters`` the first layers are convolutions over time (kernel 5, stride 2,
     ReLU), two in Blinder's paper for MotionSense; without, all are dense, as in the
     released program.
+
+    The log-variance is clipped to ``LOG_VARIANCE``.
 
     References:
       Yang and Ardakanian, Blinder, ACM TOSN 2023, section 4.1 and section 7
@@ -33,7 +37,7 @@ class Encoder(nn.Module):
             x = nn.relu(nn.Conv(filters, (5,), strides=(2,))(x))
         x = MultiLayer((*self.hidden, 2 * self.latent), self.initialisation)(flatten(x))
         mean, log_variance = jnp.split(x, 2, axis=-1)
-        return mean, log_variance
+        return mean, jnp.clip(log_variance, *LOG_VARIANCE)
 
 
 class Decoder(nn.Module):
