@@ -13,7 +13,7 @@ from jaxanon import report as reports
 from jaxanon.evaluation import evaluate
 from jaxanon.report import figures, files, page, words
 
-HISTORY = [{"round": 10 * i, "loss": 2.0**-i, "kl": 1.0} for i in range(5)]
+HISTORY = [{"round": 10 * i, "losses": {"loss": 2.0**-i, "kl": 1.0}} for i in range(5)]
 
 
 @pytest.fixture(scope="module")

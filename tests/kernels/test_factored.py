@@ -38,7 +38,7 @@ def parameters(d_in=30, width=20, d_out=25):
 sizes = st.integers(1, 6)
 
 
-@hypothesis.settings(max_examples=20, deadline=None)
+@hypothesis.settings(max_examples=8, deadline=None)
 @hypothesis.given(rows=sizes, other=sizes, d_in=sizes, d_out=sizes)
 def test_norms_and_inner_products_are_those_of_the_matrices(rows, other, d_in, d_out):
     with jax.enable_x64():
