@@ -87,14 +87,13 @@ def gradient_fn(networks, implementation, steps, chunk=None, second_order=True):
     return gradient
 
 
-def flops_per_update(networks, params) -> float:
+def flops_per_update(params) -> float:
     """Products that one update cannot do without, in floating-point operations.
 
     A window forward costs 2 operations a weight, and a gradient twice that again, less
     the input of the encoder. The support window is passed forward and back once, and
     each of these once more in second order; its shadow is decoded and encoded.
     """
-    del networks
     count = lambda tree: sum(
         leaf.size for leaf in jax.tree.leaves(tree) if leaf.ndim == 2
     )
@@ -124,7 +123,7 @@ def ours(implementation, clients, steps, chunk, rounds, repeats, second_order):
         return jax.lax.scan(one_round, carry, length=rounds)[0][0]
 
     took = _timing.timed(run, params, batches, repeats=repeats)
-    weights = flops_per_update(networks, params)
+    weights = flops_per_update(params)
     return took.seconds / rounds, took.compile_s, weights
 
 
@@ -171,9 +170,9 @@ def one(name, clients, steps, chunk, rounds, repeats):
             implementation, clients, steps, chunk, rounds, repeats, second_order
         )
     else:
-        networks, params, batches = problem(clients)
+        _, params, batches = problem(clients)
         seconds, _ = _torch(name, params, batches, steps, repeats)
-        compile_s, flops = 0.0, flops_per_update(networks, params)
+        compile_s, flops = 0.0, flops_per_update(params)
     row = {"seconds": seconds, "compile_s": compile_s, "flops": flops, "peak": peak()}
     print(json.dumps(row))
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 from flax import linen as nn
 
-from jaxanon.models.layers import Dense, MultiLayer, flatten, unflatten
+from jaxanon.models.layers import MultiLayer, flatten, unflatten
 
 LOG_VARIANCE = (-10.0, 10.0)  # Beyond it exp() helps nobody, and soon overflows.
 
@@ -79,6 +79,3 @@ class Discriminator(nn.Module):
     def __call__(self, z):
         """``float[batch, latent] -> float[batch, num_classes]``, not normalised."""
         return MultiLayer((*self.hidden, self.num_classes), self.initialisation)(z)
-
-
-__all__ = ["Decoder", "Dense", "Discriminator", "Encoder"]
