@@ -117,7 +117,7 @@ def test_killed_and_resumed_ends_in_the_same_bits(finished, method, data, tmp_pa
         file=str(tmp_path / "waves.npz"),
         out=str(out),
     )
-    process = subprocess.Popen([sys.executable, "-c", script])
+    process = subprocess.Popen([sys.executable, "-P", "-c", script])
     metrics = out / "metrics.jsonl"
     deadline = time.monotonic() + 300
     # Killed as soon as anything stands in the metrics: in or before the first save.

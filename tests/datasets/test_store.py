@@ -95,6 +95,8 @@ def test_preparing_prints_nothing_and_loads_neither_tensorflow_nor_jax(
         "assert not {'tensorflow', 'jax', 'seglearn'} & set(sys.modules)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True
+        [sys.executable, "-P", "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

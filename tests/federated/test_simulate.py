@@ -79,7 +79,7 @@ def test_one_shard_per_device_is_the_same_algorithm(tmp_path):
     flags = "--xla_force_host_platform_device_count=3"
     env = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
     done = subprocess.run(
-        [sys.executable, "-c", SHARDS],
+        [sys.executable, "-P", "-c", SHARDS],
         env=env,
         cwd=tmp_path,
         capture_output=True,
