@@ -8,6 +8,7 @@ personalisation) and communication (windows per round); ``--epochs`` and ``--see
 shorten each.
 """
 
+import dataclasses
 import time
 
 import _timing
@@ -134,20 +135,27 @@ def unseen(report, epochs, seeds, smoke):
 
 def personal(report, name, run, data, judges):
     """Every unseen subject's own anonymizer, from 5 % of the subject's windows."""
+    subjects = data.test.labels["subject"]
+    few, rest = [], []
+    for subject in np.unique(subjects):
+        own = np.flatnonzero(subjects == subject)
+        cut = max(1, len(own) // 20)
+        few.append(own[:cut])
+        rest.append(own[cut:])
+    pick = lambda part, which: jax.tree.map(lambda leaf: leaf[which], part)
+    # Stacked first, so that all subjects have one shape and one program.
+    clients = datasets.by_client(pick(data.test, np.concatenate(few)))
     rows = []
-    for subject in np.unique(data.test.labels["subject"]):
-        own = np.flatnonzero(data.test.labels["subject"] == subject)
-        few, rest = np.split(own, [max(1, len(own) // 20)])
-        pick = lambda part, which: jax.tree.map(lambda leaf: leaf[which], part)
-        clients = datasets.by_client(pick(data.test, few))
-        key = jax.random.fold_in(jax.random.key(0), int(subject))
-        state, _ = methods.personalise(run.method, key, run.state, clients)
-        windows = pick(data.test, rest)
+    for index, own in enumerate(rest):
+        alone = pick(clients, slice(index, index + 1))
+        key = jax.random.fold_in(jax.random.key(0), index)
+        state, _ = methods.personalise(run.method, key, run.state, alone)
+        windows = pick(data.test, own)
         for kind, shared in (("before", run.state), ("after", state)):
-            safe = run.method.anonymize(key, shared, windows.windows)
-            standard = (np.asarray(safe) - np.float32(run.spec.mean)) / np.float32(
-                run.spec.std
+            safe = dataclasses.replace(run, state=shared).anonymize(
+                key, windows.windows
             )
+            standard = (safe - np.float32(run.spec.mean)) / np.float32(run.spec.std)
             guessed = judges.predict[data.spec.public](standard)
             hit = np.mean(guessed == windows.labels[data.spec.public])
             rows.append((kind, float(hit)))

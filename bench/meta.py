@@ -14,6 +14,7 @@ import re
 import resource
 import subprocess
 import sys
+from typing import NamedTuple
 
 import _timing
 import jax
@@ -25,6 +26,7 @@ from jaxanon import kernels
 from jaxanon.models import blinder, blinder_losses
 
 TIME, CHANNELS, LATENT, PUBLIC, PRIVATE = 128, 6, 25, 4, 2
+HIDDEN, SMOKE_HIDDEN = (512, 512, 256, 128), (24, 16)
 STEP_SIZE = 1e-4
 SCALE = (0.9, 2.0, 0.2)
 SUPPORT, QUERY = 1, 15
@@ -53,11 +55,12 @@ def draw(key, clients, rows) -> blinder.Batch:
     )
 
 
-def problem(clients):
+def problem(clients, hidden):
     """Networks' parameters and both batches of every client."""
-    networks = blinder.networks(TIME, CHANNELS, [PRIVATE], latent=LATENT)
+    networks = blinder.networks(TIME, CHANNELS, [PRIVATE], latent=LATENT, hidden=hidden)
     keys = jax.random.split(jax.random.key(0), 3)
-    params = networks.init(keys[0], TIME, CHANNELS, PUBLIC)
+    init = jax.jit(networks.init, static_argnums=(1, 2, 3))
+    params = init(keys[0], TIME, CHANNELS, PUBLIC)
     batches = draw(keys[1], clients, SUPPORT), draw(keys[2], clients, QUERY)
     return networks, params, batches
 
@@ -104,11 +107,13 @@ def flops_per_update(params) -> float:
     return QUERY * (forward + back) + 3 * (forward + inner) + forward
 
 
-def ours(implementation, clients, steps, chunk, rounds, repeats, second_order):
+def ours(case, implementation, second_order, repeats):
     """Seconds per round of scanned rounds with the server's Adam, and a check value."""
-    networks, params, batches = problem(clients)
+    networks, params, batches = problem(case.clients, case.hidden)
     optimizer = optax.adam(1e-3)
-    gradient = gradient_fn(networks, implementation, steps, chunk, second_order)
+    gradient = gradient_fn(
+        networks, implementation, case.steps, case.chunk, second_order
+    )
 
     @jax.jit
     def run(params, batches):
@@ -120,16 +125,16 @@ def ours(implementation, clients, steps, chunk, rounds, repeats, second_order):
             return (optax.apply_updates(params, updates), opt_state), None
 
         carry = params, optimizer.init(params)
-        return jax.lax.scan(one_round, carry, length=rounds)[0][0]
+        return jax.lax.scan(one_round, carry, length=case.rounds)[0][0]
 
     took = _timing.timed(run, params, batches, repeats=repeats)
     weights = flops_per_update(params)
-    return took.seconds / rounds, took.compile_s, weights
+    return took.seconds / case.rounds, took.compile_s, weights
 
 
-def check(steps):
+def check(steps, hidden):
     """All implementations, PyTorch's too, give one gradient on four clients."""
-    networks, params, batches = problem(4)
+    networks, params, batches = problem(4, hidden)
     names = ("materialised", "factored")
     grads = [
         jax.jit(gradient_fn(networks, name, steps))(params, *batches) for name in names
@@ -161,17 +166,15 @@ def _torch(rival, params, batches, steps, repeats):
     return _torch_blinder.measure(rival, params, batches, repeats=repeats, **options)
 
 
-def one(name, clients, steps, chunk, rounds, repeats):
+def one(case, repeats):
     """Measures one line of the table in this process; prints it as JSON."""
-    if name in ("reference", "materialised", "factored", "first order"):
-        implementation = "factored" if name == "first order" else name
-        second_order = name != "first order"
-        seconds, compile_s, flops = ours(
-            implementation, clients, steps, chunk, rounds, repeats, second_order
-        )
+    if case.name in ("reference", "materialised", "factored", "first order"):
+        second_order = case.name != "first order"
+        implementation = case.name if second_order else "factored"
+        seconds, compile_s, flops = ours(case, implementation, second_order, repeats)
     else:
-        _, params, batches = problem(clients)
-        seconds, _ = _torch(name, params, batches, steps, repeats)
+        _, params, batches = problem(case.clients, case.hidden)
+        seconds, _ = _torch(case.name, params, batches, case.steps, repeats)
         compile_s, flops = 0.0, flops_per_update(params)
     row = {"seconds": seconds, "compile_s": compile_s, "flops": flops, "peak": peak()}
     print(json.dumps(row))
@@ -187,54 +190,70 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def lines(smoke):
-    """What the table has: name, clients, discriminator steps, chunk, rounds."""
-    if smoke:
-        rows = [("materialised", 2, 1, None, 1), ("factored", 5, 1, 2, 1)]
-        return rows + ([("torch.func.vmap", 2, 1, None, 1)] if has_torch() else [])
-    rows = [("reference", 2, 5, None, 1)]  # It is unrolled, and compiles for long.
-    rows += [("materialised", n, 5, None, 2) for n in (14, 16, MATERIALISED_UP_TO)]
-    small = [("factored", n, 5, None, max(2, 512 // n)) for n in (14, 16, 64)]
-    chunk = 64 if jax.default_backend() == "cpu" else None
-    sizes = (256, 1024, 4096, 10_000)
-    rows += small + [("factored", n, 5, chunk, max(1, 512 // n)) for n in sizes]
-    rows += [("first order", n, 5, None, max(2, 512 // n)) for n in (14, 64)]
-    rows += [("factored", 64, 1, None, 8), ("materialised", 64, 1, None, 2)]
+class Case(NamedTuple):
+    """A line of the table."""
+
+    name: str
+    clients: int
+    steps: int = 5  # of the discriminator
+    chunk: int | None = None
+    rounds: int = 1
+    hidden: tuple[int, ...] = HIDDEN
+
+
+def cases(smoke) -> list[Case]:
+    """What the table has."""
+    rivals = []
     if has_torch():
         import _torch_blinder
 
-        rows += [(rival, TORCH_AT, 5, None, 1) for rival in _torch_blinder.RIVALS]
-    return rows
+        rivals = [Case(rival, TORCH_AT) for rival in _torch_blinder.RIVALS]
+    if smoke:
+        rows = [Case("materialised", 2), Case("factored", 5, chunk=2), *rivals[-1:]]
+        return [row._replace(steps=1, hidden=SMOKE_HIDDEN) for row in rows]
+    rows = [Case("reference", 2)]  # It is unrolled, and compiles for long.
+    for clients in (14, 16, MATERIALISED_UP_TO):
+        rows.append(Case("materialised", clients, rounds=2))
+        rows.append(Case("factored", clients, rounds=max(2, 512 // clients)))
+    chunk = 64 if jax.default_backend() == "cpu" else None
+    for clients in (256, 1024, 4096, 10_000):
+        rounds = max(1, 512 // clients)
+        rows.append(Case("factored", clients, chunk=chunk, rounds=rounds))
+    rows += [Case("first order", n, rounds=max(2, 512 // n)) for n in (14, 64)]
+    rows += [Case("factored", 64, steps=1, rounds=8)]
+    rows += [Case("materialised", 64, steps=1, rounds=2)]
+    return rows + rivals
 
 
 def main():
     """Prints the table, and the ratios that it is for."""
     if sys.argv[1:2] == ["--one"]:
-        name, *numbers = json.loads(sys.argv[2])
-        return one(name, *numbers)
+        fields, repeats = json.loads(sys.argv[2])
+        case = Case(**fields)
+        return one(case._replace(hidden=tuple(case.hidden)), repeats)
     args = _timing.arguments(__doc__.splitlines()[0])
     report = _timing.Report(smoke=args.smoke)
-    check(steps=1 if args.smoke else 5)
+    table = cases(args.smoke)
+    check(table[0].steps, table[0].hidden)
     print("all implementations give one gradient")
-    repeats = 1 if args.smoke else 3
     rates = {}
-    for name, clients, steps, chunk, rounds in lines(args.smoke):
-        command = [sys.executable, __file__, "--one"]
-        settings = json.dumps([name, clients, steps, chunk, rounds, repeats])
+    for case in table:
+        settings = json.dumps([case._asdict(), 1 if args.smoke else 3])
         process = subprocess.run(
-            [*command, settings],
+            [sys.executable, __file__, "--one", settings],
             stdout=subprocess.PIPE,
             check=True,
             cwd=pathlib.Path(__file__).parent,
         )
         row = json.loads(process.stdout.splitlines()[-1])
-        rate = clients / row["seconds"]
-        rates.setdefault((name, steps), {})[clients] = rate
+        rate = case.clients / row["seconds"]
+        rates.setdefault((case.name, case.steps), {})[case.clients] = rate
+        chunks = f" in chunks of {case.chunk}" if case.chunk else ""
         report.add(
-            f"{name}, {steps} adversary steps",
+            f"{case.name}, {case.steps} adversary steps",
             rate,
             "client updates/s",
-            f"{clients} clients" + (f" in chunks of {chunk}" if chunk else ""),
+            f"{case.clients} clients{chunks}",
             flops=rate * row["flops"],
             peak_memory_mib=row["peak"],
             compile_s=row["compile_s"],

@@ -21,6 +21,21 @@ class State(NamedTuple):
     average: Any = None  # running mean of params, where an algorithm keeps one
 
 
+def hyper_arrays(defaults: dict, values: dict) -> dict[str, jax.Array]:
+    """``State.hyper``: the defaults with ``values`` in their place, ``float[]`` each.
+
+    Raises:
+      TypeError: for a name that has no default.
+    """
+    unknown = sorted(set(values) - set(defaults))
+    if unknown:
+        raise TypeError(
+            f"init takes the hyper-parameters {sorted(defaults)}, got {unknown}."
+        )
+    to_array = lambda value: jnp.asarray(value, jnp.result_type(float))
+    return {name: to_array(value) for name, value in (defaults | values).items()}
+
+
 class Acts(NamedTuple):
     """The acts of a round, apart, for whoever has to place them on devices.
 
@@ -101,19 +116,10 @@ def build(
         )
 
     def init(key, **values):
-        unknown = sorted(set(values) - set(hyper))
-        if unknown:
-            raise TypeError(
-                f"init takes the hyper-parameters {sorted(hyper)}, got {unknown}."
-            )
+        arrays = hyper_arrays(hyper, values)
         params = init_fn(key)
-        to_array = lambda value: jnp.asarray(value, jnp.result_type(float))
-        return State(
-            jnp.zeros((), jnp.int32),
-            params,
-            server_optimizer.init(params),
-            jax.tree.map(to_array, hyper | values),
-        )
+        opt_state = server_optimizer.init(params)
+        return State(jnp.zeros((), jnp.int32), params, opt_state, arrays)
 
     def cohort(key, round_, num_clients):
         size = num_clients if cohort_size is None else cohort_size

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import optax
 
 from jaxanon import kernels
-from jaxanon.federated.algorithm import FederatedAlgorithm, State
+from jaxanon.federated.algorithm import FederatedAlgorithm, State, hyper_arrays
 from jaxanon.federated.cohort import sample_cohort
 
 CHUNK = {"cpu": 64}  # Clients side by side; enough to fill the cores, and in cache.
@@ -95,20 +95,17 @@ def meta(
             "of the server's step."
         )
 
-    def init(key, **values):
-        unknown = sorted(set(values) - set(hyper))
-        if unknown:
-            raise TypeError(
-                f"init takes the hyper-parameters {sorted(hyper)}, got {unknown}."
-            )
+    @jax.jit  # Operation by operation, networks take seconds to set up.
+    def start(key):
         params = init_fn(key)
-        arrays = {
-            name: jnp.asarray(value, jnp.result_type(float))
-            for name, value in (hyper | values).items()
-        }
         opt_state = {
             group: server_optimizer.init(tree) for group, tree in params.items()
         }
+        return params, opt_state
+
+    def init(key, **values):
+        arrays = hyper_arrays(hyper, values)
+        params, opt_state = start(key)
         average = jax.tree.map(jnp.copy, params) if averaging else None
         return State(jnp.zeros((), jnp.int32), params, opt_state, arrays, average)
 

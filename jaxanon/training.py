@@ -1,7 +1,6 @@
 """Trains a method: many rounds per call, resumable, watched."""
 
 import dataclasses
-import functools
 import hashlib
 import json
 import math
@@ -13,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import __version__, checkpoint, checks, datasets, methods, progress
+from jaxanon.methods.rounds import rounds_program
 from jaxanon.run import Run
 
 ROUNDS_PER_CALL = 50
@@ -218,7 +218,7 @@ def _rounds(loop, state, history, show):
     method = loop.method
     per_epoch = method.rounds_per_epoch(loop.prepared)
     total = loop.epochs * per_epoch
-    call = _program(method.update)
+    call = rounds_program(method.update)
     clients = method.clients_per_round(loop.prepared)
     done, last_save = int(state.round), time.monotonic()
     with progress.rounds(total, done, show=show, epochs=loop.epochs) as tell:
@@ -245,32 +245,6 @@ def _rounds(loop, state, history, show):
                     last_save = time.monotonic()
             tell(row)
     return state
-
-
-@functools.lru_cache(maxsize=8)
-def _program(update):
-    """``(key, state, data, num) -> (state, mean info, bad)``; ``num`` rounds.
-
-    ``bad`` is the first round, of those, whose info is not finite, ``num`` if none is.
-    """
-
-    @functools.partial(jax.jit, donate_argnums=1)
-    def call(key, state, data, num):
-        _, like = jax.eval_shape(update, key, state, data)
-        zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
-
-        def body(index, carry):
-            state, total, bad = carry
-            state, info = update(key, state, data)
-            finite = jnp.isfinite(jnp.stack(jax.tree.leaves(info))).all()
-            bad = jnp.where(finite, bad, jnp.minimum(bad, index))
-            return state, jax.tree.map(jnp.add, total, info), bad
-
-        carry = (state, zeros, jnp.asarray(num, jnp.int32))
-        state, total, bad = jax.lax.fori_loop(0, num, body, carry)
-        return state, jax.tree.map(lambda leaf: leaf / num, total), bad
-
-    return call
 
 
 def _finite(info, bad, before, loop):

@@ -4,6 +4,9 @@ import os
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Compiling is most of what tests do; as JAX's own tests, these let XLA take it easy.
+# Set here and not by jax.config, so that programs which tests start have it too.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 import jax
 

@@ -3,6 +3,8 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.methods.rounds import rounds_program
+
 
 def personalise(method, key, state, clients, *, num_rounds: int = 80):
     """Trains on from ``state`` on the windows of ``clients`` alone, on the device.
@@ -42,16 +44,10 @@ def personalise(method, key, state, clients, *, num_rounds: int = 80):
         raise ValueError(f"num_rounds must be >= 1, got {num_rounds!r}.")
     fresh = jax.eval_shape(method.init, key).opt_state
     zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), fresh)
-    start = jnp.zeros((), jnp.int32)
-    own = state._replace(round=start, opt_state=zeros)
-    if state.average is not None:
-        own = own._replace(params=state.average)
-    data = method.prepare(clients)
-
-    @jax.jit
-    def rounds(key, own, data):
-        one = lambda own, _: method.update(key, own, data)
-        return jax.lax.scan(one, own, length=num_rounds)
-
-    own, info = rounds(key, own, data)
-    return own, jax.tree.map(jnp.mean, info)
+    params = state.params if state.average is None else state.average
+    own = state._replace(round=jnp.zeros((), jnp.int32), opt_state=zeros, params=params)
+    # Copied, for the rounds give the buffers of their state away.
+    own = jax.tree.map(jnp.copy, own)
+    rounds = rounds_program(method.update)
+    own, info, _ = rounds(key, own, method.prepare(clients), num_rounds)
+    return own, info

@@ -76,7 +76,9 @@ def test_gradient_steps_agree_with_plain_ones_over_several_steps():
             _, grads = kernels.value_and_grad(two_layers)(kept, x)
             kept = kernels.descend(kept, grads, 0.01)
         assert kept["first"].factors.inputs.shape == (6, 30)  # 3 steps of 2 rows.
-        chex.assert_trees_all_close(kernels.materialise(kept), plain, rtol=1e-12)
+        # Entries are of order 1; one that nearly cancels keeps their rounding.
+        dense = kernels.materialise(kept)
+        chex.assert_trees_all_close(dense, plain, rtol=1e-12, atol=1e-14)
         multiplied = kernels.materialise_gradient(grads)
         chex.assert_trees_all_equal_shapes(multiplied, params)
 

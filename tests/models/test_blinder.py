@@ -1,5 +1,6 @@
 """Blinder's networks and losses, against hand arithmetic and published numbers."""
 
+import functools
 import itertools
 
 import chex
@@ -18,7 +19,7 @@ def count(tree):
 
 def test_parameter_counts_follow_from_the_published_widths():
     net = blinder.networks(128, 6, [2], latent=25)
-    params = net.init(jax.random.key(0), 128, 6, 4)
+    params = jax.eval_shape(lambda key: net.init(key, 128, 6, 4), jax.random.key(0))
     layers = lambda *widths: sum((i + 1) * o for i, o in itertools.pairwise(widths))
     assert count(params["encoder"]) == layers(768, 512, 512, 256, 128, 50)
     assert count(params["decoder"]) == layers(31, 128, 256, 512, 512, 768)
@@ -47,7 +48,7 @@ def test_a_row_holds_channel_after_channel():
 @pytest.mark.parametrize("filters", [(), (4, 6)])
 def test_windows_come_back_in_their_own_shape(filters):
     net = blinder.networks(16, 3, [2, 5], latent=4, hidden=(12, 8), filters=filters)
-    params = net.init(jax.random.key(0), 16, 3, 7)
+    params = jax.jit(net.init, static_argnums=(1, 2, 3))(jax.random.key(0), 16, 3, 7)
     windows = jax.random.normal(jax.random.key(1), (2, 16, 3))
     mean, log_variance = net.encode(params, windows)
     assert mean.shape == log_variance.shape == (2, 4)
@@ -86,10 +87,11 @@ def test_released_adversary_loss_has_the_measured_range(classes, perfect, chance
 
 def small():
     net = blinder.networks(8, 2, [2, 3], latent=3, hidden=(9,))
-    params = net.init(jax.random.key(0), 8, 2, 4)
+    params = jax.jit(net.init, static_argnums=(1, 2, 3))(jax.random.key(0), 8, 2, 4)
     return net, params
 
 
+@functools.partial(jax.jit, static_argnums=1)
 def draw(seed, rows):
     keys = jax.random.split(jax.random.key(seed), 10)
     hot = lambda key, n: jax.nn.one_hot(jax.random.randint(key, (rows,), 0, n), n)
