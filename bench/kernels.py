@@ -1,0 +1,42 @@
+"""How fast the kernels are: python bench/kernels.py [--smoke] [--json F] [--area A].
+
+One table over all kernels, each beside its reference and, where they are installed, the
+rivals: operations, bytes and the share of the machine's limit, ratios in one run.
+``--area`` names some of them, with commas between.
+"""
+
+import importlib
+
+import _timing
+
+AREAS = (
+    "aggregation",
+    "clipping",
+    "diffusion",
+    "dtw",
+    "ghost",
+    "mechanisms",
+    "orthogonal",
+    "pallas",
+    "resampling",
+    "signals",
+)
+
+
+def main():
+    """Prints the table of the chosen areas."""
+    args = _timing.arguments(
+        __doc__.splitlines()[0], area=f"of {', '.join(AREAS)}; all by default"
+    )
+    chosen = args.area.split(",") if args.area else AREAS
+    unknown = sorted(set(chosen) - set(AREAS))
+    if unknown:
+        raise SystemExit(f"--area must be some of {', '.join(AREAS)}, got {unknown}.")
+    report = _timing.Report(smoke=args.smoke)
+    for area in chosen:
+        importlib.import_module(f"_{area}").rows(report, args.smoke)
+    report.write(args.json)
+
+
+if __name__ == "__main__":
+    main()
