@@ -1,0 +1,55 @@
+"""Named sizes that the tests and the benchmarks share."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.kernels.diffusion import reference
+
+
+class Case(NamedTuple):
+    """A batch of windows, how it is sampled, and the width of the network."""
+
+    batch: int
+    time: int
+    channels: int
+    betas: tuple[float, ...]
+    num_steps: int
+    width: int
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Of the windows."""
+        return self.batch, self.time, self.channels
+
+
+CASES = {
+    "small": Case(4, 3, 2, tuple(reference.linear(12, 1e-3, 0.4)), 5, 8),
+    # A cohort's windows, PrivateHub's schedule, every step and every fifth.
+    "windows": Case(64, 128, 6, tuple(reference.linear(100, 1e-4, 0.05)), 100, 512),
+    "strided": Case(64, 128, 6, tuple(reference.linear(100, 1e-4, 0.05)), 20, 512),
+}
+
+
+def network(case: Case, key):
+    """A small network of three products as ``(x, t, condition) -> output``."""
+    size = case.time * case.channels
+    keys = jax.random.split(key, 3)
+    draw = lambda key, a, b: jax.random.normal(key, (a, b)) / jnp.sqrt(a)
+    first = draw(keys[0], size, case.width)
+    second = draw(keys[1], case.width, case.width)
+    third = 0.5 * draw(keys[2], case.width, size)
+
+    def denoise(x, t, condition):
+        rows = x.reshape(len(x), size).astype(jnp.float32)
+        hidden = jnp.tanh(rows @ first + t / len(case.betas) + condition)
+        return (jnp.tanh(hidden @ second) @ third).reshape(x.shape)
+
+    return denoise
+
+
+def flops_per_call(case: Case) -> int:
+    """Operations of the network's products for one batch."""
+    size = case.time * case.channels
+    return 2 * case.batch * (2 * size * case.width + case.width**2)

@@ -1,0 +1,93 @@
+"""What all of the folder refuses, with the value and the remedy in the message."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+PREDICTIONS = ("noise", "x0", "v")
+
+
+def one_of(name, value, choices):
+    """Raises unless ``value`` is one of the words."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {choices}, got {value!r}.")
+
+
+def typed_key(key):
+    """Raises unless ``key`` is one typed PRNG key."""
+    dtype = getattr(key, "dtype", None)
+    if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key):
+        raise TypeError(
+            "key must be a typed PRNG key such as jax.random.key(0), "
+            f"got {type(key).__name__} with dtype {dtype}."
+        )
+    if key.shape:
+        raise ValueError(
+            f"key must be a single key, got shape {key.shape}; use jax.vmap for many."
+        )
+
+
+def at_least_one(**named):
+    """Raises unless every named value is a whole number >= 1."""
+    for name, value in named.items():
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise TypeError(f"{name} must be a Python int, got {value!r}.")
+        if value < 1:
+            raise ValueError(f"{name} must be >= 1, got {value}.")
+
+
+def floating(**arrays):
+    """Raises unless every named array holds floats and has the shape of the first."""
+    first = next(iter(arrays))
+    shape = jnp.shape(arrays[first])
+    for name, array in arrays.items():
+        dtype = jnp.result_type(array)
+        if not jnp.issubdtype(dtype, jnp.floating):
+            raise TypeError(f"{name} must hold floats, got {dtype}; cast it first.")
+        if jnp.shape(array) != shape:
+            raise ValueError(
+                f"{name} must have the shape of {first}, {shape}, got "
+                f"{jnp.shape(array)}."
+            )
+
+
+def host_values(value):
+    """As NumPy, if the value is known without asking a device; else None."""
+    return None if isinstance(value, jax.Array) else np.asarray(value)
+
+
+def step_number(name, t, num_steps):
+    """``t`` as int32; a step known on the host must be in [0, T]."""
+    known = host_values(t)
+    dtype = t.dtype if known is None else known.dtype
+    if not jnp.issubdtype(dtype, jnp.integer):
+        raise TypeError(f"{name} must hold whole steps, got {dtype}.")
+    if known is not None and known.size:
+        worst = known.min() if known.min() < 0 else known.max()
+        if not 0 <= worst <= num_steps:
+            raise ValueError(
+                f"{name} must be in [0, {num_steps}], the steps of this schedule, got "
+                f"{worst}."
+            )
+    return jnp.asarray(t, jnp.int32)
+
+
+def one_step(name, t, num_steps):
+    """The same for a single step."""
+    t = step_number(name, t, num_steps)
+    if t.shape:
+        raise ValueError(
+            f"{name} must be a single step, got shape {t.shape}; use jax.vmap for many."
+        )
+    return t
+
+
+def per_example(name, values, x):
+    """``values`` with ones appended to its shape, so that it multiplies ``x``."""
+    shape = jnp.shape(x)
+    if values.shape != shape[: values.ndim]:
+        raise ValueError(
+            f"{name} must be a single number or have the leading axes of {shape}, one "
+            f"for each example, got shape {values.shape}."
+        )
+    return values.reshape(values.shape + (1,) * (len(shape) - values.ndim))

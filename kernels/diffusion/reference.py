@@ -1,0 +1,136 @@
+"""The papers' formulas in loops over plain numbers: the specification, to be read.
+
+Betas are ``[T]`` in double precision, ``alpha_bar`` is ``[T + 1]`` with 1 at index 0,
+and ``noise[t]`` is the standard normal number that the step from t draws.
+"""
+
+import math
+
+import numpy as np
+
+
+def linear(num_steps, first_beta, last_beta):
+    """Equally spaced betas."""
+    between = max(num_steps - 1, 1)
+    rise = (last_beta - first_beta) / between
+    return [first_beta + t * rise for t in range(num_steps)]
+
+
+def quadratic(num_steps, first_beta, last_beta):
+    """Betas with equally spaced square roots."""
+    roots = linear(num_steps, math.sqrt(first_beta), math.sqrt(last_beta))
+    return [root**2 for root in roots]
+
+
+def cosine(num_steps, offset=0.008, max_beta=0.999):
+    """Nichol and Dhariwal 2021, equation 17, and the clip below it."""
+    f = lambda t: math.cos((t / num_steps + offset) / (1 + offset) * math.pi / 2) ** 2
+    alpha_bar = [f(t) / f(0) for t in range(num_steps + 1)]
+    steps = range(1, num_steps + 1)
+    return [min(1 - alpha_bar[t] / alpha_bar[t - 1], max_beta) for t in steps]
+
+
+def alpha_bar(betas):
+    """Ho et al. 2020, above equation 4."""
+    products = [1.0]
+    for beta in betas:
+        products.append(products[-1] * (1 - beta))
+    return products
+
+
+def zero_terminal_snr(betas):
+    """Lin et al. 2024, algorithm 1: new betas, whose last is 1."""
+    roots = [math.sqrt(product) for product in alpha_bar(betas)[1:]]
+    first, last = roots[0], roots[-1]
+    roots = [(root - last) * first / (first - last) for root in roots]
+    squares = [1.0] + [root**2 for root in roots]
+    return [1 - squares[t + 1] / squares[t] for t in range(len(betas))]
+
+
+def diffuse(betas, x0, noise, t):
+    """Ho et al. 2020, equation 4."""
+    product = alpha_bar(betas)[t]
+    return math.sqrt(product) * x0 + math.sqrt(1 - product) * noise
+
+
+def posterior(betas, x0, x_t, t):
+    """Ho et al. 2020, equations 6 and 7: mean and variance at t - 1."""
+    product, beta = alpha_bar(betas), betas[t - 1]
+    of_x0 = math.sqrt(product[t - 1]) * beta / (1 - product[t])
+    of_x_t = math.sqrt(1 - beta) * (1 - product[t - 1]) / (1 - product[t])
+    variance = (1 - product[t - 1]) / (1 - product[t]) * beta
+    return of_x0 * x0 + of_x_t * x_t, variance
+
+
+def clean(product, x_t, output, prediction):
+    """x0 of a prediction of noise, x0 or v (Salimans and Ho 2022, appendix D)."""
+    if prediction == "x0":
+        return output
+    if prediction == "v":
+        return math.sqrt(product) * x_t - math.sqrt(1 - product) * output
+    return (x_t - math.sqrt(1 - product) * output) / math.sqrt(product)
+
+
+def ddpm(denoise_fn, betas, x, noise, prediction="noise", variance="posterior"):
+    """Ho et al. 2020, algorithm 2, with the mean by x0 (equation 7)."""
+    product = alpha_bar(betas)
+    for t in range(len(betas), 0, -1):
+        x0 = clean(product[t], x, denoise_fn(x, t), prediction)
+        x, posterior_variance = posterior(betas, x0, x, t)
+        squared = posterior_variance if variance == "posterior" else betas[t - 1]
+        if t > 1:
+            x = x + math.sqrt(squared) * noise[t]
+    return x
+
+
+def ddim(denoise_fn, betas, x, steps, noise, eta=0.0, prediction="noise"):
+    """Song et al. 2021, equations 12 and 16, on a part of the steps."""
+    product = alpha_bar(betas)
+    for i in range(len(steps) - 1):
+        t, to = steps[i], steps[i + 1]
+        x0 = clean(product[t], x, denoise_fn(x, t), prediction)
+        direction = (x - math.sqrt(product[t]) * x0) / math.sqrt(1 - product[t])
+        sigma = eta * math.sqrt((1 - product[to]) / (1 - product[t]))
+        sigma *= math.sqrt(1 - product[t] / product[to])
+        x = math.sqrt(product[to]) * x0
+        x = x + math.sqrt(max(1 - product[to] - sigma**2, 0.0)) * direction
+        x = x + sigma * noise[t]
+    return x
+
+
+def gaussian_denoiser(betas, mean, std, prediction="noise"):
+    """The best denoiser of data from N(mean, std²): ``(x, t) -> output``."""
+    product = alpha_bar(betas)
+
+    def denoise(x, t):
+        signal, level = math.sqrt(product[t]), math.sqrt(1 - product[t])
+        excess = (x - signal * mean) / ((signal * std) ** 2 + level**2)
+        x0, noise = mean + signal * std**2 * excess, level * excess
+        return {"noise": noise, "x0": x0, "v": signal * noise - level * x0}[prediction]
+
+    return denoise
+
+
+def gaussian_moments(betas, mean, std, steps, start, eta=0.0):
+    """Mean and variance at each level of ``steps``, from ``start`` = (mean, variance).
+
+    Every step is affine for a Gaussian: by hand, ``x' = slope x + shift + sigma z``.
+    """
+    product = alpha_bar(betas)
+    centre, variance = start
+    found = [start]
+    for i in range(len(steps) - 1):
+        t, to = steps[i], steps[i + 1]
+        spread = product[t] * std**2 + 1 - product[t]
+        sigma_squared = eta**2 * (1 - product[to]) / (1 - product[t])
+        sigma_squared *= 1 - product[t] / product[to]
+        # Posterior mean of x0 and of the noise, as slopes in x - sqrt(alpha_bar) mean.
+        slope = math.sqrt(product[to] * product[t]) * std**2 / spread
+        rest = math.sqrt(max(1 - product[to] - sigma_squared, 0.0))
+        slope += rest * math.sqrt(1 - product[t]) / spread
+        centre = math.sqrt(product[to]) * mean + slope * (
+            centre - math.sqrt(product[t]) * mean
+        )
+        variance = slope**2 * variance + sigma_squared
+        found.append((centre, variance))
+    return np.array(found)

@@ -1,0 +1,208 @@
+"""How much noise there is at every step of a diffusion."""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon.kernels.diffusion import checks
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class NoiseSchedule:
+    """The levels of a diffusion of T steps: ``x_t = signal[t] x_0 + noise[t] e``.
+
+    Index 0 is clean data and index T the noisiest, so step t is entry t. The three
+    arrays say the same thing; each is exact where the others have lost their digits.
+    Stack schedules leaf by leaf, and ``vmap`` runs over them.
+    """
+
+    signal: jax.Array  # float[T + 1]; square root of alpha_bar, from 1 down
+    noise: jax.Array  # float[T + 1]; square root of 1 - alpha_bar, from 0 up
+    log_snr: jax.Array  # float[T + 1]; 2 log(signal / noise), from inf down
+
+    @property
+    def num_steps(self) -> int:
+        """T."""
+        return self.signal.shape[-1] - 1
+
+    @property
+    def alpha_bar(self) -> jax.Array:
+        """``float[T + 1]``, the share of the variance that is signal; entry 0 is 1."""
+        return self.signal**2
+
+
+def noise_schedule(betas, *, zero_terminal_snr=False) -> NoiseSchedule:
+    """The schedule that adds noise of variance ``betas[t - 1]`` in step t.
+
+    Worked out on the host in double precision and stored in float32 (float64 under
+    ``jax.enable_x64``), so that ``1 - alpha_bar`` keeps its digits where betas are
+    small.
+
+    Args:
+      betas: T numbers > 0 and < 1, known when the program is built; the last may be 1,
+        which leaves no signal at all.
+      zero_terminal_snr: whether to shift and scale the signal so that none is left at
+        step T, and step 1 is as it was. Sampling may then start from pure noise without
+        a bias; the network should predict "v" or "x0" (see
+        ``convert_denoiser_output``).
+
+    Returns:
+      ``NoiseSchedule`` with T steps.
+
+    Raises:
+      TypeError: if ``betas`` is traced.
+      ValueError: for betas out of range, or fewer than two of them to rescale.
+
+    Example:
+      >>> schedule = noise_schedule([0.75, 1.0])
+      >>> schedule.num_steps, schedule.signal
+      (2, Array([1. , 0.5, 0. ], dtype=float32))
+
+    References:
+      Ho et al., Denoising diffusion probabilistic models, NeurIPS 2020, equation 4.
+      Lin et al., Common diffusion noise schedules and sample steps are flawed, WACV
+      2024, algorithm 1.
+    """
+    betas = _host(betas)
+    with np.errstate(divide="ignore"):
+        log_alpha_bar = np.cumsum(np.log1p(-betas))
+        if zero_terminal_snr:
+            log_alpha_bar = _rescaled(log_alpha_bar)
+        log_alpha_bar = np.concatenate([[0.0], log_alpha_bar])
+        noise_squared = -np.expm1(log_alpha_bar)
+        log_snr = log_alpha_bar - np.log(noise_squared)
+    levels = np.exp(log_alpha_bar / 2), np.sqrt(noise_squared), log_snr
+    return NoiseSchedule(*map(jnp.asarray, levels))
+
+
+def linear_noise_schedule(
+    num_steps, first_beta, last_beta, *, zero_terminal_snr=False
+) -> NoiseSchedule:
+    """Betas on a straight line from ``first_beta`` to ``last_beta``.
+
+    PrivateHub's is ``(100, 1e-4, 0.05)``: it leaves alpha_bar = 0.078 at the last step,
+    so 28 % of the signal's amplitude, and sampling from pure noise is biased. Without
+    that: ``(100, 1e-3, 0.2)``, or ``zero_terminal_snr=True``.
+
+    Args:
+      num_steps: T, a Python int >= 1.
+      first_beta: a Python number in (0, 1).
+      last_beta: likewise, and no smaller.
+      zero_terminal_snr: as in ``noise_schedule``.
+
+    Raises:
+      ValueError: if a number is out of its range.
+
+    Example:
+      >>> schedule = linear_noise_schedule(100, 1e-4, 0.05)
+      >>> round(float(schedule.alpha_bar[100]), 4)
+      0.0782
+
+    References:
+      Ho et al., NeurIPS 2020, section 4.
+    """
+    _check_line(num_steps, first_beta, last_beta)
+    betas = np.linspace(first_beta, last_beta, num_steps)
+    return noise_schedule(betas, zero_terminal_snr=zero_terminal_snr)
+
+
+def quadratic_noise_schedule(
+    num_steps, first_beta, last_beta, *, zero_terminal_snr=False
+) -> NoiseSchedule:
+    """Betas whose square roots lie on a straight line; arguments as for the linear one.
+
+    Example:
+      >>> schedule = quadratic_noise_schedule(100, 1e-4, 0.05)
+      >>> round(float(schedule.alpha_bar[100]), 3)
+      0.169
+
+    References:
+      Song et al., Denoising diffusion implicit models, ICLR 2021, appendix D.
+    """
+    _check_line(num_steps, first_beta, last_beta)
+    betas = np.linspace(first_beta**0.5, last_beta**0.5, num_steps) ** 2
+    return noise_schedule(betas, zero_terminal_snr=zero_terminal_snr)
+
+
+def cosine_noise_schedule(
+    num_steps, *, offset=0.008, max_beta=0.999, zero_terminal_snr=False
+) -> NoiseSchedule:
+    """Alpha_bar as a squared cosine of time, its betas cut at ``max_beta``.
+
+    Args:
+      num_steps: T, a Python int >= 1.
+      offset: s > 0, which keeps the first betas from being too small.
+      max_beta: the cut, in (0, 1]; with 1 the last step keeps no signal.
+      zero_terminal_snr: as in ``noise_schedule``.
+
+    Raises:
+      ValueError: if a number is out of its range.
+
+    Example:
+      >>> schedule = cosine_noise_schedule(100)
+      >>> round(float(schedule.alpha_bar[50]), 2)
+      0.49
+
+    References:
+      Nichol and Dhariwal, Improved denoising diffusion probabilistic models, ICML 2021,
+      equation 17.
+    """
+    checks.at_least_one(num_steps=num_steps)
+    if not offset > 0:
+        raise ValueError(f"offset must be > 0, got {offset!r}; the paper's is 0.008.")
+    if not 0 < max_beta <= 1:
+        raise ValueError(f"max_beta must be in (0, 1], got {max_beta!r}.")
+    time = np.arange(num_steps + 1) / num_steps
+    squared = np.cos((time + offset) / (1 + offset) * math.pi / 2) ** 2
+    squared[-1] = 0.0  # A right angle, which the cosine misses by a rounding.
+    betas = np.minimum(1 - squared[1:] / squared[:-1], max_beta)
+    return noise_schedule(betas, zero_terminal_snr=zero_terminal_snr)
+
+
+def _rescaled(log_alpha_bar):
+    """The signal less what is left of it at the end, scaled to begin as before."""
+    signal = np.exp(log_alpha_bar / 2)
+    if not signal[0] > signal[-1]:
+        raise ValueError(
+            f"betas must be at least two for zero_terminal_snr, got {len(signal)}; the "
+            "first step is kept and the last is moved."
+        )
+    signal = (signal - signal[-1]) * signal[0] / (signal[0] - signal[-1])
+    return 2 * np.log(signal)
+
+
+def _host(betas):
+    """Checked betas as float64."""
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(betas)):
+        raise TypeError(
+            "betas must be numbers known when the program is built, got a traced "
+            "array; build every schedule outside and stack them to map over."
+        )
+    betas = np.asarray(betas, np.float64)
+    if betas.ndim != 1 or not len(betas):
+        raise ValueError(
+            f"betas must be float[T] with T >= 1, got shape {betas.shape}; one number "
+            "for each step."
+        )
+    inside = (betas > 0) & (betas < 1)
+    inside[-1] |= betas[-1] == 1
+    if not inside.all():
+        step = int(np.argmin(inside))
+        raise ValueError(
+            f"betas must be > 0 and < 1 (the last may be 1), got {betas[step]} for "
+            f"step {step + 1} of {len(betas)}."
+        )
+    return betas
+
+
+def _check_line(num_steps, first_beta, last_beta):
+    checks.at_least_one(num_steps=num_steps)
+    if not 0 < first_beta <= last_beta < 1:
+        raise ValueError(
+            "first_beta and last_beta must have 0 < first_beta <= last_beta < 1, got "
+            f"{first_beta!r} and {last_beta!r}."
+        )
