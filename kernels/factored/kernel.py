@@ -122,7 +122,7 @@ def matmul(x: jax.Array, kernel) -> jax.Array:
     y = x @ kernel.kernel
     if kernel.factors is not None:
         y = y - _low_rank(x, kernel.factors)
-    return y if kernel.tap is None else _tapped(y, x, kernel.tap)
+    return y if kernel.tap is None else tapped(y, x, kernel.tap)
 
 
 def _low_rank(x, factors):
@@ -131,7 +131,7 @@ def _low_rank(x, factors):
 
 
 @jax.custom_vjp
-def _tapped(y, x, tap):
+def tapped(y, x, tap):
     """``y``; its gradient with respect to ``tap`` is ``Factors(x, d loss / d y)``."""
     del x, tap
     return y
@@ -146,4 +146,4 @@ def _tapped_backward(x, cotangent):
     return cotangent, None, Factors(x, cotangent)
 
 
-_tapped.defvjp(_tapped_forward, _tapped_backward)
+tapped.defvjp(_tapped_forward, _tapped_backward)

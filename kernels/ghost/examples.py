@@ -1,0 +1,118 @@
+"""Every example's gradient, as the factors of each weight where a rule knows them."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.kernels.factored import Factors, materialise_gradient, pays
+from jaxanon.kernels.ghost import program
+from jaxanon.kernels.ghost.products import Alias, Use, View
+
+
+class Plan(NamedTuple):
+    """A loss of one example, and how the gradient of each leaf is to be taken."""
+
+    jaxpr: jax.extend.core.ClosedJaxpr
+    uses: tuple[tuple[Use, ...], ...]  # of each leaf; none where a rule is missing
+
+
+class Gradient(NamedTuple):
+    """One leaf's gradients of all examples."""
+
+    value: Factors | jax.Array  # float[B, ...]; of the matrix, or of the leaf itself
+    view: View | None
+
+    def fold(self, matrix, shape):
+        """A matrix of sums to the shape of the leaf."""
+        return matrix if self.view is None else self.view.fold(matrix, shape)
+
+
+def plan(loss_fn, leaves, treedef, batch) -> Plan:
+    """Traces the loss of one example and finds what it does with each leaf."""
+
+    def one(leaves, example):
+        losses = loss_fn(treedef.unflatten(leaves), example)
+        if jnp.shape(losses) != (1,):
+            raise ValueError(
+                "loss_fn must return float[B], one loss for each example, got shape "
+                f"{jnp.shape(losses)} for a batch of one; leave out the mean over them."
+            )
+        return losses[0]
+
+    alone = lambda x: jax.ShapeDtypeStruct((1, *x.shape[1:]), x.dtype)
+    jaxpr = jax.make_jaxpr(one)(leaves, jax.tree.map(alone, batch))
+    aliases = {
+        var: Alias(number, tuple(range(var.aval.ndim)))
+        for number, var in enumerate(jaxpr.jaxpr.invars[: len(leaves)])
+    }
+    found = program.find(jaxpr.jaxpr, aliases)
+    others = found.others | program.returned(jaxpr.jaxpr, aliases)
+    uses = [[] for _ in leaves]
+    for use in found.uses:
+        uses[use.alias.leaf].append(use)
+    known = [
+        number not in others and len({_unordered(use.view) for use in mine}) == 1
+        for number, mine in enumerate(uses)
+    ]
+    return Plan(
+        jaxpr,
+        tuple(tuple(u) if ok else () for u, ok in zip(uses, known, strict=True)),
+    )
+
+
+def _unordered(view):
+    return frozenset(view)
+
+
+def losses_and_gradients(plan: Plan, leaves, batch) -> tuple[jax.Array, list[Gradient]]:
+    """``float[B]``, and the ``Gradient`` of each leaf; one pass forward, one back."""
+    uses = {use.path: use for mine in plan.uses for use in mine}
+    dense = {
+        number: leaf for number, leaf in enumerate(leaves) if not plan.uses[number]
+    }
+
+    def one(example):
+        rows = [x[None] for x in jax.tree.leaves(example)]
+
+        def loss(taps, dense):
+            known = [dense.get(number, leaf) for number, leaf in enumerate(leaves)]
+            jaxpr, consts = plan.jaxpr.jaxpr, plan.jaxpr.consts
+            return program.run(jaxpr, consts, [*known, *rows], uses, taps)[0]
+
+        taps = {path: use.tap() for path, use in uses.items()}
+        value, (caught, dense_grads) = jax.value_and_grad(loss, (0, 1))(taps, dense)
+        grads = [
+            _joined(mine, caught) if mine else dense_grads[number]
+            for number, mine in enumerate(plan.uses)
+        ]
+        return value, grads
+
+    losses, values = jax.vmap(one)(batch)
+    views = [mine[0].view if mine else None for mine in plan.uses]
+    return losses, [
+        Gradient(_settled(value), view)
+        for value, view in zip(values, views, strict=True)
+    ]
+
+
+def _joined(uses, caught) -> Factors:
+    """The factors of all of a leaf's uses, one after another, in the first's view."""
+    parts = []
+    for use in uses:
+        inputs, cotangents = use.rows(caught[use.path])
+        turned = use.view != uses[0].view  # Multiplied by its transpose.
+        parts.append((cotangents, inputs) if turned else (inputs, cotangents))
+    if len(parts) == 1:
+        return Factors(*parts[0])
+    return Factors(*map(jnp.concatenate, zip(*parts, strict=True)))
+
+
+def _settled(value):
+    """The gradients multiplied out where that makes them smaller."""
+    if not isinstance(value, Factors):
+        return value
+    rows, d_in = value.inputs.shape[1:]
+    if pays(rows, d_in, value.cotangents.shape[-1]):
+        return value
+    return materialise_gradient(value)

@@ -1,0 +1,149 @@
+"""Products that a parameter takes part in, and their factors in rows."""
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.kernels.factored import Factors
+
+
+class Alias(NamedTuple):
+    """A variable that is a parameter, but for the order of its axes and its dtype."""
+
+    leaf: int  # position among the leaves of the parameters
+    axes: tuple[int, ...]  # the leaf's axis that each axis of the variable is
+
+
+class View(NamedTuple):
+    """A parameter as a matrix: which of its axes go down and which go across."""
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+
+    def fold(self, matrix, shape):
+        """``float[..., rows, columns]`` to ``float[..., *shape]``."""
+        order = (*self.rows, *self.columns)
+        lead = matrix.shape[:-2]
+        unfolded = matrix.reshape(*lead, *(shape[axis] for axis in order))
+        back = [len(lead) + order.index(axis) for axis in range(len(shape))]
+        return unfolded.transpose(*range(len(lead)), *back)
+
+
+class Use(NamedTuple):
+    """One product of a parameter with something that depends on the example."""
+
+    path: tuple[int, ...]  # numbers of the equations that lead to it, outermost first
+    lengths: tuple[int, ...]  # of the scans that it stands in, outermost first
+    eqn: Any
+    at: int  # which input of the equation is the parameter
+    alias: Alias
+    view: View
+
+    def tap(self) -> Factors:
+        """Zeros of the shapes of the other input and of the result."""
+        zeros = lambda aval: jnp.zeros((*self.lengths, *aval.shape), aval.dtype)
+        other, result = self.eqn.invars[1 - self.at], self.eqn.outvars[0]
+        return Factors(zeros(other.aval), zeros(result.aval))
+
+    def rows(self, captured: Factors) -> Factors:
+        """What a tap caught, as ``float[r, rows]`` and ``float[r, columns]``."""
+        flatten = RULES[self.eqn.primitive.name].flatten
+        for _ in self.lengths:
+            flatten = jax.vmap(flatten, in_axes=(None, 0, 0))
+        return Factors(*map(_last_two, flatten(self, *captured)))
+
+
+class Rule(NamedTuple):
+    """What there is to know of one kind of product."""
+
+    view: Callable  # (eqn, at, axes) -> View, or None where the rule does not hold
+    flatten: Callable  # (use, other input, cotangent) -> the two in rows
+
+
+def _last_two(x):
+    return x.reshape(-1, x.shape[-1])
+
+
+def _matrix(x, rows, columns):
+    height = math.prod(x.shape[axis] for axis in rows)
+    width = math.prod(x.shape[axis] for axis in columns)
+    return x.transpose(*rows, *columns).reshape(height, width)
+
+
+def _matmul_view(eqn, at, axes):
+    contracted, batch = eqn.params["dimension_numbers"]
+    if batch[0]:
+        return None
+    rows = {axes[axis] for axis in contracted[at]}
+    return View(tuple(sorted(rows)), tuple(sorted(set(axes) - rows)))
+
+
+def _matmul_rows(use, x, y):
+    at, axes = use.at, use.alias.axes
+    contracted, _ = use.eqn.params["dimension_numbers"]
+    partner = {
+        axes[own]: other
+        for own, other in zip(contracted[at], contracted[1 - at], strict=True)
+    }
+    summed = [partner[axis] for axis in use.view.rows]
+    free = [axis for axis in range(x.ndim) if axis not in summed]
+    # A product has the free axes of its left factor first, then those of the right.
+    start = 0 if at == 0 else len(free)
+    across = [axis for axis in axes if axis in use.view.columns]
+    columns = [start + across.index(axis) for axis in use.view.columns]
+    rows = [axis for axis in range(y.ndim) if axis not in columns]
+    return _matrix(x, free, summed), _matrix(y, rows, columns)
+
+
+def _convolution_view(eqn, at, axes):
+    groups = eqn.params["feature_group_count"], eqn.params["batch_group_count"]
+    if at != 1 or groups != (1, 1):
+        return None
+    out, *rows = (axes[axis] for axis in eqn.params["dimension_numbers"].rhs_spec)
+    return View(tuple(sorted(rows)), (out,))
+
+
+def _convolution_rows(use, x, y):
+    numbers = use.eqn.params["dimension_numbers"]
+    rows_of, _, *space_of = numbers.lhs_spec
+    out, channels, *space = (use.alias.axes[axis] for axis in numbers.rhs_spec)
+    del out
+    patches = _patches(use.eqn, x.transpose(rows_of, *space_of, numbers.lhs_spec[1]))
+    positions = range(1 + len(space))
+    summed = [len(positions) + [*space, channels].index(a) for a in use.view.rows]
+    row, column, *rest = numbers.out_spec
+    return _matrix(patches, positions, summed), _matrix(y, (row, *rest), (column,))
+
+
+def _patches(eqn, x):
+    """``float[n, *space, channels]`` to ``float[n, *out space, *kernel, channels]``."""
+    p = eqn.params
+    ends = zip(p["padding"], p["lhs_dilation"], strict=True)
+    padding = [(low, high, dilation - 1) for (low, high), dilation in ends]
+    x = jax.lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), *padding, (0, 0, 0)])
+    numbers, strides = p["dimension_numbers"], p["window_strides"]
+    kernel = [eqn.invars[1].aval.shape[axis] for axis in numbers.rhs_spec[2:]]
+    size = [eqn.outvars[0].aval.shape[axis] for axis in numbers.out_spec[2:]]
+
+    def shifted(offset):
+        start = [o * d for o, d in zip(offset, p["rhs_dilation"], strict=True)]
+        span = [(n - 1) * stride + 1 for n, stride in zip(size, strides, strict=True)]
+        stop = [begin + n for begin, n in zip(start, span, strict=True)]
+        whole = x.shape[0], x.shape[-1]
+        return jax.lax.slice(
+            x, (0, *start, 0), (whole[0], *stop, whole[1]), (1, *strides, 1)
+        )
+
+    offsets = itertools.product(*map(range, kernel))
+    stacked = jnp.stack([shifted(offset) for offset in offsets], axis=-2)
+    return stacked.reshape(*stacked.shape[:-2], *kernel, x.shape[-1])
+
+
+RULES = {
+    "dot_general": Rule(_matmul_view, _matmul_rows),
+    "conv_general_dilated": Rule(_convolution_view, _convolution_rows),
+}

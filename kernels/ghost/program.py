@@ -1,0 +1,143 @@
+"""A traced loss: where it multiplies by its parameters, and how to run it tapped."""
+
+from typing import NamedTuple
+
+import jax
+from jax.extend import core
+
+from jaxanon.kernels.factored.kernel import tapped
+from jaxanon.kernels.ghost.products import RULES, Alias, Use
+
+CALLS = ("jit", "pjit", "closed_call", "core_call")
+REMAT = ("checkpoint", "remat", "remat2")
+
+
+class Found(NamedTuple):
+    """What a program does with its parameters."""
+
+    uses: list[Use]
+    others: set[int]  # leaves that are read in a way that no rule knows
+
+
+def find(jaxpr, aliases: dict, path=(), lengths=()) -> Found:
+    """Every use of the variables in ``aliases``, to which copies of them are added."""
+    found = Found([], set())
+    for number, eqn in enumerate(jaxpr.eqns):
+        mine = {
+            at: aliases[var]
+            for at, var in enumerate(eqn.invars)
+            if isinstance(var, core.Var) and var in aliases
+        }
+        if mine and not _understood(
+            eqn, mine, aliases, found, (*path, number), lengths
+        ):
+            found.others.update(alias.leaf for alias in mine.values())
+    return found
+
+
+def _understood(eqn, mine, aliases, found, path, lengths) -> bool:
+    """Whether a rule knows the equation; notes what it does."""
+    name = eqn.primitive.name
+    at, alias = next(iter(mine.items()))
+    if name in RULES and len(mine) == 1:
+        view = RULES[name].view(eqn, at, alias.axes)
+        if view is not None:
+            found.uses.append(Use(path, lengths, eqn, at, alias, view))
+        return view is not None
+    if name == "convert_element_type":
+        aliases[eqn.outvars[0]] = alias
+        return True
+    if name == "transpose":
+        axes = tuple(alias.axes[axis] for axis in eqn.params["permutation"])
+        aliases[eqn.outvars[0]] = Alias(alias.leaf, axes)
+        return True
+    scanned = name == "scan" and max(mine) < eqn.params["num_consts"]
+    if not scanned and name not in (*CALLS, *REMAT):
+        return False
+    body = _body(eqn)
+    known = {body.invars[at]: alias for at, alias in mine.items()}
+    longer = (*lengths, eqn.params["length"]) if scanned else lengths
+    uses, others = find(body, known, path, longer)
+    found.uses.extend(uses)
+    found.others.update(others)
+    if scanned:
+        found.others.update(returned(body, known))
+    else:
+        pairs = zip(body.outvars, eqn.outvars, strict=True)
+        aliases.update((out, known[var]) for var, out in pairs if _in(var, known))
+    return True
+
+
+def returned(jaxpr, aliases) -> set[int]:
+    """Leaves that a program hands out as they are."""
+    return {aliases[var].leaf for var in jaxpr.outvars if _in(var, aliases)}
+
+
+def _in(var, aliases):
+    return isinstance(var, core.Var) and var in aliases
+
+
+def _body(eqn):
+    """The program of a call or of a scan."""
+    body = eqn.params["jaxpr"]
+    return body.jaxpr if isinstance(body, core.ClosedJaxpr) else body
+
+
+def run(jaxpr, consts, args, uses, taps, path=()):
+    """The program's outputs, ``tapped`` at every product that a tap is given for.
+
+    ``uses`` and ``taps`` have the paths of the products as keys.
+    """
+    values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
+    read = lambda var: var.val if isinstance(var, core.Literal) else values[var]
+    for number, eqn in enumerate(jaxpr.eqns):
+        here = (*path, number)
+        inputs = [read(var) for var in eqn.invars]
+        if here in uses:
+            (y,) = _run_one(jaxpr, eqn, inputs)
+            outputs = [tapped(y, inputs[1 - uses[here].at], taps[here])]
+        elif any(key[: len(here)] == here for key in taps):
+            within = {key: tap for key, tap in taps.items() if key[: len(here)] == here}
+            outputs = _run_body(eqn, inputs, uses, within, here)
+        else:
+            outputs = _run_one(jaxpr, eqn, inputs)
+        values.update(zip(eqn.outvars, outputs, strict=True))
+    return [read(var) for var in jaxpr.outvars]
+
+
+def _run_one(jaxpr, eqn, inputs):
+    """One equation as a program of its own: JAX's evaluator knows all of them."""
+    given = [
+        (var, value)
+        for var, value in zip(eqn.invars, inputs, strict=True)
+        if isinstance(var, core.Var)
+    ]
+    alone = jaxpr.replace(
+        constvars=[], invars=[var for var, _ in given], outvars=eqn.outvars, eqns=[eqn]
+    )
+    return jax.core.eval_jaxpr(alone, (), *(value for _, value in given))
+
+
+def _run_body(eqn, inputs, uses, taps, path):
+    body, params = eqn.params["jaxpr"], eqn.params
+    consts = body.consts if isinstance(body, core.ClosedJaxpr) else ()
+    inner = lambda args, taps: run(_body(eqn), consts, args, uses, taps, path)
+    if eqn.primitive.name in REMAT:
+        settings = {name: params[name] for name in ("prevent_cse", "policy")}
+        return jax.checkpoint(inner, **settings)(inputs, taps)
+    if eqn.primitive.name != "scan":
+        return inner(inputs, taps)
+    shared, carried = params["num_consts"], params["num_carry"]
+
+    def step(carry, inputs_and_taps):
+        scanned, taps = inputs_and_taps
+        outputs = inner([*inputs[:shared], *carry, *scanned], taps)
+        return outputs[:carried], outputs[carried:]
+
+    carry, stacked = jax.lax.scan(
+        step,
+        inputs[shared : shared + carried],
+        (inputs[shared + carried :], taps),
+        **{name: params[name] for name in ("length", "reverse", "unroll")},
+    )
+    return [*carry, *stacked]
