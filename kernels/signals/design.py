@@ -1,0 +1,110 @@
+"""Butterworth filters designed on the host, as second-order sections in float64."""
+
+import cmath
+import math
+
+import numpy as np
+
+KINDS = ("lowpass", "highpass", "bandpass")
+
+
+def butterworth(order, cutoff_hz, rate_hz, kind="lowpass") -> np.ndarray:
+    """Designs a digital Butterworth filter by the bilinear transform.
+
+    Runs on the host, in Python floats, once per filter; give the result to
+    ``sosfilt`` or ``sosfiltfilt``. It is the filter of ``scipy.signal.butter``; how
+    its poles are paired into sections is another matter: here every section has
+    gain 1 at frequency 0 (lowpass), at half the rate (highpass) or in the middle of
+    the band, which suits float32.
+
+    Args:
+      order: of the lowpass filter it comes from, a Python int >= 1; a bandpass
+        filter has twice as many poles.
+      cutoff_hz: where the gain is 1/sqrt(2), in Hz, in (0, rate_hz / 2); for
+        ``"bandpass"`` a pair, the lower first.
+      rate_hz: samples per second, > 0.
+      kind: ``"lowpass"``, ``"highpass"`` or ``"bandpass"``.
+
+    Returns:
+      NumPy ``float64[sections, 6]``: ``b0, b1, b2, 1, a1, a2`` of each section, in
+      the order in which they are applied.
+
+    Raises:
+      ValueError: if a number is out of its range or ``kind`` is unknown.
+
+    Example:
+      >>> butterworth(1, 0.5, 4.0).round(4)  # The pole is tan(pi / 8).
+      array([[ 0.2929,  0.2929,  0.    ,  1.    , -0.4142,  0.    ]])
+
+    References:
+      Butterworth, On the theory of filter amplifiers, Experimental Wireless 1930.
+      Oppenheim and Schafer, Discrete-Time Signal Processing, section 7.2.
+    """
+    cutoffs = _cutoffs(order, cutoff_hz, rate_hz, kind)
+    # Frequencies as the bilinear transform s = (z - 1) / (z + 1) bends them.
+    bent = [math.tan(math.pi * f / rate_hz) for f in cutoffs]
+    angles = [math.pi * (2 * k + order + 1) / (2 * order) for k in range(order)]
+    # One pole of each conjugate pair, and the real pole of an odd order, comes last.
+    upper = [cmath.rect(1, a) for a in angles[: order // 2]]
+    # Poles farther from the unit circle go first, so that peaks are met last.
+    upper.reverse()
+    if order % 2:
+        upper.insert(0, complex(-1.0))
+    sections = []
+    for pole in upper:
+        sections += _sections(pole, bent, kind)
+    return np.array(sections)
+
+
+def _sections(pole, bent, kind):
+    """Sections for one pole of the prototype and its conjugate."""
+    is_real = pole.imag == 0
+    if kind == "bandpass":
+        half = pole * (bent[1] - bent[0]) / 2
+        root = cmath.sqrt(half * half - bent[0] * bent[1])
+        middle = cmath.exp(2j * math.atan(math.sqrt(bent[0] * bent[1])))
+        if is_real:  # Its two images are a conjugate pair, or both real.
+            return [_section(half + root, half - root, (1, 0, -1), middle)]
+        images = sorted((half + root, half - root), key=lambda s: abs(_digital(s)))
+        return [_section(s, s.conjugate(), (1, 0, -1), middle) for s in images]
+    sign = 1 if kind == "lowpass" else -1
+    s = pole * bent[0] if kind == "lowpass" else bent[0] / pole
+    if is_real:
+        return [_section(s, None, (1, sign, 0), sign)]
+    return [_section(s, s.conjugate(), (1, 2 * sign, 1), sign)]
+
+
+def _digital(s):
+    return (1 + s) / (1 - s)
+
+
+def _section(first, second, b, unit_at):
+    """One row: poles in s, numerator in z, |gain| 1 at the point ``unit_at`` of z."""
+    p = _digital(first)
+    q = 0 if second is None else _digital(second)
+    a1, a2 = -(p + q).real, (p * q).real
+    back = 1 / complex(unit_at)
+    gain = abs((1 + a1 * back + a2 * back**2) / (b[0] + b[1] * back + b[2] * back**2))
+    return [gain * b[0], gain * b[1], gain * b[2], 1.0, a1, a2]
+
+
+def _cutoffs(order, cutoff_hz, rate_hz, kind):
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {list(KINDS)}, got {kind!r}.")
+    if not (isinstance(order, int) and order >= 1):
+        raise ValueError(f"order must be an int >= 1, got {order!r}.")
+    if not rate_hz > 0:
+        raise ValueError(f"rate_hz must be > 0, got {rate_hz!r}.")
+    wanted = 2 if kind == "bandpass" else 1
+    cutoffs = tuple(float(f) for f in np.ravel(cutoff_hz))
+    if len(cutoffs) != wanted:
+        raise ValueError(
+            f"cutoff_hz must be {wanted} number(s) for {kind!r}, got {cutoff_hz!r}."
+        )
+    ordered = (0.0, *cutoffs, rate_hz / 2)
+    if not all(low < high for low, high in zip(ordered, ordered[1:], strict=False)):
+        raise ValueError(
+            f"cutoff_hz must rise within (0, {rate_hz / 2}), half of rate_hz, got "
+            f"{cutoff_hz!r}; resample the recording or lower the cutoff."
+        )
+    return cutoffs

@@ -1,0 +1,141 @@
+"""Numbers that describe a window, channel by channel."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.kernels.signals.recordings import widened, with_time
+
+
+class WindowStatistics(NamedTuple):
+    """Each ``float[..., channels]``, in the units of the window unless said."""
+
+    mean: jax.Array
+    std: jax.Array  # of the population (ddof 0)
+    variance: jax.Array  # squared units
+    minimum: jax.Array
+    maximum: jax.Array
+    median: jax.Array
+    interquartile_range: jax.Array  # quartiles interpolated linearly, as NumPy does
+    skewness: jax.Array  # third standardised moment, no unit
+    kurtosis: jax.Array  # fourth standardised moment less 3, no unit
+    energy: jax.Array  # sum of squares, squared units
+    rms: jax.Array  # root of the mean square
+    zero_crossings: jax.Array  # int32
+
+
+def window_statistics(windows, mask=None) -> WindowStatistics:
+    """Describes each channel of each window by twelve numbers.
+
+    Taken in float32 for half precision, and returned so. Sums are of deviations from
+    the minimum and in units of the largest of them, so neither a large offset nor a
+    tiny or huge scale spoils the higher moments. Under ``jit`` what is not used is
+    not computed.
+
+    A constant channel has ``std``, ``variance``, ``skewness`` and ``kurtosis``
+    exactly 0 (SciPy gives NaN for the last two), and gradients of 0 there. A window
+    without a real sample has 0 everywhere. A NaN makes every number of its channel
+    NaN but the crossings. A crossing lies between neighbours, both real, of which
+    one is < 0 and the other is not.
+
+    Args:
+      windows: ``float[..., time, channels]``.
+      mask: ``bool[..., time]``, False where a sample is padding; ``None`` if none is.
+
+    Returns:
+      ``WindowStatistics``; for nine of these over the spectrum as well, give it
+      ``jnp.abs(jnp.fft.fft(windows, axis=-2))``.
+
+    Raises:
+      ValueError: if a shape is wrong.
+
+    Example:
+      >>> found = window_statistics(jnp.array([[-2.0], [4.0], [4.0], [-6.0]]))
+      >>> found.mean, found.energy, found.zero_crossings
+      (Array([0.], dtype=float32), Array([72.], dtype=float32), Array([2], dtype=int32))
+
+    References:
+      Boutet et al., DySAN: dynamically sanitizing motion sensor data, AsiaCCS 2021,
+      appendix B.
+    """
+    windows = with_time(windows, "windows")
+    mask = jnp.ones(windows.shape[:-1], bool) if mask is None else jnp.asarray(mask)
+    if mask.shape != windows.shape[:-1] or mask.dtype != bool:
+        raise ValueError(
+            f"mask must be bool[..., time] of shape {windows.shape[:-1]}, got shape "
+            f"{mask.shape} of {mask.dtype}; it has no axis of channels."
+        )
+    if not windows.shape[-2]:  # Nothing to sort or compare: one sample, not real.
+        windows = jnp.zeros_like(windows, shape=_with_time(windows, 1))
+        mask = jnp.zeros((*mask.shape[:-1], 1), bool)
+    return _statistics(widened(windows), mask[..., None])
+
+
+def _with_time(windows, time):
+    return (*windows.shape[:-2], time, windows.shape[-1])
+
+
+def _statistics(x, mask):
+    num = jnp.sum(mask, axis=-2, dtype=x.dtype)
+    some = num > 0
+    x = jnp.where(mask, x, 0)
+    average = lambda values: jnp.sum(values, axis=-2) / jnp.maximum(num, 1)
+    minimum = jnp.min(jnp.where(mask, x, jnp.inf), axis=-2)
+    maximum = jnp.max(jnp.where(mask, x, -jnp.inf), axis=-2)
+    minimum, maximum = (jnp.where(some, v, 0) for v in (minimum, maximum))
+    # Origin and unit cancel out of every result, so no gradient goes through them.
+    origin = jax.lax.stop_gradient(minimum)
+    above = jnp.where(mask, x - origin[..., None, :], 0)
+    from_origin = average(above)
+    deviation = jnp.where(mask, above - from_origin[..., None, :], 0)
+    unit = jax.lax.stop_gradient(jnp.max(jnp.abs(deviation), axis=-2))
+    varies = unit != 0
+    unit = jnp.where(varies, unit, 1)
+    z = deviation / unit[..., None, :]
+    second = average(z * z)
+    safe = jnp.where(varies, second, 1)
+    std = jnp.where(varies, unit * jnp.sqrt(safe), 0)
+    in_order = jnp.sort(jnp.where(mask, x, jnp.inf), axis=-2)
+    # The minimum of no samples is 0 already, and that of a NaN is NaN.
+    known = some & ~jnp.isnan(minimum)
+    quantile = lambda q: jnp.where(known, _quantile(in_order, num, q), minimum)
+    return WindowStatistics(
+        mean=origin + from_origin,
+        std=std,
+        variance=std * std,
+        minimum=minimum,
+        maximum=maximum,
+        median=quantile(0.5),
+        interquartile_range=quantile(0.75) - quantile(0.25),
+        skewness=jnp.where(varies, average(z**3) / safe**1.5, 0),
+        kurtosis=jnp.where(varies, average(z**4) / safe**2 - 3, 0),
+        energy=jnp.sum(x * x, axis=-2),
+        rms=_rms(x, average),
+        zero_crossings=_zero_crossings(x, mask),
+    )
+
+
+def _quantile(in_order, num, q):
+    """Between the two nearest real samples; ``num`` of them come first."""
+    place = q * jnp.maximum(num - 1, 0)
+    low = jnp.floor(place)
+    at = lambda i: jnp.take_along_axis(
+        in_order, i.astype(jnp.int32)[..., None, :], axis=-2
+    )[..., 0, :]
+    first, second = at(low), at(jnp.ceil(place))
+    return first + (place - low) * (second - first)
+
+
+def _rms(x, average):
+    unit = jax.lax.stop_gradient(jnp.max(jnp.abs(x), axis=-2))
+    some = unit != 0
+    unit = jnp.where(some, unit, 1)
+    square = average((x / unit[..., None, :]) ** 2)
+    return jnp.where(some, unit * jnp.sqrt(jnp.where(some, square, 1)), 0)
+
+
+def _zero_crossings(x, mask):
+    below = x < 0
+    crossed = (below[..., 1:, :] != below[..., :-1, :]) & mask[..., 1:, :]
+    return jnp.sum(crossed & mask[..., :-1, :], axis=-2, dtype=jnp.int32)

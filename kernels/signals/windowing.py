@@ -1,0 +1,76 @@
+"""Ragged recordings, padded to one length, cut into windows."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.kernels.signals.recordings import as_lengths, with_time
+
+
+class CutWindows(NamedTuple):
+    """Windows of each recording, in the order of time."""
+
+    windows: jax.Array  # float[..., num_windows, length, channels]
+    mask: jax.Array  # bool[..., num_windows], False where a window is padding
+
+
+def cut_windows(recordings, lengths, length, stride) -> CutWindows:
+    """Cuts recordings into windows of one length.
+
+    Window ``i`` holds samples ``i * stride`` to ``i * stride + length``. One that
+    reaches into the padding is not real: its mask is False and it holds zeros,
+    whatever the padding held. What is left at the end of a recording and fills no
+    window is dropped.
+
+    Args:
+      recordings: ``float[..., time, channels]``, each padded to ``time`` samples.
+      lengths: ``int[...]`` in [0, time], how many samples of each are real; ``None``
+        if all are.
+      length: samples per window, a Python int >= 1.
+      stride: samples from one start to the next, a Python int >= 1; windows overlap
+        if it is below ``length``.
+
+    Returns:
+      ``CutWindows`` with ``num_windows = (time - length) // stride + 1``, or 0 if
+      ``time < length``; of the dtype of ``recordings``.
+
+    Raises:
+      TypeError: if ``lengths`` are not integers.
+      ValueError: if a shape is wrong or a number is below 1.
+
+    Example:
+      >>> recordings = jnp.array([[0.0, 1.0, 2.0, 3.0, 4.0]])[..., None]
+      >>> cut = cut_windows(recordings, jnp.array([4]), length=3, stride=2)
+      >>> cut.windows[..., 0], cut.mask
+      (Array([[[0., 1., 2.],
+              [0., 0., 0.]]], dtype=float32), Array([[ True, False]], dtype=bool))
+    """
+    recordings = with_time(recordings, "recordings")
+    for name, value in {"length": length, "stride": stride}.items():
+        if not (isinstance(value, int) and value >= 1):
+            raise ValueError(f"{name} must be an int >= 1, got {value!r}.")
+    *batch, time, _ = recordings.shape
+    num_windows = max(0, (time - length) // stride + 1)
+    windows = _cut(recordings, num_windows, length, stride)
+    if lengths is None:
+        return CutWindows(windows, jnp.ones((*batch, num_windows), bool))
+    lengths = as_lengths(lengths, recordings)
+    ends = length + stride * jnp.arange(num_windows)
+    mask = ends.reshape((1,) * len(batch) + (-1,)) <= lengths[..., None]
+    return CutWindows(jnp.where(mask[..., None, None], windows, 0), mask)
+
+
+def _cut(x, num_windows, length, stride):
+    """Chunks of ``stride`` samples, laid side by side: slices, and no gather."""
+    *batch, time, channels = x.shape
+    if not num_windows:
+        return jnp.zeros((*batch, 0, length, channels), x.dtype)
+    parts = -(-length // stride)
+    needed = (num_windows - 1 + parts) * stride
+    if needed > time:
+        x = jnp.pad(x, [(0, 0)] * len(batch) + [(0, needed - time), (0, 0)])
+    shape = (*batch, needed // stride, stride, channels)
+    chunks = x[..., :needed, :].reshape(shape)
+    sides = [chunks[..., i : i + num_windows, :, :] for i in range(parts)]
+    return jnp.concatenate(sides, axis=-2)[..., :length, :]
