@@ -1,0 +1,33 @@
+"""Named sizes that the tests and the benchmarks share."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Case(NamedTuple):
+    """Updates of ``clients``, some of whom are absent or did not send a layer."""
+
+    clients: int
+    shapes: dict[str, tuple[int, ...]]  # of one client's layers
+    absent: int
+
+
+CASES = {
+    "small": Case(7, {"dense": (3, 2), "bias": (2,)}, 2),
+    "one": Case(1, {"dense": (2, 2), "bias": (1,)}, 0),
+    "even": Case(6, {"dense": (4,), "bias": ()}, 0),
+    # A thousand clients of a small classifier.
+    "thousand": Case(1024, {"dense": (256, 64), "bias": (64,)}, 100),
+}
+
+
+def updates(case: Case, seed: int, dtype=np.float32):
+    """Stacked updates, weights, who is there, and who sent which layer."""
+    rng = np.random.default_rng(seed)
+    draw = lambda shape: rng.normal(size=(case.clients, *shape)).astype(dtype)
+    stacked = {name: draw(shape) for name, shape in case.shapes.items()}
+    weights = rng.uniform(0.5, 2.0, case.clients).astype(dtype)
+    mask = rng.permutation(case.clients) >= case.absent
+    sent = {name: rng.uniform(size=case.clients) < 0.6 for name in case.shapes}
+    return stacked, weights, mask, sent

@@ -1,0 +1,65 @@
+"""Trees whose leaves have a leading axis of clients."""
+
+import jax
+import jax.numpy as jnp
+
+
+def accumulator(dtype):
+    """The dtype that sums of ``dtype`` are taken in."""
+    return jnp.promote_types(dtype, jnp.float32)
+
+
+def rowwise(vector, leaf):
+    """``[clients]``, shaped so that it meets ``leaf`` client by client."""
+    return vector.reshape((-1,) + (1,) * (leaf.ndim - 1))
+
+
+def check(updates, vector, name):
+    """Raises unless every leaf has as many clients as ``vector``, which is flat."""
+    if vector.ndim != 1:
+        raise ValueError(f"{name} must be [clients], got shape {vector.shape}.")
+    for leaf in jax.tree.leaves(updates):
+        if leaf.ndim < 1 or len(leaf) != len(vector):
+            raise ValueError(
+                f"every leaf of updates must be [clients, ...] with {len(vector)} "
+                f"clients as in {name}, got shape {leaf.shape}."
+            )
+
+
+def present(updates, mask):
+    """``mask``, or one for everybody, checked against the leaves."""
+    leaves = jax.tree.leaves(updates)
+    if not leaves:
+        raise ValueError("updates must have at least one leaf, got none.")
+    if mask is None:
+        if leaves[0].ndim < 1:
+            raise ValueError("leaves of updates must be [clients, ...], got a scalar.")
+        mask = jnp.ones(len(leaves[0]), bool)
+    mask = jnp.asarray(mask, bool)
+    check(updates, mask, "mask")
+    return mask
+
+
+def per_leaf(sent, updates, like):
+    """``bool[clients]`` for every leaf, from a tree prefix or from nothing."""
+    if sent is None:
+        sent = jnp.ones(len(like), bool)
+    spread = lambda one, part: jax.tree.map(lambda leaf: jnp.asarray(one, bool), part)
+    spread_out = jax.tree.map(spread, sent, updates)
+    for one in jax.tree.leaves(spread_out):
+        if one.shape != like.shape:
+            raise ValueError(
+                f"sent must hold bool[{len(like)}], one per client, got shape "
+                f"{one.shape}."
+            )
+    return spread_out
+
+
+def absent_last(leaf, mask):
+    """Sorted along clients in a wide dtype, those who are absent behind all others.
+
+    NaN, of a client that is there, counts as infinity: it can be trimmed away.
+    """
+    values = leaf.astype(accumulator(leaf.dtype))
+    counted = rowwise(mask, leaf) & ~jnp.isnan(values)
+    return jnp.sort(jnp.where(counted, values, jnp.inf), axis=0)

@@ -1,0 +1,251 @@
+"""Aggregation over clients: means, medians, Krum, fixed point."""
+
+import math
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from jaxanon.kernels import aggregation
+from jaxanon.kernels.aggregation import reference
+from jaxanon.kernels.aggregation.cases import CASES, updates
+
+SMALL = pytest.mark.parametrize("name", ["small", "one", "even"])
+
+
+def old(stacked):
+    return {name: np.full(leaf.shape[1:], 5.0) for name, leaf in stacked.items()}
+
+
+@SMALL
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float64])
+def test_layer_mean_is_that_of_the_loops(name, dtype):
+    stacked, weights, _, sent = updates(CASES[name], seed=1)
+    with jax.enable_x64(dtype == jnp.float64):
+        cast = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), stacked)
+        mean = jax.jit(aggregation.layer_mean)
+        got = mean(cast, weights, sent=sent, previous=old(stacked))
+        rounded = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), cast)
+        expected = reference.layer_mean(rounded, weights, sent, old(stacked))
+        eps = float(jnp.finfo(dtype).eps)
+        for layer, leaf in got.items():
+            assert leaf.dtype == dtype
+            np.testing.assert_allclose(
+                np.asarray(leaf, np.float64), expected[layer], rtol=8 * eps, atol=eps
+            )
+
+
+def test_a_layer_nobody_sent_keeps_its_old_bits_and_absent_nans_are_not_read():
+    stacked, weights, _, _ = updates(CASES["small"], seed=2)
+    nobody = {"dense": np.zeros(7, bool), "bias": np.arange(7) < 6}
+    stacked["bias"][6] = np.nan
+    got = aggregation.layer_mean(stacked, weights, sent=nobody, previous=old(stacked))
+    np.testing.assert_array_equal(got["dense"], 5.0)
+    assert np.isfinite(got["bias"]).all()
+    # Without an old value it is 0; a weight of 0 is as good as not sending.
+    weights[:] = 0
+    zero = aggregation.layer_mean(stacked, weights)
+    assert not any(leaf.any() for leaf in jax.tree.leaves(zero))
+
+
+@SMALL
+def test_trimmed_mean_and_median_are_those_of_the_loops_and_of_scipy(name):
+    stacked, _, mask, _ = updates(CASES[name], seed=3)
+    for num_trimmed in (0, 1):
+        if 2 * num_trimmed >= mask.sum():
+            continue
+        got = jax.jit(aggregation.trimmed_mean)(stacked, num_trimmed, mask=mask)
+        expected = reference.trimmed_mean(stacked, num_trimmed, mask)
+        chex.assert_trees_all_close(got, expected, rtol=1e-5)
+        for layer, leaf in stacked.items():
+            # SciPy wants a share that it rounds down; the half is against that.
+            cut = (num_trimmed + 0.5) / mask.sum() if num_trimmed else 0
+            theirs = stats.trim_mean(leaf[mask], cut)
+            np.testing.assert_allclose(got[layer], theirs, rtol=1e-5)
+    median = jax.jit(aggregation.coordinate_median)(stacked, mask=mask)
+    expected = reference.coordinate_median(stacked, mask)
+    chex.assert_trees_all_close(median, expected, rtol=1e-6)
+    for layer, leaf in stacked.items():
+        np.testing.assert_allclose(median[layer], np.median(leaf[mask], 0), rtol=1e-6)
+
+
+def test_trimming_too_much_is_the_median_and_nobody_is_zero():
+    x = {"w": jnp.array([5.0, 1.0, 2.0, 40.0])}
+    assert float(aggregation.trimmed_mean(x, 9)["w"]) == 3.5  # (2 + 5) / 2
+    nobody = jnp.zeros(4, bool)
+    assert float(aggregation.trimmed_mean(x, 1, mask=nobody)["w"]) == 0
+    assert float(aggregation.coordinate_median(x, mask=nobody)["w"]) == 0
+
+
+@pytest.mark.parametrize("wild", [np.nan, np.inf, -np.inf, 3e38])
+def test_one_wild_client_moves_no_robust_aggregate_out_of_the_others_range(wild):
+    rng = np.random.default_rng(0)
+    honest = rng.normal(size=(6, 4)).astype(np.float32)
+    stacked = {"w": np.concatenate([honest[:2], np.full((1, 4), wild), honest[2:]])}
+    stacked = jax.tree.map(lambda leaf: leaf.astype(np.float32), stacked)
+    absent = np.array([True] * 6 + [False])
+    low, high = (
+        stacked["w"][[0, 1, 3, 4, 5]].min(0),
+        stacked["w"][[0, 1, 3, 4, 5]].max(0),
+    )
+    for robust in (
+        lambda x: aggregation.trimmed_mean(x, 1, mask=absent),
+        lambda x: aggregation.coordinate_median(x, mask=absent),
+        lambda x: aggregation.krum(x, 1, num_selected=3, mask=absent)[0],
+    ):
+        got = robust(stacked)["w"]
+        assert ((got >= low) & (got <= high)).all()
+    _, info = aggregation.krum(stacked, 1, num_selected=7, mask=absent)
+    expected = absent.copy()
+    expected[2] = np.abs(wild) < np.inf  # Far off, yet all are selected.
+    np.testing.assert_array_equal(info["selected"], expected)
+
+
+@SMALL
+def test_krum_selects_as_the_loops_do(name):
+    stacked, _, mask, _ = updates(CASES[name], seed=4)
+    num_selected = min(2, int(mask.sum()))
+    run = jax.jit(aggregation.krum, static_argnames="num_selected")
+    got, info = run(stacked, 1, num_selected=num_selected, mask=mask)
+    scores = reference.krum_scores(stacked, 1, mask)
+    if mask.sum() >= 4:  # With fewer, nobody has a neighbour that counts.
+        np.testing.assert_allclose(info["scores"], scores, rtol=1e-4)
+    chosen = np.argsort(info["scores"], kind="stable")[:num_selected]
+    np.testing.assert_array_equal(np.flatnonzero(info["selected"]), np.sort(chosen))
+    expected = {name: leaf[chosen].mean(0) for name, leaf in stacked.items()}
+    chex.assert_trees_all_close(got, expected, rtol=1e-5)
+
+
+def test_distances_keep_their_precision_far_from_zero():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(5, 30)).astype(np.float32)
+    exact = np.square(x[:, None].astype(float) - x[None]).sum(-1)
+    shifted = (x + np.float32(1000)).astype(np.float32)
+    near = np.square(shifted[:, None].astype(float) - shifted[None]).sum(-1)
+    far = np.concatenate([shifted, np.full((1, 30), 1e30, np.float32)])
+    got = aggregation.squared_distances({"w": far})
+    np.testing.assert_allclose(got[:5, :5], near, rtol=1e-4)
+    np.testing.assert_allclose(near, exact, rtol=1e-2)
+    assert not jnp.diagonal(got).any() and jnp.isinf(got[5, :5]).all()
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.floats(-4, 4, width=32), min_size=3, max_size=3),
+    st.integers(0, 2**32 - 1),
+)
+def test_fixed_point_rounds_to_a_neighbour_and_sums_exactly(numbers, seed):
+    x = jnp.asarray(numbers, jnp.float32)
+    step = aggregation.fixed_point_resolution(3.0, 10, bits=12)
+    sent = aggregation.fixed_point_encode(jax.random.key(seed), x, 3.0, 10, bits=12)
+    cut = np.clip(np.asarray(numbers, np.float64), -3, 3)
+    assert sent.dtype == jnp.int32
+    assert (np.abs(np.asarray(sent) * step - cut) < step).all()
+    total = sum([sent] * 10)
+    assert (np.abs(np.asarray(total, np.int64)) < 2**11).all()
+    back = aggregation.fixed_point_decode(total, 3.0, 10, bits=12)
+    np.testing.assert_array_equal(back, 10.0 * np.asarray(sent) * step)
+
+
+def test_fixed_point_is_the_loop_and_unbiased():
+    step = aggregation.fixed_point_resolution(1.0, 4, bits=8)
+    assert step == 1 / 16  # 127 / 4 = 31.75 steps a client, and one for rounding.
+    x = jnp.full(20_000, 0.3)
+    key = jax.random.key(3)
+    sent = np.asarray(aggregation.fixed_point_encode(key, x, 1.0, 4, bits=8))
+    uniform = np.asarray(jax.random.uniform(jax.random.fold_in(key, 0), x.shape))
+    few = slice(0, 200)
+    loop = reference.fixed_point(np.asarray(x)[few], uniform[few], step)
+    np.testing.assert_array_equal(sent[few], loop)
+    # 0.3 is 4.8 steps: 4 or 5, of variance 0.16; five standard errors are 0.014.
+    assert abs(sent.mean() - 4.8) < 0.0142 < abs(round(4.8) - 4.8)
+    assert set(np.unique(sent)) == {4, 5}
+
+
+def test_fixed_point_wraps_and_cuts():
+    key = jax.random.key(0)
+    wild = jnp.array([np.nan, np.inf, -np.inf, 1e30])
+    sent = aggregation.fixed_point_encode(key, wild, 2.0, 3)
+    back = aggregation.fixed_point_decode(sent, 2.0, 3)
+    np.testing.assert_array_equal(back, [0.0, 2.0, -2.0, 2.0])
+    # Masks that cancel modulo 2**32, as secure aggregation adds them, leave the sum.
+    noise = jax.random.bits(key, (4,), jnp.uint32).astype(jnp.int32)
+    masked = (sent + noise) + (sent - noise) + sent
+    np.testing.assert_array_equal(masked, 3 * sent)
+    first, second = (
+        aggregation.fixed_point_encode(key, leaf, 1.0, 1, bits=3)
+        for leaf in (jnp.full(99, 0.25), {"a": jnp.zeros(()), "b": jnp.full(99, 0.25)})
+    )
+    assert (first != second["b"]).any()  # Another leaf, other bits.
+
+
+@pytest.mark.parametrize(
+    ("bits", "num_clients"), [(3, 1), (12, 1), (12, 1000), (24, 7), (32, 1000)]
+)
+def test_the_resolution_is_a_power_of_two_and_the_smallest(bits, num_clients):
+    step = aggregation.fixed_point_resolution(0.7, num_clients, bits)
+    assert math.frexp(step)[0] == 0.5
+    fits = lambda step: num_clients * (math.ceil(0.7 / step) + 1) < 2 ** (bits - 1)
+    assert fits(step) and not fits(step / 2)
+
+
+def test_works_side_by_side_and_compiles_once():
+    stacked, weights, mask, _ = updates(CASES["small"], seed=5)
+    many = jax.tree.map(lambda leaf: np.stack([leaf, leaf + 1]), stacked)
+
+    @jax.jit
+    @chex.assert_max_traces(n=1)
+    def both(many, trimmed):
+        one = lambda x: (
+            aggregation.layer_mean(x, weights),
+            aggregation.trimmed_mean(x, trimmed, mask=mask),
+            aggregation.krum(x, trimmed, mask=mask)[0],
+        )
+        return jax.vmap(one)(many)
+
+    first = both(many, 1)
+    both(many, 2)
+    alone = aggregation.trimmed_mean(stacked, 1, mask=mask)
+    chex.assert_trees_all_close(jax.tree.map(lambda x: x[0], first[1]), alone)
+    for part in first:  # All of them follow a shift of every client.
+        shift = jax.tree.map(lambda x: x[1] - x[0], part)
+        chex.assert_trees_all_close(
+            shift, jax.tree.map(jnp.ones_like, shift), rtol=1e-5
+        )
+
+
+def test_the_mean_is_differentiable():
+    stacked, weights, _, sent = updates(CASES["small"], seed=6)
+    total = lambda x: jnp.sum(aggregation.layer_mean(x, weights, sent=sent)["bias"])
+    grads = jax.grad(total)(jax.tree.map(jnp.asarray, stacked))
+    share = np.where(sent["bias"], weights, 0) / weights[sent["bias"]].sum()
+    np.testing.assert_allclose(grads["bias"][:, 0], share, rtol=1e-5)
+
+
+def test_says_what_was_wrong():
+    x = {"w": jnp.ones((3, 2))}
+    with pytest.raises(ValueError, match=r"with 2 clients as in weights, got .*\(3, 2"):
+        aggregation.layer_mean(x, jnp.ones(2))
+    with pytest.raises(ValueError, match=r"sent must hold bool\[3\]"):
+        aggregation.layer_mean(x, jnp.ones(3), sent=jnp.ones(4, bool))
+    with pytest.raises(ValueError, match="num_trimmed must be >= 0, got -1"):
+        aggregation.trimmed_mean(x, -1)
+    with pytest.raises(ValueError, match=r"num_selected must be in \[1, 3\]"):
+        aggregation.krum(x, 1, num_selected=4)
+    with pytest.raises(ValueError, match="at least one leaf, got none"):
+        aggregation.coordinate_median({})
+    with pytest.raises(TypeError, match=r"typed PRNG key such as jax.random.key\(0\)"):
+        aggregation.fixed_point_encode(jnp.zeros(2, jnp.uint32), x, 1.0, 2)
+    for bad, message in (
+        ((0.0, 1), "max_abs must be a finite number > 0, got 0.0"),
+        ((1.0, 0), "num_clients must be >= 1, got 0"),
+        ((1.0, 1, 33), r"bits must be in \[2, 32\], got 33"),
+        ((1.0, 1000, 11), "cannot hold the sum of 1000 clients; use at least 12 bits"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            aggregation.fixed_point_resolution(*bad)
