@@ -1,0 +1,78 @@
+"""Aggregating a thousand clients' updates: bytes against the copy bandwidth."""
+
+import time
+
+import _timing
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon import kernels
+from jaxanon.kernels.aggregation.cases import CASES, updates
+
+
+def rows(report, smoke):
+    """Each aggregate once over the same updates, beside NumPy."""
+    case = CASES["small" if smoke else "thousand"]
+    stacked, weights, mask, sent = updates(case, seed=0)
+    arrays = jax.tree.map(jnp.asarray, stacked)
+    num_bytes = sum(leaf.nbytes for leaf in stacked.values())
+    numbers = num_bytes // 4 // case.clients
+    shapes = f"{case.clients} clients x {numbers}, {num_bytes >> 20} MiB"
+    trimmed = max(1, case.absent // 4)
+    here = {name: leaf[mask] for name, leaf in stacked.items()}
+
+    def mean_in_numpy():
+        weigh = lambda name: np.where(sent[name], weights, 0)
+        total = lambda name: np.tensordot(weigh(name), stacked[name], 1)
+        return {name: total(name) / weigh(name).sum() for name in stacked}
+
+    median_in_numpy = lambda: {k: np.median(leaf, 0) for k, leaf in here.items()}
+    cases = {
+        "layer mean": (
+            lambda x: kernels.layer_mean(x, weights, sent=sent),
+            mean_in_numpy,
+        ),
+        "coordinate median": (
+            lambda x: kernels.coordinate_median(x, mask=mask),
+            median_in_numpy,
+        ),
+        "trimmed mean": (
+            lambda x: kernels.trimmed_mean(x, trimmed, mask=mask),
+            None,
+        ),
+        "Krum": (lambda x: kernels.krum(x, trimmed, mask=mask)[0], None),
+    }
+    for name, (ours, rival) in cases.items():
+        took = _timing.timed(jax.jit(ours), arrays, repeats=3)
+        report.add(
+            name,
+            took.seconds * 1e3,
+            "ms",
+            shapes,
+            share_of_copy_bandwidth=num_bytes / took.seconds / report.bytes,
+        )
+        if rival is None:
+            continue
+        start = time.perf_counter()
+        expected = rival()
+        seconds = time.perf_counter() - start
+        for layer, leaf in took.result.items():
+            np.testing.assert_allclose(leaf, expected[layer], rtol=1e-3, atol=1e-5)
+        report.add(f"{name} over NumPy", seconds / took.seconds, "x", shapes)
+    encode = jax.jit(
+        lambda keys, x: jax.vmap(
+            lambda key, one: kernels.fixed_point_encode(key, one, 8.0, case.clients)
+        )(keys, x)
+    )
+    keys = jax.random.split(jax.random.key(0), case.clients)
+    took = _timing.timed(encode, keys, arrays, repeats=3)
+    moved = 2 * num_bytes / took.seconds
+    share = moved / report.bytes
+    report.add(
+        "fixed point",
+        took.seconds * 1e3,
+        "ms",
+        shapes,
+        share_of_copy_bandwidth=share,
+    )
