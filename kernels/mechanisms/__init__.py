@@ -1,0 +1,45 @@
+"""Noise and random choices whose scale comes from a sensitivity that is carried."""
+
+from jaxanon.kernels.mechanisms.bounded import (
+    BoundedValue,
+    bounded_value,
+    clip_to_range,
+)
+from jaxanon.kernels.mechanisms.choice import (
+    exponential_mechanism,
+    randomized_response,
+    randomized_response_epsilon,
+    randomized_response_frequencies,
+    report_noisy_max,
+)
+from jaxanon.kernels.mechanisms.grid import (
+    LaplaceGrid,
+    discrete_laplace_noise,
+    grid_laplace_mechanism,
+    laplace_grid,
+)
+from jaxanon.kernels.mechanisms.noise import (
+    gaussian_mechanism,
+    gaussian_noise,
+    laplace_mechanism,
+    laplace_noise,
+)
+
+__all__ = [
+    "BoundedValue",
+    "LaplaceGrid",
+    "bounded_value",
+    "clip_to_range",
+    "discrete_laplace_noise",
+    "exponential_mechanism",
+    "gaussian_mechanism",
+    "gaussian_noise",
+    "grid_laplace_mechanism",
+    "laplace_grid",
+    "laplace_mechanism",
+    "laplace_noise",
+    "randomized_response",
+    "randomized_response_epsilon",
+    "randomized_response_frequencies",
+    "report_noisy_max",
+]
