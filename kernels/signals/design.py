@@ -1,6 +1,7 @@
 """Butterworth filters designed on the host, as second-order sections in float64."""
 
 import cmath
+import itertools
 import math
 
 import numpy as np
@@ -102,7 +103,7 @@ def _cutoffs(order, cutoff_hz, rate_hz, kind):
             f"cutoff_hz must be {wanted} number(s) for {kind!r}, got {cutoff_hz!r}."
         )
     ordered = (0.0, *cutoffs, rate_hz / 2)
-    if not all(low < high for low, high in zip(ordered, ordered[1:], strict=False)):
+    if not all(low < high for low, high in itertools.pairwise(ordered)):
         raise ValueError(
             f"cutoff_hz must rise within (0, {rate_hz / 2}), half of rate_hz, got "
             f"{cutoff_hz!r}; resample the recording or lower the cutoff."

@@ -1,5 +1,6 @@
 """The signal kernels in plain loops: the specification, in NumPy and on the host."""
 
+import itertools
 import math
 
 import numpy as np
@@ -56,7 +57,7 @@ def sosfiltfilt(sections, x, padlen):
 def count_steps_threshold(magnitude, threshold=10.5):
     """Half the crossings of one recording."""
     crossings = 0
-    for before, after in zip(magnitude, magnitude[1:], strict=False):
+    for before, after in itertools.pairwise(magnitude):
         crossings += (before >= threshold) != (after >= threshold)
     return crossings / 2
 
@@ -107,7 +108,7 @@ def window_statistics(x):
 
     energy = sum(value * value for value in x)
     crossings = sum(
-        (before < 0) != (after < 0) for before, after in zip(x, x[1:], strict=False)
+        (before < 0) != (after < 0) for before, after in itertools.pairwise(x)
     )
     return {
         "mean": mean,
