@@ -69,7 +69,7 @@ def step_number(name, t, num_steps):
                 f"{name} must be in [0, {num_steps}], the steps of this schedule, got "
                 f"{worst}."
             )
-    return jnp.asarray(t, jnp.int32)
+    return jnp.asarray(t if known is None else known, jnp.int32)
 
 
 def one_step(name, t, num_steps):

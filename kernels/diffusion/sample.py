@@ -43,9 +43,9 @@ def ddim_sample(
     """Samples with DDIM along ``steps``, under one ``lax.scan``.
 
     Each step costs one call of the network and one multiply-add. The step from t draws
-    ``fold_in(key, t)``, so going on from a sample that stopped at t, with the same key
-    and the rest of the steps, gives the bits of a run that never stopped (float32 or
-    float64). ``x`` is carried in float32 at least, whatever its dtype.
+    ``fold_in(key, t)``, so ``x`` and t are the whole state: a sample that stopped at t
+    goes on, with the same key and the rest of the steps, as if it never had. ``x`` is
+    carried in float32 at least, whatever its dtype; keep it so where it is to go on.
 
     Args:
       denoise_fn: ``(x, t) -> output``: ``x`` as given, ``t`` ``int32[]`` in [1, T].
@@ -137,13 +137,13 @@ def _sample(denoise_fn, key, schedule, x, steps, prediction, weights_fn, fresh):
 
 def _levels(steps, num_steps):
     """Checked steps as ``int32[n + 1]``."""
-    shape = jnp.shape(steps)
+    known = checks.host_values(steps)
+    shape = steps.shape if known is None else known.shape
     if len(shape) != 1 or not shape[0]:
         raise ValueError(
             f"steps must be int[n + 1], the levels to visit, got shape {shape}; "
             "diffusion_steps makes them."
         )
-    known = checks.host_values(steps)
     if known is not None and (np.diff(known) > 0).any():
         raise ValueError(
             f"steps must not rise, from noise to data, got {known.tolist()}."

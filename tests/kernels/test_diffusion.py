@@ -1,0 +1,428 @@
+"""Schedules, noising, conversions and posteriors against formulas and by hand."""
+
+import functools
+import itertools
+
+import chex
+import hypothesis
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxanon.kernels import diffusion
+from jaxanon.kernels.diffusion import cases, reference
+
+BETAS = cases.CASES["small"].betas
+KINDS = ("noise", "x0", "v")
+
+
+@functools.cache
+def _schedule(zero=False):
+    return diffusion.noise_schedule(BETAS, zero_terminal_snr=zero)
+
+
+def _close(got, expected, rtol=1e-6, atol=0.0):
+    np.testing.assert_allclose(got, np.asarray(expected), rtol=rtol, atol=atol)
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "expected", "unit"),
+    [
+        ("linear", (100, 1e-4, 0.05), 0.0782, 1e-4),  # PrivateHub.
+        ("quadratic", (100, 1e-4, 0.05), 0.169, 1e-3),
+        ("linear", (100, 1e-3, 0.2), 2.0e-5, 1e-6),
+        ("linear", (1000, 1e-4, 0.02), 4.0e-5, 1e-6),  # Ho et al.
+    ],
+)
+def test_signal_left_at_the_end_is_the_published(make, arguments, expected, unit):
+    fn = getattr(diffusion, f"{make}_noise_schedule")
+    left = float(fn(*arguments).alpha_bar[-1])
+    assert abs(left - expected) <= unit / 2
+    num_steps, first, last = arguments
+    wrong = fn(num_steps, first * 2 / 3, last * 2 / 3)
+    assert abs(float(wrong.alpha_bar[-1]) - expected) > 5 * unit
+
+
+@pytest.mark.parametrize(
+    ("schedule_fn", "betas"),
+    [
+        (
+            lambda: diffusion.linear_noise_schedule(50, 1e-4, 0.05),
+            reference.linear(50, 1e-4, 0.05),
+        ),
+        (
+            lambda: diffusion.quadratic_noise_schedule(50, 1e-4, 0.05),
+            reference.quadratic(50, 1e-4, 0.05),
+        ),
+        (lambda: diffusion.cosine_noise_schedule(50), reference.cosine(50)),
+        (lambda: diffusion.noise_schedule([0.5]), [0.5]),
+    ],
+)
+def test_schedules_are_those_of_the_loops(schedule_fn, betas):
+    schedule, products = schedule_fn(), np.array(reference.alpha_bar(betas))
+    chex.assert_shape(jax.tree.leaves(schedule), (len(betas) + 1,))
+    assert schedule.num_steps == len(betas)
+    _close(schedule.signal, np.sqrt(products))
+    _close(schedule.noise, np.sqrt(1 - products))
+    odds = products[1:] / (1 - products[1:])
+    _close(schedule.log_snr[1:], np.log(odds), 1e-5, 1e-5)
+    # Clean data at index 0, exactly.
+    assert (schedule.signal[0], schedule.noise[0]) == (1, 0)
+    assert schedule.log_snr[0] == jnp.inf
+
+
+def test_uncut_cosine_is_the_formula_and_ends_without_signal():
+    schedule = diffusion.cosine_noise_schedule(8, max_beta=1)
+    time = np.arange(9) / 8
+    squared = np.cos((time + 0.008) / 1.008 * np.pi / 2) ** 2
+    _close(schedule.alpha_bar, squared / squared[0], atol=1e-7)
+    assert schedule.signal[-1] == 0 and schedule.noise[-1] == 1
+
+
+def test_small_betas_keep_their_digits_in_float32():
+    # 1 - alpha_bar of float32 would be 1.2e-7 here, and off by a fifth.
+    schedule = diffusion.noise_schedule([1e-7, 1e-7])
+    _close(schedule.noise[1:] ** 2, [1e-7, 2e-7 - 1e-14], rtol=1e-6)
+    _, variance = diffusion.diffusion_posterior(
+        schedule, jnp.zeros(1), jnp.zeros(1), 2, 1
+    )
+    _close(variance, [0.5e-7], rtol=1e-6)
+
+
+def test_rescaling_by_hand():
+    # Signals .9, .6, .3 less .3, times .9 / .6: the first stays, the last is none.
+    signals = np.array([1, 0.9, 0.6, 0.3])
+    betas = 1 - (signals[1:] / signals[:-1]) ** 2
+    schedule = diffusion.noise_schedule(betas, zero_terminal_snr=True)
+    _close(schedule.signal, [1, 0.9, 0.45, 0], atol=1e-7)
+    assert schedule.signal[-1] == 0 and schedule.noise[-1] == 1
+    assert schedule.log_snr[-1] == -jnp.inf
+
+
+@pytest.mark.parametrize("make", ["linear", "quadratic", "cosine"])
+def test_every_schedule_can_be_rescaled(make):
+    arguments = (30,) if make == "cosine" else (30, 1e-3, 0.1)
+    betas = getattr(reference, make)(*arguments)
+    schedule = getattr(diffusion, f"{make}_noise_schedule")(
+        *arguments, zero_terminal_snr=True
+    )
+    products = np.array(reference.alpha_bar(reference.zero_terminal_snr(betas)))
+    _close(schedule.alpha_bar, products, rtol=2e-6)
+    _close(schedule.noise**2, 1 - products, rtol=2e-6)
+    assert schedule.alpha_bar[-1] == 0
+
+
+@functools.partial(jax.jit, static_argnums=(4, 5))
+def _converted(schedule, x0, noise, t, given, wanted):
+    """The truth of ``wanted``, and what is made of the truth of ``given``."""
+    x_t = diffusion.diffuse(schedule, x0, noise, t)
+    velocity = diffusion.diffusion_velocity(schedule, x0, noise, t)
+    truth = {"noise": noise, "x0": x0, "v": velocity}
+    made = diffusion.convert_denoiser_output(
+        schedule, x_t, truth[given], t, given, wanted
+    )
+    return truth[wanted], made
+
+
+@pytest.mark.parametrize(("given", "wanted"), [*itertools.product(KINDS, KINDS)])
+@hypothesis.settings(max_examples=15, deadline=None)
+@hypothesis.given(
+    st.integers(1, len(BETAS)), st.floats(-50, 50, width=32), st.integers(0, 99)
+)
+def test_conversions_give_what_was_hidden(given, wanted, t, centre, seed):
+    x0 = centre + np.random.default_rng(seed).normal(size=(2, 3)).astype(np.float32)
+    noise = np.random.default_rng(seed + 100).normal(size=(2, 3)).astype(np.float32)
+    t = np.array([t, 1], np.int32)
+    truth, made = _converted(_schedule(), x0, noise, t, given, wanted)
+    # A noise level of 0.03 and a signal of 0.2 each cost as many digits.
+    np.testing.assert_allclose(made, truth, atol=3e-4 * (1 + abs(centre)))
+
+
+def test_forward_and_conversions_are_the_papers_in_float64():
+    with jax.enable_x64(True):
+        schedule = diffusion.noise_schedule(BETAS)
+        rng = np.random.default_rng(0)
+        x0, noise = rng.normal(size=(2, 12, 3))
+        t = np.arange(1, 13)
+        x_t = np.asarray(diffusion.diffuse(schedule, x0, noise, t))
+        made = {
+            given: diffusion.convert_denoiser_output(
+                schedule, x_t, noise, t, given, "x0"
+            )
+            for given in KINDS
+        }
+        for row, step in enumerate(t):
+            expected = reference.diffuse(BETAS, x0[row], noise[row], step)
+            _close(x_t[row], expected, rtol=1e-12)
+            products = reference.alpha_bar(BETAS)[step]
+            for given in KINDS:
+                expected = reference.clean(products, x_t[row], noise[row], given)
+                _close(made[given][row], expected, rtol=1e-10)
+
+
+def test_step_zero_is_clean_data():
+    x0, noise = np.float32([[0.1, 1e30], [3.0, -2.0]]), np.ones((2, 2), np.float32)
+    x = diffusion.diffuse(_schedule(), x0, noise, np.array([0, 12]))
+    np.testing.assert_array_equal(x[0], x0[0])
+    assert (x[1] != x0[1]).all()
+    for given in KINDS:
+        made = diffusion.convert_denoiser_output(
+            _schedule(), x0, x0, 0, given, "noise" if given == "x0" else "x0"
+        )
+        np.testing.assert_array_equal(made, 0 * x0 if given == "x0" else x0)
+
+
+def test_conversions_are_finite_without_signal():
+    x_t, out = jnp.array([2.0, -1.0]), jnp.array([3.0, 0.5])
+    schedule = _schedule(zero=True)
+
+    @functools.partial(jax.jit, static_argnums=(1, 2))
+    @functools.partial(jax.vmap, in_axes=(0, None, None))
+    def convert(inputs, given, wanted):
+        convert = lambda x_t, out: diffusion.convert_denoiser_output(
+            schedule, x_t, out, 12, given, wanted
+        )
+        return convert(*inputs), jax.grad(convert, argnums=(0, 1))(*inputs)
+
+    # v = -x0 there, and x_t is all noise; a noise cannot tell x0, which is 0.
+    expected = {
+        ("v", "x0"): -out,
+        ("v", "noise"): x_t,
+        ("x0", "v"): -out,
+        ("x0", "noise"): x_t,
+        ("noise", "x0"): 0 * out,
+        ("noise", "v"): 0 * out,
+    }
+    for (given, wanted), value in expected.items():
+        made, slopes = convert((x_t, out), given, wanted)
+        np.testing.assert_array_equal(made, value)
+        assert jnp.isfinite(jnp.stack(slopes)).all()
+
+
+def _posteriors(pairs, x0, x_t):
+    """Means and variances for all (to, t), in float64."""
+    to, t = np.array(pairs).T
+    with jax.enable_x64(True):
+        schedule = diffusion.noise_schedule(BETAS)
+        arguments = np.full(len(t), x0), np.full(len(t), x_t), t, to
+        mean, variance = jax.jit(diffusion.diffusion_posterior)(schedule, *arguments)
+        assert mean.dtype == variance.dtype == jnp.float64
+        return np.asarray(mean), np.asarray(variance)
+
+
+def test_posterior_is_the_formula_for_neighbours():
+    pairs = [(t - 1, t) for t in range(1, len(BETAS) + 1)]
+    mean, variance = _posteriors(pairs, 1.5, -0.75)
+    expected = [reference.posterior(BETAS, 1.5, -0.75, t) for _, t in pairs]
+    _close(mean, [m for m, _ in expected], rtol=1e-12)
+    _close(variance, [v for _, v in expected], rtol=1e-11)
+
+
+def test_posterior_of_any_two_steps_is_conditioning_of_gaussians():
+    # (x_to, x_t) given x0 is Gaussian; condition the one on the other.
+    pairs = list(itertools.combinations(range(len(BETAS) + 1), 2))
+    means, variances = _posteriors(pairs, 1.5, -0.75)
+    products = reference.alpha_bar(BETAS)
+    for (to, t), mean, variance in zip(pairs, means, variances, strict=True):
+        shrink = np.sqrt(products[t] / products[to])
+        own, late = 1 - products[to], 1 - products[t]
+        gain = shrink * own / late
+        expected = np.sqrt(products[to]) * 1.5
+        expected += gain * (-0.75 - np.sqrt(products[t]) * 1.5)
+        _close(mean, expected, rtol=1e-12)
+        _close(variance, own - gain * shrink * own, rtol=1e-10, atol=1e-15)
+
+
+@jax.jit
+def _posterior_misses():
+    """Residuals about the posterior's mean of 4,000 forward walks, over its scale."""
+    t, to, x0 = 9, 4, jnp.full(4000, 2.0)
+    schedule, products = _schedule(), reference.alpha_bar(BETAS)
+    first, second = jax.random.normal(jax.random.key(0), (2, 4000))
+    x_to = diffusion.diffuse(schedule, x0, first, to)
+    kept = products[t] / products[to]
+    x_t = np.sqrt(kept) * x_to + np.sqrt(1 - kept) * second
+    mean, variance = diffusion.diffusion_posterior(schedule, x0, x_t, t, to)
+    return (x_to - mean) / jnp.sqrt(variance)
+
+
+def test_posterior_is_what_walks_do_and_other_variances_are_rejected():
+    misses = np.asarray(_posterior_misses())
+    assert stats.kstest(misses, "norm").pvalue > 0.01
+    for wrong in (2 / 3, 3 / 2):
+        assert stats.kstest(misses * np.sqrt(wrong), "norm").pvalue < 1e-9
+
+
+def test_posterior_at_its_ends():
+    x0, x_t = jnp.array([1.0, 2.0]), jnp.array([-3.0, 0.5])
+    for schedule, t in ((_schedule(), 7), (_schedule(zero=True), 12)):
+        mean, variance = diffusion.diffusion_posterior(schedule, x0, x_t, t, 0)
+        np.testing.assert_array_equal(mean, x0)
+        assert variance == 0
+        mean, variance = diffusion.diffusion_posterior(schedule, x0, x_t, t, t)
+        np.testing.assert_array_equal(mean, x_t)
+        assert variance == 0
+    mean, variance = diffusion.diffusion_posterior(schedule, x0, x_t, 0, 0)
+    np.testing.assert_array_equal(mean, x_t)
+    # Pure noise says nothing of x_to: only x0 does.
+    mean, variance = diffusion.diffusion_posterior(schedule, x0, x_t, 12, 5)
+    _close(mean, schedule.signal[5] * x0)
+    _close(variance, schedule.noise[5:6] ** 2)
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16, jnp.float64])
+def test_dtypes_come_back_and_are_computed_wide(dtype):
+    with jax.enable_x64(dtype == jnp.float64):
+        schedule = diffusion.noise_schedule(BETAS)
+        rng = np.random.default_rng(0)
+        x0, noise = (jnp.asarray(v, dtype) for v in rng.normal(size=(2, 4, 3)))
+        t = np.array([1, 5, 9, 12])
+        run = jax.jit(
+            lambda x0, noise: (
+                diffusion.diffuse(schedule, x0, noise, t),
+                diffusion.diffusion_velocity(schedule, x0, noise, t),
+                diffusion.diffusion_posterior(schedule, x0, noise, t, t - 1)[0],
+                diffusion.convert_denoiser_output(schedule, x0, noise, t, "v", "noise"),
+            )
+        )
+        got = run(x0, noise)
+        wide = run(x0.astype(jnp.float32), noise.astype(jnp.float32))
+        for narrow, exact in zip(got, wide, strict=True):
+            assert narrow.dtype == dtype
+            # One rounding at the end, and no more.
+            tolerance = max(float(jnp.finfo(dtype).eps), 1e-6)
+            scale = 1 + np.abs(np.asarray(exact, np.float64))
+            error = np.asarray(narrow, np.float64) - np.asarray(exact, np.float64)
+            assert (np.abs(error) <= 0.51 * tolerance * scale + 1e-6).all()
+
+
+def test_maps_over_steps_and_schedules_and_compiles_once():
+    schedules = [_schedule(), _schedule(zero=True)]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *schedules)
+    x0, noise = jnp.arange(6.0).reshape(2, 3), jnp.ones((2, 3))
+    noised = chex.assert_max_traces(lambda *inputs: diffusion.diffuse(*inputs), n=1)
+    run = jax.jit(jax.vmap(noised, in_axes=(0, None, None, None)))
+    for t in (3, 12, 0):
+        found = run(stacked, x0, noise, jnp.int32(t))
+        for row, schedule in zip(found, schedules, strict=True):
+            _close(row, diffusion.diffuse(schedule, x0, noise, t))
+    rows = diffusion.diffuse(_schedule(), x0, noise, jnp.array([3, 12]))
+    _close(rows[1], diffusion.diffuse(_schedule(), x0[1], noise[1], 12))
+
+
+X = np.ones((2, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: diffusion.noise_schedule([0.1, 0.0]),
+            ValueError,
+            r"betas must be > 0 and < 1 .*got 0.0 for step 2 of 2",
+        ),
+        (
+            lambda: diffusion.noise_schedule([1.0, 0.5]),
+            ValueError,
+            "got 1.0 for step 1 of 2",
+        ),
+        (
+            lambda: diffusion.noise_schedule([0.5, float("nan")]),
+            ValueError,
+            "got nan for step 2",
+        ),
+        (
+            lambda: diffusion.noise_schedule([]),
+            ValueError,
+            r"betas must be float\[T\] with T >= 1, got shape \(0,\)",
+        ),
+        (
+            lambda: diffusion.noise_schedule([0.5], zero_terminal_snr=True),
+            ValueError,
+            "betas must be at least two for zero_terminal_snr, got 1",
+        ),
+        (
+            lambda: jax.jit(diffusion.noise_schedule)(jnp.ones(2) / 2),
+            TypeError,
+            "betas must be numbers known when the program is built",
+        ),
+        (
+            lambda: diffusion.linear_noise_schedule(10, 0.2, 0.1),
+            ValueError,
+            "0 < first_beta <= last_beta < 1, got 0.2 and 0.1",
+        ),
+        (
+            lambda: diffusion.quadratic_noise_schedule(0, 0.1, 0.2),
+            ValueError,
+            "num_steps must be >= 1, got 0",
+        ),
+        (
+            lambda: diffusion.cosine_noise_schedule(2.0),
+            TypeError,
+            "num_steps must be a Python int, got 2.0",
+        ),
+        (
+            lambda: diffusion.cosine_noise_schedule(4, offset=0),
+            ValueError,
+            "offset must be > 0, got 0; the paper's is 0.008",
+        ),
+        (
+            lambda: diffusion.cosine_noise_schedule(4, max_beta=1.5),
+            ValueError,
+            r"max_beta must be in \(0, 1\], got 1.5",
+        ),
+        (
+            lambda: diffusion.diffuse(_schedule(), X, X[0], 1),
+            ValueError,
+            r"noise must have the shape of x0, \(2, 3\), got \(3,\)",
+        ),
+        (
+            lambda: diffusion.diffuse(_schedule(), X.astype(int), X, 1),
+            TypeError,
+            "x0 must hold floats, got int",
+        ),
+        (
+            lambda: diffusion.diffuse(_schedule(), X, X, 13),
+            ValueError,
+            r"t must be in \[0, 12\], the steps of this schedule, got 13",
+        ),
+        (
+            lambda: diffusion.diffuse(_schedule(), X, X, [-1, 3]),
+            ValueError,
+            r"t must be in \[0, 12\].*got -1",
+        ),
+        (
+            lambda: diffusion.diffuse(_schedule(), X, X, 0.5),
+            TypeError,
+            "t must hold whole steps, got float",
+        ),
+        (
+            lambda: diffusion.diffuse(_schedule(), X, X, [1, 2, 3]),
+            ValueError,
+            r"t must be a single number or have the leading axes of \(2, 3\).*\(3,\)",
+        ),
+        (
+            lambda: diffusion.convert_denoiser_output(
+                _schedule(), X, X, 1, "epsilon", "x0"
+            ),
+            ValueError,
+            "given must be one of .*'noise', 'x0', 'v'.*got 'epsilon'",
+        ),
+        (
+            lambda: diffusion.convert_denoiser_output(_schedule(), X, X, 1, "v", "x"),
+            ValueError,
+            "wanted must be one of .*got 'x'",
+        ),
+        (
+            lambda: diffusion.diffusion_posterior(_schedule(), X, X, [1, 2], 0),
+            ValueError,
+            r"to must have the shape of t, \(2,\), got \(\)",
+        ),
+    ],
+)
+def test_says_what_was_wrong(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
