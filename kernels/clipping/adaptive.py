@@ -1,0 +1,134 @@
+"""Clip norms that follow a quantile of the rows' norms, privately."""
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.kernels.clipping import factors
+from jaxanon.kernels.clipping import groups as grouping
+from jaxanon.kernels.clipping.api import unit_weights
+
+
+def adapt_max_norms(
+    key,
+    rows,
+    max_norms,
+    *,
+    count_stddev,
+    quantile=0.5,
+    step_size=0.2,
+    expected_rows=None,
+    weights=None,
+    groups=None,
+    axis_name=None,
+):
+    """Moves each clip norm towards a quantile of the rows' norms.
+
+    ``C <- C exp(-step_size (b - quantile))``, where b is the fraction of rows within
+    C, from a count with Gaussian noise: ``b = 1/2 + (sum_i w_i (b_i - 1/2) + noise) /
+    expected_rows``. Each group has a count of its own, which one row moves by 1/2. The
+    counts spend part of the budget: see ``noise_multiplier_beside_counts``.
+
+    Args:
+      key: a typed PRNG key, another one than the sum's noise is drawn from. On a mesh
+        the same on every shard.
+      rows, max_norms, groups: as in ``clip_rows``, the rows before clipping.
+      count_stddev: sigma_b >= 0, in rows; the paper takes ``expected_rows / 20``.
+      quantile: the fraction of rows that is to lie within the norm, in [0, 1].
+      step_size: eta >= 0; the norm changes by at most about this factor in a step.
+      expected_rows: how many rows there are, a public number > 0 that does not depend
+        on who took part; None is N. It must be given with ``weights`` or
+        ``axis_name``, where N is something else.
+      weights, axis_name: as in ``clipped_sum``.
+
+    Returns:
+      The tree of ``max_norms`` as ``float[]``. A row that is not finite counts as
+      larger than any norm. With no row at all, b is 1/2 plus noise.
+
+    Raises:
+      TypeError: as ``clip_rows``, or if ``key`` is not a typed key.
+      ValueError: as ``clipped_sum``, if a Python number is out of its range, or if
+        ``expected_rows`` is missing.
+
+    Example:
+      >>> rows = jnp.array([[3.0, 4.0], [0.0, 8.0], [9.0, 0.0], [7.0, 0.0]])
+      >>> norm = adapt_max_norms(  # A quarter lies within 6, a half should.
+      ...     jax.random.key(0), rows, 6.0, count_stddev=0.0, step_size=4 * jnp.log(2.0)
+      ... )
+      >>> round(float(norm), 4)
+      12.0
+
+    References:
+      Andrew et al., Differentially private learning with adaptive clipping, NeurIPS
+      2021, algorithm 1.
+    """
+    grouping.typed_key(key)
+    rows = grouping.checked_rows(rows)
+    max_norms = grouping.numbers("max_norms", max_norms)
+    group_of = grouping.group_of_leaves(rows, max_norms, groups)
+    stddev = grouping.numbers("count_stddev", count_stddev, zero=True)
+    step_size = grouping.numbers("step_size", step_size, zero=True)
+    quantile = grouping.numbers("quantile", quantile, zero=True, at_most=1)
+    bounds, treedef = jax.tree.flatten(max_norms)
+    leaves = jax.tree.leaves(rows)
+    if expected_rows is None:
+        if weights is not None or axis_name is not None:
+            raise ValueError(
+                "expected_rows must be given with weights or axis_name: a public "
+                "number, for the number of rows that took part is private."
+            )
+        expected_rows = max(len(leaves[0]), 1)
+    expected_rows = grouping.numbers("expected_rows", expected_rows)
+    weights = unit_weights(weights, len(leaves[0]))
+    norms = jnp.sqrt(jnp.stack(factors.squared_norms(leaves, group_of, len(bounds))))
+    bounds = jnp.stack(bounds)
+    centred = jnp.where(norms <= bounds[:, None], 0.5, -0.5) * weights[None]
+    counts = jnp.sum(centred, axis=1)
+    if axis_name is not None:
+        counts = jax.lax.psum(counts, axis_name)
+    counts = counts + stddev * jax.random.normal(key, counts.shape, counts.dtype)
+    fraction = 0.5 + counts / expected_rows
+    return treedef.unflatten(bounds * jnp.exp(-step_size * (fraction - quantile)))
+
+
+def noise_multiplier_beside_counts(noise_multiplier, count_stddev, num_counts=1):
+    """The multiplier that leaves a sum and its noisy counts with the budget of z.
+
+    ``z_delta = (z^-2 - M (2 sigma_b)^-2)^(-1/2)``: a sum noised with z_delta and M
+    counts noised with sigma_b, each of which one row moves by 1/2, are together a
+    Gaussian mechanism of noise multiplier z. Account with z, add noise with z_delta.
+
+    Args:
+      noise_multiplier: z > 0, what the two shall have together.
+      count_stddev: sigma_b > 0, in rows, as in ``adapt_max_norms``.
+      num_counts: M, how many groups have a norm that is adapted.
+
+    Returns:
+      ``float[]``, above z; infinite where the counts alone spend more than z allows.
+
+    Raises:
+      ValueError: if a Python number is <= 0, or the Python numbers leave no budget.
+
+    Example:
+      >>> round(float(noise_multiplier_beside_counts(1.2, 1.0)), 4)
+      1.5
+
+    References:
+      Andrew et al., NeurIPS 2021, theorem 1.
+    """
+    args = noise_multiplier, count_stddev, num_counts
+    z, stddev, num = (
+        grouping.numbers(*pair)
+        for pair in zip(
+            ("noise_multiplier", "count_stddev", "num_counts"), args, strict=True
+        )
+    )
+    if all(isinstance(arg, int | float) for arg in args):
+        least = noise_multiplier * num_counts**0.5 / 2
+        if not count_stddev > least:
+            raise ValueError(
+                f"count_stddev must be > {least!r} for noise_multiplier "
+                f"{noise_multiplier!r} and {num_counts} counts, got {count_stddev!r}; "
+                "the counts alone would spend the budget."
+            )
+    left = 1 / jnp.square(z) - num / jnp.square(2 * stddev)
+    return jnp.where(left > 0, 1 / jnp.sqrt(jnp.where(left > 0, left, 1)), jnp.inf)

@@ -1,0 +1,51 @@
+"""Named trees of rows that the tests and the benchmarks share."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Case(NamedTuple):
+    """``num_rows`` rows of leaves with these shapes, grouped by these labels."""
+
+    num_rows: int
+    shapes: dict[str, tuple[int, ...]]
+    groups: dict[str, str]
+    max_norms: dict[str, float]
+
+
+CASES = {
+    # One leaf, one bound.
+    "flat": Case(5, {"x": (7,)}, {"x": "all"}, {"all": 1.5}),
+    # Groups across the tree, with a leaf of scalars and one of three axes.
+    "groups": Case(
+        9,
+        {"a": (4, 3), "b": (), "c": (2, 3, 2), "d": (3,)},
+        {"a": "kernel", "b": "bias", "c": "kernel", "d": "bias"},
+        {"bias": 0.5, "kernel": 3.0},
+    ),
+    "one_row": Case(1, {"x": (2,), "y": (3,)}, {"x": "x", "y": "y"}, {"x": 1, "y": 2}),
+    # Clients of a round, each with a model of a million parameters.
+    "cohort": Case(1024, {"x": (1 << 20,)}, {"x": "all"}, {"all": 1.0}),
+    "cohort_cpu": Case(64, {"x": (1 << 20,)}, {"x": "all"}, {"all": 1.0}),
+    # A batch's gradients of a small network, layer by layer.
+    "batch": Case(
+        256,
+        {"first": (96, 64), "second": (64, 10), "bias": (10,)},
+        {"first": "first", "second": "second", "bias": "second"},
+        {"first": 1.0, "second": 0.5},
+    ),
+}
+
+
+def rows(case: Case, seed: int, dtype=np.float32):
+    """Rows whose norms spread over two orders of magnitude, about the bounds."""
+    rng = np.random.default_rng(seed)
+    tree = {}
+    for name, shape in case.shapes.items():
+        bound = case.max_norms[case.groups[name]]
+        sizes = np.geomspace(0.1, 10.0, case.num_rows)
+        sizes = rng.permutation(sizes).reshape(-1, *[1] * len(shape))
+        entries = rng.normal(size=(case.num_rows, *shape)) / np.sqrt(np.prod(shape))
+        tree[name] = (bound * sizes * entries).astype(dtype)
+    return tree

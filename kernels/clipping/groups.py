@@ -1,0 +1,93 @@
+"""Which leaves share a bound, and what is refused of a tree of rows."""
+
+import jax
+import jax.numpy as jnp
+
+
+def checked_rows(rows):
+    """The tree with arrays for leaves, all of them ``float[N, ...]`` with one N."""
+    rows = jax.tree.map(jnp.asarray, rows)
+    leaves = jax.tree.leaves(rows)
+    if not leaves:
+        raise ValueError("rows must have at least one leaf, got an empty tree.")
+    for leaf in leaves:
+        if not jnp.issubdtype(leaf.dtype, jnp.floating):
+            raise TypeError(
+                f"rows must be real floating point, got a leaf of dtype {leaf.dtype}; "
+                "convert it first."
+            )
+    if any(leaf.ndim == 0 for leaf in leaves) or len({len(x) for x in leaves}) > 1:
+        shapes = [leaf.shape for leaf in leaves]
+        raise ValueError(
+            f"rows must have leaves float[N, ...] with one N, got shapes {shapes}; "
+            "stack the examples or clients along a leading axis."
+        )
+    return rows
+
+
+def numbers(name, tree, *, zero=False, at_most=float("inf")):
+    """The tree with ``float[]`` for leaves; Python numbers are checked."""
+
+    def number(value):
+        known = isinstance(value, int | float)
+        if known and not (value > 0 or (zero and value == 0)):
+            raise ValueError(
+                f"{name} must be {'>=' if zero else '>'} 0, got {value!r}."
+            )
+        if known and value > at_most:
+            raise ValueError(f"{name} must be <= {at_most}, got {value!r}.")
+        if jnp.shape(value) != ():
+            raise ValueError(
+                f"{name} must be one number per group, got shape {jnp.shape(value)}; "
+                "map over an array of settings with jax.vmap."
+            )
+        return jnp.asarray(value, jnp.result_type(float))
+
+    if not jax.tree.leaves(tree):
+        raise ValueError(f"{name} must hold at least one number, got {tree!r}.")
+    return jax.tree.map(number, tree)
+
+
+def group_of_leaves(tree, max_norms, groups=None) -> tuple[int, ...]:
+    """For each leaf of ``tree`` the place of its bound among those of ``max_norms``."""
+    if groups is None:
+        bounds, treedef = jax.tree.flatten(max_norms)
+        labels = treedef.unflatten(range(len(bounds)))
+        return _spread("max_norms", labels, tree)
+    if not isinstance(max_norms, dict):
+        raise TypeError(
+            "max_norms must be a dict from label to number where groups are given, "
+            f"got {max_norms!r}."
+        )
+    labels = _spread("groups", groups, tree)
+    if set(labels) != set(max_norms):
+        raise ValueError(
+            "max_norms must have one number for each label in groups, got labels "
+            f"{sorted(set(labels))} and numbers for {sorted(max_norms)}."
+        )
+    order = sorted(max_norms)  # As JAX orders the leaves of a dict.
+    return tuple(order.index(label) for label in labels)
+
+
+def _spread(name, prefix, tree):
+    """The leaf of ``prefix`` above each leaf of ``tree``, in the order of leaves."""
+    try:
+        above = jax.tree.map(
+            lambda value, below: [value] * len(jax.tree.leaves(below)), prefix, tree
+        )
+    except ValueError as error:
+        got, wanted = jax.tree.structure(prefix), jax.tree.structure(tree)
+        raise ValueError(
+            f"{name} must be a tree prefix of the rows, got {got} for {wanted}."
+        ) from error
+    return tuple(jax.tree.leaves(above))
+
+
+def typed_key(key):
+    """Raises TypeError unless ``key`` is a typed PRNG key."""
+    dtype = getattr(key, "dtype", None)
+    if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key):
+        raise TypeError(
+            "key must be a typed PRNG key such as jax.random.key(0), "
+            f"got {type(key).__name__} with dtype {dtype}."
+        )

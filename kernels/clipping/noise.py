@@ -1,0 +1,138 @@
+"""Gaussian noise for clipped rows: for their sum, and for each of them.
+
+All of it is drawn in floating point, float32 at least, whose low bits an attacker with
+exact outputs could use (Mironov, CCS 2012).
+"""
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.kernels.clipping import factors
+from jaxanon.kernels.clipping import groups as grouping
+from jaxanon.kernels.clipping.api import clip_rows
+from jaxanon.kernels.clipping.bounded import BoundedSum, noise_stddevs
+
+
+def add_noise_to_sum(key, total: BoundedSum, noise_multipliers):
+    """Adds the Gaussian noise that a sum needs to be released, once for the sum.
+
+    The central model: whoever sums is trusted, and nothing but the noisy sum is
+    released. Each entry gets noise of its own with the standard deviation that
+    ``noise_stddevs`` gives its group, however many rows there are.
+
+    Args:
+      key: a typed PRNG key. After a sum over a mesh, the same one on every shard.
+      total: of ``clipped_sum``.
+      noise_multipliers: one number z >= 0 for the whole, or a tree like
+        ``total.max_norms`` with one z_m for each group.
+
+    Returns:
+      The tree of ``total.value``, same dtypes (half precision widened to float32).
+
+    Raises:
+      TypeError: if ``key`` is not a typed key.
+      ValueError: as ``noise_stddevs``.
+
+    Example:
+      >>> from jaxanon.kernels.clipping import clipped_sum
+      >>> total = clipped_sum(jnp.array([[3.0, 4.0]]), 2.5)
+      >>> add_noise_to_sum(jax.random.key(0), total, 0.0)
+      Array([1.5, 2. ], dtype=float32)
+
+    References:
+      Abadi et al., Deep learning with differential privacy, CCS 2016, algorithm 1.
+    """
+    return _noisy_sum(key, total, noise_stddevs(total.max_norms, noise_multipliers))
+
+
+def add_clients_noise_drawn_once(key, total: BoundedSum, noise_multipliers):
+    """Adds to a sum the noises of all its clients, drawn as one.
+
+    For simulations of the local model (every client adds its own noise before it
+    sends) that use nothing but the sum: a sum of independent Gaussians is a Gaussian,
+    here with the standard deviation of one client times the root of the sum of
+    squared weights. It is distributed as the weighted sum of what
+    ``clip_and_noise_per_client`` returns, and N times fewer numbers are drawn. Not to
+    be used where anyone looks at a single client's update.
+
+    Args:
+      key: a typed PRNG key. After a sum over a mesh, the same one on every shard.
+      total: of ``clipped_sum`` over clients.
+      noise_multipliers: those of one client, as in ``clip_and_noise_per_client``.
+
+    Returns:
+      The tree of ``total.value``, same dtypes (half precision widened to float32).
+
+    Raises:
+      TypeError: if ``key`` is not a typed key.
+      ValueError: as ``noise_stddevs``.
+
+    Example:
+      >>> from jaxanon.kernels.clipping import clipped_sum
+      >>> total = clipped_sum(jnp.array([[3.0, 4.0], [0.0, 2.0]]), 2.5)
+      >>> add_clients_noise_drawn_once(jax.random.key(0), total, 0.0)
+      Array([1.5, 4. ], dtype=float32)
+    """
+    root = jnp.sqrt(jnp.asarray(total.squared_weights))
+    stddevs = noise_stddevs(total.max_norms, noise_multipliers)
+    return _noisy_sum(key, total, jax.tree.map(lambda s: s * root, stddevs))
+
+
+def clip_and_noise_per_client(key, rows, max_norms, noise_multipliers, *, groups=None):
+    """Clips each client's update and adds noise of its own, as the client would.
+
+    The local model: every row is released. Noise is independent over clients, leaves
+    and entries. The bound is for a client that takes part or sends zeros; to hide
+    which of two updates a client has sent, count on half the multiplier.
+
+    Args:
+      key: a typed PRNG key. On a mesh one for each shard of clients, as by
+        ``jax.random.fold_in(key, jax.lax.axis_index("clients"))``: with the same key
+        clients on two shards would share their noise.
+      rows, max_norms, groups: as in ``clip_rows``; rows are clients.
+      noise_multipliers: one number z >= 0 for the whole, or a tree like ``max_norms``
+        with one z_m for each group.
+
+    Returns:
+      The tree of ``rows``, same dtypes. Noise is drawn and added in float32 (float64
+      for float64) and rounded to half precision afterwards. Padding rows get noise
+      too; leave them out by their weight.
+
+    Raises:
+      TypeError: if ``key`` is not a typed key, or as ``clip_rows``.
+      ValueError: as ``clip_rows`` and ``noise_stddevs``.
+
+    Example:
+      >>> rows = jnp.array([[3.0, 4.0], [0.0, 2.0]])
+      >>> clip_and_noise_per_client(jax.random.key(0), rows, 2.5, 0.0)
+      Array([[1.5, 2. ],
+             [0. , 2. ]], dtype=float32)
+    """
+    clipped = clip_rows(rows, max_norms, groups=groups)
+    group_of = grouping.group_of_leaves(clipped, max_norms, groups)
+    return _noisy(key, clipped, noise_stddevs(max_norms, noise_multipliers), group_of)
+
+
+def _noisy_sum(key, total, stddevs):
+    widen = lambda leaf: jnp.asarray(leaf, factors.wide(jnp.result_type(leaf)))
+    value = jax.tree.map(widen, total.value)
+    group_of = total.groups
+    if group_of is None:
+        group_of = grouping.group_of_leaves(value, total.max_norms)
+    return _noisy(key, value, stddevs, group_of)
+
+
+def _noisy(key, tree, stddevs, group_of):
+    """Adds independent noise to every entry, each leaf by a key of its own."""
+    grouping.typed_key(key)
+    leaves, treedef = jax.tree.flatten(tree)
+    stddevs = jax.tree.leaves(stddevs)
+    keys = jax.random.split(key, len(leaves))
+
+    def noisy(key, leaf, stddev):
+        dtype = factors.wide(leaf.dtype)
+        noise = stddev.astype(dtype) * jax.random.normal(key, leaf.shape, dtype)
+        return (leaf.astype(dtype) + noise).astype(leaf.dtype)
+
+    triples = zip(range(len(leaves)), leaves, group_of, strict=True)
+    return treedef.unflatten([noisy(keys[i], x, stddevs[m]) for i, x, m in triples])

@@ -1,0 +1,86 @@
+"""Clipping, noise and adaptive norms in plain loops: NumPy, float64, one row a time.
+
+A row is a dict of arrays, ``groups`` a dict from leaf to label, ``max_norms`` and
+``stddevs`` dicts from label to number.
+"""
+
+import math
+
+import numpy as np
+
+
+def group_norms(row, groups):
+    """{label: L2 norm of the leaves that have it}."""
+    squares = dict.fromkeys(groups.values(), 0.0)
+    for name, leaf in row.items():
+        for entry in np.ravel(leaf).astype(np.float64):
+            squares[groups[name]] += entry * entry
+    return {label: math.sqrt(square) for label, square in squares.items()}
+
+
+def clip_row(row, groups, max_norms):
+    """Each group times min(1, C / norm); a group that is not finite is zero."""
+    norms, clipped = group_norms(row, groups), {}
+    for name, leaf in row.items():
+        norm, max_norm = norms[groups[name]], max_norms[groups[name]]
+        if not math.isfinite(norm):
+            clipped[name] = np.zeros_like(leaf)
+        elif norm <= max_norm:
+            clipped[name] = leaf
+        else:
+            clipped[name] = leaf * (max_norm / norm)
+    return clipped
+
+
+def clipped_sum(rows, groups, max_norms, weights):
+    """Algorithm 1 of Abadi et al. up to the noise: clip every row, add them up."""
+    total = {name: np.zeros(np.shape(leaf)) for name, leaf in rows[0].items()}
+    for row, weight in zip(rows, weights, strict=True):
+        clipped = clip_row(row, groups, max_norms)
+        for name in total:
+            if weight > 0:
+                total[name] = total[name] + weight * clipped[name].astype(np.float64)
+    return total
+
+
+def add_noise(rng, tree, groups, stddevs):
+    """A draw of its own for every entry of every leaf."""
+    noisy = {}
+    for name, leaf in tree.items():
+        stddev = stddevs[groups[name]]
+        noisy[name] = leaf + stddev * rng.normal(size=np.shape(leaf))
+    return noisy
+
+
+def noisy_sum_of_clients(rng, rows, groups, max_norms, stddevs, weights):
+    """Every client clips and adds noise; the server adds up what it is sent."""
+    total = {name: np.zeros(np.shape(leaf)) for name, leaf in rows[0].items()}
+    for row, weight in zip(rows, weights, strict=True):
+        sent = add_noise(rng, clip_row(row, groups, max_norms), groups, stddevs)
+        for name in total:
+            total[name] = total[name] + weight * sent[name]
+    return total
+
+
+def effective_noise_multiplier(max_norms, stddevs):
+    """(sum_m (C_m / sigma_m)^2)^(-1/2)."""
+    total = 0.0
+    for label, max_norm in max_norms.items():
+        total += (max_norm / stddevs[label]) ** 2
+    return total**-0.5
+
+
+def adapt_max_norms(
+    rng, rows, groups, max_norms, count_stddev, quantile, step_size, expected_rows
+):
+    """Algorithm 1 of Andrew et al.: a noisy count for each group, a geometric step."""
+    adapted = {}
+    for label, max_norm in max_norms.items():
+        count = 0.0
+        for row in rows:
+            within = group_norms(row, groups)[label] <= max_norm
+            count += (1.0 if within else 0.0) - 0.5
+        count += count_stddev * rng.normal()
+        fraction = count / expected_rows + 0.5
+        adapted[label] = max_norm * math.exp(-step_size * (fraction - quantile))
+    return adapted
