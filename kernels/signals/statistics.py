@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels.signals.recordings import widened, with_time
+from jaxanon.kernels.signals.sorting import in_order
 
 
 class WindowStatistics(NamedTuple):
@@ -96,10 +97,10 @@ def _statistics(x, mask):
     second = average(z * z)
     safe = jnp.where(varies, second, 1)
     std = jnp.where(varies, unit * jnp.sqrt(safe), 0)
-    in_order = jnp.sort(jnp.where(mask, x, jnp.inf), axis=-2)
+    ascending = in_order(jnp.where(mask, x, jnp.inf).swapaxes(-1, -2))
     # The minimum of no samples is 0 already, and that of a NaN is NaN.
     known = some & ~jnp.isnan(minimum)
-    quantile = lambda q: jnp.where(known, _quantile(in_order, num, q), minimum)
+    quantile = lambda q: jnp.where(known, _quantile(ascending, num, q), minimum)
     return WindowStatistics(
         mean=origin + from_origin,
         std=std,
@@ -116,15 +117,14 @@ def _statistics(x, mask):
     )
 
 
-def _quantile(in_order, num, q):
+def _quantile(ascending, num, q):
     """Between the two nearest real samples; ``num`` of them come first."""
     place = q * jnp.maximum(num - 1, 0)
-    low = jnp.floor(place)
+    low, high = jnp.floor(place), jnp.ceil(place)
     at = lambda i: jnp.take_along_axis(
-        in_order, i.astype(jnp.int32)[..., None, :], axis=-2
-    )[..., 0, :]
-    first, second = at(low), at(jnp.ceil(place))
-    return first + (place - low) * (second - first)
+        ascending, i.astype(jnp.int32)[..., None], axis=-1
+    )[..., 0]
+    return at(low) + (place - low) * (at(high) - at(low))
 
 
 def _rms(x, average):

@@ -1,5 +1,6 @@
 """Ragged recordings, padded to one length, cut into windows."""
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -62,15 +63,12 @@ def cut_windows(recordings, lengths, length, stride) -> CutWindows:
 
 
 def _cut(x, num_windows, length, stride):
-    """Chunks of ``stride`` samples, laid side by side: slices, and no gather."""
+    """One slice per window: cheaper than an index per sample."""
     *batch, time, channels = x.shape
     if not num_windows:
         return jnp.zeros((*batch, 0, length, channels), x.dtype)
-    parts = -(-length // stride)
-    needed = (num_windows - 1 + parts) * stride
-    if needed > time:
-        x = jnp.pad(x, [(0, 0)] * len(batch) + [(0, needed - time), (0, 0)])
-    shape = (*batch, needed // stride, stride, channels)
-    chunks = x[..., :needed, :].reshape(shape)
-    sides = [chunks[..., i : i + num_windows, :, :] for i in range(parts)]
-    return jnp.concatenate(sides, axis=-2)[..., :length, :]
+    starts = stride * jnp.arange(num_windows)
+    slice_at = lambda one, start: jax.lax.dynamic_slice_in_dim(one, start, length)
+    each = jax.vmap(jax.vmap(slice_at, (None, 0)), (0, None))
+    flat = each(x.reshape(math.prod(batch), time, channels), starts)
+    return flat.reshape(*batch, num_windows, length, channels)

@@ -17,7 +17,7 @@ from scipy import signal, stats
 from jaxanon.datasets import windows as host
 from jaxanon.datasets.recordings import Recording
 from jaxanon.kernels import signals
-from jaxanon.kernels.signals import cases, reference
+from jaxanon.kernels.signals import cases, reference, sorting, steps
 
 G = 9.80665
 
@@ -75,7 +75,7 @@ def test_a_stream_is_cut_as_the_datasets_cut_it():
     np.testing.assert_array_equal(owners[keep, 0], expected.labels["subject"])
 
 
-@hypothesis.settings(max_examples=12, deadline=None)
+@hypothesis.settings(max_examples=8, deadline=None)
 @hypothesis.given(
     strategies.integers(0, 24), strategies.integers(1, 9), strategies.integers(1, 11)
 )
@@ -194,8 +194,6 @@ def test_counters_agree_with_loops_on_wandering_walks(rate_hz):
 
 def test_level_stretches_do_not_turn():
     # Without a filter: the judge of the turns alone, on ties that floats rarely have.
-    from jaxanon.kernels.signals import steps
-
     r = np.array([0, 0, 3, 3, 5, 5, 5, 2, 2, 1, 1, 4, 4, 9, 0, 0, 1.0])
     judge = jax.jit(lambda r, real: steps._judge(*_paced(r, real)))
 
@@ -354,6 +352,20 @@ def test_energy_of_a_table_that_was_published():
     x = 0.28 + 0.12 * np.sqrt(2) * np.sin(2 * np.pi * np.arange(125) / 25)
     found = jax.jit(signals.window_statistics)(x[:, None].astype(np.float32))
     np.testing.assert_allclose(found.energy, energy, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sorting_by_bits_is_sorting(dtype):
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(3, 50)) * 10.0 ** rng.integers(-30, 30, (3, 50))).astype(
+        dtype
+    )
+    tiny = np.finfo(dtype).tiny / 4
+    x[:, :8] = 0.0, -0.0, np.inf, -np.inf, tiny, -tiny, 1.0, 1.0
+    with jax.enable_x64(True):
+        ascending = jax.jit(sorting.in_order)(x)
+    assert ascending.dtype == dtype
+    np.testing.assert_array_equal(ascending, np.sort(x))
 
 
 def test_nothing_to_describe_is_zero_and_a_nan_is_not_hidden():

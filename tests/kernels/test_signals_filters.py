@@ -177,7 +177,7 @@ def test_precision(dtype):
 def test_gradients_agree_with_finite_differences():
     sections = signals.butterworth(3, 5.0, RATE)
     x, lengths = cases.recordings(cases.CASES["ragged"], 0)
-    x = np.nan_to_num(x)
+    x, lengths = np.nan_to_num(x)[:3, :24], np.array([0, 7, 20])
 
     def forward(x):
         return signals.sosfilt(
@@ -186,22 +186,22 @@ def test_gradients_agree_with_finite_differences():
 
     with jax.enable_x64(True):
         check_grads(jax.jit(forward), (x,), 1, modes=["rev"], atol=1e-6)
-        run = jax.jit(lambda x: signals.sosfiltfilt(sections, x, lengths))
-        check_grads(run, (x,), 1, modes=["rev"], atol=1e-6)
-        padding = np.arange(x.shape[1]) >= lengths[:, None]
-        grads = jax.grad(lambda x: jnp.sum(run(x) ** 2))(x)
-        assert not np.asarray(grads)[padding].any()
+        both = jax.jit(lambda x: signals.sosfiltfilt(sections, x, lengths))
+        check_grads(both, (x,), 1, modes=["rev"], atol=1e-6)
+        grads = jax.jit(jax.grad(lambda x: jnp.sum(both(x) ** 2)))(x)
+    for row, size in zip(grads, lengths, strict=True):
+        assert row[:size].all() and not row[size:].any()
 
 
-def test_no_samples_no_recordings_and_blocks_of_any_size():
+def test_no_samples_and_no_recordings():
     sections = signals.butterworth(2, 5.0, RATE)
-    y, state = signals.sosfilt(sections, jnp.zeros((3, 0, 2)))
-    assert y.shape == (3, 0, 2) and state.shape == (3, 1, 2, 2) and not state.any()
-    kept = jnp.ones((3, 1, 2, 2))
-    _, state = signals.sosfilt(sections, jnp.zeros((3, 0, 2)), kept)
+    run = jax.jit(functools.partial(signals.sosfilt, sections))
+    kept = np.ones((3, 1, 2, 2), np.float32)
+    y, state = run(np.zeros((3, 0, 2), np.float32), kept)
+    assert y.shape == (3, 0, 2)
     np.testing.assert_array_equal(state, kept)
-    y, _ = signals.sosfilt(sections, jnp.zeros((0, 90, 2)))
-    assert y.shape == (0, 90, 2)
+    y, state = run(np.zeros((0, 90, 2), np.float32))
+    assert y.shape == (0, 90, 2) and state.shape == (0, 1, 2, 2)
 
 
 def test_recordings_of_clients_over_a_mesh():
