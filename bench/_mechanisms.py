@@ -1,0 +1,118 @@
+"""Rows on mechanisms: noise on a grid and from floats, and private choices."""
+
+import _timing
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon.kernels import mechanisms
+from jaxanon.kernels.mechanisms import cases, reference
+
+
+def rows(report, smoke):
+    """Laplace noise against one copy of the data, the grid against exact rejection."""
+    case = cases.CASES["features" if smoke else "update"]
+    _noise(report, case)
+    _grid(report, smoke)
+    _choices(report, 2**10 if smoke else 2**17)
+
+
+def _noise(report, case):
+    """Noise on a flat array; the bytes it must move are one read and one write."""
+    x = jnp.zeros(case.shape)
+
+    @jax.jit
+    def release(key, x):
+        bounded = mechanisms.clip_to_range(x, case.low, case.high)
+        return mechanisms.laplace_mechanism(key, bounded, case.epsilon)
+
+    took = _timing.timed(release, jax.random.key(0), x)
+    scale = x.size * (case.high - case.low) / case.epsilon
+    _check_scale(took.result, scale)
+    num_bytes = 2 * x.nbytes
+    report.add(
+        "laplace noise, float32",
+        took.seconds / x.size * 1e9,
+        "ns/number",
+        f"{x.size} numbers",
+        bytes=num_bytes,
+        share_of_copy_bandwidth=num_bytes / took.seconds / report.bytes,
+        random_words=x.size,
+    )
+
+
+def _grid(report, smoke):
+    """People's windows, each released on the grid; rejection sampling beside it."""
+    case = cases.CASES["cohort"]
+    people, size = (8, 16) if smoke else case.shape
+    keys = jax.random.split(jax.random.key(1), people)
+    x = jnp.zeros((people, size))
+
+    @jax.jit
+    @jax.vmap
+    def on_grid(key, x):
+        bounded = mechanisms.clip_to_range(x, case.low, case.high)
+        most = max(-case.low, case.high)
+        return mechanisms.grid_laplace_mechanism(
+            key, bounded, case.epsilon, max_magnitude=most
+        )
+
+    @jax.jit
+    @jax.vmap
+    def in_floats(key, x):
+        bounded = mechanisms.clip_to_range(x, case.low, case.high)
+        return mechanisms.laplace_mechanism(key, bounded, case.epsilon)
+
+    l1 = size * (case.high - case.low)
+    grid = mechanisms.laplace_grid(l1, case.epsilon, size, max(-case.low, case.high))
+    took = _timing.timed(on_grid, keys, x)
+    plain = _timing.timed(in_floats, keys, x)
+    _check_scale(took.result, grid.scale * grid.step)
+    assert not np.any(np.remainder(took.result, grid.step))
+
+    rng, few = np.random.default_rng(0), np.zeros(200)
+    loops = _timing.timed(lambda: reference.grid_laplace(rng, few, grid), repeats=3)
+    each = took.seconds / x.size
+    words = 2 * (len(mechanisms.grid.thresholds(grid.scale))) + 1
+    report.add(
+        "laplace noise on a grid",
+        each * 1e9,
+        "ns/number",
+        f"{people} people x {size}",
+        random_words=words * x.size,
+        bytes=2 * x.nbytes,
+        share_of_copy_bandwidth=2 * x.nbytes / took.seconds / report.bytes,
+        times_float_noise=took.seconds / plain.seconds,
+        speedup_over_reference=loops.seconds / few.size / each,
+    )
+
+
+def _choices(report, num):
+    """Gumbel-max in one program, and the same in NumPy on the host."""
+    scores = np.linspace(0, 4, 20).astype(np.float32)
+    bounded = mechanisms.bounded_value(jnp.asarray(scores), linf=1.0)
+    choose = jax.jit(
+        jax.vmap(lambda key: mechanisms.exponential_mechanism(key, bounded, 2.0))
+    )
+    took = _timing.timed(choose, jax.random.split(jax.random.key(2), num))
+    rng = np.random.default_rng(0)
+    host = _timing.timed(
+        lambda: np.argmax(scores + rng.gumbel(size=(num, 20)), axis=1), repeats=3
+    )
+    law = reference.exponential_probabilities(list(scores), 1.0)
+    for chosen in (took.result, host.result):
+        share = np.bincount(np.asarray(chosen), minlength=20) / num
+        np.testing.assert_allclose(share, law, atol=3 / np.sqrt(num))
+    report.add(
+        "exponential mechanism, 20 candidates",
+        took.seconds / num * 1e9,
+        "ns/choice",
+        f"{num} choices",
+        speedup_over_numpy=host.seconds / took.seconds,
+        random_words=40 * num,
+    )
+
+
+def _check_scale(noise, scale):
+    size = float(jnp.mean(jnp.abs(noise)))
+    assert abs(size / scale - 1) < 6 / np.sqrt(noise.size) + 1e-3, (size, scale)

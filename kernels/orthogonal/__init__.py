@@ -1,0 +1,20 @@
+"""Orthonormal rows, and the sensitivities that follow from them."""
+
+from jaxanon.kernels.orthogonal.rows import orthonormal_rows, orthonormality_residual
+from jaxanon.kernels.orthogonal.sensitivity import (
+    RelaxedSensitivity,
+    deeprotect_feature_sensitivity,
+    feature_sensitivity,
+    relaxed_sensitivity,
+    relaxed_sensitivity_of_span,
+)
+
+__all__ = [
+    "RelaxedSensitivity",
+    "deeprotect_feature_sensitivity",
+    "feature_sensitivity",
+    "orthonormal_rows",
+    "orthonormality_residual",
+    "relaxed_sensitivity",
+    "relaxed_sensitivity_of_span",
+]

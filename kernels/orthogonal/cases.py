@@ -1,0 +1,38 @@
+"""Named sizes of projections and secret directions, for tests and the benchmark."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Case(NamedTuple):
+    """``rows`` of ``inputs`` numbers, singular values from 1 down to 1/condition."""
+
+    rows: int
+    inputs: int
+    condition: float
+    batch: tuple[int, ...] = ()
+
+
+CASES = {
+    "deeprotect": Case(7, 30, 10.0),  # 30 samples of a window to 7 features.
+    "square": Case(4, 4, 3.0),
+    "one_row": Case(1, 5, 1.0),
+    "stacked": Case(3, 6, 20.0, (2,)),
+    "ill_conditioned": Case(6, 12, 1e4),
+    "wide": Case(256, 1024, 10.0),  # Timed only.
+    "layers": Case(16, 128, 10.0, (64,)),  # Timed only: a layer for each of 64 clients.
+}
+
+
+def matrix(case: Case, seed=0, dtype=np.float32):
+    """Matrices with singular values spread evenly in the logarithm."""
+    rng = np.random.default_rng(seed)
+    shape = (*case.batch, case.rows, case.inputs)
+    left, _, right = np.linalg.svd(rng.normal(size=shape), full_matrices=False)
+    values = np.geomspace(1, 1 / case.condition, case.rows)
+    return ((left * values) @ right).astype(dtype)
+
+
+# Secret directions: (how many, numbers in a window).
+SPANS = {"pair": (2, 9), "triple": (3, 8), "quadruple": (4, 7)}
