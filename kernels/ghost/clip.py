@@ -2,13 +2,9 @@
 
 import jax.numpy as jnp
 
+from jaxanon.kernels.clipping import factors
 from jaxanon.kernels.factored import Factors, squared_norm, weighted_sum
 from jaxanon.kernels.ghost.examples import Gradient
-
-
-def wide(x):
-    """``x`` in float32 at least."""
-    return x.astype(jnp.promote_types(x.dtype, jnp.float32))
 
 
 def squared_norms(gradient: Gradient):
@@ -16,24 +12,38 @@ def squared_norms(gradient: Gradient):
     if not isinstance(gradient.value, Factors):
         return _squares(gradient.value)
     inputs, cotangents = gradient.value
-    if inputs.shape[1] == 1:  # One row: the Gram matrices are numbers.
+    if inputs.shape[1] == 1:  # The Gram matrices of one row are numbers.
         return _squares(inputs) * _squares(cotangents)
-    return squared_norm(Factors(wide(inputs), wide(cotangents)))
+    return squared_norm(Factors(_wide(inputs), _wide(cotangents)))
+
+
+def weights(squares, bound, mask):
+    """``float[B]``: what each example's gradient is multiplied by; 0 leaves it out."""
+    scale = factors.scale(squares, bound)
+    return jnp.where(mask & scale.real, scale.factor, 0)
+
+
+def weighted_sum_of(gradient: Gradient, weights, shape):
+    """``Σ_b weights[b] gradient[b]`` in the leaf's shape, in float32 at least."""
+    value = gradient.value
+    if isinstance(value, Factors):
+        dtype = _wide(value.cotangents).dtype
+        kept = Factors(*(_kept(x, weights) for x in value))
+        total = weighted_sum(kept, weights.astype(dtype))
+    else:
+        kept = _wide(_kept(value, weights))
+        total = jnp.tensordot(weights.astype(kept.dtype), kept, axes=1)
+    return total if gradient.view is None else gradient.view.fold(total, shape)
+
+
+def _wide(x):
+    return x.astype(factors.wide(x.dtype))
 
 
 def _squares(x):
-    return jnp.sum(jnp.square(wide(x)), axis=tuple(range(1, x.ndim)))
+    return jnp.sum(jnp.square(_wide(x)), axis=tuple(range(1, x.ndim)))
 
 
-def clipped_sum(gradient: Gradient, weights, shape):
-    """``Σ_b weights[b] gradient[b]`` in the leaf's shape; weight 0 hides anything."""
-
-    def kept(x):
-        column = weights.reshape(-1, *[1] * (x.ndim - 1))
-        return jnp.where(column > 0, x, 0)
-
-    if isinstance(gradient.value, Factors):
-        total = weighted_sum(Factors(*map(kept, gradient.value)), weights)
-    else:
-        total = jnp.tensordot(weights, wide(kept(gradient.value)), axes=1)
-    return gradient.fold(total, shape)
+def _kept(x, weights):
+    """Zero where the weight is: what is left out may hold anything."""
+    return jnp.where(factors.along(weights, x) > 0, x, 0)

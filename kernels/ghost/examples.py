@@ -23,10 +23,6 @@ class Gradient(NamedTuple):
     value: Factors | jax.Array  # float[B, ...]; of the matrix, or of the leaf itself
     view: View | None
 
-    def fold(self, matrix, shape):
-        """A matrix of sums to the shape of the leaf."""
-        return matrix if self.view is None else self.view.fold(matrix, shape)
-
 
 def plan(loss_fn, leaves, treedef, batch) -> Plan:
     """Traces the loss of one example and finds what it does with each leaf."""

@@ -51,6 +51,8 @@ def _understood(eqn, mine, aliases, found, path, lengths) -> bool:
         axes = tuple(alias.axes[axis] for axis in eqn.params["permutation"])
         aliases[eqn.outvars[0]] = Alias(alias.leaf, axes)
         return True
+    if name == "stop_gradient":
+        return True
     scanned = name == "scan" and max(mine) < eqn.params["num_consts"]
     if not scanned and name not in (*CALLS, *REMAT):
         return False

@@ -1,0 +1,53 @@
+"""The clipped gradient sum and the recurrent layer in plain loops."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def gradients(loss_fn, params, batch):
+    """Losses and gradients of the examples, one after another: (list, list of trees)."""
+    alone = jax.jit(jax.value_and_grad(lambda params, x: loss_fn(params, x)[0]))
+    size = len(jax.tree.leaves(batch)[0])
+    examples = [jax.tree.map(lambda x, n=n: x[n : n + 1], batch) for n in range(size)]
+    losses, trees = zip(*(alone(params, x) for x in examples), strict=True)
+    return losses, jax.tree.map(np.asarray, trees)
+
+
+def clipped_gradient_sum(trees, max_norms, mask):
+    """(sum, norms): every gradient clipped, then added.
+
+    ``max_norms`` has a number for each leaf; one number is for all of them together.
+    """
+    total, norms = jax.tree.map(np.zeros_like, trees[0]), []
+    for gradient, real in zip(trees, mask, strict=True):
+        squares = jax.tree.map(lambda leaf: np.sum(leaf**2), gradient)
+        if isinstance(max_norms, float):
+            norm = np.sqrt(sum(jax.tree.leaves(squares)))
+            scales = jax.tree.map(lambda _, n=norm: _scale(n, max_norms), gradient)
+        else:
+            norm = jax.tree.map(np.sqrt, squares)
+            scales = jax.tree.map(_scale, norm, max_norms)
+        if real:
+            add = lambda total, scale, leaf: total + scale * leaf
+            total = jax.tree.map(add, total, scales, gradient)
+        norms.append(jax.tree.map(lambda n, real=real: n * real, norm))
+    return total, jax.tree.map(lambda *n: np.stack(n), *norms)
+
+
+def _scale(norm, max_norm):
+    return max_norm / norm if norm > max_norm else 1.0
+
+
+def lstm(x, kernel, recurrent, bias):
+    """Gates and states one time step after another; arguments as the fast one's."""
+    hidden = cell = jnp.zeros((x.shape[0], recurrent.shape[0]), x.dtype)
+    outputs = []
+    for time in range(x.shape[1]):
+        gates = x[:, time] @ kernel + hidden @ recurrent + bias[None]
+        inputs, forget, candidate, output = jnp.split(gates, 4, axis=1)
+        cell = jax.nn.sigmoid(forget) * cell
+        cell = cell + jax.nn.sigmoid(inputs) * jnp.tanh(candidate)
+        hidden = jax.nn.sigmoid(output) * jnp.tanh(cell)
+        outputs.append(hidden)
+    return jnp.stack(outputs, axis=1)
