@@ -1,0 +1,43 @@
+"""Named sizes that the tests and the benchmarks share."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Case(NamedTuple):
+    """``pairs`` of series with ``channels``; ``ragged`` ones are padded with NaN."""
+
+    pairs: int
+    time_x: int
+    time_y: int
+    channels: int
+    ragged: bool = False
+
+
+CASES = {
+    # More pairs than lanes with a rest, both orders of length, one channel, one sample.
+    "wide": Case(7, 9, 17, 3),
+    "tall": Case(7, 17, 9, 3),
+    "one_channel": Case(3, 12, 12, 1),
+    "one_sample": Case(3, 1, 4, 2),
+    "ragged": Case(11, 14, 10, 2, ragged=True),
+    # Windows of accelerometer and gyroscope.
+    "windows": Case(10_000, 128, 128, 6),
+}
+
+
+def series(case: Case, seed: int, dtype=np.float32):
+    """``x``, ``y`` and their lengths; drawn, so no two paths are equally good."""
+    rng = np.random.default_rng(seed)
+
+    def side(time):
+        values = rng.normal(size=(case.pairs, time, case.channels))
+        lengths = np.full(case.pairs, time)
+        if case.ragged:
+            lengths = rng.integers(1, time + 1, case.pairs)
+            values[np.arange(time)[None] >= lengths[:, None]] = np.nan
+        return values.astype(dtype), lengths
+
+    (x, x_lengths), (y, y_lengths) = side(case.time_x), side(case.time_y)
+    return x, y, x_lengths, y_lengths

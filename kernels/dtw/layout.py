@@ -1,0 +1,114 @@
+"""Pairs into blocks for the wavefront, and out of them again."""
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.kernels.dtw.wavefront import BOTH, COLUMN, ROW, Block, Sizes
+
+
+def block_maker(sizes: Sizes, x, y, x_lengths, y_lengths, *, ragged, band):
+    """``int32[] -> Block``; ``x`` lies in the rows and is the shorter one.
+
+    Args:
+      sizes: of the wavefront.
+      x: ``float[pairs, rows, channels]``; only finite numbers count.
+      y: ``float[pairs, columns, channels]``; only finite numbers count.
+      x_lengths: ``int32[pairs]``.
+      y_lengths: ``int32[pairs]``.
+      ragged: whether any length may be less than its axis.
+      band: radius or None.
+    """
+    lanes = sizes.lanes
+    wall = jnp.finfo(_wide(x.dtype)).max
+
+    def make_block(index):
+        # The last block overlaps the one before it where lanes do not divide pairs.
+        start = jnp.minimum(index * lanes, len(x) - lanes)
+        part = lambda a: jax.lax.dynamic_slice_in_dim(a, start, lanes)
+        n, m = part(x_lengths), part(y_lengths)
+        first, end = sizes.rows - n, sizes.rows + m - 1
+        above = sizes.rows - x.shape[1]
+        rows = _side(part(x), sizes.rows, above, wall)
+        if ragged:
+            rows = _down(rows, x.shape[1] - n, wall)
+        before = sizes.period - y.shape[1] - 1
+        columns = _side(part(y)[:, ::-1], sizes.period, before, wall)
+        flat = lambda a: a.reshape(len(a), -1)
+        limits = None if band is None else flat(_limits(sizes, n, m, band))
+        return Block(flat(rows), flat(columns), limits, first, end)
+
+    return make_block
+
+
+def unblocked(leaf, pairs):
+    """``[blocks, lanes, ...]`` to ``[pairs, ...]``."""
+    blocks, lanes = leaf.shape[:2]
+    overlap = blocks * lanes - pairs
+    earlier = leaf[:-1].reshape(-1, *leaf.shape[2:])
+    return jnp.concatenate([earlier, leaf[-1, overlap:]])
+
+
+def tracer(sizes: Sizes, length: int):
+    """``finish`` of the wavefront: the best path of each lane, last cell first.
+
+    It gives ``int32[lanes, length]`` twice, rows and columns, and ``bool``, False after
+    the path's first cell.
+    """
+    lanes = sizes.lanes
+
+    def trace(block, moves):
+        size = moves.shape[1]
+        lane = jnp.arange(lanes)
+
+        def back(carry, _):
+            row, step, active = carry
+            i, j = row - block.first, step - 1 - row
+            # Costs that overflow leave no order between moves; the edges always do.
+            move = moves.ravel()[step * size + row * lanes + lane]
+            move = jnp.where(j == 0, ROW, move)
+            move = jnp.where(i == 0, COLUMN, move)
+            seen = jnp.where(active, i, 0), jnp.where(active, j, 0), active
+            active = active & ((i > 0) | (j > 0))
+            moved = row - (move != COLUMN), step - 1 - (move == BOTH)
+            row, step = (
+                jnp.where(active, a, b) for a, b in zip(moved, (row, step), strict=True)
+            )
+            return (row, step, active), seen
+
+        begin = jnp.full_like(block.first, sizes.rows - 1)
+        begin = begin + 0 * block.first  # Varies over a mesh as the block does.
+        some = (block.first < sizes.rows) & (block.end >= sizes.rows)
+        _, path = jax.lax.scan(back, (begin, block.end, some), length=length)
+        return jax.tree.map(lambda a: a.T, path)
+
+    return trace
+
+
+def _wide(dtype):
+    return jnp.promote_types(dtype, jnp.float32)
+
+
+def _side(x, size, offset, wall):
+    """``float[lanes, n, channels]`` to ``[channels, size, lanes]``, walls around it."""
+    x = jnp.where(jnp.isfinite(x), x, 0)  # Else one pair's NaN would reach the next.
+    x = x.transpose(2, 1, 0).astype(_wide(x.dtype))
+    room = jnp.full((len(x), size, x.shape[2]), wall, x.dtype)
+    return jax.lax.dynamic_update_slice(room, x, (0, offset, 0))
+
+
+def _down(rows, by, wall):
+    """Each lane's rows moved down by ``by`` rows, so that all end in the last one."""
+    source = jnp.arange(rows.shape[1])[:, None] - by[None]
+    moved = jnp.take_along_axis(rows, jnp.maximum(source, 0)[None], axis=1)
+    return jnp.where(source[None] >= 0, moved, wall)
+
+
+def _limits(sizes, n, m, band):
+    """First and last step at which a row is within the band; walls always are."""
+    aligned = jnp.arange(sizes.rows)[:, None]
+    row = aligned - (sizes.rows - n)[None]
+    diagonal = 1 + aligned + row
+    left, right = jnp.maximum(n - m, 0) + band, jnp.maximum(m - n, 0) + band
+    limits = jnp.stack([diagonal - left[None], diagonal + right[None]])
+    always = jnp.array([-4 * sizes.period, 4 * sizes.period])
+    return jnp.where(row[None] >= 0, limits, always[:, None, None]).astype(jnp.int32)
