@@ -51,39 +51,65 @@ def test_steps_of_a_known_walk(rate_hz, pace_s):
 
 
 def _swings(*swings):
-    """Steps in swings up by ``jerk`` and back, one each ``pace_s``, as (jerk, pace)."""
+    """Swings up by ``jerk`` and back, one each ``pace_s``; 1,000 samples a second."""
     r = [0.0]
     for jerk, pace_s in swings:
         half = round(500 * pace_s)
         r += [jerk * (half - abs(k - half)) / half for k in range(1, 2 * half + 1)]
-    return reference.count_steps_jerk_pace([*r, 1.0], 1000.0)
+    return np.array([*r, 1.0])
+
+
+STRONG, BRISK, WEAK = [(20, 0.4)] * 20, [(3, 0.6)] * 21, [(0.1, 0.4)] * 30
+BY_HAND = [
+    # 0.5 times 2.5 is needed at first.
+    ([(1.251, 0.4)], 1),
+    ([(1.249, 0.4)], 0),
+    # Paces of 0.2 s to 0.8 s are within a factor of 2 of 0.4 s; the first has none.
+    ([(3, 0.202)] * 2, 2),
+    ([(3, 0.198)] * 2, 1),
+    ([(3, 0.798)] * 2, 2),
+    ([(3, 0.802)] * 2, 1),
+    # After 20 steps of jerk 20 the mean is 20: below half of it, but 5 is sure.
+    ([*STRONG, (4.99, 0.4)], 20),
+    ([*STRONG, (5.01, 0.4)], 21),
+    # After 4 of them the mean is (4 * 20 + 16 * 2.5) / 20 = 6.
+    ([*STRONG[:4], (3.01, 0.4)], 5),
+    ([*STRONG[:4], (2.99, 0.4)], 4),
+    # What is no step is forgotten: its jerk moves no mean. Its time still counts.
+    ([*WEAK, (1.249, 0.4)], 0),
+    ([*WEAK, (1.251, 0.4)], 1),
+    ([(3, 0.4), (0.1, 0.1), (3, 0.1)], 1),
+    # 20 paces of 0.6 s replace 0.4 s, and 1.2 s is no longer too slow.
+    ([*BRISK, (3, 1.198)], 22),
+    ([*BRISK, (3, 1.202)], 21),
+    # The longer of two times: 0.15 s between minima, 0.175 s or 0.275 s of maxima.
+    ([(3, 0.2), (3, 0.15)], 1),
+    ([(3, 0.4), (3, 0.15)], 2),
+    # The first pace is 0.4 s, so the mean after two is (19 * 0.4 + 0.798) / 20 =
+    # 0.4199, and twice that is 0.8398.
+    ([(3, 0.798), (3, 0.798), (3, 0.838)], 3),
+    ([(3, 0.798), (3, 0.798), (3, 0.842)], 2),
+]
+
+
+def _judged(r, real, rate_hz):
+    """What the counter makes of a magnitude that is filtered already."""
+    is_candidate, jerk, pace = steps._candidates(r, real)
+    return steps._judge(is_candidate, jerk, pace / rate_hz)
 
 
 def test_constants_of_adaptiv_by_hand():
-    # 0.5 times 2.5 is needed at first.
-    assert _swings((1.251, 0.4)) == 1
-    assert _swings((1.249, 0.4)) == 0
-    # Paces of 0.2 s to 0.8 s are within a factor of 2 of 0.4 s; the first has none.
-    for pace_s, expected in ((0.202, 2), (0.198, 1), (0.798, 2), (0.802, 1)):
-        assert _swings((3, pace_s), (3, pace_s)) == expected
-    # After 20 steps of jerk 20 the mean is 20: below half of it, but 5 is sure.
-    strong = [(20, 0.4)] * 20
-    assert _swings(*strong, (4.99, 0.4)) == 20
-    assert _swings(*strong, (5.01, 0.4)) == 21
-    # After 4 of them the mean is (4 * 20 + 16 * 2.5) / 20 = 6.
-    assert _swings(*strong[:4], (3.01, 0.4)) == 5
-    assert _swings(*strong[:4], (2.99, 0.4)) == 4
-    # What is no step is forgotten: its jerk moves no mean. Its time still counts.
-    assert _swings(*[(0.1, 0.4)] * 30, (1.249, 0.4)) == 0
-    assert _swings(*[(0.1, 0.4)] * 30, (1.251, 0.4)) == 1
-    assert _swings((3, 0.4), (0.1, 0.1), (3, 0.1)) == 1
-    # 20 paces of 0.6 s replace 0.4 s, and 1.2 s is no longer too slow.
-    brisk = [(3, 0.6)] * 21
-    assert _swings(*brisk, (3, 1.198)) == 22
-    assert _swings(*brisk, (3, 1.202)) == 21
-    # The longer of two times: here 0.15 s between minima, 0.175 or 0.275 s of maxima.
-    assert _swings((3, 0.2), (3, 0.15)) == 1
-    assert _swings((3, 0.4), (3, 0.15)) == 2
+    rows = [_swings(*swings) for swings, _ in BY_HAND]
+    sizes = np.array([len(row) for row in rows])
+    padded = np.zeros((len(rows), sizes.max()))
+    for row, values in zip(padded, rows, strict=True):
+        row[: len(values)] = values
+    real = np.arange(padded.shape[1]) < sizes[:, None]
+    with jax.enable_x64(True):
+        counted = jax.jit(lambda r, real: _judged(r, real, 1000.0))(padded, real)
+    for row, count, (swings, expected) in zip(rows, counted, BY_HAND, strict=True):
+        loops = reference.count_steps_jerk_pace(row, 1000.0)
+        assert loops == count == expected, swings
 
 
 @pytest.mark.parametrize("rate_hz", [10.0, 50.0])
@@ -115,12 +141,7 @@ def test_counters_agree_with_loops_on_wandering_walks(rate_hz):
 def test_level_stretches_do_not_turn():
     # Without a filter: the judge of the turns alone, on ties that floats rarely have.
     r = np.array([0, 0, 3, 3, 5, 5, 5, 2, 2, 1, 1, 4, 4, 9, 0, 0, 1.0])
-    judge = jax.jit(lambda r, real: steps._judge(*_paced(r, real)))
-
-    def _paced(r, real):
-        is_candidate, jerk, pace = steps._candidates(r, real)
-        return is_candidate, jerk, pace / 20.0
-
+    judge = jax.jit(lambda r, real: _judged(r, real, 20.0))
     for size in range(4, len(r) + 1):
         real = np.arange(len(r)) < size
         expected = reference.count_steps_jerk_pace(r[:size], 20.0)
