@@ -82,6 +82,15 @@ def one_step(name, t, num_steps):
     return t
 
 
+def falling(t, to):
+    """Raises if ``to`` is known on the host to be above ``t``."""
+    known = host_values(t), host_values(to)
+    if all(value is not None for value in known) and (known[1] > known[0]).any():
+        raise ValueError(
+            f"to must be <= t, towards clean data, got to {known[1]} and t {known[0]}."
+        )
+
+
 def per_example(name, values, x):
     """``values`` with ones appended to its shape, so that it multiplies ``x``."""
     shape = jnp.shape(x)

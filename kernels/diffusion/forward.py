@@ -148,10 +148,12 @@ def diffusion_posterior(schedule, x0, x_t, t, to):
       models, NeurIPS 2021, appendix A, for steps that are not neighbours.
     """
     checks.floating(x0=x0, x_t=x_t)
+    given = t, to
     t = checks.step_number("t", t, schedule.num_steps)
     to = checks.step_number("to", to, schedule.num_steps)
     if t.shape != to.shape:
         raise ValueError(f"to must have the shape of t, {t.shape}, got {to.shape}.")
+    checks.falling(*given)
     lost = coefficients.ratio_of_snr(schedule, t, to)
     level = jnp.where(t > 0, schedule.noise[t], 1)
     shrink = jnp.where(t > to, schedule.noise[to] / level, 1)

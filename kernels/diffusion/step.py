@@ -19,7 +19,8 @@ def ddim_step(
       x: ``float[batch, ...]`` at step ``t``.
       output: what the network said of it, in the same shape.
       t: ``int[]`` in [1, T].
-      to: ``int[]`` in [0, t]; where it is ``t``, ``x`` comes back.
+      to: ``int[]`` in [0, t]; where it is ``t``, ``x`` comes back. Steps that are on
+        the device are not checked.
       eta: as in ``ddim_sample``.
       prediction: likewise.
 
@@ -90,6 +91,7 @@ def _step(key, schedule, x, output, t, to, prediction, weights_fn, fresh):
     checks.typed_key(key)
     checks.floating(x=x, output=output)
     x, output = jnp.asarray(x), jnp.asarray(output)
+    checks.falling(t, to)
     t = checks.one_step("t", t, schedule.num_steps)
     to = checks.one_step("to", to, schedule.num_steps)
     weights = coefficients.of_step(schedule, t, to, prediction, weights_fn(t, to))
