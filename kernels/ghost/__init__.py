@@ -1,6 +1,10 @@
-"""Clipped sums of gradients that are never made, and layers that are made for them."""
+"""Clipped sums of gradients that are never made, and a layer that is made for them."""
 
-from jaxanon.kernels.ghost.api import ExampleInfo, clipped_gradient_sum
+from jaxanon.kernels.ghost.api import (
+    ExampleInfo,
+    clipped_gradient_sum,
+    leaves_without_factors,
+)
 from jaxanon.kernels.ghost.recurrent import lstm
 
-__all__ = ["ExampleInfo", "clipped_gradient_sum", "lstm"]
+__all__ = ["ExampleInfo", "clipped_gradient_sum", "leaves_without_factors", "lstm"]

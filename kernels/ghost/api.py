@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.clipping import BoundedSum, factors
+from jaxanon.kernels.clipping import BoundedSum
 from jaxanon.kernels.clipping import groups as grouping
 from jaxanon.kernels.ghost import clip, examples
 
@@ -34,11 +34,12 @@ def clipped_gradient_sum(loss_fn, params, batch, max_norms, *, groups=None, mask
       precision. Where one example meets the weight in so many rows that the factors
       are larger than its gradient (``pays``), they are multiplied out.
     - **Per-example gradients**, ``float[B, ...]``, from the same pass back: all other
-      parameters. So biases, scales, embeddings that are indexed, kernels of grouped
-      convolutions, kernels that are sliced, joined or reshaped before use (Flax's
-      ``OptimizedLSTMCell``), stacked layers that a ``scan`` runs over, parameters inside
-      ``cond``, ``while_loop`` or a function with a gradient of its own. The result is
-      the same; the memory is that of ``vmap(grad)`` for these parameters.
+      parameters (``leaves_without_factors`` names them). So biases, scales, embeddings
+      that are indexed, kernels of grouped convolutions, kernels that are sliced, joined
+      or reshaped before use (Flax's ``OptimizedLSTMCell``), stacked layers that a
+      ``scan`` runs over, parameters in ``cond``, ``while_loop`` or a function with a
+      gradient of its own. The result is the same; the memory is that of ``vmap(grad)``
+      for these parameters.
 
     Args:
       loss_fn: ``loss_fn(params, batch) -> float[B]``, one loss for each example. It is
@@ -46,9 +47,9 @@ def clipped_gradient_sum(loss_fn, params, batch, max_norms, *, groups=None, mask
         a layer that mixes examples, as batch normalisation does, sees one alone.
       params: array or tree of arrays ``float[...]``.
       batch: array or tree of arrays ``[B, ...]``; B may be 0.
-      max_norms: C_m, in the units of the gradients of one example's loss: one number > 0
-        bounds the whole gradient, a tree of numbers that is a prefix of ``params``
-        bounds what is beneath each (per layer), or with ``groups`` a dict from label to
+      max_norms: C_m, in the units of the gradient of one example's loss. One number
+        > 0 bounds the whole gradient, a tree of numbers that is a prefix of ``params``
+        what is beneath each of them (per layer); with ``groups``, a dict from label to
         number. The numbers may be traced.
       groups: tree of labels (strings) that is a prefix of ``params``.
       mask: ``bool[B]``, False where an example is padding: it adds nothing, whatever it
@@ -88,6 +89,7 @@ def clipped_gradient_sum(loss_fn, params, batch, max_norms, *, groups=None, mask
     max_norms = grouping.numbers("max_norms", max_norms)
     group_of = grouping.group_of_leaves(params, max_norms, groups)
     bounds, bounds_tree = jax.tree.flatten(max_norms)
+    leaves = examples.spread(leaves, batch)
     plan = examples.plan(loss_fn, leaves, treedef, batch)
     losses, gradients = examples.losses_and_gradients(plan, leaves, batch)
     squares = [jnp.zeros(len(mask), jnp.float32)] * len(bounds)
@@ -108,6 +110,36 @@ def clipped_gradient_sum(loss_fn, params, batch, max_norms, *, groups=None, mask
     )
     info = ExampleInfo(jnp.where(mask, losses, 0), bounds_tree.unflatten(norms))
     return total, info
+
+
+def leaves_without_factors(loss_fn, params, batch) -> list[str]:
+    """Names the parameters whose gradients ``clipped_gradient_sum`` makes one by one.
+
+    From shapes alone; nothing is computed.
+
+    Args:
+      loss_fn, params, batch: as in ``clipped_gradient_sum``; leaves may be
+        ``jax.ShapeDtypeStruct``.
+
+    Returns:
+      Paths as ``jax.tree_util.keystr`` writes them, in the order of the leaves.
+
+    Example:
+      >>> loss_fn = lambda p, x: jnp.sum(x @ p["kernel"] + p["bias"][None], axis=1)
+      >>> params = {"kernel": jnp.ones((2, 3)), "bias": jnp.ones(3)}
+      >>> leaves_without_factors(loss_fn, params, jnp.ones((4, 2)))
+      ["['bias']"]
+    """
+    treedef = jax.tree.structure(params)
+    found = []
+
+    def trace(leaves, batch):
+        found.extend(examples.plan(loss_fn, leaves, treedef, batch).uses)
+
+    jax.eval_shape(trace, jax.tree.leaves(params), batch)
+    paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(params)]
+    pairs = zip(paths, found, strict=True)
+    return [jax.tree_util.keystr(path) for path, uses in pairs if not uses]
 
 
 def _check_params(leaves):

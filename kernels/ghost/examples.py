@@ -36,7 +36,14 @@ def plan(loss_fn, leaves, treedef, batch) -> Plan:
             )
         return losses[0]
 
-    alone = lambda x: jax.ShapeDtypeStruct((1, *x.shape[1:]), x.dtype)
+    zero = _zero(leaves, batch)
+
+    def alone(x):
+        shape = 1, *x.shape[1:]
+        if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+            return jax.ShapeDtypeStruct(shape, x.dtype)
+        return jnp.broadcast_to(zero.astype(x.dtype), shape)
+
     jaxpr = jax.make_jaxpr(one)(leaves, jax.tree.map(alone, batch))
     aliases = {
         var: Alias(number, tuple(range(var.aval.ndim)))
@@ -61,9 +68,27 @@ def _unordered(view):
     return frozenset(view)
 
 
+def spread(leaves, batch):
+    """The leaves, varying over every mesh axis that they or the batch vary over.
+
+    In ``shard_map`` the gradient of what is the same on all shards is a sum over them,
+    which would mix examples before they are clipped.
+    """
+    zero = _zero(leaves, batch)
+    return [leaf + zero.astype(leaf.dtype) for leaf in map(jnp.asarray, leaves)]
+
+
+def _zero(leaves, batch):
+    """``float[]`` 0 that varies over a mesh as anything in the leaves and the batch."""
+    arrays = [jnp.ravel(x)[:0] for x in (*leaves, *jax.tree.leaves(batch))]
+    numbers = [x for x in arrays if not jnp.issubdtype(x.dtype, jax.dtypes.prng_key)]
+    return sum(jnp.sum(x, dtype=jnp.float32) for x in numbers)
+
+
 def losses_and_gradients(plan: Plan, leaves, batch) -> tuple[jax.Array, list[Gradient]]:
     """``float[B]``, and the ``Gradient`` of each leaf; one pass forward, one back."""
     uses = {use.path: use for mine in plan.uses for use in mine}
+    zero = _zero(leaves, batch)
     dense = {
         number: leaf for number, leaf in enumerate(leaves) if not plan.uses[number]
     }
@@ -76,7 +101,7 @@ def losses_and_gradients(plan: Plan, leaves, batch) -> tuple[jax.Array, list[Gra
             jaxpr, consts = plan.jaxpr.jaxpr, plan.jaxpr.consts
             return program.run(jaxpr, consts, [*known, *rows], uses, taps)[0]
 
-        taps = {path: use.tap() for path, use in uses.items()}
+        taps = {path: use.tap(zero) for path, use in uses.items()}
         value, (caught, dense_grads) = jax.value_and_grad(loss, (0, 1))(taps, dense)
         grads = [
             _joined(mine, caught) if mine else dense_grads[number]

@@ -43,9 +43,14 @@ class Use(NamedTuple):
     alias: Alias
     view: View
 
-    def tap(self) -> Factors:
-        """Zeros of the shapes of the other input and of the result."""
-        zeros = lambda aval: jnp.zeros((*self.lengths, *aval.shape), aval.dtype)
+    def tap(self, zero) -> Factors:
+        """``zero`` in the shapes of the other input and of the result."""
+
+        def zeros(aval):
+            return jnp.broadcast_to(
+                zero.astype(aval.dtype), (*self.lengths, *aval.shape)
+            )
+
         other, result = self.eqn.invars[1 - self.at], self.eqn.outvars[0]
         return Factors(zeros(other.aval), zeros(result.aval))
 

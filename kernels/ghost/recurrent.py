@@ -41,7 +41,7 @@ def lstm(x, kernel, recurrent, bias):
       Schmidhuber, Cummins, Learning to forget, Neural Computation 2000.
     """
     _check(x, kernel, recurrent, bias)
-    batch, time, d_in = x.shape
+    batch, time = x.shape[:2]
     size = recurrent.shape[0]
     steps = jnp.swapaxes(x, 0, 1)
     fixed = [jnp.asarray(array) for array in (steps, kernel, recurrent, bias)]

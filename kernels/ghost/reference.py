@@ -6,7 +6,7 @@ import numpy as np
 
 
 def gradients(loss_fn, params, batch):
-    """Losses and gradients of the examples, one after another: (list, list of trees)."""
+    """(losses, trees): the loss and the gradient of one example after another."""
     alone = jax.jit(jax.value_and_grad(lambda params, x: loss_fn(params, x)[0]))
     size = len(jax.tree.leaves(batch)[0])
     examples = [jax.tree.map(lambda x, n=n: x[n : n + 1], batch) for n in range(size)]
