@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-BLOCK = 1 << 18  # Numbers of a block of rows: small enough to be read twice in cache.
+LARGE = 1 << 18  # Numbers in a leaf that a CPU should not copy.
 
 
 class Scale(NamedTuple):
@@ -66,44 +66,41 @@ def scaled(leaf, scale: Scale):
 
 def sum_of_rows(leaves, group_of, bounds, weights):
     """The weighted sum of the clipped rows, leaf by leaf, in wide precision."""
-    whole = lambda *rows: _sum_of_block(rows, group_of, bounds, as_product=False)
-    blocks = lambda *rows: _sum_of_blocks(rows, group_of, bounds)
-    # A CPU sums columns slowly and products fast, and gains by its caches.
-    return jax.lax.platform_dependent(weights, *leaves, cpu=blocks, default=whole)
-
-
-def _sum_of_blocks(rows, group_of, bounds):
-    num_rows = len(rows[0])
-    size = max(1, sum(leaf.size for leaf in rows[1:]) // max(num_rows, 1))
-    block = max(1, BLOCK // size)
-    steps = max(0, (num_rows - 1) // block)
-    first = num_rows - steps * block
-    # The first block starts the sum, so that it varies over a mesh as the rows do.
-    total = _sum_of_block([x[:first] for x in rows], group_of, bounds)
-    if not steps:
-        return total
-
-    def add(total, rows):
-        more = _sum_of_block(rows, group_of, bounds)
-        return jax.tree.map(jnp.add, total, more), None
-
-    rest = [x[first:].reshape(steps, block, *x.shape[1:]) for x in rows]
-    return jax.lax.scan(add, total, rest)[0]
-
-
-def _sum_of_block(rows, group_of, bounds, *, as_product=True):
-    """Sum over the rows at hand, as a matrix product or as scaled columns."""
-    weights, *leaves = rows
     norms = squared_norms(leaves, group_of, len(bounds))
     scales = [scale(*pair) for pair in zip(norms, bounds, strict=True)]
-    sums = []
-    for leaf, group in zip(leaves, group_of, strict=True):
+
+    def one_leaf(leaf, group):
         factor, _, real = scales[group]
-        factor, used = factor * weights, real & (weights > 0)
-        kept = jnp.where(along(used, leaf), leaf, 0).astype(wide(leaf.dtype))
-        factor = factor.astype(kept.dtype)
-        if as_product:
-            sums.append(jnp.tensordot(factor, kept, 1))
-        else:
-            sums.append(jnp.sum(along(factor, leaf) * kept, axis=0))
-    return sums
+        factor = (factor * weights).astype(wide(leaf.dtype))
+        used = real & (weights > 0)
+        # A CPU is slow to sum columns, and to copy a large leaf without its bad rows.
+        on_cpu = by_product if leaf.size <= LARGE else row_by_row
+        return jax.lax.platform_dependent(
+            factor, used, leaf, cpu=on_cpu, default=by_columns
+        )
+
+    return [one_leaf(*pair) for pair in zip(leaves, group_of, strict=True)]
+
+
+def by_columns(factor, used, leaf):
+    """``sum_i factor[i] leaf[i]`` over the used rows, as a reduction."""
+    return jnp.sum(along(factor, leaf) * _kept(factor, used, leaf), axis=0)
+
+
+def by_product(factor, used, leaf):
+    """The same as a product of matrices."""
+    return jnp.tensordot(factor, _kept(factor, used, leaf), 1)
+
+
+def row_by_row(factor, used, leaf):
+    """The same in a loop that copies nothing of the leaf."""
+    row = lambda factor, used, leaf: factor * _kept(factor, used, leaf)
+    add = lambda total, at: (total + row(*at), None)
+    # Zeros made of a row, so that over a mesh they count as varying like the rows.
+    zeros = row(factor[0], used[0] & False, leaf[0])
+    return jax.lax.scan(add, zeros, (factor, used, leaf))[0]
+
+
+def _kept(factor, used, leaf):
+    used = along(used, leaf) if used.ndim else used
+    return jnp.where(used, leaf, 0).astype(factor.dtype)

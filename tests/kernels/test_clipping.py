@@ -45,9 +45,9 @@ def test_rows_are_those_of_the_loops(name, dtype):
 
 @SMALL
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
-@pytest.mark.parametrize("block", [1, 64])  # A row or several at a time on the CPU.
-def test_sum_is_that_of_the_loops(name, dtype, block, monkeypatch):
-    monkeypatch.setattr(factors, "BLOCK", block)
+@pytest.mark.parametrize("large", [0, 1000])  # Row by row on the CPU, or all at once.
+def test_sum_is_that_of_the_loops(name, dtype, large, monkeypatch):
+    monkeypatch.setattr(factors, "LARGE", large)
     case = cases.CASES[name]
     rows = cases.rows(case, 1, dtype)
     weights = np.linspace(1.0, 0.0, case.num_rows, dtype=np.float32)
@@ -68,19 +68,13 @@ def test_sum_is_that_of_the_loops(name, dtype, block, monkeypatch):
     np.testing.assert_allclose(total.sensitivity, np.sqrt(sum(squares)), rtol=1e-6)
 
 
-def test_sum_by_columns_is_the_sum_by_products():
-    # What an accelerator runs; here so that a CPU has seen it.
-    case = cases.CASES["groups"]
-    leaves = [jnp.asarray(x) for x in jax.tree.leaves(cases.rows(case, 2))]
-    bounds = [jnp.float32(0.5), jnp.float32(3.0)]
-    run = lambda *rows, **how: factors._sum_of_block(rows, (1, 0, 1, 0), bounds, **how)
-    weights = jnp.linspace(0.0, 1.0, case.num_rows)
-    columns = jax.jit(functools.partial(run, as_product=False))(weights, *leaves)
-    products = jax.jit(functools.partial(run, as_product=True))(weights, *leaves)
-    chex.assert_trees_all_close(columns, products, rtol=1e-5, atol=1e-6)
-    poisoned = [leaves[0].at[3].set(jnp.nan), *leaves[1:]]
-    summed = jax.jit(functools.partial(run, as_product=False))(weights, *poisoned)
-    assert all(jnp.isfinite(leaf).all() for leaf in summed)
+def test_the_ways_to_sum_agree_and_leave_bad_rows_out():
+    # By columns is what an accelerator runs; here so that a CPU has seen it.
+    leaf = jnp.arange(24.0).reshape(4, 3, 2).at[2].set(jnp.nan)
+    factor, used = jnp.array([1.0, 0.5, 2.0, 0.0]), jnp.array([True, True, False, True])
+    expected = leaf[0] + leaf[1] / 2
+    for way in (factors.by_columns, factors.by_product, factors.row_by_row):
+        np.testing.assert_array_equal(jax.jit(way)(factor, used, leaf), expected)
 
 
 def test_known_rows():
@@ -182,7 +176,7 @@ def test_a_sweep_of_bounds_is_one_more_axis():
 
 
 def test_clients_spread_over_an_axis_sum_as_if_together(monkeypatch):
-    monkeypatch.setattr(factors, "BLOCK", 8)
+    monkeypatch.setattr(factors, "LARGE", 0)
     x = jnp.asarray(cases.rows(cases.CASES["groups"], 5)["a"])[:8]
     weights = jnp.array([1.0, 1, 0, 1, 1, 0.5, 1, 1])
     whole = jax.jit(lambda x, w: clipping.clipped_sum(x, 1.0, weights=w))(x, weights)

