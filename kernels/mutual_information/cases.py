@@ -1,0 +1,36 @@
+"""Named sizes that the tests and the benchmarks share."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Case(NamedTuple):
+    """Real rows of each class, numbers in a row, padding rows, neighbours."""
+
+    counts: tuple[int, ...]
+    d: int
+    padding: int
+    num_neighbours: int
+
+
+CASES = {
+    "one_number": Case((40, 25, 31), 1, 0, 3),
+    # A class smaller than the neighbours asked for, one of a single row, padding.
+    "ragged": Case((30, 3, 1, 20), 1, 13, 5),
+    "vectors": Case((20, 30), 4, 7, 3),
+    # Components of windows against the class of their wearer.
+    "windows": Case((2000, 2000), 1, 96, 3),
+}
+
+
+def sample(case: Case, seed: int, dtype=np.float32):
+    """Rows, labels and mask; padding is NaN and scattered among the rows."""
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(len(case.counts)), case.counts)
+    x = rng.normal(size=(len(labels), case.d)) + 0.8 * labels[:, None]
+    x = np.concatenate([x, np.full((case.padding, case.d), np.nan)]).astype(dtype)
+    labels = np.concatenate([labels, np.zeros(case.padding, int)])
+    mask = np.arange(len(x)) < sum(case.counts)
+    shuffle = rng.permutation(len(x))
+    return x[shuffle], labels[shuffle], mask[shuffle]

@@ -1,0 +1,205 @@
+"""Ross's estimator against plain loops, scikit-learn, hand arithmetic, closed forms."""
+
+import functools
+import math
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax.sharding import PartitionSpec
+
+from jaxanon.kernels.mutual_information import cases, mutual_information, reference
+
+SMALL = pytest.mark.parametrize("name", ["one_number", "ragged", "vectors"])
+
+
+@functools.cache
+def _estimator(num_neighbours=3, block=256):
+    return jax.jit(
+        functools.partial(
+            mutual_information, num_neighbours=num_neighbours, block=block
+        )
+    )
+
+
+@SMALL
+@pytest.mark.parametrize("block", [256, 17])
+def test_agrees_with_reference(name, block):
+    case = cases.CASES[name]
+    x, labels, mask = cases.sample(case, 0)
+    got = _estimator(case.num_neighbours, block)(x, labels, mask)
+    expected = reference.mutual_information(
+        x[mask].astype(float), labels[mask], case.num_neighbours
+    )
+    assert got.dtype == jnp.float32 and expected > 0.05
+    np.testing.assert_allclose(got, expected, atol=1e-5)
+
+
+def test_agrees_with_scikit_learn():
+    # Its noise is 1e-10 of the scale; drawn numbers lie further apart than that.
+    selection = pytest.importorskip("sklearn.feature_selection")
+    columns = np.random.default_rng(0).normal(size=(120, 3))
+    labels = np.random.default_rng(1).integers(0, 4, 120)
+    columns = columns + labels[:, None] * np.array([0.0, 0.7, 2.0])
+    theirs = selection.mutual_info_classif(
+        columns, labels, discrete_features=False, random_state=0
+    )
+    with jax.enable_x64(True):
+        each = jax.jit(jax.vmap(mutual_information, in_axes=(1, None)))
+        wide = each(columns, labels)
+        assert wide.dtype == jnp.float64
+        np.testing.assert_allclose(wide, theirs, atol=1e-9)
+        narrow = each(columns.astype(np.float32), labels)
+    np.testing.assert_allclose(narrow, theirs, atol=1e-5)
+    assert theirs[2] > theirs[1] > theirs[0]
+
+
+def test_by_hand():
+    # 0 and 1 have each other at distance 1 and only themselves nearer; so has 9, whose
+    # peer is at distance 6; but 3, with the same peer, has 0, 1 and itself.
+    x = jnp.array([0.0, 1.0, 3.0, 9.0])
+    labels = jnp.array([0, 0, 1, 1])
+    psi = reference.digamma
+    expected = psi(4) + psi(1) - psi(2) - (3 * psi(1) + psi(3)) / 4
+    got = mutual_information(x, labels, num_neighbours=1)
+    np.testing.assert_allclose(got, expected, atol=1e-6)
+
+
+def test_two_distant_classes_tell_one_bit():
+    # Every neighbourhood holds its own class alone: m = k, and psi(n) - psi(n / 2) is
+    # within 1 / n of log 2.
+    rng = np.random.default_rng(0)
+    labels = np.arange(400) % 2
+    got = _estimator()(rng.normal(size=400) + 100 * labels, labels)
+    np.testing.assert_allclose(got, math.log(2), atol=1 / 400)
+
+
+def test_uniform_classes_that_overlap_by_half():
+    # On [0, 1] and [1/2, 3/2] half of the rows give the label away: half a bit. Off by
+    # 2/3 or 3/2 of that would be 0.12 away; the estimate scatters by about 0.02.
+    labels = np.arange(1200) % 2
+    x = np.random.default_rng(2).uniform(size=1200) + 0.5 * labels
+    got = _estimator()(x, labels)
+    np.testing.assert_allclose(got, math.log(2) / 2, atol=0.06)
+
+
+def test_labels_drawn_apart_from_the_rows_tell_nothing():
+    rng = np.random.default_rng(3)
+    got = _estimator()(rng.normal(size=1200), rng.integers(0, 2, 1200))
+    assert 0 <= got < 0.06
+
+
+def test_nothing_to_compare_is_zero_and_padding_changes_nothing():
+    estimate = _estimator()
+    x, labels = np.array([1.0, 2.0, 3.0]), np.array([0, 1, 2])
+    assert estimate(x, labels, np.ones(3, bool)) == 0  # No class of two rows.
+    assert estimate(x, labels, np.zeros(3, bool)) == 0
+    x, labels, mask = cases.sample(cases.CASES["ragged"], 1)
+    alone = estimate(x[mask], labels[mask])
+    np.testing.assert_allclose(estimate(x, labels, mask), alone, atol=1e-6)
+    other = np.where(mask, labels, 2_000_000_000)
+    assert estimate(x, other, mask) == estimate(x, labels, mask)
+
+
+def test_padding_with_the_largest_label_is_not_counted():
+    # The largest label there is stands for padding inside; a real one must survive it.
+    largest = np.iinfo(np.int32).max
+    x = np.array([0.0, 1.0, 10.0, 11.0, 50.0, 51.0])
+    labels = np.array([0, 0, largest, largest, largest, largest])
+    mask = np.arange(6) < 4
+    np.testing.assert_allclose(_estimator()(x, labels, mask), 1 / 2 + 1 / 3, atol=1e-6)
+
+
+def test_equal_rows_count_as_near():
+    # All rows equal: k neighbours at distance 0, and every row of the rest as near.
+    x, labels = np.zeros(6), np.array([0, 0, 0, 1, 1, 1])
+    np.testing.assert_allclose(
+        _estimator(2)(x, labels),
+        reference.mutual_information(x[:, None], labels, 2),
+        atol=1e-6,
+    )
+    x = np.array([0.0, 0.0, 5.0, 5.0, 5.0, 0.0])
+    np.testing.assert_allclose(
+        _estimator(2)(x, labels),
+        reference.mutual_information(x[:, None], labels, 2),
+        atol=1e-6,
+    )
+
+
+@settings(deadline=None, max_examples=15, derandomize=True)
+@given(st.integers(0, 2**31), st.permutations(range(3)), st.floats(0.01, 100))
+def test_order_names_and_units_change_nothing(seed, names, scale):
+    x, labels, mask = cases.sample(cases.CASES["one_number"], seed % 1000)
+    shuffle = np.random.default_rng(seed).permutation(len(x))
+    other = np.array(names)[labels] * 7 - 3
+    estimate = _estimator()
+    scale = 2.0 ** round(math.log2(scale))  # Exact, so that no tie is made or broken.
+    got = estimate(scale * x[shuffle], other[shuffle], mask[shuffle])
+    np.testing.assert_allclose(got, estimate(x, labels, mask), atol=2e-6)
+
+
+def test_half_precision_is_widened():
+    # 300^2 overflows float16; nothing here is rounded in either.
+    x = np.array([[0.0, 0.0], [300.0, 0.0], [0.0, 1000.0], [310.0, 1000.0]])
+    labels = np.array([0, 0, 1, 1])
+    wide = _estimator()(x.astype(np.float32), labels)
+    for dtype in (jnp.float16, jnp.bfloat16):
+        got = _estimator()(jnp.asarray(x, dtype), labels)
+        assert got.dtype == jnp.float32 and got == wide > 0
+
+
+def test_not_a_number_is_told():
+    x = np.array([0.0, np.nan, 2.0, 3.0])
+    labels = np.array([0, 0, 1, 1])
+    assert np.isnan(_estimator()(x, labels))
+
+
+def test_gradient_is_zero_and_it_compiles_once():
+    traced = chex.assert_max_traces(mutual_information, n=1)
+    value_and_grad = jax.jit(jax.value_and_grad(traced))
+    for seed in range(2):
+        x, labels, mask = cases.sample(cases.CASES["one_number"], seed)
+        value, gradient = value_and_grad(x, labels, mask)
+        assert value > 0 and not gradient.any()
+
+
+def test_clients_side_by_side_and_over_a_mesh():
+    samples = [cases.sample(cases.CASES["ragged"], seed) for seed in range(2)]
+    x, labels, mask = map(np.stack, zip(*samples, strict=True))
+    each = jax.vmap(mutual_information)
+    auto = jax.sharding.AxisType.Auto
+    mesh = jax.make_mesh((1,), ("clients",), axis_types=(auto,))
+    spec = PartitionSpec("clients")
+    sharded = jax.jit(jax.shard_map(each, mesh=mesh, in_specs=spec, out_specs=spec))
+    alone = [_estimator()(*one) for one in samples]
+    np.testing.assert_allclose(sharded(x, labels, mask), alone, atol=1e-6)
+
+
+def test_memory_is_bounded_by_the_block():
+    # All distances of 4,096 rows at once would be 67 MB.
+    x = jax.ShapeDtypeStruct((4096, 1), jnp.float32)
+    labels = jax.ShapeDtypeStruct((4096,), jnp.int32)
+    lowered = jax.jit(functools.partial(mutual_information, block=64)).lower(x, labels)
+    assert lowered.compile().memory_analysis().temp_size_in_bytes < 16_000_000
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"labels": jnp.zeros(3, int)}, ValueError, r"got shapes \(4, 2\), \(3,\)"),
+        ({"x": jnp.zeros((4, 2, 2))}, ValueError, r"x must be float\[n\] or"),
+        ({"x": jnp.zeros((4, 0))}, ValueError, "no empty axis"),
+        ({"x": jnp.zeros((4, 2), int)}, TypeError, "x must be floating, got int32"),
+        ({"labels": jnp.zeros(4)}, TypeError, "labels must be whole numbers"),
+        ({"num_neighbours": 0}, ValueError, "num_neighbours must be >= 1, got 0"),
+        ({"block": -1}, ValueError, "block must be >= 1, got -1"),
+    ],
+)
+def test_says_what_was_wrong(change, error, message):
+    good = {"x": jnp.zeros((4, 2)), "labels": jnp.zeros(4, int)}
+    with pytest.raises(error, match=message):
+        mutual_information(**(good | change))
