@@ -19,7 +19,7 @@ CASES = {
     "square": Case(4, 4, 3.0),
     "one_row": Case(1, 5, 1.0),
     "stacked": Case(3, 6, 20.0, (2,)),
-    "ill_conditioned": Case(6, 12, 1e4),
+    "ill_conditioned": Case(32, 64, 1e4),
     "wide": Case(256, 1024, 10.0),  # Timed only.
     "layers": Case(16, 128, 10.0, (64,)),  # Timed only: a layer for each of 64 clients.
 }
