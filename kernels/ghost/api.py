@@ -57,7 +57,8 @@ def clipped_gradient_sum(loss_fn, params, batch, max_norms, *, groups=None, mask
 
     Returns:
       ``BoundedSum`` and ``ExampleInfo``. The sum has the tree of ``params``, in float32
-      for half precision; not divided by B. An example within its bound counts in full,
+      for half precision; not divided by B, and in ``shard_map`` of the shard's own
+      examples (add them with ``psum``). An example within its bound counts in full,
       a larger one is multiplied by C / norm, one that is not finite, or whose squared
       norm overflows, is left out (of that group), as in ``clip_rows``. Norms are taken
       in float32, in float64 for float64. From factors of several rows their rounding is
@@ -100,7 +101,7 @@ def clipped_gradient_sum(loss_fn, params, batch, max_norms, *, groups=None, mask
         for square, bound in zip(squares, bounds, strict=True)
     ]
     sums = [
-        clip.weighted_sum_of(gradient, weights[group], leaf.shape)
+        clip.weighted_sum_of(gradient, weights[group], leaf)
         for gradient, group, leaf in zip(gradients, group_of, leaves, strict=True)
     ]
     norms = [jnp.where(mask, jnp.sqrt(square), 0) for square in squares]

@@ -23,8 +23,8 @@ def weights(squares, bound, mask):
     return jnp.where(mask & scale.real, scale.factor, 0)
 
 
-def weighted_sum_of(gradient: Gradient, weights, shape):
-    """``Σ_b weights[b] gradient[b]`` in the leaf's shape, in float32 at least."""
+def weighted_sum_of(gradient: Gradient, weights, leaf):
+    """``Σ_b weights[b] gradient[b]``, as the leaf, but in float32 at least."""
     value = gradient.value
     if isinstance(value, Factors):
         dtype = _wide(value.cotangents).dtype
@@ -33,7 +33,8 @@ def weighted_sum_of(gradient: Gradient, weights, shape):
     else:
         kept = _wide(_kept(value, weights))
         total = jnp.tensordot(weights.astype(kept.dtype), kept, axes=1)
-    return total if gradient.view is None else gradient.view.fold(total, shape)
+    total = total.astype(factors.wide(leaf.dtype))
+    return total if gradient.view is None else gradient.view.fold(total, leaf.shape)
 
 
 def _wide(x):

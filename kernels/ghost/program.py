@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jax.extend import core
 
 from jaxanon.kernels.factored.kernel import tapped
@@ -45,8 +46,9 @@ def _understood(eqn, mine, aliases, found, path, lengths) -> bool:
             found.uses.append(Use(path, lengths, eqn, at, alias, view))
         return view is not None
     if name == "convert_element_type":
-        aliases[eqn.outvars[0]] = alias
-        return True
+        if jnp.issubdtype(eqn.params["new_dtype"], jnp.floating):
+            aliases[eqn.outvars[0]] = alias
+        return True  # Integers have no gradient.
     if name == "transpose":
         axes = tuple(alias.axes[axis] for axis in eqn.params["permutation"])
         aliases[eqn.outvars[0]] = Alias(alias.leaf, axes)
