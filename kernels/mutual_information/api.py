@@ -3,6 +3,8 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.mutual_information import neighbours
+
 
 def mutual_information(x, labels, mask=None, *, num_neighbours=3, block=256):
     """Estimates how many nats the rows of ``x`` and their labels tell of each other.
@@ -15,7 +17,8 @@ def mutual_information(x, labels, mask=None, *, num_neighbours=3, block=256):
     as nearer. Without equal distances this is scikit-learn's ``mutual_info_classif``;
     for one estimate per column as there, ``vmap`` over the columns.
 
-    Distances are Euclidean, in float32 or wider, and taken ``block`` rows at a time:
+    Distances are Euclidean, in float32 or wider. One column is sorted, and takes
+    ``n log n`` steps; of more columns, ``block`` rows of distances are taken at a time:
     memory is ``block * n`` numbers, work ``n * n * d``. The estimate is made of counts:
     its gradient is 0.
 
@@ -52,15 +55,14 @@ def mutual_information(x, labels, mask=None, *, num_neighbours=3, block=256):
     clean = jnp.where((kept & finite)[:, None], x, 0)
     k = jnp.minimum(num_neighbours, counts - 1)
 
-    def nearer(row):
-        distance = jnp.where(kept, _distance(clean, clean[row]), jnp.inf)
-        other = jnp.arange(len(x)) != row
-        same = jnp.where((labels == labels[row]) & other, distance, jnp.inf)
-        nearest, _ = jax.lax.top_k(-same, min(num_neighbours, len(x)))
-        radius = -nearest[jnp.maximum(k[row] - 1, 0)]
-        return jnp.sum((distance < radius) | (distance == 0))
-
-    m = jax.lax.map(nearer, jnp.arange(len(x)), batch_size=min(block, len(x)))
+    max_k = min(num_neighbours, len(x) - 1)
+    if max_k == 0:
+        m = counts
+    elif x.shape[1] == 1:
+        m = neighbours.nearer_on_a_line(clean[:, 0], labels, kept, k, max_k)
+    else:
+        block = min(block, len(x))
+        m = neighbours.nearer_in_space(clean, labels, kept, k, max_k, block)
     psi = lambda count: jax.scipy.special.digamma(jnp.maximum(count, 1).astype(x.dtype))
     total = jnp.sum(kept)
     terms = jnp.where(kept, psi(k) - psi(counts) - psi(m), 0)
@@ -75,14 +77,6 @@ def _class_counts(labels, mask):
     real = jnp.sum(mask)
     end = jnp.minimum(jnp.searchsorted(order, labels, side="right"), real)
     return end - jnp.minimum(jnp.searchsorted(order, labels, side="left"), real)
-
-
-def _distance(x, row):
-    """Squared, but for one column, where squares would lose small differences."""
-    difference = x - row[None]
-    if x.shape[1] == 1:
-        return jnp.abs(difference[:, 0])
-    return jnp.sum(difference * difference, axis=1)
 
 
 def _checked(x, labels, mask, num_neighbours, block):
