@@ -1,6 +1,6 @@
 """Every example's gradient, as the factors of each weight where a rule knows them."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from jaxanon.kernels.ghost.products import Alias, Use, View
 class Plan(NamedTuple):
     """A loss of one example, and how the gradient of each leaf is to be taken."""
 
-    jaxpr: jax.extend.core.ClosedJaxpr
+    jaxpr: Any  # closed
     uses: tuple[tuple[Use, ...], ...]  # of each leaf; none where a rule is missing
 
 

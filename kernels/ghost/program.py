@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.extend import core
 
 from jaxanon.kernels.factored.kernel import tapped
 from jaxanon.kernels.ghost.products import RULES, Alias, Use
@@ -25,9 +24,7 @@ def find(jaxpr, aliases: dict, path=(), lengths=()) -> Found:
     found = Found([], set())
     for number, eqn in enumerate(jaxpr.eqns):
         mine = {
-            at: aliases[var]
-            for at, var in enumerate(eqn.invars)
-            if isinstance(var, core.Var) and var in aliases
+            at: aliases[var] for at, var in enumerate(eqn.invars) if _in(var, aliases)
         }
         if mine and not _understood(
             eqn, mine, aliases, found, (*path, number), lengths
@@ -78,13 +75,17 @@ def returned(jaxpr, aliases) -> set[int]:
 
 
 def _in(var, aliases):
-    return isinstance(var, core.Var) and var in aliases
+    return not _is_literal(var) and var in aliases
+
+
+def _is_literal(var):
+    return hasattr(var, "val")  # Its class is in jax.extend, which is slow to import.
 
 
 def _body(eqn):
     """The program of a call or of a scan."""
     body = eqn.params["jaxpr"]
-    return body.jaxpr if isinstance(body, core.ClosedJaxpr) else body
+    return body.jaxpr if hasattr(body, "consts") else body
 
 
 def run(jaxpr, consts, args, uses, taps, path=()):
@@ -93,7 +94,7 @@ def run(jaxpr, consts, args, uses, taps, path=()):
     ``uses`` and ``taps`` have the paths of the products as keys.
     """
     values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
-    read = lambda var: var.val if isinstance(var, core.Literal) else values[var]
+    read = lambda var: var.val if _is_literal(var) else values[var]
     for number, eqn in enumerate(jaxpr.eqns):
         here = (*path, number)
         inputs = [read(var) for var in eqn.invars]
@@ -114,7 +115,7 @@ def _run_one(jaxpr, eqn, inputs):
     given = [
         (var, value)
         for var, value in zip(eqn.invars, inputs, strict=True)
-        if isinstance(var, core.Var)
+        if not _is_literal(var)
     ]
     alone = jaxpr.replace(
         constvars=[], invars=[var for var, _ in given], outvars=eqn.outvars, eqns=[eqn]
@@ -124,7 +125,7 @@ def _run_one(jaxpr, eqn, inputs):
 
 def _run_body(eqn, inputs, uses, taps, path):
     body, params = eqn.params["jaxpr"], eqn.params
-    consts = body.consts if isinstance(body, core.ClosedJaxpr) else ()
+    consts = body.consts if hasattr(body, "consts") else ()
     inner = lambda args, taps: run(_body(eqn), consts, args, uses, taps, path)
     if eqn.primitive.name in REMAT:
         settings = {name: params[name] for name in ("prevent_cse", "policy")}

@@ -75,23 +75,25 @@ def nested(params, x):
     step = lambda y, _: (jnp.cos(y @ params["w"].astype(jnp.float32)), None)
     y, _ = jax.lax.scan(step, y, length=3)
     y = y + y @ params["w"].astype(jnp.int32).astype(jnp.float32)  # No gradient.
+    y = y + params["bias"][None]
     return jnp.sum(y**2, axis=1) + jnp.sum(jax.lax.stop_gradient(params["saved"]))
 
 
 def nested_problem(batch=()):
-    keys = jax.random.split(jax.random.key(0), 4)
+    keys = jax.random.split(jax.random.key(0), 5)
     draw = lambda key, *shape: jax.random.normal(key, shape) / 2
     params = {
         "w": draw(keys[0], 4, 4),
         "saved": draw(keys[1], 4, 3),
         "left": draw(keys[2], 4, 3),
+        "bias": draw(keys[4], 4),
     }
     return params, draw(keys[3], *batch, 5, 4)
 
 
 def test_sees_through_calls_and_loops():
     params, batch = nested_problem()
-    assert not names_without_factors(nested, params, batch)
+    assert names_without_factors(nested, params, batch) == {"bias"}
     _, trees = reference.gradients(nested, params, batch)
     real = np.ones(5, bool)
     _, norms = reference.clipped_gradient_sum(trees, 1.0, real)
@@ -125,6 +127,19 @@ def test_maps_over_clients_shards_and_compiles_once():
     )
     got = jax.jit(spread(mapped, out_specs=P("clients")))(params, batches, bounds)
     chex.assert_trees_all_close(got, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_shards_do_not_mix_their_examples():
+    # The gradient of what all shards share would be a sum over them, before clipping.
+    params, batch = nested_problem()
+    mesh = jax.sharding.AbstractMesh((5,), ("clients",))
+    run = jax.shard_map(
+        lambda *args: ghost.clipped_gradient_sum(nested, *args, 1.0)[0].value,
+        mesh=mesh,
+        in_specs=(P(), P("clients")),
+        out_specs=jax.tree.map(lambda leaf: P(*["clients"][: leaf.ndim]), params),
+    )
+    assert "psum" not in str(jax.make_jaxpr(run)(params, batch))
 
 
 def test_gradients_of_wide_layers_are_never_made():
