@@ -57,8 +57,8 @@ def train(
         if its checkpoints are damaged, for epochs below 1, for a method made for
         another spec, for windows that are not finite and labels out of range.
       TypeError: for a seed or epochs that is no whole number.
-      FloatingPointError: if a loss is no longer finite; the last checkpoint before it
-        stays.
+      FloatingPointError: if a loss, or the square of a parameter, is no longer finite;
+        the last checkpoint before it stays.
 
     Example:
       >>> import jaxanon as ja
@@ -229,7 +229,7 @@ def _rounds(loop, state, history, show):
             info = {name: float(value) for name, value in info.items()}
             seconds = time.monotonic() - start
             done += num
-            _finite(info, int(bad), done - num, loop)
+            _finite(info, int(bad), num, done - num, loop)
             row = {
                 "round": done,
                 "epoch": done / per_epoch,
@@ -247,12 +247,13 @@ def _rounds(loop, state, history, show):
     return state
 
 
-def _finite(info, bad, before, loop):
+def _finite(info, bad, num, before, loop):
     names = [name for name, value in info.items() if not math.isfinite(value)]
-    if names:
+    if names or bad < num:
+        what = f"the loss {names[0]!r} is" if names else "the parameters' squares are"
         rounds = loop.saved.rounds() if loop.saved else []
         last = f" The checkpoint of round {max(rounds, default=0)} is in {loop.out}."
         raise FloatingPointError(
-            f"the loss {names[0]!r} is no longer finite in round {before + bad + 1}; "
+            f"{what} no longer finite in round {before + min(bad + 1, num)}; "
             f"lower server_step_size or inner_step_size.{last if rounds else ''}"
         )

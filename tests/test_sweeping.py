@@ -23,11 +23,12 @@ _SPEC.loader.exec_module(toy)
 
 
 class State(NamedTuple):
-    """Of the method below: ``weight`` moves towards ``goal`` by ``rate``, and noise."""
+    """Of the method below: ``params`` move towards ``goal`` by ``rate``, and noise."""
 
     round: jax.Array
-    weight: jax.Array
+    params: jax.Array
     hyper: dict
+    average: None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,7 +42,7 @@ TRACES = []
 
 
 def build(spec, **settings):
-    """A method whose every round is known: weight += rate (goal - weight) + noise."""
+    """A method whose every round is known: params += rate (goal - params) + noise."""
     config = Config(**settings)
 
     def init(key, **hyper):
@@ -52,8 +53,8 @@ def build(spec, **settings):
     def update(key, state, data):
         TRACES.append(config.width)
         noise = 1e-3 * jax.random.normal(jax.random.fold_in(key, state.round))
-        step = state.hyper["rate"] * (state.hyper["goal"] - state.weight)
-        weight = state.weight + step + noise
+        step = state.hyper["rate"] * (state.hyper["goal"] - state.params)
+        weight = state.params + step + noise
         loss = jnp.mean((weight - state.hyper["goal"]) ** 2)
         return State(state.round + 1, weight, state.hyper), {"loss": loss}
 
@@ -89,9 +90,9 @@ def test_members_are_the_grid_in_order_with_seeds_running_fastest(data):
     ]
     assert [(each.settings, each.seed) for each in found.members] == expected
     for (cell, seed), run in zip(expected, found.runs, strict=True):
-        assert run.state.weight.shape == (cell["width"],)
+        assert run.state.params.shape == (cell["width"],)
         # After 6 rounds at rate 1/2 at most 1/64 of the way is left.
-        np.testing.assert_allclose(run.state.weight, cell["goal"], atol=0.15)
+        np.testing.assert_allclose(run.state.params, cell["goal"], atol=0.15)
         assert run.config["seed"] == seed
         assert run.config["hyper"] == {"rate": 0.5, "goal": cell["goal"]}
         assert run.config["settings"]["width"] == cell["width"]
@@ -117,7 +118,7 @@ def test_a_member_is_the_run_of_its_seed_and_hyper_parameters(layout, data):
 
 def test_seeds_draw_their_own_weights_and_noise(data):
     first, second = quick(build, data, seeds=2).runs
-    assert not np.isclose(first.state.weight, second.state.weight, rtol=1e-7).any()
+    assert not np.isclose(first.state.params, second.state.params, rtol=1e-7).any()
 
 
 @pytest.mark.parametrize("layout", sweep_program.LAYOUTS)

@@ -1,4 +1,4 @@
-"""What a method is: a tuple of pure functions, and the names they are known by."""
+"""What a method is: a tuple of pure functions."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 class Method(NamedTuple):
     """An anonymizer for the windows of one dataset, in the manner of Optax.
 
-    The state is a tree of arrays with ``round`` (``int32[]``, rounds done) and
-    ``hyper`` (dict of ``float[]``); ``init`` and ``update`` may be vmapped over keys
-    and hyper-parameters, so ten seeds and a grid are one program.
+    The state is a tree of arrays with ``round`` (``int32[]``, rounds done), ``params``,
+    ``average`` (their running mean, or None) and ``hyper`` (dict of ``float[]``);
+    ``init`` and ``update`` may be vmapped over keys and hyper-parameters, so ten seeds
+    and a grid are one program.
     """
 
     name: str
