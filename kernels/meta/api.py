@@ -112,7 +112,9 @@ def meta_gradient(
         raise ValueError(f"chunk must be >= 1 or None, got {chunk!r}.")
     total = jnp.sum(weights)
     weights = weights / jnp.where(total > 0, total, 1)
-    first = jax.tree.map(lambda leaf: leaf[jnp.argmax(weights > 0)], (support, query))
+    first = jnp.argmax(weights > 0)
+    pick = lambda leaf: None if _is_key(leaf) else leaf[first]
+    first = [pick(leaf) for leaf in jax.tree.leaves((support, query))]
 
     def one_chunk(support, query, weights):
         clients = phases, objectives, params, *_stand_in(support, query, weights, first)
@@ -131,14 +133,21 @@ def meta_gradient(
 def _stand_in(support, query, weights, first):
     """Batches in which whoever has weight 0 shows the rows of a client that counts.
 
-    What their own rows give may be NaN, and 0 times NaN is NaN.
+    What their own rows give may be NaN, and 0 times NaN is NaN. Keys stay their own.
     """
 
     def one(leaf, other):
+        if other is None:
+            return leaf
         counts = (weights > 0).reshape(-1, *[1] * (leaf.ndim - 1))
         return jnp.where(counts, leaf, other[None])
 
-    return jax.tree.map(one, (support, query), first)
+    leaves, treedef = jax.tree.flatten((support, query))
+    return treedef.unflatten(map(one, leaves, first))
+
+
+def _is_key(leaf):
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def check_groups(phases, objectives, params) -> None:
