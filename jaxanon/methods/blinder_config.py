@@ -126,6 +126,7 @@ def _whole(name, value, least, among=None):
 def _finite(name, value, zero):
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {value!r}.")
-    if not (0 <= value if zero else 0 < value) or math.isinf(value):
+    number = float(value)
+    if not (number >= 0 if zero else number > 0) or math.isinf(number):
         bound = ">= 0" if zero else "> 0"
         raise ValueError(f"{name} must be finite and {bound}, got {value!r}.")

@@ -117,13 +117,15 @@ def meta_gradient(
     first = [pick(leaf) for leaf in jax.tree.leaves((support, query))]
 
     def one_chunk(support, query, weights):
-        clients = phases, objectives, params, *_stand_in(support, query, weights, first)
+        support, query = _stand_in(support, query, weights, first)
+        gradient = _shared if implementation == "factored" else _private
         if implementation == "reference":
             from jaxanon.kernels.meta import reference
 
-            return reference.meta_gradient(*clients, weights, second_order)
-        gradient = _shared if implementation == "factored" else _private
-        return gradient(*clients, weights, second_order)
+            gradient = reference.meta_gradient
+        return gradient(
+            phases, objectives, params, support, query, weights, second_order
+        )
 
     chunk = None if implementation == "reference" else chunk
     result = _in_chunks(one_chunk, (support, query, weights), chunk)
