@@ -69,7 +69,8 @@ def integers(name: str, array: np.ndarray, count: int) -> np.ndarray:
     if array.shape != (count,) or array.dtype.kind not in "iu":
         raise ValueError(
             f"{name} must be int[{count}], one for each of the {count} windows, got "
-            f"{array.dtype}{list(array.shape)}."
+            f"{array.dtype}{list(array.shape)}; np.unique(values, return_inverse=True) "
+            f"turns names into numbers, and names go into {name}_names."
         )
     return array
 

@@ -119,7 +119,8 @@ def meta(
             rounds_per_cohort=rounds_per_cohort,
         )
         _, client_key = jax.random.split(jax.random.fold_in(key, state.round))
-        chosen = chunk or CHUNK.get(jax.default_backend(), DEFAULT_CHUNK)
+        chosen = CHUNK.get(jax.default_backend(), DEFAULT_CHUNK)
+        chosen = chosen if chunk is None else chunk
 
         def follow(state, round_key, phases, objectives):
             """One server step of the objectives' groups; ``(state, infos)``."""

@@ -22,10 +22,29 @@ __all__ = [*_HOMES, *_ROOMS, "__version__"]
 
 def __getattr__(name: str):
     if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+        return getattr(_room(_HOMES[name].removeprefix("jaxanon.")), name)
     if name in _ROOMS:
-        return importlib.import_module(f"jaxanon.{name}")
+        return _room(name)
     raise AttributeError(f"module 'jaxanon' has no attribute {name!r}")
+
+
+def _room(name):
+    try:
+        return importlib.import_module(f"jaxanon.{name}")
+    except ModuleNotFoundError as error:
+        if error.name not in (
+            "jaxanon.datasets",
+            "jaxanon.federated",
+            "jaxanon.kernels",
+        ):
+            raise
+        # In a checkout these folders lie beside this one, not in it.
+        raise ModuleNotFoundError(
+            f"{error.name} is not in {__path__[0]}: this is the checkout's folder, not "
+            "the installed package. Run Python from another folder or with -P, or "
+            "install with `pip install -e .`.",
+            name=error.name,
+        ) from error
 
 
 def __dir__():

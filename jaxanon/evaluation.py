@@ -33,7 +33,7 @@ def raw_judges(
     """
     check_data(data)
     tell = _teller(progress, len(trial.judged(data)))
-    return trial.train_judges(jax.random.key(seed), data, tell)
+    return trial.train_judges(trial.root(seed), data, tell)
 
 
 def evaluate(
@@ -86,7 +86,7 @@ def evaluate(
     attacked = [name for name in spec.private if name != "subject"]
     work = 3 + len(attackers) * (len(attacked) + trial.linkable(data))
     work += strangers + (0 if judges else len(judged))
-    tell, key = _teller(progress, work), jax.random.key(seed)
+    tell, key = _teller(progress, work), trial.root(seed)
 
     tell("anonymizing the test windows")
     anonymize = trial.make_safe(run, spec)

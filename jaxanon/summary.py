@@ -13,8 +13,9 @@ def aggregate(reports: Sequence):
     Returns:
       The same tree with ``{"mean": m, "std": s}`` for every number, s being the sample
       standard deviation (n - 1; None for a single report) over the reports where the
-      number is not None. Text that is the same everywhere stays; text that differs
-      (the worst attacker) becomes the list of what each report says.
+      number is not None; both are nan where one of them is not finite. Text that is the
+      same everywhere stays; text that differs (the worst attacker) becomes the list of
+      what each report says.
 
     Raises:
       ValueError: if there is no report, or they differ in shape.
@@ -50,6 +51,8 @@ def _number(value):
 
 
 def _spread(values):
+    if not all(map(math.isfinite, values)):  # Of runs that diverged.
+        return {"mean": math.nan, "std": None if len(values) == 1 else math.nan}
     mean = math.fsum(values) / len(values)
     if len(values) == 1:
         return {"mean": mean, "std": None}

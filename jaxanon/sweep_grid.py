@@ -10,6 +10,7 @@ from typing import NamedTuple
 import jax
 
 from jaxanon import checks, methods
+from jaxanon.methods.method import check_hyper
 
 
 class Plan(NamedTuple):
@@ -32,7 +33,8 @@ def plan(builder, spec, grid: dict[str, list], num_seeds: int, settings: dict) -
 
     Raises:
       ValueError: for a name that is no setting of the method, a list without values, a
-        hyper-parameter that is no finite number, no seeds; and as the method's builder.
+        hyper-parameter that is no finite number or out of its range, no seeds; and as
+        the method's builder.
       TypeError: for a builder that cannot be called.
     """
     checks.positive(seeds=num_seeds)
@@ -62,6 +64,8 @@ def plan(builder, spec, grid: dict[str, list], num_seeds: int, settings: dict) -
         else:
             groups.append((static, [index]))
     hyper = lambda cell: {name: float(cell[name]) for name in cell if name in known}
+    for cell in cells:
+        check_hyper(method, hyper(cell))
     return Plan(
         members,
         [

@@ -1,5 +1,7 @@
 """What a sweep found, by setting: mean and deviation over seeds."""
 
+import math
+
 from rich.table import Table
 
 from jaxanon.summary import aggregate
@@ -10,12 +12,18 @@ def summarise(members, reports) -> list[dict]:
 
     Args:
       members: with ``settings`` and ``losses``.
-      reports: of ``evaluate``, one per member, or none at all.
+      reports: of ``evaluate``, one per member, None for one that diverged; or none at
+        all.
 
     Returns:
-      Dicts of ``settings``, ``seeds`` (how many), ``losses`` and ``scores``, the last
-      two with ``{"mean", "std"}`` under each name; ``scores`` is empty without reports.
+      Dicts of ``settings``, ``seeds`` (how many), ``diverged`` (how many of them),
+      ``losses`` and ``scores``, the last two with ``{"mean", "std"}`` under each name;
+      ``scores`` are those of members with a report, and empty if there is none.
     """
+    lost = [
+        report is None or not all(map(math.isfinite, member.losses.values()))
+        for member, report in zip(members, reports or [()] * len(members), strict=True)
+    ]
     cells: list[tuple[dict, list[int]]] = []
     for index, member in enumerate(members):
         if not cells or cells[-1][0] != member.settings:
@@ -25,13 +33,17 @@ def summarise(members, reports) -> list[dict]:
         {
             "settings": settings,
             "seeds": len(indices),
+            "diverged": sum(lost[i] for i in indices),
             "losses": aggregate([members[i].losses for i in indices]),
-            "scores": aggregate([scores(reports[i]) for i in indices])
-            if reports
-            else {},
+            "scores": _of_reports([reports[i] for i in indices if reports]),
         }
         for settings, indices in cells
     ]
+
+
+def _of_reports(reports):
+    found = [scores(report) for report in reports if report is not None]
+    return aggregate(found) if found else {}
 
 
 def scores(report: dict) -> dict[str, float]:
@@ -56,19 +68,30 @@ def scores(report: dict) -> dict[str, float]:
 
 
 def table(summary: list[dict]) -> Table:
-    """The summary as a ``rich`` table: scores in % where there are any, else losses."""
-    shown = "scores" if summary[0]["scores"] else "losses"
+    """The summary as a ``rich`` table: scores in % where there are any, else losses.
+
+    Where members diverged, a column says how many; scores are those of the others.
+    """
+    shown = "scores" if any(row["scores"] for row in summary) else "losses"
     scale, digits = (100.0, 1) if shown == "scores" else (1.0, 4)
     seeds = summary[0]["seeds"]
     table = Table(title=f"{shown}, mean ± standard deviation over {seeds} seeds")
     for name in summary[0]["settings"]:
         table.add_column(name)
-    for name in summary[0][shown]:
+    names = next(row[shown] for row in summary if row[shown])
+    for name in names:
         table.add_column(name + (" %" if shown == "scores" else ""), justify="right")
+    diverged = any(row["diverged"] for row in summary)
+    if diverged:
+        table.add_column("diverged", justify="right")
     for row in summary:
-        settings = [str(value) for value in row["settings"].values()]
-        figures = [_spread(each, scale, digits) for each in row[shown].values()]
-        table.add_row(*settings, *figures)
+        found = row[shown]
+        cells = [str(value) for value in row["settings"].values()]
+        cells += [
+            _spread(found[name], scale, digits) if found else "-" for name in names
+        ]
+        cells += [f"{row['diverged']} of {row['seeds']}"] if diverged else []
+        table.add_row(*cells)
     return table
 
 

@@ -2,8 +2,11 @@
 
 import dataclasses
 import json
+import math
 import os
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from jaxanon import (
     checks,
@@ -13,7 +16,9 @@ from jaxanon import (
     sweep_grid,
     sweep_program,
     training,
+    trial,
 )
+from jaxanon.methods import rounds
 from jaxanon.run import Run
 from jaxanon.sweep_summary import summarise, table
 
@@ -33,7 +38,7 @@ class Sweep(NamedTuple):
 
     members: tuple[Member, ...]
     runs: tuple[Run, ...]
-    reports: tuple[dict, ...]  # of ``evaluate``; empty if it was not asked for
+    reports: tuple[dict | None, ...]  # of ``evaluate``; empty if it was not asked for
     summary: list[dict]  # by setting: mean and deviation over seeds
 
     def run(self, index: int) -> Run:
@@ -71,7 +76,8 @@ def sweep(
       epochs: as ``train`` takes it.
       out: folder for ``sweep.json`` and a run folder for each member, which
         ``open_run`` opens; written when a program ends. ``None`` keeps nothing.
-      resume: go on with the sweep in ``out``; finished members are not trained again.
+      resume: go on with the sweep in ``out``; members that were saved whole are not
+        trained again.
       evaluate: whether to evaluate every member, with judges that they share.
       attackers: of ``evaluate``.
       layout: ``"side by side"`` (``vmap``) or ``"one after another"`` inside the
@@ -83,11 +89,12 @@ def sweep(
     Returns:
       ``Sweep``: members in the order of the grid, seeds running fastest. A member is
       the run that ``train`` makes of its seed and hyper-parameters, up to rounding; one
-      that diverges has losses of nan and stops nobody else.
+      that diverges stops nobody else, and its report is None.
 
     Raises:
       ValueError: for a grid name that is no setting of the method, an axis without
         values, seeds or epochs below 1, an unknown layout, another sweep in ``out``.
+      TypeError: for seeds or epochs that are no whole number.
       FileExistsError: if ``out`` holds a sweep and ``resume`` is False.
 
     Example:
@@ -100,7 +107,9 @@ def sweep(
       >>> [(member.settings, member.seed) for member in found.members]
       [({'gamma': 0.1}, 0), ({'gamma': 0.5}, 0)]
     """
+    checks.whole(epochs=epochs, seeds=seeds)
     checks.positive(epochs=epochs)
+    epochs, seeds = int(epochs), int(seeds)
     layout = sweep_program.choose_layout(layout)
     grid = dict(grid or {})
     plan = sweep_grid.plan(method, data.spec, grid, seeds, settings)
@@ -140,33 +149,35 @@ def _describe(method, data, grid, seeds, epochs):
 
 def _train_group(group, plan, data, epochs, layout, out, show):
     """The runs of a group: found finished in ``out``, or trained, and saved there."""
-    method, seeds = group.method, [plan.members[index][1] for index in group.indices]
+    method = group.method
     prepared = method.prepare(datasets.by_client(data.train))
+    runs: dict[int, Run | None] = dict.fromkeys(group.indices)
     if out is not None:
-        rounds = epochs * method.rounds_per_epoch(prepared)
-        found = [sweep_folder.finished(out, index, rounds) for index in group.indices]
-        if all(found):
-            return found
+        total = epochs * method.rounds_per_epoch(prepared)
+        for index in runs:
+            runs[index] = sweep_folder.finished(out, index, total)
+    hyper = dict(zip(group.indices, group.hyper, strict=True))
+    left = [index for index, run in runs.items() if run is None]
+    if not left:
+        return list(runs.values())
+    seeds = [plan.members[index][1] for index in left]
     trained = sweep_program.run_members(
         method,
         prepared,
         seeds,
-        group.hyper,
+        [hyper[index] for index in left],
         epochs=epochs,
         layout=layout,
         show=show,
     )
     config = training.describe(method, data, trained[0][0], epochs=epochs, seed=0)
-    runs = []
-    for index, seed, (state, history) in zip(
-        group.indices, seeds, trained, strict=True
-    ):
-        hyper = {name: float(value) for name, value in state.hyper.items()}
-        own = config | {"seed": seed, "hyper": hyper}
+    for index, seed, (state, history) in zip(left, seeds, trained, strict=True):
+        values = {name: float(value) for name, value in state.hyper.items()}
+        own = config | {"seed": seed, "hyper": values}
         folder = None if out is None else sweep_folder.member_folder(out, index)
         run = Run(method, state, data.spec, folder, history, own)
-        runs.append(run if out is None else sweep_folder.save(run))
-    return runs
+        runs[index] = run if out is None else sweep_folder.save(run)
+    return list(runs.values())
 
 
 def _evaluate(runs, members, data, attackers):
@@ -175,5 +186,16 @@ def _evaluate(runs, members, data, attackers):
         evaluation.evaluate(
             run, data, attackers=attackers, seed=member.seed, judges=judges
         )
+        if _sound(run, member, data)
+        else None
         for run, member in zip(runs, members, strict=True)
     )
+
+
+def _sound(run, member, data):
+    """Whether a member is fit for an evaluation, or diverged."""
+    losses = member.losses.values()
+    if not (all(map(math.isfinite, losses)) and rounds.sound(run.state)):
+        return False
+    safe = run.anonymize(trial.root(member.seed), data.test.windows)
+    return bool(np.isfinite(safe).all())

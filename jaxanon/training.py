@@ -6,12 +6,14 @@ import json
 import math
 import pathlib
 import time
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import __version__, checkpoint, checks, datasets, methods, progress
+from jaxanon.methods.method import check_hyper
 from jaxanon.methods.rounds import rounds_program
 from jaxanon.run import Run
 
@@ -30,6 +32,7 @@ def train(
     progress: bool = True,
     hyper: dict | None = None,
     checkpoint_s: float = CHECKPOINT_S,
+    on_claim: Callable[[], None] | None = None,
 ) -> Run:
     """Trains ``method`` on the training windows of ``data``, federated by subject.
 
@@ -47,6 +50,7 @@ def train(
       progress: show a progress bar, or lines where there is no terminal.
       hyper: hyper-parameters in place of the method's defaults; see its config.
       checkpoint_s: least seconds between checkpoints.
+      on_claim: called once ``out`` is this run's, before the first round.
 
     Returns:
       ``Run``.
@@ -55,10 +59,11 @@ def train(
       FileExistsError: if ``out`` holds a run and ``resume`` is False.
       ValueError: if the run in ``out`` is another one or went further than ``epochs``,
         if its checkpoints are damaged, for epochs below 1, for a method made for
-        another spec, for windows that are not finite and labels out of range.
+        another spec, for windows that are not finite, for labels and
+        hyper-parameters out of range.
       TypeError: for a seed or epochs that is no whole number.
-      FloatingPointError: if a loss is no longer finite; the last checkpoint before it
-        stays.
+      FloatingPointError: if a loss, or the square of a parameter, is no longer finite;
+        the last checkpoint before it stays.
 
     Example:
       >>> import jaxanon as ja
@@ -72,10 +77,12 @@ def train(
     checks.positive(epochs=epochs)
     epochs, seed = int(epochs), int(seed)
     _check(method, data)
+    hyper = dict(hyper or {})
+    check_hyper(method, hyper)
     prepared = method.prepare(datasets.by_client(data.train))
     init_key, run_key = jax.random.split(jax.random.key(seed))
     # Copied, for a round gives the state's buffers away and some may be the caller's.
-    state = jax.tree.map(jnp.copy, method.init(init_key, **(hyper or {})))
+    state = jax.tree.map(jnp.copy, method.init(init_key, **hyper))
     config = describe(method, data, state, epochs=epochs, seed=seed)
     history, saved = [], None
     if out is not None:
@@ -83,6 +90,8 @@ def train(
         if resume:
             _not_past(total, out, epochs)
         checkpoint.claim(out, config, resume=resume)
+        if on_claim is not None:
+            on_claim()
         saved = checkpoint.Checkpoints(out)
         state = saved.restore(state) or state
         saved.forget_after(int(state.round))
@@ -229,7 +238,7 @@ def _rounds(loop, state, history, show):
             info = {name: float(value) for name, value in info.items()}
             seconds = time.monotonic() - start
             done += num
-            _finite(info, int(bad), done - num, loop)
+            _finite(info, int(bad), num, done - num, loop)
             row = {
                 "round": done,
                 "epoch": done / per_epoch,
@@ -247,12 +256,13 @@ def _rounds(loop, state, history, show):
     return state
 
 
-def _finite(info, bad, before, loop):
+def _finite(info, bad, num, before, loop):
     names = [name for name, value in info.items() if not math.isfinite(value)]
-    if names:
+    if names or bad < num:
+        what = f"the loss {names[0]!r} is" if names else "the parameters' squares are"
         rounds = loop.saved.rounds() if loop.saved else []
         last = f" The checkpoint of round {max(rounds, default=0)} is in {loop.out}."
         raise FloatingPointError(
-            f"the loss {names[0]!r} is no longer finite in round {before + bad + 1}; "
+            f"{what} no longer finite in round {before + min(bad + 1, num)}; "
             f"lower server_step_size or inner_step_size.{last if rounds else ''}"
         )

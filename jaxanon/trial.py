@@ -7,11 +7,13 @@ import jax
 import numpy as np
 
 from jaxanon import attacks, metrics
-from jaxanon.datasets import Data
+from jaxanon.datasets import Data, Windows
+from jaxanon.datasets.own_split import share_samples
 from jaxanon.trial_checks import check_safe
 
 # What the seed's key is folded with, one number per purpose.
 TEST, JUDGES, INFORMATION, REIDENTIFY = 0, 1, 2, 3
+ROOT = 0x6576616C  # "eval"; large, for split and small numbers give training's keys.
 
 
 class Trial(NamedTuple):
@@ -26,6 +28,11 @@ class Trial(NamedTuple):
     tell: Callable  # (what) before each piece of work
 
 
+def root(seed: int):
+    """The key of an evaluation, unlike all that training with the same seed draws."""
+    return jax.random.fold_in(jax.random.key(seed), ROOT)
+
+
 def standardise(spec, windows):
     """Physical units to zero mean and unit deviation of the training rows."""
     return (windows - np.float32(spec.mean)) / np.float32(spec.std)
@@ -36,12 +43,20 @@ def strangers(data: Data) -> bool:
     return not np.isin(data.test.labels["subject"], data.train.labels["subject"]).all()
 
 
+def overlap(part: Windows) -> Callable:
+    """``(earlier, later) -> bool``: whether two windows of it share samples."""
+    return lambda earlier, later: share_samples(
+        part.windows[earlier], part.windows[later]
+    )
+
+
 def linkable(data: Data) -> bool:
     """Whether there are two test subjects to tell apart by the protocol."""
     subjects = np.asarray(data.test.labels["subject"])
     if strangers(data):
         activities = data.test.labels[data.spec.public]
-        subjects = subjects[attacks.halves(subjects, activities)[0]]
+        halves = attacks.halves(subjects, activities, overlap=overlap(data.test))
+        subjects = subjects[halves[0]]
     return len(np.unique(subjects)) > 1
 
 
@@ -138,6 +153,7 @@ def link_strangers(trial: Trial, windows, attackers) -> dict:
             test.labels["subject"],
             test.labels[spec.public],
             spec.num_classes("subject"),
+            overlap=overlap(test),
         )
         by_name[name] = _score(trial, "subject", linked.guesses, linked.rows)
     return by_name

@@ -13,7 +13,7 @@ import {module}
 seconds = time.perf_counter() - start
 new = {{name.partition(".")[0] for name in set(sys.modules) - before}}
 loaded = {{name.partition(".")[0] for name in sys.modules}}
-strangers = sorted(new - {{"jaxanon"}} - set(sys.stdlib_module_names))
+strangers = sorted(new - {{"jax", "jaxanon"}} - set(sys.stdlib_module_names))
 print(json.dumps([strangers, sorted(loaded), seconds]))
 """
 

@@ -2,11 +2,14 @@
 
 import importlib
 import pathlib
+import shutil
 import subprocess
 import sys
 import tomllib
 
 import pytest
+
+import jaxanon
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PYPROJECT = ROOT / "pyproject.toml"
@@ -104,3 +107,18 @@ def test_no_module_is_imported_twice(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_checkout_s_folder_in_the_package_s_place_says_what_to_do(tmp_path):
+    (tmp_path / "jaxanon").mkdir()
+    shutil.copy(jaxanon.__file__, tmp_path / "jaxanon")
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", "import jaxanon; jaxanon.load"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "jaxanon.datasets is not in" in done.stderr
+    assert "Run Python from another folder or with -P" in done.stderr

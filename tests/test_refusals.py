@@ -109,6 +109,12 @@ def test_whole_numbers(method, data, option, value):
         train(method, data, **{option: value})
 
 
+def test_hyper_parameters_out_of_range(method, data, tmp_path):
+    with pytest.raises(ValueError, match="beta must be finite and >= 0, got -1.0"):
+        train(method, data, hyper={"beta": -1}, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_numpy_seed_is_its_number(finished, method, data, tmp_path):
     run = train(method, data, seed=np.int64(0), out=tmp_path / "run", epochs=2)
     chex.assert_trees_all_equal(run.state, finished.state)

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import pathlib
+import shutil
 
 import chex
 import numpy as np
@@ -81,6 +82,30 @@ def test_a_finished_sweep_is_not_trained_again(blinders, data, monkeypatch):
     other = options | {"seeds": 3}
     with pytest.raises(ValueError, match="another sweep: seeds was 2 there and is 3"):
         quick("blinder", data, resume=True, **other, **BLINDER)
+
+
+def test_members_that_are_there_are_not_trained_again(
+    blinders, data, tmp_path, monkeypatch
+):
+    found, done = blinders
+    out = shutil.copytree(done, tmp_path / "gamma")
+    for index in (1, 2):
+        shutil.rmtree(out / f"member-000{index}")
+
+    def fake(method, prepared, seeds, hyper, **options):
+        assert seeds == [1, 0]
+        assert hyper == [{"gamma": 0.1}, {"gamma": 2.0}]
+        return [(found.runs[i].state, found.runs[i].history) for i in (1, 2)]
+
+    monkeypatch.setattr(sweep_program, "run_members", fake)
+    options = {"grid": {"gamma": [0.1, 2.0]}, "seeds": 2, "epochs": 1, "out": out}
+    again = quick("blinder", data, resume=True, **options, **BLINDER)
+    assert again.members == found.members
+    for index, run in enumerate(again.runs):
+        assert run.config == found.runs[index].config
+        assert run.folder == out / f"member-000{index}"
+        opened = training.open_run(run.folder)
+        chex.assert_trees_all_equal(opened.state, found.runs[index].state)
 
 
 def test_a_folder_with_something_else_is_refused(data, tmp_path):

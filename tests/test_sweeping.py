@@ -23,11 +23,12 @@ _SPEC.loader.exec_module(toy)
 
 
 class State(NamedTuple):
-    """Of the method below: ``weight`` moves towards ``goal`` by ``rate``, and noise."""
+    """Of the method below: ``params`` move towards ``goal`` by ``rate``, and noise."""
 
     round: jax.Array
-    weight: jax.Array
+    params: jax.Array
     hyper: dict
+    average: None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,7 +42,7 @@ TRACES = []
 
 
 def build(spec, **settings):
-    """A method whose every round is known: weight += rate (goal - weight) + noise."""
+    """A method whose every round is known: params += rate (goal - params) + noise."""
     config = Config(**settings)
 
     def init(key, **hyper):
@@ -52,8 +53,8 @@ def build(spec, **settings):
     def update(key, state, data):
         TRACES.append(config.width)
         noise = 1e-3 * jax.random.normal(jax.random.fold_in(key, state.round))
-        step = state.hyper["rate"] * (state.hyper["goal"] - state.weight)
-        weight = state.weight + step + noise
+        step = state.hyper["rate"] * (state.hyper["goal"] - state.params)
+        weight = state.params + step + noise
         loss = jnp.mean((weight - state.hyper["goal"]) ** 2)
         return State(state.round + 1, weight, state.hyper), {"loss": loss}
 
@@ -89,9 +90,9 @@ def test_members_are_the_grid_in_order_with_seeds_running_fastest(data):
     ]
     assert [(each.settings, each.seed) for each in found.members] == expected
     for (cell, seed), run in zip(expected, found.runs, strict=True):
-        assert run.state.weight.shape == (cell["width"],)
+        assert run.state.params.shape == (cell["width"],)
         # After 6 rounds at rate 1/2 at most 1/64 of the way is left.
-        np.testing.assert_allclose(run.state.weight, cell["goal"], atol=0.15)
+        np.testing.assert_allclose(run.state.params, cell["goal"], atol=0.15)
         assert run.config["seed"] == seed
         assert run.config["hyper"] == {"rate": 0.5, "goal": cell["goal"]}
         assert run.config["settings"]["width"] == cell["width"]
@@ -117,7 +118,7 @@ def test_a_member_is_the_run_of_its_seed_and_hyper_parameters(layout, data):
 
 def test_seeds_draw_their_own_weights_and_noise(data):
     first, second = quick(build, data, seeds=2).runs
-    assert not np.isclose(first.state.weight, second.state.weight, rtol=1e-7).any()
+    assert not np.isclose(first.state.params, second.state.params, rtol=1e-7).any()
 
 
 @pytest.mark.parametrize("layout", sweep_program.LAYOUTS)
@@ -139,10 +140,46 @@ def test_one_program_per_setting_that_is_compiled_in(data):
     assert TRACES == [2] * once + [3] * once
 
 
-def test_a_member_that_diverges_stops_nobody_else(data, tmp_path):
-    found = quick(build, data, grid={"rate": [0.5, 1e30]}, epochs=4)
-    good, bad = found.members
-    assert np.isfinite(good.losses["loss"]) and not np.isfinite(bad.losses["loss"])
+def fake_report(rate):
+    kept = {"attribute": "activity", "anonymized": {"accuracy": rate}}
+    return {"utility": kept, "intrusive": {}, "reidentification": {}}
+
+
+def test_a_member_that_diverges_stops_nobody_else(data, monkeypatch):
+    def fake(run, given, **options):
+        return fake_report(run.config["hyper"]["rate"])
+
+    monkeypatch.setattr(evaluation, "raw_judges", lambda given: None)
+    monkeypatch.setattr(evaluation, "evaluate", fake)
+    found = quick(
+        build, data, grid={"rate": [1e30, 0.5]}, epochs=4, seeds=2, evaluate=True
+    )
+    losses = [np.isfinite(each.losses["loss"]) for each in found.members]
+    assert losses == [False, False, True, True]
+    assert found.reports == (None, None, fake_report(0.5), fake_report(0.5))
+    assert [row["diverged"] for row in found.summary] == [2, 0]
+    shown = [list(column.cells) for column in table(found.summary).columns]
+    assert shown[1:] == [["-", "50.0 ± 0.0"], ["2 of 2", "0 of 2"]]
+
+
+def test_a_member_broken_by_its_last_round_is_not_evaluated(data, monkeypatch):
+    """Its losses are finite; its parameters are not, or its windows are not."""
+    monkeypatch.setattr(evaluation, "raw_judges", lambda given: None)
+    monkeypatch.setattr(evaluation, "evaluate", lambda *_, **__: fake_report(1.0))
+    method = build(data.spec)
+
+    def update(key, state, given):
+        _, info = method.update(key, state, given)
+        wild = state._replace(round=state.round + 1, params=state.hyper["rate"])
+        return wild, {name: jnp.zeros(()) for name in info}
+
+    init = lambda key, **hyper: method.init(key, **hyper)._replace(params=jnp.zeros(()))
+    spoil = lambda key, state, windows: windows * state.params
+    broken = method._replace(init=init, update=update, anonymize=spoil)
+    grid = {"rate": [1.0, 1e30, 1e18]}
+    far = data.test._replace(windows=data.test.windows + np.float32(1e30))
+    found = quick(broken, data._replace(test=far), grid=grid, evaluate=True)
+    assert [report is None for report in found.reports] == [False, True, True]
 
 
 def test_the_table_shows_mean_and_deviation_over_seeds():
@@ -183,9 +220,7 @@ def test_scores_are_the_figures_that_settings_are_chosen_by():
 def test_every_member_is_evaluated_by_the_same_judges(data, monkeypatch):
     def fake(run, given, *, attackers, seed, judges):
         assert given is data and judges == "judges" and attackers == ("forest",)
-        score = {"accuracy": run.config["hyper"]["rate"] + seed / 4}
-        kept = {"attribute": "activity", "anonymized": score}
-        return {"utility": kept, "intrusive": {}, "reidentification": {}}
+        return fake_report(run.config["hyper"]["rate"] + seed / 4)
 
     monkeypatch.setattr(evaluation, "raw_judges", lambda given: "judges")
     monkeypatch.setattr(evaluation, "evaluate", fake)
@@ -218,6 +253,21 @@ def test_every_member_is_evaluated_by_the_same_judges(data, monkeypatch):
 def test_what_cannot_be_swept_is_refused(options, message, data):
     with pytest.raises(ValueError, match=message):
         quick(build, data, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("epochs", 1.5), ("epochs", 0.5), ("seeds", 1.5), ("seeds", True)],
+)
+def test_what_is_counted_is_whole(name, value, data):
+    with pytest.raises(TypeError, match=f"{name} must be a whole number .* {value}"):
+        quick(build, data, **{name: value})
+
+
+def test_a_grid_is_refused_as_settings_are(data):
+    for grid in ({"beta": [1.0, -1.0]}, {"latent": [3, 0]}):
+        with pytest.raises(ValueError, match=r"must be .*>= [01], got (-1.0|0)"):
+            quick("blinder", data, grid=grid, hidden=(8,))
 
 
 def test_a_built_method_takes_no_settings(data):

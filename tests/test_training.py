@@ -215,6 +215,16 @@ def test_a_loss_that_is_not_finite_stops_the_run(method, data, tmp_path):
     assert not list((out / "checkpoints").glob("[0-9]*"))
 
 
+def test_parameters_that_the_last_round_broke_are_not_kept(method, data, tmp_path):
+    """Losses are of the parameters before a step, so none of them tells."""
+    out = tmp_path / "run"
+    short = method._replace(rounds_per_epoch=lambda prepared: 1)
+    message = "the parameters' squares are no longer finite in round 1; lower server_"
+    with pytest.raises(FloatingPointError, match=message):
+        train(short, data, out, epochs=1, hyper={"server_step_size": 1e38})
+    assert not list((out / "checkpoints").glob("[0-9]*"))
+
+
 def test_epochs_must_be_positive(method, data):
     with pytest.raises(ValueError, match="epochs must be > 0, got 0"):
         training.train(method, data, epochs=0)

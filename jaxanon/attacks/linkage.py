@@ -1,5 +1,6 @@
 """Linkage: who a window comes from, where its subject was never in training."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,14 @@ class Linked(NamedTuple):
 
 
 def link_strangers(
-    key, attacker: str, safe_test, subjects, activities, num_subjects: int
+    key,
+    attacker: str,
+    safe_test,
+    subjects,
+    activities,
+    num_subjects: int,
+    *,
+    overlap: Callable | None = None,
 ) -> Linked:
     """Links anonymized windows of new subjects to earlier ones of the same people.
 
@@ -31,6 +39,8 @@ def link_strangers(
       subjects: ``int[M]``.
       activities: ``int[M]``, the public attribute.
       num_subjects: number of subjects that there may be.
+      overlap: which windows share samples, as ``shares.halves`` takes it; those that
+        share some with known ones are not scored.
 
     Returns:
       ``Linked``.
@@ -41,7 +51,7 @@ def link_strangers(
     """
     kind = attackers.get(attacker)
     subjects = np.asarray(subjects)
-    known, scored = shares.halves(subjects, activities)
+    known, scored = shares.halves(subjects, activities, overlap=overlap)
     if len(np.unique(subjects[known])) < 2:
         raise ValueError(
             "linkage needs at least 2 test subjects with 3 windows of one activity, "

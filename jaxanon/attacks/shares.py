@@ -70,15 +70,17 @@ def pick(key, labels, share: float, attribute: str = "labels") -> np.ndarray:
     return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, np.int64)
 
 
-def halves(*labels) -> tuple[np.ndarray, np.ndarray]:
+def halves(*labels, overlap=None) -> tuple[np.ndarray, np.ndarray]:
     """First and last part in time of the windows of each group of equal labels.
 
-    The attacker knows the first half of a group; he is scored on its last 40 %. The
-    tenth between them is left out, because neighbouring windows overlap. A group of
-    fewer than 3 windows is left out.
+    The attacker knows the first half of a group; he is scored on its last 40 %, less
+    the windows that share samples with the last one he knows. A group of fewer than 3
+    windows, or with nothing to score, is left out.
 
     Args:
       *labels: one or more ``int[N]``, such as subject and activity.
+      overlap: ``(earlier, later) -> bool``, whether two windows, by number, share
+        samples; ``None``: none do.
 
     Returns:
       ``(known, scored)``, each ``int[n]`` ascending.
@@ -86,14 +88,21 @@ def halves(*labels) -> tuple[np.ndarray, np.ndarray]:
     Example:
       >>> halves(np.zeros(10, int))
       (array([0, 1, 2, 3, 4]), array([6, 7, 8, 9]))
+      >>> halves(np.zeros(10, int), overlap=lambda earlier, later: later < earlier + 4)
+      (array([0, 1, 2, 3, 4]), array([8, 9]))
     """
     known, scored = [], []
     groups = np.unique(np.stack(labels, 1), axis=0, return_inverse=True)[1]
     for group in range(groups.max(initial=-1) + 1):
         rows = np.flatnonzero(groups.reshape(-1) == group)
-        if len(rows) >= 3:
-            known.append(rows[: len(rows) // 2])
-            scored.append(rows[-int(0.4 * len(rows)) or -1 :])
+        if len(rows) < 3:
+            continue
+        first, last = rows[: len(rows) // 2], rows[-int(0.4 * len(rows)) or -1 :]
+        while overlap is not None and len(last) and overlap(first[-1], last[0]):
+            last = last[1:]
+        if len(last):
+            known.append(first)
+            scored.append(last)
     if not known:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     return np.sort(np.concatenate(known)), np.sort(np.concatenate(scored))

@@ -7,6 +7,8 @@ import tyro
 
 from jaxanon.commands import files, show
 
+ROOT = 0x616E6F6E  # "anon"; large, for split and small numbers give training's keys.
+
 
 def anonymize(
     folder: Annotated[tyro.conf.Positional[pathlib.Path], tyro.conf.arg(metavar="DIR")],
@@ -39,6 +41,7 @@ def anonymize(
     from jaxanon import training
 
     run = training.open_run(folder)
-    safe = run.anonymize(jax.random.key(seed), windows)
+    key = jax.random.fold_in(jax.random.key(seed), ROOT)
+    safe = run.anonymize(key, windows)
     files.write_array(output, safe)
     show.say(f"{len(safe)} windows anonymized: {output}")

@@ -62,4 +62,5 @@ def export(
         source=source,
     )
     path = datasets.export(sources.load(options), split, output, overwrite=overwrite)
-    show.say(f"The {split} windows of {name}: {path}")
+    which = "windows" if split == "all" else f"{split} windows"
+    show.say(f"The {which} of {name}: {path}")

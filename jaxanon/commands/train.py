@@ -64,20 +64,21 @@ def command(method: str | None):
 
 
 def train_run(method, options, settings, epochs, seed, out, resume):
-    """Trains, remembers where the data came from, says what to do next."""
+    """Remembers where the data came from, trains, says what to do next."""
     from jaxanon import methods, training
 
     data = sources.load(options)
     built = methods.build(method, data.spec, **fields_of(settings))
-    try:
-        run = training.train(
-            built, data, epochs=epochs, seed=seed, out=out, resume=resume
-        )
-    except KeyboardInterrupt:
-        if (out / "config.json").exists() and not (out / sources.RECORD).exists():
-            sources.remember(out, options)
-        raise
-    sources.remember(out, options)
+    run = training.train(
+        built,
+        data,
+        epochs=epochs,
+        seed=seed,
+        out=out,
+        resume=resume,
+        # Before the first round: a run may be killed at any moment.
+        on_claim=lambda: sources.remember(out, options),
+    )
     show.losses(run)
     show.say(f"The run is in {out}. Next: jaxanon evaluate {out}")
     return run, data

@@ -1,11 +1,21 @@
 """Blinder's settings."""
 
 import dataclasses
+import math
+import numbers
 
 from jaxanon.models.layers import INITIALISATIONS
 
 ANONYMIZATIONS = ("stochastic", "deterministic")
 FORMS = ("paper", "released")
+
+_AT_LEAST = {
+    **dict.fromkeys(("latent", "support", "query", "local_steps", "per_class"), 1),
+    "neighbours": 1,
+    **dict.fromkeys(("adversary_rounds", "discriminator_steps", "extra"), 0),
+}
+_POSITIVE = ("inner_step_size", "server_step_size")
+_WEIGHTS = ("alpha", "beta", "gamma", "utility", "critic", "adversary_step_size")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -19,6 +29,7 @@ class BlinderConfig:
 
     Raises:
       ValueError: for a setting out of its range.
+      TypeError: for a setting that should be a whole number, or any, and is none.
     """
 
     latent: int = 25
@@ -76,15 +87,18 @@ class BlinderConfig:
     critic: float = 20.0
     """guided: weight of a critic that looks for the private one in them"""
     anonymization: str = "stochastic"
-    """stochastic: a random private class; deterministic: the next one after the true"""
+    """stochastic: a random private class; deterministic: the one after the predicted"""
 
     def __post_init__(self):
-        for name in ("latent", "support", "query", "local_steps", "per_class"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)!r}.")
-        for name in ("adversary_rounds", "discriminator_steps", "extra"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)!r}.")
+        for name, least in _AT_LEAST.items():
+            _whole(name, getattr(self, name), least)
+        for name in ("hidden", "filters", "adversary_hidden"):
+            for width in getattr(self, name):
+                _whole(name, width, 1, among=getattr(self, name))
+        if len(self.filters) not in (0, 2):
+            raise ValueError(f"filters must be none or two, got {self.filters!r}.")
+        for name in (*_POSITIVE, *_WEIGHTS):
+            _finite(name, getattr(self, name), zero=name in _WEIGHTS)
         if not 0 <= self.averaging < 1:
             raise ValueError(f"averaging must be in [0, 1), got {self.averaging!r}.")
         if not 0 < self.cohort <= 1:
@@ -99,3 +113,20 @@ class BlinderConfig:
                 raise ValueError(
                     f"{name} must be one of {known}, got {getattr(self, name)!r}."
                 )
+
+
+def _whole(name, value, least, among=None):
+    told = repr(value if among is None else among)
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be whole, got {told}.")
+    if value < least:
+        raise ValueError(f"{name} must be >= {least}, got {told}.")
+
+
+def _finite(name, value, zero):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, got {value!r}.")
+    number = float(value)
+    if not (number >= 0 if zero else number > 0) or math.isinf(number):
+        bound = ">= 0" if zero else "> 0"
+        raise ValueError(f"{name} must be finite and {bound}, got {value!r}.")

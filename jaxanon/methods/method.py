@@ -1,5 +1,8 @@
-"""What a method is: a tuple of pure functions, and the names they are known by."""
+"""What a method is: a tuple of pure functions."""
 
+import dataclasses
+import math
+import numbers
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -7,9 +10,10 @@ from typing import Any, NamedTuple
 class Method(NamedTuple):
     """An anonymizer for the windows of one dataset, in the manner of Optax.
 
-    The state is a tree of arrays with ``round`` (``int32[]``, rounds done) and
-    ``hyper`` (dict of ``float[]``); ``init`` and ``update`` may be vmapped over keys
-    and hyper-parameters, so ten seeds and a grid are one program.
+    The state is a tree of arrays with ``round`` (``int32[]``, rounds done), ``params``,
+    ``average`` (their running mean, or None) and ``hyper`` (dict of ``float[]``);
+    ``init`` and ``update`` may be vmapped over keys and hyper-parameters, so ten seeds
+    and a grid are one program.
     """
 
     name: str
@@ -21,3 +25,21 @@ class Method(NamedTuple):
     anonymize: Callable  # (key, state, windows) -> windows, both in physical units
     rounds_per_epoch: Callable  # (data) -> int
     clients_per_round: Callable  # (data) -> int
+
+
+def check_hyper(method: Method, hyper: dict) -> None:
+    """Refuses hyper-parameters as the method's settings of the same names would be.
+
+    Raises:
+      ValueError: for a value that is no finite number, or out of its range.
+    """
+    fields = dataclasses.fields(method.config)
+    checked = {field.name for field in fields if field.type is float}
+    known = {}
+    for name, value in hyper.items():
+        scalar = isinstance(value, numbers.Real) or getattr(value, "shape", None) == ()
+        if not scalar or not math.isfinite(value):
+            raise ValueError(f"{name} must be a finite number, got {value!r}.")
+        if name in checked:
+            known[name] = float(value)
+    dataclasses.replace(method.config, **known)

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 def rounds_program(update):
     """``(key, state, data, num) -> (state, mean info, bad)``; ``num`` rounds.
 
-    ``bad`` is the first round, of those, whose info is not finite, ``num`` if none is.
+    ``bad`` is the first round, of those, whose info is not finite, else the last one if
+    it left a state that is not ``sound``, else ``num``.
     """
 
     @functools.partial(jax.jit, donate_argnums=1)
@@ -27,6 +28,22 @@ def rounds_program(update):
 
         carry = (state, zeros, jnp.asarray(num, jnp.int32))
         state, total, bad = jax.lax.fori_loop(0, num, body, carry)
+        # Info is of the parameters before a step; nobody has seen the last ones yet.
+        bad = jnp.where(sound(state), bad, jnp.minimum(bad, num - 1))
         return state, jax.tree.map(lambda leaf: leaf / num, total), bad
 
     return call
+
+
+def sound(state):
+    """``bool[]``: whether parameters, and their average, have finite squares.
+
+    Beyond that they are NaN, infinite, or make the next product infinite.
+
+    Example:
+      >>> from jaxanon.federated.algorithm import State
+      >>> [bool(sound(State(0, {"w": jnp.float32(w)}, {}, {}))) for w in (1.0, 1e30)]
+      [True, False]
+    """
+    leaves = jax.tree.leaves((state.params, state.average))
+    return jnp.isfinite(jnp.stack([jnp.sum(jnp.square(x)) for x in leaves])).all()

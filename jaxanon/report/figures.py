@@ -126,7 +126,7 @@ def _matrices(report, attribute):
     if section is None and attribute == "subject":
         section = report["linkage"]
         if section and section["raw"] and not judged:
-            panels.append(("raw windows", section["raw"]))
+            panels.append(("raw windows,\nattacker trained on raw", section["raw"]))
     if section:
         worst = section["worst"]
         title = f"anonymized windows,\n{worst} retrained on them"
@@ -138,7 +138,8 @@ def confusion(report: dict, attribute: str, panels) -> Picture:
     """Confusion matrices side by side, each row in percent of its class."""
     classes = report["dataset"]["classes"][attribute]
     size = min(max(2.6, 0.42 * len(classes) + 1.2), 5.5)
-    figure, axes = _grid(1, len(panels), size + 0.3, size + 0.4)
+    # Titles have two lines.
+    figure, axes = _grid(1, len(panels), size + 0.3, size + 0.7)
     for axis, (title, scores) in zip(axes.flat, panels, strict=True):
         counts = np.array(scores["confusion"], float)
         shares = 100 * counts / np.maximum(counts.sum(1, keepdims=True), 1)
@@ -189,7 +190,7 @@ def plane(report: dict) -> Picture:
         figure,
         f"Utility ({report['utility']['attribute']} accuracy) over what an adversary "
         "reads of each attribute. Raw windows lie at the top right; the goal is the "
-        "star at the top left, all utility at chance level.",
+        "star: all utility, and the attribute at chance level.",
     )
 
 

@@ -68,8 +68,10 @@ def key_table(report):
             (what, "mean of components", nats, f"{told['raw']:.4f} nat", "0", "")
         )
     note = (
-        "<p class='note'>Utility should stay near its raw value, all else should fall "
-        "to chance. Adversaries are given by balanced accuracy.</p>"
+        "<p class='note'>Utility should stay near its raw value; what is read of other "
+        "attributes should fall to chance. Mutual information is given for the public "
+        "attribute too, where it may rise: what else was in the windows is gone. "
+        "Adversaries are given by balanced accuracy.</p>"
     )
     head = ("what", "by whom", "anonymized", "raw", "chance", "majority")
     return _table(head, rows) + note

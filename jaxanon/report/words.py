@@ -110,7 +110,7 @@ def protocol(report: dict) -> dict[str, str]:
     if report["linkage"] is None:
         text["Linkage"] = (
             "Left out: there are no two test subjects with three windows of one "
-            "activity each."
+            "activity each, of which the last shares no samples with the first."
         )
     elif strangers:
         text["Linkage"] = (
@@ -118,7 +118,7 @@ def protocol(report: dict) -> dict[str, str]:
             f"{data['test_subjects']} test subjects do not occur in training, so the "
             "adversary gets the first half, in time, of each test subject's "
             "anonymized windows of each activity with the subject's name, and is "
-            "scored on the last 40 %; the tenth between is left out, since "
-            "neighbouring windows overlap. The raw value is the same on raw windows."
+            "scored on the last 40 %, less the windows that share samples with one "
+            "that he knows. The raw value is the same on raw windows."
         )
     return text

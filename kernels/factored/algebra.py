@@ -23,9 +23,10 @@ def weighted_sum(factors: Factors, weights) -> jax.Array:
       Array([[5.5]], dtype=float32)
     """
     inputs, cotangents = factors
-    scaled = cotangents * weights[:, None, None]
+    scaled = cotangents * weights[:, None, None].astype(cotangents.dtype)
     rows = lambda a: a.reshape(-1, a.shape[-1])
-    return rows(inputs).T @ rows(scaled)
+    total = _product(rows(inputs).T, rows(scaled))
+    return total.astype(cotangents.dtype)
 
 
 def inner_product(left: Factors, right: Factors) -> jax.Array:
@@ -36,14 +37,15 @@ def inner_product(left: Factors, right: Factors) -> jax.Array:
       right: ``Factors`` of the same layer with rows ``q``.
 
     Returns:
-      ``float[...]``: the sum over all entries of the product of the two gradients.
+      ``float[...]``, float32 at least: the sum over all entries of the product of the
+      two gradients.
 
     Example:
       >>> row = Factors(jnp.array([[1.0, 2.0]]), jnp.array([[3.0]]))
       >>> inner_product(row, row)  # (3, 6) with itself
       Array(45., dtype=float32)
     """
-    gram = lambda a, b: a @ jnp.swapaxes(b, -1, -2)
+    gram = lambda a, b: _product(a, jnp.swapaxes(b, -1, -2))
     inputs = gram(left.inputs, right.inputs)
     cotangents = gram(left.cotangents, right.cotangents)
     return jnp.sum(inputs * cotangents, axis=(-2, -1))
@@ -57,3 +59,9 @@ def squared_norm(factors: Factors) -> jax.Array:
       Array(45., dtype=float32)
     """
     return jnp.maximum(inner_product(factors, factors), 0.0)
+
+
+def _product(left, right):
+    """A matrix product that sums, and returns, in float32 at least."""
+    wide = jnp.promote_types(jnp.result_type(left, right), jnp.float32)
+    return jnp.matmul(left, right, preferred_element_type=wide)

@@ -42,6 +42,7 @@ def value_and_grad(loss_fn: Callable, *, has_aux: bool = False) -> Callable:
 
     The loss must read its matrices through ``jaxanon.kernels.matmul``, as the layers of
     ``jaxanon.models`` do. A matrix that it reads in another way, or more than once, or
+    inside a ``scan``, ``vmap``, ``jit`` or other transformation of the loss's own, or
     on so many rows that the factors would be larger than the matrix, gets its ordinary
     gradient, and so does every other parameter. All of it can be differentiated again.
 
@@ -141,9 +142,11 @@ def materialise_gradient(grads):
 
 def _rows_seen(loss_fn, leaves, treedef, args):
     """For each leaf the rows that the loss multiplies by it; 0 where taps won't do."""
-    calls = [Calls() if _is_matrix(leaf) else None for leaf in leaves]
+    calls = []
 
     def traced(leaves):
+        # Made here, for they remember the trace that they were made in.
+        calls.extend(Calls() if _is_matrix(leaf) else None for leaf in leaves)
         watched = [
             leaf if call is None else FactoredKernel(*_parts(leaf), calls=call)
             for leaf, call in zip(leaves, calls, strict=True)

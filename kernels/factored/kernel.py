@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.extend.core import get_opaque_trace_state
 
 
 class Factors(NamedTuple):
@@ -27,6 +28,13 @@ class Calls:
     def __init__(self):
         self.rows = []
         self.escaped = False
+        self.trace = get_opaque_trace_state(convention="jaxanon")
+
+    def multiplied(self, rows):
+        """Notes a product; one inside a loop or a ``vmap`` may run many times."""
+        self.rows.append(rows)
+        now = get_opaque_trace_state(convention="jaxanon")
+        self.escaped |= now != self.trace
 
     def rows_if_once(self) -> int:
         """The rows of the only product; 0 if there were more uses, or other ones."""
@@ -38,9 +46,10 @@ class Calls:
 class FactoredKernel:
     """The matrix ``kernel - inputsᵀ @ cotangents``, kept apart.
 
-    ``jaxanon.kernels.matmul`` multiplies by it. Everything else in JAX sees an ordinary
-    array, because a ``FactoredKernel`` turns itself into one where it has to, at the
-    price of the product.
+    ``jaxanon.kernels.matmul`` multiplies by it. Functions of ``jax.numpy``, and
+    operators with an array on their left, see an ordinary array, because a
+    ``FactoredKernel`` turns itself into one where it has to, at the price of the
+    product; methods and other operators are reached by ``jnp.asarray``.
     """
 
     def __init__(self, kernel, factors=None, tap=None, calls=None):
@@ -118,7 +127,7 @@ def matmul(x: jax.Array, kernel) -> jax.Array:
             "flatten leading axes, or call the model on a batch instead of under vmap."
         )
     if kernel.calls is not None:
-        kernel.calls.rows.append(x.shape[0])
+        kernel.calls.multiplied(x.shape[0])
     y = x @ kernel.kernel
     if kernel.factors is not None:
         y = y - _low_rank(x, kernel.factors)

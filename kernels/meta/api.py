@@ -67,8 +67,9 @@ def meta_gradient(
       params: dict of group name to tree of arrays.
       support: tree of arrays ``[clients, ...]``, one batch per client.
       query: the same, for grading. Rows are masked by the losses, which see them.
-      weights: ``float[clients]``, not negative; 0 for a padded client. They are divided
-        by their sum; if that is 0 the result is 0.
+      weights: ``float[clients]``, not negative; 0 for a padded client, whatever its
+        rows hold, NaN included. They are divided by their sum; if that is 0 the result
+        is 0.
       second_order: differentiate the inner steps too; ``False`` is first-order MAML.
       implementation: ``"factored"``, ``"materialised"`` or ``"reference"``; ``None`` is
         ``"factored"``.
@@ -82,7 +83,8 @@ def meta_gradient(
 
     Raises:
       ValueError: if an objective or a phase names an unknown group, if the objectives
-        do not cover each group exactly once, or for an unknown implementation.
+        do not cover each group exactly once, for an unknown implementation, or for a
+        chunk below 1.
 
     Example:
       One client, loss ``w²/2`` inside and outside, step 0.5: adapted ``w/2``, and the
@@ -102,26 +104,52 @@ def meta_gradient(
     """
     check_groups(phases, objectives, params)
     implementation = "factored" if implementation is None else implementation
-    if implementation == "reference":
-        from jaxanon.kernels.meta import reference
-
-        return reference.meta_gradient(
-            phases, objectives, params, support, query, weights, second_order
-        )
     if implementation not in IMPLEMENTATIONS:
         raise ValueError(
             f"implementation must be one of {IMPLEMENTATIONS}, got {implementation!r}."
         )
+    if chunk is not None and chunk < 1:
+        raise ValueError(f"chunk must be >= 1 or None, got {chunk!r}.")
     total = jnp.sum(weights)
     weights = weights / jnp.where(total > 0, total, 1)
+    first = jnp.argmax(weights > 0)
+    pick = lambda leaf: None if _is_key(leaf) else leaf[first]
+    first = [pick(leaf) for leaf in jax.tree.leaves((support, query))]
 
     def one_chunk(support, query, weights):
+        support, query = _stand_in(support, query, weights, first)
         gradient = _shared if implementation == "factored" else _private
+        if implementation == "reference":
+            from jaxanon.kernels.meta import reference
+
+            gradient = reference.meta_gradient
         return gradient(
             phases, objectives, params, support, query, weights, second_order
         )
 
-    return _in_chunks(one_chunk, (support, query, weights), chunk)
+    chunk = None if implementation == "reference" else chunk
+    result = _in_chunks(one_chunk, (support, query, weights), chunk)
+    return jax.tree.map(lambda leaf: jnp.where(total > 0, leaf, 0), result)
+
+
+def _stand_in(support, query, weights, first):
+    """Batches in which whoever has weight 0 shows the rows of a client that counts.
+
+    What their own rows give may be NaN, and 0 times NaN is NaN. Keys stay their own.
+    """
+
+    def one(leaf, other):
+        if other is None:
+            return leaf
+        counts = (weights > 0).reshape(-1, *[1] * (leaf.ndim - 1))
+        return jnp.where(counts, leaf, other[None])
+
+    leaves, treedef = jax.tree.flatten((support, query))
+    return treedef.unflatten(map(one, leaves, first))
+
+
+def _is_key(leaf):
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def check_groups(phases, objectives, params) -> None:

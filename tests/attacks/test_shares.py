@@ -70,3 +70,14 @@ def test_groups_too_small_to_halve_are_left_out():
     assert known.tolist() == [2] and scored.tolist() == [4]
     for part in shares.halves(np.array([0, 1])):
         assert part.size == 0
+
+
+def test_no_scored_window_shares_samples_with_a_known_one():
+    starts = np.concatenate([2 * np.arange(20), 100 + 2 * np.arange(4)])
+    group = np.repeat([0, 1], [20, 4])
+    overlap = lambda earlier, later: 0 <= starts[later] - starts[earlier] < 8
+    known, scored = shares.halves(group, overlap=overlap)
+    # Windows of 8 with stride 2: number 9 ends where number 13 begins. In the group
+    # of 4 all windows share samples, so nobody could be scored.
+    assert known.tolist() == list(range(10)) and scored.tolist() == list(range(13, 20))
+    assert shares.halves(group)[1].tolist() == [*range(12, 20), 23]

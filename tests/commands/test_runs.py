@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxanon import cli, evaluation, training
-from jaxanon.commands import sources
+from jaxanon.commands import anonymize, sources
 
 
 def test_training_leaves_a_run_that_knows_its_data(
@@ -38,7 +38,13 @@ def test_anonymize_is_the_run_s_own_and_repeats_itself(folder, file, tmp_path):
         assert [path.name for path in output.parent.iterdir()].count(output.name) == 1
     assert outputs[0].dtype == np.float32 and outputs[0].shape == windows.shape
     np.testing.assert_array_equal(outputs[0], outputs[1])
-    np.testing.assert_array_equal(outputs[0], run.anonymize(jax.random.key(3), windows))
+    key = jax.random.fold_in(jax.random.key(3), anonymize.ROOT)
+    np.testing.assert_array_equal(outputs[0], run.anonymize(key, windows))
+    # Training with this seed split that of the seed: no batch may have one of those.
+    batches = [jax.random.fold_in(key, number) for number in range(3)]
+    for own in jax.random.split(jax.random.key(3), 3):
+        for batch in batches:
+            assert np.any(jax.random.key_data(own) != jax.random.key_data(batch))
     assert not np.allclose(outputs[0], outputs[2])
     assert len(list((tmp_path / "made").iterdir())) == 3  # And no drafts.
 
@@ -144,18 +150,19 @@ def test_evaluate_refuses_other_data_and_an_old_report(
 def test_an_interrupted_training_says_how_to_go_on(
     file, tmp_path, monkeypatch, capsys, train_words
 ):
-    def interrupted(*args, out, **options):
-        out.mkdir()
-        (out / "config.json").write_text("{}")
+    out = tmp_path / "my run"
+
+    def interrupted(*args):
+        # Nothing is left to do for a run that is killed from here on.
+        assert json.loads((out / "source.json").read_text())["dataset"] == str(file)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training, "train", interrupted)
-    words = train_words(file, tmp_path / "my run")
+    monkeypatch.setattr(training, "_rounds", interrupted)
+    words = train_words(file, out)
     assert cli.main(words) == 130
     told = capsys.readouterr().err
     assert f"Go on with: jaxanon train blinder --dataset {file}" in told
-    assert "'" + str(tmp_path / "my run") + "'" in told and told.endswith("--resume\n")
-    assert (tmp_path / "my run" / "source.json").exists()
+    assert "'" + str(out) + "'" in told and told.endswith("--resume\n")
 
 
 def test_a_sweep_leaves_runs_and_a_table(file, tmp_path, capsys, train_words):

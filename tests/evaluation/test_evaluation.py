@@ -202,3 +202,16 @@ def test_keys_are_not_reused(cases, reported):
         )
 
     reported(careful)
+
+
+def test_the_seed_gives_other_keys_than_training_has(cases, reported):
+    """``split(key, n)[i]`` is ``fold_in(key, i)``, and training splits the seed's."""
+    keys = []
+
+    def spy(key, windows):
+        keys.append(np.asarray(jax.random.key_data(key)).tolist())
+        return windows
+
+    reported(spy, seed=5)
+    trained = jax.random.key_data(jax.random.split(jax.random.key(5), 4)).tolist()
+    assert len(keys) == 3 and not any(key in trained for key in keys)

@@ -1,5 +1,7 @@
 """Mean and standard deviation of reports."""
 
+import math
+
 import pytest
 
 from jaxanon.summary import aggregate
@@ -33,3 +35,8 @@ def test_words_and_gaps():
 def test_what_differs_is_refused(reports, message):
     with pytest.raises(ValueError, match=message):
         aggregate(reports)
+
+
+def test_figures_that_are_not_finite_have_no_spread():
+    found = aggregate([{"loss": value} for value in (float("inf"), -float("inf"))])
+    assert math.isnan(found["loss"]["mean"]) and math.isnan(found["loss"]["std"])

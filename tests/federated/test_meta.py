@@ -114,6 +114,43 @@ def test_a_cohort_stays_for_its_rounds():
     assert (cohorts == cohorts[:, :1]).all() and len(set(cohorts[:, 0])) > 1
 
 
+def test_first_order_leaves_the_inner_step_out_of_the_derivative():
+    # w' - t at w' = 0.5 t, whose derivative by w counts as 1: -2 on average.
+    state, _ = one_round(build(second_order=False))
+    np.testing.assert_allclose(state.params["model"]["w"], 2.0, rtol=1e-6)
+
+
+def test_every_client_and_every_round_has_draws_of_its_own():
+    def draw(key, client, data):
+        support, query = jax.random.uniform(key, (2,))
+        own = len(TARGETS) * jax.nn.one_hot(client, len(TARGETS))
+        return support, (own, query), jnp.ones(())
+
+    def show(params, drawn):
+        # From w = 0 half a step leads to half the support, all that w says of it.
+        own, query = drawn
+        w = params["model"]["w"]
+        return w, {"support": 2 * w * own, "query": query * own}
+
+    algorithm = meta(
+        lambda key: {"model": {"w": jnp.zeros(())}},
+        draw,
+        lambda hyper: [Phase(("model",), loss("model"), 0.5)],
+        lambda hyper: [Objective(("model",), show)],
+        hyper={"server_step_size": 0.0},
+        num_clients_fn=len,
+        server_optimizer=optax.sgd(1.0),
+    )
+    update = jax.jit(algorithm.update)
+    state, seen = algorithm.init(jax.random.key(0)), []
+    for _ in range(3):
+        state, info = update(jax.random.key(1), state, TARGETS)
+        seen.append((info["support"], info["query"]))
+    # Rounds, support and query, clients: no number comes twice.
+    assert np.shape(seen) == (3, 2, 3) and np.min(seen) > 0
+    assert len(np.unique(seen)) == 18
+
+
 def test_says_what_was_wrong():
     with pytest.raises(
         ValueError, match="must have 'server_step_size'.*add the length"

@@ -50,11 +50,19 @@ def test_norms_and_inner_products_are_those_of_the_matrices(rows, other, d_in, d
         np.testing.assert_allclose(kernels.squared_norm(a), norm, atol=1e-10)
 
 
-def test_squared_norm_of_cancelling_rows_is_zero_not_negative():
-    # Two rows that cancel: the Gram form sums to rounding error of either sign.
-    row = jnp.array([[1e3, 3.0]])
-    factors = kernels.Factors(jnp.concatenate([row, row]), jnp.concatenate([row, -row]))
-    assert kernels.squared_norm(factors) >= 0
+def test_squared_norm_of_cancelling_rows_is_not_negative():
+    # Rows that cancel all but for rounding: the Gram form sums to either sign.
+    def both(key):
+        row, other = jax.random.split(key)
+        row = 100 * jax.random.normal(row, (1, 5))
+        other = jax.random.normal(other, (1, 7))
+        inputs = jnp.concatenate([row, row])
+        cotangents = jnp.concatenate([other, -other * (1 + 1e-7)])
+        factors = kernels.Factors(inputs, cotangents)
+        return kernels.inner_product(factors, factors), kernels.squared_norm(factors)
+
+    products, norms = jax.vmap(both)(jax.random.split(jax.random.key(0), 50))
+    assert jnp.any(products < 0) and jnp.all(norms >= 0)
 
 
 def test_weighted_sum_leaves_out_weight_zero_and_sums_the_rest():
@@ -106,6 +114,48 @@ def test_a_matrix_used_twice_or_otherwise_gets_its_ordinary_gradient():
     chex.assert_trees_all_close((value, grads), expected, rtol=1e-6)
 
 
+def test_one_product_through_matmul_and_one_not_is_an_ordinary_gradient():
+    params, x = {"w": jnp.eye(40) / 2}, jax.random.normal(jax.random.key(1), (1, 40))
+    loss = lambda params, x: jnp.sum(
+        jnp.sin(kernels.matmul(x, params["w"])) + jnp.cos(x @ params["w"])
+    )
+    got = kernels.value_and_grad(loss)(params, x)
+    chex.assert_trees_all_close(got, jax.value_and_grad(loss)(params, x), rtol=1e-6)
+
+
+REPEATS = {
+    "scan": lambda layer, x: jax.lax.scan(
+        lambda total, row: (total + layer(row[None]), None), 0 * x[:1], x
+    )[0],
+    "vmap": lambda layer, x: jax.vmap(lambda row: layer(row[None]))(x),
+    "map": lambda layer, x: jax.lax.map(lambda row: layer(row[None]), x),
+    "jit twice": lambda layer, x: jax.jit(layer)(x[:1]) * jax.jit(layer)(x[1:2]),
+    "one jit twice": lambda layer, x: _twice(jax.jit(layer), x),
+    "remat": lambda layer, x: jax.checkpoint(layer)(x[:1]),
+    "cond": lambda layer, x: jax.lax.cond(x[0, 0] > 9, lambda: 0 * x, lambda: layer(x)),
+    "grad": lambda layer, x: jax.grad(lambda x: jnp.sum(jnp.sin(layer(x))))(x),
+}
+
+
+def _twice(layer, x):
+    return layer(x[:1]) * layer(x[1:2])
+
+
+@pytest.mark.parametrize("how", REPEATS)
+def test_a_product_that_is_traced_once_and_run_often_is_not_taken_for_one(how):
+    x = jax.random.normal(jax.random.key(2), (3, 40))
+    params = {"w": jax.random.normal(jax.random.key(3), (40, 40)) / 9}
+
+    def loss(params, x):
+        layer = lambda rows: jnp.tanh(kernels.matmul(rows, params["w"]))
+        return jnp.sum(jnp.square(REPEATS[how](layer, x)))
+
+    value, grads = jax.jit(kernels.value_and_grad(loss))(params, x)
+    got = value, kernels.materialise_gradient(grads)
+    expected = jax.jit(jax.value_and_grad(loss))(params, x)
+    chex.assert_trees_all_close(got, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_a_factored_kernel_is_an_array_to_everything_else():
     change = random_factors(4, 1, 3, 3)
     kernel = kernels.FactoredKernel(jnp.eye(3), change)
@@ -122,6 +172,21 @@ def test_half_precision_stays_half_precision():
     stepped = kernels.descend(params, grads, jnp.bfloat16(0.1))
     assert stepped["first"].factors.cotangents.dtype == jnp.bfloat16
     assert kernels.matmul(x, stepped["first"]).dtype == jnp.bfloat16
+
+
+def test_norms_and_sums_of_half_precision_are_taken_in_float32():
+    # 300 * 300 is past float16's largest number, and so is the norm of 600.
+    half = kernels.Factors(jnp.full((2, 1), 300.0), jnp.array([[1.0], [1.0]]))
+    half = jax.tree.map(lambda leaf: leaf.astype(jnp.float16), half)
+    norm = kernels.squared_norm(half)
+    assert norm.dtype == jnp.float32 and float(norm) == 360_000
+    # Numbers above 4096 lie 4 apart in float16: one by one, the small ones are lost.
+    many = kernels.Factors(
+        jnp.ones((4, 1, 1), jnp.float16),
+        jnp.array([4096.0, 1.0, 1.0, 2.0], jnp.float16).reshape(4, 1, 1),
+    )
+    total = kernels.weighted_sum(many, jnp.ones(4))
+    assert total.dtype == jnp.float16 and float(total[0, 0]) == 4100
 
 
 def test_factored_product_wants_rows():

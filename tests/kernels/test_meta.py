@@ -98,6 +98,32 @@ def test_chunks_change_nothing(implementation, chunk):
         chex.assert_trees_all_close(got, expected, rtol=1e-12, atol=1e-15)
 
 
+def test_a_chunk_has_a_client():
+    for chunk in (0, -1):
+        with pytest.raises(
+            ValueError, match=f"chunk must be >= 1 or None, got {chunk}"
+        ):
+            compute(adversarial(jax.random.key(2)), "factored", chunk=chunk)
+
+
+@pytest.mark.parametrize(
+    ("implementation", "chunk"),
+    [("reference", None), ("materialised", None), ("factored", None), ("factored", 2)],
+)
+def test_whoever_has_weight_zero_may_hold_nan(implementation, chunk):
+    problem = adversarial(jax.random.key(3), clients=4, num_steps=1)
+    spoil = lambda leaf: leaf.at[jnp.array([0, 2])].set(jnp.nan)
+    spoiled = problem._replace(
+        support=jax.tree.map(spoil, problem.support),
+        # Nothing but padding: the mean of no rows.
+        query=problem.query | {"mask": problem.query["mask"].at[0].set(0.0)},
+    )
+    for weights in (jnp.array([0.0, 1.0, 0.0, 3.0]), jnp.zeros(4)):
+        one = compute(problem._replace(weights=weights), "factored")
+        two = compute(spoiled._replace(weights=weights), implementation, chunk=chunk)
+        chex.assert_trees_all_close(one, two, rtol=1e-4, atol=1e-6)
+
+
 def test_a_client_of_weight_zero_and_masked_rows_change_nothing():
     with jax.enable_x64():
         problem = adversarial(jax.random.key(3), clients=3)
@@ -127,22 +153,23 @@ def test_no_client_at_all_gives_zero():
 
 
 def test_under_vmap_over_step_sizes_and_compiled_once():
-    problem = adversarial(jax.random.key(5))
+    with jax.enable_x64():
+        problem = adversarial(jax.random.key(5))
 
-    @jax.jit
-    @chex.assert_max_traces(n=1)
-    def sweep(step_sizes):
-        def one(step_size):
-            phases = [p._replace(step_size=step_size) for p in problem.phases]
-            return meta_gradient(phases, problem.objectives, *problem[3:])[0]
+        @jax.jit
+        @chex.assert_max_traces(n=1)
+        def sweep(step_sizes):
+            def one(step_size):
+                phases = [p._replace(step_size=step_size) for p in problem.phases]
+                return meta_gradient(phases, problem.objectives, *problem[3:])[0]
 
-        return jax.vmap(one)(step_sizes)
+            return jax.vmap(one)(step_sizes)
 
-    sweep(jnp.array([0.3, 0.2]))
-    swept = sweep(jnp.array([0.0, 0.1]))
-    expected, _ = compute(problem, "reference")
-    got = jax.tree.map(lambda leaf: leaf[1], swept)
-    chex.assert_trees_all_close(got, expected, rtol=1e-3, atol=1e-5)
+        sweep(jnp.array([0.3, 0.2]))
+        swept = sweep(jnp.array([0.0, 0.1]))
+        expected, _ = compute(problem, "reference")
+        got = jax.tree.map(lambda leaf: leaf[1], swept)
+        chex.assert_trees_all_close(got, expected, rtol=1e-10, atol=1e-14)
 
 
 def test_adapt_leaves_the_groups_that_rest():

@@ -1,0 +1,153 @@
+"""What is drawn for a client, what a window is shown, what the rounds are told."""
+
+import dataclasses
+import importlib
+import importlib.util
+import pathlib
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import datasets, methods
+from jaxanon.methods import draws
+
+_path = pathlib.Path(__file__).with_name("toy.py")
+_spec = importlib.util.spec_from_file_location("toy", _path)
+toy = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(toy)
+
+# ``methods.blinder`` is the function of the same name.
+module = importlib.import_module("jaxanon.methods.blinder")
+
+
+@pytest.fixture(scope="module")
+def data():
+    data = toy.data()
+    spec = dataclasses.replace(data.spec, private=("gender", "subject"))
+    return data._replace(spec=spec)
+
+
+def test_padding_is_zero_in_standardised_windows_too(data):
+    clients = datasets.by_client(data.train)
+    assert not clients.mask.all()
+    real = clients.mask[..., None, None]
+    spoiled = clients._replace(windows=np.where(real, clients.windows, 55))
+    prepared = draws.prepare(data.spec, spoiled, 3)
+    mean, std = np.float32(data.spec.mean), np.float32(data.spec.std)
+    expected = np.where(real, (clients.windows - mean) / std, 0)
+    np.testing.assert_allclose(prepared.windows, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_shadows_are_other_classes_and_shown_ones_any_class_at_all(data):
+    prepared = draws.prepare(data.spec, datasets.by_client(data.train), 3)
+    draw = lambda key: draws.draw_batch(key, 3, prepared, data.spec, 2, 20, 1000)
+    batch = jax.jit(draw)(jax.random.key(0))
+    for index, num in enumerate((2, 5)):
+        true, shadow, shown = (
+            np.argmax(kind[index], 1)
+            for kind in (batch.private, batch.shadow, batch.shown)
+        )
+        assert not np.any(shadow == true)
+        bound = 4.5 * np.sqrt(1000 / num * (1 - 1 / num))
+        counts = np.bincount(shown, minlength=num)
+        np.testing.assert_allclose(counts, 1000 / num, atol=bound)
+        # One says nothing of the other.
+        assert abs(np.sum(shown == shadow) - 1000 / num) < bound
+
+
+class Net:
+    """Tells by the windows it rebuilds what it was shown: latent, classes."""
+
+    def encode(self, params, x):
+        """Mean 3, standard deviation 1/2."""
+        del params
+        z = jnp.full((len(x), 1), 3.0)
+        return z, jnp.full_like(z, 2 * np.log(0.5))
+
+    def decode(self, params, z, private, public):
+        """One row of the window for each of them."""
+        del params
+        classes = [jnp.argmax(hot, -1) for hot in (*private, public)]
+        rows = jnp.stack([z[:, 0], *classes], axis=1)
+        rows = jnp.pad(rows, [(0, 0), (0, toy.TIME - rows.shape[1])])
+        return jnp.repeat(rows[..., None], toy.CHANNELS, axis=2)
+
+
+class Judge:
+    """Predicts what its parameters say."""
+
+    def __init__(self, num_classes):
+        self.num_classes = num_classes
+
+    def apply(self, params, x):
+        """Logits."""
+        del x
+        return jax.nn.one_hot(params["params"], self.num_classes)
+
+
+@pytest.fixture
+def show(data, monkeypatch):
+    """``kind -> (predicted classes, latents, shown classes)`` of 2000 windows."""
+    monkeypatch.setattr(module.models, "networks", lambda *args, **options: Net())
+    monkeypatch.setattr(module, "Classifier", Judge)
+
+    def run(kind):
+        method = methods.blinder(data.spec, anonymization=kind)
+        row = jnp.arange(2000)
+        predicted = {"activity": row % 3, "gender": row % 2, "subject": row % 5}
+        state = types.SimpleNamespace(params={"classifiers": predicted}, average=None)
+        if kind == "stochastic":  # What the wearer is, nobody has to know.
+            del predicted["gender"], predicted["subject"]
+        windows = jnp.zeros((2000, toy.TIME, toy.CHANNELS))
+        anonymize = jax.jit(lambda key: method.anonymize(key, state, windows))
+        safe = np.asarray(anonymize(jax.random.key(0)))
+        rows = ((safe - data.spec.mean) / data.spec.std)[:, :4, 0]
+        names = ("gender", "subject", "activity")
+        shown = dict(zip(names, np.rint(rows[:, 1:]).astype(int).T, strict=True))
+        return jax.tree.map(np.asarray, predicted), rows[:, 0], shown
+
+    return run
+
+
+def test_deterministic_shows_the_class_after_the_predicted_one(show):
+    predicted, latents, shown = show("deterministic")
+    np.testing.assert_array_equal(shown["activity"], predicted["activity"])
+    np.testing.assert_array_equal(shown["gender"], (predicted["gender"] + 1) % 2)
+    np.testing.assert_array_equal(shown["subject"], (predicted["subject"] + 1) % 5)
+    np.testing.assert_allclose(latents, 3, rtol=1e-4)
+
+
+def test_stochastic_samples_latents_and_shows_any_class(show):
+    predicted, latents, shown = show("stochastic")
+    np.testing.assert_array_equal(shown["activity"], predicted["activity"])
+    for name, num in (("gender", 2), ("subject", 5)):
+        bound = 4.5 * np.sqrt(2000 / num * (1 - 1 / num))
+        counts = np.bincount(shown[name], minlength=num)
+        np.testing.assert_allclose(counts, 2000 / num, atol=bound)
+    # Each window has a latent of its own, under the same class too.
+    assert len(np.unique(latents)) > 1900
+    np.testing.assert_allclose(np.mean(latents), 3, atol=4.5 * 0.5 / 2000**0.5)
+    np.testing.assert_allclose(np.std(latents), 0.5, rtol=0.08)
+
+
+def test_settings_reach_the_rounds(data, monkeypatch):
+    told = {}
+
+    def meta(*functions, **options):
+        del functions
+        told.update(options)
+        return types.SimpleNamespace(init=None, update=None)
+
+    monkeypatch.setattr(module, "meta", meta)
+    settings = {"support": 2, "query": 5, "per_class": 20, "cohort": 0.6}
+    settings |= {"averaging": 0.9, "guided": True, "adversary_rounds": 4}
+    for second_order in (True, False):
+        methods.blinder(data.spec, **settings, second_order=second_order)
+        assert told["second_order"] is second_order
+    # A cohort stays for an epoch: 3 activities of 20 windows, 7 a round.
+    assert told["rounds_per_cohort"] == 60 // 7
+    assert told["cohort_size_fn"](5) == 3
+    assert (told["averaging"], told["alone_rounds"]) == (0.9, 4)
