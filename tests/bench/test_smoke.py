@@ -14,6 +14,7 @@ BENCH = pathlib.Path(__file__).parents[2] / "bench"
     "script, expected",
     [
         ("meta.py", "factored, 1 adversary steps"),
+        ("kernels.py", "layer mean"),
         ("blinder.py", "Blinder, guided: exercise, anonymized"),
     ],
 )
