@@ -71,7 +71,8 @@ def fixed_point_encode(key, tree, max_abs, num_clients, *, bits: int = BITS):
     References:
       Bonawitz et al., Practical secure aggregation, CCS 2017, for what it is for.
     """
-    if not jnp.issubdtype(getattr(key, "dtype", None), jax.dtypes.prng_key):
+    dtype = getattr(key, "dtype", None)
+    if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key):
         raise TypeError(
             f"key must be a typed PRNG key such as jax.random.key(0), got {key!r}."
         )

@@ -84,10 +84,12 @@ def one_step(name, t, num_steps):
 
 def falling(t, to):
     """Raises if ``to`` is known on the host to be above ``t``."""
-    known = host_values(t), host_values(to)
-    if all(value is not None for value in known) and (known[1] > known[0]).any():
+    above, below = host_values(t), host_values(to)
+    if above is None or below is None:
+        return
+    if np.any(np.asarray(below) > np.asarray(above)):
         raise ValueError(
-            f"to must be <= t, towards clean data, got to {known[1]} and t {known[0]}."
+            f"to must be <= t, towards clean data, got to {below} and t {above}."
         )
 
 

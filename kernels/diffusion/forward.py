@@ -176,4 +176,4 @@ def _mixed(like, *terms):
     """Sum of weight times array, in float32 or wider, then as ``like``."""
     dtype = coefficients.widest(*(array for _, array in terms))
     total = sum(weight.astype(dtype) * array for weight, array in terms)
-    return total.astype(jnp.result_type(like))
+    return jnp.asarray(total).astype(jnp.result_type(like))

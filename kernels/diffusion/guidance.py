@@ -112,7 +112,7 @@ def _guided(denoise_fn, conditions, weights, shares_fn):
             share * output.astype(dtype)
             for share, output in zip(shares, outputs, strict=True)
         )
-        return total.astype(outputs.dtype)
+        return jnp.asarray(total).astype(outputs.dtype)
 
     return guided
 

@@ -82,7 +82,7 @@ def _zero(leaves, batch):
     """``float[]`` 0 that varies over a mesh as anything in the leaves and the batch."""
     arrays = [jnp.ravel(x)[:0] for x in (*leaves, *jax.tree.leaves(batch))]
     numbers = [x for x in arrays if not jnp.issubdtype(x.dtype, jax.dtypes.prng_key)]
-    return sum(jnp.sum(x, dtype=jnp.float32) for x in numbers)
+    return sum((jnp.sum(x, dtype=jnp.float32) for x in numbers), jnp.float32(0))
 
 
 def losses_and_gradients(plan: Plan, leaves, batch) -> tuple[jax.Array, list[Gradient]]:

@@ -20,14 +20,14 @@ def typed_key(key) -> None:
 def positive(**named) -> None:
     """Raises ValueError unless every Python number is > 0; arrays pass."""
     for name, value in named.items():
-        if isinstance(value, numbers.Real) and not value > 0:
+        if isinstance(value, numbers.Real) and not float(value) > 0:
             raise ValueError(f"{name} must be > 0, got {value!r}.")
 
 
 def not_negative(**named) -> None:
     """Raises ValueError unless every Python number is >= 0; arrays pass."""
     for name, value in named.items():
-        if isinstance(value, numbers.Real) and not value >= 0:
+        if isinstance(value, numbers.Real) and not float(value) >= 0:
             raise ValueError(f"{name} must be >= 0, got {value!r}.")
 
 

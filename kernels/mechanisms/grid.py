@@ -115,7 +115,7 @@ def discrete_laplace_noise(key, shape, scale):
       Canonne, Kamath and Steinke, NeurIPS 2020, definition 27 (the distribution).
     """
     checks.typed_key(key)
-    if not isinstance(scale, numbers.Integral) or not 1 <= scale <= MAX_SCALE:
+    if not isinstance(scale, numbers.Integral) or not 1 <= int(scale) <= MAX_SCALE:
         raise ValueError(f"scale must be an int in [1, {MAX_SCALE}], got {scale!r}.")
     first, *digits = thresholds(int(scale))
     nonzero_key, sign_key, top_key, key = jax.random.split(key, 4)

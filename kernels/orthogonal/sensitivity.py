@@ -240,5 +240,5 @@ def _ends(basis, tight, signs):
 
 def _not_negative(**named):
     for name, value in named.items():
-        if isinstance(value, numbers.Real) and not value >= 0:
+        if isinstance(value, numbers.Real) and not float(value) >= 0:
             raise ValueError(f"{name} must be >= 0, got {value!r}.")

@@ -79,7 +79,7 @@ def count_steps_jerk_pace(smooth, rate_hz):
             if maximum is not None:
                 jerk = smooth[maximum] - smooth[minimum]
                 pace = 0.4
-                if last_maximum is not None:
+                if last_maximum is not None and last_minimum is not None:
                     pace = max(maximum - last_maximum, minimum - last_minimum) / rate_hz
                 strong = jerk >= 0.5 * np.mean(jerks) or jerk >= 2 * 2.5
                 if strong and 0.5 <= pace / np.mean(paces) <= 2:
