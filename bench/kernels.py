@@ -17,7 +17,6 @@ AREAS = (
     "ghost",
     "mechanisms",
     "orthogonal",
-    "pallas",
     "resampling",
     "signals",
 )

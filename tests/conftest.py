@@ -8,7 +8,12 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # Set here and not by jax.config, so that programs which tests start have it too.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
+import hypothesis
 import jax
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_key_reuse", True)
+
+# The same examples every time: what fails here fails on the next machine too.
+hypothesis.settings.register_profile("house", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("house")
