@@ -3,6 +3,8 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.signals.sorting import in_order
+
 
 def accumulator(dtype):
     """The dtype that sums of ``dtype`` are taken in."""
@@ -62,4 +64,5 @@ def absent_last(leaf, mask):
     """
     values = leaf.astype(accumulator(leaf.dtype))
     counted = rowwise(mask, leaf) & ~jnp.isnan(values)
-    return jnp.sort(jnp.where(counted, values, jnp.inf), axis=0)
+    values = jnp.where(counted, values, jnp.inf)
+    return jnp.moveaxis(in_order(jnp.moveaxis(values, 0, -1)), -1, 0)
