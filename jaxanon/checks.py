@@ -1,7 +1,5 @@
 """Checks at the door, whose messages name the value and the remedy."""
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 
@@ -44,20 +42,6 @@ def labels(name: str, values, count: int, classes: tuple[str, ...]) -> None:
         raise ValueError(
             f"labels[{name!r}] must lie in [0, {len(classes)}), got {wrong[0]}; name "
             f"every class in spec.classes, which has {classes}."
-        )
-
-
-def typed_key(key) -> None:
-    """Raises TypeError unless ``key`` is a typed PRNG key.
-
-    Example:
-      >>> typed_key(jax.random.key(0))
-    """
-    dtype = getattr(key, "dtype", None)
-    if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key):
-        raise TypeError(
-            "key must be a typed PRNG key such as jax.random.key(0), "
-            f"got {type(key).__name__} with dtype {dtype}."
         )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxanon import checks
 from jaxanon.datasets import Spec
+from jaxanon.kernels.checks import typed_key
 from jaxanon.methods import Method
 
 BATCH = 1024  # Windows per call; the last call is padded, so one program serves any N.
@@ -48,7 +49,7 @@ class Run:
           TypeError: for a key or windows of another type.
           ValueError: for windows of another shape, or not finite.
         """
-        checks.typed_key(key)
+        typed_key(key)
         windows = checks.windows(windows, self.spec.time, self.spec.channels)
         anonymize = jax.jit(self.method.anonymize)
         safe = np.empty_like(windows)

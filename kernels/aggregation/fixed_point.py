@@ -5,6 +5,8 @@ import math
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.checks import typed_key
+
 BITS = 32  # Of the integers; sums are taken modulo 2**32.
 
 
@@ -71,11 +73,7 @@ def fixed_point_encode(key, tree, max_abs, num_clients, *, bits: int = BITS):
     References:
       Bonawitz et al., Practical secure aggregation, CCS 2017, for what it is for.
     """
-    dtype = getattr(key, "dtype", None)
-    if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key):
-        raise TypeError(
-            f"key must be a typed PRNG key such as jax.random.key(0), got {key!r}."
-        )
+    typed_key(key)
     resolution = fixed_point_resolution(max_abs, num_clients, bits)
     leaves, treedef = jax.tree.flatten(tree)
 

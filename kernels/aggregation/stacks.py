@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.signals.sorting import in_order
+from jaxanon.kernels.sorting import in_order
 
 
 def accumulator(dtype):

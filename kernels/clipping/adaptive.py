@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.checks import typed_key
 from jaxanon.kernels.clipping import factors
 from jaxanon.kernels.clipping import groups as grouping
 from jaxanon.kernels.clipping.api import unit_weights
@@ -61,7 +62,7 @@ def adapt_max_norms(
       Andrew et al., Differentially private learning with adaptive clipping, NeurIPS
       2021, algorithm 1.
     """
-    grouping.typed_key(key)
+    typed_key(key)
     rows = grouping.checked_rows(rows)
     max_norms = grouping.numbers("max_norms", max_norms)
     group_of = grouping.group_of_leaves(rows, max_norms, groups)

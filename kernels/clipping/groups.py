@@ -81,13 +81,3 @@ def _spread(name, prefix, tree):
             f"{name} must be a tree prefix of the rows, got {got} for {wanted}."
         ) from error
     return tuple(jax.tree.leaves(above))
-
-
-def typed_key(key):
-    """Raises TypeError unless ``key`` is a typed PRNG key."""
-    dtype = getattr(key, "dtype", None)
-    if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key):
-        raise TypeError(
-            "key must be a typed PRNG key such as jax.random.key(0), "
-            f"got {type(key).__name__} with dtype {dtype}."
-        )

@@ -7,6 +7,7 @@ exact outputs could use (Mironov, CCS 2012).
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.checks import typed_key
 from jaxanon.kernels.clipping import factors
 from jaxanon.kernels.clipping import groups as grouping
 from jaxanon.kernels.clipping.api import clip_rows
@@ -124,7 +125,7 @@ def _noisy_sum(key, total, stddevs):
 
 def _noisy(key, tree, stddevs, group_of):
     """Adds independent noise to every entry, each leaf by a key of its own."""
-    grouping.typed_key(key)
+    typed_key(key)
     leaves, treedef = jax.tree.flatten(tree)
     stddevs = jax.tree.leaves(stddevs)
     keys = jax.random.split(key, len(leaves))

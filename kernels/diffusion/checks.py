@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxanon.kernels.checks import typed_key
+
 PREDICTIONS = ("noise", "x0", "v")
 
 
@@ -13,14 +15,9 @@ def one_of(name, value, choices):
         raise ValueError(f"{name} must be one of {choices}, got {value!r}.")
 
 
-def typed_key(key):
+def one_key(key):
     """Raises unless ``key`` is one typed PRNG key."""
-    dtype = getattr(key, "dtype", None)
-    if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key):
-        raise TypeError(
-            "key must be a typed PRNG key such as jax.random.key(0), "
-            f"got {type(key).__name__} with dtype {dtype}."
-        )
+    typed_key(key)
     if key.shape:
         raise ValueError(
             f"key must be a single key, got shape {key.shape}; use jax.vmap for many."

@@ -116,7 +116,7 @@ def ddpm_sample(
 
 def _sample(denoise_fn, key, schedule, x, steps, prediction, weights_fn, fresh):
     """Scans the steps; all weights are worked out before, for all steps at once."""
-    checks.typed_key(key)
+    checks.one_key(key)
     checks.floating(x=x)
     x = jnp.asarray(x)
     steps = _levels(steps, schedule.num_steps)

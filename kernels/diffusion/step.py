@@ -88,7 +88,7 @@ def advance(key, state, output, t, weights, fresh):
 
 
 def _step(key, schedule, x, output, t, to, prediction, weights_fn, fresh):
-    checks.typed_key(key)
+    checks.one_key(key)
     checks.floating(x=x, output=output)
     x, output = jnp.asarray(x), jnp.asarray(output)
     checks.falling(t, to)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.checks import is_key
 from jaxanon.kernels.factored import Factors, materialise_gradient, pays
 from jaxanon.kernels.ghost import program
 from jaxanon.kernels.ghost.products import Alias, Use, View
@@ -40,7 +41,7 @@ def plan(loss_fn, leaves, treedef, batch) -> Plan:
 
     def alone(x):
         shape = 1, *x.shape[1:]
-        if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+        if is_key(x):
             return jax.ShapeDtypeStruct(shape, x.dtype)
         return jnp.broadcast_to(zero.astype(x.dtype), shape)
 
@@ -81,7 +82,7 @@ def spread(leaves, batch):
 def _zero(leaves, batch):
     """``float[]`` 0 that varies over a mesh as anything in the leaves and the batch."""
     arrays = [jnp.ravel(x)[:0] for x in (*leaves, *jax.tree.leaves(batch))]
-    numbers = [x for x in arrays if not jnp.issubdtype(x.dtype, jax.dtypes.prng_key)]
+    numbers = [x for x in arrays if not is_key(x)]
     return sum((jnp.sum(x, dtype=jnp.float32) for x in numbers), jnp.float32(0))
 
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxanon.kernels.checks import not_negative
 from jaxanon.kernels.mechanisms import checks
 
 
@@ -58,7 +59,7 @@ def bounded_value(value, *, l1=None, l2=None, linf=None) -> BoundedValue:
     given = {name: bound for name, bound in given.items() if bound is not None}
     if not given:
         raise ValueError("one of l1, l2 and linf must be given, got none.")
-    checks.not_negative(**given)
+    not_negative(**given)
     value = jnp.asarray(value)
     if not jnp.issubdtype(value.dtype, jnp.floating):
         value = value.astype(jnp.float32)

@@ -1,34 +1,10 @@
-"""What every mechanism refuses at its door, in words that say what to do."""
+"""What mechanisms alone refuse at their door, in words that say what to do."""
 
 import math
 import numbers
 
 import jax
 import jax.numpy as jnp
-
-
-def typed_key(key) -> None:
-    """Raises TypeError unless ``key`` is one typed PRNG key."""
-    dtype = getattr(key, "dtype", None)
-    if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key):
-        raise TypeError(
-            "key must be a typed PRNG key such as jax.random.key(0), "
-            f"got {type(key).__name__} with dtype {dtype}."
-        )
-
-
-def positive(**named) -> None:
-    """Raises ValueError unless every Python number is > 0; arrays pass."""
-    for name, value in named.items():
-        if isinstance(value, numbers.Real) and not float(value) > 0:
-            raise ValueError(f"{name} must be > 0, got {value!r}.")
-
-
-def not_negative(**named) -> None:
-    """Raises ValueError unless every Python number is >= 0; arrays pass."""
-    for name, value in named.items():
-        if isinstance(value, numbers.Real) and not float(value) >= 0:
-            raise ValueError(f"{name} must be >= 0, got {value!r}.")
 
 
 def classes(num_classes) -> None:

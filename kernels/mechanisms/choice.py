@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.checks import positive, typed_key
 from jaxanon.kernels.mechanisms import checks
 from jaxanon.kernels.mechanisms.bounded import BoundedValue
 
@@ -40,9 +41,9 @@ def randomized_response(key, labels, num_classes, epsilon):
       Warner, JASA 1965; Kairouz, Bonawitz and Ramage, Discrete Distribution Estimation
       under Local Privacy, ICML 2016, section 2.
     """
-    checks.typed_key(key)
+    typed_key(key)
     checks.classes(num_classes)
-    checks.positive(epsilon=epsilon)
+    positive(epsilon=epsilon)
     labels = _integers(labels, "labels")
     keep_key, other_key = jax.random.split(key)
     if num_classes - 1 > jnp.iinfo(labels.dtype).max:
@@ -107,7 +108,7 @@ def randomized_response_frequencies(responses, num_classes, epsilon, mask=None):
       Kairouz, Bonawitz and Ramage, ICML 2016, section 3.
     """
     checks.classes(num_classes)
-    checks.positive(epsilon=epsilon)
+    positive(epsilon=epsilon)
     responses = _integers(responses, "responses")
     real = jnp.ones(responses.shape, bool) if mask is None else jnp.asarray(mask, bool)
     if responses.ndim != 1 or real.shape != responses.shape:
@@ -195,8 +196,8 @@ def _law(num_classes, epsilon):
 
 
 def _best(key, scores, epsilon, monotonic, draw):
-    checks.typed_key(key)
-    checks.positive(epsilon=epsilon)
+    typed_key(key)
+    positive(epsilon=epsilon)
     value = jnp.asarray(scores.value)
     if value.ndim != 1 or not value.size:
         raise ValueError(

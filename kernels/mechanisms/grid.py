@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxanon.kernels.checks import not_negative, positive, typed_key
 from jaxanon.kernels.mechanisms import checks
 from jaxanon.kernels.mechanisms.bounded import BoundedValue
 
@@ -61,8 +62,8 @@ def laplace_grid(l1, epsilon, size, max_magnitude, dtype=jnp.float32) -> Laplace
       Mironov, On Significance of the Least Significant Bits for Differential Privacy,
       CCS 2012; Canonne, Kamath and Steinke, The Discrete Gaussian, NeurIPS 2020.
     """
-    checks.not_negative(l1=l1)
-    checks.positive(epsilon=epsilon, max_magnitude=max_magnitude)
+    not_negative(l1=l1)
+    positive(epsilon=epsilon, max_magnitude=max_magnitude)
     numbers_ = checks.static(l1=l1, epsilon=epsilon, max_magnitude=max_magnitude)
     l1, epsilon, magnitude = map(fractions.Fraction, numbers_)
     wide = checks.float_dtype(dtype)
@@ -114,7 +115,7 @@ def discrete_laplace_noise(key, shape, scale):
     References:
       Canonne, Kamath and Steinke, NeurIPS 2020, definition 27 (the distribution).
     """
-    checks.typed_key(key)
+    typed_key(key)
     if not isinstance(scale, numbers.Integral) or not 1 <= int(scale) <= MAX_SCALE:
         raise ValueError(f"scale must be an int in [1, {MAX_SCALE}], got {scale!r}.")
     first, *digits = thresholds(int(scale))

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.checks import not_negative, positive, typed_key
 from jaxanon.kernels.mechanisms import checks
 from jaxanon.kernels.mechanisms.bounded import BoundedValue
 
@@ -30,8 +31,8 @@ def laplace_noise(key, shape, scale, dtype=jnp.float32):
       >>> laplace_noise(jax.random.key(0), (2, 3), 1.5).shape
       (2, 3)
     """
-    checks.typed_key(key)
-    checks.not_negative(scale=scale)
+    typed_key(key)
+    not_negative(scale=scale)
     wide = checks.float_dtype(dtype)
     noise = jax.random.laplace(key, shape, wide)
     return (noise * jnp.asarray(scale, wide)).astype(dtype)
@@ -47,8 +48,8 @@ def gaussian_noise(key, shape, stddev, dtype=jnp.float32):
       Array([[0],
              [0]], dtype=bfloat16)
     """
-    checks.typed_key(key)
-    checks.not_negative(stddev=stddev)
+    typed_key(key)
+    not_negative(stddev=stddev)
     wide = checks.float_dtype(dtype)
     noise = jax.random.normal(key, shape, wide)
     return (noise * jnp.asarray(stddev, wide)).astype(dtype)
@@ -81,7 +82,7 @@ def laplace_mechanism(key, bounded: BoundedValue, epsilon):
     References:
       Dwork, McSherry, Nissim and Smith, Calibrating Noise to Sensitivity, TCC 2006.
     """
-    checks.positive(epsilon=epsilon)
+    positive(epsilon=epsilon)
     return _add(laplace_noise, key, bounded, bounded.l1_sensitivity / epsilon)
 
 
@@ -105,7 +106,7 @@ def gaussian_mechanism(key, bounded: BoundedValue, noise_multiplier):
       >>> gaussian_mechanism(jax.random.key(0), bounded, 0.0)
       Array([0.5, 1. ], dtype=float32)
     """
-    checks.not_negative(noise_multiplier=noise_multiplier)
+    not_negative(noise_multiplier=noise_multiplier)
     return _add(gaussian_noise, key, bounded, noise_multiplier * bounded.l2_sensitivity)
 
 

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels import factored
+from jaxanon.kernels.checks import is_key
 
 
 class Phase(NamedTuple):
@@ -113,7 +114,7 @@ def meta_gradient(
     total = jnp.sum(weights)
     weights = weights / jnp.where(total > 0, total, 1)
     first = jnp.argmax(weights > 0)
-    pick = lambda leaf: None if _is_key(leaf) else leaf[first]
+    pick = lambda leaf: None if is_key(leaf) else leaf[first]
     first = [pick(leaf) for leaf in jax.tree.leaves((support, query))]
 
     def one_chunk(support, query, weights):
@@ -146,10 +147,6 @@ def _stand_in(support, query, weights, first):
 
     leaves, treedef = jax.tree.flatten((support, query))
     return treedef.unflatten(map(one, leaves, first))
-
-
-def _is_key(leaf):
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def check_groups(phases, objectives, params) -> None:

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxanon.kernels.checks import not_negative
 from jaxanon.kernels.orthogonal.scaling import near_one
 
 MOST_WORK = 10**9  # Numbers that an exact search may compute.
@@ -58,7 +59,7 @@ per_input=Array(0.875, dtype=float32))
             f"direction must be float[d] with d >= 1, got shape {direction.shape}; "
             "several directions go to relaxed_sensitivity_of_span."
         )
-    _not_negative(width=width)
+    not_negative(width=width)
     wide = direction.dtype if direction.dtype == jnp.float64 else jnp.float32
     size = near_one(jnp.abs(direction.astype(wide)), axis=0)
     largest = jnp.max(size)
@@ -102,7 +103,7 @@ def relaxed_sensitivity_of_span(directions, width) -> RelaxedSensitivity:
             "directions and width must be known when the program is traced, as edges "
             "are tried on the host; call relaxed_sensitivity_of_span outside jit."
         )
-    _not_negative(width=width)
+    not_negative(width=width)
     directions = np.asarray(directions, np.float64)
     if directions.ndim != 2 or not directions.shape[1]:
         raise ValueError(
@@ -157,7 +158,7 @@ def feature_sensitivity(num_features, input_l2, num_layers, *, gain=1.0):
     References:
       Liu et al., DEEProtect, 2017, theorem 4, with its constant brought down.
     """
-    _not_negative(
+    not_negative(
         num_features=num_features, input_l2=input_l2, num_layers=num_layers, gain=gain
     )
     bound = math.sqrt(num_features) / 4.0**num_layers * (gain * input_l2)
@@ -181,7 +182,7 @@ def deeprotect_feature_sensitivity(num_features, num_inputs, width):
     References:
       Liu et al., DEEProtect, 2017, theorem 4.
     """
-    _not_negative(num_features=num_features, num_inputs=num_inputs, width=width)
+    not_negative(num_features=num_features, num_inputs=num_inputs, width=width)
     return math.sqrt(num_features) * num_inputs * width
 
 
@@ -236,9 +237,3 @@ def _ends(basis, tight, signs):
     last = np.min(centre + reach, axis=-1, keepdims=True)
     first = np.max(centre - reach, axis=-1, keepdims=True)
     return np.stack([base + first * slope, base + last * slope])
-
-
-def _not_negative(**named):
-    for name, value in named.items():
-        if isinstance(value, numbers.Real) and not float(value) >= 0:
-            raise ValueError(f"{name} must be >= 0, got {value!r}.")

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels.signals.recordings import widened, with_time
-from jaxanon.kernels.signals.sorting import in_order
+from jaxanon.kernels.sorting import in_order
 
 
 class WindowStatistics(NamedTuple):

@@ -14,8 +14,8 @@ from jax.sharding import PartitionSpec
 from jax.test_util import check_grads
 from scipy import stats
 
-from jaxanon.kernels import signals
-from jaxanon.kernels.signals import reference, sorting
+from jaxanon.kernels import signals, sorting
+from jaxanon.kernels.signals import reference
 
 
 def _traced_once(fn):
