@@ -12,13 +12,14 @@ import _timing
 AREAS = (
     "aggregation",
     "clipping",
+    "dependence",
     "diffusion",
-    "dtw",
     "ghost",
     "mechanisms",
     "orthogonal",
     "resampling",
     "signals",
+    "warping",
 )
 
 

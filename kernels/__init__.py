@@ -22,6 +22,9 @@ from jaxanon.kernels.clipping import (
     noise_multiplier_beside_counts,
     noise_stddevs,
 )
+from jaxanon.kernels.dependence import (
+    mutual_information,
+)
 from jaxanon.kernels.diffusion import (
     NoiseSchedule,
     classifier_free_guidance,
@@ -39,11 +42,6 @@ from jaxanon.kernels.diffusion import (
     negative_guidance,
     noise_schedule,
     quadratic_noise_schedule,
-)
-from jaxanon.kernels.dtw import (
-    WarpingPath,
-    dtw,
-    dtw_path,
 )
 from jaxanon.kernels.factored import (
     FactoredKernel,
@@ -88,9 +86,6 @@ from jaxanon.kernels.meta import (
     adapt,
     meta_gradient,
 )
-from jaxanon.kernels.mutual_information import (
-    mutual_information,
-)
 from jaxanon.kernels.orthogonal import (
     RelaxedSensitivity,
     deeprotect_feature_sensitivity,
@@ -122,6 +117,11 @@ from jaxanon.kernels.signals import (
     sosfilt_steady_state,
     sosfiltfilt,
     window_statistics,
+)
+from jaxanon.kernels.warping import (
+    WarpingPath,
+    dtw,
+    dtw_path,
 )
 
 __all__ = [

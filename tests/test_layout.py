@@ -2,6 +2,7 @@
 
 import importlib
 import pathlib
+import pkgutil
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import tomllib
 import pytest
 
 import jaxanon
+from jaxanon import kernels
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PYPROJECT = ROOT / "pyproject.toml"
@@ -45,6 +47,13 @@ def test_every_folder_with_code_is_a_package():
     for top in TOPS:
         for path in (ROOT / top).rglob("*.py"):
             assert (path.parent / "__init__.py").exists(), path
+
+
+def test_no_public_kernel_has_the_name_of_a_folder():
+    # jaxanon.kernels.dtw must not be a function to one reader, a module to another.
+    inside = {module.name for module in pkgutil.iter_modules(kernels.__path__)}
+    assert {"checks", "warping"} < inside
+    assert not inside & set(kernels.__all__)
 
 
 def _data_files():

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.sharding import PartitionSpec
 
-from jaxanon.kernels.mutual_information import cases, mutual_information, reference
+from jaxanon.kernels.dependence import cases, mutual_information, reference
 
 SMALL = pytest.mark.parametrize("name", ["one_number", "ragged", "vectors"])
 

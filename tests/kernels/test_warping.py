@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from jax.sharding import PartitionSpec
 
-from jaxanon.kernels.dtw import cases, dtw, dtw_path, reference
+from jaxanon.kernels.warping import cases, dtw, dtw_path, reference
 
 SETTINGS = [
     ("wide", None, "squared_euclidean"),

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.dtw.wavefront import BOTH, COLUMN, ROW, Block, Sizes
+from jaxanon.kernels.warping.wavefront import BOTH, COLUMN, ROW, Block, Sizes
 
 
 def block_maker(sizes: Sizes, x, y, x_lengths, y_lengths, *, ragged, band):

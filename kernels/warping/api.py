@@ -3,8 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.dtw import costs
-from jaxanon.kernels.dtw.distance import Options, WarpingPath, distance, path_of
+from jaxanon.kernels.warping import costs
+from jaxanon.kernels.warping.distance import Options, WarpingPath, distance, path_of
 
 
 def dtw(

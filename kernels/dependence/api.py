@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.mutual_information import neighbours
+from jaxanon.kernels.dependence import neighbours
 
 
 def mutual_information(x, labels, mask=None, *, num_neighbours=3, block=256):

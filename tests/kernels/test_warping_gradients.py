@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon.kernels.dtw import cases, dtw
+from jaxanon.kernels.warping import cases, dtw
 
 
 def test_padding_is_not_read_and_has_no_gradient():

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.dtw import costs, layout, wavefront
+from jaxanon.kernels.warping import costs, layout, wavefront
 
 
 class WarpingPath(NamedTuple):

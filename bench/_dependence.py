@@ -1,0 +1,87 @@
+"""Mutual information, with scikit-learn's beside it where it is installed."""
+
+import importlib.util
+
+import _timing
+import jax
+import numpy as np
+
+from jaxanon.kernels.dependence import cases, mutual_information, reference
+
+COLUMNS = 25  # Components that mutual information is averaged over.
+
+
+def rows(report, smoke):
+    """Columns a second, of as many rows as the case has."""
+    case = cases.CASES["windows"]
+    if smoke:
+        case = case._replace(counts=(60, 60), padding=8)
+    x, labels, mask = cases.sample(case, 0)
+    columns = 2 if smoke else COLUMNS
+    noise = np.random.default_rng(1).normal(size=(len(x), columns))
+    x = (x + noise).astype(np.float32)
+    each = jax.jit(
+        lambda x: jax.lax.map(
+            lambda column: mutual_information(column, labels, mask), x
+        )
+    )
+    took = _timing.timed(each, np.ascontiguousarray(x.T), repeats=1 if smoke else 3)
+    shapes = f"{columns} columns of {len(x)} rows"
+    rate = columns / took.seconds
+    # Comparisons of two sorts and two bisections.
+    operations = 4 * len(x) * np.log2(len(x))
+    report.add(
+        "mutual information",
+        rate,
+        "columns/s",
+        shapes,
+        flops=rate * operations,
+        flops_per_column=operations,
+        bytes_per_column=x[:, 0].nbytes,
+        share_of_copy_bandwidth=rate * x[:, 0].nbytes / report.bytes,
+        compile_s=took.compile_s,
+    )
+    few = np.flatnonzero(mask)[:: 1 if smoke else 40]
+    plain = lambda: reference.mutual_information(
+        x[few, :1].astype(float), labels[few], case.num_neighbours
+    )
+    slow = _timing.timed(plain, repeats=1)
+    np.testing.assert_allclose(
+        mutual_information(x[few, 0], labels[few]), slow.result, atol=1e-4
+    )
+    pairs = rate * len(x) ** 2
+    report.add(
+        "mutual information over reference",
+        pairs / (len(few) ** 2 / slow.seconds),
+        "x",
+        f"{len(few)} rows, by pairs of rows",
+    )
+    scikit_learn(report, x[mask], labels[mask], took, rate, smoke)
+
+
+def scikit_learn(report, x, labels, took, rate, smoke):
+    """Its row, and ours over it."""
+    if importlib.util.find_spec("sklearn") is None:
+        print("scikit-learn is not installed; its row is left out")
+        return
+    from sklearn.feature_selection import mutual_info_classif
+
+    estimate = lambda: mutual_info_classif(
+        x.astype(float), labels, discrete_features=False, random_state=0
+    )
+    theirs = _timing.timed(estimate, repeats=1 if smoke else 3)
+    # Some float32 distances tie that do not in float64.
+    np.testing.assert_allclose(took.result, theirs.result, atol=1e-3)
+    shapes = f"{x.shape[1]} columns of {len(x)} rows"
+    report.add(
+        "scikit-learn, mutual information",
+        x.shape[1] / theirs.seconds,
+        "columns/s",
+        shapes,
+    )
+    report.add(
+        "mutual information over scikit-learn",
+        rate * theirs.seconds / x.shape[1],
+        "x",
+        shapes,
+    )

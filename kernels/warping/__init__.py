@@ -1,0 +1,6 @@
+"""Dynamic time warping of many pairs of series at once."""
+
+from jaxanon.kernels.warping.api import dtw, dtw_path
+from jaxanon.kernels.warping.distance import WarpingPath
+
+__all__ = ["WarpingPath", "dtw", "dtw_path"]
