@@ -13,12 +13,15 @@ from jaxanon.metrics.classification import (
     scores,
 )
 from jaxanon.metrics.information import mutual_information
+from jaxanon.metrics.ranking import auc, equal_error_rate
 
 __all__ = [
     "accuracy",
+    "auc",
     "balanced_accuracy",
     "chance",
     "confusion_matrix",
+    "equal_error_rate",
     "f1",
     "macro_f1",
     "majority",

@@ -1,4 +1,4 @@
-"""How often a classifier is right: everything is read off its confusion matrix.
+"""How often a classifier is right: nearly everything is read off its confusion matrix.
 
 A matrix here is ``int[classes, classes]``; entry ``[i, j]`` counts the windows of class
 i that were called j. All results lie in [0, 1].
@@ -7,6 +7,8 @@ i that were called j. All results lie in [0, 1].
 from collections.abc import Sequence
 
 import numpy as np
+
+from jaxanon.metrics import ranking
 
 
 def _integers(name, values, num_classes):
@@ -106,46 +108,72 @@ def majority(confusion) -> float:
     return float(np.max(np.sum(confusion, 1)) / np.sum(confusion))
 
 
-def scores(labels, predictions, names: Sequence[str]) -> dict:
-    """Everything above about one classifier, ready for JSON.
+def scores(labels, predictions, names: Sequence[str], *, evidence=None) -> dict:
+    """Everything about one classifier, ready for JSON.
 
     Args:
       labels: ``int[N]`` in ``[0, len(names))``, N at least 1.
       predictions: ``int[N]`` likewise.
       names: of the classes.
+      evidence: ``float[N, len(names)]``, what the predictions were made from, if it is
+        known: the larger, the more the classifier believes in that class.
 
     Returns:
-      ``accuracy``, ``balanced_accuracy``, ``macro_f1``, ``chance``, ``majority``,
+      ``accuracy``, ``balanced_accuracy``, ``macro_f1``, ``auc`` and
+      ``equal_error_rate`` (of each class against the rest, averaged over the classes
+      where it is defined; None without evidence), ``chance``, ``majority``,
       ``windows`` (N), ``confusion`` (rows of counts) and ``per_class``, a list of
-      ``name``, ``windows``, ``recall``, ``precision``, ``f1`` with None for nan.
+      ``name``, ``windows``, ``recall``, ``precision``, ``f1``, ``auc``,
+      ``equal_error_rate`` with None for nan. Chance of the two that rank is 0.5.
 
     Raises:
-      ValueError: as ``confusion_matrix``.
+      ValueError: as ``confusion_matrix``, and as ``ranking.auc``.
 
     Example:
       >>> scores([0, 0, 0, 1], [0, 0, 0, 0], ["left", "right"])["balanced_accuracy"]
       0.5
+      >>> evidence = [[3, 0], [1, 0], [1, 0], [1, 0]]
+      >>> told = scores([0, 0, 1, 1], [0] * 4, ["left", "right"], evidence=evidence)
+      >>> told["auc"], told["per_class"][0]["auc"]
+      (0.625, 0.75)
     """
     confusion = confusion_matrix(labels, predictions, len(names))
-    columns = zip(
-        names,
-        confusion.sum(1).tolist(),
-        _without_nan(recall(confusion)),
-        _without_nan(precision(confusion)),
-        _without_nan(f1(confusion)),
-        strict=True,
-    )
-    fields = ("name", "windows", "recall", "precision", "f1")
+    areas, rates = _ranked(labels, evidence, len(names))
+    columns = {
+        "name": names,
+        "windows": confusion.sum(1).tolist(),
+        "recall": _without_nan(recall(confusion)),
+        "precision": _without_nan(precision(confusion)),
+        "f1": _without_nan(f1(confusion)),
+        "auc": _without_nan(areas),
+        "equal_error_rate": _without_nan(rates),
+    }
+    rows = zip(*columns.values(), strict=True)
     return {
         "accuracy": accuracy(confusion),
         "balanced_accuracy": balanced_accuracy(confusion),
         "macro_f1": macro_f1(confusion),
+        "auc": _mean(areas),
+        "equal_error_rate": _mean(rates),
         "chance": chance(confusion),
         "majority": majority(confusion),
         "windows": int(confusion.sum()),
         "confusion": confusion.tolist(),
-        "per_class": [dict(zip(fields, row, strict=True)) for row in columns],
+        "per_class": [dict(zip(columns, row, strict=True)) for row in rows],
     }
+
+
+def _ranked(labels, evidence, num_classes):
+    if evidence is None:
+        return np.full((2, num_classes), np.nan)
+    evidence = ranking.check_evidence(labels, evidence, num_classes)
+    return ranking.auc(labels, evidence), ranking.equal_error_rate(labels, evidence)
+
+
+def _mean(values):
+    """Over what is not nan; None if there is nothing."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else None
 
 
 def _without_nan(values):

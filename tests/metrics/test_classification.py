@@ -67,6 +67,7 @@ def test_scores_are_strict_json_with_a_row_per_class():
     assert got["windows"] == 6 and got["confusion"] == CONFUSION.tolist()
     assert got["per_class"][1] == {
         "name": "b", "windows": 2, "recall": 0.5, "precision": 0.5, "f1": 0.5,
+        "auc": None, "equal_error_rate": None,
     }  # fmt: skip
     assert got["per_class"][2]["recall"] is None
     assert got["macro_f1"] == metrics.macro_f1(CONFUSION)
