@@ -64,13 +64,26 @@ def scaled(leaf, scale: Scale):
     return jnp.where(within, leaf, rows)
 
 
+def noisy(key, leaf, stddev, scale=None):
+    """The leaf, its rows scaled if that is asked for, with noise on every entry."""
+    if scale is not None:
+        leaf = scaled(leaf, scale)
+    noise = stddev * jax.random.normal(key, leaf.shape, wide(leaf.dtype))
+    return (leaf.astype(noise.dtype) + noise).astype(leaf.dtype)
+
+
+def scales(leaves, group_of, bounds):
+    """For each group what becomes of its rows."""
+    norms = squared_norms(leaves, group_of, len(bounds))
+    return [scale(*pair) for pair in zip(norms, bounds, strict=True)]
+
+
 def sum_of_rows(leaves, group_of, bounds, weights):
     """The weighted sum of the clipped rows, leaf by leaf, in wide precision."""
-    norms = squared_norms(leaves, group_of, len(bounds))
-    scales = [scale(*pair) for pair in zip(norms, bounds, strict=True)]
+    of_groups = scales(leaves, group_of, bounds)
 
     def one_leaf(leaf, group):
-        factor, _, real = scales[group]
+        factor, _, real = of_groups[group]
         factor = (factor * weights).astype(wide(leaf.dtype))
         used = real & (weights > 0)
         # A CPU is slow to sum columns, and to copy a large leaf without its bad rows.

@@ -8,13 +8,12 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels.checks import typed_key
-from jaxanon.kernels.clipping import factors
+from jaxanon.kernels.clipping import factors, implementations
 from jaxanon.kernels.clipping import groups as grouping
-from jaxanon.kernels.clipping.api import clip_rows
 from jaxanon.kernels.clipping.bounded import BoundedSum, noise_stddevs
 
 
-def add_noise_to_sum(key, total: BoundedSum, noise_multipliers):
+def add_noise_to_sum(key, total: BoundedSum, noise_multipliers, *, implementation=None):
     """Adds the Gaussian noise that a sum needs to be released, once for the sum.
 
     The central model: whoever sums is trusted, and nothing but the noisy sum is
@@ -26,13 +25,17 @@ def add_noise_to_sum(key, total: BoundedSum, noise_multipliers):
       total: of ``clipped_sum``.
       noise_multipliers: one number z >= 0 for the whole, or a tree like
         ``total.max_norms`` with one z_m for each group.
+      implementation: ``"xla"``, the default; ``"pallas"``, a GPU program that makes the
+        random bits where it adds them, with a key of threefry2x32 and in float32; or
+        ``"pallas_interpreted"``, the same run slowly anywhere. The noise is the same.
 
     Returns:
       The tree of ``total.value``, same dtypes (half precision widened to float32).
 
     Raises:
       TypeError: if ``key`` is not a typed key.
-      ValueError: as ``noise_stddevs``.
+      ValueError: as ``noise_stddevs``, or if ``implementation`` is unknown or can't
+        draw from this key in this dtype.
 
     Example:
       >>> from jaxanon.kernels.clipping import clipped_sum
@@ -43,10 +46,13 @@ def add_noise_to_sum(key, total: BoundedSum, noise_multipliers):
     References:
       Abadi et al., Deep learning with differential privacy, CCS 2016, algorithm 1.
     """
-    return _noisy_sum(key, total, noise_stddevs(total.max_norms, noise_multipliers))
+    stddevs = noise_stddevs(total.max_norms, noise_multipliers)
+    return _noisy_sum(key, total, stddevs, implementation)
 
 
-def add_clients_noise_drawn_once(key, total: BoundedSum, noise_multipliers):
+def add_clients_noise_drawn_once(
+    key, total: BoundedSum, noise_multipliers, *, implementation=None
+):
     """Adds to a sum the noises of all its clients, drawn as one.
 
     For simulations of the local model (every client adds its own noise before it
@@ -60,13 +66,15 @@ def add_clients_noise_drawn_once(key, total: BoundedSum, noise_multipliers):
       key: a typed PRNG key. After a sum over a mesh, the same one on every shard.
       total: of ``clipped_sum`` over clients.
       noise_multipliers: those of one client, as in ``clip_and_noise_per_client``.
+      implementation: as in ``add_noise_to_sum``.
 
     Returns:
       The tree of ``total.value``, same dtypes (half precision widened to float32).
 
     Raises:
       TypeError: if ``key`` is not a typed key.
-      ValueError: as ``noise_stddevs``.
+      ValueError: as ``noise_stddevs``, or if ``implementation`` is unknown or can't
+        draw from this key in this dtype.
 
     Example:
       >>> from jaxanon.kernels.clipping import clipped_sum
@@ -76,10 +84,13 @@ def add_clients_noise_drawn_once(key, total: BoundedSum, noise_multipliers):
     """
     root = jnp.sqrt(jnp.asarray(total.squared_weights))
     stddevs = noise_stddevs(total.max_norms, noise_multipliers)
-    return _noisy_sum(key, total, jax.tree.map(lambda s: s * root, stddevs))
+    stddevs = jax.tree.map(lambda stddev: stddev * root, stddevs)
+    return _noisy_sum(key, total, stddevs, implementation)
 
 
-def clip_and_noise_per_client(key, rows, max_norms, noise_multipliers, *, groups=None):
+def clip_and_noise_per_client(
+    key, rows, max_norms, noise_multipliers, *, groups=None, implementation=None
+):
     """Clips each client's update and adds noise of its own, as the client would.
 
     The local model: every row is released. Noise is independent over clients, leaves
@@ -93,6 +104,8 @@ def clip_and_noise_per_client(key, rows, max_norms, noise_multipliers, *, groups
       rows, max_norms, groups: as in ``clip_rows``; rows are clients.
       noise_multipliers: one number z >= 0 for the whole, or a tree like ``max_norms``
         with one z_m for each group.
+      implementation: as in ``add_noise_to_sum``. ``"pallas"`` also scales in that
+        pass, without rounding the clipped rows to half precision before the noise.
 
     Returns:
       The tree of ``rows``, same dtypes. Noise is drawn and added in float32 (float64
@@ -101,7 +114,7 @@ def clip_and_noise_per_client(key, rows, max_norms, noise_multipliers, *, groups
 
     Raises:
       TypeError: if ``key`` is not a typed key, or as ``clip_rows``.
-      ValueError: as ``clip_rows`` and ``noise_stddevs``.
+      ValueError: as ``clip_rows`` and ``add_noise_to_sum``.
 
     Example:
       >>> rows = jnp.array([[3.0, 4.0], [0.0, 2.0]])
@@ -109,31 +122,33 @@ def clip_and_noise_per_client(key, rows, max_norms, noise_multipliers, *, groups
       Array([[1.5, 2. ],
              [0. , 2. ]], dtype=float32)
     """
-    clipped = clip_rows(rows, max_norms, groups=groups)
-    group_of = grouping.group_of_leaves(clipped, max_norms, groups)
-    return _noisy(key, clipped, noise_stddevs(max_norms, noise_multipliers), group_of)
+    rows = grouping.checked_rows(rows)
+    bounds = jax.tree.leaves(grouping.numbers("max_norms", max_norms))
+    group_of = grouping.group_of_leaves(rows, max_norms, groups)
+    scales = factors.scales(jax.tree.leaves(rows), group_of, bounds)
+    stddevs = noise_stddevs(max_norms, noise_multipliers)
+    return _noisy(key, rows, stddevs, group_of, implementation, scales)
 
 
-def _noisy_sum(key, total, stddevs):
+def _noisy_sum(key, total, stddevs, implementation):
     widen = lambda leaf: jnp.asarray(leaf, factors.wide(jnp.result_type(leaf)))
     value = jax.tree.map(widen, total.value)
     group_of = total.groups
     if group_of is None:
         group_of = grouping.group_of_leaves(value, total.max_norms)
-    return _noisy(key, value, stddevs, group_of)
+    scales = [None] * len(jax.tree.leaves(stddevs))
+    return _noisy(key, value, stddevs, group_of, implementation, scales)
 
 
-def _noisy(key, tree, stddevs, group_of):
+def _noisy(key, tree, stddevs, group_of, implementation, scales):
     """Adds independent noise to every entry, each leaf by a key of its own."""
     typed_key(key)
+    add = implementations.noise(implementation)
     leaves, treedef = jax.tree.flatten(tree)
     stddevs = jax.tree.leaves(stddevs)
     keys = jax.random.split(key, len(leaves))
-
-    def noisy(key, leaf, stddev):
-        dtype = factors.wide(leaf.dtype)
-        noise = stddev.astype(dtype) * jax.random.normal(key, leaf.shape, dtype)
-        return (leaf.astype(dtype) + noise).astype(leaf.dtype)
-
-    triples = zip(range(len(leaves)), leaves, group_of, strict=True)
-    return treedef.unflatten([noisy(keys[i], x, stddevs[m]) for i, x, m in triples])
+    noisy = []
+    for index, (leaf, group) in enumerate(zip(leaves, group_of, strict=True)):
+        stddev = stddevs[group].astype(factors.wide(leaf.dtype))
+        noisy.append(add(keys[index], leaf, stddev, scales[group]))
+    return treedef.unflatten(noisy)
