@@ -12,6 +12,11 @@ from jaxanon.metrics.classification import (
     recall,
     scores,
 )
+from jaxanon.metrics.distortion import (
+    statistics_kept,
+    step_errors,
+    warping_distances,
+)
 from jaxanon.metrics.information import mutual_information
 from jaxanon.metrics.ranking import auc, equal_error_rate
 
@@ -29,4 +34,7 @@ __all__ = [
     "precision",
     "recall",
     "scores",
+    "statistics_kept",
+    "step_errors",
+    "warping_distances",
 ]
