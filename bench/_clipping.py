@@ -1,5 +1,7 @@
 """The clip-noise-aggregate of a round's stacked clients, beside one read of them."""
 
+import functools
+
 import _timing
 import jax
 import jax.numpy as jnp
@@ -14,10 +16,18 @@ except ImportError:
     optax = None
 
 
-def clip_noise_sum(key, rows, max_norms, groups=None):
+def clip_noise_sum(rows, implementation=None):
     """What is timed: norms, scaled sum, noise once."""
-    total = clipping.clipped_sum(rows, max_norms, groups=groups)
-    return clipping.add_noise_to_sum(key, total, 1.0)
+    how = {"implementation": implementation}
+    total = clipping.clipped_sum(rows, 1.0, **how)
+    return clipping.add_noise_to_sum(jax.random.key(1), total, 1.0, **how)
+
+
+def noise_per_client(rows, implementation=None):
+    """As much noise as there are rows, each row clipped."""
+    return clipping.clip_and_noise_per_client(
+        jax.random.key(2), rows, 1.0, 1.0, implementation=implementation
+    )
 
 
 def by_vmap(key, rows, max_norm):
@@ -79,26 +89,24 @@ def rows(report, smoke):
 
 def _stacked_rows(report, x, smoke):
     shapes = f"{len(x)} x {x.shape[1]} {x.dtype}"
-    run = jax.jit(lambda x: clip_noise_sum(jax.random.key(1), x, 1.0))
     repeats = 1 if smoke else 5
-    took = _timing.timed(run, x, repeats=repeats)
-    # Bytes that cannot be avoided: every row read for its norm and again for the sum.
-    num_bytes = 2 * x.nbytes + took.result.nbytes
-    share = num_bytes / took.seconds / report.bytes
-    report.add(
-        "clip-noise-aggregate",
-        took.seconds * 1e3,
-        "ms",
-        shapes,
-        bytes=num_bytes,
-        share_of_copy_bandwidth=share,
-        operations=4 * x.size,
-        compile_s=took.compile_s,
-    )
-    report.add("clip-noise-aggregate", 100 * share, "% copy bandwidth", shapes)
-    read = jax.jit(lambda x: jnp.sum(jnp.square(x.astype(jnp.float32)), axis=1))
-    one = _timing.timed(read, x, repeats=repeats)
+    timed = lambda fn, *args: _timing.timed(jax.jit(fn), *args, repeats=repeats)
+    took = timed(clip_noise_sum, x)
+    noted = functools.partial(_noted, report, shapes=shapes)
+    # XLA reads every row for its norm and again for the sum.
+    noted("clip-noise-aggregate", took, 2 * x.nbytes + took.result.nbytes, 4 * x.size)
+    each = timed(noise_per_client, x)
+    noted("clip and noise per client", each, 3 * x.nbytes, 3 * x.size)
+    one = timed(lambda x: jnp.sum(jnp.square(x.astype(jnp.float32)), axis=1), x)
     report.add("... over one read", took.seconds / one.seconds, "x", shapes)
+    parts = {
+        "the sum": lambda x: clipping.clipped_sum(x, 1.0).value,
+        "the noise": lambda x: jax.random.normal(jax.random.key(1), x.shape[1:]),
+    }
+    for name, part in parts.items():
+        ratio = timed(part, x).seconds / one.seconds
+        report.add(f"... {name} alone, over one read", ratio, "x", shapes)
+    _pallas_rows(report, x, shapes, timed, took, each, smoke)
     rivals = {"vmap of clip, then sum": by_vmap}
     if optax is None:
         print("optax is not installed; its row is left out")
@@ -108,14 +116,48 @@ def _stacked_rows(report, x, smoke):
             + c * jax.random.normal(key, x.shape[1:])
         )
     for name, rival in rivals.items():
-        theirs = _timing.timed(
-            jax.jit(lambda x, rival=rival: rival(jax.random.key(1), x, 1.0)),
-            x,
-            repeats=repeats,
-        )
+        theirs = timed(lambda x, rival=rival: rival(jax.random.key(1), x, 1.0), x)
         ratio = theirs.seconds / took.seconds
         report.add(f"clip-noise-aggregate over {name}", ratio, "x", shapes)
     _agrees(took.result, x)
+
+
+def _noted(report, name, took, num_bytes, operations, shapes):
+    """Two rows: how long it took, and its share of the bandwidth."""
+    share = num_bytes / took.seconds / report.bytes
+    more = {
+        "bytes": num_bytes,
+        "share_of_copy_bandwidth": share,
+        "operations": operations,
+        "compile_s": took.compile_s,
+    }
+    report.add(name, took.seconds * 1e3, "ms", shapes, **more)
+    report.add(name, 100 * share, "% copy bandwidth", shapes)
+
+
+def _pallas_rows(report, x, shapes, timed, total, each, smoke):
+    """The GPU's programs beside XLA's; a smoke test runs them interpreted."""
+    name = "pallas"
+    if jax.default_backend() == "cpu":
+        if not smoke:
+            print("no GPU: Pallas's rows are left out")
+            return
+        name = "pallas_interpreted"
+    for what, fn, plain, reads in (
+        ("clip-noise-aggregate", clip_noise_sum, total, 1),
+        ("clip and noise per client", noise_per_client, each, 2),
+    ):
+        took = timed(functools.partial(fn, implementation=name), x)
+        np.testing.assert_allclose(
+            np.asarray(took.result, np.float32),
+            np.asarray(plain.result, np.float32),
+            rtol=2 * float(jnp.finfo(x.dtype).eps),
+            atol=1e-3,
+        )
+        num_bytes = reads * x.nbytes + took.result.nbytes
+        _noted(report, f"{what}, {name}", took, num_bytes, 4 * x.size, shapes)
+        ratio = plain.seconds / took.seconds
+        report.add(f"{what}, {name} over XLA", ratio, "x", shapes)
 
 
 def _agrees(result, x):
