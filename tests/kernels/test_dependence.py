@@ -3,14 +3,12 @@
 import functools
 import math
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jax.sharding import PartitionSpec
 
 from jaxanon.kernels.dependence import cases, mutual_information, reference
 
@@ -165,23 +163,18 @@ def test_not_a_number_is_told():
     assert np.isnan(_estimator()(x, labels))
 
 
-def test_gradient_is_zero_and_it_compiles_once():
-    traced = chex.assert_max_traces(mutual_information, n=1)
-    value_and_grad = jax.jit(jax.value_and_grad(traced))
+def test_gradient_is_zero_and_it_compiles_once(traced_once):
+    value_and_grad = jax.jit(jax.value_and_grad(traced_once(mutual_information)))
     for seed in range(2):
         x, labels, mask = cases.sample(cases.CASES["one_number"], seed)
         value, gradient = value_and_grad(x, labels, mask)
         assert value > 0 and not gradient.any()
 
 
-def test_clients_side_by_side_and_over_a_mesh():
+def test_clients_side_by_side_and_over_a_mesh(over_a_mesh):
     samples = [cases.sample(cases.CASES["ragged"], seed) for seed in range(2)]
     x, labels, mask = map(np.stack, zip(*samples, strict=True))
-    each = jax.vmap(mutual_information)
-    auto = jax.sharding.AxisType.Auto
-    mesh = jax.make_mesh((1,), ("clients",), axis_types=(auto,))
-    spec = PartitionSpec("clients")
-    sharded = jax.jit(jax.shard_map(each, mesh=mesh, in_specs=spec, out_specs=spec))
+    sharded = over_a_mesh(jax.vmap(mutual_information))
     alone = [_estimator()(*one) for one in samples]
     np.testing.assert_allclose(sharded(x, labels, mask), alone, atol=1e-6)
 

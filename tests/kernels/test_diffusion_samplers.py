@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import PartitionSpec
 from jax.test_util import check_grads
 
 from jaxanon.kernels import diffusion
@@ -266,10 +265,8 @@ def test_slope_in_eta_is_finite_at_one():
     assert abs((value - below) / 0.01 - slope) < 0.05 * (1 + abs(slope))
 
 
-def test_clients_side_by_side_in_shard_map():
+def test_clients_side_by_side_in_shard_map(over_a_mesh):
     schedule, network, _, x = _small()
-    auto = (jax.sharding.AxisType.Auto,)
-    mesh = jax.make_mesh((1,), ("clients",), axis_types=auto)
     keys = jax.random.split(jax.random.key(6), 3)
     starts = jnp.stack([x, 2 * x, -x])
     weights = jnp.array([0.0, 1.0, 2.0])
@@ -280,11 +277,8 @@ def test_clients_side_by_side_in_shard_map():
             guided, key, schedule, x, STEPS, eta=0.5, prediction="v"
         )
 
-    spec = PartitionSpec("clients")
-    every = jax.vmap(client)
-    sharded = jax.shard_map(every, mesh=mesh, in_specs=spec, out_specs=spec)
     apart = [keys[i] for i in range(3)]
-    got = jax.jit(sharded)(keys, starts, weights)
+    got = over_a_mesh(jax.vmap(client))(keys, starts, weights)
     alone = jax.jit(client)
     for i in range(3):
         expected = alone(apart[i], starts[i], weights[i])

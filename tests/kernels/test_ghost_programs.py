@@ -1,7 +1,5 @@
 """Which programs the clipped gradient sum sees through, and under what it runs."""
 
-import functools
-
 import chex
 import jax
 import jax.numpy as jnp
@@ -106,7 +104,7 @@ def test_sees_through_calls_and_loops():
     )
 
 
-def test_maps_over_clients_shards_and_compiles_once():
+def test_maps_over_clients_shards_and_compiles_once(traced_once, over_a_mesh):
     params, batches = nested_problem((2,))
     bounds = jnp.array([0.3, 0.8])
 
@@ -114,18 +112,15 @@ def test_maps_over_clients_shards_and_compiles_once():
         total, info = ghost.clipped_gradient_sum(nested, params, batch, bound)
         return total.value, info.norms
 
-    alone = jax.jit(chex.assert_max_traces(one, n=1))
+    alone = jax.jit(traced_once(one))
     expected = [alone(params, *rest) for rest in zip(batches, bounds, strict=True)]
     expected = jax.tree.map(lambda *leaves: jnp.stack(leaves), *expected)
     mapped = jax.vmap(one, (None, 0, 0))
     chex.assert_trees_all_close(
         jax.jit(mapped)(params, batches, bounds), expected, rtol=1e-4, atol=1e-6
     )
-    mesh = jax.make_mesh((1,), ("clients",), (jax.sharding.AxisType.Auto,))
-    spread = functools.partial(
-        jax.shard_map, mesh=mesh, in_specs=(P(), *[P("clients")] * 2)
-    )
-    got = jax.jit(spread(mapped, out_specs=P("clients")))(params, batches, bounds)
+    sharded = over_a_mesh(mapped, in_specs=(P(), P("clients"), P("clients")))
+    got = sharded(params, batches, bounds)
     chex.assert_trees_all_close(got, expected, rtol=1e-4, atol=1e-6)
 
 

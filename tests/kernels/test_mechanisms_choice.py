@@ -128,12 +128,11 @@ def test_impossible_candidates_infinite_epsilon_and_zero_sensitivity(maker):
 
 
 @ALL
-def test_half_precision_scores_and_a_sweep_compile_once(maker):
+def test_half_precision_scores_and_a_sweep_compile_once(maker, traced_once):
     choose = MAKERS[maker][0]
-    chex.clear_trace_counter()
 
     @jax.jit
-    @chex.assert_max_traces(n=1)
+    @traced_once
     def sweep(key, scores, epsilons):
         one = lambda key, e: choose(key, mechanisms.bounded_value(scores, linf=0.5), e)
         return jax.vmap(one)(jax.random.split(key, 2), epsilons)

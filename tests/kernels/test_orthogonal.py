@@ -10,7 +10,6 @@ import pytest
 import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jax.sharding import PartitionSpec as P
 
 from jaxanon.kernels import orthogonal
 from jaxanon.kernels.orthogonal import cases, reference
@@ -219,18 +218,14 @@ def test_residual_by_hand_bounds_the_largest_singular_value():
 
 
 @ALL
-def test_vmap_shard_map_and_one_compilation(implementation):
-    chex.clear_trace_counter()
+def test_vmap_shard_map_and_one_compilation(implementation, traced_once, over_a_mesh):
     fn = lambda w: orthogonal.orthonormal_rows(w, implementation=implementation)
     batch = cases.matrix(cases.CASES["stacked"])
-    traced = jax.jit(jax.vmap(chex.assert_max_traces(fn, n=1)))
+    traced = jax.jit(jax.vmap(traced_once(fn)))
     traced(2 * batch)
     expected = traced(batch)
     np.testing.assert_allclose(expected, _fast(implementation)(batch), atol=1e-6)
-    mesh = jax.make_mesh((1,), ("clients",), axis_types=(jax.sharding.AxisType.Auto,))
-    spec = P("clients")
-    sharded = jax.shard_map(fn, mesh=mesh, in_specs=spec, out_specs=spec)
-    np.testing.assert_allclose(jax.jit(sharded)(batch), expected, atol=1e-6)
+    np.testing.assert_allclose(over_a_mesh(fn)(batch), expected, atol=1e-6)
 
 
 def test_says_what_was_wrong():

@@ -10,23 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import strategies
-from jax.sharding import PartitionSpec
 from jax.test_util import check_grads
 from scipy import stats
 
 from jaxanon.kernels import signals, sorting
 from jaxanon.kernels.signals import reference
-
-
-def _traced_once(fn):
-    chex.clear_trace_counter()
-    return chex.assert_max_traces(lambda *args: fn(*args), n=1)
-
-
-def _over_a_mesh(fn, *args):
-    mesh = jax.sharding.Mesh(jax.devices()[:1], ("clients",))
-    spec = PartitionSpec("clients")
-    return jax.jit(jax.shard_map(fn, mesh=mesh, in_specs=spec, out_specs=spec))(*args)
 
 
 @pytest.fixture(scope="module")
@@ -187,18 +175,18 @@ def test_statistics_have_gradients_and_zero_where_constant():
     np.testing.assert_allclose(still[0, 0, 0, 0], 1 / 9)
 
 
-def test_statistics_of_half_precision_vmap_and_a_mesh():
+def test_statistics_of_half_precision_vmap_and_a_mesh(traced_once, over_a_mesh):
     x = np.random.default_rng(0).normal(size=(4, 300, 2)) + 30
     # The squares sum to 270,000: beyond float16, and beyond bfloat16's 8 bits.
     wide = jax.jit(signals.window_statistics)
     narrow = jnp.asarray(x, jnp.float16)
-    run = jax.jit(jax.vmap(_traced_once(signals.window_statistics)))
+    run = jax.jit(jax.vmap(traced_once(signals.window_statistics)))
     run(narrow + 1)
     found = run(narrow)
     assert found.energy.dtype == jnp.float32
     chex.assert_trees_all_close(found, wide(narrow.astype(jnp.float32)), rtol=1e-6)
     narrow = jnp.asarray(x, jnp.bfloat16)
-    found = _over_a_mesh(signals.window_statistics, narrow)
+    found = over_a_mesh(signals.window_statistics)(narrow)
     chex.assert_trees_all_close(found, wide(narrow.astype(jnp.float32)), rtol=1e-6)
 
 

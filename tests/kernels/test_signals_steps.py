@@ -2,29 +2,16 @@
 
 import functools
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import PartitionSpec
 from scipy import signal
 
 from jaxanon.kernels import signals
 from jaxanon.kernels.signals import cases, reference, steps
 
 G = 9.80665
-
-
-def _traced_once(fn):
-    chex.clear_trace_counter()
-    return chex.assert_max_traces(lambda *args: fn(*args), n=1)
-
-
-def _over_a_mesh(fn, *args):
-    mesh = jax.sharding.Mesh(jax.devices()[:1], ("clients",))
-    spec = PartitionSpec("clients")
-    return jax.jit(jax.shard_map(fn, mesh=mesh, in_specs=spec, out_specs=spec))(*args)
 
 
 def _smooth(acceleration, rate_hz):
@@ -158,15 +145,15 @@ def test_threshold_counts_half_a_step_at_either_end():
     assert signals.count_steps_threshold(r[:3], threshold=10.6) == 0.5
 
 
-def test_steps_in_half_precision_vmap_and_over_a_mesh():
+def test_steps_in_half_precision_vmap_and_over_a_mesh(traced_once, over_a_mesh):
     dtype = jnp.bfloat16
     x = np.stack([cases.walk(9, 50.0), np.full((325, 3), 5.6)])
     count = lambda x: signals.count_steps_jerk_pace(x, 50.0)
-    run = jax.jit(jax.vmap(_traced_once(count)))
+    run = jax.jit(jax.vmap(traced_once(count)))
     run(jnp.asarray(x + 1, dtype))
     np.testing.assert_array_equal(run(jnp.asarray(x, dtype)), [9, 0])
-    np.testing.assert_array_equal(_over_a_mesh(count, jnp.asarray(x, dtype)), [9, 0])
-    crossings = _over_a_mesh(signals.count_steps_threshold, jnp.asarray(x, dtype))
+    np.testing.assert_array_equal(over_a_mesh(count)(jnp.asarray(x, dtype)), [9, 0])
+    crossings = over_a_mesh(signals.count_steps_threshold)(jnp.asarray(x, dtype))
     np.testing.assert_array_equal(crossings, [9, 0])
 
 

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import strategies
-from jax.sharding import PartitionSpec
 
 from jaxanon.datasets import windows as host
 from jaxanon.datasets.recordings import Recording
@@ -19,17 +18,6 @@ from jaxanon.kernels.signals import cases, reference
 
 def _jit_cut(length, stride):
     return jax.jit(functools.partial(signals.cut_windows, length=length, stride=stride))
-
-
-def _traced_once(fn):
-    chex.clear_trace_counter()
-    return chex.assert_max_traces(lambda *args: fn(*args), n=1)
-
-
-def _over_a_mesh(fn, *args):
-    mesh = jax.sharding.Mesh(jax.devices()[:1], ("clients",))
-    spec = PartitionSpec("clients")
-    return jax.jit(jax.shard_map(fn, mesh=mesh, in_specs=spec, out_specs=spec))(*args)
 
 
 @pytest.mark.parametrize("name", ["ragged", "apart", "gaps"])
@@ -81,14 +69,14 @@ def test_any_length_and_stride(time, length, stride):
     assert out.mask.all() and out.mask.shape == out.windows.shape[:1]
 
 
-def test_windows_of_every_type_under_vmap_grad_and_a_mesh():
+def test_windows_of_every_type_under_vmap_grad_and_a_mesh(traced_once, over_a_mesh):
     case = cases.CASES["ragged"]
     x, lengths = cases.recordings(case, 0, np.float32)
     cut = functools.partial(signals.cut_windows, length=case.length, stride=case.stride)
-    run = jax.jit(jax.vmap(_traced_once(cut)))
+    run = jax.jit(jax.vmap(traced_once(cut)))
     run(x + 1, lengths)
     expected = run(x, lengths)
-    chex.assert_trees_all_equal(_over_a_mesh(cut, x, lengths), expected)
+    chex.assert_trees_all_equal(over_a_mesh(cut)(x, lengths), expected)
     half = jax.jit(cut)(x.astype(jnp.bfloat16), lengths)
     assert half.windows.dtype == jnp.bfloat16
     np.testing.assert_array_equal(half.windows, expected.windows.astype(jnp.bfloat16))

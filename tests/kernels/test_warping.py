@@ -2,7 +2,6 @@
 
 import functools
 
-import chex
 import hypothesis
 import jax
 import jax.numpy as jnp
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from jax.sharding import PartitionSpec
 
 from jaxanon.kernels.warping import cases, dtw, dtw_path, reference
 
@@ -200,18 +198,14 @@ def test_float64_is_exact():
         np.testing.assert_allclose(got, expected, rtol=1e-13)
 
 
-def test_clients_side_by_side_over_a_mesh_and_compiled_once():
+def test_clients_side_by_side_over_a_mesh_and_compiled_once(traced_once, over_a_mesh):
     x, y, n, m = cases.series(cases.CASES["ragged"], 0)
 
     def one(x, y, n, m):
         of = functools.partial(dtw, x_lengths=n, y_lengths=m, band=1, lanes=3)
         return jax.value_and_grad(lambda x: of(x, y).sum())(x)
 
-    each = jax.vmap(chex.assert_max_traces(one, n=1))
-    auto = jax.sharding.AxisType.Auto
-    mesh = jax.make_mesh((1,), ("clients",), axis_types=(auto,))
-    spec = PartitionSpec("clients")
-    sharded = jax.jit(jax.shard_map(each, mesh=mesh, in_specs=spec, out_specs=spec))
+    sharded = over_a_mesh(jax.vmap(traced_once(one)))
     swapped = [np.stack([a, a[::-1]]) for a in (x, y, n, m)]
     for _ in range(2):
         total, gradient = sharded(*swapped)
