@@ -12,13 +12,19 @@ from rich.progress import (
 )
 
 SHOWN = 3  # Losses beside the bar.
+RATE = "_per_second"  # How the name of a row's speed ends.
+
+
+def rate_of(method) -> str:
+    """The name of a method's speed in a row, such as ``client_updates_per_second``."""
+    return method.work.replace(" ", "_") + RATE
 
 
 @contextlib.contextmanager
 def rounds(total: int, done: int, *, show: bool, epochs: int):
     """Yields ``tell(row)`` for a row of the metrics.
 
-    On a terminal a bar with round, losses, client updates per second and time left;
+    On a terminal a bar with round, losses, speed and time left;
     elsewhere one line for each of ``epochs``; with ``show=False`` nothing.
     """
     console = Console()
@@ -61,5 +67,7 @@ def _by_epoch(console, total, epochs):
 def _in_words(row):
     losses = list(row["losses"].items())[:SHOWN]
     parts = [f"{name} {value:.3g}" for name, value in losses]
-    parts.append(f"{row['client_updates_per_second']:,.0f} client updates/s")
+    rate = next(name for name in row if name.endswith(RATE))
+    what = rate.removesuffix(RATE).replace("_", " ")
+    parts.append(f"{row[rate]:,.0f} {what}/s")
     return "  ".join(parts)

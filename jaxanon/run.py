@@ -20,7 +20,7 @@ class Run:
     """A method with the state it was trained to. A class, so that it can be asked.
 
     ``history`` has one dict per call of the training program (``round``, ``epoch``,
-    losses, ``client_updates_per_second``); ``config`` is what ``config.json`` holds;
+    losses, speed such as ``client_updates_per_second``); ``config`` is what ``config.json`` holds;
     ``folder`` is None for a run that was not saved.
     """
 

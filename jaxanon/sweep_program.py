@@ -47,7 +47,7 @@ def run_members(method, prepared, seeds, hyper, *, epochs, layout, show):
     }
     states = _init(method.init, seeds, arrays)
     per_epoch = method.rounds_per_epoch(prepared)
-    clients = method.clients_per_round(prepared)
+    work = method.work_per_round(prepared)
     total, done = epochs * per_epoch, 0
     histories: list[list[dict]] = [[] for _ in seeds]
     with progress.rounds(total, 0, show=show, epochs=epochs) as tell:
@@ -64,7 +64,7 @@ def run_members(method, prepared, seeds, hyper, *, epochs, layout, show):
                     "epoch": done / per_epoch,
                     "losses": {name: float(each[i]) for name, each in infos.items()},
                     "seconds": seconds,
-                    "client_updates_per_second": num * clients / seconds,
+                    progress.rate_of(method): num * work / seconds,
                 }
                 for i in range(len(seeds))
             ]
@@ -82,8 +82,9 @@ def _of_all(rows):
         name: float(np.mean([row["losses"][name] for row in rows]))
         for name in rows[0]["losses"]
     }
-    rate = sum(row["client_updates_per_second"] for row in rows)
-    return rows[0] | {"losses": mean, "client_updates_per_second": rate}
+    name = next(name for name in rows[0] if name.endswith(progress.RATE))
+    rate = sum(row[name] for row in rows)
+    return rows[0] | {"losses": mean, name: rate}
 
 
 @functools.partial(jax.jit, static_argnames="init")

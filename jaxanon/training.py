@@ -228,7 +228,7 @@ def _rounds(loop, state, history, show):
     per_epoch = method.rounds_per_epoch(loop.prepared)
     total = loop.epochs * per_epoch
     call = rounds_program(method.update)
-    clients = method.clients_per_round(loop.prepared)
+    work = method.work_per_round(loop.prepared)
     done, last_save = int(state.round), time.monotonic()
     with progress.rounds(total, done, show=show, epochs=loop.epochs) as tell:
         while done < total:
@@ -238,13 +238,13 @@ def _rounds(loop, state, history, show):
             info = {name: float(value) for name, value in info.items()}
             seconds = time.monotonic() - start
             done += num
-            _finite(info, int(bad), num, done - num, loop)
+            _finite(info, int(bad), num, done - num, loop, state.hyper)
             row = {
                 "round": done,
                 "epoch": done / per_epoch,
                 "losses": info,
                 "seconds": seconds,
-                "client_updates_per_second": num * clients / seconds,
+                progress.rate_of(method): num * work / seconds,
             }
             history.append(row)
             if loop.saved is not None:
@@ -256,13 +256,14 @@ def _rounds(loop, state, history, show):
     return state
 
 
-def _finite(info, bad, num, before, loop):
+def _finite(info, bad, num, before, loop, hyper):
     names = [name for name, value in info.items() if not math.isfinite(value)]
     if names or bad < num:
         what = f"the loss {names[0]!r} is" if names else "the parameters' squares are"
         rounds = loop.saved.rounds() if loop.saved else []
+        lengths = [name for name in hyper if name.endswith("step_size")]
         last = f" The checkpoint of round {max(rounds, default=0)} is in {loop.out}."
         raise FloatingPointError(
             f"{what} no longer finite in round {before + min(bad + 1, num)}; "
-            f"lower server_step_size or inner_step_size.{last if rounds else ''}"
+            f"lower {' or '.join(lengths)}.{last if rounds else ''}"
         )

@@ -67,7 +67,7 @@ def build(spec, **settings):
         update=update,
         anonymize=lambda key, state, windows: windows,
         rounds_per_epoch=lambda data: 3,
-        clients_per_round=lambda data: 2,
+        work_per_round=lambda data: 2,
     )
 
 

@@ -85,7 +85,7 @@ def blinder(spec, **settings) -> Method:
         update=algorithm.update,
         anonymize=anonymize,
         rounds_per_epoch=lambda data: _rounds_per_epoch(spec, config),
-        clients_per_round=lambda data: _cohort_size(config, len(data.windows)),
+        work_per_round=lambda data: _cohort_size(config, len(data.windows)),
     )
 
 

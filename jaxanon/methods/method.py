@@ -24,7 +24,8 @@ class Method(NamedTuple):
     update: Callable  # (key, state, data) -> (state, info), one round; key of the run
     anonymize: Callable  # (key, state, windows) -> windows, both in physical units
     rounds_per_epoch: Callable  # (data) -> int
-    clients_per_round: Callable  # (data) -> int
+    work_per_round: Callable  # (data) -> int, how many of ``work``
+    work: str = "client updates"  # what a round is counted in, and its speed told
 
 
 def check_hyper(method: Method, hyper: dict) -> None:

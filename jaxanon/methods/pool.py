@@ -1,0 +1,96 @@
+"""All clients' training windows in one pool, for methods trained in one place."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class Pool(NamedTuple):
+    """Windows on the device, standardised, with tables to draw from by class."""
+
+    windows: jax.Array  # float32[N, time, channels]
+    labels: dict[str, jax.Array]  # int32[N] of each attribute, "subject" included
+    order: jax.Array  # int32[N]; windows sorted by public class
+    starts: jax.Array  # int32[classes]; where a public class begins in ``order``
+    counts: jax.Array  # int32[classes]; windows of a public class
+
+
+class Drawn(NamedTuple):
+    """A batch of a pool."""
+
+    windows: jax.Array  # float32[batch, time, channels], standardised
+    labels: dict[str, jax.Array]  # int32[batch] of each attribute
+    index: jax.Array  # int32[batch]; which windows of the pool they are
+
+
+def pool(spec, clients, *, by_class: bool = False) -> Pool:
+    """Standardises all real windows of stacked clients and moves them to the device.
+
+    Args:
+      spec: the windows' ``Spec``.
+      clients: ``jaxanon.datasets.Clients`` of the training windows.
+      by_class: whether every public class must have windows, for a method that trains
+        a model on each class's own.
+
+    Raises:
+      ValueError: if the windows do not fit the spec, or a public class has fewer than
+        two windows though ``by_class`` is set.
+
+    Example:
+      >>> from jaxanon import datasets
+      >>> data = datasets.load("smartwatch")
+      >>> found = pool(data.spec, datasets.by_client(data.train))
+      >>> len(found.windows) == len(data.train.windows) == int(found.counts.sum())
+      True
+    """
+    expected = (spec.time, len(spec.channels))
+    if clients.windows.shape[2:] != expected:
+        raise ValueError(
+            f"clients' windows must be [clients, n, {expected[0]}, {expected[1]}] for "
+            f"dataset {spec.name!r}, got shape {clients.windows.shape}."
+        )
+    mean, std = np.float32(spec.mean), np.float32(spec.std)
+    windows = (clients.windows[clients.mask] - mean) / std
+    labels = {name: each[clients.mask] for name, each in clients.labels.items()}
+    public = labels[spec.public]
+    counts = np.bincount(public, minlength=spec.num_classes(spec.public))
+    few = [spec.classes[spec.public][c] for c in np.flatnonzero(counts < 2)]
+    if by_class and few:
+        raise ValueError(
+            f"each class of {spec.public!r} must have two training windows at least, "
+            f"for it has a model of its own; {few} have fewer. Drop them from the data."
+        )
+    order = np.argsort(public, kind="stable")
+    starts = np.cumsum(counts) - counts
+    ints = lambda x: jnp.asarray(x, jnp.int32)
+    return Pool(
+        jnp.asarray(windows, jnp.float32),
+        {name: ints(each) for name, each in labels.items()},
+        *map(ints, (order, starts, counts)),
+    )
+
+
+def draw(key, data: Pool, size: int, public=None) -> Drawn:
+    """``size`` windows drawn uniformly with replacement, of one public class if given.
+
+    Args:
+      key: typed PRNG key.
+      data: the pool.
+      size: windows of the batch.
+      public: ``int32[]``, a public class that has windows; None is all of them.
+    """
+    if public is None:
+        index = jax.random.randint(key, (size,), 0, len(data.windows))
+    else:
+        place = jax.random.randint(key, (size,), 0, data.counts[public])
+        index = data.order[data.starts[public] + place]
+    labels = {name: each[index] for name, each in data.labels.items()}
+    return Drawn(data.windows[index], labels, index)
+
+
+def rounds_per_epoch(data: Pool, size: int, *, by_class: bool = False) -> int:
+    """Batches of ``size`` in a pass over the pool, or over its largest public class."""
+    windows = int(data.counts.max()) if by_class else len(data.windows)
+    return max(1, round(windows / size))

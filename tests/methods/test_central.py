@@ -1,0 +1,212 @@
+"""Players' turns by hand arithmetic: what they see, when, how far they step."""
+
+import dataclasses
+import functools
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from jaxanon import datasets, training
+from jaxanon.methods import pool
+from jaxanon.methods.central import Player, Room, central
+
+SGD = {"optimizer": optax.identity()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Settings of no consequence."""
+
+    step_size: float = 0.5
+
+
+def _method(data, players, init=None, copies=None, draw=None, **more):
+    draw = draw or (lambda key, data, copy: jnp.float32(3.0))
+    room = Room(lambda clients: clients, draw, lambda data: 1, 7, copies)
+    return central(
+        "turns",
+        None,
+        data.spec,
+        room,
+        init_fn=lambda key: init or {"a": jnp.float32(1.0), "b": jnp.float32(0.0)},
+        players=players,
+        hyper={"step_size": 0.5, "other": 0.25},
+        anonymize_fn=lambda key, params, windows: windows,
+        **more,
+    )
+
+
+def _round(method, data=None, rounds=1):
+    state = method.init(jax.random.key(0))
+    update = jax.jit(method.update)
+    for _ in range(rounds):
+        state, info = update(jax.random.key(1), state, data)
+    return state, info
+
+
+def _towards(group, goal_fn):
+    """A player that goes towards ``goal_fn(params, batch, given)``."""
+
+    def loss_fn(key, params, hyper, batch, given):
+        del key, hyper
+        error = params[group] - goal_fn(params, batch, given)
+        return 0.5 * error**2, ({f"{group} error": error}, {})
+
+    return functools.partial(Player, (group,), loss_fn, **SGD)
+
+
+def test_players_take_turns_and_see_what_those_before_them_learned(data):
+    first = _towards("a", lambda params, batch, given: batch)()
+    second = _towards("b", lambda params, batch, given: params["a"])
+    state, info = _round(_method(data, (first, second(step_size="other"))))
+    # a goes half the way from 1 to 3, then b a quarter of the way from 0 to a = 2.
+    assert state.params == {"a": 2.0, "b": 0.5}
+    assert info == {"a error": -2.0, "b error": -2.0}
+    assert int(state.round) == 1
+
+
+def test_a_player_moves_nothing_but_its_own_groups(data):
+    # Its loss depends on b as well, and b stays where it is.
+    loss = lambda key, params, hyper, batch, given: (
+        params["a"] + params["b"],
+        ({}, {}),
+    )
+    state, _ = _round(_method(data, (Player(("a",), loss, **SGD),)))
+    assert state.params == {"a": 0.5, "b": 0.0}
+
+
+def test_steps_start_from_where_the_last_one_ended(data):
+    player = _towards("a", lambda params, batch, given: batch)(steps=3)
+    state, info = _round(_method(data, (player,)))
+    assert state.params["a"] == 3 - 2 / 2**3
+    assert info["a error"] == -2 / 2**2  # Of the last step.
+
+
+def test_gradients_add_up_where_they_are_told_to(data):
+    player = _towards("a", lambda params, batch, given: batch)(steps=2, accumulate=True)
+    state, _ = _round(_method(data, (player,)))
+    # -2 first, to 2; then -2 + -1, half of which leads to 3.5.
+    assert state.params["a"] == 3.5
+
+
+def test_what_is_given_stays_the_same_over_the_steps(data):
+    goal = lambda params, batch, given: given
+    player = _towards("a", goal)(
+        steps=2, given_fn=lambda key, params, hyper, batch: params["a"] + 4
+    )
+    state, _ = _round(_method(data, (player,)))
+    assert state.params["a"] == 5 - 4 / 2**2  # The goal is 5, and not one that flees.
+
+
+def test_fresh_batches_differ_and_stale_ones_do_not(data):
+    def seen(fresh):
+        told = lambda key, params, hyper, batch, given: (
+            params["a"] * batch,
+            ({}, {"b": params["b"].at[0].set(batch).at[1].set(params["b"][0])}),
+        )
+        player = Player(("a",), told, steps=2, fresh=fresh, **SGD)
+        init = {"a": jnp.float32(1.0), "b": jnp.zeros(2)}
+        draw = lambda key, data, copy: jax.random.uniform(key)
+        state, _ = _round(_method(data, (player,), init, draw=draw))
+        return state.params["b"]
+
+    last, before = seen(fresh=False)
+    assert last == before > 0
+    last, before = seen(fresh=True)
+    assert last != before > 0
+
+
+def test_a_player_rests_until_its_round(data):
+    late = _towards("a", lambda params, batch, given: batch)(
+        when_fn=lambda number: number >= 2
+    )
+    method = _method(data, (late,))
+    assert _round(method, rounds=2)[0].params["a"] == 1.0
+    assert _round(method, rounds=3)[0].params["a"] == 2.0
+
+
+def test_copies_train_side_by_side_on_draws_of_their_own(data):
+    player = _towards("a", lambda params, batch, given: batch)()
+    draw = lambda key, data, copy: 10.0 * copy
+    state, info = _round(_method(data, (player,), copies=3, draw=draw))
+    np.testing.assert_array_equal(state.params["a"], [0.5, 5.5, 10.5])
+    assert info["a error"] == 1 - 10.0
+
+
+def test_the_end_of_a_round_may_renew_a_group(data):
+    player = _towards("a", lambda params, batch, given: batch)()
+    finish = lambda key, state, data: {"b": state.params["a"] * 2}
+    state, _ = _round(_method(data, (player,), finish_fn=finish))
+    assert state.params == {"a": 2.0, "b": 4.0}
+
+
+def test_windows_are_anonymized_in_physical_units(data):
+    method = _method(data, ())._replace()
+    state = method.init(jax.random.key(0))
+    shown = method.anonymize(jax.random.key(1), state, data.test.windows)
+    np.testing.assert_allclose(shown, data.test.windows, rtol=1e-4, atol=1e-4)
+
+
+def test_a_step_size_must_be_known(data):
+    player = Player(("a",), cast(Any, None), step_size="speed")
+    with pytest.raises(ValueError, match=r"hyper must have 'speed', got \['other'"):
+        _method(data, (player,))
+
+
+def test_a_run_is_told_in_windows(data):
+    player = _towards("a", lambda params, batch, given: batch)()
+    method = _method(data, (player,))
+    assert (method.work_per_round(None), method.work) == (7, "windows")
+
+
+def test_pool_draws_each_class_from_its_own(data):
+    clients = datasets.by_client(data.train)
+    seen = pool.pool(data.spec, clients, by_class=True)
+    windows = np.asarray(data.train.windows)
+    mean, std = (np.float32(x) for x in (data.spec.mean, data.spec.std))
+    np.testing.assert_allclose(
+        np.sort(np.ravel(seen.windows)), np.sort(np.ravel((windows - mean) / std)), 1e-6
+    )
+    public = data.spec.public
+    for label in range(data.spec.num_classes(public)):
+        batch = jax.jit(pool.draw, static_argnums=2)(
+            jax.random.key(label), seen, 200, jnp.int32(label)
+        )
+        assert set(batch.labels[public].tolist()) == {label}
+        own = np.flatnonzero(np.asarray(seen.labels[public]) == label)
+        # 200 draws of a few dozen windows: nearly all of them are seen.
+        assert len(np.unique(batch.index)) > 0.8 * len(own) * (
+            1 - np.exp(-200 / len(own))
+        )
+        np.testing.assert_array_equal(batch.windows, seen.windows[batch.index])
+    everything = pool.draw(jax.random.key(9), seen, 500)
+    assert set(everything.labels[public].tolist()) == set(
+        range(data.spec.num_classes(public))
+    )
+
+
+def test_a_class_without_windows_is_refused(data):
+    clients = datasets.by_client(data.train)
+    public = data.spec.public
+    clients.labels[public][:] = 0
+    with pytest.raises(ValueError, match=r"two training windows at least"):
+        pool.pool(data.spec, clients, by_class=True)
+
+
+def test_a_run_that_diverges_names_its_own_step_size(data):
+    def loss_fn(key, params, hyper, batch, given):
+        return params["a"] ** 2, ({"square": params["a"] ** 2}, {})
+
+    method = _method(data, (Player(("a",), loss_fn, **SGD),))
+    with pytest.raises(FloatingPointError, match=r"lower step_size"):
+        training.train(
+            method._replace(config=Config()),
+            data,
+            epochs=60,
+            hyper={"step_size": 1e3},
+            progress=False,
+        )
