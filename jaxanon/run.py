@@ -19,9 +19,9 @@ BATCH = 1024  # Windows per call; the last call is padded, so one program serves
 class Run:
     """A method with the state it was trained to. A class, so that it can be asked.
 
-    ``history`` has one dict per call of the training program (``round``, ``epoch``,
-    losses, speed such as ``client_updates_per_second``); ``config`` is what ``config.json`` holds;
-    ``folder`` is None for a run that was not saved.
+    ``history`` has one dict per call of the training program: ``round``, ``epoch``,
+    ``losses``, a speed such as ``client_updates_per_second``. ``config`` is what
+    ``config.json`` holds; ``folder`` is None for a run that was not saved.
     """
 
     method: Method
