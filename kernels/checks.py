@@ -50,3 +50,13 @@ def not_negative(**named) -> None:
     for name, value in named.items():
         if isinstance(value, numbers.Real) and not float(value) >= 0:
             raise ValueError(f"{name} must be >= 0, got {value!r}.")
+
+
+def one_of(name, value, choices) -> None:
+    """Raises ValueError unless ``value`` is one of the words.
+
+    Example:
+      >>> one_of("kind", "lowpass", ("lowpass", "highpass"))
+    """
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {choices}, got {value!r}.")

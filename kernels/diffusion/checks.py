@@ -9,12 +9,6 @@ from jaxanon.kernels.checks import typed_key
 PREDICTIONS = ("noise", "x0", "v")
 
 
-def one_of(name, value, choices):
-    """Raises unless ``value`` is one of the words."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {choices}, got {value!r}.")
-
-
 def one_key(key):
     """Raises unless ``key`` is one typed PRNG key."""
     typed_key(key)

@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 
+from jaxanon.kernels.checks import one_of
 from jaxanon.kernels.diffusion import checks
 
 
@@ -55,7 +56,7 @@ def of_step(schedule, t, to, prediction, weights):
 
     A step to its own level keeps x as it is.
     """
-    checks.one_of("prediction", prediction, checks.PREDICTIONS)
+    one_of("prediction", prediction, checks.PREDICTIONS)
     of_x0, of_noise, scale = weights
     x0, noise = clean_and_noise(schedule.signal[t], schedule.noise[t], prediction)
     keep = of_x0 * x0[0] + of_noise * noise[0]

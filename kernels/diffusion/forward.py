@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 
+from jaxanon.kernels.checks import one_of
 from jaxanon.kernels.diffusion import checks, coefficients
 
 
@@ -93,8 +94,8 @@ def convert_denoiser_output(schedule, x_t, output, t, given, wanted):
       Salimans and Ho, ICLR 2022, section 4 and appendix D.
     """
     checks.floating(x_t=x_t, output=output)
-    checks.one_of("given", given, checks.PREDICTIONS)
-    checks.one_of("wanted", wanted, checks.PREDICTIONS)
+    one_of("given", given, checks.PREDICTIONS)
+    one_of("wanted", wanted, checks.PREDICTIONS)
     signal, level = _levels(schedule, x_t, t)
     if given == wanted:
         return jnp.asarray(output)

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.checks import one_of
 from jaxanon.kernels.diffusion import checks, coefficients
 
 VARIANCES = ("posterior", "beta")
@@ -73,7 +74,7 @@ def ddim_weights(schedule, eta):
 
 def ddpm_weights(schedule, variance):
     """The same for ancestral steps, which always draw."""
-    checks.one_of("variance", variance, VARIANCES)
+    one_of("variance", variance, VARIANCES)
     return lambda t, to: coefficients.ddpm(schedule, t, to, variance), True
 
 

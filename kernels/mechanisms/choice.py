@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.checks import positive, typed_key
+from jaxanon.kernels.checks import one_of, positive, typed_key
 from jaxanon.kernels.mechanisms import checks
 from jaxanon.kernels.mechanisms.bounded import BoundedValue
 
@@ -181,8 +181,7 @@ def report_noisy_max(
       Permute-and-Flip Mechanism is Identical to Report-Noisy-Max with Exponential
       Noise, 2021.
     """
-    if noise not in NOISES:
-        raise ValueError(f"noise must be one of {NOISES}, got {noise!r}.")
+    one_of("noise", noise, NOISES)
     draw = jax.random.exponential if noise == "exponential" else jax.random.laplace
     draw = lambda key, shape, draw=draw: draw(key, shape, jnp.float32)
     return _best(key, scores, epsilon, monotonic, draw)

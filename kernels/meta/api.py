@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels import factored
-from jaxanon.kernels.checks import is_key
+from jaxanon.kernels.checks import is_key, one_of
 
 
 class Phase(NamedTuple):
@@ -105,10 +105,7 @@ def meta_gradient(
     """
     check_groups(phases, objectives, params)
     implementation = "factored" if implementation is None else implementation
-    if implementation not in IMPLEMENTATIONS:
-        raise ValueError(
-            f"implementation must be one of {IMPLEMENTATIONS}, got {implementation!r}."
-        )
+    one_of("implementation", implementation, IMPLEMENTATIONS)
     if chunk is not None and chunk < 1:
         raise ValueError(f"chunk must be >= 1 or None, got {chunk!r}.")
     total = jnp.sum(weights)

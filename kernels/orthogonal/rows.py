@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.checks import one_of
 from jaxanon.kernels.orthogonal.scaling import near_one
 
 IMPLEMENTATIONS = ("eigh", "newton_schulz")
@@ -56,10 +57,7 @@ def orthonormal_rows(w, *, implementation=None, num_iterations=30):
             f"orthonormal, got shape {w.shape}; transpose it or keep fewer rows."
         )
     implementation = "eigh" if implementation is None else implementation
-    if implementation not in IMPLEMENTATIONS:
-        raise ValueError(
-            f"implementation must be one of {IMPLEMENTATIONS}, got {implementation!r}."
-        )
+    one_of("implementation", implementation, IMPLEMENTATIONS)
     if not num_iterations >= 1:
         raise ValueError(f"num_iterations must be >= 1, got {num_iterations!r}.")
     if not w.size:

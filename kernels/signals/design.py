@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from jaxanon.kernels.checks import one_of
+
 KINDS = ("lowpass", "highpass", "bandpass")
 
 
@@ -90,8 +92,7 @@ def _section(first, second, b, unit_at):
 
 
 def _cutoffs(order, cutoff_hz, rate_hz, kind):
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {list(KINDS)}, got {kind!r}.")
+    one_of("kind", kind, KINDS)
     if not (isinstance(order, int) and order >= 1):
         raise ValueError(f"order must be an int >= 1, got {order!r}.")
     if not rate_hz > 0:

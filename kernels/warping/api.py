@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.checks import one_of
 from jaxanon.kernels.warping import costs
 from jaxanon.kernels.warping.distance import Options, WarpingPath, distance, path_of
 
@@ -115,10 +116,7 @@ def _checked(x, y, x_lengths, y_lengths, band, local_cost, lanes):
             f"x and y must be floats of one dtype, got {x.dtype} and {y.dtype}; "
             "convert them with astype."
         )
-    if local_cost not in costs.NAMES:
-        raise ValueError(
-            f"local_cost must be one of {costs.NAMES}, got {local_cost!r}."
-        )
+    one_of("local_cost", local_cost, costs.NAMES)
     if band is not None and not band >= 0:
         raise ValueError(f"band must be >= 0 samples or None, got {band!r}.")
     if lanes is None:
