@@ -38,7 +38,7 @@ def rows(report, smoke):
         flops=rate * operations,
         flops_per_column=operations,
         bytes_per_column=x[:, 0].nbytes,
-        share_of_copy_bandwidth=rate * x[:, 0].nbytes / report.bytes,
+        bandwidth=rate * x[:, 0].nbytes,
         compile_s=took.compile_s,
     )
     few = np.flatnonzero(mask)[:: 1 if smoke else 40]

@@ -119,7 +119,7 @@ class _Problem:
                 flops=flops / ours,
                 operations=flops,
                 bytes=num_bytes,
-                share_of_copy_bandwidth=num_bytes / ours / report.bytes,
+                bandwidth=num_bytes / ours,
             )
             report.add(
                 f"{name}, over its network calls alone", ours / alone, "x", shapes

@@ -120,7 +120,7 @@ def measure(report, name, shapes, loss_fn, params, batch, flops, numbers):
             "ms",
             shapes,
             flops=flops / seconds,
-            share_of_copy_bandwidth=4 * numbers / seconds / report.bytes,
+            bandwidth=4 * numbers / seconds,
             temporary_mib=compiled.memory_analysis().temp_size_in_bytes / 2**20,
         )
     close = lambda a, b: np.testing.assert_allclose(a, b, atol=1e-4 * abs(a).max())

@@ -36,7 +36,7 @@ def _noise(report, case):
         "ns/number",
         f"{x.size} numbers",
         bytes=num_bytes,
-        share_of_copy_bandwidth=num_bytes / took.seconds / report.bytes,
+        bandwidth=num_bytes / took.seconds,
         random_words=x.size,
     )
 
@@ -81,7 +81,7 @@ def _grid(report, smoke):
         f"{people} people x {size}",
         random_words=words * x.size,
         bytes=2 * x.nbytes,
-        share_of_copy_bandwidth=2 * x.nbytes / took.seconds / report.bytes,
+        bandwidth=2 * x.nbytes / took.seconds,
         times_float_noise=took.seconds / plain.seconds,
         speedup_over_reference=loops.seconds / few.size / each,
     )

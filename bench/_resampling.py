@@ -69,7 +69,7 @@ def rows(report, smoke):
             clients * size / took.seconds,
             "rows/s",
             f"{shapes}, {size} rows a client",
-            share_of_copy_bandwidth=moved / took.seconds / report.bytes,
+            bandwidth=moved / took.seconds,
         )
     if importlib.util.find_spec("imblearn") is None:
         print("imbalanced-learn is not installed; its row is left out.")

@@ -43,7 +43,7 @@ def _ours(report, name, fn, args, shapes, num_bytes, flops=None):
         "ms",
         shapes,
         flops=None if flops is None else flops / took.seconds,
-        share_of_copy_bandwidth=num_bytes / took.seconds / report.bytes,
+        bandwidth=num_bytes / took.seconds,
         num_bytes=num_bytes,
         operations=flops,
         compile_s=took.compile_s,

@@ -87,8 +87,13 @@ class Report:
         self.add("matmul rate", self.flops / 1e9, "GFLOP/s", f"float32 {n} x {n}")
         self.add("copy bandwidth", self.bytes / 1e9, "GB/s", f"{num_bytes >> 20} MiB")
 
-    def add(self, name, value, unit, shapes, *, flops=None, **more):
-        """Notes one figure; ``flops`` is its FLOP/s, for the share of the limit."""
+    def add(self, name, value, unit, shapes, *, flops=None, bandwidth=None, **more):
+        """Notes one figure; its FLOP/s and bytes/s give the shares of the limits."""
+        shares = {}
+        if flops is not None:
+            shares["matmul rate"] = flops / self.flops
+        if bandwidth is not None:
+            shares["copy bandwidth"] = bandwidth / self.bytes
         row = {
             "name": name,
             "value": value,
@@ -98,11 +103,11 @@ class Report:
             "versions": {"jax": jax.__version__, "python": platform.python_version()},
             **more,
         }
-        if flops is not None:
-            row["share_of_matmul_rate"] = flops / self.flops
+        for limit, share in shares.items():
+            row[f"share_of_{limit.replace(' ', '_')}"] = share
         self.rows.append(row)
-        share = f"  {flops / self.flops:6.1%} of matmul rate" if flops else ""
-        print(f"{name:42s} {value:12.2f} {unit:18s}{share}  {shapes}", flush=True)
+        told = "".join(f"  {share:6.1%} of {limit}" for limit, share in shares.items())
+        print(f"{name:42s} {value:12.2f} {unit:18s}{told}  {shapes}", flush=True)
 
     def write(self, path):
         """Writes the rows as JSON, if there is a path to write them to."""

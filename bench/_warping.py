@@ -32,7 +32,7 @@ def rows(report, smoke):
             flops=rate * flops,
             flops_per_pair=flops,
             bytes_per_pair=bytes_,
-            share_of_copy_bandwidth=rate * bytes_ / report.bytes,
+            bandwidth=rate * bytes_,
             **more,
         )
 
