@@ -13,7 +13,6 @@ from jaxanon.kernels import clipping
 from jaxanon.kernels.clipping import cases, pallas_noise, pallas_sum, reference
 
 INTERPRETED = "pallas_interpreted"
-SMALL = pytest.mark.parametrize("name", ["flat", "groups", "one_row"])
 
 
 @pytest.fixture
@@ -23,8 +22,15 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(pallas_sum, "MOST_COLUMNS", 4)
 
 
-@SMALL
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("flat", jnp.float32),
+        ("groups", jnp.bfloat16),
+        ("groups", jnp.float16),
+        ("one_row", jnp.float32),
+    ],
+)
 def test_sum_is_that_of_the_loops(name, dtype, small_chunks):
     del small_chunks
     case = cases.CASES[name]
@@ -50,8 +56,7 @@ def _sum(rows, implementation, bound=1.0, weights=None, **how):
     ).value
 
 
-@pytest.mark.parametrize("num_columns", [1, 3, 300])
-@pytest.mark.parametrize("num_rows", [1, 7, 40])
+@pytest.mark.parametrize(("num_rows", "num_columns"), [(1, 3), (7, 1), (40, 300)])
 def test_whatever_the_shape(num_rows, num_columns, monkeypatch):
     # 40 rows of 300 numbers are 3 chunks, the last of them not full.
     monkeypatch.setattr(pallas_sum, "CHUNK_BYTES", 20_000)
