@@ -1,6 +1,7 @@
 """How a data set describes itself, and the ways to cut it."""
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,15 +13,31 @@ def unchanged(rows: np.ndarray) -> np.ndarray:
     return rows
 
 
+def brackets(*bounds: int) -> tuple[str, ...]:
+    """Names of the classes that ``bounds``, each included, cut whole numbers into.
+
+    A value is of class ``numpy.searchsorted(bounds, value)``.
+
+    Example:
+      >>> brackets(70, 90)
+      ('<=70', '71-90', '>90')
+    """
+    between = [f"{low + 1}-{high}" for low, high in itertools.pairwise(bounds)]
+    return (f"<={bounds[0]}", *between, f">{bounds[-1]}")
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Preset:
     """One way to turn recordings into windows.
 
     ``keep`` names the classes of the data set's first attribute that enter, in the
     order in which they are numbered (empty: all), ``drop`` those of them that count
-    for the statistics but whose windows are left out. ``derive`` turns recorded
-    channels into ``channels``. ``length`` and ``stride`` are in samples. A
-    ``stream`` is cut end to end, anything else recording by recording.
+    for the statistics but whose windows are left out. ``read_as`` takes a class for
+    another before that. ``people`` are the subjects who enter (empty: all).
+    ``derive`` turns recorded channels into ``channels``. ``length`` and ``stride``
+    are in samples. A ``stream`` is cut end to end, anything else recording by
+    recording; ``across`` recordings, a window of a stream need only begin and end in
+    the same class.
     """
 
     about: str
@@ -30,8 +47,11 @@ class Preset:
     stride: int
     keep: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
+    read_as: dict[str, str] = dataclasses.field(default_factory=dict)
+    people: tuple[str, ...] = ()
     derive: Callable[[np.ndarray], np.ndarray] = unchanged
     stream: bool = False
+    across: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

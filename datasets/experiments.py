@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from jaxanon.datasets.spec import Data, Windows
+from jaxanon.datasets.spec import Data, Windows, take
 from jaxanon.datasets.splits import held_out
 
 
@@ -47,9 +47,7 @@ def imbalance(windows: Windows, attribute: str, ratio: float, seed: int) -> Wind
     for who in np.unique(subject):
         mine = np.flatnonzero(subject == who)
         kept += _skewed(random, mine, label[mine], ratio, f"subject {who}")
-    rows = np.sort(np.concatenate(kept))
-    labels = {name: values[rows] for name, values in windows.labels.items()}
-    return Windows(windows.windows[rows], labels)
+    return take(windows, np.sort(np.concatenate(kept)))
 
 
 def _skewed(random, rows, label, ratio, who):
@@ -96,8 +94,8 @@ def hold_out_subjects(data: Data, fraction: float, seed: int) -> Data:
         raise ValueError(f"fraction must lie in (0, 1), got {fraction!r}.")
     subjects = np.unique(data.train.labels["subject"])
     training = np.setdiff1d(subjects, held_out(subjects, fraction, seed))
-    train = _rows(data.train, np.isin(data.train.labels["subject"], training))
-    test = _rows(data.test, ~np.isin(data.test.labels["subject"], training))
+    train = take(data.train, np.isin(data.train.labels["subject"], training))
+    test = take(data.test, ~np.isin(data.test.labels["subject"], training))
     if len(test.windows) == 0:
         raise ValueError(
             f"the subjects left out (all but {training.tolist()}) have no test "
@@ -109,8 +107,3 @@ def hold_out_subjects(data: Data, fraction: float, seed: int) -> Data:
         data.spec, mean=tuple(mean.tolist()), std=tuple(std.tolist()), split="subject"
     )
     return Data(spec, train, test)
-
-
-def _rows(windows, rows):
-    labels = {name: label[rows] for name, label in windows.labels.items()}
-    return Windows(windows.windows[rows], labels)

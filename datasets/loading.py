@@ -32,11 +32,14 @@ def load(
       preset: how to cut the recordings; ``None`` is the data set's first.
       split: ``"trial"``, ``"subject"`` or ``"time block"``, where the data set
         offers it, and ``"given"`` for a file that says so; ``None`` is the first.
-        Never by window: windows overlap.
+        Never by window, because windows overlap; only ``"released"``, where a
+        published program did so, repeats it, statistics of both sides included, for
+        comparison with its numbers and nothing else.
       source: folder or file of the original data, where they are not found alone.
       data_dir: where prepared data is kept; default ``$JAXANON_CACHE``, else
         ``~/.cache/jaxanon``. The first call fills it, later ones take a second.
-      seed: draws the test subjects of ``split="subject"``; nothing else is random.
+      seed: draws the test subjects of ``split="subject"`` and the test windows of
+        ``"released"``; nothing else is random.
 
     Returns:
       ``Data(spec, train, test)``: ``float32[N, time, channels]`` in physical units,

@@ -27,7 +27,7 @@ import numpy as np
 from jaxanon.datasets.choices import choose
 from jaxanon.datasets.own_arrays import Arrays, classes_of, one_per, windows_of
 from jaxanon.datasets.own_split import by_subject, by_time_block, given
-from jaxanon.datasets.spec import Data, Spec, Windows
+from jaxanon.datasets.spec import Data, Spec, Windows, take
 
 SIDES = {"given": given, "time block": by_time_block, "subject": by_subject}
 
@@ -60,7 +60,7 @@ def load_file(path, *, public, private, split, seed: int) -> Data:
     split = split or ("given" if "split" in arrays else "time block")
     side = SIDES[choose("split", split, SIDES)](arrays, windows, labels, seed)
     both = Windows(windows, labels)
-    train, test = (_take(both, side == number) for number in (0, 1))
+    train, test = (take(both, side == number) for number in (0, 1))
     for number, part in enumerate((train, test)):
         if len(part.windows) == 0:
             raise ValueError(
@@ -76,11 +76,6 @@ def load_file(path, *, public, private, split, seed: int) -> Data:
         split=split,
     )
     return Data(spec, train, test)
-
-
-def _take(windows: Windows, rows) -> Windows:
-    labels = {name: label[rows] for name, label in windows.labels.items()}
-    return Windows(windows.windows[rows], labels)
 
 
 def _described(arrays, windows, stem):

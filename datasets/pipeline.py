@@ -1,5 +1,7 @@
 """From recordings to the two sides of a split, as a preset says."""
 
+import functools
+
 import numpy as np
 
 from jaxanon.datasets import recordings, splits
@@ -10,14 +12,17 @@ from jaxanon.datasets.windows import cut_each, cut_stream
 
 def select(dataset: Dataset, preset: Preset, parts):
     """The recordings that enter, in order, with derived channels, and the classes."""
-    keep = preset.keep or dataset.attributes[dataset.public]
-    parts, classes = recordings.keep_classes(
-        parts, dataset.attributes, dataset.public, keep
-    )
+    classes, public = dataset.attributes, dataset.public
+    keep = preset.keep or classes[public]
+    people = preset.people or classes["subject"]
+    parts = [r for r in parts if classes["subject"][r.labels["subject"]] in people]
+    parts = recordings.read_as(parts, classes, public, preset.read_as)
+    parts, classes = recordings.keep_classes(parts, classes, public, keep)
     if not parts:
+        of = f" of subjects {preset.people}" if preset.people else ""
         raise ValueError(
-            f"{dataset.name} holds no recording with {dataset.public} in {keep}; is "
-            "its source complete?"
+            f"{dataset.name} holds no recording with {public} in {keep}{of}; is its "
+            "source complete?"
         )
     parts, classes = recordings.occurring(parts, classes)
     return [r._replace(rows=preset.derive(r.rows)) for r in parts], classes
@@ -34,7 +39,10 @@ def divide(dataset: Dataset, preset: Preset, parts, split: str, seed: int):
 
 def cut_side(dataset: Dataset, preset: Preset, parts, classes, side: str):
     """The windows of one side, dropped classes gone, and the remaining classes."""
-    cut = cut_stream if preset.stream else cut_each
+    cut = cut_each
+    if preset.stream:
+        across = dataset.public if preset.across else None
+        cut = functools.partial(cut_stream, across=across)
     windows = cut(parts, preset.length, preset.stride) if parts else None
     if windows is None or len(windows.windows) == 0:
         longest = max((len(r.rows) for r in parts), default=0)
@@ -70,9 +78,14 @@ def check_subjects(name: str, classes, train: Windows, test: Windows) -> None:
 def windowed(dataset: Dataset, preset: Preset, parts, split: str, seed: int):
     """Returns ``(classes, mean, std, train, test)``; see ``load`` for what they are."""
     parts, classes = select(dataset, preset, parts)
-    train, test = divide(dataset, preset, parts, split, seed)
-    train_windows, left = cut_side(dataset, preset, train, classes, "training")
-    test_windows, _ = cut_side(dataset, preset, test, classes, "test")
+    if split == splits.RELEASED:
+        train = parts  # The statistics are of everything, too.
+        windows, left = cut_side(dataset, preset, parts, classes, "training")
+        train_windows, test_windows = splits.as_released(windows, seed)
+    else:
+        train, test = divide(dataset, preset, parts, split, seed)
+        train_windows, left = cut_side(dataset, preset, train, classes, "training")
+        test_windows, _ = cut_side(dataset, preset, test, classes, "test")
     check_subjects(dataset.name, left, train_windows, test_windows)
     mean, std = recordings.statistics(train)
     return left, mean, std, train_windows, test_windows

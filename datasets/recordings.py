@@ -25,6 +25,16 @@ def keep_classes(recordings: Sequence[Recording], classes, attribute, names):
     return kept, classes | {attribute: tuple(names)}
 
 
+def read_as(recordings: Sequence[Recording], classes, attribute, names):
+    """Takes the classes of ``attribute`` that ``names`` maps for what it maps to."""
+    index = classes[attribute].index
+    taken = {index(name): index(other) for name, other in names.items()}
+    return [
+        r._replace(labels=r.labels | {attribute: taken.get(label, label)})
+        for r, label in ((r, r.labels[attribute]) for r in recordings)
+    ]
+
+
 def occurring(recordings: Sequence[Recording], classes):
     """Renumbers every attribute so that only classes that occur remain."""
     found = {

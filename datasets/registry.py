@@ -1,11 +1,14 @@
 """The data sets that have a name."""
 
 from jaxanon.datasets.description import Dataset
+from jaxanon.datasets.mobi_act.description import DATASET as MOBI_ACT
 from jaxanon.datasets.motion_sense.description import DATASET as MOTION_SENSE
 from jaxanon.datasets.smartwatch.description import DATASET as SMARTWATCH
 from jaxanon.datasets.uci_hapt.description import DATASET as UCI_HAPT
 
-_DATASETS = {dataset.name: dataset for dataset in (SMARTWATCH, MOTION_SENSE, UCI_HAPT)}
+_DATASETS = {
+    dataset.name: dataset for dataset in (SMARTWATCH, MOTION_SENSE, UCI_HAPT, MOBI_ACT)
+}
 
 
 def names() -> tuple[str, ...]:

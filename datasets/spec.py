@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-SPLITS = ("trial", "subject", "time block", "given")
+SPLITS = ("trial", "subject", "time block", "given", "released")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -20,7 +20,9 @@ class Spec:
     ``public`` is the attribute that anonymized windows should keep, ``private``
     those that they should hide. ``mean`` and ``std`` (population) of each channel
     are those of the training rows, in physical units. ``split`` is one of
-    ``"trial"``, ``"subject"``, ``"time block"``, ``"given"``.
+    ``"trial"``, ``"subject"``, ``"time block"``, ``"given"`` and ``"released"``; the
+    last leaks: its test windows overlap training windows, and its statistics are of
+    both sides.
 
     Raises:
       ValueError: if the parts do not fit each other.
@@ -114,6 +116,12 @@ class Windows(NamedTuple):
 
     windows: np.ndarray  # float32[N, time, channels]
     labels: dict[str, np.ndarray]  # int32[N] for every attribute, "subject" included
+
+
+def take(windows: Windows, rows: np.ndarray) -> Windows:
+    """The windows at ``rows``, indices or ``bool[N]``, with their labels."""
+    labels = {name: label[rows] for name, label in windows.labels.items()}
+    return Windows(windows.windows[rows], labels)
 
 
 class Data(NamedTuple):

@@ -45,18 +45,28 @@ def cut_each(recordings: Sequence[Recording], length: int, stride: int) -> Windo
     return _labelled(np.concatenate(cuts), recordings, [len(c) for c in cuts])
 
 
-def cut_stream(recordings: Sequence[Recording], length: int, stride: int) -> Windows:
+def cut_stream(
+    recordings: Sequence[Recording],
+    length: int,
+    stride: int,
+    across: str | None = None,
+) -> Windows:
     """Cuts the recordings laid end to end, so the phase drifts from one to the next.
 
     This is how ObscureNet and those after it cut MotionSense: starts ``0, stride,
     ...``, ``round((rows - length) / stride)`` of them, less the windows whose first
-    and last row are of different recordings.
+    and last row are of different recordings. With the name of an attribute,
+    ``across``, only those whose first and last row differ in it are left out, as
+    ObscureNet has it for MobiAct; labels are then those of the first row.
     """
     sizes = [len(r.rows) for r in recordings]
     rows = np.concatenate([r.rows for r in recordings])
     owner = np.repeat(np.arange(len(sizes)), sizes)
     starts = stride * np.arange(max(0, round((len(rows) - length) / stride)))
-    starts = starts[owner[starts] == owner[starts + length - 1]]
+    mark = owner
+    if across is not None:
+        mark = np.repeat([r.labels[across] for r in recordings], sizes)
+    starts = starts[mark[starts] == mark[starts + length - 1]]
     counts = np.bincount(owner[starts], minlength=len(sizes))
     return _labelled(_gather(rows, starts, length), recordings, counts)
 

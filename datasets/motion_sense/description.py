@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jaxanon.datasets.description import Dataset, Preset
+from jaxanon.datasets.description import Dataset, Preset, brackets
 from jaxanon.datasets.motion_sense.location import FILES, locate
 
 ACTIVITIES = ("dws", "ups", "wlk", "jog", "std", "sit")
@@ -20,12 +20,6 @@ UNITS = ("rad",) * 3 + ("g",) * 3 + ("rad/s",) * 3 + ("g",) * 3
 # Upper bounds of all classes but the last, in kg, cm and years. Weight is cut as
 # Blinder cuts it; height and age are cut into thirds of the 24 people.
 BOUNDS = {"weight": (70, 90), "height": (168, 178), "age": (25, 30)}
-
-
-def class_names(attribute: str) -> tuple[str, ...]:
-    """``("<=70", "71-90", ">90")`` and the like, of whole numbers."""
-    low, high = BOUNDS[attribute]
-    return (f"<={low}", f"{low + 1}-{high}", f">{high}")
 
 
 def magnitudes(rows: np.ndarray) -> np.ndarray:
@@ -57,7 +51,7 @@ DATASET = Dataset(
     attributes={
         "activity": ACTIVITIES,
         "gender": ("female", "male"),
-        **{attribute: class_names(attribute) for attribute in BOUNDS},
+        **{attribute: brackets(*bounds) for attribute, bounds in BOUNDS.items()},
         "subject": tuple(str(number) for number in range(1, 25)),
     },
     private=("gender",),

@@ -18,6 +18,25 @@ TRIALS = {
 }
 PEOPLE = {1: "102,188,46,1", 2: "70,168,25,0", 3: "71,169,26,0"}  # On the bounds.
 
+# Labels of the rows of each file of MobiAct, in order, and how many rows have them.
+MOBI_ACT_LABELS = {
+    "WAL": [("WAL", 703)],
+    "STD": [("STD", 701)],
+    "JOG": [("STD", 131), ("JOG", 503), ("WAL", 71)],
+    "STU": [("STD", 63), ("STU", 257), ("STN", 149), ("STU", 301), ("CHU", 52)],
+}
+# Number, age, height, weight, gender: the 36 people of ObscureNet, and 28 and 57.
+MOBI_ACT_PEOPLE = (
+    "1 32 180 85 M,2 26 169 64 M,3 26 164 55 F,4 32 186 93 M,5 36 160 50 F,"
+    "6 22 172 62 F,8 22 183 93 M,9 30 177 102 M,10 26 170 90 F,11 26 168 80 F,"
+    "12 29 178 83 M,16 27 172 56 F,18 25 176 73 M,19 25 161 63 F,20 26 178 71 M,"
+    "21 25 180 70 M,25 22 170 62 F,26 25 163 60 F,27 25 180 82 M,28 23 178 70 Μ,"
+    "35 23 181 76 M,36 22 164 62 F,37 25 172 63 M,38 21 170 88 F,39 26 174 79 M,"
+    "40 23 178 95 M,41 20 172 67 F,42 22 173 73 M,43 24 179 80 M,46 23 175 68 F,"
+    "47 21 180 85 M,50 23 165 50 F,51 23 171 70 M,54 27 164 55 F,55 28 178 78 M,"
+    "57 21 187 70 Μ,58 21 158 58 F,59 26 175 70 M"
+)
+
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory):
@@ -53,6 +72,52 @@ def motion_sense_folder(tmp_path_factory):
     text = "\n".join(["\ufeffcode,weight,height,age,gender", *people])
     (folder / "data_subjects_info.csv").write_text(text, encoding="utf-8")
     return folder
+
+
+@pytest.fixture(scope="session")
+def mobi_act_folder(tmp_path_factory):
+    """Five people with all four files, of whom one is not selected, and one with one.
+
+    The people are on the bounds of the classes: 70 and 90 kg, 170 and 177 cm, 23 and
+    26 years. Every number of a signal occurs once.
+    """
+    folder = tmp_path_factory.mktemp("mobi") / "mobi_act"
+    random = np.random.default_rng(0)
+    for subject in (9, 10, 21, 35, 57, 28):
+        for activity, stretches in MOBI_ACT_LABELS.items():
+            if subject == 28 and activity != "WAL":
+                continue
+            labels = [label for label, rows in stretches for _ in range(rows)]
+            place = folder / "Annotated Data" / activity
+            place.mkdir(parents=True, exist_ok=True)
+            lines = [
+                "timestamp,rel_time,acc_x,acc_y,acc_z,gyro_x,gyro_y,gyro_z,"
+                "azimuth,pitch,roll,label"
+            ]
+            signals = random.normal(size=(len(labels), 9)).round(7).tolist()
+            for row, (signal, label) in enumerate(zip(signals, labels, strict=True)):
+                time = [7 * 10**12 + 5_000_000 * row, row / 200]
+                lines.append(",".join([*map(repr, [*time, *signal]), label]))
+            name = f"{activity}_{subject}_1_annotated.csv"
+            (place / name).write_text("\n".join(lines) + "\n")
+    (folder / "Readme.txt").write_bytes(mobi_act_readme().encode("cp1253"))
+    return folder
+
+
+def mobi_act_readme():
+    """The table of people as it is, other tables, and what is not ASCII."""
+    bar = "+------+---------+-----------+-------+----------+----------+----------+"
+    lines = [" •\tThe annotated data in csv format", "Subjects:", bar]
+    lines += [
+        "|  ID  |  Name   |  Surname  |  Age  |  Height  |  Weight  |  Gender  |",
+        bar,
+    ]
+    for person in MOBI_ACT_PEOPLE.split(","):
+        who, *numbers, gender = person.split()
+        numbers = " |".join(f"{number:>6}" for number in numbers)
+        lines += [f"| {who:>4} | sub{who} | sub{who} |{numbers} |  {gender} |  "]
+    lines += [bar, "| 1  | STD   | Standing | 1      | 5min     | Standing, 125’’ |"]
+    return "\r\n".join(lines)
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 import pytest
 
 from jaxanon.datasets import describe, load, names
+from jaxanon.datasets.mobi_act.mobi_act_dataset_builder import Builder as MobiAct
 from jaxanon.datasets.motion_sense.motion_sense_dataset_builder import (
     Builder as MotionSense,
 )
@@ -50,19 +51,22 @@ def test_other_attributes_may_be_public(watch_file):
 
 def test_listing():
     rows = {row["name"]: row for row in describe()}
-    assert tuple(rows) == names() == ("smartwatch", "motion_sense", "uci_hapt")
+    assert tuple(rows) == names()
+    assert names() == ("smartwatch", "motion_sense", "uci_hapt", "mobi_act")
     row = rows["motion_sense"]
     assert list(row["presets"]) == ["mag4", "mag5", "raw12"]
     assert row["attributes"]["subject"] == 24 and row["attributes"]["weight"] == 3
     assert (row["public"], row["private"]) == ("activity", ("gender",))
     assert row["splits"] == ("trial", "subject", "time block")
-    assert all(row["about"] and row["rate_hz"] == 50.0 for row in rows.values())
+    assert all(row["about"] for row in rows.values())
+    assert [row["rate_hz"] for row in rows.values()] == [50.0, 50.0, 50.0, 200.0]
 
 
-@pytest.mark.parametrize("builder", [Watch, MotionSense, Hapt])
+@pytest.mark.parametrize("builder", [Watch, MotionSense, Hapt, MobiAct])
 def test_tfds_finds_what_lies_beside_the_builder(builder, tmp_path):
     info = builder(data_dir=tmp_path).info
-    assert "50 Hz" in info.description and "Licence" in info.description
+    rate = f"{builder.dataset.rate_hz:g} Hz"
+    assert rate in info.description and "Licence" in info.description
     assert info.citation.startswith("@")
     assert "content.data-type.time-series" in builder.get_metadata().tags
     assert info.features["subject"].names == list(builder.dataset.attributes["subject"])

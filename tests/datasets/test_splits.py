@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from jaxanon.datasets import splits
 from jaxanon.datasets.recordings import Recording
+from jaxanon.datasets.spec import Windows
 
 
 def recording(rows, subject=0, act=0, trial=0, start=0):
@@ -47,6 +48,34 @@ def test_one_subject_cannot_be_split():
         ValueError, match="at least 2 subjects, one on each side, got 1"
     ):
         splits.by_subject([recording(5)], seed=0)
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=60), st.integers(0, 9))
+def test_released_draws_a_fifth_of_each_subject_rounded_up(subjects, seed):
+    labels = {"subject": np.array(subjects), "index": np.arange(len(subjects))}
+    windows = Windows(np.arange(len(subjects))[:, None, None], labels)
+    sides = splits.as_released(windows, seed)
+    for side in sides:  # A label stays with its window, and order is kept.
+        np.testing.assert_array_equal(side.windows[:, 0, 0], side.labels["index"])
+        assert (np.diff(side.labels["index"]) > 0).all()
+    both = np.concatenate([side.labels["index"] for side in sides])
+    assert sorted(both) == list(range(len(subjects)))
+    # So 36 people have 91,381 of 456,833 windows, where a fifth is 91,366.6.
+    for who in set(subjects):
+        held = np.sum(sides[1].labels["subject"] == who)
+        assert held == np.ceil(subjects.count(who) / 5)
+
+
+def test_the_released_draw_follows_the_seed_and_is_spread():
+    labels = {"subject": np.zeros(1000, int)}
+    windows = Windows(np.arange(1000)[:, None, None], labels)
+    first, again, other = (
+        splits.as_released(windows, seed)[1].windows.ravel() for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert len(np.intersect1d(first, other)) < 100  # 40 of 200 by chance.
+    # Over the whole recording, where a block would fill a fifth of it.
+    assert np.histogram(first, 5, (0, 1000))[0].min() > 20
 
 
 def test_a_long_recording_is_cut_with_a_gap():

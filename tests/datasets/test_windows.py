@@ -63,6 +63,24 @@ def test_stream_as_published(sizes, length, stride):
     np.testing.assert_array_equal(got.labels["subject"], owners)
 
 
+@given(sizes=SIZES, **STEPS)
+def test_stream_across_recordings_compares_labels_only(sizes, length, stride):
+    recordings = numbered(sizes)
+    label = np.repeat(np.arange(len(sizes)) % 2, sizes)  # Of every row.
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    most = max(0, round((len(label) - length) / stride))
+    starts = [
+        index * stride
+        for index in range(most)
+        if label[index * stride] == label[index * stride + length - 1]
+    ]
+    got = cut_stream(recordings, length, stride, across="act")
+    np.testing.assert_array_equal(got.windows[:, 0, 0], starts)
+    np.testing.assert_array_equal(got.labels["act"], label[starts])
+    # Labels are those of the first row, whoever the last is of.
+    np.testing.assert_array_equal(got.labels["subject"], owner[starts])
+
+
 def test_phase_drifts_over_a_stream():
     # Rows 0-6 and 7-16; starts 0, 5 and 10: 5 straddles, and 10 is not 7 + 0.
     got = cut_stream(numbered([7, 10]), length=4, stride=5)

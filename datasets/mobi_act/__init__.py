@@ -1,0 +1,1 @@
+"""MobiAct v2: phone in the trouser pocket, activities of daily living and falls."""
