@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 
-def _drop(key, x, rate):
+def drop_units(key, x, rate):
     """Dropout whose ``rate`` (float[], a multiple of 1/256) may be traced."""
     words = jax.random.bits(key, (x.size // 4 + 1,), jnp.uint32)
     octets = jax.lax.bitcast_convert_type(words, jnp.uint8).reshape(-1)[: x.size]
@@ -38,7 +38,7 @@ class Classifier(nn.Module):
     drops: Sequence[bool] = (True, True, False, True, True)
 
     @nn.compact
-    def __call__(self, windows, key=None, dropout=0.0):
+    def __call__(self, windows, key=None, dropout=0.0, real=None):
         """Logits, not normalised.
 
         Args:
@@ -46,10 +46,12 @@ class Classifier(nn.Module):
             is laid out channel after channel, ``[gyro 128 | acc 128]``.
           key: typed key for dropout; ``None`` drops nothing.
           dropout: share of units dropped, ``float[]`` in [0, 1), to 1/256.
+          real: not used; rows do not meet.
 
         Returns:
           ``float[batch, num_classes]``.
         """
+        del real
         x = jnp.swapaxes(windows, -1, -2).reshape(windows.shape[0], -1)
         initial = nn.initializers.glorot_uniform()
         for layer, (units, drop) in enumerate(
@@ -57,5 +59,5 @@ class Classifier(nn.Module):
         ):
             x = nn.relu(nn.Dense(units, kernel_init=initial)(x))
             if drop and key is not None:
-                x = _drop(jax.random.fold_in(key, layer), x, dropout)
+                x = drop_units(jax.random.fold_in(key, layer), x, dropout)
         return nn.Dense(self.num_classes, kernel_init=initial)(x)

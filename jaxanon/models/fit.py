@@ -1,7 +1,7 @@
 """Trains a classifier: every epoch of it inside one compiled program."""
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,8 +26,8 @@ class Hyper(NamedTuple):
 class Fitted(NamedTuple):
     """A trained classifier; ``fit_many`` adds a leading axis to all but ``net``."""
 
-    net: Classifier
-    params: dict
+    net: Any  # Classifier, or what was given in its place
+    params: dict  # as ``net.init`` makes it, moving averages and all
     num_classes: jax.Array | int  # Logits from here on are impossible.
     loss: jax.Array  # float[epochs], weighted cross-entropy in nats
     score: jax.Array  # float[epochs], balanced accuracy on the validation rows
@@ -51,7 +51,8 @@ def fit_classifier(key, windows, labels, num_classes, **options) -> Fitted:
         ``valid`` (``bool[N]``, rows that only choose the epoch), ``epochs`` (None:
         as many as make about 1,000 steps, 12 to 100), ``batch`` (None:
         a power of two near a sixteenth of the rows, 32 to 256), ``hyper``
-        (``Hyper``), ``hidden`` (layer widths of ``Classifier``).
+        (``Hyper``), ``hidden`` (layer widths of ``Classifier``), ``net`` (a module to
+        train in its place, called alike; its ``num_classes`` is set here).
 
     Returns:
       ``Fitted``; give it to ``predict`` or ``predict_logits``.
@@ -90,29 +91,40 @@ def fit_many(
     batch: int | None = None,
     hyper: Hyper | None = None,
     hidden: tuple[int, ...] | None = None,
+    net: Any = None,
 ) -> Fitted:
-    """Trains one classifier per set of labels, on the same windows, in one program.
+    """Trains one classifier per set of labels, all in one program.
 
     As ``fit_classifier``, with a leading axis ``sets`` on ``keys``, ``labels``,
-    ``num_classes``, ``mask``, ``valid`` and on the result. On a CPU one set follows
-    the other, elsewhere they run side by side; that changes rounding alone.
+    ``num_classes``, ``mask``, ``valid`` and on the result. Windows are those of every
+    set, or have that axis too; sets of fewer windows are filled up and masked. On a CPU
+    one set follows the other, elsewhere they run side by side; that changes rounding
+    alone.
     """
-    rows = arrange(windows, labels, num_classes, mask, valid, batch)
+    windows = np.asarray(windows, np.float32)
+    own = windows.ndim == 4
+    if own and len(windows) != len(np.asarray(labels)):
+        raise ValueError(
+            f"windows must be those of all {len(labels)} sets, or float[{len(labels)}, "
+            f"N, time, channels], got shape {windows.shape}."
+        )
+    shared = windows[0] if own else windows
+    rows = arrange(shared, labels, num_classes, mask, valid, batch)
     steps = rows.train.shape[1]
     if epochs is not None and epochs < 1:
         raise ValueError(f"epochs must be > 0, got {epochs!r}.")
     if epochs is None:
         epochs = int(np.clip(round(1000 / steps), 12, 100))
     width = WIDTH * -(-max(num_classes) // WIDTH)
-    net = Classifier(width)
+    net = (net or Classifier(width)).clone(num_classes=width)
     if hidden is not None:
         hidden = tuple(hidden)
         net = net.clone(hidden=hidden, drops=(True,) * len(hidden))
     hyper = jax.tree.map(jnp.float32, hyper or Hyper())
     num_classes = jnp.asarray(num_classes, jnp.int32)
-    windows = np.asarray(windows, np.float32)
-    spare = -len(windows) % WHOLE  # A few windows more or less share one program.
-    windows = jnp.asarray(np.pad(windows, ((0, spare), (0, 0), (0, 0))))
+    # A few windows more or less share one program.
+    spare = [(0, 0)] * own + [(0, -len(shared) % WHOLE), (0, 0), (0, 0)]
+    windows = jnp.asarray(np.pad(windows, spare))
     side_by_side = jax.default_backend() != "cpu"
     rows = jax.tree.map(jnp.asarray, rows)
     fixed = (net, epochs, side_by_side)
@@ -121,63 +133,73 @@ def fit_many(
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _fit_sets(net, epochs, side_by_side, keys, windows, rows, classes, hyper):
-    def one(inputs):
-        return _fit(net, epochs, windows, hyper, *inputs)
+    own = windows if windows.ndim == 4 else ()
+
+    def one(key, rows, classes, own):
+        seen = own if windows.ndim == 4 else windows
+        return _fit(net, epochs, seen, hyper, key, rows, classes)
 
     if side_by_side:
-        return jax.vmap(lambda *inputs: one(inputs))(keys, rows, classes)
-    return jax.lax.map(one, (keys, rows, classes))
+        return jax.vmap(one)(keys, rows, classes, own)
+    return jax.lax.map(lambda inputs: one(*inputs), (keys, rows, classes, own))
 
 
 def _fit(net, epochs, windows, hyper, key, rows: Rows, num_classes):
     """One classifier; returns the fields of ``Fitted`` after ``net``."""
     optimizer = optax.scale_by_adam()
     init_key, order_key, drop_key = jax.random.split(key, 3)
-    params = net.init(init_key, windows[:1])
+    averages = net.init(init_key, windows[:1])
+    params = {"params": averages.pop("params")}  # What is left no gradient reaches.
     shape = rows.train.shape
     train, train_labels, train_weights = (leaf.reshape(-1) for leaf in rows[:3])
 
-    def loss_fn(params, picks, key):
-        logits = net.apply(params, windows[train[picks]], key, hyper.dropout)
-        losses = _cross_entropy(logits, train_labels[picks], num_classes)
+    def loss_fn(params, averages, picks, key):
         weights = train_weights[picks]
-        return jnp.sum(weights * losses) / jnp.maximum(jnp.sum(weights), 1e-6)
+        seen = windows[train[picks]], key, hyper.dropout, weights > 0
+        logits, averages = net.apply(
+            {**params, **averages}, *seen, mutable=list(averages)
+        )
+        losses = _cross_entropy(logits, train_labels[picks], num_classes)
+        loss = jnp.sum(weights * losses) / jnp.maximum(jnp.sum(weights), 1e-6)
+        return loss, averages
 
     def step(carry, inputs):
-        params, opt_state = carry
-        loss, grads = jax.value_and_grad(loss_fn)(params, *inputs)
+        params, averages, opt_state = carry
+        (loss, averages), grads = jax.value_and_grad(loss_fn, has_aux=True)(
+            params, averages, *inputs
+        )
         done = opt_state.count / (epochs * shape[0])
         updates, opt_state = optimizer.update(grads, opt_state)
         # On MotionSense the fall to zero is worth a point or two of test accuracy.
         rate = hyper.learning_rate * (1 - done)
         params = jax.tree.map(lambda p, u: p - rate * u, params, updates)
-        return (params, opt_state), loss
+        return (params, averages, opt_state), loss
 
-    def score(params):
+    def score(variables):
         def chunk(picks):
-            return _impossible(net.apply(params, windows[picks]), num_classes)
+            return _impossible(net.apply(variables, windows[picks]), num_classes)
 
         right = jax.lax.map(chunk, rows.valid).argmax(-1) == rows.valid_labels
         return jnp.sum(rows.valid_weights * right)
 
     def epoch(carry, index):
-        params, opt_state, best, best_score, best_epoch = carry
+        learner, best, best_score, best_epoch = carry
         order = jax.random.permutation(jax.random.fold_in(order_key, index), train.size)
         keys = jax.random.split(jax.random.fold_in(drop_key, index), shape[0])
-        (params, opt_state), losses = jax.lax.scan(
-            step, (params, opt_state), (order.reshape(shape), keys)
-        )
+        learner, losses = jax.lax.scan(step, learner, (order.reshape(shape), keys))
         # Without validation rows every epoch scores 0, and >= keeps the last one.
-        now = score(params)
+        variables = {**learner[0], **learner[1]}
+        now = score(variables)
         better = now >= best_score
         keep = lambda new, old: jnp.where(better, new, old)
-        best = jax.tree.map(keep, params, best)
-        carry = params, opt_state, best, keep(now, best_score), keep(index, best_epoch)
+        best = jax.tree.map(keep, variables, best)
+        carry = learner, best, keep(now, best_score), keep(index, best_epoch)
         return carry, (losses.mean(), now)
 
-    start = params, optimizer.init(params), params, jnp.float32(-1), jnp.int32(0)
+    learner = params, averages, optimizer.init(params)
+    start = learner, {**params, **averages}, jnp.float32(-1), jnp.int32(0)
     carry, (losses, scores) = jax.lax.scan(epoch, start, jnp.arange(epochs))
-    return carry[2], num_classes, losses, scores, carry[4]
+    return carry[1], num_classes, losses, scores, carry[3]
 
 
 def _impossible(logits, num_classes):

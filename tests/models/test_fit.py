@@ -85,6 +85,37 @@ def test_side_by_side_agrees_with_one_after_another(monkeypatch):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
+def test_sets_of_their_own_windows():
+    pairs = [toy(96, seed=1), toy(64, seed=2)]
+
+    def train(filler):
+        windows = np.full((2, 96, 4, 2), filler, np.float32)
+        labels, mask = np.full((2, 96), 2), np.zeros((2, 96), bool)
+        for index, (own, truth) in enumerate(pairs):
+            rows = slice(len(own))
+            windows[index, rows], labels[index, rows] = own, truth
+            mask[index, rows] = True
+        keys = jax.random.split(jax.random.key(3), 2)
+        return fit.fit_many(keys, windows, labels, [3, 3], mask=mask, **SMALL)
+
+    many = train(np.nan)
+    key = jax.random.split(jax.random.key(3), 2)[0]
+    one = fit.fit_classifier(key, *pairs[0], 3, **SMALL)
+    for got, want in zip(leaves(many), leaves(one), strict=True):
+        np.testing.assert_allclose(got[0], want, rtol=1e-5, atol=1e-6)
+    # What the second is filled up with does not count.
+    assert same(many, train(7.0))
+
+
+def test_windows_of_other_sets_are_refused():
+    windows, labels = toy()
+    with pytest.raises(ValueError, match=r"those of all 1 sets.*\(2, 96, 4, 2\)"):
+        fit.fit_many(
+            jax.random.split(jax.random.key(0), 1),
+            np.stack([windows] * 2), labels[None], [3], **SMALL,
+        )  # fmt: skip
+
+
 def test_new_seeds_rates_and_class_counts_compile_nothing():
     fitted()
     before = fit._fit_sets._cache_size()
