@@ -123,16 +123,17 @@ def _stacked_rows(report, x, smoke):
 
 
 def _noted(report, name, took, num_bytes, operations, shapes):
-    """Two rows: how long it took, and its share of the bandwidth."""
-    share = num_bytes / took.seconds / report.bytes
-    more = {
-        "bytes": num_bytes,
-        "share_of_copy_bandwidth": share,
-        "operations": operations,
-        "compile_s": took.compile_s,
-    }
-    report.add(name, took.seconds * 1e3, "ms", shapes, **more)
-    report.add(name, 100 * share, "% copy bandwidth", shapes)
+    """How long it took, with its share of the bandwidth."""
+    report.add(
+        name,
+        took.seconds * 1e3,
+        "ms",
+        shapes,
+        bandwidth=num_bytes / took.seconds,
+        bytes=num_bytes,
+        operations=operations,
+        compile_s=took.compile_s,
+    )
 
 
 def _pallas_rows(report, x, shapes, timed, total, each, smoke):

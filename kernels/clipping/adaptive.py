@@ -35,7 +35,8 @@ def adapt_max_norms(
       rows, max_norms, groups: as in ``clip_rows``, the rows before clipping.
       count_stddev: sigma_b >= 0, in rows; the paper takes ``expected_rows / 20``.
       quantile: the fraction of rows that is to lie within the norm, in [0, 1].
-      step_size: eta >= 0; the norm changes by at most about this factor in a step.
+      step_size: eta >= 0; but for the noise, the norm changes by a factor of at most
+        ``exp(step_size)``.
       expected_rows: how many rows there are, a public number > 0 that does not depend
         on who took part; None is N. It must be given with ``weights`` or
         ``axis_name``, where N is something else.
@@ -60,7 +61,7 @@ def adapt_max_norms(
 
     References:
       Andrew et al., Differentially private learning with adaptive clipping, NeurIPS
-      2021, algorithm 1.
+      2021 (arXiv 1905.03871), section 2.1.
     """
     typed_key(key)
     rows = grouping.checked_rows(rows)
@@ -97,6 +98,8 @@ def noise_multiplier_beside_counts(noise_multiplier, count_stddev, num_counts=1)
     ``z_delta = (z^-2 - M (2 sigma_b)^-2)^(-1/2)``: a sum noised with z_delta and M
     counts noised with sigma_b, each of which one row moves by 1/2, are together a
     Gaussian mechanism of noise multiplier z. Account with z, add noise with z_delta.
+    With sampling, that is one sampled mechanism, not two: the sum and the counts are of
+    the same rows.
 
     Args:
       noise_multiplier: z > 0, what the two shall have together.
@@ -114,7 +117,8 @@ def noise_multiplier_beside_counts(noise_multiplier, count_stddev, num_counts=1)
       1.5
 
     References:
-      Andrew et al., NeurIPS 2021, theorem 1.
+      Andrew et al., NeurIPS 2021 (arXiv 1905.03871), theorem 1, for one count; for M,
+      the squares of ``1 / (2 sigma_b)`` add up.
     """
     args = noise_multiplier, count_stddev, num_counts
     z, stddev, num = (

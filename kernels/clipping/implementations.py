@@ -1,5 +1,6 @@
 """Which program clips and which makes noise: the same numbers, up to rounding."""
 
+from jaxanon.kernels.checks import one_of
 from jaxanon.kernels.clipping import factors
 
 NAMES = ("pallas", "pallas_interpreted", "xla")
@@ -30,6 +31,5 @@ def noise(implementation):
 
 def _known(implementation):
     name = "xla" if implementation is None else implementation
-    if name not in NAMES:
-        raise ValueError(f"implementation must be one of {list(NAMES)}, got {name!r}.")
+    one_of("implementation", name, list(NAMES))
     return name

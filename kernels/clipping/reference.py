@@ -73,7 +73,7 @@ def effective_noise_multiplier(max_norms, stddevs):
 def adapt_max_norms(
     rng, rows, groups, max_norms, count_stddev, quantile, step_size, expected_rows
 ):
-    """Algorithm 1 of Andrew et al.: a noisy count for each group, a geometric step."""
+    """Section 2.1 of Andrew et al.: a noisy count for each group, a geometric step."""
     adapted = {}
     for label, max_norm in max_norms.items():
         count = 0.0
