@@ -89,37 +89,78 @@ def rows(report, smoke):
 
 def _stacked_rows(report, x, smoke):
     shapes = f"{len(x)} x {x.shape[1]} {x.dtype}"
-    repeats = 1 if smoke else 5
-    timed = lambda fn, *args: _timing.timed(jax.jit(fn), *args, repeats=repeats)
-    took = timed(clip_noise_sum, x)
-    noted = functools.partial(_noted, report, shapes=shapes)
-    # XLA reads every row for its norm and again for the sum.
-    noted("clip-noise-aggregate", took, 2 * x.nbytes + took.result.nbytes, 4 * x.size)
-    each = timed(noise_per_client, x)
-    noted("clip and noise per client", each, 3 * x.nbytes, 3 * x.size)
-    one = timed(lambda x: jnp.sum(jnp.square(x.astype(jnp.float32)), axis=1), x)
-    report.add("... over one read", took.seconds / one.seconds, "x", shapes)
-    parts = {
-        "the sum": lambda x: clipping.clipped_sum(x, 1.0).value,
-        "the noise": lambda x: jax.random.normal(jax.random.key(1), x.shape[1:]),
+    fns = {
+        "clip-noise-aggregate": clip_noise_sum,
+        "one read": lambda x: jnp.sum(jnp.square(x.astype(jnp.float32)), axis=1),
+        "the sum alone": lambda x: clipping.clipped_sum(x, 1.0).value,
+        "the noise alone": lambda x: jax.random.normal(jax.random.key(1), x.shape[1:]),
+        "vmap of clip, then sum": lambda x: by_vmap(jax.random.key(1), x, 1.0),
     }
-    for name, part in parts.items():
-        ratio = timed(part, x).seconds / one.seconds
-        report.add(f"... {name} alone, over one read", ratio, "x", shapes)
-    _pallas_rows(report, x, shapes, timed, took, each, smoke)
-    rivals = {"vmap of clip, then sum": by_vmap}
     if optax is None:
         print("optax is not installed; its row is left out")
     else:
-        rivals["optax per example"] = lambda key, x, c: (
-            optax.per_example_global_norm_clip([x], c)[0][0]
-            + c * jax.random.normal(key, x.shape[1:])
+        fns["optax per example"] = by_optax
+    pallas = _pallas(smoke)
+    if pallas is not None:
+        fns["clip-noise-aggregate, Pallas"] = functools.partial(
+            clip_noise_sum, implementation=pallas
         )
-    for name, rival in rivals.items():
-        theirs = timed(lambda x, rival=rival: rival(jax.random.key(1), x, 1.0), x)
-        ratio = theirs.seconds / took.seconds
+    took = _in_turn(fns, x, smoke)
+    ours = took["clip-noise-aggregate"]
+    # XLA reads every row for its norm and again for the sum, Pallas once.
+    for name, reads in (
+        ("clip-noise-aggregate", 2),
+        ("clip-noise-aggregate, Pallas", 1),
+    ):
+        if name in took:
+            num_bytes = reads * x.nbytes + ours.result.nbytes
+            _noted(report, name, took[name], num_bytes, 4 * x.size, shapes)
+    for name in ("clip-noise-aggregate", "the sum alone", "the noise alone"):
+        ratio = took[name].seconds / took["one read"].seconds
+        report.add(f"{name}, over one read", ratio, "x", shapes)
+    for name in list(fns)[4:]:
+        ratio = took[name].seconds / ours.seconds
         report.add(f"clip-noise-aggregate over {name}", ratio, "x", shapes)
-    _agrees(took.result, x)
+    _agrees(ours.result, x)
+    if pallas is not None:
+        _agrees(took["clip-noise-aggregate, Pallas"].result, x)
+    _per_client_rows(report, x, shapes, pallas, smoke)
+
+
+def by_optax(rows):
+    """Optax's clipping for trees of per-example gradients, and the same noise."""
+    total = optax.per_example_global_norm_clip([rows], 1.0)[0][0]
+    return total + jax.random.normal(jax.random.key(1), rows.shape[1:])
+
+
+def _pallas(smoke):
+    """The name of the GPU's programs here; a smoke test runs them interpreted."""
+    if jax.default_backend() != "cpu":
+        return "pallas"
+    if smoke:
+        return "pallas_interpreted"
+    print("no GPU: Pallas's rows are left out")
+    return None
+
+
+def _in_turn(fns, x, smoke):
+    jitted = {name: jax.jit(fn) for name, fn in fns.items()}
+    return _timing.in_turn(jitted, x, repeats=1 if smoke else 15)
+
+
+def _per_client_rows(report, x, shapes, pallas, smoke):
+    """As much noise as there are rows."""
+    fns = {"clip and noise per client": noise_per_client}
+    if pallas is not None:
+        fns["clip and noise per client, Pallas"] = functools.partial(
+            noise_per_client, implementation=pallas
+        )
+    took = _in_turn(fns, x, smoke)
+    for name, each in took.items():
+        _noted(report, name, each, 3 * x.nbytes, 3 * x.size, shapes)
+    results = [np.asarray(each.result, np.float32) for each in took.values()]
+    rtol = 2 * float(jnp.finfo(x.dtype).eps)
+    np.testing.assert_allclose(results[0], results[-1], rtol=rtol, atol=1e-3)
 
 
 def _noted(report, name, took, num_bytes, operations, shapes):
@@ -134,31 +175,6 @@ def _noted(report, name, took, num_bytes, operations, shapes):
         operations=operations,
         compile_s=took.compile_s,
     )
-
-
-def _pallas_rows(report, x, shapes, timed, total, each, smoke):
-    """The GPU's programs beside XLA's; a smoke test runs them interpreted."""
-    name = "pallas"
-    if jax.default_backend() == "cpu":
-        if not smoke:
-            print("no GPU: Pallas's rows are left out")
-            return
-        name = "pallas_interpreted"
-    for what, fn, plain, reads in (
-        ("clip-noise-aggregate", clip_noise_sum, total, 1),
-        ("clip and noise per client", noise_per_client, each, 2),
-    ):
-        took = timed(functools.partial(fn, implementation=name), x)
-        np.testing.assert_allclose(
-            np.asarray(took.result, np.float32),
-            np.asarray(plain.result, np.float32),
-            rtol=2 * float(jnp.finfo(x.dtype).eps),
-            atol=1e-3,
-        )
-        num_bytes = reads * x.nbytes + took.result.nbytes
-        _noted(report, f"{what}, {name}", took, num_bytes, 4 * x.size, shapes)
-        ratio = plain.seconds / took.seconds
-        report.add(f"{what}, {name} over XLA", ratio, "x", shapes)
 
 
 def _agrees(result, x):

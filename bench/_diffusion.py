@@ -110,7 +110,10 @@ class _Problem:
             # State read and written, each output read.
             num_bytes = case.num_steps * size * 4 * (2 + passes)
             run = self.ddim if name == "DDIM" else self.sampler(name)
-            ours, alone = _paired(run, calls[passes], self.x, repeats)
+            pair = _timing.in_turn(
+                {"ours": run, "alone": calls[passes]}, self.x, repeats=repeats
+            )
+            ours, alone = pair["ours"].seconds, pair["alone"].seconds
             report.add(
                 f"{name}, windows/s",
                 case.batch / ours,
@@ -137,15 +140,3 @@ class _Problem:
                     "x",
                     shapes,
                 )
-
-
-def _paired(first, second, x, repeats):
-    """Medians of two functions timed in turn."""
-    pairs = [
-        (
-            _timing.timed(first, x, repeats=1).seconds,
-            _timing.timed(second, x, repeats=1).seconds,
-        )
-        for _ in range(repeats)
-    ]
-    return tuple(np.median(np.array(pairs), axis=0))

@@ -109,10 +109,12 @@ def measure(report, name, shapes, loss_fn, params, batch, flops, numbers):
         "ours, flat": total(MAX_NORM),
         "per-example": lambda params, batch: per_example(loss_fn, params, batch),
     }
-    took = {}
-    for kind, step in steps.items():
-        compiled = jax.jit(step).lower(params, batch).compile()
-        took[kind] = _timing.timed(compiled, params, batch, repeats=7)
+    compiled = {
+        kind: jax.jit(step).lower(params, batch).compile()
+        for kind, step in steps.items()
+    }
+    took = _timing.in_turn(compiled, params, batch, repeats=7)
+    for kind, program in compiled.items():
         seconds = took[kind].seconds
         report.add(
             f"{name}: {kind}",
@@ -121,7 +123,7 @@ def measure(report, name, shapes, loss_fn, params, batch, flops, numbers):
             shapes,
             flops=flops / seconds,
             bandwidth=4 * numbers / seconds,
-            temporary_mib=compiled.memory_analysis().temp_size_in_bytes / 2**20,
+            temporary_mib=program.memory_analysis().temp_size_in_bytes / 2**20,
         )
     close = lambda a, b: np.testing.assert_allclose(a, b, atol=1e-4 * abs(a).max())
     jax.tree.map(close, took["per-example"].result, took["ours, flat"].result)

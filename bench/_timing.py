@@ -25,13 +25,30 @@ def timed(fn, *args, repeats=5) -> Timed:
     start = time.perf_counter()
     result = jax.block_until_ready(fn(*args))
     first = time.perf_counter() - start
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        jax.block_until_ready(fn(*args))
-        seconds.append(time.perf_counter() - start)
-    median = statistics.median(seconds)
+    median = statistics.median(timed_once(fn, *args) for _ in range(repeats))
     return Timed(median, max(first - median, 0.0), result)
+
+
+def in_turn(fns, *args, repeats=5) -> dict[str, Timed]:
+    """``timed`` for each of a dict of functions, turn by turn.
+
+    So that all of them meet the machine in the same moods, and ratios hold.
+    """
+    first = {name: timed(fn, *args, repeats=1) for name, fn in fns.items()}
+    seconds = {name: [] for name in fns}
+    for _ in range(repeats):
+        for name, fn in fns.items():
+            seconds[name].append(timed_once(fn, *args))
+    return {
+        name: Timed(statistics.median(seconds[name]), *first[name][1:]) for name in fns
+    }
+
+
+def timed_once(fn, *args) -> float:
+    """Seconds of one call that has been compiled."""
+    start = time.perf_counter()
+    jax.block_until_ready(fn(*args))
+    return time.perf_counter() - start
 
 
 def matmul_rate(n=2048, repeats=5) -> float:
