@@ -121,6 +121,39 @@ def mobi_act_readme():
 
 
 @pytest.fixture(scope="session")
+def wifi_har_folder(tmp_path_factory):
+    """Three people, trials 16 and 17, 130 packets each, and files of no concern.
+
+    The first person is on the bounds, 80 kg and 175 cm.
+    """
+    folder = tmp_path_factory.mktemp("wifi") / "wifi_har"
+    random = np.random.default_rng(0)
+    channels = [f"csi_1_{rx}_{carrier}" for rx in (1, 2, 3) for carrier in range(1, 31)]
+    titles = "timestamp_low,bfee_count,Nrx,Ntx,rssi_a,rssi_b,rssi_c,noise,agc,"
+    header = titles + ",".join(["perm_1,perm_2,perm_3,rate", *channels])
+    for subject in (11, 12, 13):
+        place = folder / "Environment 2" / f"Subject {subject}"
+        place.mkdir(parents=True)
+        for (
+            what
+        ) in "C01_A01 C01_A03 C02_A03 C02_A04 C03_A07 C03_A09 C04_A01 C04_A04".split():
+            for trial in (16, 17):
+                lines = [header]
+                values = random.integers(-60, 60, (130, 90, 2)).tolist()
+                for packet, row in enumerate(values):
+                    about = f"{80068132 + 3125 * packet},{packet}"
+                    about += ",3,1,40,40,34,-127,44,2,1,3,256"
+                    lines.append(",".join([about, *(f"{a}+{b}i" for a, b in row)]))
+                name = f"E2_S{subject}_{what}_T{trial}.csv"
+                (place / name).write_text("\n".join(lines) + "\n")
+        for other in ("E1_S11_C01_A01_T01", f"E2_S{subject}_C03_A06_T01"):
+            (place / f"{other}.csv").write_text("of no concern")
+    people = "subject,weight,height\n11,80,175\n12,95,160\n13,60.5,190\n"
+    (folder / "people.csv").write_text(people)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def uci_hapt_folder(tmp_path_factory):
     """Two people; row r of channel c is r + c / 10, so that rows can be told apart."""
     folder = tmp_path_factory.mktemp("hapt")

@@ -9,6 +9,7 @@ from jaxanon.datasets.motion_sense.motion_sense_dataset_builder import (
 )
 from jaxanon.datasets.smartwatch.smartwatch_dataset_builder import Builder as Watch
 from jaxanon.datasets.uci_hapt.uci_hapt_dataset_builder import Builder as Hapt
+from jaxanon.datasets.wifi_har.wifi_har_dataset_builder import Builder as Wifi
 
 
 @pytest.mark.parametrize(
@@ -52,17 +53,17 @@ def test_other_attributes_may_be_public(watch_file):
 def test_listing():
     rows = {row["name"]: row for row in describe()}
     assert tuple(rows) == names()
-    assert names() == ("smartwatch", "motion_sense", "uci_hapt", "mobi_act")
+    assert names() == ("smartwatch", "motion_sense", "uci_hapt", "mobi_act", "wifi_har")
     row = rows["motion_sense"]
     assert list(row["presets"]) == ["mag4", "mag5", "raw12"]
     assert row["attributes"]["subject"] == 24 and row["attributes"]["weight"] == 3
     assert (row["public"], row["private"]) == ("activity", ("gender",))
     assert row["splits"] == ("trial", "subject", "time block")
     assert all(row["about"] for row in rows.values())
-    assert [row["rate_hz"] for row in rows.values()] == [50.0, 50.0, 50.0, 200.0]
+    assert [row["rate_hz"] for row in rows.values()] == [50, 50, 50, 200, 320]
 
 
-@pytest.mark.parametrize("builder", [Watch, MotionSense, Hapt, MobiAct])
+@pytest.mark.parametrize("builder", [Watch, MotionSense, Hapt, MobiAct, Wifi])
 def test_tfds_finds_what_lies_beside_the_builder(builder, tmp_path):
     info = builder(data_dir=tmp_path).info
     rate = f"{builder.dataset.rate_hz:g} Hz"

@@ -1,0 +1,1 @@
+"""Wi-Fi HAR: channel state of a wireless link that people move through."""

@@ -1,0 +1,95 @@
+"""The TFDS builder of Wi-Fi HAR."""
+
+import csv
+import io
+import math
+from pathlib import Path
+
+import numpy as np
+from etils import epath
+
+from jaxanon.datasets.builder import RecordingsBuilder
+from jaxanon.datasets.sources import read_each
+from jaxanon.datasets.wifi_har.description import (
+    ACTIVITIES,
+    BOUNDS,
+    CHANNELS,
+    DATASET,
+)
+from jaxanon.datasets.wifi_har.location import PEOPLE, SIGNALS, TABLE
+
+
+class Builder(RecordingsBuilder):
+    """Reads ``E2_S<subject>_C<experiment>_A<activity>_T<trial>.csv`` and people.csv."""
+
+    name = "wifi_har"
+    pkg_dir_path = epath.Path(__file__).parent
+    code_path = epath.Path(__file__)
+    dataset = DATASET
+    num_channels = len(CHANNELS)
+
+    def recordings(self, source: tuple[Path, ...]):
+        """One per file, in the order of their names: subject, experiment, activity."""
+        people = next(read_people(content) for _, content in read_each(source, PEOPLE))
+        names = DATASET.attributes["activity"]
+        for match, content in read_each(source, SIGNALS):
+            subject, activity, trial = match.groups()
+            subject = str(int(subject))
+            if subject not in people:
+                raise ValueError(
+                    f"{match.string} is of subject {subject}, whom people.csv does not "
+                    f"list; it lists {list(people)}."
+                )
+            labels = {"activity": names.index(ACTIVITIES[activity]), **people[subject]}
+            yield read_amplitudes(match.string, content), int(trial), labels
+
+
+def read_people(content: bytes) -> dict[str, dict[str, int]]:
+    """Class indices of weight, height and subject, by subject number."""
+    people = {}
+    for row in csv.DictReader(io.StringIO(content.decode("utf-8-sig"))):
+        try:
+            subject = str(int(row["subject"]))
+            labels = {"subject": DATASET.attributes["subject"].index(subject)}
+            for name, bounds in BOUNDS.items():
+                if not 0 < (value := float(row[name])) < math.inf:
+                    raise ValueError(f"{name} is {value}")
+                labels[name] = int(np.searchsorted(bounds, value))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"people.csv has a row {row} that does not read as subject (1 to 30), "
+                f"weight (kg) and height (cm) ({error!r}); {TABLE}."
+            ) from error
+        people[subject] = labels
+    return people
+
+
+def read_amplitudes(name: str, content: bytes) -> np.ndarray:
+    """``float64[packets, 90]`` of one file; ValueError naming it if it is damaged.
+
+    A cell is a complex number such as ``-11+13i`` or ``-20+-5i``. Columns are found by
+    their titles; amplitudes are as the card reports them, not scaled to decibels.
+    """
+    header, _, body = content.partition(b"\n")
+    titles = header.decode("utf-8-sig", "replace").strip().split(",")
+    if missing := [title for title in CHANNELS if title not in titles]:
+        raise ValueError(
+            f"{name} lacks {len(missing)} of 90 channels, {missing[0]} the first; take "
+            "the CSV files of the data set, not those of another tool."
+        )
+    if not body.strip():
+        raise ValueError(f"{name} holds no packet; it is truncated, get it anew.")
+    columns = [titles.index(title) for title in CHANNELS]
+    try:
+        if not body.rstrip().endswith(b"i"):
+            raise ValueError("the last cell is cut off")
+        text = io.BytesIO(body.replace(b"+-", b"-").replace(b"i", b"j"))
+        values = np.loadtxt(
+            text, np.complex128, delimiter=",", usecols=columns, ndmin=2, comments=None
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"{name} does not hold 90 complex numbers in each row ({error}); it is "
+            "truncated or damaged, get it anew."
+        ) from error
+    return np.abs(values)
