@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 from jaxanon.kernels.aggregation import stacks
 from jaxanon.kernels.aggregation.means import coordinate_median
+from jaxanon.kernels.row_sums import along
 
 
 def squared_distances(updates):
@@ -27,9 +28,7 @@ def squared_distances(updates):
     """
     mask = stacks.present(updates, None)
     usable = mask & _finite(updates)
-    clean = jax.tree.map(
-        lambda leaf: jnp.where(stacks.rowwise(usable, leaf), leaf, 0), updates
-    )
+    clean = jax.tree.map(lambda leaf: jnp.where(along(usable, leaf), leaf, 0), updates)
     centre = coordinate_median(clean, mask=usable)
 
     def gram(leaf, middle):
@@ -93,9 +92,7 @@ def krum(updates, num_byzantine, *, num_selected: int = 1, mask=None):
             f"num_selected must be in [1, {clients}], the number of clients, got "
             f"{num_selected!r}."
         )
-    clean = jax.tree.map(
-        lambda leaf: jnp.where(stacks.rowwise(usable, leaf), leaf, 0), updates
-    )
+    clean = jax.tree.map(lambda leaf: jnp.where(along(usable, leaf), leaf, 0), updates)
     distances = squared_distances(clean)
     both = usable[:, None] & usable[None] & ~jnp.eye(clients, dtype=bool)
     nearest = jnp.sort(jnp.where(both, distances, jnp.inf), axis=1)
@@ -110,7 +107,7 @@ def krum(updates, num_byzantine, *, num_selected: int = 1, mask=None):
 
     def mean(leaf):
         wide = leaf.astype(stacks.accumulator(leaf.dtype))
-        total = jnp.sum(jnp.where(stacks.rowwise(selected, leaf), wide, 0), axis=0)
+        total = jnp.sum(jnp.where(along(selected, leaf), wide, 0), axis=0)
         return (total / jnp.maximum(jnp.sum(selected), 1)).astype(leaf.dtype)
 
     info = {"selected": selected, "scores": scores}

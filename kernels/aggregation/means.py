@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels.aggregation import stacks
+from jaxanon.kernels.row_sums import along, weighted_sum
 
 
 def layer_mean(updates, weights, *, sent=None, previous=None):
@@ -46,10 +47,7 @@ def layer_mean(updates, weights, *, sent=None, previous=None):
     def one(leaf, here, old):
         wide = stacks.accumulator(leaf.dtype)
         weight = jnp.where(here, weights, 0).astype(wide)
-        counted = stacks.rowwise(weight > 0, leaf)
-        values = jnp.where(counted, leaf.astype(wide), 0)
-        # A product, for XLA sums the leading axis of a large leaf slowly on a CPU.
-        total = jnp.tensordot(weight, values, 1, precision=jax.lax.Precision.HIGHEST)
+        total = weighted_sum(weight, weight > 0, leaf)
         mass = jnp.sum(weight)
         mean = total / jnp.where(mass > 0, mass, 1)
         return jnp.where(mass > 0, mean, jnp.asarray(old)).astype(leaf.dtype)
@@ -90,7 +88,7 @@ def trimmed_mean(updates, num_trimmed, *, mask=None):
 
     def one(leaf):
         values = stacks.absent_last(leaf, mask)
-        place = stacks.rowwise(jnp.arange(len(mask)), leaf)
+        place = along(jnp.arange(len(mask)), leaf)
         kept = (place >= trimmed) & (place < count - trimmed)
         total = jnp.sum(jnp.where(kept, values, 0), axis=0)
         return (total / jnp.maximum(count - 2 * trimmed, 1)).astype(leaf.dtype)

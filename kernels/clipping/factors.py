@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-LARGE = 1 << 18  # Numbers in a leaf that a CPU should not copy.
+from jaxanon.kernels.row_sums import along, weighted_sum
 
 
 class Scale(NamedTuple):
@@ -46,11 +46,6 @@ def scale(squared_norm, max_norm) -> Scale:
     return Scale(factor, within, real)
 
 
-def along(vector, leaf):
-    """``[N]`` as ``[N, 1, ...]``, to be broadcast over the rows of ``leaf``."""
-    return vector.reshape(-1, *[1] * (leaf.ndim - 1))
-
-
 def scaled(leaf, scale: Scale):
     """The clipped rows of one leaf, in its dtype."""
     factor, within, real = (along(part, leaf) for part in scale)
@@ -84,36 +79,6 @@ def sum_of_rows(leaves, group_of, bounds, weights):
 
     def one_leaf(leaf, group):
         factor, _, real = of_groups[group]
-        factor = (factor * weights).astype(wide(leaf.dtype))
-        used = real & (weights > 0)
-        # A CPU is slow to sum columns, and to copy a large leaf without its bad rows.
-        on_cpu = by_product if leaf.size <= LARGE else row_by_row
-        return jax.lax.platform_dependent(
-            factor, used, leaf, cpu=on_cpu, default=by_columns
-        )
+        return weighted_sum(factor * weights, real & (weights > 0), leaf)
 
     return [one_leaf(*pair) for pair in zip(leaves, group_of, strict=True)]
-
-
-def by_columns(factor, used, leaf):
-    """``sum_i factor[i] leaf[i]`` over the used rows, as a reduction."""
-    return jnp.sum(along(factor, leaf) * _kept(factor, used, leaf), axis=0)
-
-
-def by_product(factor, used, leaf):
-    """The same as a product of matrices."""
-    return jnp.tensordot(factor, _kept(factor, used, leaf), 1)
-
-
-def row_by_row(factor, used, leaf):
-    """The same in a loop that copies nothing of the leaf."""
-    row = lambda factor, used, leaf: factor * _kept(factor, used, leaf)
-    add = lambda total, at: (total + row(*at), None)
-    # Zeros made of a row, so that over a mesh they count as varying like the rows.
-    zeros = row(factor[0], used[0] & False, leaf[0])
-    return jax.lax.scan(add, zeros, (factor, used, leaf))[0]
-
-
-def _kept(factor, used, leaf):
-    used = along(used, leaf) if used.ndim else used
-    return jnp.where(used, leaf, 0).astype(factor.dtype)

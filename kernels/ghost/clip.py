@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxanon.kernels.clipping import factors
 from jaxanon.kernels.factored import Factors, squared_norm, weighted_sum
 from jaxanon.kernels.ghost.examples import Gradient
+from jaxanon.kernels.row_sums import along
 
 
 def squared_norms(gradient: Gradient):
@@ -47,4 +48,4 @@ def _squares(x):
 
 def _kept(x, weights):
     """Zero where the weight is: what is left out may hold anything."""
-    return jnp.where(factors.along(weights, x) > 0, x, 0)
+    return jnp.where(along(weights, x) > 0, x, 0)

@@ -10,8 +10,8 @@ import optax
 import pytest
 from jax.sharding import Mesh, PartitionSpec
 
-from jaxanon.kernels import clipping
-from jaxanon.kernels.clipping import cases, factors, reference
+from jaxanon.kernels import clipping, row_sums
+from jaxanon.kernels.clipping import cases, reference
 
 SMALL = pytest.mark.parametrize("name", ["flat", "groups", "one_row"])
 HALF = (jnp.bfloat16, jnp.float16)
@@ -47,7 +47,7 @@ def test_rows_are_those_of_the_loops(name, dtype):
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
 @pytest.mark.parametrize("large", [0, 1000])  # Row by row on the CPU, or all at once.
 def test_sum_is_that_of_the_loops(name, dtype, large, monkeypatch):
-    monkeypatch.setattr(factors, "LARGE", large)
+    monkeypatch.setattr(row_sums, "LARGE", large)
     case = cases.CASES[name]
     rows = cases.rows(case, 1, dtype)
     weights = np.linspace(1.0, 0.0, case.num_rows, dtype=np.float32)
@@ -73,7 +73,7 @@ def test_the_ways_to_sum_agree_and_leave_bad_rows_out():
     leaf = jnp.arange(24.0).reshape(4, 3, 2).at[2].set(jnp.nan)
     factor, used = jnp.array([1.0, 0.5, 2.0, 0.0]), jnp.array([True, True, False, True])
     expected = leaf[0] + leaf[1] / 2
-    for way in (factors.by_columns, factors.by_product, factors.row_by_row):
+    for way in (row_sums.by_columns, row_sums.by_product, row_sums.row_by_row):
         np.testing.assert_array_equal(jax.jit(way)(factor, used, leaf), expected)
 
 
@@ -176,7 +176,7 @@ def test_a_sweep_of_bounds_is_one_more_axis():
 
 
 def test_clients_spread_over_an_axis_sum_as_if_together(monkeypatch):
-    monkeypatch.setattr(factors, "LARGE", 0)
+    monkeypatch.setattr(row_sums, "LARGE", 0)
     x = jnp.asarray(cases.rows(cases.CASES["groups"], 5)["a"])[:8]
     weights = jnp.array([1.0, 1, 0, 1, 1, 0.5, 1, 1])
     whole = jax.jit(lambda x, w: clipping.clipped_sum(x, 1.0, weights=w))(x, weights)
