@@ -1,0 +1,95 @@
+"""Convolutions over time whose gradients are as fast as they are."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+NARROW = 16  # Channels up to which a product with patches beats XLA's convolution.
+
+
+class Conv(nn.Module):
+    """A convolution over time, ``U(±1/√fan_in)`` at the start as in PyTorch.
+
+    Without padding the result is ``size - 1`` samples shorter; with ``widen`` as much
+    longer, as of a transposed convolution.
+    """
+
+    features: int
+    size: int
+    widen: bool = False
+
+    @nn.compact
+    def __call__(self, x):
+        """``float[batch, time, channels] -> float[batch, time', features]``."""
+        shape = (self.size, x.shape[-1], self.features)
+        # Of a transposed convolution PyTorch counts the outputs as inputs.
+        bound = (self.size * shape[1 + self.widen]) ** -0.5
+        initial = lambda key, shape: jax.random.uniform(
+            key, shape, jnp.float32, -bound, bound
+        )
+        kernel = self.param("kernel", initial, shape)
+        bias = self.param("bias", initial, shape[-1:])
+        return convolve(x, kernel, widen=self.widen) + bias[None, None]
+
+
+def convolve(x, kernel, *, widen: bool = False):
+    """Every ``size`` samples in a row, times the kernel.
+
+    Args:
+      x: ``float[batch, time, d_in]``.
+      kernel: ``float[size, d_in, d_out]``; its first sample meets the earliest.
+      widen: with zeros before and behind, ``size - 1`` each.
+
+    Returns:
+      ``float[batch, time - size + 1, d_out]``, or ``time + size - 1`` with ``widen``.
+
+    Example:
+      >>> x, kernel = jnp.array([1.0, 2.0, 4.0]), jnp.array([1.0, -1.0])
+      >>> convolve(x[None, :, None], kernel[:, None, None])[0, :, 0]
+      Array([-1., -2.], dtype=float32)
+      >>> convolve(x[None, :, None], kernel[:, None, None], widen=True)[0, :, 0]
+      Array([-1., -1., -2.,  4.], dtype=float32)
+    """
+    size, d_in, d_out = kernel.shape
+    if widen and d_out <= NARROW:
+        reverse = jnp.swapaxes(kernel[::-1], 0, 1).reshape(d_in, size * d_out)
+        return overlap_add(x @ reverse, size)
+    if not widen and d_in <= NARROW:
+        return patches(x, size) @ kernel.reshape(size * d_in, d_out)
+    edge = size - 1 if widen else 0
+    return jax.lax.conv_general_dilated(
+        x, kernel, (1,), [(edge, edge)], dimension_numbers=("NWC", "WIO", "NWC")
+    )
+
+
+# Each is the other's transpose. JAX derives that too, as a sum of arrays of full size.
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
+def patches(x, size: int):
+    """Every ``size`` samples in a row.
+
+    ``float[batch, time, d]`` to ``float[batch, time - size + 1, size * d]``.
+    """
+    steps = x.shape[1] - size + 1
+    return jnp.concatenate([x[:, j : j + steps] for j in range(size)], axis=2)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
+def overlap_add(parts, size: int):
+    """Rows of ``size`` samples put where they came from, and added up.
+
+    ``float[batch, time, size * d]`` to ``float[batch, time + size - 1, d]``.
+    """
+    shift = lambda j, part: jnp.pad(part, ((0, 0), (j, size - 1 - j), (0, 0)))
+    return sum(shift(j, part) for j, part in enumerate(jnp.split(parts, size, axis=2)))
+
+
+patches.defvjp(
+    lambda x, size: (patches(x, size), None),
+    lambda size, _, cotangent: (overlap_add(cotangent, size),),
+)
+overlap_add.defvjp(
+    lambda parts, size: (overlap_add(parts, size), None),
+    lambda size, _, cotangent: (patches(cotangent, size),),
+)

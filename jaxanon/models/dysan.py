@@ -1,0 +1,163 @@
+"""DySan's networks together: what they make of a batch, and what each is graded by."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.models.balanced_error import balanced_error
+from jaxanon.models.sanitizer import REACH, Sanitizer, compose, sanitize
+from jaxanon.models.sanitizer_judges import Discriminator, Predictor, least_time
+
+NOISE = 2  # Random numbers that the sanitizer is given with a window.
+ERRORS = ("balanced", "released")
+
+
+class Widths(NamedTuple):
+    """Sizes of the layers; the defaults are those of the released program."""
+
+    filters: Sequence[int] = (64, 128)
+    hidden: Sequence[int] = (128, 64)
+    predictor_filters: Sequence[int] = (100, 100, 160, 160)
+    discriminator_filters: int = 64
+    judge_hidden: int = 64
+
+
+class Networks(NamedTuple):
+    """A sanitizer, a predictor, and one discriminator for each private attribute.
+
+    Neither the sanitizer nor the predictor is told anything beside a window, for
+    nothing else is known when windows are anonymized; the released program gives all
+    of them the wearer's height, weight and age. A discriminator is given the public
+    class, as in eq. 1.
+    """
+
+    time: int
+    channels: int
+    public: tuple[str, int]  # attribute and its number of classes
+    sanitizer: Sanitizer
+    predictor: Predictor
+    discriminators: dict[str, Discriminator]
+
+    def init(self, key):
+        """Parameters, a dict of groups; ``averages`` are those of the judges."""
+        keys = iter(jax.random.split(key, 2 + len(self.discriminators)))
+        windows = jnp.zeros((1, self.time, self.channels))
+        nothing, one = jnp.zeros((1, 0)), jnp.zeros((1, 1))
+        noise = jnp.zeros((1, NOISE))
+        sanitizer = self.sanitizer.init(next(keys), windows, nothing, noise)
+        predictor = self.predictor.init(next(keys), windows, nothing)
+        others = {
+            name: net.init(next(keys), windows, one)
+            for name, net in self.discriminators.items()
+        }
+        pick = lambda kind: {name: each[kind] for name, each in others.items()}
+        return {
+            "sanitizer": sanitizer["params"],
+            "predictor": predictor["params"],
+            "discriminators": pick("params"),
+            "averages": {
+                "predictor": predictor["batch_stats"],
+                "discriminators": pick("batch_stats"),
+            },
+        }
+
+    def compose(self, params):
+        """The sanitizer of ``params``, ready for many windows."""
+        return compose(params["sanitizer"], self.time)
+
+    def sanitize(self, key, composed, windows):
+        """``float[batch, time, channels]``, sanitized with fresh noise."""
+        noise = jax.random.uniform(key, (len(windows), NOISE))
+        return sanitize(composed, windows, jnp.zeros((len(windows), 0)), noise)[0]
+
+    def predict(self, params, windows, key=None):
+        """``(logits of the public attribute, averages)``; dropout with a key."""
+        variables = _variables(params, "predictor")
+        sides = jnp.zeros((len(windows), 0))
+        return _apply(self.predictor, variables, windows, sides, key)
+
+    def discriminate(self, params, windows, public, key=None):
+        """``(dict of logits of private attributes, dict of averages)``.
+
+        ``public`` are the classes of the windows, ``int[batch]``.
+        """
+        sides = (2 * public / (self.public[1] - 1) - 1)[:, None]
+        variables = _variables(params, "discriminators")
+        logits, averages = {}, {}
+        for number, (name, net) in enumerate(self.discriminators.items()):
+            own = None if key is None else jax.random.fold_in(key, number)
+            one = {kind: each[name] for kind, each in variables.items()}
+            logits[name], averages[name] = _apply(net, one, windows, sides, own)
+        return logits, averages
+
+
+def networks(time: int, channels: int, public, private, widths: Widths) -> Networks:
+    """The networks for windows of ``time`` samples.
+
+    Args:
+      time, channels: of a window.
+      public: name and number of classes of the attribute to keep.
+      private: names and numbers of classes of those to hide.
+      widths: ``Widths``.
+
+    Raises:
+      ValueError: if a window is too short for the convolutions.
+
+    Example:
+      >>> net = networks(125, 6, ("activity", 4), {"gender": 2}, Widths())
+      >>> shapes = jax.eval_shape(net.init, jax.random.key(0))
+      >>> sum(leaf.size for leaf in jax.tree.leaves(shapes["sanitizer"]))
+      3919686
+    """
+    least = max(REACH, least_time(widths.predictor_filters))
+    if time < least:
+        raise ValueError(
+            f"windows must have at least {least} samples for predictor_filters="
+            f"{tuple(widths.predictor_filters)}, got {time}; take longer windows or "
+            "fewer filters."
+        )
+    own = (widths.discriminator_filters, widths.judge_hidden)
+    return Networks(
+        time,
+        channels,
+        public,
+        Sanitizer(tuple(widths.filters), tuple(widths.hidden)),
+        Predictor(public[1], tuple(widths.predictor_filters), widths.judge_hidden),
+        {name: Discriminator(classes, *own) for name, classes in private.items()},
+    )
+
+
+def errors(nets: Networks, logits: dict, labels: dict, form: str) -> dict:
+    """The balanced error of each attribute of which there are logits, ``float[]``.
+
+    Args:
+      nets: of ``networks``.
+      logits: names of attributes to ``float[batch, classes]``.
+      labels: names of attributes to ``int[batch]``.
+      form: ``"balanced"`` over an attribute's own classes; ``"released"`` over those
+        of the first private one, whatever the attribute, an absent class counting as
+        one without error.
+    """
+    first = next(iter(nets.discriminators))
+    found = {}
+    for name, each in logits.items():
+        groups, num_groups = labels[name], each.shape[1]
+        if form == "released":
+            groups, num_groups = labels[first], nets.discriminators[first].num_classes
+        found[name] = balanced_error(
+            each, labels[name], groups, num_groups, absent=form == "released"
+        )
+    return found
+
+
+def _variables(params, group):
+    return {"params": params[group], "batch_stats": params["averages"][group]}
+
+
+def _apply(net, variables, windows, sides, key):
+    if key is None:
+        return net.apply(variables, windows, sides), variables["batch_stats"]
+    logits, renewed = net.apply(variables, windows, sides, key, mutable=["batch_stats"])
+    return logits, renewed["batch_stats"]

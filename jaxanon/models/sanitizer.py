@@ -1,0 +1,129 @@
+"""DySan's sanitizer: layer by layer to read, and with its linear layers made one."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from jaxanon.models.convolution import Conv, convolve
+from jaxanon.models.layers import Dense
+
+FIRST, SECOND = 6, 5  # Samples that the two convolutions look at.
+REACH = FIRST + SECOND - 1  # Samples that both together look at.
+
+
+class Sanitizer(nn.Module):
+    """A window to one like it, through a bottleneck, with noise.
+
+    Two convolutions without an activation between, tanh, dense layers down to
+    ``hidden[-1]`` numbers, leaky ReLU, dense layers up again, tanh, and two transposed
+    convolutions. As coded for MotionSense, with 125 samples of 6 channels and four side
+    inputs, it counts 3,920,714 parameters.
+
+    This is the network to read; ``compose`` and ``sanitize`` are the same function in a
+    quarter of the arithmetic.
+
+    Example:
+      >>> net = Sanitizer(filters=(2, 3), hidden=(8, 4))
+      >>> windows, noise = jnp.zeros((5, 20, 6)), jnp.zeros((5, 2))
+      >>> params = net.init(jax.random.key(0), windows, jnp.zeros((5, 0)), noise)
+      >>> net.apply(params, windows, jnp.zeros((5, 0)), noise)[0].shape
+      (5, 20, 6)
+
+    References:
+      Boutet et al., DySan, AsiaCCS 2021, appendix A.3; the softmax that it puts on the
+      output is not in the released program, and no signal comes out of one.
+    """
+
+    filters: Sequence[int] = (64, 128)
+    hidden: Sequence[int] = (128, 64)
+
+    @nn.compact
+    def __call__(self, windows, sides, noise):
+        """The sanitized window, and the side inputs as they come out.
+
+        Args:
+          windows: ``float[batch, time, channels]``, time at least 10.
+          sides: ``float[batch, s]``, what else is known of a wearer, in [-1, 1].
+          noise: ``float[batch, n]``, U[0, 1).
+
+        Returns:
+          ``(float[batch, time, channels], float[batch, s])``.
+        """
+        (first, second), (wide, narrow) = self.filters, self.hidden
+        dense = lambda features, name: Dense(features, "released", name=name)
+        x = Conv(second, SECOND, name="conv_1")(
+            Conv(first, FIRST, name="conv_0")(windows)
+        )
+        shape = x.shape
+        x = jnp.concatenate([x.reshape(len(x), -1), sides, noise], axis=1)
+        outputs = x.shape[1] - noise.shape[1]
+        x = dense(narrow, "dense_1")(dense(wide, "dense_0")(jnp.tanh(x)))
+        x = dense(outputs, "dense_3")(dense(wide, "dense_2")(nn.leaky_relu(x, 0.01)))
+        x, sides = jnp.split(jnp.tanh(x), [outputs - sides.shape[1]], axis=1)
+        x = Conv(first, SECOND, True, name="conv_2")(x.reshape(shape))
+        return Conv(windows.shape[2], FIRST, True, name="conv_3")(x), sides
+
+
+class Composed(NamedTuple):
+    """A sanitizer with every pair of linear layers as one; weights and biases."""
+
+    look: tuple[jax.Array, jax.Array]  # float[10, channels, filters] and a bias
+    squeeze: tuple[jax.Array, jax.Array]  # float[inputs, hidden[-1]] and a bias
+    expand: tuple[jax.Array, jax.Array]  # float[hidden[-1], outputs] and a bias
+    draw: tuple[jax.Array, jax.Array]  # float[10, filters, channels] and a bias
+
+
+def compose(params, time: int) -> Composed:
+    """Multiplies out what no activation keeps apart.
+
+    Args:
+      params: of ``Sanitizer``.
+      time: samples of a window.
+
+    Returns:
+      ``Composed``; gradients flow through it to the layers that ``params`` are of.
+    """
+    between = time - FIRST + 1  # Samples from the first convolution to the second.
+    return Composed(
+        _convolutions(params["conv_0"], params["conv_1"], between, widen=False),
+        _dense(params["dense_0"], params["dense_1"]),
+        _dense(params["dense_2"], params["dense_3"]),
+        _convolutions(params["conv_2"], params["conv_3"], between, widen=True),
+    )
+
+
+def sanitize(composed: Composed, windows, sides, noise):
+    """What ``Sanitizer`` makes of windows, up to rounding; arguments as there."""
+    kernel, bias = composed.look
+    x = jnp.tanh(convolve(windows, kernel) + bias[None])
+    shape, x = x.shape, x.reshape(len(x), -1)
+    more = jnp.tanh(jnp.concatenate([sides, noise], axis=1))
+    # The few other inputs by themselves: to join them would copy the many.
+    kernel, bias = composed.squeeze
+    own, others = jnp.split(kernel, [x.shape[1]])
+    x = nn.leaky_relu(x @ own + more @ others + bias[None], 0.01)
+    (kernel, bias), edge = composed.expand, own.shape[0]
+    sides = jnp.tanh(x @ kernel[:, edge:] + bias[None, edge:])
+    x = jnp.tanh(x @ kernel[:, :edge] + bias[None, :edge])
+    kernel, bias = composed.draw
+    return convolve(x.reshape(shape), kernel, widen=True) + bias[None], sides
+
+
+def _dense(first, second):
+    kernel = first["kernel"] @ second["kernel"]
+    return kernel, first["bias"] @ second["kernel"] + second["bias"]
+
+
+def _convolutions(first, second, between, widen):
+    """One kernel for two, and a bias for every sample: edges see less of the first."""
+    # Taken for a signal, the first kernel is seen by the second from behind.
+    signal = jnp.swapaxes(first["kernel"], 0, 1)
+    kernel = convolve(signal, second["kernel"][::-1], widen=True)
+    constant = jnp.broadcast_to(
+        first["bias"][None, None], (1, between, len(first["bias"]))
+    )
+    bias = convolve(constant, second["kernel"], widen=widen)[0]
+    return jnp.swapaxes(kernel, 0, 1), bias + second["bias"][None]
