@@ -109,7 +109,10 @@ def build(
     weighting,
     layout,
 ) -> FederatedAlgorithm:
-    """An algorithm that differs from others only in what a client does."""
+    """An algorithm that differs from others only in what a client does.
+
+    ``cohort_size`` may be a function of the number of clients as well.
+    """
     if weighting not in _WEIGHTINGS:
         raise ValueError(
             f"weighting must be one of {sorted(_WEIGHTINGS)}, got {weighting!r}."
@@ -123,6 +126,7 @@ def build(
 
     def cohort(key, round_, num_clients):
         size = num_clients if cohort_size is None else cohort_size
+        size = size(num_clients) if callable(size) else size
         return sample_cohort(
             key, round_, num_clients, size, rounds_per_cohort=rounds_per_cohort
         )

@@ -26,6 +26,27 @@ def visiting_order(key, mask, shuffle):
     return jnp.lexsort((*ties, ~mask)).astype(jnp.int32)
 
 
+def visit(order, num_real, size, step):
+    """The rows of one step: ``size`` at a time, again from the start when they run out.
+
+    Args:
+      order: of ``visiting_order``.
+      num_real: ``int32[]``, how many rows are real.
+      size: of a batch, a Python int.
+      step: ``int32[]``, from 0.
+
+    Returns:
+      ``int32[size]``, which rows, and ``bool[size]``, False beyond the real ones where
+      there are fewer than ``size``.
+
+    Example:
+      >>> visit(jnp.array([2, 0, 1]), 3, 2, 1)
+      (Array([1, 2], dtype=int32), Array([ True,  True], dtype=bool))
+    """
+    place = step * jnp.minimum(size, num_real) + jnp.arange(size)
+    return order[place % jnp.maximum(num_real, 1)], jnp.arange(size) < num_real
+
+
 def descend(
     loss_fn,
     key,
@@ -80,10 +101,8 @@ def descend(
     def batch_of(step):
         if batch_size is None:
             return rows, mask
-        place = step * jnp.minimum(size, num_real) + jnp.arange(size)
-        index = order[place % jnp.maximum(num_real, 1)]
-        batch = jax.tree.map(lambda leaf: leaf[index], rows)
-        return batch, jnp.arange(size) < num_real
+        index, real = visit(order, num_real, size, step)
+        return jax.tree.map(lambda leaf: leaf[index], rows), real
 
     def descend_once(params, step):
         batch, real = batch_of(step)

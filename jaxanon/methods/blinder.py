@@ -50,22 +50,8 @@ def blinder(spec, **settings) -> Method:
       Yang and Ardakanian, Blinder, ACM TOSN 2023, sections 4-6 and Algorithm 1.
     """
     config = BlinderConfig(**settings)
-    if not spec.private:
-        raise ValueError(
-            f"private must name at least one attribute of {spec.name!r}; it has "
-            f"{sorted(spec.classes)}."
-        )
-    networks = models.networks(
-        spec.time,
-        len(spec.channels),
-        [spec.num_classes(name) for name in spec.private],
-        latent=config.latent,
-        hidden=config.hidden,
-        filters=config.filters,
-        initialisation=config.initialisation,
-        adversary_hidden=config.adversary_hidden,
-    )
-    judges = _classifiers(spec, config)
+    networks = networks_of(spec, config)
+    judges = classifiers(spec, config)
     critics = _critics(spec, config)
     algorithm = _algorithm(spec, config, networks, judges, critics)
 
@@ -74,7 +60,7 @@ def blinder(spec, **settings) -> Method:
 
     def anonymize(key, state, windows):
         params = state.params if state.average is None else state.average
-        return _anonymize(key, params, windows, spec, config, networks, judges)
+        return anonymized(key, params, windows, spec, config, networks, judges)
 
     return Method(
         name="blinder",
@@ -85,11 +71,34 @@ def blinder(spec, **settings) -> Method:
         update=algorithm.update,
         anonymize=anonymize,
         rounds_per_epoch=lambda data: _rounds_per_epoch(spec, config),
-        work_per_round=lambda data: _cohort_size(config, len(data.windows)),
+        work_per_round=lambda data: cohort_size(config, len(data.windows)),
     )
 
 
-def _classifiers(spec, config):
+def networks_of(spec, config) -> models.Networks:
+    """The networks that ``config`` asks for.
+
+    Raises:
+      ValueError: if nothing is private, or the windows are too short for them.
+    """
+    if not spec.private:
+        raise ValueError(
+            f"private must name at least one attribute of {spec.name!r}; it has "
+            f"{sorted(spec.classes)}."
+        )
+    return models.networks(
+        spec.time,
+        len(spec.channels),
+        [spec.num_classes(name) for name in spec.private],
+        latent=config.latent,
+        hidden=config.hidden,
+        filters=config.filters,
+        initialisation=config.initialisation,
+        adversary_hidden=config.adversary_hidden,
+    )
+
+
+def classifiers(spec, config) -> dict[str, Classifier]:
     """Classifiers of what has to be known of a window before it is rebuilt."""
     known = (spec.public,)
     if config.anonymization == "deterministic":
@@ -118,10 +127,7 @@ def _algorithm(spec, config, networks, judges, critics):
                 net.init(one, window)["params"]
                 for net, one in zip(critics, critic_keys, strict=True)
             ]
-        params["classifiers"] = {
-            name: net.init(one, window)["params"]
-            for (name, net), one in zip(judges.items(), keys, strict=True)
-        }
+        params["classifiers"] = init_classifiers(keys, spec, judges)
         return params
 
     def draw_fn(key, client, data):
@@ -163,7 +169,9 @@ def _algorithm(spec, config, networks, judges, critics):
         )
 
     def objectives_fn(hyper):
-        judge = lambda params, query: _judge(params, query, spec, judges)
+        judge = lambda params, query: judging_loss(
+            params, query.extra, query.key, spec, judges
+        )
         return _on_batch(main_objective(hyper)), Objective(("classifiers",), judge)
 
     def alone_fn(hyper):
@@ -180,7 +188,7 @@ def _algorithm(spec, config, networks, judges, critics):
         hyper={name: getattr(config, name) for name in names},
         num_clients_fn=lambda data: len(data.windows),
         server_optimizer=optax.adam(1.0),
-        cohort_size_fn=lambda num_clients: _cohort_size(config, num_clients),
+        cohort_size_fn=lambda num_clients: cohort_size(config, num_clients),
         rounds_per_cohort=_rounds_per_epoch(spec, config),
         step_sizes_fn=lambda hyper: dict.fromkeys(
             ("discriminators", "critics") if critics else ("discriminators",),
@@ -199,7 +207,8 @@ def _on_batch(objective):
     return objective._replace(loss_fn=loss_fn)
 
 
-def _cohort_size(config, num_clients):
+def cohort_size(config, num_clients: int) -> int:
+    """Clients of a cohort: a share of all of them, and one at least."""
     return max(1, int(config.cohort * num_clients))
 
 
@@ -209,23 +218,33 @@ def _rounds_per_epoch(spec, config):
     return max(1, windows // (config.support + config.query))
 
 
-def _judge(params, query, spec, judges):
-    """Cross-entropy of the classifiers, summed."""
-    batch, info, total = query.extra, {}, 0.0
+def init_classifiers(keys, spec, judges):
+    """Parameters of the classifiers, by name."""
+    window = jnp.zeros((1, spec.time, len(spec.channels)))
+    return {
+        name: net.init(one, window)["params"]
+        for (name, net), one in zip(judges.items(), keys, strict=True)
+    }
+
+
+def judging_loss(params, batch, key, spec, judges):
+    """Cross-entropy of the classifiers, summed, and of each; ``key`` for dropout."""
+    info, total = {}, 0.0
     targets = dict(
         zip(draws.attributes(spec), (batch.public, *batch.private), strict=True)
     )
     for index, (name, net) in enumerate(judges.items()):
-        key = jax.random.fold_in(query.key, index)
+        own_key = jax.random.fold_in(key, index)
         one = {"params": params["classifiers"][name]}
-        logits = net.apply(one, batch.windows, key, 0.3)
+        logits = net.apply(one, batch.windows, own_key, 0.3)
         loss = models.cross_entropy(logits, targets[name], batch.weights)
         info[f"{name} classifier"] = loss
         total = total + loss
     return total, info
 
 
-def _anonymize(key, params, windows, spec, config, networks, judges):
+def anonymized(key, params, windows, spec, config, networks, judges):
+    """Windows in physical units, rebuilt under other private classes."""
     mean, std = jnp.float32(spec.mean), jnp.float32(spec.std)
     x = (windows - mean[None, None]) / std[None, None]
     predicted = {

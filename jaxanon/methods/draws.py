@@ -46,24 +46,11 @@ def prepare(spec, clients, num_neighbours: int) -> Balanced:
     Raises:
       ValueError: if the windows do not fit the spec, or a client has none.
     """
-    expected = (spec.time, len(spec.channels))
-    if clients.windows.shape[2:] != expected:
-        raise ValueError(
-            f"clients' windows must be [clients, n, {expected[0]}, {expected[1]}] for "
-            f"dataset {spec.name!r}, got shape {clients.windows.shape}."
-        )
-    empty = np.flatnonzero(~clients.mask.any(axis=1))
-    if len(empty):
-        raise ValueError(
-            f"clients {empty.tolist()} have no windows; drop them before training."
-        )
+    windows = standardised(spec, clients)
     sizes = [spec.num_classes(name) for name in attributes(spec)]
     joint = np.zeros(clients.mask.shape, np.int32)
     for name, size in zip(attributes(spec), sizes, strict=True):
         joint = joint * size + clients.labels[name]
-    mean, std = np.float32(spec.mean), np.float32(spec.std)
-    windows = (clients.windows - mean) / std * clients.mask[..., None, None]
-    windows = jnp.asarray(windows, jnp.float32)
 
     @jax.jit
     def tables(windows, joint, mask):
@@ -76,6 +63,28 @@ def prepare(spec, clients, num_neighbours: int) -> Balanced:
 
     table = tables(windows, jnp.asarray(joint), jnp.asarray(clients.mask))
     return Balanced(windows, table)
+
+
+def standardised(spec, clients) -> jax.Array:
+    """Stacked clients' windows, standardised, on the device; padding is 0.
+
+    Raises:
+      ValueError: if the windows do not fit the spec, or a client has none.
+    """
+    expected = (spec.time, len(spec.channels))
+    if clients.windows.shape[2:] != expected:
+        raise ValueError(
+            f"clients' windows must be [clients, n, {expected[0]}, {expected[1]}] for "
+            f"dataset {spec.name!r}, got shape {clients.windows.shape}."
+        )
+    empty = np.flatnonzero(~clients.mask.any(axis=1))
+    if len(empty):
+        raise ValueError(
+            f"clients {empty.tolist()} have no windows; drop them before training."
+        )
+    mean, std = np.float32(spec.mean), np.float32(spec.std)
+    windows = (clients.windows - mean) / std * clients.mask[..., None, None]
+    return jnp.asarray(windows, jnp.float32)
 
 
 def draw_batch(key, client, data: Balanced, spec, latent, per_class, size) -> Batch:
