@@ -64,15 +64,17 @@ class Rewriter(NamedTuple):
         mean, log_variance = self.encode(params, windows)
         return mean if log_variance is None else sample(mean, log_variance, noise)
 
-    def decode(self, params, z, private):
+    def decode(self, params, z, private) -> jax.Array:
         """A latent, and the one-hot classes that the decoder is told, to windows."""
         conditioned = jnp.concatenate([z, *private], axis=-1) if self.told else z
-        return self.decoder.apply({"params": params["decoder"]}, conditioned)
+        decoded: Any = self.decoder.apply({"params": params["decoder"]}, conditioned)
+        return decoded
 
-    def read(self, params, z):
+    def read(self, params, z) -> tuple[jax.Array, ...]:
         """Logits of each private attribute."""
         pairs = zip(self.readers, params["readers"], strict=True)
-        return tuple(reader.apply({"params": p}, z) for reader, p in pairs)
+        logits: Any = tuple(reader.apply({"params": p}, z) for reader, p in pairs)
+        return logits
 
 
 def rewriter(
