@@ -1,20 +1,42 @@
 """The published systems, each a tuple of pure functions."""
 
+from jaxanon.methods.attribute_vae import AttributeVAEConfig, attribute_vae
 from jaxanon.methods.blinder import blinder
 from jaxanon.methods.blinder_config import BlinderConfig
+from jaxanon.methods.cae import CAEConfig, cae
+from jaxanon.methods.cvae import CVAEConfig, cvae
+from jaxanon.methods.general_vae import GeneralVAEConfig, general_vae
 from jaxanon.methods.method import Method
+from jaxanon.methods.obscurenet import ObscureNetConfig, obscurenet
 from jaxanon.methods.personal import personalise
 
-_BUILDERS = {"blinder": (blinder, BlinderConfig)}
+_BUILDERS = {
+    "attribute_vae": (attribute_vae, AttributeVAEConfig),
+    "blinder": (blinder, BlinderConfig),
+    "cae": (cae, CAEConfig),
+    "cvae": (cvae, CVAEConfig),
+    "general_vae": (general_vae, GeneralVAEConfig),
+    "obscurenet": (obscurenet, ObscureNetConfig),
+}
 NAMES = tuple(_BUILDERS)
 
 __all__ = [
     "NAMES",
+    "AttributeVAEConfig",
     "BlinderConfig",
+    "CAEConfig",
+    "CVAEConfig",
+    "GeneralVAEConfig",
     "Method",
+    "ObscureNetConfig",
+    "attribute_vae",
     "blinder",
     "build",
+    "cae",
     "config_class",
+    "cvae",
+    "general_vae",
+    "obscurenet",
     "personalise",
 ]
 

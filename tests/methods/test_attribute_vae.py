@@ -1,0 +1,116 @@
+"""Attribute-specific autoencoders: f_eta's part, the move, sizes by data set."""
+
+import dataclasses
+import importlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import datasets, methods
+from jaxanon.methods.rounds import rounds_program
+from jaxanon.models.rewriter_losses import Batch
+
+TINY = {
+    "latent": 3,
+    "hidden": (16,),
+    "batch": 32,
+    "judge_batch": 32,
+    "initialisation": "lecun",
+    "step_size": 5e-3,
+}
+
+
+def test_the_classification_layer_works_with_the_encoder(monkeypatch, data):
+    module = importlib.import_module("jaxanon.methods.attribute_vae")
+    monkeypatch.setattr(
+        module, "autoencoders", lambda name, spec, config, design: design
+    )
+    design = methods.attribute_vae(data.spec, latent=3, hidden=(5,), alpha=7.0, beta=3)
+    (player,) = design.players
+    assert player.groups == ("encoder", "decoder", "readers") and design.by_class
+    params = design.networks.init(jax.random.key(0))
+    # A single layer, from z to the classes.
+    (layer,) = params["readers"]
+    assert [leaf.shape for leaf in jax.tree.leaves(layer)] == [(2,), (3, 2)]
+    hot = jnp.eye(2)[jnp.arange(6) % 2]
+    keys = jax.random.split(jax.random.key(1), 2)
+    batch = Batch(
+        jax.random.normal(keys[0], (6, 16, 2)),
+        (hot,),
+        jax.random.normal(keys[1], (6, 3)),
+    )
+    found, (info, _) = player.loss_fn(
+        jax.random.key(2), params, design.hyper, batch, None
+    )
+    # Eq. 2: its loss is added; to an adversary it would be a gain.
+    expected = 256 * info["reconstruction"] + 3 * info["kl"] + 7 * info["reader"]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def shifted(data):
+    """The made-up windows, with genders apart by an offset too."""
+
+    def shift(part):
+        gender = part.labels["gender"][:, None, None]
+        return part._replace(windows=part.windows + np.float32(20) * gender)
+
+    train, test = shift(data.train), shift(data.test)
+    stats = lambda reduce: tuple(reduce(train.windows, axis=(0, 1)).tolist())
+    spec = dataclasses.replace(data.spec, mean=stats(np.mean), std=stats(np.std))
+    return data._replace(spec=spec, train=train, test=test)
+
+
+def _levels(data, state, build, kind, **settings):
+    """Share of windows at the upper gender's level, for each gender."""
+    method = build(data.spec, **settings, anonymization=kind)
+    safe = jax.jit(method.anonymize)(jax.random.key(2), state, data.test.windows)
+    upper = np.asarray(safe).mean((1, 2)) > 20
+    gender = data.test.labels["gender"]
+    return [upper[gender == g].mean() for g in (0, 1)]
+
+
+@pytest.mark.parametrize("build", [methods.attribute_vae, methods.general_vae])
+def test_windows_move_to_the_other_gender_s_mean(shifted, build):
+    method = build(shifted.spec, **TINY)
+    prepared = method.prepare(datasets.by_client(shifted.train))
+    # Whole epochs, so that the means are of the last parameters.
+    num = 40 * method.rounds_per_epoch(prepared)
+    call = rounds_program(method.update)
+    state, info, _ = call(
+        jax.random.key(1), method.init(jax.random.key(0)), prepared, num
+    )
+    assert np.isfinite(info["loss"])
+    low, high = _levels(shifted, state, build, "deterministic", **TINY)
+    assert low > 0.9 and high < 0.1
+    low, high = _levels(shifted, state, build, "stochastic", **TINY)
+    assert 0.2 < low < 0.8 and 0.2 < high < 0.8
+    # Nothing moves that has no means: the levels are their own.
+    still = state._replace(
+        params=state.params | {"means": jnp.zeros_like(state.params["means"])}
+    )
+    low, high = _levels(shifted, still, build, "deterministic", **TINY)
+    assert low < 0.1 and high > 0.9
+
+
+def test_sizes_are_those_published_for_a_data_set(data):
+    name = lambda text: dataclasses.replace(data.spec, name=text)
+    sizes = lambda build, text: dataclasses.astuple(build(name(text)).config)[:2]
+    assert sizes(methods.attribute_vae, "motion_sense") == (10, (512, 256, 128))
+    assert sizes(methods.attribute_vae, "mobi_act") == (5, (512, 512, 256, 128))
+    assert sizes(methods.obscurenet, "motion_sense") == (10, (512, 256, 128))
+    assert sizes(methods.cvae, "motion_sense") == (10, (512, 512, 256, 128))
+    assert sizes(methods.cae, "mobi_act") == (5, (512, 512, 256, 128))
+    assert sizes(methods.general_vae, "motion_sense")[1][0] == 4096
+    own = methods.attribute_vae(name("mobi_act"), latent=7, hidden=(9,)).config
+    assert (own.latent, own.hidden) == (7, (9,))
+
+
+@pytest.mark.parametrize("setting", ["alpha", "beta"])
+def test_says_what_was_wrong(data, setting):
+    with pytest.raises(ValueError, match=f"{setting} must be finite and >= 0, got -1"):
+        methods.attribute_vae(data.spec, **{setting: -1})
+    with pytest.raises(ValueError, match="form must be one of .* got 'keras'"):
+        methods.attribute_vae(data.spec, form="keras")

@@ -1,0 +1,177 @@
+"""One model per public class: what each learns, and which one a window goes through."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import datasets, methods, training
+from jaxanon.methods import judges
+
+TINY = {"latent": 3, "batch": 16, "judge_batch": 8, "hidden": ()}
+
+
+def _standard(data, windows):
+    mean, std = (np.float32(x) for x in (data.spec.mean, data.spec.std))
+    return (windows - mean) / std
+
+
+def _seen(run, data, windows):
+    """The classes that the run itself predicts."""
+    found = judges.predict(data.spec, run.state.params, _standard(data, windows))
+    return {name: np.asarray(each) for name, each in found.items()}
+
+
+@pytest.fixture(scope="module")
+def run(data):
+    method = methods.attribute_vae(data.spec, **TINY, anonymization="deterministic")
+    return training.train(method, data, epochs=3, progress=False)
+
+
+def test_a_model_learns_from_windows_of_its_class_alone(data):
+    method = methods.cae(data.spec, **TINY)
+    clients = datasets.by_client(data.train)
+    second = (clients.labels["activity"] == 1)[..., None, None]
+    other = clients._replace(windows=np.where(second, 9, clients.windows))
+    state, update = method.init(jax.random.key(0)), jax.jit(method.update)
+    one, _ = update(jax.random.key(1), state, method.prepare(clients))
+    two, _ = update(jax.random.key(1), state, method.prepare(other))
+    for group in ("encoder", "decoder"):
+        for old, new in zip(
+            *map(jax.tree.leaves, (one.params[group], two.params[group])), strict=True
+        ):
+            differ = jnp.any(old != new, axis=tuple(range(1, old.ndim)))
+            np.testing.assert_array_equal(differ, [False, True, False])
+
+
+def test_class_means_are_those_of_the_last_round(run, data):
+    """Exactly those of the parameters that a checkpoint holds, over all windows."""
+    method, params = run.method, run.state.params
+    assert int(run.state.round) == 3 * method.rounds_per_epoch(
+        method.prepare(datasets.by_client(data.train))
+    )
+    windows, labels = _standard(data, data.train.windows), data.train.labels
+    flat = np.swapaxes(windows, 1, 2).reshape(len(windows), -1)
+    layer = params["encoder"]["MultiLayer_0"]["Dense_0"]
+    for activity in range(3):
+        kernel, bias = layer["kernel"][activity], layer["bias"][activity]
+        z = (flat @ np.float64(kernel) + np.float64(bias)[None])[:, :3]
+        own = labels["activity"] == activity
+        means = [z[own & (labels["gender"] == gender)].mean(0) for gender in (0, 1)]
+        np.testing.assert_allclose(
+            params["means"][activity, 0] + z[own].mean(0)[None],
+            means,
+            rtol=1e-3,
+            atol=1e-4,
+        )
+
+
+def test_a_latent_moves_between_the_means_of_its_predicted_classes(run, data):
+    windows = data.test.windows[:30]
+    seen = _seen(run, data, windows)
+    assert all(len(np.unique(each)) > 1 for each in seen.values())
+    params = run.state.params
+    still = dataclasses.replace(
+        run,
+        state=run.state._replace(
+            params=params | {"means": jnp.zeros_like(params["means"])}
+        ),
+    )
+    key = jax.random.key(5)
+    moved = run.anonymize(key, windows) - still.anonymize(key, windows)
+    # The decoder is one layer, so that what it adds is the move times its weights.
+    means, kernels = params["means"], params["decoder"]["MultiLayer_0"]["Dense_0"]
+    for window, activity, gender in zip(
+        moved, seen["activity"], seen["gender"], strict=True
+    ):
+        move = means[activity, 0, 1 - gender] - means[activity, 0, gender]
+        flat = np.asarray(move) @ np.asarray(kernels["kernel"][activity])
+        expected = flat.reshape(2, 16).T * np.float32(data.spec.std)
+        np.testing.assert_allclose(window, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_a_window_goes_through_the_model_of_its_predicted_class(run, data):
+    # Decoders that say nothing but their number.
+    silent = jax.tree.map(jnp.zeros_like, run.state.params["decoder"])
+    biases = jnp.arange(3.0)[:, None] + jnp.zeros((1, 32))
+    silent["MultiLayer_0"]["Dense_0"]["bias"] = biases
+    state = run.state._replace(params=run.state.params | {"decoder": silent})
+    numbered = dataclasses.replace(run, state=state)
+    windows = data.test.windows
+    safe = numbered.anonymize(jax.random.key(1), windows)
+    assert safe.shape == windows.shape and safe.dtype == np.float32
+    # In physical units, 0 is the mean of training windows and 1 a deviation from it.
+    activity = _seen(run, data, windows)["activity"]
+    np.testing.assert_allclose(
+        _standard(data, safe), np.zeros((1, 16, 2)) + activity[:, None, None], atol=1e-4
+    )
+
+
+def test_a_trained_state_serves_every_manipulation(data):
+    like = lambda kind: jax.eval_shape(
+        methods.cvae(data.spec, **TINY, anonymization=kind).init, jax.random.key(0)
+    )
+    assert like("stochastic") == like("deterministic") == like("probabilistic")
+
+
+def test_the_decoder_is_told_the_shown_class(data):
+    method = methods.cae(data.spec, **TINY, anonymization="deterministic")
+    state = method.init(jax.random.key(0))
+    run = training.Run(method, state, data.spec, None, [], {})
+    windows = data.test.windows[:20]
+    seen = _seen(run, data, windows)
+    safe = run.anonymize(jax.random.key(1), windows)
+    flat = np.swapaxes(_standard(data, windows), 1, 2).reshape(20, -1)
+    params = jax.tree.map(np.asarray, state.params)
+    encoder, decoder = (
+        params[group]["MultiLayer_0"]["Dense_0"] for group in ("encoder", "decoder")
+    )
+    for index in range(20):
+        activity, shown = seen["activity"][index], 1 - seen["gender"][index]
+        code = flat[index] @ encoder["kernel"][activity] + encoder["bias"][activity]
+        told = np.concatenate([code, np.eye(2)[shown]])
+        row = told @ decoder["kernel"][activity] + decoder["bias"][activity]
+        np.testing.assert_allclose(
+            _standard(data, safe[index]), row.reshape(2, 16).T, rtol=1e-3, atol=1e-4
+        )
+
+
+def test_several_private_attributes_at_once(data):
+    spec = dataclasses.replace(data.spec, private=("gender", "subject"))
+    for build in (methods.obscurenet, methods.attribute_vae, methods.general_vae):
+        method = build(spec, **TINY)
+        clients = datasets.by_client(data.train)
+        state = jax.eval_shape(method.init, jax.random.key(0))
+        after, _ = jax.eval_shape(
+            method.update, jax.random.key(1), state, method.prepare(clients)
+        )
+        assert jax.tree.map(jnp.shape, after) == jax.tree.map(jnp.shape, state)
+        safe = jax.eval_shape(
+            method.anonymize, jax.random.key(2), state, data.test.windows[:4]
+        )
+        assert safe.shape == (4, 16, 2)
+        if build is methods.obscurenet:
+            width = state.params["decoder"]["MultiLayer_0"]["Dense_0"]["kernel"].shape
+            assert width[1] == 3 + 2 + 5
+            assert len(state.params["readers"]) == 2
+        else:
+            assert state.params["means"].shape[-2:] == (2 + 5, 3)
+
+
+def test_a_round_is_a_batch_of_every_model(data):
+    method = methods.cae(data.spec, **TINY)
+    prepared = method.prepare(datasets.by_client(data.train))
+    most = int(prepared.counts.max())
+    assert method.rounds_per_epoch(prepared) == round(most / 16)
+    assert (method.work_per_round(prepared), method.work) == (3 * 16, "windows")
+
+
+def test_a_class_without_windows_is_refused_where_it_has_a_model(data):
+    clients = datasets.by_client(data.train)
+    labels = clients.labels | {"activity": np.zeros_like(clients.labels["activity"])}
+    lacking = clients._replace(labels=labels)
+    with pytest.raises(ValueError, match="two training windows at least"):
+        methods.cvae(data.spec, **TINY).prepare(lacking)
+    methods.general_vae(data.spec, **TINY).prepare(lacking)

@@ -1,0 +1,80 @@
+"""The conditional baselines: what each is graded by, and that they learn."""
+
+import importlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import methods, training
+from jaxanon.models.rewriter_losses import Batch
+
+TINY = {"latent": 3, "hidden": (5,)}
+
+
+def _loss(monkeypatch, data, build, **settings):
+    module = importlib.import_module(f"jaxanon.methods.{build.__name__}")
+    monkeypatch.setattr(
+        module, "autoencoders", lambda name, spec, config, design: design
+    )
+    design = build(data.spec, **TINY, **settings)
+    (player,) = design.players
+    assert player.groups == ("encoder", "decoder") and design.by_class
+    assert design.networks.told == (2,) and not design.networks.readers
+    params = design.networks.init(jax.random.key(0))
+    keys = jax.random.split(jax.random.key(1), 2)
+    hot = (jnp.eye(2)[jnp.arange(6) % 2],)
+    noise = jax.random.normal(keys[1], (6, 3))
+    batch = Batch(jax.random.normal(keys[0], (6, 16, 2)), hot, noise)
+    found, (info, _) = player.loss_fn(
+        jax.random.key(2), params, design.hyper, batch, None
+    )
+    return float(found), info
+
+
+def test_the_variational_one_pays_for_its_latent(monkeypatch, data):
+    found, info = _loss(monkeypatch, data, methods.cvae, beta=0.7)
+    expected = 256 * info["reconstruction"] + 0.7 * info["kl"]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_the_other_pays_for_its_error_alone(monkeypatch, data):
+    found, info = _loss(monkeypatch, data, methods.cae)
+    np.testing.assert_allclose(found, 256 * info["reconstruction"], rtol=1e-5)
+    assert "kl" not in info
+
+
+def test_the_released_form(monkeypatch, data):
+    found, info = _loss(monkeypatch, data, methods.cvae, form="released", beta=0.7)
+    expected = (512 * info["reconstruction"] + 2 * 0.7 * info["kl"]) / 150
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_a_code_is_no_sample_and_a_latent_is_one(data):
+    for build, same in ((methods.cae, True), (methods.cvae, False)):
+        method = build(data.spec, **TINY, batch=8, anonymization="deterministic")
+        state = method.init(jax.random.key(0))
+        anonymize = jax.jit(method.anonymize)
+        one, two = (
+            anonymize(jax.random.key(seed), state, data.test.windows[:9])
+            for seed in (1, 2)
+        )
+        assert bool(jnp.all(one == two)) == same
+
+
+def test_it_learns_to_rebuild(data):
+    method = methods.cae(
+        data.spec, **TINY, batch=32, judge_batch=8, initialisation="lecun"
+    )
+    run = training.train(
+        method, data, epochs=200, progress=False, hyper={"step_size": 0.01}
+    )
+    # 3 numbers and a class tell a wave's two phases and its amplitude.
+    assert run.history[0]["losses"]["reconstruction"] > 0.6
+    assert run.history[-1]["losses"]["reconstruction"] < 0.4
+
+
+def test_says_what_was_wrong(data):
+    with pytest.raises(ValueError, match="beta must be finite and >= 0, got -1"):
+        methods.cvae(data.spec, beta=-1)

@@ -1,0 +1,58 @@
+"""The general autoencoder: one model, means by public class, the forms of its loss."""
+
+import importlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import datasets, methods
+from jaxanon.models.rewriter_losses import Batch
+
+
+@pytest.fixture
+def design_of(monkeypatch, data):
+    """The players and networks that settings lead to."""
+    module = importlib.import_module("jaxanon.methods.general_vae")
+    monkeypatch.setattr(
+        module, "autoencoders", lambda name, spec, config, design: design
+    )
+    return lambda **settings: methods.general_vae(data.spec, **settings)
+
+
+@pytest.mark.parametrize("form", ["plain", "released", "keras"])
+def test_the_forms_of_its_loss(design_of, form):
+    design = design_of(latent=3, hidden=(5,), beta=0.3, form=form)
+    assert not design.by_class
+    params = design.networks.init(jax.random.key(0))
+    keys = jax.random.split(jax.random.key(1), 2)
+    hot = (jnp.eye(2)[jnp.arange(6) % 2],)
+    noise = jax.random.normal(keys[1], (6, 3))
+    batch = Batch(jax.random.normal(keys[0], (6, 16, 2)), hot, noise)
+    found, (info, _) = design.players[0].loss_fn(
+        jax.random.key(2), params, design.hyper, batch, None
+    )
+    error, kl = info["reconstruction"], info["kl"]
+    expected = {
+        "plain": 256 * error + 0.3 * kl,
+        "released": (512 * error + 2 * 0.3 * kl) / 150,
+        "keras": 256 * (error + 2 * 0.3 * kl),
+    }
+    np.testing.assert_allclose(found, expected[form], rtol=1e-5)
+
+
+def test_one_model_has_means_for_every_public_class(data):
+    method = methods.general_vae(data.spec, latent=3, hidden=(5,), batch=16)
+    params = jax.eval_shape(method.init, jax.random.key(0)).params
+    assert params["means"].shape == (1, 3, 2, 3)
+    prepared = method.prepare(datasets.by_client(data.train))
+    assert method.rounds_per_epoch(prepared) == round(len(prepared.windows) / 16)
+    assert method.work_per_round(prepared) == 16
+
+
+def test_says_what_was_wrong(data):
+    with pytest.raises(ValueError, match="beta must be finite and >= 0, got -1"):
+        methods.general_vae(data.spec, beta=-1)
+    with pytest.raises(ValueError, match="form must be one of .* got 'loose'"):
+        methods.general_vae(data.spec, form="loose")

@@ -1,0 +1,154 @@
+"""ObscureNet: the adversary's turn, what it is worth, and that it hides a gender."""
+
+import importlib
+import importlib.util
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import datasets, methods
+from jaxanon.methods.rounds import rounds_program
+from jaxanon.models.rewriter_losses import Batch, rewriter_loss
+
+_path = pathlib.Path(__file__).with_name("toy.py")
+_spec = importlib.util.spec_from_file_location("toy", _path)
+toy = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(toy)
+
+
+@pytest.fixture
+def design_of(monkeypatch, data):
+    """The players and networks that settings lead to."""
+    module = importlib.import_module("jaxanon.methods.obscurenet")
+    monkeypatch.setattr(
+        module, "autoencoders", lambda name, spec, config, design: design
+    )
+    return lambda **settings: methods.obscurenet(data.spec, **settings)
+
+
+def _batch(size=6):
+    keys = jax.random.split(jax.random.key(1), 2)
+    hot = jnp.eye(2)[jnp.arange(size) % 2]
+    noise = jax.random.normal(keys[1], (size, 3))
+    return Batch(jax.random.normal(keys[0], (size, 16, 2)), (hot,), noise)
+
+
+def test_the_adversary_reads_fixed_latents_before_the_model_answers(design_of):
+    design = design_of(latent=3, hidden=(5,), adversary_steps=7)
+    adversary, model = design.players
+    assert (adversary.groups, adversary.steps) == (("readers",), 7)
+    assert model.groups == ("encoder", "decoder")
+    assert not (adversary.accumulate or adversary.fresh)
+    params, batch = design.networks.init(jax.random.key(0)), _batch()
+    given = adversary.given_fn(jax.random.key(2), params, None, batch)
+    # The latents that the model itself is graded on: one sample, not two.
+    mean, log_variance = design.networks.encode(params, batch.windows)
+    np.testing.assert_allclose(
+        given, mean + np.exp(log_variance / 2) * batch.noise, rtol=1e-5, atol=1e-6
+    )
+    loss, _ = adversary.loss_fn(jax.random.key(2), params, None, batch, given)
+    _, (told, _) = model.loss_fn(jax.random.key(2), params, design.hyper, batch, None)
+    np.testing.assert_allclose(loss, told["reader"], rtol=1e-5)
+
+
+def test_the_model_gains_what_the_adversary_loses(design_of):
+    design = design_of(latent=3, hidden=(5,), beta=3.0, gamma=7.0)
+    params, batch = design.networks.init(jax.random.key(0)), _batch()
+    found, (info, _) = design.players[1].loss_fn(
+        jax.random.key(2), params, design.hyper, batch, None
+    )
+    np.testing.assert_allclose(
+        found,
+        256 * info["reconstruction"] + 3 * info["kl"] - 7 * info["reader"],
+        rtol=1e-5,
+    )
+
+
+def test_the_released_forms(design_of):
+    design = design_of(latent=3, hidden=(5,), form="released", accumulate=True)
+    assert design.players[0].accumulate and design.players[0].steps == 20
+    params, batch = design.networks.init(jax.random.key(0)), _batch()
+    found, _ = design.players[1].loss_fn(
+        jax.random.key(2), params, design.hyper, batch, None
+    )
+    expected, _ = rewriter_loss(
+        design.networks, params, batch, beta=2.0, reading=-0.2 * 75, form="released"
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def plenty():
+    """More windows of the made-up dataset, where genders differ in amplitude."""
+    return toy.data(per_subject=300)
+
+
+def _amplitudes(data, state, **settings):
+    """Mean amplitude of anonymized windows, by gender; 3 and 6 before."""
+    method = methods.obscurenet(data.spec, **settings)
+    safe = jax.jit(method.anonymize)(jax.random.key(2), state, data.test.windows)
+    amplitude = np.std(np.asarray(safe) - 10, axis=(1, 2)) * 2**0.5
+    gender = data.test.labels["gender"]
+    return [amplitude[gender == g].mean() for g in (0, 1)]
+
+
+def test_the_adversary_makes_the_shown_gender_count(plenty):
+    settings = {
+        "latent": 4,
+        "hidden": (32,),
+        "batch": 64,
+        "judge_batch": 64,
+        "initialisation": "lecun",
+        "step_size": 3e-3,
+        "adversary_steps": 5,
+        "adversary_step_size": 3e-3,
+    }
+    method = methods.obscurenet(plenty.spec, **settings)
+    prepared = method.prepare(datasets.by_client(plenty.train))
+
+    def train(gamma):
+        state = method.init(jax.random.key(0), gamma=gamma)
+        call = rounds_program(method.update)
+        return call(jax.random.key(1), state, prepared, 400)[0]
+
+    hidden, open_ = train(200.0), train(0.0)
+    low, high = _amplitudes(plenty, open_, **settings)
+    gap = high - low
+    assert gap > 1.5  # Without the adversary's part one's own gender stays.
+    low, high = _amplitudes(plenty, hidden, **settings)
+    assert abs(high - low) < gap / 2  # Anybody's.
+    low, high = _amplitudes(plenty, hidden, **settings, anonymization="deterministic")
+    assert low > high + 0.8  # The other gender's.
+
+
+@pytest.mark.parametrize(
+    ("error", "settings", "message"),
+    [
+        (ValueError, {"gamma": -1.0}, "gamma must be finite and >= 0, got -1.0"),
+        (ValueError, {"beta": float("nan")}, "beta must be finite and >= 0, got nan"),
+        (ValueError, {"adversary_steps": 0}, "adversary_steps must be >= 1, got 0"),
+        (ValueError, {"adversary_hidden": (0,)}, r"adversary_hidden must be >= 1, got"),
+        (ValueError, {"form": "loose"}, "form must be one of .* got 'loose'"),
+        (ValueError, {"anonymization": "none"}, "anonymization must be one of .* got"),
+        (ValueError, {"initialisation": "x"}, "initialisation must be one of .* got"),
+        (ValueError, {"flip": 1.5}, "flip must be a probability, got 1.5"),
+        (ValueError, {"flip": -0.5}, "flip must be finite and >= 0, got -0.5"),
+        (ValueError, {"batch": 0}, "batch must be >= 1, got 0"),
+        (ValueError, {"judge_batch": 0}, "judge_batch must be >= 1, got 0"),
+        (ValueError, {"step_size": 0.0}, "step_size must be finite and > 0, got 0.0"),
+        (
+            ValueError,
+            {"judge_step_size": 0.0},
+            "judge_step_size must be finite and > 0",
+        ),
+        (ValueError, {"hidden": (8, 0)}, r"hidden must be >= 1, got \(8, 0\)"),
+        (TypeError, {"latent": 2.5}, "latent must be whole, got 2.5"),
+        (TypeError, {"gamma": "high"}, "gamma must be a number, got 'high'"),
+    ],
+)
+def test_says_what_was_wrong(data, error, settings, message):
+    with pytest.raises(error, match=message):
+        methods.obscurenet(data.spec, **settings)
