@@ -1,5 +1,6 @@
 """Measures of what anonymized windows still tell."""
 
+from jaxanon.metrics.acceleration import acceleration
 from jaxanon.metrics.classification import (
     accuracy,
     balanced_accuracy,
@@ -21,6 +22,7 @@ from jaxanon.metrics.information import mutual_information
 from jaxanon.metrics.ranking import auc, equal_error_rate
 
 __all__ = [
+    "acceleration",
     "accuracy",
     "auc",
     "balanced_accuracy",

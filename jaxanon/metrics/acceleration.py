@@ -1,0 +1,42 @@
+"""The acceleration among a window's channels, as a pedometer wants it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+UNITS = {"g": 9.80665, "m/s^2": 1.0}  # In m/s².
+
+
+def acceleration(windows, channels: Sequence[str], units: Sequence[str]):
+    """The acceleration with gravity, in m/s², or None if there is none.
+
+    Every channel in g or m/s^2 counts as an axis. Where gravity has channels of its own
+    (``gravity.x``), they are added to those that end alike (``userAcceleration.x``).
+
+    Args:
+      windows: ``float[N, time, channels]`` in physical units.
+      channels: their names.
+      units: their units.
+
+    Returns:
+      ``float32[N, time, axes]``, or None.
+
+    Example:
+      >>> windows = np.array([[[0.5, 0.25, 90.0]]])
+      >>> names = ("gravity.x", "userAcceleration.x", "rotationRate.x")
+      >>> acceleration(windows, names, ("g", "g", "rad/s")).round(3)
+      array([[[7.355]]], dtype=float32)
+    """
+    windows = np.asarray(windows)
+    axes: dict[str, list[int]] = {}
+    apart = any(name.startswith("gravity.") for name in channels)
+    for index, (name, unit) in enumerate(zip(channels, units, strict=True)):
+        if unit in UNITS:
+            axis = name.partition(".")[2] if apart else name
+            axes.setdefault(axis, []).append(index)
+    if not axes:
+        return None
+    factors = np.array([UNITS.get(unit, 0.0) for unit in units])
+    scaled = windows * factors.astype(np.float32)
+    together = [scaled[..., own].sum(-1) for own in axes.values()]
+    return np.stack(together, -1).astype(np.float32)

@@ -1,0 +1,33 @@
+"""Which channels a pedometer is given."""
+
+import numpy as np
+import pytest
+
+from jaxanon import metrics
+
+WINDOWS = np.float32(np.arange(24).reshape(2, 2, 6))
+G = 9.80665
+
+
+def test_gravity_is_added_to_the_axis_of_its_name():
+    names = [f"{sensor}.{axis}" for sensor in ("gravity", "user") for axis in "xyz"]
+    found = metrics.acceleration(WINDOWS, names, ["g"] * 6)
+    want = G * (WINDOWS[..., :3] + WINDOWS[..., 3:])
+    np.testing.assert_allclose(found, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("unit", "scale"), [("g", G), ("m/s^2", 1.0)])
+def test_axes_of_one_sensor_stay_as_they_are(unit, scale):
+    names = [f"{sensor}.{axis}" for sensor in ("acc", "gyro") for axis in "xyz"]
+    found = metrics.acceleration(WINDOWS, names, [unit] * 3 + ["rad/s"] * 3)
+    np.testing.assert_allclose(found, scale * WINDOWS[..., :3], rtol=1e-6)
+
+
+def test_two_sensors_are_not_added_up():
+    names = [f"{place}.x" for place in ("chest", "ankle")]
+    found = metrics.acceleration(WINDOWS[..., :2], names, ["m/s^2"] * 2)
+    np.testing.assert_array_equal(found, WINDOWS[..., :2])
+
+
+def test_channels_without_acceleration_have_none():
+    assert metrics.acceleration(WINDOWS, ["csi"] * 6, [""] * 6) is None
