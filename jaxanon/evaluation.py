@@ -3,13 +3,12 @@
 import os
 from collections.abc import Callable, Sequence
 
-import jax
-
-from jaxanon import report, trial
+from jaxanon import report, trial, trial_checks, trial_measures, trial_names
 from jaxanon.attacks import Judges
 from jaxanon.datasets import Data
 from jaxanon.summary import aggregate
-from jaxanon.trial_checks import check_choices, check_data
+from jaxanon.trial_case import Case
+from jaxanon.trial_leaks import HOOKS
 
 __all__ = ["aggregate", "evaluate", "evaluate_many", "raw_judges"]
 
@@ -31,16 +30,15 @@ def raw_judges(
     Raises:
       ValueError: as ``evaluate``, of the data.
     """
-    check_data(data)
-    tell = _teller(progress, len(trial.judged(data)))
-    return trial.train_judges(trial.root(seed), data, tell)
+    trial_checks.check_data(data)
+    return trial.train_judges(trial.root(seed), data, _teller(progress, 1))
 
 
 def evaluate(
     run,
     data: Data,
     *,
-    attackers: Sequence[str] = ("mlp", "forest"),
+    attacks: Sequence[str] = trial_names.DEFAULT,
     seed: int = 0,
     share: float = 0.2,
     judges: Judges | None = None,
@@ -54,11 +52,30 @@ def evaluate(
     a share of the *training* windows, and scored on all anonymized test windows. The
     same seed gives the same report.
 
+    ``attacks`` names who is retrained: ``mlp``, ``cnn``, ``lstm``, ``forest``,
+    ``boosting``, ``logistic``, ``tree``, ``svm``; the worst one counts. It may name
+    what is tried besides, by those attackers where it takes one:
+
+    * ``intrusive``: every attacker trained on raw windows, beside the judges;
+    * ``released``: training accuracy on an attacker's own share of the test windows,
+      which published tables call re-identification;
+    * ``per-class``: one attacker for each class of the public attribute;
+    * ``stream``: evidence added up over 1, 5, 30, 100 windows of one subject;
+    * ``pairs``: whether two anonymized streams are of one person;
+    * ``self-training``: a support vector machine with hardly any labels;
+    * ``inversion``: windows rebuilt from the gradients that a client sends, of a run
+      with ``client_loss() -> (loss_fn, params)`` as ``attacks.invert_gradient`` takes
+      them: the loss of one standardised window and its public class, one-hot;
+    * ``fingerprint``: how unique a subject's models are, of a run that chooses one per
+      window, with ``choices(key, windows) -> int[N]``.
+
     Args:
       run: what ``train`` or ``open_run`` returned; only ``anonymize(key, windows)``
-        and, if present, ``history``, ``folder`` and ``method`` are used.
+        and, if present, ``history``, ``folder``, ``method`` and what an attack asks for
+        are used.
       data: of ``jaxanon.load``; physical units.
-      attackers: names of ``attacks.ATTACKERS``; the worst one counts.
+      attacks: names from the above; without an attacker there are ``mlp`` and
+        ``forest``.
       seed: of everything drawn here.
       share: of each class's training windows whose labels an attacker knows, (0, 1].
       judges: of ``raw_judges``, to spare training them again.
@@ -69,41 +86,84 @@ def evaluate(
     Returns:
       A dict fit for strict JSON: ``utility``, ``intrusive``, ``reidentification``
       (by private attribute), ``linkage`` (None where there are no two test subjects
-      to tell apart), ``mutual_information`` in nats, ``protocol`` in words,
-      ``dataset``, ``method``, ``seed``, ``headline``. Every classifier's scores are
-      those of ``metrics.scores``: accuracies in [0, 1] beside chance and majority
-      level, a confusion matrix, and per-class figures.
+      to tell apart), ``attacks`` (by name, rows of ``attribute``, ``attacker``,
+      ``variant``, ``scores`` or other ``figures``), ``distortion``,
+      ``mutual_information`` in nats, ``protocol`` in words, ``dataset``, ``method``,
+      ``seed``, ``headline``. Every classifier's scores are those of
+      ``metrics.scores``: accuracies in [0, 1] beside chance and majority level, a
+      confusion matrix, and per-class figures.
 
     Raises:
       ValueError: for an empty or malformed part of the data, labels out of range, NaN
-        or infinity before or after anonymization, an unknown attacker, a share that
-        leaves a class fewer than two windows, judges that lack an attribute.
+        or infinity before or after anonymization, an unknown attack or one that the
+        run has nothing for, a class of one window, a share that leaves a class fewer
+        than two windows, judges that lack an attribute.
     """
-    check_data(data)
-    judged = trial.judged(data)
-    check_choices(attackers, judges, judged)
-    spec, strangers = data.spec, trial.strangers(data)
-    attacked = [name for name in spec.private if name != "subject"]
-    work = 3 + len(attackers) * (len(attacked) + trial.linkable(data))
-    work += strangers + (0 if judges else len(judged))
-    tell, key = _teller(progress, work), trial.root(seed)
+    options = {"attacks": attacks, "share": share, "judges": judges}
+    return _evaluate([run], data, [seed], out=out, progress=progress, **options)[0]
 
-    tell("anonymizing the test windows")
-    anonymize = trial.make_safe(run, spec)
-    safe = anonymize(jax.random.fold_in(key, trial.TEST), data.test.windows)
-    case = trial.Trial(key, data, anonymize, safe, tuple(attackers), share, tell)
-    retrained = {name: trial.reidentify(case, name) for name in attacked}
-    linkage = _linkage(case)
-    judges = judges or trial.train_judges(key, data, tell)
-    scores = trial.judge(case, judges)
-    if "subject" in spec.private and linkage and not strangers:
-        retrained["subject"] = linkage["attackers"]
+
+def _evaluate(runs, data, seeds, *, attacks, share, judges, out, progress):
+    """The reports of several runs, whose attackers train together."""
+    trial_checks.check_data(data)
+    chosen = trial_names.choose(attacks)
+    _check(runs, data, chosen, share, judges)
+    strangers = trial.strangers(data) and trial.linkable(data)
+    names = trial.attacked(data)
+    trainings = len(chosen.attackers) * (bool(names) + strangers) + strangers
+    work = 4 * len(runs) + trainings + len(chosen.attacks) + (judges is None)
+    tell = _teller(progress, work)
+
+    trials = [
+        trial.put(run, seed, data, chosen.attackers, share, tell)
+        for run, seed in zip(runs, seeds, strict=True)
+    ]
+    evidence = trial.reidentify(trials, names)
+    linkage = _linkage(trials, evidence, strangers)
+    judges = judges or trial.train_judges(trials[0].key, data, tell)
+    case = Case(trials, evidence, judges)
+    further = {}
+    for name in chosen.attacks:
+        tell(f"attack: {name}")
+        further[name] = trial_names.ATTACKS[name](case)
+    reports = []
+    for index, one in enumerate(trials):
+        rows = {name: found[index] for name, found in further.items()}
+        reports.append(_report(one, evidence[index], linkage[index], judges, rows))
+        tell("writing the report")
+        folder = out if out is not None else getattr(one.run, "folder", None)
+        if folder is not None:
+            examples = report.choose_examples(data, one.safe)
+            report.write(folder, reports[-1], examples, _curves(one.run))
+    return reports
+
+
+def _check(runs, data, chosen, share, judges):
+    trial_checks.check_judges(judges, trial.judged(data))
+    trial_checks.check_shares(data, trial.attacked(data), share)
+    hooks = {name: HOOKS[name] for name in chosen.attacks if name in HOOKS}
+    for run in runs:
+        trial_checks.check_hooks(run, hooks)
+    if "pairs" in chosen.attacks:
+        trial_checks.check_pairs(data, trial.overlap(data.test))
+
+
+def _report(one: trial.Trial, evidence, linkage, judges, further) -> dict:
+    spec = one.data.spec
+    scores = trial.judge(one, judges)
+    retrained = {
+        attribute: {
+            name: trial.score(one.data, attribute, told) for name, told in own.items()
+        }
+        for attribute, own in evidence.items()
+        if attribute in spec.private
+    }
     result = {
-        "seed": seed,
-        "share": share,
-        "attackers": list(attackers),
-        "dataset": report.describe_data(data),
-        "method": report.describe_method(run),
+        "seed": one.seed,
+        "share": one.share,
+        "attackers": list(one.attackers),
+        "dataset": report.describe_data(one.data),
+        "method": report.describe_method(one.run),
         "utility": {"attribute": spec.public, **scores[spec.public]},
         "intrusive": {name: scores.get(name) for name in spec.private},
         "reidentification": {
@@ -111,16 +171,42 @@ def evaluate(
             for name, by_name in retrained.items()
         },
         "linkage": linkage and {"raw": scores.get("subject", {}).get("raw"), **linkage},
-        "mutual_information": trial.information(case),
+        "attacks": further,
+        "distortion": trial_measures.distortion(one),
+        "mutual_information": trial_measures.information(one),
     }
     result["headline"] = report.headline(result)
     result["protocol"] = report.protocol(result)
-    tell("writing the report")
-    folder = out if out is not None else getattr(run, "folder", None)
-    if folder is not None:
-        examples = report.choose_examples(data, safe)
-        report.write(folder, result, examples, _curves(run))
     return result
+
+
+def _linkage(trials, evidence, strangers) -> list[dict | None]:
+    """Who sent a window: as re-identification, or by halves if senders are new."""
+    data = trials[0].data
+    if not strangers:
+        found = [
+            {
+                name: trial.score(data, "subject", told)
+                for name, told in own.get("subject", {}).items()
+            }
+            for own in evidence
+        ]
+        return [_linked(False, by_name) for by_name in found]
+    raw = trial.standardise(data.spec, data.test.windows)
+    names = trials[0].attackers
+    found = trial.link_strangers(trials, [one.safe for one in trials], names)
+    first = trial.link_strangers(trials, [raw] * len(trials), names[:1])
+    return [
+        _linked(True, by_name, raw=own[names[0]])
+        for by_name, own in zip(found, first, strict=True)
+    ]
+
+
+def _linked(strangers, by_name, **raw):
+    if not by_name:
+        return None
+    worst = trial.worst(by_name)
+    return {"strangers": strangers, **raw, "attackers": by_name, "worst": worst}
 
 
 def _curves(run) -> list[dict]:
@@ -129,38 +215,28 @@ def _curves(run) -> list[dict]:
     return [{"round": row["round"], **row.get("losses", {})} for row in rows]
 
 
-def _linkage(case: trial.Trial) -> dict | None:
-    """Who sent a window: as re-identification, or by halves if senders are new."""
-    if not trial.linkable(case.data):
-        return None
-    if not trial.strangers(case.data):
-        by_name = trial.reidentify(case, "subject")
-        return {
-            "strangers": False,
-            "attackers": by_name,
-            "worst": trial.worst(by_name),
-        }
-    raw = trial.standardise(case.data.spec, case.data.test.windows)
-    by_name = trial.link_strangers(case, case.safe, case.attackers)
-    first = trial.link_strangers(case, raw, case.attackers[:1])[case.attackers[0]]
-    return {
-        "strangers": True,
-        "raw": first,
-        "attackers": by_name,
-        "worst": trial.worst(by_name),
-    }
-
-
-def evaluate_many(runs: Sequence, data: Data, *, seed: int = 0, **options) -> dict:
+def evaluate_many(
+    runs: Sequence,
+    data: Data,
+    *,
+    attacks: Sequence[str] = trial_names.DEFAULT,
+    seed: int = 0,
+    share: float = 0.2,
+    judges: Judges | None = None,
+    out: None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> dict:
     """Evaluates several anonymizers, such as the same method trained by ten seeds.
 
-    Judges are trained once; the i-th run is evaluated with seed ``seed + i``.
+    Judges are trained once, and attackers that are networks for all runs in one
+    program; the i-th run is evaluated with seed ``seed + i``.
 
     Args:
       runs: as ``evaluate`` takes one.
       data: of ``jaxanon.load``.
+      attacks, share, judges, progress: of ``evaluate``.
       seed: of the first run and of the judges.
-      **options: of ``evaluate``, except ``out``: each run writes to its own folder.
+      out: None; each run writes to its own folder.
 
     Returns:
       ``{"reports": [...], "summary": aggregate(reports)}``.
@@ -170,18 +246,13 @@ def evaluate_many(runs: Sequence, data: Data, *, seed: int = 0, **options) -> di
     """
     if not len(runs):
         raise ValueError("runs is empty: there is nothing to evaluate.")
-    if "out" in options:
+    if out is not None:
         raise ValueError(
             "out must be left out: each run writes to its own folder, run.folder."
         )
-    if options.get("judges") is None:
-        options["judges"] = raw_judges(
-            data, seed=seed, progress=options.get("progress")
-        )
-    reports = [
-        evaluate(run, data, seed=seed + index, **options)
-        for index, run in enumerate(runs)
-    ]
+    seeds = [seed + index for index in range(len(runs))]
+    options = {"attacks": attacks, "share": share, "judges": judges}
+    reports = _evaluate(runs, data, seeds, out=None, progress=progress, **options)
     return {"reports": reports, "summary": aggregate(reports)}
 
 

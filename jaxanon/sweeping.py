@@ -56,7 +56,7 @@ def sweep(
     out: str | os.PathLike | None = None,
     resume: bool = False,
     evaluate: bool = False,
-    attackers=("mlp", "forest"),
+    attacks=("mlp", "forest"),
     layout: str | None = None,
     progress: bool = True,
     **settings,
@@ -79,7 +79,7 @@ def sweep(
       resume: go on with the sweep in ``out``; members that were saved whole are not
         trained again.
       evaluate: whether to evaluate every member, with judges that they share.
-      attackers: of ``evaluate``.
+      attacks: of ``evaluate``.
       layout: ``"side by side"`` (``vmap``) or ``"one after another"`` inside the
         program; ``None`` is the latter on a CPU, the former elsewhere. It changes no
         result beyond rounding.
@@ -125,7 +125,7 @@ def sweep(
         Member(cell, seed, run.history[-1]["losses"])
         for (cell, seed), run in zip(plan.members, runs, strict=True)
     )
-    reports = _evaluate(runs, members, data, attackers) if evaluate else ()
+    reports = _evaluate(runs, members, data, attacks) if evaluate else ()
     summary = summarise(members, reports)
     if out is not None:
         rows = [member._asdict() for member in members]
@@ -180,12 +180,10 @@ def _train_group(group, plan, data, epochs, layout, out, show):
     return list(runs.values())
 
 
-def _evaluate(runs, members, data, attackers):
+def _evaluate(runs, members, data, attacks):
     judges = evaluation.raw_judges(data)
     return tuple(
-        evaluation.evaluate(
-            run, data, attackers=attackers, seed=member.seed, judges=judges
-        )
+        evaluation.evaluate(run, data, attacks=attacks, seed=member.seed, judges=judges)
         if _sound(run, member, data)
         else None
         for run, member in zip(runs, members, strict=True)

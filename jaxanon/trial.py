@@ -1,12 +1,14 @@
-"""One anonymizer on trial: the pieces that an evaluation is put together from."""
+"""Anonymizers on trial: the pieces that an evaluation is put together from."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import attacks, metrics
+from jaxanon.attacks import attackers as known_attackers
 from jaxanon.datasets import Data, Windows
 from jaxanon.datasets.own_split import share_samples
 from jaxanon.trial_checks import check_safe
@@ -17,9 +19,11 @@ ROOT = 0x6576616C  # "eval"; large, for split and small numbers give training's 
 
 
 class Trial(NamedTuple):
-    """What every piece needs to know."""
+    """One anonymizer, and what every piece needs to know."""
 
-    key: jax.Array
+    seed: int
+    key: jax.Array  # of the seed
+    run: Any
     data: Data
     anonymize: Callable  # (key, windows) -> float[N, time, channels], standardised
     safe: np.ndarray  # float[M, time, channels], anonymized test windows, standardised
@@ -33,9 +37,23 @@ def root(seed: int):
     return jax.random.fold_in(jax.random.key(seed), ROOT)
 
 
+def put(run, seed: int, data: Data, attackers, share: float, tell) -> Trial:
+    """Anonymizes the test windows by ``run``, and puts it on trial."""
+    key = root(seed)
+    tell("anonymizing the test windows")
+    anonymize = make_safe(run, data.spec)
+    safe = anonymize(jax.random.fold_in(key, TEST), data.test.windows)
+    return Trial(seed, key, run, data, anonymize, safe, tuple(attackers), share, tell)
+
+
 def standardise(spec, windows):
     """Physical units to zero mean and unit deviation of the training rows."""
     return (windows - np.float32(spec.mean)) / np.float32(spec.std)
+
+
+def physical(spec, windows):
+    """The inverse of ``standardise``."""
+    return windows * np.float32(spec.std) + np.float32(spec.mean)
 
 
 def strangers(data: Data) -> bool:
@@ -71,7 +89,12 @@ def judged(data: Data) -> tuple[str, ...]:
     return (*names, "subject") if known else tuple(names)
 
 
-def train_judges(key, data: Data, tell) -> attacks.Judges:
+def attacked(data: Data) -> tuple[str, ...]:
+    """Attributes that an attacker retrains for: private ones, and a known subject."""
+    return tuple(name for name in judged(data) if name != data.spec.public)
+
+
+def train_judges(key, data: Data, tell, attacker: str = "mlp") -> attacks.Judges:
     """Classifiers of raw windows for all that is ``judged``."""
     spec, train, test = data
     return attacks.train_judges(
@@ -80,6 +103,7 @@ def train_judges(key, data: Data, tell) -> attacks.Judges:
         train.labels,
         {name: spec.num_classes(name) for name in judged(data)},
         standardise(spec, test.windows),
+        attacker=attacker,
         progress=tell,
     )
 
@@ -95,89 +119,101 @@ def make_safe(run, spec):
     return anonymize
 
 
-def _score(trial: Trial, attribute, guesses, rows=slice(None)):
-    truth = trial.data.test.labels[attribute][rows]
-    return metrics.scores(truth, guesses, trial.data.spec.classes[attribute])
+def score(data: Data, attribute: str, evidence, rows=slice(None)) -> dict:
+    """``metrics.scores`` of the evidence on some of the test windows."""
+    truth = np.asarray(data.test.labels[attribute])[rows]
+    classes = data.spec.classes[attribute]
+    return metrics.scores(truth, evidence.argmax(1), classes, evidence=evidence)
 
 
 def judge(trial: Trial, judges: attacks.Judges) -> dict:
     """``raw`` and ``anonymized`` scores by attribute, of classifiers of raw windows."""
     return {
         attribute: {
-            "raw": _score(trial, attribute, judges.raw[attribute]),
-            "anonymized": _score(
-                trial, attribute, judges.predict[attribute](trial.safe)
+            "raw": score(trial.data, attribute, judges.raw[attribute]),
+            "anonymized": score(
+                trial.data, attribute, judges.read[attribute](trial.safe)
             ),
         }
         for attribute in judged(trial.data)
     }
 
 
-def reidentify(trial: Trial, attribute: str) -> dict:
-    """Scores by attacker, each retrained on the anonymizer's output."""
-    spec, train, _ = trial.data
-    key = jax.random.fold_in(
-        trial.key, REIDENTIFY + sorted(spec.classes).index(attribute)
-    )
-    by_name = {}
-    for name in trial.attackers:
-        trial.tell(f"{name} learns {attribute} from anonymized windows")
-        guesses = attacks.reidentify(
-            jax.random.fold_in(key, sorted(attacks.ATTACKERS).index(name)),
-            name,
+def folded(trials: Sequence[Trial], numbers: Sequence[int], *more: int):
+    """Keys of every trial for every number, ``[trials * numbers]``.
+
+    Args:
+      trials: each with a key of its own.
+      numbers: to fold in, one key for each.
+      *more: to fold into all of them.
+    """
+    data = jnp.stack([jax.random.key_data(trial.key) for trial in trials])
+    keys = jax.random.wrap_key_data(data, impl=jax.random.key_impl(trials[0].key))
+    fold = jax.vmap(jax.random.fold_in, in_axes=(None, 0))
+    keys = jax.vmap(fold, in_axes=(0, None))(keys, jnp.asarray(numbers)).reshape(-1)
+    for number in more:
+        keys = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, number)
+    return keys
+
+
+def purposes(data: Data, attributes: Sequence[str]) -> list[int]:
+    """What keys of attackers of these attributes are folded with."""
+    order = sorted(data.spec.classes)
+    return [REIDENTIFY + order.index(attribute) for attribute in attributes]
+
+
+def targets(trials: Sequence[Trial], attributes: Sequence[str]) -> list:
+    """Every attribute of every trial, as ``attacks.Target``."""
+    return [
+        attacks.Target(
             trial.anonymize,
-            train.windows,
-            train.labels[attribute],
-            spec.num_classes(attribute),
+            trial.data.train.windows,
+            trial.data.train.labels[attribute],
+            trial.data.spec.num_classes(attribute),
             trial.safe,
-            share=trial.share,
-            attribute=attribute,
+            attribute,
         )
-        by_name[name] = _score(trial, attribute, guesses)
-    return by_name
+        for trial in trials
+        for attribute in attributes
+    ]
 
 
-def link_strangers(trial: Trial, windows, attackers) -> dict:
+def reidentify(trials: Sequence[Trial], attributes: Sequence[str]) -> list[dict]:
+    """Evidence of attackers retrained on the output, per trial, attribute, attacker."""
+    found: list[dict] = [{name: {} for name in attributes} for _ in trials]
+    if not attributes:
+        return found
+    places = [(own, name) for own in found for name in attributes]
+    for name in trials[0].attackers:
+        trials[0].tell(f"{name} learns {', '.join(attributes)} from anonymized windows")
+        numbers = purposes(trials[0].data, attributes)
+        keys = folded(trials, numbers, known_attackers.number(name))
+        aims = targets(trials, attributes)
+        told = attacks.reidentify(keys, name, aims, share=trials[0].share)
+        for (own, attribute), evidence in zip(places, told, strict=True):
+            own[attribute][name] = evidence
+    return found
+
+
+def link_strangers(trials: Sequence[Trial], safe_tests, attackers) -> list[dict]:
     """Scores by attacker, each trained on the first half of the test windows."""
-    spec, _, test = trial.data
-    key = jax.random.fold_in(
-        trial.key, REIDENTIFY + sorted(spec.classes).index("subject")
-    )
-    by_name = {}
+    data, found = trials[0].data, [{} for _ in trials]
     for name in attackers:
-        trial.tell(f"{name} learns subject from early test windows")
+        trials[0].tell(f"{name} learns subject from early test windows")
         linked = attacks.link_strangers(
-            jax.random.fold_in(key, sorted(attacks.ATTACKERS).index(name)),
+            folded(trials, purposes(data, ["subject"]), known_attackers.number(name)),
             name,
-            windows,
-            test.labels["subject"],
-            test.labels[spec.public],
-            spec.num_classes("subject"),
-            overlap=overlap(test),
+            safe_tests,
+            data.test.labels["subject"],
+            data.test.labels[data.spec.public],
+            data.spec.num_classes("subject"),
+            overlap=overlap(data.test),
         )
-        by_name[name] = _score(trial, "subject", linked.guesses, linked.rows)
-    return by_name
+        for own, one in zip(found, linked, strict=True):
+            own[name] = score(data, "subject", one.evidence, one.rows)
+    return found
 
 
 def worst(by_name: dict) -> str:
     """The attacker of the highest balanced accuracy; the first of equals."""
     return max(by_name, key=lambda name: by_name[name]["balanced_accuracy"])
-
-
-def information(trial: Trial) -> dict:
-    """Mutual information in nats, ``raw`` and ``anonymized``, by attribute."""
-    trial.tell("estimating mutual information")
-    spec, _, test = trial.data
-    raw = standardise(spec, test.windows)
-    key = jax.random.fold_in(trial.key, INFORMATION)
-    told = {}
-    names = dict.fromkeys((spec.public, *spec.private, "subject"))
-    for index, attribute in enumerate(names):
-        # The same subset before and after, so that only the windows differ.
-        told[attribute] = {
-            name: metrics.mutual_information(
-                jax.random.fold_in(key, index), windows, test.labels[attribute]
-            )
-            for name, windows in (("raw", raw), ("anonymized", trial.safe))
-        }
-    return told

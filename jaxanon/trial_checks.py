@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jaxanon.attacks import ATTACKERS, attackers
+from jaxanon.attacks import halves, shares
 
 FEWEST = 10  # Test windows.
 
@@ -72,17 +72,47 @@ def check_safe(safe, windows) -> None:
     _finite("run.anonymize's output", safe, "train with a smaller learning rate")
 
 
-def check_choices(names, judges, attributes) -> None:
-    """ValueError for unknown attackers, or judges that lack an attribute."""
-    if isinstance(names, str) or not names:
-        raise ValueError(
-            f"attackers must be a tuple with at least one of {sorted(ATTACKERS)}, "
-            f"got {names!r}."
-        )
-    for name in names:
-        attackers.get(name)
-    lacking = set(attributes) - set(judges.predict if judges else attributes)
+def check_judges(judges, attributes) -> None:
+    """ValueError for judges that lack an attribute."""
+    lacking = set(attributes) - set(judges.read if judges else attributes)
     if lacking:
         raise ValueError(
             f"judges lack {sorted(lacking)}; make them by raw_judges on this data."
+        )
+
+
+def check_shares(data, attributes, share: float) -> None:
+    """ValueError for a share that leaves an attacker too little to train on."""
+    if not 0 < share <= 1:
+        raise ValueError(f"share must be in (0, 1], got {share!r}.")
+    for attribute in attributes:
+        shares.check_counts(data.train.labels[attribute], share, attribute)
+
+
+def check_hooks(run, hooks: dict[str, str]) -> None:
+    """ValueError for an attack on something that the run does not have.
+
+    Args:
+      run: to be evaluated.
+      hooks: by attack the name of the function that the run has to have.
+    """
+    for attack, hook in hooks.items():
+        if not callable(getattr(run, hook, None)):
+            method = getattr(getattr(run, "method", None), "name", "this run")
+            raise ValueError(
+                f"attack {attack!r} needs a run that has {hook}(...), and {method!r} "
+                "has none; leave that attack out."
+            )
+
+
+def check_pairs(data, overlap) -> None:
+    """ValueError where there are no two test subjects with two streams each."""
+    subjects, public = np.asarray(data.test.labels["subject"]), data.spec.public
+    known, _ = halves(subjects, data.test.labels[public], overlap=overlap)
+    people = len(np.unique(subjects[known]))
+    if people < 2:
+        raise ValueError(
+            "attack 'pairs' needs at least 2 test subjects with 3 windows of one "
+            f"{public}, of which the last shares no samples with the first, got "
+            f"{people}; leave it out, or test on more people."
         )

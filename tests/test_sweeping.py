@@ -218,13 +218,13 @@ def test_scores_are_the_figures_that_settings_are_chosen_by():
 
 
 def test_every_member_is_evaluated_by_the_same_judges(data, monkeypatch):
-    def fake(run, given, *, attackers, seed, judges):
-        assert given is data and judges == "judges" and attackers == ("forest",)
+    def fake(run, given, *, attacks, seed, judges):
+        assert given is data and judges == "judges" and attacks == ("forest",)
         return fake_report(run.config["hyper"]["rate"] + seed / 4)
 
     monkeypatch.setattr(evaluation, "raw_judges", lambda given: "judges")
     monkeypatch.setattr(evaluation, "evaluate", fake)
-    options = {"grid": {"rate": [0.25, 0.5]}, "seeds": 3, "attackers": ("forest",)}
+    options = {"grid": {"rate": [0.25, 0.5]}, "seeds": 3, "attacks": ("forest",)}
     found = quick(build, data, evaluate=True, **options)
     assert len(found.reports) == 6
     # Of r, r + 1/4, r + 1/2 the mean is r + 1/4 and the deviation 1/4.

@@ -1,81 +1,75 @@
 """The attackers: classifiers of standardised windows, one behind each name."""
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
-import jax
-import numpy as np
-from sklearn.ensemble import RandomForestClassifier
-
-from jaxanon.attacks.shares import blocks
-from jaxanon.models import fit
+from jaxanon.attacks.classical import MODELS, fit_models
+from jaxanon.attacks.neural import fit_networks
+from jaxanon.models.attack_networks import ConvClassifier, RecurrentClassifier
 
 
 class Attacker(NamedTuple):
-    """``fit(key, windows, labels, num_classes) -> predict``.
+    """A family of classifiers, trained on many sets of windows at once.
 
-    Windows are ``float[N, time, channels]``, standardised and, within each class, in
-    order of time; labels are ``int[N]``; ``predict(windows) -> int[M]``.
+    ``fit_sets(keys, windows, labels, num_classes, hold_back=True)`` takes a sequence of
+    each, one entry per set, and returns as many functions ``read``. Windows are
+    ``float[N_i, time, channels]``, standardised and, within each class, in order of
+    time; labels are ``int[N_i]``. ``read(windows) -> float32[M, num_classes]`` is the
+    evidence for each class: log-probabilities, or what stands for them; the largest is
+    the guess. With ``hold_back`` an attacker that trains in epochs stops early, by
+    windows that it does not train on.
     """
 
     name: str
-    fit: Callable
+    fit_sets: Callable
+
+    def fit(self, key, windows, labels, num_classes: int, *, hold_back: bool = True):
+        """Trains one; arguments and result as of ``fit_sets``, for a single set.
+
+        Example:
+          >>> import jax, numpy
+          >>> labels = numpy.arange(40) % 2
+          >>> windows = labels[:, None, None] * numpy.ones((1, 4, 1))
+          >>> read = get("tree").fit(jax.random.key(0), windows, labels, 2)
+          >>> read(windows[:2]).argmax(1)
+          array([0, 1])
+        """
+        sets = (key[None], [windows], [labels], [num_classes])
+        return self.fit_sets(*sets, hold_back=hold_back)[0]
 
 
-def _fit_mlp(key, windows, labels, num_classes):
-    valid = blocks(labels)
-    fitted = fit.fit_classifier(key, windows, labels, num_classes, valid=valid)
-    return lambda windows: fit.predict(fitted, windows)
+_NETWORKS = {"mlp": None, "cnn": ConvClassifier(2), "lstm": RecurrentClassifier(2)}
 
 
-def features(windows) -> np.ndarray:
-    """What the forest sees: the window itself and statistics free of its phase.
+def _fit_sets(name):
+    if name in MODELS:
+        return functools.partial(fit_models, name=name)
+    return functools.partial(fit_networks, net=_NETWORKS[name])
 
-    Per channel: mean, standard deviation, least, greatest, mean absolute step, and
-    the magnitudes of the 16 lowest frequencies (fewer if the window is short).
 
-    Args:
-      windows: ``float[N, time, channels]``, time at least 2.
+# An attacker's place draws its keys, so a new one comes last.
+_NAMES = ("forest", "mlp", "cnn", "lstm", "boosting", "logistic", "tree", "svm")
+ATTACKERS = {name: Attacker(name, _fit_sets(name)) for name in _NAMES}
 
-    Returns:
-      ``float32[N, features]``.
+
+def number(name: str) -> int:
+    """A number for each attacker, to draw its keys by.
+
+    Example:
+      >>> number("forest"), number("mlp")
+      (0, 1)
     """
-    windows = np.asarray(windows, np.float32)
-    centre = windows.mean(1)
-    steps = np.abs(np.diff(windows, axis=1)).mean(1)
-    spectrum = np.abs(np.fft.rfft(windows, axis=1))[:, 1:17] / windows.shape[1]
-    parts = (centre, windows.std(1), windows.min(1), windows.max(1), steps)
-    flat = [part.reshape(len(windows), -1) for part in (windows, *parts, spectrum)]
-    return np.concatenate(flat, axis=1, dtype=np.float32)
-
-
-def _fit_forest(key, windows, labels, num_classes):
-    del num_classes  # A class that it never saw it never says.
-    seed = int(jax.random.bits(key, dtype=np.uint32))
-    forest = RandomForestClassifier(
-        100, min_samples_leaf=2, class_weight="balanced", n_jobs=-1, random_state=seed
-    )
-    forest.fit(features(windows), np.asarray(labels))
-
-    def predict(windows):
-        if not len(windows):
-            return np.zeros(0, np.int32)
-        return forest.predict(features(windows)).astype(np.int32)
-
-    return predict
-
-
-ATTACKERS = {
-    "forest": Attacker("forest", _fit_forest),
-    "mlp": Attacker("mlp", _fit_mlp),
-}
+    return _NAMES.index(get(name).name)
 
 
 def get(name: str) -> Attacker:
     """The attacker of that name; ValueError that lists the names if there is none.
 
-    ``"mlp"`` is the network of ``models.classifier`` with early stopping on its own
-    validation blocks, ``"forest"`` scikit-learn's random forest of 100 trees on
+    ``"mlp"`` is the network of ``models.classifier``, ``"cnn"`` and ``"lstm"`` those of
+    ``models.attack_networks``, all with early stopping on validation blocks of their
+    own; ``"forest"`` (100 trees), ``"boosting"``, ``"logistic"``, ``"tree"`` and
+    ``"svm"`` (radial basis functions, at most 4,000 windows) are scikit-learn's, on
     ``features``.
 
     Example:

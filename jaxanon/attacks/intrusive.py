@@ -1,24 +1,23 @@
 """Judges: classifiers of raw windows, let loose on anonymized ones."""
 
-import functools
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
-from jaxanon.models import fit
+from jaxanon.attacks import attackers
 
 
 class Judges(NamedTuple):
     """One classifier per attribute, trained on raw windows; fit once, use often.
 
-    ``predict[attribute](windows) -> int[N]`` takes standardised windows; ``raw``
-    holds what each says of the raw test windows.
+    ``read[attribute](windows) -> float32[N, classes]`` takes standardised windows and
+    gives evidence for each class; ``raw`` holds it for the raw test windows.
     """
 
-    predict: dict[str, Callable]
-    raw: dict[str, np.ndarray]  # int32[N] per attribute
+    read: dict[str, Callable]
+    raw: dict[str, np.ndarray]  # float32[M, classes] per attribute
 
 
 def train_judges(
@@ -28,12 +27,14 @@ def train_judges(
     num_classes: Mapping[str, int],
     test_windows,
     *,
+    attacker: str = "mlp",
     progress: Callable[[str], None] = lambda line: None,
 ) -> Judges:
     """Trains a classifier for every attribute in ``num_classes``, on every window.
 
     The one of the public attribute measures utility, the others are the intrusive
     adversary, who has raw data with labels but has never seen an anonymized window.
+    Networks train for all attributes in one program, to the last epoch.
 
     Args:
       key: typed PRNG key.
@@ -41,19 +42,33 @@ def train_judges(
       labels: ``int[N]`` per attribute.
       num_classes: per attribute to judge.
       test_windows: ``float[M, time, channels]``, raw test windows, standardised.
+      attacker: a name of ``attackers.ATTACKERS``.
       progress: called with a line before each fit.
 
     Returns:
       ``Judges``.
 
     Raises:
-      ValueError: as ``models.fit.fit_classifier``.
+      ValueError: for an unknown attacker, and as ``models.fit.fit_classifier``.
+
+    Example:
+      >>> x = np.repeat(np.float32([-1, 1]), 20)[:, None, None] * np.ones((1, 4, 1))
+      >>> truth = {"side": np.repeat([0, 1], 20)}
+      >>> judges = train_judges(
+      ...     jax.random.key(0), x, truth, {"side": 2}, x, attacker="logistic")
+      >>> float(np.mean(judges.raw["side"].argmax(1) == truth["side"]))
+      1.0
     """
-    predict, raw = {}, {}
-    for index, (attribute, count) in enumerate(num_classes.items()):
-        progress(f"training a judge of {attribute} on raw windows")
-        own_key = jax.random.fold_in(key, index)
-        fitted = fit.fit_classifier(own_key, windows, labels[attribute], count)
-        predict[attribute] = functools.partial(fit.predict, fitted)
-        raw[attribute] = predict[attribute](test_windows)
-    return Judges(predict, raw)
+    kind = attackers.get(attacker)
+    numbers = np.arange(len(num_classes))
+    keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, numbers)
+    progress(f"training judges of {', '.join(num_classes)} on raw windows")
+    reads = kind.fit_sets(
+        keys,
+        [windows] * len(num_classes),
+        [labels[attribute] for attribute in num_classes],
+        list(num_classes.values()),
+        hold_back=False,
+    )
+    read = dict(zip(num_classes, reads, strict=True))
+    return Judges(read, {name: own(test_windows) for name, own in read.items()})

@@ -30,7 +30,14 @@ def blocks(labels) -> np.ndarray:
     return valid
 
 
-def pick(key, labels, share: float, attribute: str = "labels") -> np.ndarray:
+def pick(
+    key,
+    labels,
+    share: float,
+    attribute: str = "labels",
+    *,
+    at_least: int = 0,
+) -> np.ndarray:
     """The windows whose labels the attacker knows: a share of every class.
 
     Args:
@@ -38,13 +45,15 @@ def pick(key, labels, share: float, attribute: str = "labels") -> np.ndarray:
       labels: ``int[N]``.
       share: of each class, in (0, 1].
       attribute: what the labels are of, for the message.
+      at_least: windows of each class that he knows where the share is fewer.
 
     Returns:
       ``int[n]``, ascending.
 
     Raises:
       ValueError: if the share is out of range, or leaves a class fewer than two
-        windows, one to train on and one to validate with.
+        windows, one to train on and one to validate with; a class of one window is
+        refused at any share.
 
     Example:
       >>> labels = np.repeat([0, 1], [100, 50])
@@ -54,20 +63,39 @@ def pick(key, labels, share: float, attribute: str = "labels") -> np.ndarray:
     if not 0 < share <= 1:
         raise ValueError(f"share must be in (0, 1], got {share!r}.")
     labels = np.asarray(labels)
+    counts = check_counts(labels, share, attribute, at_least=at_least)
     seed = int(jax.random.bits(key, dtype=np.uint32))
     generator = np.random.default_rng(seed)
-    chosen = []
-    for label in np.unique(labels):
-        rows = np.flatnonzero(labels == label)
-        count = round(share * len(rows))
+    chosen = [
+        generator.choice(np.flatnonzero(labels == label), count, replace=False)
+        for label, count in counts.items()
+    ]
+    return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, np.int64)
+
+
+def check_counts(labels, share: float, attribute: str, *, at_least: int = 0) -> dict:
+    """How many windows of each class ``pick`` draws; ValueError as it raises.
+
+    Example:
+      >>> check_counts(np.repeat([0, 3], [100, 50]), 0.2, "side")
+      {0: 20, 3: 10}
+    """
+    counts = {}
+    for label, own in zip(*np.unique(labels, return_counts=True), strict=True):
+        count = min(int(own), max(round(share * own), at_least))
+        if own == 1:
+            raise ValueError(
+                f"{attribute} class {label} has one training window, and the attacker "
+                "needs at least 2 of each class; leave out or merge that class."
+            )
         if count < 2:
             raise ValueError(
-                f"share {share} of the {len(rows)} training windows of {attribute} "
-                f"class {label} is {count}, and the attacker needs at least 2 of each "
-                "class; raise share, or leave out or merge that class."
+                f"share {share} of the {own} training windows of {attribute} class "
+                f"{label} is {count}, and the attacker needs at least 2 of each class; "
+                "raise share, or leave out or merge that class."
             )
-        chosen.append(generator.choice(rows, count, replace=False))
-    return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, np.int64)
+        counts[int(label)] = count
+    return counts
 
 
 def halves(*labels, overlap=None) -> tuple[np.ndarray, np.ndarray]:

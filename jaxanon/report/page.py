@@ -4,6 +4,7 @@ import base64
 import json
 from html import escape
 
+from jaxanon.report.more_tables import attack_tables, distortion_table
 from jaxanon.report.style import STYLE
 from jaxanon.report.tables import class_tables, key_table
 
@@ -50,6 +51,9 @@ def render(report: dict, pictures: dict) -> str:
             parts.append(_section(_HEADINGS[key], _figure(key, pictures[key])))
     shown = "".join(_figure(key, picture) for key, picture in confusion.items())
     parts.append(_section("Who is taken for whom", shown + class_tables(report)))
+    if report["attacks"]:
+        parts.append(_section("Further attacks", attack_tables(report)))
+    parts.append(_section("Distortion", distortion_table(report)))
     terms = "".join(
         f"<dt>{escape(term)}</dt><dd>{escape(text)}</dd>"
         for term, text in report["protocol"].items()
@@ -85,6 +89,7 @@ def _configuration(report):
         "method": report["method"],
         "dataset": data,
         "attackers": report["attackers"],
+        "attacks": list(report["attacks"]),
         "share": report["share"],
         "seed": report["seed"],
     }

@@ -5,8 +5,8 @@ from html import escape
 from jaxanon.report.words import percent
 
 
-def _table(head, rows):
-    """Rows of cells; a cell is text, or (text, class name)."""
+def table(head, rows):
+    """A table as HTML; a cell is text, or (text, class name)."""
 
     def cell(content):
         text, kind = content if isinstance(content, tuple) else (content, "")
@@ -74,7 +74,7 @@ def key_table(report):
         "Adversaries are given by balanced accuracy.</p>"
     )
     head = ("what", "by whom", "anonymized", "raw", "chance", "majority")
-    return _table(head, rows) + note
+    return table(head, rows) + note
 
 
 def _attacks(what, found, raw):
@@ -104,17 +104,18 @@ def class_tables(report):
     for attribute, section in sections.items():
         worst = section["worst"]
         found[f"{attribute}, {worst} retrained"] = section["attackers"][worst]
-    head = ("class", "test windows", "recall", "precision", "F1")
+    head = ("class", "test windows", "recall", "precision", "F1", "AUC", "equal error")
     return "".join(
         f"<details><summary>{escape(title)}: per class</summary>"
-        + _table(head, [_class_row(row) for row in scores["per_class"]])
+        + table(head, [_class_row(row) for row in scores["per_class"]])
         + "</details>"
         for title, scores in found.items()
     )
 
 
 def _class_row(row):
-    shares = (row[field] for field in ("recall", "precision", "f1"))
+    fields = ("recall", "precision", "f1", "auc", "equal_error_rate")
+    shares = (row[field] for field in fields)
     return (
         row["name"],
         f"{row['windows']:,}",

@@ -1,5 +1,7 @@
 """A report's findings in sentences, and how each number was obtained."""
 
+from jaxanon.report.attack_words import DISTORTION, METHODS, TITLES
+
 
 def percent(share: float) -> str:
     """``0.934`` as ``93.4 %``."""
@@ -102,10 +104,12 @@ def protocol(report: dict) -> dict[str, str]:
         "Mutual information": "The first 25 principal components of up to 2,000 test "
         "windows are each compared with the attribute by a nearest-neighbour estimator "
         "(k = 3); the mean is given, in nats. 0 is nothing.",
+        "Distortion": DISTORTION,
+        **{TITLES[name]: METHODS[name] for name in report["attacks"]},
         "Chance and majority": "Chance is a uniform guess among the classes that occur "
         "in the test windows, majority is always guessing the most frequent one. A "
         "balanced accuracy (mean recall of the classes) of chance level is what a "
-        "guess of either kind reaches.",
+        "guess of either kind reaches; an AUC or equal error rate of 50 % likewise.",
     }
     if report["linkage"] is None:
         text["Linkage"] = (

@@ -81,3 +81,10 @@ def test_no_scored_window_shares_samples_with_a_known_one():
     # of 4 all windows share samples, so nobody could be scored.
     assert known.tolist() == list(range(10)) and scored.tolist() == list(range(13, 20))
     assert shares.halves(group)[1].tolist() == [*range(12, 20), 23]
+
+
+def test_a_class_of_one_window_is_refused_at_any_share():
+    labels = np.repeat([0, 3], [100, 1])
+    message = "side class 3 has one training window.*leave out or merge that class"
+    with pytest.raises(ValueError, match=message):
+        shares.pick(jax.random.key(0), labels, 1.0, "side")

@@ -95,6 +95,33 @@ REPORT = {
     "reidentification": {
         "gender": {"attackers": {"mlp": {"balanced_accuracy": 0.61}}, "worst": "mlp"}
     },
+    "attacks": {
+        "stream": [
+            {
+                "attribute": "gender",
+                "attacker": "mlp",
+                "variant": "5 windows",
+                "scores": {"balanced_accuracy": 0.72, "auc": None, "chance": 0.5},
+                "figures": {},
+            },
+            {
+                "attribute": "gender",
+                "attacker": "mlp",
+                "variant": "100 windows",
+                "scores": None,
+                "figures": {},
+            },
+        ],
+        "fingerprint": [
+            {
+                "attribute": "subject",
+                "attacker": "choices",
+                "variant": "p = 1",
+                "scores": None,
+                "figures": {"uniqueness": 0.25},
+            },
+        ],
+    },
     "headline": ["activity survives."],
 }
 
@@ -114,13 +141,15 @@ def evaluated(monkeypatch):
 
 
 def test_evaluate_finds_the_data_and_shows_a_table(evaluated, folder, capsys):
-    words = ["evaluate", str(folder), "--attackers", "mlp,forest", "--seed", "5"]
+    words = ["evaluate", str(folder), "--attacks", "mlp,stream", "--seed", "5"]
     assert cli.main(words) == 0
     ((run, data, options),) = evaluated
     assert run.folder == folder and len(data.train.windows) == 48
-    assert options == {"attackers": ("mlp", "forest"), "seed": 5}
+    assert options == {"attacks": ("mlp", "stream"), "seed": 5}
     shown = capsys.readouterr().out
     for text in ("[1/2] attacking", "91.0", "52.0", "61.0 (mlp)", "activity survives."):
+        assert text in shown
+    for text in ("stream, in %", "72.0", "too few windows", "uniqueness 0.250"):
         assert text in shown
     assert f"The report: {folder / 'report.html'}" in shown.replace("\n", "")
 

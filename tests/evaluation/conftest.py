@@ -10,7 +10,7 @@ from jaxanon.datasets import Data, Spec, Windows
 from jaxanon.evaluation import raw_judges
 
 TIME = 16
-QUICK = {"attackers": ("forest",)}
+QUICK = {"attacks": ("forest",)}
 CLASSES = {
     "activity": ("slow", "fast"),
     "side": ("left", "right"),

@@ -68,9 +68,9 @@ def test_labels_that_are_missing(cases):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"attackers": ("svm",)}, r"among \['forest', 'mlp'\], got 'svm'"),
-        ({"attackers": ()}, r"attackers must be a tuple with at least one of"),
-        ({"attackers": "mlp"}, r"attackers must be a tuple .* got 'mlp'"),
+        ({"attacks": ("oracle",)}, r"'tree'\], and .*'fingerprint'\]; got 'oracle'"),
+        ({"attacks": ()}, r"attacks must be a tuple with at least one of"),
+        ({"attacks": "mlp"}, r"attacks must be a tuple .* got 'mlp'"),
     ],
 )
 def test_attackers_that_there_are_not(cases, options, message):
@@ -97,7 +97,7 @@ def test_output_that_does_not_do(cases):
 
 
 def test_judges_of_other_data(cases, judges):
-    less = judges._replace(predict={"side": judges.predict["side"]})
+    less = judges._replace(read={"side": judges.read["side"]})
     message = r"judges lack \['activity', 'subject'\]; make them by raw_judges"
     refuses(cases, message, cases.data(), judges=less)
 

@@ -1,0 +1,207 @@
+"""Further attacks, by name, on anonymizers whose right answer is known."""
+
+import json
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import trial_leaks, trial_names
+from jaxanon.evaluation import evaluate, evaluate_many
+
+RETRAINED = ("released", "per-class", "stream", "pairs", "self-training", "intrusive")
+
+
+def bent(params, window, label):
+    """The loss of a softmax regression with a bend."""
+    said = jax.nn.log_softmax(jnp.tanh(window.ravel() @ params["w"]))
+    return -jnp.sum(label * said)
+
+
+def client_loss():
+    """What a client differentiates: a loss, and the parameters it was sent."""
+    return bent, {"w": jax.random.normal(jax.random.key(0), (48, 2)) / 5}
+
+
+def choices(key, windows):
+    """A model for each subject, whom channel z gives away."""
+    level = (np.asarray(windows)[:, :, 2].mean(1) - 3) / 4
+    return np.int64(np.round(level / 1.5)) + 1
+
+
+@pytest.fixture(scope="module")
+def reports(cases, judges):
+    """Of flipping the side, and of noise, under every attack by a tree."""
+    runs = [cases.Run(cases.flip_side), cases.Run(cases.noise)]
+    for run in runs:
+        run.client_loss, run.choices = client_loss, choices
+    data, few = cases.data(), pytest.MonkeyPatch()
+    few.setattr(trial_leaks, "VICTIMS", 1)
+    attacks = ("tree", *RETRAINED, "inversion", "fingerprint")
+    told = []
+    tell = lambda done, total, what: told.append((done, total))
+    options = {"attacks": attacks, "judges": judges, "progress": tell}
+    found = evaluate_many(runs, data, **options)
+    few.undo()
+    assert told == [(index, len(told)) for index in range(len(told))]
+    return found["reports"]
+
+
+def rows(report, attack, **wanted):
+    """Balanced accuracies, or figures, of the rows with those fields."""
+    found = {}
+    for row in report["attacks"][attack]:
+        if all(row[name] == value for name, value in wanted.items()):
+            scores = row["scores"]
+            told = row["figures"] if scores is None else scores["balanced_accuracy"]
+            found[row["variant"]] = told
+    assert found, (attack, wanted)
+    return found
+
+
+def test_all_that_was_asked_for_is_strict_json(reports):
+    for report in reports:
+        json.dumps(report, allow_nan=False)
+        assert list(report["attacks"]) == [*RETRAINED, "inversion", "fingerprint"]
+        assert report["attackers"] == ["tree"]
+
+
+def test_training_accuracy_is_far_above_what_is_read(reports):
+    flipped, lost = (
+        rows(report, "released", attribute="side")["training accuracy, own share"]
+        for report in reports
+    )
+    assert flipped > 0.9
+    honest = reports[1]["reidentification"]["side"]["attackers"]["tree"]
+    assert lost > honest["balanced_accuracy"] + 0.15
+
+
+def test_an_attacker_for_each_class(reports):
+    flipped, lost = (rows(r, "per-class", attribute="side") for r in reports)
+    assert set(flipped) == {
+        "one attacker per activity", "activity slow", "activity fast",
+    }  # fmt: skip
+    assert min(flipped.values()) > 0.9
+    assert 0.3 < lost["one attacker per activity"] < 0.7
+    whole = reports[0]["attacks"]["per-class"][0]["scores"]["windows"]
+    parts = [
+        row["scores"]["windows"] for row in reports[0]["attacks"]["per-class"][1:3]
+    ]
+    assert whole == 96 and parts == [48, 48]
+
+
+def test_evidence_of_one_person_adds_up(reports):
+    flipped, lost = (rows(r, "stream", attribute="side") for r in reports)
+    # A subject has 16 windows of each side.
+    assert flipped["5 windows, majority vote"] >= flipped["1 windows, majority vote"]
+    assert flipped["5 windows, mean log-odds"] > 0.95
+    assert flipped["30 windows, mean log-odds"] == {}
+    assert lost["1 windows, mean log-odds"] < 0.7
+    single = reports[0]["reidentification"]["side"]["attackers"]["tree"]
+    assert flipped["1 windows, majority vote"] == single["balanced_accuracy"]
+
+
+def test_two_streams_of_one_person_are_matched(reports):
+    for name in ("untrained", "tree"):
+        (row,) = [r for r in reports[0]["attacks"]["pairs"] if r["attacker"] == name]
+        assert row["scores"]["accuracy"] == 1 and row["scores"]["auc"] == 1
+        assert row["scores"]["chance"] == 1 / 3 and row["scores"]["windows"] == 3
+
+
+def test_few_labels_are_enough(reports):
+    flipped, _ = (rows(r, "self-training", attribute="side") for r in reports)
+    assert set(flipped) == {"4 labels alone", "4 labels and self-training"}
+    assert flipped["4 labels and self-training"] > 0.9
+
+
+def test_every_attacker_of_raw_windows(reports):
+    flipped = rows(reports[0], "intrusive", attribute="side")
+    # A flip fools whoever never saw one.
+    assert flipped["raw windows"] > 0.9 and flipped["anonymized windows"] < 0.1
+    assert rows(reports[0], "intrusive", attribute="activity")["raw windows"] > 0.7
+
+
+def test_what_a_client_sends_is_inverted(reports):
+    found = rows(reports[0], "inversion")
+    assert found["no noise"]["correlation"] > 0.9
+    noisy = found["clipped to 1, noise multiplier 1"]
+    assert noisy["correlation"] < 0.6 and noisy["distance"] > 0.2
+
+
+def test_who_chooses_a_model_of_his_own_is_unique(reports):
+    found = rows(reports[0], "fingerprint")
+    assert found["p = 1"] == {"uniqueness": 1.0, "std": 0.0} and len(found) == 5
+
+
+def test_the_page_shows_them(reports, cases, judges, tmp_path):
+    run, attacks = cases.Run(cases.noise), ("tree", "stream", "fingerprint")
+    run.choices = choices
+    evaluate(run, cases.data(), judges=judges, attacks=attacks, out=tmp_path)
+    html = (tmp_path / "report.html").read_text()
+    assert "<h3>An attacker who follows a person</h3>" in html
+    assert "5 windows, mean log-odds" in html and "too few windows" in html
+    assert "uniqueness 1.000" in html and "p = 5" in html
+    assert "<dt>Chosen models as a fingerprint</dt>" in html
+    assert "steps per window, jerk pace" in html and "z: kurtosis" in html
+
+
+def test_distortion_is_that_of_the_windows(reports, cases):
+    data, found = cases.data(), reports[0]["distortion"]
+    assert found["windows"] == 96
+    assert found["statistics"]["x"]["mean"]["absolute_error"] < 1e-5  # It stayed.
+    y = data.test.windows[:, :, 1].mean(1)
+    want = np.abs((4 - y) - y).mean()  # Mirrored about 2.
+    told = found["statistics"]["y"]["mean"]["absolute_error"]
+    assert told == pytest.approx(want, rel=1e-4)
+    assert found["warping"]["mean"] > 1
+    assert set(found["steps"]) == {"threshold", "jerk_pace"}
+
+
+def test_strangers_are_matched_too(cases):
+    attacks = ("tree", "pairs")
+    report = evaluate(cases.Run(cases.identity), cases.strangers(), attacks=attacks)
+    # One training subject teaches nobody to tell people apart; features do.
+    assert [row["attacker"] for row in report["attacks"]["pairs"]] == ["untrained"]
+    assert report["attacks"]["pairs"][0]["scores"]["accuracy"] == 1
+
+
+@pytest.mark.parametrize(
+    ("attack", "message"),
+    [
+        ("inversion", r"'inversion' needs a run that has client_loss\(...\), and 'x'"),
+        ("fingerprint", r"'fingerprint' needs a run that has choices\(...\), and 'x'"),
+    ],
+)
+def test_an_attack_on_nothing_is_refused(cases, judges, attack, message):
+    run = cases.Run(lambda key, windows: pytest.fail("too late"))
+    run.method = SimpleNamespace(name="x", config={})
+    with pytest.raises(ValueError, match=message):
+        evaluate(run, cases.data(), judges=judges, attacks=(attack,))
+
+
+def test_pairs_of_one_person_are_refused(cases, judges):
+    full = cases.data()
+    labels = {**full.test.labels, "subject": np.zeros(96, int)}
+    own = full._replace(test=full.test._replace(labels=labels))
+    run = cases.Run(lambda key, windows: pytest.fail("too late"))
+    with pytest.raises(ValueError, match=r"'pairs' needs at least 2 test.*got 1"):
+        evaluate(run, own, judges=judges, attacks=("pairs",))
+
+
+def test_a_class_of_one_window_is_refused_at_the_door(cases, judges):
+    full = cases.data()
+    side = np.where(np.arange(96) == 5, 1, 0)
+    own = full._replace(
+        train=full.train._replace(labels={**full.train.labels, "side": side})
+    )
+    run = cases.Run(lambda key, windows: pytest.fail("too late"))
+    with pytest.raises(ValueError, match="side class 1 has one training window"):
+        evaluate(run, own, judges=judges, attacks=("tree",), share=1.0)
+
+
+def test_names_are_told_apart():
+    chosen = trial_names.choose(["pairs", "svm", "svm", "released"])
+    assert chosen.attackers == ("svm",) and chosen.attacks == ("pairs", "released")
+    assert trial_names.choose(["pairs"]).attackers == ("mlp", "forest")
