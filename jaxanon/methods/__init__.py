@@ -5,9 +5,15 @@ from jaxanon.methods.blinder import blinder
 from jaxanon.methods.blinder_config import BlinderConfig
 from jaxanon.methods.cae import CAEConfig, cae
 from jaxanon.methods.cvae import CVAEConfig, cvae
+from jaxanon.methods.dysan import dysan
+from jaxanon.methods.dysan_config import DySanConfig, DySanGenConfig, OlympusConfig
+from jaxanon.methods.dysan_gen import dysan_gen
+from jaxanon.methods.dysan_msda import dysan_msda
 from jaxanon.methods.general_vae import GeneralVAEConfig, general_vae
 from jaxanon.methods.method import Method
 from jaxanon.methods.obscurenet import ObscureNetConfig, obscurenet
+from jaxanon.methods.olympus import olympus
+from jaxanon.methods.orf import ORFConfig, orf
 from jaxanon.methods.personal import personalise
 
 _BUILDERS = {
@@ -15,8 +21,13 @@ _BUILDERS = {
     "blinder": (blinder, BlinderConfig),
     "cae": (cae, CAEConfig),
     "cvae": (cvae, CVAEConfig),
+    "dysan": (dysan, DySanConfig),
+    "dysan_gen": (dysan_gen, DySanGenConfig),
+    "dysan_msda": (dysan_msda, DySanConfig),
     "general_vae": (general_vae, GeneralVAEConfig),
     "obscurenet": (obscurenet, ObscureNetConfig),
+    "olympus": (olympus, OlympusConfig),
+    "orf": (orf, ORFConfig),
 }
 NAMES = tuple(_BUILDERS)
 
@@ -26,17 +37,26 @@ __all__ = [
     "BlinderConfig",
     "CAEConfig",
     "CVAEConfig",
+    "DySanConfig",
+    "DySanGenConfig",
     "GeneralVAEConfig",
     "Method",
+    "ORFConfig",
     "ObscureNetConfig",
+    "OlympusConfig",
     "attribute_vae",
     "blinder",
     "build",
     "cae",
     "config_class",
     "cvae",
+    "dysan",
+    "dysan_gen",
+    "dysan_msda",
     "general_vae",
     "obscurenet",
+    "olympus",
+    "orf",
     "personalise",
 ]
 

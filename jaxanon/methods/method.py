@@ -28,6 +28,10 @@ class Method(NamedTuple):
     work: str = "client updates"  # what a round is counted in, and its speed told
 
 
+class Incompatible(ValueError):
+    """Of settings that may each be, and not together; a sweep leaves them out."""
+
+
 def check_hyper(method: Method, hyper: dict) -> None:
     """Refuses hyper-parameters as the method's settings of the same names would be.
 

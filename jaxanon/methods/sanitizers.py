@@ -1,0 +1,203 @@
+"""The room of DySan and what it re-implements: a sanitizer, graded by its judges."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxanon.methods import pool, stopping
+from jaxanon.methods.central import Player, Room, central
+from jaxanon.methods.method import Method
+from jaxanon.models import dysan as models
+from jaxanon.models.balanced_error import from_chance
+
+JUDGES = ("predictor", "discriminators")
+
+
+def sanitizer(
+    name: str,
+    spec,
+    config: Any,
+    *,
+    distortion: bool = True,
+    pretraining: int | None = None,
+) -> Method:
+    """A method whose sanitizer is graded by a predictor and discriminators.
+
+    A round is a step of the sanitizer on a batch, then ``config.inner_steps`` steps of
+    the judges, predictor and discriminators, on sanitized batches of their own: the
+    order of Algorithm 1. The sanitizer pays for
+
+    - ``lambda_`` times the balanced error of the predictor,
+    - ``alpha`` times, for each private attribute, the distance of a discriminator's
+      balanced error from that of guessing (eq. 3's d_s),
+    - ``1 - alpha - lambda_`` times, for each channel, the mean absolute change.
+
+    Differences from the released program: batches are drawn with replacement; Adam's
+    weight decay of 1e-10, which float32 does not resolve, is left out; nothing but the
+    window goes in (see ``models.dysan.Networks``).
+
+    Args:
+      name: the method's.
+      spec: ``jaxanon.datasets.Spec``.
+      config: ``SanitizerConfig``.
+      distortion: whether change is paid for.
+      pretraining: None, or rounds in which the judges learn on raw windows before they
+        are frozen and the sanitizer begins.
+    """
+    nets = networks(spec, config)
+    frozen = pretraining is not None
+    sanitizers = _sanitizers(spec, nets, config, distortion, frozen)
+    judges = _judges(spec, nets, config, raw=frozen)
+    if frozen:
+        late = lambda round_: round_ >= pretraining
+        sanitizers = tuple(each._replace(when_fn=late) for each in sanitizers)
+        judges = judges._replace(when_fn=lambda round_: round_ < pretraining)
+
+    def init_fn(key):
+        watched = {"watch": {group: stopping.watch() for group in JUDGES}}
+        return nets.init(key) | (watched if config.early_stop else {})
+
+    def draw_fn(key, data, copy):
+        del copy
+        batch = pool.draw(key, data, config.batch)
+        return batch._replace(windows=seen(spec, config, batch.windows))
+
+    def anonymize_fn(key, params, windows):
+        windows = seen(spec, config, windows)
+        safe = nets.sanitize(key, nets.compose(params), windows)
+        return seen(spec, config, safe, back=True)
+
+    room = Room(
+        lambda clients: pool.pool(spec, clients),
+        draw_fn,
+        lambda data: pool.rounds_per_epoch(data, config.batch),
+        config.batch,
+    )
+    return central(
+        name,
+        config,
+        spec,
+        room,
+        init_fn=init_fn,
+        players=(*sanitizers, judges),
+        hyper={n: getattr(config, n) for n in ("alpha", "lambda_", "step_size")},
+        anonymize_fn=anonymize_fn,
+    )
+
+
+def networks(spec, config) -> models.Networks:
+    """The networks of a ``SanitizerConfig`` for windows of ``spec``."""
+    widths = {each: getattr(config, each) for each in models.Widths._fields}
+    return models.networks(
+        spec.time,
+        len(spec.channels),
+        (spec.public, spec.num_classes(spec.public)),
+        {name: spec.num_classes(name) for name in spec.private},
+        models.Widths(**widths),
+    )
+
+
+def seen(spec, config, windows, *, back: bool = False):
+    """Standardised windows as the networks see them, or those ``back`` again."""
+    if config.standardised:
+        return windows
+    mean, std = (jnp.float32(x)[None, None] for x in (spec.mean, spec.std))
+    return (windows - mean) / std if back else windows * std + mean
+
+
+def _sanitizers(spec, nets, config, distortion, frozen):
+    """The sanitizer as one player, or as one for each term of its loss in turn."""
+
+    def terms(key, params, hyper, batch):
+        noise_key, *keys = jax.random.split(key, 3)
+        safe = nets.sanitize(noise_key, nets.compose(params), batch.windows)
+        public = batch.labels[spec.public]
+        predictor_key, discriminator_key = (None, None) if frozen else keys
+        logits, _ = nets.predict(params, safe, predictor_key)
+        others, _ = nets.discriminate(params, safe, public, discriminator_key)
+        logits = {spec.public: logits, **others}
+        errors = models.errors(nets, logits, batch.labels, config.errors)
+        signed = config.goal == "published"
+        left = [
+            from_chance(errors[name], spec.num_classes(name), signed=signed)
+            for name in spec.private
+        ]
+        change = jnp.mean(jnp.abs(safe - batch.windows), axis=(0, 1))
+        weight = 1 - hyper["alpha"] - hyper["lambda_"]
+        found = [hyper["lambda_"] * errors[spec.public]]
+        found += [hyper["alpha"] * each for each in left]
+        found += [weight * each for each in change] if distortion else []
+        info = {f"{name} error": error for name, error in errors.items()}
+        return found, info | {"change": jnp.mean(change)}
+
+    def player(pick_fn):
+        def loss_fn(key, params, hyper, batch, given):
+            del given
+            found, info = terms(key, params, hyper, batch)
+            return pick_fn(found), (info | {"sanitizer": sum(found)}, {})
+
+        return Player(("sanitizer",), loss_fn)
+
+    if config.optimization == "sum":
+        return (player(sum),)
+    num_terms = 1 + len(spec.private) + distortion * len(spec.channels)
+    pick = lambda index: lambda found: found[index]
+    return tuple(player(pick(index)) for index in range(num_terms))
+
+
+def _judges(spec, nets, config, raw):
+    """Predictor and discriminators on the same windows, each by a loss of its own."""
+
+    def losses(key, params, batch, given):
+        noise_key, *keys = jax.random.split(key, 3)
+        windows = batch.windows
+        if not raw:
+            windows = nets.sanitize(noise_key, given, windows)
+        public = batch.labels[spec.public]
+
+        def predictor():
+            logits, averages = nets.predict(params, windows, keys[0])
+            return _loss(nets, {spec.public: logits}, batch, config), averages
+
+        def discriminators():
+            logits, averages = nets.discriminate(params, windows, public, keys[1])
+            return _loss(nets, logits, batch, config), averages
+
+        return dict(zip(JUDGES, (predictor, discriminators), strict=True))
+
+    def loss_fn(key, params, hyper, batch, given):
+        del hyper
+        total, told, averages, watches = 0.0, 0.0, {}, {}
+        for group, one in losses(key, params, batch, given).items():
+            if config.early_stop:
+                loss, averages[group], watches[group] = stopping.unless_enough(
+                    params["watch"][group],
+                    config.inner_steps,
+                    one,
+                    params["averages"][group],
+                )
+                told = told + watches[group].last
+            else:
+                loss, averages[group] = one()
+                told = told + loss
+            total = total + loss
+        kept = {"averages": averages} | ({"watch": watches} if watches else {})
+        return total, ({"judges": told}, kept)
+
+    adam = optax.scale_by_adam()
+    return Player(
+        JUDGES,
+        loss_fn,
+        steps=config.inner_steps,
+        fresh=True,
+        given_fn=None
+        if raw
+        else lambda key, params, hyper, batch: nets.compose(params),
+        optimizer=stopping.at_rest(adam) if config.early_stop else adam,
+    )
+
+
+def _loss(nets, logits, batch, config):
+    return sum(models.errors(nets, logits, batch.labels, config.errors).values())

@@ -1,0 +1,127 @@
+"""What of a window tells an attribute: features, how much each tells, less of it."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+SILENT = 1e-6  # Variance, of standardised windows, below which a feature says nothing.
+
+
+class Sums(NamedTuple):
+    """Of features over windows; ``float32``, with axes ``features, channels``."""
+
+    squares: jax.Array  # float[features, channels]
+    counts: dict[str, jax.Array]  # of each attribute, float[classes]
+    by_class: dict[str, jax.Array]  # of each, float[classes, features, channels]
+
+
+def features(windows):
+    """Mean, standard deviation and magnitude of every frequency, by channel.
+
+    ``float[N, time, channels]`` to ``float[N, 2 + time // 2, channels]``; magnitudes
+    are those of the Fourier transform, divided by ``time``.
+
+    Example:
+      >>> features(jnp.array([1.0, 3.0, 1.0, 3.0])[None, :, None])[0, :, 0]
+      Array([2., 1., 0., 1.], dtype=float32)
+    """
+    spectrum = jnp.abs(jnp.fft.rfft(windows, axis=1))[:, 1:] / windows.shape[1]
+    centre, spread = jnp.mean(windows, axis=1), jnp.std(windows, axis=1)
+    return jnp.concatenate([centre[:, None], spread[:, None], spectrum], axis=1)
+
+
+def empty(time: int, channels: int, classes: dict[str, int]) -> Sums:
+    """Sums over no windows; ``classes`` are the numbers of each attribute's."""
+    shape = (2 + time // 2, channels)
+    return Sums(
+        jnp.zeros(shape),
+        {name: jnp.zeros(num) for name, num in classes.items()},
+        {name: jnp.zeros((num, *shape)) for name, num in classes.items()},
+    )
+
+
+def add(sums: Sums, windows, labels: dict) -> Sums:
+    """The sums with these windows in them; ``labels`` are ``int[N]`` by attribute."""
+    found = features(windows)
+    counts, by_class = {}, {}
+    for name, own in labels.items():
+        member = jax.nn.one_hot(own, len(sums.counts[name]))
+        counts[name] = sums.counts[name] + jnp.sum(member, axis=0)
+        by_class[name] = sums.by_class[name] + jnp.einsum("nk,nfc->kfc", member, found)
+    return Sums(sums.squares + jnp.sum(found**2, axis=0), counts, by_class)
+
+
+def average(sums: Sums):
+    """Mean and mean square of the features, ``float[features, channels]`` each."""
+    by_class = next(iter(sums.by_class.values()))
+    total = jnp.maximum(jnp.sum(next(iter(sums.counts.values()))), 1)
+    return jnp.sum(by_class, axis=0) / total, sums.squares / total
+
+
+def told(sums: Sums) -> dict[str, jax.Array]:
+    """How much each feature tells of each attribute: its correlation ratio.
+
+    The share of a feature's variance that lies between the classes, in [0, 1]; 0 for a
+    feature that does not vary.
+    """
+    mean, square = average(sums)
+    variance = square - mean**2
+    found = {}
+    for name, counts in sums.counts.items():
+        rows = counts[:, None, None]
+        apart = sums.by_class[name] / jnp.maximum(rows, 1) - mean[None]
+        between = jnp.sum(rows * apart**2, axis=0) / jnp.maximum(jnp.sum(counts), 1)
+        varies = variance > SILENT
+        found[name] = jnp.where(varies, between / jnp.where(varies, variance, 1), 0)
+    return found
+
+
+def greatest(values, share: float):
+    """``bool`` of the same shape: the share of entries that are greatest.
+
+    Example:
+      >>> greatest(jnp.array([[3.0, 1.0], [2.0, 4.0]]), 0.5)
+      Array([[ True, False],
+             [False,  True]], dtype=bool)
+    """
+    place = jnp.argsort(jnp.argsort(-values.ravel()))
+    return (place < round(share * values.size)).reshape(values.shape)
+
+
+def normalise(windows, chosen, power):
+    """Scales the chosen frequencies of each channel to a common root mean square.
+
+    Args:
+      windows: ``float[N, time, channels]``.
+      chosen: ``bool[time // 2, channels]``, frequencies above 0.
+      power: ``float[time // 2, channels]``, mean squares of their magnitudes.
+
+    Returns:
+      ``float[N, time, channels]``; phases and the shape of the chosen part of a
+      spectrum stay as they are, and so does one that is silent.
+    """
+    spectrum = jnp.fft.rfft(windows, axis=1)
+    chosen = jnp.concatenate([jnp.zeros_like(chosen[:1]), chosen])[None]
+    squares = jnp.abs(spectrum / windows.shape[1]) ** 2
+    own = jnp.sum(jnp.where(chosen, squares, 0), axis=1, keepdims=True)
+    common = jnp.sum(jnp.where(chosen[0, 1:], power, 0), axis=0)[None, None]
+    gain = jnp.where(own > SILENT, jnp.sqrt(common / jnp.where(own > 0, own, 1)), 1)
+    spectrum = jnp.where(chosen, gain * spectrum, spectrum)
+    return jnp.fft.irfft(spectrum, windows.shape[1], axis=1)
+
+
+def remove(windows, removed, common):
+    """Gives all windows the same mean, or deviation, of a channel.
+
+    Args:
+      windows: ``float[N, time, channels]``.
+      removed: ``bool[2, channels]``, whether the mean goes and whether the deviation.
+      common: ``float[2, channels]``, what there is in their place.
+    """
+    centre, spread = features(windows)[:, :1], features(windows)[:, 1:2]
+    common = common[None]
+    per_unit = common[:, 1:] / jnp.where(spread > 0, spread, 1)
+    gain = jnp.where(spread > SILENT, per_unit, 1)
+    shape = (windows - centre) * jnp.where(removed[None, 1:], gain, 1)
+    return shape + jnp.where(removed[None, :1], common[:, :1], centre)

@@ -1,0 +1,73 @@
+"""A loop of training steps that stops early, inside a fixed number of them."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+LEAST = 20  # Steps before a loop may stop, and losses that must be low in a row.
+SHARE = 0.1  # Of the first loss ever; what is below it is low.
+
+
+class Watch(NamedTuple):
+    """What is known of a loop; ``int32[]`` and ``float32[]``."""
+
+    steps: jax.Array  # done or skipped in this turn
+    low: jax.Array  # losses in a row that were
+    first: jax.Array  # loss ever; negative before it
+    last: jax.Array  # loss
+
+
+def watch() -> Watch:
+    """Of a loop that has not begun."""
+    zero = jnp.zeros((), jnp.int32)
+    return Watch(zero, zero, jnp.float32(-1), jnp.float32(0))
+
+
+def enough(seen: Watch) -> jax.Array:
+    """``bool[]``, whether the turn is over: more than 20 steps, the last 20 low."""
+    return (seen.steps > LEAST) & (seen.low >= LEAST)
+
+
+def unless_enough(seen: Watch, length: int, loss_fn, rest):
+    """A loss, or none and nothing computed where the turn is over.
+
+    Args:
+      seen: of the loop so far.
+      length: steps of a turn at most; the next one begins after as many.
+      loss_fn: ``() -> (loss, kept)``, the loss not negative.
+      rest: what to keep where there is no loss.
+
+    Returns:
+      ``(loss, kept, Watch)``; the loss, and so every gradient of it, is exactly 0 where
+      the turn is over.
+    """
+    over = enough(seen)
+    nothing = lambda: (jnp.zeros(()), rest)
+    loss, kept = jax.lax.cond(over, nothing, loss_fn)
+    last = jnp.where(over, seen.last, jax.lax.stop_gradient(loss))
+    first = jnp.where(seen.first < 0, last, seen.first)
+    low = jnp.where(last < SHARE * first, seen.low + 1, 0)
+    steps = (seen.steps + 1) % length
+    return loss, kept, Watch(steps, jnp.where(steps == 0, 0, low), first, last)
+
+
+def at_rest(optimizer) -> optax.GradientTransformation:
+    """The optimizer, but a gradient of nothing but zeros moves and changes nothing.
+
+    Example:
+      >>> adam = at_rest(optax.scale_by_adam())
+      >>> state = adam.init(jnp.float32(0.0))
+      >>> _, after = adam.update(jnp.float32(0.0), state)
+      >>> int(after.count), int(adam.update(jnp.float32(1.0), state)[1].count)
+      (0, 1)
+    """
+
+    def update(grads, state, params=None):
+        moved = [jnp.any(leaf != 0) for leaf in jax.tree.leaves(grads)]
+        rest = lambda: (jax.tree.map(jnp.zeros_like, grads), state)
+        step = lambda: optimizer.update(grads, state, params)
+        return jax.lax.cond(jnp.any(jnp.stack(moved)), step, rest)
+
+    return optax.GradientTransformation(optimizer.init, update)

@@ -1,0 +1,132 @@
+"""ORF: what tells an attribute, and windows that tell less of it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn.feature_selection import f_classif
+
+from jaxanon import training
+from jaxanon.methods import signature
+from jaxanon.methods.orf import ORFConfig, orf
+
+
+def _drawn(rows=60, time=9, channels=2):
+    rng = np.random.default_rng(0)
+    labels = {"a": rng.integers(0, 3, rows), "b": rng.integers(0, 2, rows)}
+    windows = rng.normal(size=(rows, time, channels))
+    windows += 0.5 * labels["a"][:, None, None] * np.arange(channels)
+    return np.float32(windows), labels
+
+
+def _sums(windows, labels):
+    sums = signature.empty(*windows.shape[1:], {"a": 3, "b": 2})
+    for part in np.array_split(np.arange(len(windows)), 2):
+        own = {name: each[part] for name, each in labels.items()}
+        sums = jax.jit(signature.add)(sums, windows[part], own)
+    return sums
+
+
+def test_a_feature_tells_as_much_as_its_correlation_ratio():
+    windows, labels = _drawn()
+    told = jax.jit(signature.told)(_sums(windows, labels))
+    rows = np.asarray(signature.features(windows)).reshape(len(windows), -1)
+    for name, classes in (("a", 3), ("b", 2)):
+        # scikit-learn's F is the ratio of variances between and within, by freedoms.
+        f, _ = f_classif(rows, labels[name])
+        f = f * (classes - 1) / (len(rows) - classes)
+        np.testing.assert_allclose(
+            told[name].ravel(), f / (1 + f), rtol=1e-3, atol=1e-5
+        )
+    assert told["a"][0, 1] > 0.5 > told["a"][0, 0]  # The mean of the second channel.
+
+
+def test_a_feature_that_does_not_vary_tells_nothing():
+    windows, labels = _drawn()
+    sums = _sums(windows * 0 + 2, labels)
+    assert all(not each.any() for each in signature.told(sums).values())
+    assert not any(
+        each.any()
+        for each in signature.told(
+            _sums(windows[:0], {name: each[:0] for name, each in labels.items()})
+        ).values()
+    )
+
+
+@pytest.mark.parametrize("time", [8, 9])
+def test_chosen_frequencies_get_a_common_level_and_keep_their_shape(time):
+    windows, _ = _drawn(time=time)
+    chosen = np.zeros((time // 2, 2), bool)
+    chosen[1:3, 0] = True
+    power = np.full(chosen.shape, 0.5, np.float32)
+    shown = jax.jit(signature.normalise)(windows, chosen, power)
+    before, after = (np.fft.rfft(x, axis=1)[:, 1:] / time for x in (windows, shown))
+    np.testing.assert_allclose(after[:, ~chosen], before[:, ~chosen], atol=1e-5)
+    np.testing.assert_allclose(shown.mean(1), windows.mean(1), atol=1e-5)
+    # Two of them with 0.5 each.
+    level = (np.abs(after[:, chosen]) ** 2).sum(1)
+    np.testing.assert_allclose(level, 1.0, rtol=1e-4)
+    ratio = after[:, chosen] / before[:, chosen]
+    np.testing.assert_allclose(ratio[:, 0], ratio[:, 1], rtol=1e-3)
+    np.testing.assert_allclose(ratio.imag, 0, atol=1e-3)
+
+
+def test_means_and_deviations_that_are_removed_are_everyones():
+    windows, _ = _drawn()
+    removed = np.array([[True, False], [False, True]])
+    common = np.float32([[7.0, 8.0], [3.0, 4.0]])
+    shown = jax.jit(signature.remove)(windows, removed, common)
+    np.testing.assert_allclose(shown[..., 0].mean(1), 7.0, rtol=1e-5)
+    np.testing.assert_allclose(shown[..., 1].std(1), 4.0, rtol=1e-4)
+    np.testing.assert_allclose(
+        shown[..., 1].mean(1), windows[..., 1].mean(1), atol=1e-5
+    )
+    np.testing.assert_allclose(shown[..., 0].std(1), windows[..., 0].std(1), rtol=1e-4)
+    flat = jnp.ones((2, 5, 2))
+    assert np.isfinite(signature.remove(flat, removed, common)).all()
+    chosen = jnp.ones((2, 2), bool)
+    np.testing.assert_allclose(signature.normalise(flat, chosen, common), flat, 1e-6)
+
+
+def test_amplitude_goes_and_frequency_stays(data):
+    # Genders differ in amplitude, activities in frequency.
+    run = training.train(orf(data.spec), data, epochs=3, progress=False)
+    assert run.history[-1]["losses"]["gender told"] > 0.9
+    shown = run.anonymize(jax.random.key(0), data.test.windows)
+    gender, activity = (data.test.labels[name] for name in ("gender", "activity"))
+    spread = lambda windows: windows.std((1, 2))
+    raw = spread(data.test.windows)
+    assert raw[gender == 0].max() < raw[gender == 1].min()
+    np.testing.assert_allclose(spread(shown), spread(shown).mean(), rtol=0.02)
+    spectrum = np.abs(np.fft.rfft(shown - 10, axis=1)).sum(2)[:, 1:4]
+    np.testing.assert_array_equal(spectrum.argmax(1), activity)
+    # In the units that came in.
+    np.testing.assert_allclose(shown.mean(), data.test.windows.mean(), atol=0.1)
+
+
+def test_nothing_changes_before_the_first_round(data):
+    method = orf(data.spec)
+    state = method.init(jax.random.key(0))
+    windows = jnp.asarray(data.test.windows)
+    shown = jax.jit(method.anonymize)(jax.random.key(0), state, windows)
+    np.testing.assert_allclose(shown, windows, rtol=1e-4, atol=1e-4)
+
+
+def test_no_share_normalises_nothing(data):
+    values = jnp.arange(6.0).reshape(3, 2)
+    assert not signature.greatest(values, 0.0).any()
+    assert signature.greatest(values, 1.0).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"share": 1.5}, ValueError, "share must be at most 1, got 1.5"),
+        ({"share": -0.1}, ValueError, "share must be finite and >= 0"),
+        ({"batch": 0}, ValueError, "batch must be >= 1, got 0"),
+        ({"batch": 2.5}, TypeError, "batch must be whole, got 2.5"),
+    ],
+)
+def test_settings_out_of_range(settings, error, message):
+    with pytest.raises(error, match=message):
+        ORFConfig(**settings)
