@@ -4,13 +4,14 @@ import dataclasses
 import itertools
 import math
 import numbers
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 
 from jaxanon import checks, methods
-from jaxanon.methods.method import check_hyper
+from jaxanon.methods.method import Incompatible, check_hyper
 
 
 class Plan(NamedTuple):
@@ -31,10 +32,12 @@ class Group(NamedTuple):
 def plan(builder, spec, grid: dict[str, list], num_seeds: int, settings: dict) -> Plan:
     """Lays out the product of ``grid`` and seeds 0, 1, ... ``num_seeds - 1``.
 
+    Points whose settings may each be, and not together, are left out with a warning.
+
     Raises:
       ValueError: for a name that is no setting of the method, a list without values, a
-        hyper-parameter that is no finite number or out of its range, no seeds; and as
-        the method's builder.
+        hyper-parameter that is no finite number or out of its range, a grid of which
+        every point is left out, no seeds; and as the method's builder.
       TypeError: for a builder that cannot be called.
     """
     checks.positive(seeds=num_seeds)
@@ -49,10 +52,8 @@ def plan(builder, spec, grid: dict[str, list], num_seeds: int, settings: dict) -
                 f"grid name {name!r} is compiled into a method that is built already; "
                 f"pass its builder, such as {method.name!r}, in place of the method."
             )
-    cells = [
-        dict(zip(grid, values, strict=True))
-        for values in itertools.product(*grid.values())
-    ]
+    hyper = lambda cell: {name: float(cell[name]) for name in cell if name in known}
+    cells = _possible(method, grid, hyper)
     members = [(cell, seed) for cell in cells for seed in range(num_seeds)]
     groups: list[tuple[dict, list[int]]] = []
     for index, (cell, _) in enumerate(members):
@@ -63,9 +64,6 @@ def plan(builder, spec, grid: dict[str, list], num_seeds: int, settings: dict) -
                 break
         else:
             groups.append((static, [index]))
-    hyper = lambda cell: {name: float(cell[name]) for name in cell if name in known}
-    for cell in cells:
-        check_hyper(method, hyper(cell))
     return Plan(
         members,
         [
@@ -77,6 +75,30 @@ def plan(builder, spec, grid: dict[str, list], num_seeds: int, settings: dict) -
             for static, indices in groups
         ],
     )
+
+
+def _possible(method, grid, hyper_fn):
+    """The points of the grid that the method's settings allow."""
+    points = [
+        dict(zip(grid, values, strict=True))
+        for values in itertools.product(*grid.values())
+    ]
+    cells, reason = [], None
+    for cell in points:
+        try:
+            check_hyper(method, hyper_fn(cell))
+            cells.append(cell)
+        except Incompatible as error:
+            reason = error
+    if not cells:
+        raise ValueError(f"no point of the grid is possible: {reason}")
+    if reason is not None:
+        left_out = len(points) - len(cells)
+        warnings.warn(
+            f"{left_out} of {len(points)} points of the grid are left out: {reason}",
+            stacklevel=4,
+        )
+    return cells
 
 
 def _builder(builder, settings) -> Callable:

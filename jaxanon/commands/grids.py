@@ -2,14 +2,21 @@
 
 import ast
 import dataclasses
+import decimal
+import re
+
+_AXES = re.compile(r",(?=[A-Za-z_]\w*=)")  # Commas between axes, not between values.
+_RANGE = re.compile(r"([^,:()]+):([^,:()]+):([^,:()]+)")
 
 
 def parse(words: tuple[str, ...], config_class: type) -> dict[str, list]:
     """``("gamma=0.1,0.2", "form=paper,released")`` as a dict of lists.
 
     Args:
-      words: ``NAME=VALUE,VALUE,...`` each; a value with commas in it stands in
-        parentheses.
+      words: ``NAME=VALUE,VALUE,...`` each, or several of them with commas between; a
+        value with commas in it stands in parentheses. ``FIRST:LAST:STEP`` are all
+        numbers from the first to the last. A setting that ends in ``_``, for Python
+        has a use for its name, may be named without.
       config_class: the method's settings; a value takes the type of the default.
 
     Raises:
@@ -19,13 +26,17 @@ def parse(words: tuple[str, ...], config_class: type) -> dict[str, list]:
       >>> from jaxanon.methods import config_class
       >>> parse(("gamma=1,.5", "hidden=(8,),(16,8)"), config_class("blinder"))
       {'gamma': [1.0, 0.5], 'hidden': [(8,), (16, 8)]}
+      >>> parse(("alpha=0.1:0.3:0.1,lambda=0.5",), config_class("dysan"))
+      {'alpha': [0.1, 0.2, 0.3], 'lambda_': [0.5]}
     """
     defaults = {field.name: field.default for field in dataclasses.fields(config_class)}
     grid = {}
-    for word in words:
-        name, equals, text = word.partition("=")
+    for axis in [one for word in words for one in _AXES.split(word)]:
+        name, equals, text = axis.partition("=")
         if not (name and equals and text):
-            raise ValueError(f"--grid must be NAME=VALUE,VALUE,..., got {word!r}.")
+            raise ValueError(f"--grid must be NAME=VALUE,VALUE,..., got {axis!r}.")
+        if name not in defaults and f"{name}_" in defaults:
+            name = f"{name}_"
         if name in grid:
             raise ValueError(f"--grid names {name!r} twice; put all values in one.")
         grid[name] = _values(name, text, defaults.get(name))
@@ -35,6 +46,8 @@ def parse(words: tuple[str, ...], config_class: type) -> dict[str, list]:
 def _values(name, text, default):
     if isinstance(default, str):
         return text.split(",")
+    if isinstance(default, int | float):
+        text = _RANGE.sub(lambda found: _range(name, *found.groups()), text)
     try:
         values = ast.literal_eval(f"[{text}]")
     except (SyntaxError, ValueError) as error:
@@ -49,3 +62,18 @@ def _values(name, text, default):
             f"--grid {name}= takes values such as {default!r}, got {wrong[0]!r}."
         )
     return values
+
+
+def _range(name, *words):
+    """``"0.1", "0.3", "0.1"`` as ``"0.1,0.2,0.3"``, exact in decimals."""
+    try:
+        first, last, step = map(decimal.Decimal, words)
+        count = int((last - first) / step) + 1
+    except (decimal.DecimalException, ValueError, OverflowError):
+        count = 0
+    if count < 1:
+        raise ValueError(
+            f"--grid {name}= takes FIRST:LAST:STEP, from the first to the last by a "
+            f"step that is not 0, such as 0.1:0.9:0.1, got {':'.join(words)!r}."
+        )
+    return ",".join(str(first + number * step) for number in range(count))

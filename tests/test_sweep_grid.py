@@ -1,0 +1,46 @@
+"""Points of a grid that a method's settings do not allow together."""
+
+import importlib.util
+import pathlib
+
+import pytest
+
+from jaxanon import sweep_grid
+from jaxanon.commands import grids
+from jaxanon.methods.dysan import dysan
+from jaxanon.methods.dysan_config import DySanConfig
+
+_PATH = pathlib.Path(__file__).parent / "methods" / "toy.py"
+_SPEC = importlib.util.spec_from_file_location("toy_of_grids", _PATH)
+toy = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(toy)
+
+SMALL = {"filters": (2, 2), "hidden": (2, 2), "predictor_filters": (2,)}
+
+
+@pytest.fixture(scope="module")
+def spec():
+    return toy.data().spec
+
+
+def test_the_published_grid_has_36_points(spec):
+    grid = grids.parse(("alpha=0.1:0.9:0.1,lambda=0.1:0.9:0.1",), DySanConfig)
+    with pytest.warns(UserWarning, match="45 of 81 points .* alpha . lambda_ must"):
+        plan = sweep_grid.plan(dysan, spec, grid, 2, SMALL)
+    cells = [cell for cell, seed in plan.members if seed == 0]
+    assert len(cells) == 36 and len(plan.members) == 72
+    # As the paper has it: tenths, one at least for distortion.
+    tenths = {(round(10 * c["alpha"]), round(10 * c["lambda_"])) for c in cells}
+    assert tenths == {(a, b) for a in range(1, 10) for b in range(1, 10 - a)}
+    (group,) = plan.groups  # All of them are one program.
+    assert len(group.indices) == 72
+
+
+def test_a_grid_without_a_possible_point(spec):
+    with pytest.raises(ValueError, match="no point .* must be < 1.*got 0.9 . 0.3"):
+        sweep_grid.plan(dysan, spec, {"alpha": [0.8, 0.9]}, 1, SMALL)
+
+
+def test_a_value_out_of_its_range_is_no_point_to_leave_out(spec):
+    with pytest.raises(ValueError, match="alpha must be finite and >= 0, got -0.1"):
+        sweep_grid.plan(dysan, spec, {"alpha": [0.1, -0.1]}, 1, SMALL)
