@@ -117,11 +117,11 @@ def test_networks_train_together_and_apart_alike():
         reads = ATTACKERS["mlp"].fit_sets(keys, windows, labels, [2, 2, 2])
     # 90 and 100 windows train together, 30 would be padding for the most part.
     assert sorted(programs) == [1, 2]
-    keys = jax.random.split(jax.random.key(0), 3)
-    for index in (1, 2):  # As large as their program, so that padding is the same.
-        alone = ATTACKERS["mlp"].fit(keys[index], windows[index], labels[index], 2)
-        unseen = waves(20, 9)[0]
-        np.testing.assert_allclose(reads[index](unseen), alone(unseen), atol=1e-4)
+    key = jax.random.split(jax.random.key(0), 3)[2]
+    alone = ATTACKERS["mlp"].fit(key, windows[2], labels[2], 2)
+    unseen, truth = waves(50, 9)
+    np.testing.assert_allclose(reads[2](unseen), alone(unseen), atol=1e-4)
+    assert all(np.mean(read(unseen).argmax(1) == truth) > 0.9 for read in reads[:2])
 
 
 def test_windows_that_sets_share_are_kept_once():

@@ -59,11 +59,15 @@ def test_noise_of_differential_privacy_protects():
 def test_a_client_sends_the_mean_of_clipped_gradients_and_noise():
     params, window, label = client()
     windows, labels = jnp.stack([window, 2 * window]), jnp.stack([label, label])
-    send = lambda seed=0, **options: attacks.client_gradient(
-        jax.random.key(seed), loss_fn, params, windows, labels, **options
-    )
+
+    def send(seed=0, **options):
+        own = lambda key: attacks.client_gradient(
+            key, loss_fn, params, windows, labels, **options
+        )
+        return jax.jit(own)(jax.random.key(seed))
+
     flat = lambda tree: np.concatenate([np.ravel(x) for x in jax.tree.leaves(tree)])
-    own = [flat(jax.grad(loss_fn)(params, x, label)) for x in windows]
+    own = [flat(jax.jit(jax.grad(loss_fn))(params, x, label)) for x in windows]
     np.testing.assert_allclose(flat(send()), np.mean(own, 0), rtol=1e-4, atol=1e-6)
     clipped = [x * min(1, 0.5 / np.linalg.norm(x)) for x in own]
     sent = flat(send(max_norm=0.5))

@@ -108,6 +108,20 @@ def test_as_released_is_training_accuracy():
     assert right(attacks.reidentify(keys(), "tree", [lost])[0]) < 0.6
 
 
+def test_as_released_nothing_is_held_back(monkeypatch):
+    told, tree = [], attacks.ATTACKERS["tree"]
+
+    def spy(*sets, hold_back=True):
+        told.append(hold_back)
+        return tree.fit_sets(*sets, hold_back=hold_back)
+
+    monkeypatch.setitem(attacks.ATTACKERS, "tree", tree._replace(fit_sets=spy))
+    own = target(identity)
+    attacks.reidentify_as_released(keys(), "tree", [own], [sides(400, 1)[1]])
+    attacks.reidentify(keys(), "tree", [own])
+    assert told == [False, True]
+
+
 def signed(rows, seed):
     """A level whose sign means left in one activity, and right in the other."""
     rng = np.random.default_rng(seed)
