@@ -112,14 +112,17 @@ def test_as_released_nothing_is_held_back(monkeypatch):
     told, tree = [], attacks.ATTACKERS["tree"]
 
     def spy(*sets, hold_back=True):
-        told.append(hold_back)
+        told.append((hold_back, *sets[1:3]))
         return tree.fit_sets(*sets, hold_back=hold_back)
 
     monkeypatch.setitem(attacks.ATTACKERS, "tree", tree._replace(fit_sets=spy))
-    own = target(identity)
-    attacks.reidentify_as_released(keys(), "tree", [own], [sides(400, 1)[1]])
+    own, truth = target(identity), sides(400, 1)[1]
+    (found,) = attacks.reidentify_as_released(keys(), "tree", [own], [truth])
     attacks.reidentify(keys(), "tree", [own])
-    assert told == [False, True]
+    assert [one[0] for one in told] == [False, True]
+    _, (windows,), (labels,) = told[0]
+    np.testing.assert_array_equal(windows, own.safe_test[found.rows])
+    np.testing.assert_array_equal(labels, truth[found.rows])
 
 
 def signed(rows, seed):
