@@ -1,5 +1,6 @@
 """Further attacks, by name, on anonymizers whose right answer is known."""
 
+import functools
 import json
 from types import SimpleNamespace
 
@@ -214,6 +215,18 @@ def test_a_class_of_one_window_is_refused_at_the_door(cases, judges):
     run = cases.Run(lambda key, windows: pytest.fail("too late"))
     with pytest.raises(ValueError, match="side class 1 has one training window"):
         evaluate(run, own, judges=judges, attacks=("tree",), share=1.0)
+
+
+def test_every_training_has_a_key_of_its_own(cases):
+    data, told = cases.data(), lambda what: None
+    put = lambda seed: trial.put(cases.Run(cases.noise), seed, data, ("tree",), 1, told)
+    trials = [put(0), put(1)]
+    found = trial.folded(trials, [3, 4], 7)
+    assert found.shape == (4,)
+    fold = lambda key, *numbers: functools.reduce(jax.random.fold_in, numbers, key)
+    for place, (seed, number) in enumerate([(0, 3), (0, 4), (1, 3), (1, 4)]):
+        want = jax.random.key_data(fold(trial.root(seed), number, 7))
+        np.testing.assert_array_equal(jax.random.key_data(found[place]), want)
 
 
 def test_names_are_told_apart():

@@ -99,6 +99,13 @@ def test_both_counters_count_what_is_left_of_a_walk():
     }  # fmt: skip
 
 
+def test_the_counters_are_two():
+    # A tremble about the threshold is no step to whoever asks for a jerk of 1.25.
+    still, tremble = walk(0), 10.5 + 0.2 * (walk(6) - 9.81) / 3
+    got = metrics.step_errors(still, tremble, 50.0)
+    assert got["threshold"]["anonymized"] > 4 and got["jerk_pace"]["anonymized"] == 0
+
+
 def test_errors_that_cancel_are_seen():
     mixed = np.concatenate([walk(6, 1), walk(2, 1)])
     found = metrics.step_errors(mixed, mixed[::-1], 50.0)["threshold"]
