@@ -9,7 +9,9 @@ from jaxanon.methods.dysan import dysan
 from jaxanon.methods.dysan_config import DySanConfig, DySanGenConfig, OlympusConfig
 from jaxanon.methods.dysan_gen import dysan_gen
 from jaxanon.methods.dysan_msda import dysan_msda
+from jaxanon.methods.fed_blinder import FedBlinderConfig, fed_blinder
 from jaxanon.methods.general_vae import GeneralVAEConfig, general_vae
+from jaxanon.methods.kd_blinder import KDBlinderConfig, kd_blinder
 from jaxanon.methods.method import Method
 from jaxanon.methods.obscurenet import ObscureNetConfig, obscurenet
 from jaxanon.methods.olympus import olympus
@@ -24,7 +26,9 @@ _BUILDERS = {
     "dysan": (dysan, DySanConfig),
     "dysan_gen": (dysan_gen, DySanGenConfig),
     "dysan_msda": (dysan_msda, DySanConfig),
+    "fed_blinder": (fed_blinder, FedBlinderConfig),
     "general_vae": (general_vae, GeneralVAEConfig),
+    "kd_blinder": (kd_blinder, KDBlinderConfig),
     "obscurenet": (obscurenet, ObscureNetConfig),
     "olympus": (olympus, OlympusConfig),
     "orf": (orf, ORFConfig),
@@ -39,7 +43,9 @@ __all__ = [
     "CVAEConfig",
     "DySanConfig",
     "DySanGenConfig",
+    "FedBlinderConfig",
     "GeneralVAEConfig",
+    "KDBlinderConfig",
     "Method",
     "ORFConfig",
     "ObscureNetConfig",
@@ -53,7 +59,9 @@ __all__ = [
     "dysan",
     "dysan_gen",
     "dysan_msda",
+    "fed_blinder",
     "general_vae",
+    "kd_blinder",
     "obscurenet",
     "olympus",
     "orf",

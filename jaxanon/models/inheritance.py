@@ -70,7 +70,13 @@ def _log_softmax(logits, among):
 
 
 def _divergence(teacher, student, among):
-    """KL(teacher ‖ student) over the classes ``among``; 0 where there are none."""
+    """KL(teacher ‖ student) over the classes ``among``; 0 where there are none.
+
+    Its slope, the difference of the two distributions, is written out: where they agree
+    it is exactly 0, while a rounding error is a whole step to Adam.
+    """
     true, own = _log_softmax(teacher, among), _log_softmax(student, among)
     terms = jnp.where(among[None], jnp.exp(true) * (true - own), 0)
-    return jnp.sum(terms, axis=-1)
+    slope = jnp.where(among[None], jnp.exp(own) - jnp.exp(true), 0)
+    line = jnp.sum(jax.lax.stop_gradient(slope) * student, axis=-1)
+    return jax.lax.stop_gradient(jnp.sum(terms, axis=-1) - line) + line

@@ -44,6 +44,7 @@ def class_spread(z, labels, mask, num_classes: int):
       Shuai et al., BalanceFL, IPSN 2022; Yang and Ardakanian, Blinder, ACM TOSN 2023,
       section 7, baseline 4.
     """
+    z = jnp.where(mask[:, None], z, 0)
     exact = jax.lax.Precision.HIGHEST
     hot = jax.nn.one_hot(labels, num_classes, dtype=z.dtype) * mask[:, None]
     counts = jnp.maximum(jnp.sum(hot, axis=0), 1)

@@ -28,7 +28,7 @@ def test_spread_is_the_mean_covariance_by_counts():
     counts = np.bincount(own, minlength=4)
     each = [np.cov(real[own == c].T, bias=True) for c in (0, 1)]
     expected = (counts[0] * each[0] + counts[1] * each[1]) / counts.sum()
-    spoiled = np.where(mask[:, None], z, 77).astype(np.float32)
+    spoiled = np.where(mask[:, None], z, np.nan).astype(np.float32)
     got = _covariance(spoiled, labels, mask, 4)
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
     # The mean over classes alike is another one.

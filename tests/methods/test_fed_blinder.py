@@ -1,0 +1,82 @@
+"""FedBlinder against plain loops; layouts, padding, settings, what is refused."""
+
+import importlib.util
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+
+from jaxanon import datasets
+from jaxanon.federated import Layout
+from jaxanon.methods.averaged import system_of
+from jaxanon.methods.fed_blinder import FedBlinderConfig, fed_blinder
+
+_path = pathlib.Path(__file__).with_name("plain_rounds.py")
+_spec = importlib.util.spec_from_file_location("plain_rounds", _path)
+plain = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(plain)
+
+OTHER = {"weighting": "clients", "batches": 2, "form": "released"}
+
+
+@pytest.mark.parametrize(
+    ("chunk", "settings"), [(None, {}), (3, OTHER)], ids=["side by side", "in threes"]
+)
+def test_rounds_agree_with_plain_loops_over_clients(data, chunk, settings):
+    spec, population = plain.moody(data.spec), plain.clients(data)
+    method = fed_blinder(spec, layout=Layout(chunk=chunk), **plain.SETTINGS, **settings)
+    update, key = jax.jit(method.update), jax.random.key(1)
+    losses = plain.Losses(system_of(spec, method.config))
+    # Other hyper-parameters compile nothing, and are what the loops go by.
+    for values in ({}, {"gamma": 3.0, "step_size": 0.02, "beta": 0.5}):
+        state = method.init(jax.random.key(0), **values)
+        for number in range(2):
+            expected = plain.one_round(losses, method.config, key, state, population)
+            moved = plain.apart(state.params, expected)
+            assert min(moved.values()) > 1  # Steps, of which several were taken.
+            state, info = update(key, state, population)
+            assert max(plain.apart(state.params, expected).values()) < 0.02
+            assert int(state.round) == number + 1
+            assert all(np.isfinite(value) for value in info.values())
+    assert update._cache_size() == 1
+
+
+def test_the_published_settings_are_the_defaults():
+    config = FedBlinderConfig()
+    assert (config.local_rounds, config.cohort, config.weighting) == (5, 0.4, "rows")
+    assert (config.batch, config.latent) == (16, 25)
+    assert (config.alpha, config.beta, config.gamma) == (0.9, 2.0, 0.2)
+
+
+def test_a_setting_out_of_range():
+    for name in ("latent", "local_rounds", "batch", "batches"):
+        with pytest.raises(ValueError, match=f"{name} must be >= 1, got 0"):
+            FedBlinderConfig(**{name: 0})
+    with pytest.raises(ValueError, match="discriminator_steps must be >= 0, got -1"):
+        FedBlinderConfig(discriminator_steps=-1)
+    with pytest.raises(ValueError, match="step_size must be finite and > 0, got 0"):
+        FedBlinderConfig(step_size=0)
+    with pytest.raises(ValueError, match="gamma must be finite and >= 0, got -1"):
+        FedBlinderConfig(gamma=-1)
+    with pytest.raises(ValueError, match=r"cohort must be in \(0, 1\], got 1.5"):
+        FedBlinderConfig(cohort=1.5)
+    with pytest.raises(ValueError, match=r"filters must be none or two, got \(8,\)"):
+        FedBlinderConfig(filters=(8,))
+    choices = ("form", "weighting", "initialisation", "anonymization")
+    for name in choices:
+        with pytest.raises(ValueError, match=f"{name} must be one of .* got 'loose'"):
+            FedBlinderConfig(**{name: "loose"})
+    with pytest.raises(TypeError, match="batch must be whole, got 1.5"):
+        FedBlinderConfig(batch=1.5)
+
+
+def test_clients_that_do_not_fit_are_refused(data):
+    clients = datasets.by_client(data.train)
+    method = fed_blinder(data.spec)
+    shorter = clients._replace(windows=clients.windows[:, :, :5])
+    with pytest.raises(ValueError, match=r"clients, n, 16, 2\] .* got shape"):
+        method.prepare(shorter)
+    empty = clients._replace(mask=clients.mask & (np.arange(5) > 0)[:, None])
+    with pytest.raises(ValueError, match=r"clients \[0\] have no windows; drop them"):
+        method.prepare(empty)

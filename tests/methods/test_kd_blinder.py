@@ -1,0 +1,105 @@
+"""KD-Blinder against plain loops, with each of BalanceFL's ingredients and without."""
+
+import importlib.util
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxanon.federated import Population
+from jaxanon.methods.averaged import system_of
+from jaxanon.methods.kd_blinder import KDBlinderConfig, kd_blinder
+
+_path = pathlib.Path(__file__).with_name("plain_rounds.py")
+_spec = importlib.util.spec_from_file_location("plain_rounds", _path)
+plain = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(plain)
+
+# Heavier than published, so that each of them is seen after a round.
+SETTINGS = plain.SETTINGS | {"smoothing": 0.5, "distillation": 3.0, "augmentation": 2.0}
+SETTINGS |= {"form": "released"}  # Of the autoencoder alone.
+
+
+@pytest.fixture(scope="module")
+def losses(data):
+    spec = plain.moody(data.spec)
+    return plain.Losses(system_of(spec, KDBlinderConfig(**SETTINGS)))
+
+
+@pytest.fixture(scope="module")
+def method(data):
+    return kd_blinder(plain.moody(data.spec), **SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def update(method):
+    return jax.jit(method.update)
+
+
+@pytest.fixture(scope="module")
+def rounds(data, method, update):
+    """Method, clients, and the states before and after the second of two rounds."""
+    population = plain.clients(data)
+    state = method.init(jax.random.key(0))
+    first, _ = update(jax.random.key(1), state, population)
+    second, _ = update(jax.random.key(1), first, population)
+    return method, population, first, second
+
+
+def _loops(losses, rounds, **more):
+    method, population, first, _ = rounds
+    return plain.one_round(
+        losses, method.config, jax.random.key(1), first, population, heir=True, **more
+    )
+
+
+def test_a_round_agrees_with_plain_loops_over_clients(losses, rounds):
+    expected = _loops(losses, rounds)
+    assert min(plain.apart(rounds[2].params, expected).values()) > 1
+    assert max(plain.apart(rounds[3].params, expected).values()) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("ingredient", "groups"),
+    [
+        ("restriction", ["discriminators"]),
+        ("inheritance", ["discriminators"]),
+        ("smoothing", ["discriminators"]),
+        ("balance", ["encoder", "decoder", "classifiers"]),
+        ("augmentation", ["encoder", "decoder"]),
+    ],
+)
+def test_each_ingredient_is_in_the_round(losses, rounds, ingredient, groups):
+    # Without it the loops, which are right with it, come to something else.
+    without = _loops(losses, rounds, without=(ingredient,))
+    apart = plain.apart(rounds[3].params, without)
+    assert all(apart[group] > 0.1 for group in groups), apart
+
+
+def test_discriminators_of_clients_of_one_class_rest(rounds, update):
+    _, population, first, _ = rounds
+    # All but one client are padding, and that one has one mood of four.
+    own = population.rows
+    labels = own.labels | {"mood": jnp.full_like(own.labels["mood"], 2)}
+    alone = population.mask & (jnp.arange(5) == 1)[:, None]
+    clients = Population(own._replace(labels=labels), alone)
+    after, _ = update(jax.random.key(1), first, clients)
+    for group, moved in plain.apart(after.params, first.params).items():
+        assert moved == 0 if group == "discriminators" else moved > 1
+
+
+def test_the_published_settings_are_the_defaults():
+    config = KDBlinderConfig()
+    assert (config.temperature, config.distillation) == (2.0, 1.0)
+    assert (config.smoothing, config.restricted) == (0.002, True)
+
+
+def test_a_setting_out_of_range():
+    with pytest.raises(ValueError, match="temperature must be finite and > 0, got 0"):
+        KDBlinderConfig(temperature=0)
+    for name in ("distillation", "smoothing", "augmentation"):
+        with pytest.raises(ValueError, match=f"{name} must be finite and >= 0, got -1"):
+            KDBlinderConfig(**{name: -1})
+    with pytest.raises(ValueError, match="local_rounds must be >= 1, got 0"):
+        KDBlinderConfig(local_rounds=0)
