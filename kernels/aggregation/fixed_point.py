@@ -49,9 +49,9 @@ def fixed_point_resolution(max_abs: float, num_clients: int, bits: int = BITS) -
 def fixed_point_encode(key, tree, max_abs, num_clients, *, bits: int = BITS):
     """One client's numbers as integers, by stochastic rounding, unbiased.
 
-    Numbers outside ``[-max_abs, max_abs]`` are cut to it and NaN becomes 0, so that a
-    client cannot move the sum by more. A number that is a multiple of the resolution
-    is not rounded.
+    Numbers outside ``[-max_abs, max_abs]`` are cut to it, or to the next multiple of
+    the resolution within, and NaN becomes 0, so that a client cannot move the sum by
+    more than ``max_abs``. A number that is such a multiple is not rounded.
 
     Args:
       key: typed PRNG key, the client's own.
@@ -75,12 +75,13 @@ def fixed_point_encode(key, tree, max_abs, num_clients, *, bits: int = BITS):
     """
     typed_key(key)
     resolution = fixed_point_resolution(max_abs, num_clients, bits)
+    most = math.floor(max_abs / resolution) * resolution
     leaves, treedef = jax.tree.flatten(tree)
 
     def one(number, leaf):
         leaf = jnp.asarray(leaf)
         wide = leaf.astype(jnp.promote_types(leaf.dtype, jnp.float32))
-        cut = jnp.clip(jnp.where(jnp.isnan(wide), 0, wide), -max_abs, max_abs)
+        cut = jnp.clip(jnp.where(jnp.isnan(wide), 0, wide), -most, most)
         steps = cut / resolution  # Exact, for it is a power of two.
         low = jnp.floor(steps)
         own = jax.random.fold_in(key, number)

@@ -62,7 +62,8 @@ def krum(updates, num_byzantine, *, num_selected: int = 1, mask=None):
       updates: tree of ``float[clients, ...]``. Who sends a value that is not finite is
         never selected.
       num_byzantine: how many clients may send anything, ``int``; may be traced. The
-        guarantee needs ``n >= 2 num_byzantine + 3``.
+        guarantee needs ``n >= 2 num_byzantine + 3`` clients that are there; a Python
+        number is held to that for as many as there are rows.
       num_selected: a Python int in [1, clients]; 1 is Krum, more is Multi-Krum.
       mask: ``bool[clients]``, False for absent clients; ``None`` is all there.
 
@@ -72,8 +73,8 @@ def krum(updates, num_byzantine, *, num_selected: int = 1, mask=None):
       score infinity and is never selected either.
 
     Raises:
-      ValueError: if leaves differ in their number of clients or ``num_selected`` is
-        out of range.
+      ValueError: if leaves differ in their number of clients, or ``num_selected`` or a
+        Python ``num_byzantine`` is out of range.
 
     Example:
       >>> updates = {"w": jnp.array([1.0, 1.25, 0.75, 1.0, -80.0])}
@@ -92,11 +93,17 @@ def krum(updates, num_byzantine, *, num_selected: int = 1, mask=None):
             f"num_selected must be in [1, {clients}], the number of clients, got "
             f"{num_selected!r}."
         )
+    most = (clients - 3) // 2
+    if isinstance(num_byzantine, int) and not 0 <= num_byzantine <= max(most, 0):
+        raise ValueError(
+            f"num_byzantine must be in [0, {max(most, 0)}] for {clients} clients, got "
+            f"{num_byzantine!r}; Krum needs 2 num_byzantine + 3 of them."
+        )
     clean = jax.tree.map(lambda leaf: jnp.where(along(usable, leaf), leaf, 0), updates)
     distances = squared_distances(clean)
     both = usable[:, None] & usable[None] & ~jnp.eye(clients, dtype=bool)
     nearest = jnp.sort(jnp.where(both, distances, jnp.inf), axis=1)
-    here = jnp.sum(mask)
+    here = jnp.sum(usable)
     counted = jnp.minimum(jnp.maximum(here - num_byzantine - 2, 1), here - 1)
     # Infinite distances are summed too: who is infinitely far off must not score 0.
     near = jnp.arange(clients)[None] < counted

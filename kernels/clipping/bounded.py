@@ -20,7 +20,10 @@ from jaxanon.kernels.clipping import groups as grouping
 class BoundedSum:
     """A sum over rows, each of which moves it by no more than it says.
 
-    A pytree, so that bounds may be traced and mapped over like any other array.
+    A pytree, so that bounds may be traced and mapped over like any other array. Which
+    also means that ``jax.tree.map`` reaches the bounds: to add the sums of
+    microbatches, or of shards, add their ``value`` and ``squared_weights`` and keep the
+    bounds of one; to make a mean, add the noise first and divide its result.
 
     Attributes:
       value: tree of ``float[...]``, the sum.
@@ -28,7 +31,8 @@ class BoundedSum:
         ``max_norms[m]`` in L2 norm, when it is added or removed; a row replaced by
         another moves them by twice that.
       squared_weights: ``float[]``, the sum of the squared weights of the rows: for
-        an unweighted sum their number. Read by ``add_clients_noise_drawn_once`` alone.
+        an unweighted sum their number. Read by ``add_clients_noise_drawn_once`` alone,
+        which refuses None.
       groups: for each leaf of ``value`` the place of its bound among the leaves of
         ``max_norms``; None where ``max_norms`` is a tree prefix of ``value``.
 
@@ -40,7 +44,7 @@ class BoundedSum:
 
     value: Any
     max_norms: Any
-    squared_weights: Any = 1.0
+    squared_weights: Any = None
     groups: tuple[int, ...] | None = None
 
     @property

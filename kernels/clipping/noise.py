@@ -33,7 +33,7 @@ def add_noise_to_sum(key, total: BoundedSum, noise_multipliers, *, implementatio
       The tree of ``total.value``, same dtypes (half precision widened to float32).
 
     Raises:
-      TypeError: if ``key`` is not a typed key.
+      TypeError: if ``key`` is not a typed key, or ``total`` no ``BoundedSum``.
       ValueError: as ``noise_stddevs``, or if ``implementation`` is unknown or can't
         draw from this key in this dtype.
 
@@ -46,6 +46,7 @@ def add_noise_to_sum(key, total: BoundedSum, noise_multipliers, *, implementatio
     References:
       Abadi et al., Deep learning with differential privacy, CCS 2016, algorithm 1.
     """
+    _bounded(total)
     stddevs = noise_stddevs(total.max_norms, noise_multipliers)
     return _noisy_sum(key, total, stddevs, implementation)
 
@@ -72,7 +73,7 @@ def add_clients_noise_drawn_once(
       The tree of ``total.value``, same dtypes (half precision widened to float32).
 
     Raises:
-      TypeError: if ``key`` is not a typed key.
+      TypeError: if ``key`` is not a typed key, or ``total`` no ``BoundedSum``.
       ValueError: as ``noise_stddevs``, or if ``implementation`` is unknown or can't
         draw from this key in this dtype.
 
@@ -82,6 +83,12 @@ def add_clients_noise_drawn_once(
       >>> add_clients_noise_drawn_once(jax.random.key(0), total, 0.0)
       Array([1.5, 4. ], dtype=float32)
     """
+    _bounded(total)
+    if total.squared_weights is None:
+        raise ValueError(
+            "total.squared_weights must be the sum of the clients' squared weights, "
+            "got None; clipped_sum fills it in."
+        )
     root = jnp.sqrt(jnp.asarray(total.squared_weights))
     stddevs = noise_stddevs(total.max_norms, noise_multipliers)
     stddevs = jax.tree.map(lambda stddev: stddev * root, stddevs)
@@ -128,6 +135,15 @@ def clip_and_noise_per_client(
     scales = factors.scales(jax.tree.leaves(rows), group_of, bounds)
     stddevs = noise_stddevs(max_norms, noise_multipliers)
     return _noisy(key, rows, stddevs, group_of, implementation, scales)
+
+
+def _bounded(total):
+    if not isinstance(total, BoundedSum):
+        raise TypeError(
+            "total must be a BoundedSum, which knows its sensitivity, got "
+            f"{type(total).__name__}; clipped_sum returns one, clipped_gradient_sum "
+            "one beside its info."
+        )
 
 
 def _noisy_sum(key, total, stddevs, implementation):

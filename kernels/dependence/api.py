@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels.dependence import neighbours
+from jaxanon.kernels.scaling import near_one
 
 
 def mutual_information(x, labels, mask=None, *, num_neighbours=3, block=256):
@@ -13,9 +14,10 @@ def mutual_information(x, labels, mask=None, *, num_neighbours=3, block=256):
     the m rows of all classes that lie nearer are counted, itself included. The estimate
     is ``psi(n) + mean psi(k) - mean psi(rows of its class) - mean psi(m)``, and 0 where
     that is negative. k is ``num_neighbours``, or less in a class that has no more; a
-    class of one row is left out, as though it were padding. Rows that are equal count
-    as nearer. Without equal distances this is scikit-learn's ``mutual_info_classif``;
-    for one estimate per column as there, ``vmap`` over the columns.
+    class of one row is left out, as though it were padding. Where rows lie equally far,
+    as those of whole numbers do, m is its mean over all orders of them. Without equal
+    distances this is scikit-learn's ``mutual_info_classif``, which breaks ties by a
+    little noise; for one estimate per column as there, ``vmap`` over the columns.
 
     Distances are Euclidean, in float32 or wider. One column is sorted, and takes
     ``n log n`` steps; of more columns, ``block`` rows of distances are taken at a time:
@@ -53,6 +55,8 @@ def mutual_information(x, labels, mask=None, *, num_neighbours=3, block=256):
     kept = mask & (counts > 1)
     finite = jnp.all(jnp.isfinite(x), axis=1)
     clean = jnp.where((kept & finite)[:, None], x, 0)
+    # It has no unit, and squares of distances must neither vanish nor overflow.
+    clean = near_one(clean, axis=None)  # Exactly: no tie is made or broken.
     k = jnp.minimum(num_neighbours, counts - 1)
 
     max_k = min(num_neighbours, len(x) - 1)
@@ -63,7 +67,8 @@ def mutual_information(x, labels, mask=None, *, num_neighbours=3, block=256):
     else:
         block = min(block, len(x))
         m = neighbours.nearer_in_space(clean, labels, kept, k, max_k, block)
-    psi = lambda count: jax.scipy.special.digamma(jnp.maximum(count, 1).astype(x.dtype))
+    digamma = jax.scipy.special.digamma
+    psi = lambda count: digamma(jnp.maximum(count, 1).astype(x.dtype))
     total = jnp.sum(kept)
     terms = jnp.where(kept, psi(k) - psi(counts) - psi(m), 0)
     estimate = psi(total) + jnp.sum(terms) / jnp.maximum(total, 1)

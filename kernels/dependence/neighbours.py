@@ -1,42 +1,86 @@
-"""How many rows lie nearer than the k-th of the same class."""
+"""How many rows lie about as near as the k-th of the same class."""
 
 import jax
 import jax.numpy as jnp
 
 
 def nearer_on_a_line(x, labels, kept, k, max_k):
-    """``int32[n]`` for ``float[n]``, by sorting; only ``kept`` rows mean anything."""
-    radius = _radius_on_a_line(x, labels, kept, k, max_k)
+    """``float[n]`` for ``float[n]``, by sorting; only ``kept`` rows mean anything."""
+    n = len(x)
+    order = jnp.lexsort((x, labels, ~kept))
+    back = lambda sorted_: jnp.zeros_like(sorted_).at[order].set(sorted_)
+    by_class, classes, real, k_sorted = (a[order] for a in (x, labels, kept, k))
+    radius, nearer = _radius_on_a_line(by_class, classes, real, k_sorted, max_k)
+    place = jnp.arange(n)
+    other = (classes[1:] != classes[:-1]) | (real[1:] != real[:-1])
+    starts = jnp.concatenate([jnp.ones(1, bool), other])
+    start = jax.lax.cummax(jnp.where(starts, place, 0))
+    end = n - jnp.flip(
+        jax.lax.cummax(jnp.flip(jnp.where(jnp.roll(starts, -1), n - 1 - place, 0)))
+    )
+    _, same_closed = _within(by_class, by_class, radius, start, end)
+    radius, nearer, same_closed = map(back, (radius, nearer, same_closed))
     line = jnp.sort(jnp.where(kept, x, jnp.inf))
-    # Distances are compared, not ends of intervals, whose rounding is another.
-    below = lambda other: (x - other >= radius) & (other < x)
-    above = lambda other: (other - x >= radius) & (other > x)
-    first = _count_leading(line, below)
-    last = _count_leading(line, lambda other: ~above(other))
-    return last - first
+    zeros = jnp.zeros_like(line, jnp.int32)
+    whole = zeros, zeros + n
+    opened, closed = _within(x, line, radius, *whole)
+    return expected(k, opened, closed, nearer, same_closed)
 
 
 def nearer_in_space(x, labels, kept, k, max_k, block):
-    """``int32[n]`` for ``float[n, d]``, ``block`` rows of distances at a time."""
+    """``float[n]`` for ``float[n, d]``, ``block`` rows of distances at a time."""
 
     def of_row(row):
         difference = x - x[row][None]
         distance = jnp.sum(difference * difference, axis=1)
         distance = jnp.where(kept, distance, jnp.inf)
-        other = jnp.arange(len(x)) != row
-        same = jnp.where((labels == labels[row]) & other, distance, jnp.inf)
-        nearest, _ = jax.lax.top_k(-same, max_k)
+        same = jnp.where(labels == labels[row], distance, jnp.inf)
+        others = jnp.where(jnp.arange(len(x)) == row, jnp.inf, same)
+        nearest, _ = jax.lax.top_k(-others, max_k)
         radius = -nearest[jnp.maximum(k[row] - 1, 0)]
-        return jnp.sum((distance < radius) | (distance == 0), dtype=jnp.int32)
+        count = lambda is_in: jnp.sum(is_in, dtype=jnp.int32)
+        return expected(
+            k[row],
+            count(distance < radius),
+            count(distance <= radius),
+            count(others < radius),
+            count(same <= radius),
+        )
 
     return jax.lax.map(of_row, jnp.arange(len(x)), batch_size=block)
 
 
+def expected(k, opened, closed, same_nearer, same_closed):
+    """Rows nearer than the k-th of the same class, itself included.
+
+    Of rows that lie equally far, any may come first: what is returned is the mean over
+    all orders of them, as of infinitely small shifts. Without ties it is ``opened``.
+
+    Args:
+      k: which neighbour of the same class.
+      opened, closed: rows at less than its distance, and at no more, with the row
+        itself (which is not at less than a distance of 0).
+      same_nearer: others of the same class at less than that distance.
+      same_closed: rows of the same class at no more, with the row itself.
+
+    Example:
+      Three of its class and three others at the same place as a row: its second
+      neighbour is expected at place 2 * 7 / 4.
+
+      >>> expected(jnp.int32(2), jnp.int32(0), jnp.int32(7), jnp.int32(0), jnp.int32(4))
+      Array(3.5, dtype=float32)
+    """
+    surely = jnp.maximum(opened, 1)
+    tied, same_tied = closed - surely, same_closed - 1 - same_nearer
+    place = (k - same_nearer) * (tied + 1) / jnp.maximum(same_tied + 1, 1)
+    return surely + place - 1
+
+
 def _radius_on_a_line(x, labels, kept, k, max_k):
-    """Distance to the k-th nearest of the same class: it is within k places."""
-    n = len(x)
-    order = jnp.lexsort((x, labels, ~kept))
-    x, labels, kept, k = (a[order] for a in (x, labels, kept, k))
+    """Distance to the k-th nearest of the same class, and how many are nearer.
+
+    Rows come sorted by class and place, so those nearest are within k places.
+    """
     distances = []
     for offset in range(1, max_k + 1):
         peers = (labels[offset:] == labels[:-offset]) & kept[offset:]
@@ -46,19 +90,27 @@ def _radius_on_a_line(x, labels, kept, k, max_k):
     distances = jnp.sort(jnp.stack(distances), axis=0)
     place = jnp.maximum(k - 1, 0)[None]
     radius = jnp.take_along_axis(distances, place, axis=0)[0]
-    return jnp.zeros(n, x.dtype).at[order].set(radius)
+    return radius, jnp.sum(distances < radius[None], axis=0, dtype=jnp.int32)
 
 
-def _count_leading(line, is_leading):
-    """How many first entries pass, by bisection; each row asks its own question."""
+def _within(x, line, radius, low, high):
+    """How many of a sorted ``line[low:high]`` are nearer than radius, or as near."""
+    # Distances are compared, not ends of intervals, whose rounding is another.
+    count = lambda leads: _count_leading(line, leads, low, high)
+    opened = count(lambda y: y - x < radius) - count(lambda y: x - y >= radius)
+    closed = count(lambda y: y - x <= radius) - count(lambda y: x - y > radius)
+    return jnp.maximum(opened, 0), closed
+
+
+def _count_leading(line, leads, low, high):
+    """Where the first entry that does not pass stands; each row asks for itself."""
     n = len(line)
 
     def halve(_, bounds):
         low, high = bounds
         middle = (low + high) // 2
-        passes = is_leading(line[jnp.minimum(middle, n - 1)]) & (middle < high)
+        passes = leads(line[jnp.minimum(middle, n - 1)]) & (middle < high)
         return jnp.where(passes, middle + 1, low), jnp.where(passes, high, middle)
 
-    low = jnp.zeros_like(line, jnp.int32)
-    bounds = low, low + n
+    bounds = low.astype(jnp.int32), high.astype(jnp.int32)
     return jax.lax.fori_loop(0, n.bit_length(), halve, bounds)[0]

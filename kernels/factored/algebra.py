@@ -64,4 +64,6 @@ def squared_norm(factors: Factors) -> jax.Array:
 def _product(left, right):
     """A matrix product that sums, and returns, in float32 at least."""
     wide = jnp.promote_types(jnp.result_type(left, right), jnp.float32)
-    return jnp.matmul(left, right, preferred_element_type=wide)
+    # Norms bound what is released: no accelerator may round the factors first.
+    highest = jax.lax.Precision.HIGHEST
+    return jnp.matmul(left, right, precision=highest, preferred_element_type=wide)

@@ -12,6 +12,7 @@ from jaxanon.kernels.factored.kernel import (
     full_gradient,
     multiply_out,
 )
+from jaxanon.kernels.varying import spread, zero
 
 
 def is_leaf(node) -> bool:
@@ -45,6 +46,7 @@ def value_and_grad(loss_fn: Callable, *, has_aux: bool = False) -> Callable:
     inside a ``scan``, ``vmap``, ``jit`` or other transformation of the loss's own, or
     on so many rows that the factors would be larger than the matrix, gets its ordinary
     gradient, and so does every other parameter. All of it can be differentiated again.
+    In ``shard_map`` the gradient is that of the shard's own arguments.
 
     Args:
       loss_fn: ``loss_fn(params, *args) -> float[]``, or ``(float[], aux)``; ``params``
@@ -65,6 +67,7 @@ def value_and_grad(loss_fn: Callable, *, has_aux: bool = False) -> Callable:
     """
 
     def call(params, *args):
+        params = spread(params, args)
         leaves, treedef = jax.tree.flatten(params, is_leaf=is_leaf)
         rows = _rows_seen(loss_fn, leaves, treedef, args)
         leaves = [_settled(leaf, r) for leaf, r in zip(leaves, rows, strict=True)]
@@ -182,9 +185,10 @@ def _tap(leaf, rows):
     if not isinstance(leaf, FactoredKernel):
         return leaf
     d_in, d_out = leaf.shape
-    return Factors(
-        jnp.zeros((rows, d_in), leaf.dtype), jnp.zeros((rows, d_out), leaf.dtype)
-    )
+    # Varies over a mesh as the leaf does, which has been spread over the arguments'.
+    nothing = zero(leaf.kernel).astype(leaf.dtype)
+    zeros = lambda width: jnp.zeros((rows, width), leaf.dtype) + nothing
+    return Factors(zeros(d_in), zeros(d_out))
 
 
 def _with_tap(leaf, tap):

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxanon.kernels.clipping import BoundedSum
 from jaxanon.kernels.clipping import groups as grouping
 from jaxanon.kernels.ghost import clip, examples
+from jaxanon.kernels.varying import spread
 
 
 class ExampleInfo(NamedTuple):
@@ -44,7 +45,9 @@ def clipped_gradient_sum(loss_fn, params, batch, max_norms, *, groups=None, mask
     Args:
       loss_fn: ``loss_fn(params, batch) -> float[B]``, one loss for each example. It is
         traced for a batch of one and mapped over the examples, so none can see another;
-        a layer that mixes examples, as batch normalisation does, sees one alone.
+        a layer that mixes examples, as batch normalisation does, sees one alone. What
+        is random in it, such as dropout, would be the same for all: put a key for each
+        example into ``batch``.
       params: array or tree of arrays ``float[...]``.
       batch: array or tree of arrays ``[B, ...]``; B may be 0.
       max_norms: C_m, in the units of the gradient of one example's loss. One number
@@ -58,11 +61,12 @@ def clipped_gradient_sum(loss_fn, params, batch, max_norms, *, groups=None, mask
     Returns:
       ``BoundedSum`` and ``ExampleInfo``. The sum has the tree of ``params``, in float32
       for half precision; not divided by B, and in ``shard_map`` of the shard's own
-      examples (add them with ``psum``). An example within its bound counts in full,
-      a larger one is multiplied by C / norm, one that is not finite, or whose squared
-      norm overflows, is left out (of that group), as in ``clip_rows``. Norms are taken
-      in float32, in float64 for float64. From factors of several rows their rounding is
-      relative to the rows before they cancel in the sum, not to the sum.
+      examples (``psum`` its ``value`` and ``squared_weights``, not its bounds). An
+      example within its bound counts in full, a larger one is multiplied by C / norm,
+      one that is not finite, or whose squared norm overflows, is left out (of that
+      group), as in ``clip_rows``. Norms are taken in float32, in float64 for float64.
+      From factors of several rows, which may cancel in the sum, they are rounded up by
+      what that can hide, some 1e-6 of the rows before they cancel.
 
     Raises:
       TypeError: if a leaf of ``params`` is not real floating point, or ``mask`` not
@@ -90,7 +94,8 @@ def clipped_gradient_sum(loss_fn, params, batch, max_norms, *, groups=None, mask
     max_norms = grouping.numbers("max_norms", max_norms)
     group_of = grouping.group_of_leaves(params, max_norms, groups)
     bounds, bounds_tree = jax.tree.flatten(max_norms)
-    leaves = examples.spread(leaves, batch)
+    # Else examples of all shards would be added before they are clipped.
+    leaves = spread([jnp.asarray(leaf) for leaf in leaves], batch)
     plan = examples.plan(loss_fn, leaves, treedef, batch)
     losses, gradients = examples.losses_and_gradients(plan, leaves, batch)
     squares = [jnp.zeros(len(mask), jnp.float32)] * len(bounds)

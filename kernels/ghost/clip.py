@@ -6,16 +6,28 @@ from jaxanon.kernels.clipping import factors
 from jaxanon.kernels.factored import Factors, squared_norm, weighted_sum
 from jaxanon.kernels.ghost.examples import Gradient
 from jaxanon.kernels.row_sums import along
+from jaxanon.kernels.scaling import scaled
 
 
 def squared_norms(gradient: Gradient):
     """``float[B]``: the squared L2 norm of each example's gradient of one leaf."""
     if not isinstance(gradient.value, Factors):
         return _squares(gradient.value)
-    inputs, cotangents = gradient.value
+    # Squares of factors may vanish or overflow where the gradient's own does not.
+    pairs = [scaled(_wide(x), axis=(1, 2)) for x in gradient.value]
+    inputs, cotangents = (near for near, _ in pairs)
+    across = [jnp.sum(jnp.square(x), axis=2) for x in (inputs, cotangents)]
     if inputs.shape[1] == 1:  # The Gram matrices of one row are numbers.
-        return _squares(inputs) * _squares(cotangents)
-    return squared_norm(Factors(_wide(inputs), _wide(cotangents)))
+        squares = across[0][:, 0] * across[1][:, 0]
+    else:
+        squares = squared_norm(Factors(inputs, cotangents))
+        # What rounding can hide where the rows cancel; the sum's docstring says so.
+        most = jnp.square(jnp.sum(jnp.sqrt(across[0] * across[1]), axis=1))
+        squares = squares + 4 * jnp.finfo(squares.dtype).eps * most
+    norms = _root(squares)
+    for power in zip(*(powers for _, powers in pairs), strict=True):
+        norms = norms * jnp.ravel(power[0]) * jnp.ravel(power[1])
+    return jnp.square(norms)
 
 
 def weights(squares, bound, mask):
@@ -29,13 +41,19 @@ def weighted_sum_of(gradient: Gradient, weights, leaf):
     value = gradient.value
     if isinstance(value, Factors):
         dtype = _wide(value.cotangents).dtype
-        kept = Factors(*(_kept(x, weights) for x in value))
+        kept = Factors(*(_kept(_wide(x), weights) for x in value))
         total = weighted_sum(kept, weights.astype(dtype))
     else:
         kept = _wide(_kept(value, weights))
         total = jnp.tensordot(weights.astype(kept.dtype), kept, axes=1)
     total = total.astype(factors.wide(leaf.dtype))
     return total if gradient.view is None else gradient.view.fold(total, leaf.shape)
+
+
+def _root(squares):
+    """The root, whose slope at 0 is to be 0 and not infinite."""
+    positive = squares > 0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, squares, 1)), squares)
 
 
 def _wide(x):

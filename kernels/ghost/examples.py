@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels import varying
 from jaxanon.kernels.checks import is_key
 from jaxanon.kernels.factored import Factors, materialise_gradient, pays
 from jaxanon.kernels.ghost import program
@@ -37,7 +38,7 @@ def plan(loss_fn, leaves, treedef, batch) -> Plan:
             )
         return losses[0]
 
-    zero = _zero(leaves, batch)
+    zero = varying.zero(leaves, batch)
 
     def alone(x):
         shape = 1, *x.shape[1:]
@@ -69,27 +70,10 @@ def _unordered(view):
     return frozenset(view)
 
 
-def spread(leaves, batch):
-    """The leaves, varying over every mesh axis that they or the batch vary over.
-
-    In ``shard_map`` the gradient of what is the same on all shards is a sum over them,
-    which would mix examples before they are clipped.
-    """
-    zero = _zero(leaves, batch)
-    return [leaf + zero.astype(leaf.dtype) for leaf in map(jnp.asarray, leaves)]
-
-
-def _zero(leaves, batch):
-    """``float[]`` 0 that varies over a mesh as anything in the leaves and the batch."""
-    arrays = [jnp.ravel(x)[:0] for x in (*leaves, *jax.tree.leaves(batch))]
-    numbers = [x for x in arrays if not is_key(x)]
-    return sum((jnp.sum(x, dtype=jnp.float32) for x in numbers), jnp.float32(0))
-
-
 def losses_and_gradients(plan: Plan, leaves, batch) -> tuple[jax.Array, list[Gradient]]:
     """``float[B]``, and the ``Gradient`` of each leaf; one pass forward, one back."""
     uses = {use.path: use for mine in plan.uses for use in mine}
-    zero = _zero(leaves, batch)
+    zero = varying.zero(leaves, batch)
     dense = {
         number: leaf for number, leaf in enumerate(leaves) if not plan.uses[number]
     }

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels import varying
 from jaxanon.kernels.factored import matmul
 
 
@@ -85,6 +86,7 @@ def _forward(steps, kernel, recurrent, bias):
 
     dtype = jnp.result_type(steps, kernel, recurrent, bias)
     zeros = jnp.zeros((steps.shape[1], size), dtype)
+    zeros = zeros + varying.zero(steps, kernel, recurrent, bias).astype(dtype)
     return jax.lax.scan(step, (zeros, zeros), steps)[1]
 
 
@@ -112,6 +114,7 @@ def _through_time_backward(residuals, cotangents):
         return (gates @ recurrent.T, cell * forget), gates
 
     zeros = jnp.zeros_like(cotangents[0])
+    zeros = zeros + varying.zero(cotangents, residuals).astype(zeros.dtype)
     steps = cotangents, *slopes
     _, gates = jax.lax.scan(step, (zeros, zeros), steps, reverse=True)
     return gates, None, None, None

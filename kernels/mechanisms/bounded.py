@@ -33,6 +33,16 @@ class BoundedValue:
     linf_sensitivity: Any
 
 
+def bounded_only(**named) -> None:
+    """Raises TypeError unless every value is a ``BoundedValue``."""
+    for name, value in named.items():
+        if not isinstance(value, BoundedValue):
+            raise TypeError(
+                f"{name} must be a BoundedValue, which knows its sensitivity, got "
+                f"{type(value).__name__}; make one by clip_to_range or bounded_value."
+            )
+
+
 def bounded_value(value, *, l1=None, l2=None, linf=None) -> BoundedValue:
     """Attaches sensitivities that the caller has proved, and derives the others.
 
@@ -48,7 +58,7 @@ def bounded_value(value, *, l1=None, l2=None, linf=None) -> BoundedValue:
       ``BoundedValue``; Python numbers stay Python floats.
 
     Raises:
-      ValueError: if no sensitivity is given or one is negative.
+      ValueError: if no sensitivity is given, or one is negative or no single number.
 
     Example:
       >>> bounded = bounded_value(jnp.zeros(4), linf=0.5)
@@ -59,6 +69,12 @@ def bounded_value(value, *, l1=None, l2=None, linf=None) -> BoundedValue:
     given = {name: bound for name, bound in given.items() if bound is not None}
     if not given:
         raise ValueError("one of l1, l2 and linf must be given, got none.")
+    for name, bound in given.items():
+        if jnp.shape(bound) != ():
+            raise ValueError(
+                f"{name} must be one number for the whole value, got shape "
+                f"{jnp.shape(bound)}; sum or maximise it over the entries first."
+            )
     not_negative(**given)
     value = jnp.asarray(value)
     if not jnp.issubdtype(value.dtype, jnp.floating):
@@ -67,7 +83,9 @@ def bounded_value(value, *, l1=None, l2=None, linf=None) -> BoundedValue:
     of = lambda name, factor=1.0: [factor * given[name]] if name in given else []
     one = least(*of("l1"), *of("l2", n**0.5), *of("linf", n))
     most = least(*given.values())
-    two = least(one, *of("l2"), *of("linf", n**0.5), one**0.5 * most**0.5)
+    two = least(one, *of("l2"), *of("linf", n**0.5))
+    if "l1" in given and "linf" in given:  # Else the root says nothing, but rounding.
+        two = least(two, one**0.5 * most**0.5)
     return BoundedValue(value, one, two, least(one, two, most))
 
 
@@ -88,7 +106,7 @@ def clip_to_range(x, low, high) -> BoundedValue:
       ``BoundedValue`` in the dtype of ``x``.
 
     Raises:
-      ValueError: if ``low`` is not below ``high``.
+      ValueError: if ``low`` is not below ``high``, or one is no single number.
 
     Example:
       >>> bounded = clip_to_range(jnp.array([-3.0, 0.5, jnp.nan, 9.0]), 0.0, 2.0)
@@ -104,6 +122,12 @@ def clip_to_range(x, low, high) -> BoundedValue:
     x = jnp.asarray(x)
     if not jnp.issubdtype(x.dtype, jnp.floating):
         x = x.astype(jnp.float32)
+    for name, bound in (("low", low), ("high", high)):
+        if jnp.shape(bound) != ():
+            raise ValueError(
+                f"{name} must be one number, got shape {jnp.shape(bound)}; scale the "
+                "channels to one range first."
+            )
     low, high = _rounded(low, x.dtype), _rounded(high, x.dtype)
     numbers_ = isinstance(low, float) and isinstance(high, float)
     if numbers_ and not (-np.inf < low < high < np.inf):

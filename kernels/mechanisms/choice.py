@@ -1,11 +1,13 @@
 """Private answers that are one of k: randomised response, and the best of k scores."""
 
+import numbers
+
 import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels.checks import one_of, positive, typed_key
 from jaxanon.kernels.mechanisms import checks
-from jaxanon.kernels.mechanisms.bounded import BoundedValue
+from jaxanon.kernels.mechanisms.bounded import BoundedValue, bounded_only
 
 NOISES = ("exponential", "laplace")
 
@@ -68,15 +70,27 @@ def randomized_response_epsilon(truth_probability, num_classes):
       num_classes: k, a Python int >= 2.
 
     Returns:
-      ``float32[...]`` (float64 for float64), ``log(p (k - 1) / (1 - p))``.
+      ``float32[...]`` (float64 for float64), ``log(p (k - 1) / (1 - p))``; NaN where p
+      is out of its range.
+
+    Raises:
+      ValueError: if p is a number out of its range.
 
     Example:
       >>> randomized_response_epsilon(0.25, 4), randomized_response_epsilon(1.0, 2)
       (Array(0., dtype=float32), Array(inf, dtype=float32))
     """
     checks.classes(num_classes)
+    known = isinstance(truth_probability, numbers.Real)
+    if known and not 1 / num_classes <= truth_probability <= 1:
+        raise ValueError(
+            f"truth_probability must be in [1/{num_classes}, 1], got "
+            f"{truth_probability!r}; below, another answer would be likelier."
+        )
     p = jnp.asarray(truth_probability)
     p = p.astype(checks.float_dtype(p.dtype))
+    least = jnp.asarray(1 / num_classes, p.dtype)
+    p = jnp.where((p >= least) & (p <= 1), p, jnp.nan)
     return jnp.log(p) + jnp.log(jnp.asarray(num_classes - 1, p.dtype)) - jnp.log1p(-p)
 
 
@@ -135,10 +149,11 @@ def exponential_mechanism(key, scores: BoundedValue, epsilon, *, monotonic=False
         the 2 falls away. The caller's word is taken for it.
 
     Returns:
-      ``int32[]``, the index; -1 where nothing can be chosen.
+      ``int32[]``, the index; -1 where nothing can be chosen, or an ``epsilon`` that is
+      an array is negative or NaN.
 
     Raises:
-      TypeError: for a legacy key.
+      TypeError: for a legacy key, or scores without sensitivities.
       ValueError: if scores are not a vector, or ``epsilon`` not > 0.
 
     Example:
@@ -197,6 +212,7 @@ def _law(num_classes, epsilon):
 def _best(key, scores, epsilon, monotonic, draw):
     typed_key(key)
     positive(epsilon=epsilon)
+    bounded_only(scores=scores)
     value = jnp.asarray(scores.value)
     if value.ndim != 1 or not value.size:
         raise ValueError(
@@ -206,7 +222,7 @@ def _best(key, scores, epsilon, monotonic, draw):
     value = value.astype(checks.float_dtype(value.dtype))
     scale = (1 if monotonic else 2) * scores.linf_sensitivity / epsilon
     noisy = value + jnp.asarray(scale, value.dtype) * draw(key, value.shape)
-    possible = value > -jnp.inf  # NaN is not.
+    possible = (value > -jnp.inf) & (scale >= 0)  # NaN is not.
     best = jnp.argmax(jnp.where(possible, noisy, -jnp.inf)).astype(jnp.int32)
     return jnp.where(jnp.any(possible), best, -1)
 

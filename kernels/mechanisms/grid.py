@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxanon.kernels.checks import not_negative, positive, typed_key
 from jaxanon.kernels.mechanisms import checks
-from jaxanon.kernels.mechanisms.bounded import BoundedValue
+from jaxanon.kernels.mechanisms.bounded import BoundedValue, bounded_only
 
 TAIL = 32  # The clamp leaves room for noise of so many scales: e^-32 is 1e-14.
 MAX_SCALE = 1 << 24  # Above it 30 binary digits do not hold the noise.
@@ -174,6 +174,7 @@ def grid_laplace_mechanism(key, bounded: BoundedValue, epsilon, *, max_magnitude
       Mironov, CCS 2012; Balcer and Vadhan, Differential Privacy on Finite Computers,
       ITCS 2018.
     """
+    bounded_only(bounded=bounded)
     value = jnp.asarray(bounded.value)
     l1, size = bounded.l1_sensitivity, value.size
     grid = laplace_grid(l1, epsilon, size, max_magnitude, value.dtype)

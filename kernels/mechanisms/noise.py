@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from jaxanon.kernels.checks import not_negative, positive, typed_key
 from jaxanon.kernels.mechanisms import checks
-from jaxanon.kernels.mechanisms.bounded import BoundedValue
+from jaxanon.kernels.mechanisms.bounded import BoundedValue, bounded_only
 
 
 def laplace_noise(key, shape, scale, dtype=jnp.float32):
@@ -18,7 +18,7 @@ def laplace_noise(key, shape, scale, dtype=jnp.float32):
       key: a typed PRNG key.
       shape: of the result; a tuple of ints.
       scale: a number >= 0, or ``float[]``; the mean of |z|, not its deviation, which
-        is √2 times larger. 0 gives zeros.
+        is √2 times larger. 0 gives zeros, a negative array NaN.
 
     Returns:
       ``dtype[shape]``.
@@ -35,7 +35,7 @@ def laplace_noise(key, shape, scale, dtype=jnp.float32):
     not_negative(scale=scale)
     wide = checks.float_dtype(dtype)
     noise = jax.random.laplace(key, shape, wide)
-    return (noise * jnp.asarray(scale, wide)).astype(dtype)
+    return (noise * _not_negative(scale, wide)).astype(dtype)
 
 
 def gaussian_noise(key, shape, stddev, dtype=jnp.float32):
@@ -52,7 +52,7 @@ def gaussian_noise(key, shape, stddev, dtype=jnp.float32):
     not_negative(stddev=stddev)
     wide = checks.float_dtype(dtype)
     noise = jax.random.normal(key, shape, wide)
-    return (noise * jnp.asarray(stddev, wide)).astype(dtype)
+    return (noise * _not_negative(stddev, wide)).astype(dtype)
 
 
 def laplace_mechanism(key, bounded: BoundedValue, epsilon):
@@ -70,7 +70,7 @@ def laplace_mechanism(key, bounded: BoundedValue, epsilon):
       ``float[...]`` of the shape and dtype of the value; added in float32 or wider.
 
     Raises:
-      TypeError: for a legacy key.
+      TypeError: for a legacy key, or a value without sensitivities.
       ValueError: if ``epsilon`` is a number and not > 0.
 
     Example:
@@ -83,6 +83,7 @@ def laplace_mechanism(key, bounded: BoundedValue, epsilon):
       Dwork, McSherry, Nissim and Smith, Calibrating Noise to Sensitivity, TCC 2006.
     """
     positive(epsilon=epsilon)
+    bounded_only(bounded=bounded)
     return _add(laplace_noise, key, bounded, bounded.l1_sensitivity / epsilon)
 
 
@@ -100,6 +101,10 @@ def gaussian_mechanism(key, bounded: BoundedValue, noise_multiplier):
     Returns:
       ``float[...]`` of the shape and dtype of the value; added in float32 or wider.
 
+    Raises:
+      TypeError: for a legacy key, or a value without sensitivities.
+      ValueError: if ``noise_multiplier`` is a negative number.
+
     Example:
       >>> from jaxanon.kernels.mechanisms import clip_to_range
       >>> bounded = clip_to_range(jnp.array([0.5, 7.0]), 0.0, 1.0)
@@ -107,7 +112,14 @@ def gaussian_mechanism(key, bounded: BoundedValue, noise_multiplier):
       Array([0.5, 1. ], dtype=float32)
     """
     not_negative(noise_multiplier=noise_multiplier)
+    bounded_only(bounded=bounded)
     return _add(gaussian_noise, key, bounded, noise_multiplier * bounded.l2_sensitivity)
+
+
+def _not_negative(scale, dtype):
+    """NaN for what is negative, lest a wrong ε go unseen in what is released."""
+    scale = jnp.asarray(scale, dtype)
+    return jnp.where(scale >= 0, scale, jnp.nan)
 
 
 def _add(draw, key, bounded, scale):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels import factored
+from jaxanon.kernels import factored, varying
 from jaxanon.kernels.checks import is_key, one_of
 
 
@@ -80,7 +80,8 @@ def meta_gradient(
 
     Returns:
       ``(grads, infos)``: the tree of ``params``, and for each objective its weighted
-      mean ``(loss, info)``.
+      mean ``(loss, info)``. In ``shard_map`` those of the shard's own clients: weigh
+      them by its sum of weights, and add.
 
     Raises:
       ValueError: if an objective or a phase names an unknown group, if the objectives
@@ -108,6 +109,7 @@ def meta_gradient(
     one_of("implementation", implementation, IMPLEMENTATIONS)
     if chunk is not None and chunk < 1:
         raise ValueError(f"chunk must be >= 1 or None, got {chunk!r}.")
+    params = varying.spread(params, support, query, weights)
     total = jnp.sum(weights)
     weights = weights / jnp.where(total > 0, total, 1)
     first = jnp.argmax(weights > 0)
@@ -279,8 +281,9 @@ def _in_chunks(fn, clients, chunk):
     padded = (jnp.arange(steps * chunk) >= num).reshape(steps, chunk)
     batches = (*batches, jnp.where(padded, 0, weights))
     first = jax.tree.map(lambda leaf: leaf[0], batches)
+    like, zero = jax.eval_shape(fn, *first), varying.zero(batches)
     zero = jax.tree.map(
-        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(fn, *first)
+        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype) + zero.astype(leaf.dtype), like
     )
     add = lambda total, batch: (jax.tree.map(jnp.add, total, fn(*batch)), None)
     return jax.lax.scan(add, zero, batches)[0]

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.orthogonal.scaling import near_one
+from jaxanon.kernels.scaling import near_one
 
 IMPLEMENTATIONS = ("eigh", "newton_schulz")
 POLISH = 2  # Each squares what rounding has left of W Wᵀ - I; one is too few.
@@ -79,7 +79,8 @@ def orthonormality_residual(w):
 
     Returns:
       ``float32[...]``, or float64 for float64; rounding alone leaves about ``1e-7 k``
-      in float32. 0 for no rows. The gradient at exactly 0 is 0.
+      in float32. 0 for no rows, NaN where W holds a NaN or an infinity. The gradient
+      at exactly 0 is 0.
 
     Raises:
       ValueError: if w is no matrix.
@@ -90,7 +91,7 @@ def orthonormality_residual(w):
     """
     w = _widened(_matrix(w))
     square = jnp.sum((_product(w, w) - _identity(w)) ** 2, axis=(-2, -1))
-    return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
+    return jnp.where(square == 0, 0, jnp.sqrt(jnp.where(square == 0, 1, square)))
 
 
 @jax.custom_jvp

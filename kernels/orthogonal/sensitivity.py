@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon.kernels.checks import not_negative
-from jaxanon.kernels.orthogonal.scaling import near_one
+from jaxanon.kernels.scaling import near_one
 
 MOST_WORK = 10**9  # Numbers that an exact search may compute.
 CHUNK = 1 << 21  # Of them at a time.
@@ -40,6 +40,7 @@ def relaxed_sensitivity(direction, width):
 
     Returns:
       ``RelaxedSensitivity`` of ``float32[]`` (float64 for float64); differentiable.
+      NaN, all three, if the direction is not finite.
 
     Raises:
       ValueError: if ``direction`` is no vector or empty, or ``width`` negative.
@@ -66,7 +67,7 @@ per_input=Array(0.875, dtype=float32))
     size = size / jnp.where(largest > 0, largest, 1)
     l1, square = jnp.sum(size), jnp.sum(size**2)
     # The root's slope is infinite at 0; the zero vector's gradient is to be finite.
-    l2 = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
+    l2 = jnp.where(square == 0, 0, jnp.sqrt(jnp.where(square == 0, 1, square)))
     return RelaxedSensitivity(width * l1, width * l2, width * (l1 / direction.size))
 
 
@@ -188,10 +189,12 @@ def deeprotect_feature_sensitivity(num_features, num_inputs, width):
 
 def _basis(directions):
     """``float[d, rank]``: orthonormal columns that span the rows."""
-    scale = np.max(np.abs(directions), initial=0)
-    if not scale:
+    # How long a direction is says nothing; a short one must not count as none.
+    sizes = np.max(np.abs(directions), axis=1, initial=0)
+    directions = directions[sizes > 0] / sizes[sizes > 0, None]
+    if not len(directions):
         return np.zeros((directions.shape[1], 0))
-    left, values, _ = np.linalg.svd((directions / scale).T, full_matrices=False)
+    left, values, _ = np.linalg.svd(directions.T, full_matrices=False)
     cut = max(directions.shape) * np.finfo(np.float64).eps * values[0]
     return left[:, values > cut]
 

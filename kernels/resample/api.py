@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.checks import typed_key
 from jaxanon.kernels.resample import draws, tables
 from jaxanon.kernels.resample.tables import BalanceTable, Rows
 
@@ -16,7 +17,9 @@ def same_class_neighbours(x, labels, mask, num_neighbours, *, block=256):
 
     Args:
       x: ``float[n, ...]``; trailing axes are flattened. Half precision is widened
-        to float32 for the distances.
+        to float32 for the distances. A row that holds a NaN or an infinity, or whose
+        square overflows, is as far as can be from its class, and from no other row's
+        neighbours is anything lost.
       labels: ``int[n]``.
       mask: ``bool[n]``, False where a row is padding.
       num_neighbours: k, a Python int >= 1.
@@ -91,6 +94,7 @@ def smote(key, x, table, num) -> Rows:
     References:
       Chawla et al., JAIR 2002; as imbalanced-learn does it.
     """
+    typed_key(key)
     _at_least_one(num=num)
     picks = draws.every_class(key, table, num)
     return Rows(draws.make(jnp.asarray(x), picks), picks.labels, picks.mask)
@@ -109,6 +113,7 @@ def under_sample(key, labels, mask, num_classes, per_class):
       >>> real
       Array([ True,  True,  True, False], dtype=bool)
     """
+    typed_key(key)
     labels, _, mask = _rows(labels, labels, mask)
     _at_least_one(num_classes=num_classes, per_class=per_class)
     mask = mask & (labels >= 0) & (labels < num_classes)
@@ -148,6 +153,7 @@ def balance(key, windows, labels, mask, num_classes, per_class, num_neighbours=5
     References:
       Yang et al., Blinder, section 6.
     """
+    typed_key(key)
     windows, labels, mask = _rows(windows, labels, mask)
     table = balance_table(windows, labels, mask, num_classes, num_neighbours)
     keep_key, make_key = jax.random.split(key)
@@ -186,6 +192,7 @@ def draw_from_table(key, x, table, per_class, num, *, client=None) -> Rows:
       >>> rows.x.ravel(), rows.labels
       (Array([4., 4., 4.], dtype=float32), Array([1, 1, 1], dtype=int32))
     """
+    typed_key(key)
     _at_least_one(num=num)
     picks = draws.from_balanced(key, table, per_class, num, client)
     return Rows(draws.make(jnp.asarray(x), picks, client), picks.labels, picks.mask)
@@ -221,6 +228,8 @@ def _at_least_one(**named):
 
 def _rows(x, labels, mask):
     x, labels, mask = jnp.asarray(x), jnp.asarray(labels), jnp.asarray(mask, bool)
+    if not jnp.issubdtype(labels.dtype, jnp.integer):
+        raise TypeError(f"labels must be whole numbers, got {labels.dtype}.")
     if not (x.shape[:1] == labels.shape == mask.shape) or not len(labels):
         raise ValueError(
             "x, labels and mask must have one entry per row, at least one row, got "

@@ -34,17 +34,22 @@ def nearest(x, labels, mask, num_neighbours, block):
     if flat.dtype not in (jnp.float32, jnp.float64):
         flat = flat.astype(jnp.float32)
     # Distances come from inner products; about the mean, less is lost to rounding.
-    real = mask[:, None]
-    mean = jnp.sum(jnp.where(real, flat, 0), axis=0) / jnp.maximum(jnp.sum(mask), 1)
-    flat = jnp.where(real, flat - mean[None], 0)
+    # A row without a finite square may spoil no mean and no other row's distances.
+    usable = mask & jnp.isfinite(jnp.sum(flat * flat, axis=1))
+    count = jnp.maximum(jnp.sum(usable), 1)
+    mean = jnp.sum(jnp.where(usable[:, None], flat / count, 0), axis=0)
+    flat = jnp.where(mask[:, None], flat - mean[None], 0)
     squares = jnp.sum(flat * flat, axis=1)
     k = min(num_neighbours, n)
 
     def of_row(row):
         products = jnp.matmul(flat, flat[row], precision=jax.lax.Precision.HIGHEST)
         distance = squares - 2 * products  # And |x_row|^2, the same for all.
+        # Peers that cannot be told apart are far, but nearer than another class.
+        known = jnp.isfinite(distance)
+        nearness = jnp.where(known, -distance, jnp.finfo(distance.dtype).min)
         peer = mask & (labels == labels[row]) & (jnp.arange(n) != row) & mask[row]
-        _, found = jax.lax.top_k(jnp.where(peer, -distance, -jnp.inf), k)
+        _, found = jax.lax.top_k(jnp.where(peer, nearness, -jnp.inf), k)
         num_real = jnp.minimum(jnp.sum(peer), k).astype(jnp.int32)
         found = jnp.where(jnp.arange(k) < num_real, found, row)
         pad = jnp.full(num_neighbours - k, row, found.dtype)

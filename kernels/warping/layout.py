@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels import varying
 from jaxanon.kernels.warping.wavefront import BOTH, COLUMN, ROW, Block, Sizes
 
 
@@ -75,10 +76,11 @@ def tracer(sizes: Sizes, length: int):
             )
             return (row, step, active), seen
 
-        begin = jnp.full_like(block.first, sizes.rows - 1)
-        begin = begin + 0 * block.first  # Varies over a mesh as the block does.
-        some = (block.first < sizes.rows) & (block.end >= sizes.rows)
-        _, path = jax.lax.scan(back, (begin, block.end, some), length=length)
+        # Varies over a mesh as moves and lengths do.
+        zero = varying.zero(moves, block.first, block.end).astype(jnp.int32)
+        begin = jnp.full_like(block.first, sizes.rows - 1) + zero
+        some = (block.first < sizes.rows) & (block.end + zero >= sizes.rows)
+        _, path = jax.lax.scan(back, (begin, block.end + zero, some), length=length)
         return jax.tree.map(lambda a: a.T, path)
 
     return trace

@@ -16,6 +16,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels import varying
+
 GROUP = 8  # Rows are let in by so many: one at a time would copy them at each step.
 BOTH, ROW, COLUMN = 0, 1, 2  # The series that a path moves on in.
 
@@ -88,8 +90,8 @@ def run(
         kept = None if finish is None else finish(before, moves)
         return (block, columns, now, state), (total, kept)
 
-    # Values are taken from a block, so that they vary over a mesh as the block does.
-    zero = first.rows[0] - first.rows[0]
+    # Values are taken from a block, so that they vary over a mesh as its sides do.
+    zero = first.rows[0] - first.rows[0] + varying.zero(first.columns).astype(dtype)
     edge = jnp.concatenate([zero[:lanes], zero + jnp.inf])
     wall = jnp.finfo(dtype).max
     rows = jnp.full(first.rows.shape, wall, dtype) + zero[None]

@@ -249,3 +249,27 @@ def test_says_what_was_wrong():
     ):
         with pytest.raises(ValueError, match=message):
             aggregation.fixed_point_resolution(*bad)
+
+
+@pytest.mark.parametrize("max_abs", [0.95, 0.3, 1.0])
+def test_fixed_point_never_sends_more_than_the_bound(max_abs):
+    x = jnp.array([max_abs, -max_abs, 9.0, -9.0])
+    for seed in range(8):  # Rounding up is random.
+        sent = aggregation.fixed_point_encode(
+            jax.random.key(seed), x, max_abs, 10, bits=8
+        )
+        back = aggregation.fixed_point_decode(sent, max_abs, 10, bits=8)
+        step = aggregation.fixed_point_resolution(max_abs, 10, bits=8)
+        assert np.abs(back).max() <= max_abs < np.abs(back).max() + 2 * step
+
+
+def test_krum_selects_among_those_who_are_finite_however_few():
+    x = jnp.array([1.0, 1.25, 0.75, 1.0, jnp.nan, jnp.inf, jnp.nan])
+    chosen, info = aggregation.krum(x, 1)
+    assert chosen == 1.0 and info["selected"].tolist() == [True] + 6 * [False]
+
+
+@pytest.mark.parametrize("num_byzantine", [-1, 3])
+def test_krum_refuses_more_liars_than_it_can_bear(num_byzantine):
+    with pytest.raises(ValueError, match=r"num_byzantine must be in \[0, 1\] for 5"):
+        aggregation.krum(jnp.arange(5.0), num_byzantine)

@@ -251,3 +251,11 @@ def _sum():
 def test_says_what_was_wrong(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_a_sum_without_bounds_or_clients_is_refused():
+    with pytest.raises(TypeError, match="total must be a BoundedSum"):
+        clipping.add_noise_to_sum(jax.random.key(0), jnp.zeros(2), 1.0)
+    total = clipping.BoundedSum(jnp.zeros(2), 1.0)
+    with pytest.raises(ValueError, match=r"squared_weights must be .* got None"):
+        clipping.add_clients_noise_drawn_once(jax.random.key(0), total, 1.0)

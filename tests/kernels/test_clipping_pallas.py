@@ -20,6 +20,7 @@ def small_chunks(monkeypatch):
     """Chunks of few rows and programs of few columns, so that there are several."""
     monkeypatch.setattr(pallas_sum, "CHUNK_BYTES", 100)
     monkeypatch.setattr(pallas_sum, "MOST_COLUMNS", 4)
+    monkeypatch.setattr(pallas_sum, "PROGRAMS", 2)  # Several rows for each.
 
 
 @pytest.mark.parametrize(

@@ -111,19 +111,43 @@ def test_padding_with_the_largest_label_is_not_counted():
     np.testing.assert_allclose(_estimator()(x, labels, mask), 1 / 2 + 1 / 3, atol=1e-6)
 
 
-def test_equal_rows_count_as_near():
-    # All rows equal: k neighbours at distance 0, and every row of the rest as near.
-    x, labels = np.zeros(6), np.array([0, 0, 0, 1, 1, 1])
-    np.testing.assert_allclose(
-        _estimator(2)(x, labels),
-        reference.mutual_information(x[:, None], labels, 2),
-        atol=1e-6,
+def test_rows_equally_far_may_come_in_any_order():
+    # Six equal rows, three of a class: the second of its two peers is expected at place
+    # 2 * 6 / 3 of the six, so psi(6) + psi(2) - psi(3) - psi(4), which is below 0.
+    labels = np.array([0, 0, 0, 1, 1, 1])
+    assert _estimator(2)(np.zeros(6), labels) == 0
+    # The label itself, as a number: psi(6) - psi(3) = 1/3 + 1/4 + 1/5.
+    for x in (labels, np.stack([labels, labels], axis=1)):
+        got = _estimator(2)(x.astype(float), labels)
+        np.testing.assert_allclose(got, 1 / 3 + 1 / 4 + 1 / 5, atol=1e-6)
+
+
+@pytest.mark.parametrize("step", [1.0, 0.1, 1 / 16])
+def test_rounded_numbers_tell_what_scikit_learn_finds_behind_its_noise(step):
+    selection = pytest.importorskip("sklearn.feature_selection")
+    rng = np.random.default_rng(5)
+    labels = rng.integers(0, 2, 600)
+    x = step * np.round((rng.normal(size=600) + 2 * labels) / step)
+    x = x.astype(np.float32)
+    line = _estimator()(x, labels)
+    plane = _estimator()(np.stack([x, x], axis=1), labels)
+    loops = reference.mutual_information(x[:, None].astype(float), labels, 3)
+    theirs = selection.mutual_info_classif(
+        x[:, None].astype(float), labels, discrete_features=False, random_state=0
     )
-    x = np.array([0.0, 0.0, 5.0, 5.0, 5.0, 0.0])
+    np.testing.assert_allclose([line, plane], loops, atol=2e-3)
+    # Its noise is one order of the ties, ours the mean of all.
+    np.testing.assert_allclose(line, theirs[0], atol=0.05)
+    assert line > 0.25
+
+
+@pytest.mark.parametrize("scale", [1e-22, 1e-3, 1e20, 1e30])
+def test_the_unit_changes_nothing(scale):
+    x, labels, mask = cases.sample(cases.CASES["vectors"], 3)
+    power = np.float32(2.0 ** round(math.log2(scale)))
+    estimate = _estimator(4)
     np.testing.assert_allclose(
-        _estimator(2)(x, labels),
-        reference.mutual_information(x[:, None], labels, 2),
-        atol=1e-6,
+        estimate(power * x, labels, mask), estimate(x, labels, mask), atol=1e-6
     )
 
 

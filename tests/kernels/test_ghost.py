@@ -185,6 +185,51 @@ def test_half_precision_is_summed_in_float32(name):
     chex.assert_trees_all_close(got, expected, atol=0.05)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("params_dtype", ["float32", None])
+def test_one_example_of_a_thousand_moves_half_precision_no_further(dtype, params_dtype):
+    # Sums and weights rounded to half precision would move by more than 2 C.
+    x = 1 + jnp.abs(jax.random.normal(jax.random.key(7), (1024, 8), dtype))
+    w = jnp.ones((8, 16), params_dtype or dtype)
+    loss_fn = lambda w, x: jnp.sum(x @ w.astype(dtype), axis=1).astype(jnp.float32)
+
+    @jax.jit
+    def clipped(mask):
+        total, _ = ghost.clipped_gradient_sum(loss_fn, w, x, 1.0, mask=mask)
+        return total.value
+
+    everybody = jnp.ones(1024, bool)
+    with_all = np.asarray(clipped(everybody), float)
+    for one in (0, 5, 1023):
+        without = np.asarray(clipped(everybody.at[one].set(False)), float)
+        assert 0.9 < np.linalg.norm(with_all - without) < 1 + 2e-3
+
+
+@pytest.mark.parametrize(("inputs", "slope"), [(1e-19, 1e18), (1e20, 1e-19), (1.0, 1.0)])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_factors_whose_squares_vanish_or_overflow_are_clipped_all_the_same(
+    inputs, slope, rows
+):
+    x = jnp.full((1, rows, 16), inputs)
+    loss_fn = lambda w, x: jnp.sum(x @ w, axis=(1, 2)) * slope
+    total, info = ghost.clipped_gradient_sum(loss_fn, jnp.ones((16, 9)), x, 1e-3)
+    # Every entry is rows * inputs * slope, and there are 16 * 9 of them.
+    np.testing.assert_allclose(info.norms, [12 * rows * inputs * slope], rtol=1e-4)
+    np.testing.assert_allclose(np.linalg.norm(total.value), 1e-3, rtol=1e-4)
+
+
+@pytest.mark.parametrize("closeness", [1e-2, 1e-3, 1e-4, 1e-6])
+def test_rows_that_cancel_do_not_hide_what_is_left(closeness):
+    rng = np.random.default_rng(3)
+    row = rng.normal(size=32)
+    rows = np.stack([row, row * (1 + closeness * rng.normal(size=32))])
+    signs = jnp.array([1.0, -1.0])[None, :, None]
+    loss_fn = lambda w, x: jnp.sum((x @ w) * signs, axis=(1, 2))
+    x = jnp.asarray(rows[None], jnp.float32)
+    total, _ = ghost.clipped_gradient_sum(loss_fn, jnp.ones((32, 24)), x, 1e-3)
+    assert np.linalg.norm(np.asarray(total.value, float)) <= 1e-3 * (1 + 1e-4)
+
+
 def test_float16_norms_do_not_overflow():
     # 300² is beyond float16; the norm is 300 √2.
     x = jnp.full((1, 2), 300.0, jnp.float16)

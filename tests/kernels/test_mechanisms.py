@@ -212,3 +212,38 @@ def test_says_what_was_wrong():
         mechanisms.bounded_value(jnp.ones(3), l2=-1.0)
     with pytest.raises(ValueError, match="low must be below high .*, got 1.0 and 1.0"):
         mechanisms.clip_to_range(jnp.ones(3, jnp.bfloat16), 1.0, 1.0001)
+
+
+def test_one_number_bounds_the_whole_value():
+    with pytest.raises(ValueError, match=r"l1 must be one number .* got shape \(3,\)"):
+        mechanisms.bounded_value(jnp.zeros(3), l1=jnp.full(3, 0.1))
+    with pytest.raises(ValueError, match=r"high must be one number, got shape \(2,\)"):
+        mechanisms.clip_to_range(jnp.zeros(2), 0.0, jnp.ones(2))
+
+
+def test_a_given_sensitivity_is_not_rounded():
+    rng = np.random.default_rng(0)
+    for bound in rng.uniform(0.1, 3.0, 200).tolist():
+        for name in ("l1", "l2", "linf"):
+            bounded = mechanisms.bounded_value(jnp.zeros(1), **{name: bound})
+            assert getattr(bounded, f"{name}_sensitivity") == bound
+
+
+@pytest.mark.parametrize("epsilon", [-1.0, jnp.nan])
+def test_a_traced_budget_out_of_range_spoils_what_is_released(epsilon):
+    bounded = mechanisms.bounded_value(jnp.array([3.0, 90.0]), linf=1.0)
+    key = jax.random.key(0)
+    noisy = jax.jit(mechanisms.laplace_mechanism)(key, bounded, jnp.float32(epsilon))
+    assert np.isnan(noisy).all()
+    best = jax.jit(mechanisms.exponential_mechanism)(
+        jax.random.key(1), bounded, jnp.float32(epsilon)
+    )
+    assert best == -1
+
+
+def test_a_value_without_sensitivities_is_refused():
+    for mechanism in (mechanisms.laplace_mechanism, mechanisms.gaussian_mechanism):
+        with pytest.raises(TypeError, match="bounded must be a BoundedValue"):
+            mechanism(jax.random.key(0), jnp.zeros(2), 1.0)
+    with pytest.raises(ValueError, match=r"truth_probability must be in \[1/2, 1\]"):
+        mechanisms.randomized_response_epsilon(0.1, 2)

@@ -239,3 +239,8 @@ def test_says_what_was_wrong():
         orthogonal.orthonormal_rows(jnp.ones((1, 2)), implementation="svd")
     with pytest.raises(ValueError, match="num_iterations must be >= 1, got 0"):
         orthogonal.orthonormal_rows(jnp.ones((1, 2)), num_iterations=0)
+
+
+def test_a_matrix_that_is_not_finite_has_no_residual():
+    w = jnp.eye(2, 3).at[0, 2].set(jnp.nan)
+    assert np.isnan(orthogonal.orthonormality_residual(w))

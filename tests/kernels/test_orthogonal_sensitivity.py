@@ -225,3 +225,16 @@ def test_says_what_was_wrong():
         orthogonal.feature_sensitivity(7, 1.0, -1)
     with pytest.raises(ValueError, match="num_inputs must be >= 0, got -30"):
         orthogonal.deeprotect_feature_sensitivity(7, -30, 1.0)
+
+
+@pytest.mark.parametrize("length", [1e-17, 1.0, 1e20])
+def test_how_long_a_direction_is_changes_nothing_of_its_span(length):
+    # With (0, 1, 1) free, all three inputs can move by the whole width.
+    found = orthogonal.relaxed_sensitivity_of_span([[length, 0, 0], [0, 1, 1]], 1.0)
+    np.testing.assert_allclose([found.l1, found.l2], [3, 3**0.5], rtol=1e-9)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_not_finite_has_no_sensitivity(bad):
+    found = orthogonal.relaxed_sensitivity(jnp.array([1.0, bad]), 1.0)
+    assert all(np.isnan(value) for value in found)

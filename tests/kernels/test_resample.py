@@ -221,3 +221,19 @@ def test_says_what_was_wrong(change, message):
     )
     with pytest.raises(ValueError, match=message):
         kernels.balance(jax.random.key(0), **(good | change))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e20])
+def test_a_row_beyond_measure_leads_nobody_into_another_class(bad):
+    # Class c lies about 100 c. Square of 1e20 overflows; its distances say nothing.
+    labels, mask = jnp.arange(12) % 3, jnp.ones(12, bool)
+    x = 100.0 * labels[:, None] + jax.random.normal(jax.random.key(0), (12, 2))
+    found, count = jax.jit(kernels.same_class_neighbours, static_argnums=3)(
+        x.at[5, 1].set(bad), labels, mask, 3
+    )
+    np.testing.assert_array_equal(labels[found], np.repeat(labels[:, None], 3, axis=1))
+    assert count.tolist() == [3] * 12
+    # The others' nearest are what they are without that row, which comes last.
+    alone, _ = kernels.same_class_neighbours(x, labels, mask.at[5].set(False), 2)
+    others = np.arange(12) != 5
+    np.testing.assert_array_equal(found[others, :2], alone[others])
