@@ -205,7 +205,9 @@ def test_one_example_of_a_thousand_moves_half_precision_no_further(dtype, params
         assert 0.9 < np.linalg.norm(with_all - without) < 1 + 2e-3
 
 
-@pytest.mark.parametrize(("inputs", "slope"), [(1e-19, 1e18), (1e20, 1e-19), (1.0, 1.0)])
+@pytest.mark.parametrize(
+    ("inputs", "slope"), [(1e-19, 1e18), (1e20, 1e-19), (1.0, 1.0)]
+)
 @pytest.mark.parametrize("rows", [1, 2])
 def test_factors_whose_squares_vanish_or_overflow_are_clipped_all_the_same(
     inputs, slope, rows
