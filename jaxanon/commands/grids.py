@@ -66,6 +66,7 @@ def _values(name, text, default):
 
 def _range(name, *words):
     """``"0.1", "0.3", "0.1"`` as ``"0.1,0.2,0.3"``, exact in decimals."""
+    first = step = decimal.Decimal(0)
     try:
         first, last, step = map(decimal.Decimal, words)
         count = int((last - first) / step) + 1

@@ -127,7 +127,8 @@ def central(
 
     def init(key, **values):
         arrays = hyper_arrays(hyper, values)
-        return State(jnp.zeros((), jnp.int32), *start(key), arrays)
+        params, opt_state = start(key)
+        return State(jnp.zeros((), jnp.int32), params, opt_state, arrays)
 
     def one_round(key, copy, state, data):
         draw_key, *keys = jax.random.split(key, 1 + len(players))
@@ -147,7 +148,8 @@ def central(
         if room.copies is None:
             learned, info = one_round(round_key, jnp.int32(0), state, data)
         else:
-            own = State(None, 0, 0, None)  # Which leaves have an axis of copies.
+            axes: tuple = None, 0, 0, None  # Which leaves have an axis of copies.
+            own = State(*axes)
             learned, info = jax.vmap(one_round, in_axes=(0, 0, own, None))(
                 jax.random.split(round_key, room.copies),
                 jnp.arange(room.copies),

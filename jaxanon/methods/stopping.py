@@ -64,10 +64,10 @@ def at_rest(optimizer) -> optax.GradientTransformation:
       (0, 1)
     """
 
-    def update(grads, state, params=None):
-        moved = [jnp.any(leaf != 0) for leaf in jax.tree.leaves(grads)]
-        rest = lambda: (jax.tree.map(jnp.zeros_like, grads), state)
-        step = lambda: optimizer.update(grads, state, params)
+    def update(updates, state, params=None):
+        moved = [jnp.any(leaf != 0) for leaf in jax.tree.leaves(updates)]
+        rest = lambda: (jax.tree.map(jnp.zeros_like, updates), state)
+        step = lambda: optimizer.update(updates, state, params)
         return jax.lax.cond(jnp.any(jnp.stack(moved)), step, rest)
 
     return optax.GradientTransformation(optimizer.init, update)
