@@ -68,9 +68,10 @@ def get(name: str) -> Attacker:
 
     ``"mlp"`` is the network of ``models.classifier``, ``"cnn"`` and ``"lstm"`` those of
     ``models.attack_networks``, all with early stopping on validation blocks of their
-    own; ``"forest"`` (100 trees), ``"boosting"``, ``"logistic"``, ``"tree"`` and
-    ``"svm"`` (radial basis functions, at most 4,000 windows) are scikit-learn's, on
-    ``features``.
+    own; ``"forest"`` (100 trees), ``"boosting"`` (100 trees of depth 3, each on half of
+    the windows), ``"logistic"``, ``"tree"`` and ``"svm"`` (radial basis functions, at
+    most 4,000 windows) are scikit-learn's, on ``features``. All of them weigh classes
+    by majority over count, or alike.
 
     Example:
       >>> get("mlp").name

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import jax
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -22,9 +22,14 @@ MODELS = {
     "forest": lambda seed: RandomForestClassifier(
         100, min_samples_leaf=2, class_weight="balanced", n_jobs=-1, random_state=seed
     ),
-    # Its own early stopping would validate on windows that overlap those it learns.
-    "boosting": lambda seed: HistGradientBoostingClassifier(
-        min_samples_leaf=5, class_weight="balanced", early_stopping=False
+    # Not the one on histograms, whose threads spin for minutes on a busy machine.
+    "boosting": lambda seed: GradientBoostingClassifier(
+        n_estimators=100,
+        learning_rate=0.1,
+        max_depth=3,
+        subsample=0.5,
+        max_features="sqrt",
+        random_state=seed,
     ),
     "logistic": lambda seed: make_pipeline(
         StandardScaler(), LogisticRegression(class_weight="balanced", max_iter=1000)
@@ -78,7 +83,7 @@ def _fit(name, key, windows, labels, num_classes):
     if model is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(features(windows), labels)
+            model.fit(features(windows), labels, **_weights(name, labels))
 
     def read(windows):
         told = np.full((len(windows), num_classes), np.log(LEAST), np.float32)
@@ -90,6 +95,14 @@ def _fit(name, key, windows, labels, num_classes):
         return told
 
     return read
+
+
+def _weights(name, labels):
+    """Windows of every class together weigh the same, where a model cannot be told."""
+    if name != "boosting":
+        return {}
+    classes, place, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    return {"sample_weight": len(labels) / (len(classes) * counts[place])}
 
 
 def log_shares(model, rows) -> np.ndarray:
