@@ -219,7 +219,8 @@ def test_parameters_that_the_last_round_broke_are_not_kept(method, data, tmp_pat
     """Losses are of the parameters before a step, so none of them tells."""
     out = tmp_path / "run"
     short = method._replace(rounds_per_epoch=lambda prepared: 1)
-    message = "the parameters' squares are no longer finite in round 1; lower server_"
+    sizes = "adversary_step_size or inner_step_size or server_step_size"
+    message = f"squares are no longer finite in round 1; lower {sizes}"
     with pytest.raises(FloatingPointError, match=message):
         train(short, data, out, epochs=1, hyper={"server_step_size": 1e38})
     assert not list((out / "checkpoints").glob("[0-9]*"))
