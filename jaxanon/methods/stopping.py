@@ -14,7 +14,7 @@ class Watch(NamedTuple):
     """What is known of a loop; ``int32[]`` and ``float32[]``."""
 
     steps: jax.Array  # done or skipped in this turn
-    low: jax.Array  # losses in a row that were
+    low: jax.Array  # losses in a row that were, up to now
     first: jax.Array  # loss ever; negative before it
     last: jax.Array  # loss
 
@@ -49,8 +49,7 @@ def unless_enough(seen: Watch, length: int, loss_fn, rest):
     last = jnp.where(over, seen.last, jax.lax.stop_gradient(loss))
     first = jnp.where(seen.first < 0, last, seen.first)
     low = jnp.where(last < SHARE * first, seen.low + 1, 0)
-    steps = (seen.steps + 1) % length
-    return loss, kept, Watch(steps, jnp.where(steps == 0, 0, low), first, last)
+    return loss, kept, Watch((seen.steps + 1) % length, low, first, last)
 
 
 def at_rest(optimizer) -> optax.GradientTransformation:

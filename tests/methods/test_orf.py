@@ -104,6 +104,20 @@ def test_amplitude_goes_and_frequency_stays(data):
     np.testing.assert_allclose(shown.mean(), data.test.windows.mean(), atol=0.1)
 
 
+def test_statistics_that_the_public_attribute_uses_stay(data):
+    # Deviations tell the gender, and now means the activity. No frequency is chosen.
+    def shifted(part):
+        shift = np.float32(5 * part.labels["activity"])[:, None, None]
+        return part._replace(windows=part.windows + shift)
+
+    moved = data._replace(train=shifted(data.train), test=shifted(data.test))
+    method = orf(data.spec, share=0.0)
+    run = training.train(method, moved, epochs=1, progress=False)
+    shown = run.anonymize(jax.random.key(0), moved.test.windows)
+    np.testing.assert_allclose(shown.std(1), shown.std(1).mean(), rtol=1e-3)
+    np.testing.assert_allclose(shown.mean(1), moved.test.windows.mean(1), rtol=1e-4)
+
+
 def test_nothing_changes_before_the_first_round(data):
     method = orf(data.spec)
     state = method.init(jax.random.key(0))

@@ -7,10 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import linen as nn
 
 from jaxanon.models import fit
 from jaxanon.models.attack_networks import (
     ConvClassifier,
+    PairConv,
     RecurrentClassifier,
     _halved,
 )
@@ -67,6 +69,21 @@ def test_any_length_of_window(name):
         key = jax.random.key(0)
         logits, _ = jax.eval_shape(SMALL[name].init_with_output, key, x)
         assert logits.shape == (2, 2)
+
+
+@pytest.mark.parametrize(("channels", "time", "d"), [(6, 9, 3), (1, 2, 1)])
+def test_the_convolution_is_flax_s(channels, time, d):
+    x = jax.random.normal(jax.random.key(0), (2, channels, time, d))
+    params = PairConv(4).init(jax.random.key(1), x)
+    theirs = nn.Conv(4, (2, 5), kernel_init=nn.initializers.glorot_uniform())
+    chex.assert_trees_all_equal(params, theirs.init(jax.random.key(1), x))
+    params["params"]["bias"] = jnp.arange(4.0)
+
+    def told(net):
+        loss = lambda params, x: jnp.sum(jnp.tanh(net.apply(params, x)))
+        return jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))(params, x)
+
+    chex.assert_trees_all_close(told(PairConv(4)), told(theirs), rtol=1e-4, atol=1e-5)
 
 
 def test_the_larger_of_every_two_samples():

@@ -199,3 +199,20 @@ def test_errors_are_grouped_by_their_own_classes_or_by_the_first_private():
     labels["b"] = jnp.zeros(4, jnp.int32)  # All of one gender: .425, and 0.
     released = dysan.errors(nets, logits, labels, "released")["a"]
     np.testing.assert_allclose(released, 0.425 / 2, rtol=1e-6)
+
+
+def test_discriminators_are_told_the_public_class_from_minus_one_to_one():
+    widths = dysan.Widths(predictor_filters=(2,), discriminator_filters=3)
+    nets = dysan.networks(TIME, CHANNELS, ("a", 3), {"b": 2}, widths)
+    params = _drawn(jax.eval_shape(nets.init, jax.random.key(0)))
+    spread = jax.tree.map(np.abs, params["averages"])
+    params = params | {"averages": spread}
+    windows = _inputs(0)[0]
+    found, _ = jax.jit(nets.discriminate)(params, windows, np.array([0, 1, 2, 1]))
+    variables = {
+        "params": params["discriminators"]["b"],
+        "batch_stats": spread["discriminators"]["b"],
+    }
+    sides = np.float32([[-1], [0], [1], [0]])
+    expected = jax.jit(nets.discriminators["b"].apply)(variables, windows, sides)
+    np.testing.assert_allclose(found["b"], expected, rtol=1e-5, atol=1e-6)
