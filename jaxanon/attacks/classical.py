@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -97,7 +98,7 @@ def _fit(name, key, windows, labels, num_classes):
     return read
 
 
-def _weights(name, labels):
+def _weights(name, labels) -> dict[str, Any]:
     """Windows of every class together weigh the same, where a model cannot be told."""
     if name != "boosting":
         return {}
