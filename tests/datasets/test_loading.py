@@ -55,7 +55,7 @@ def test_listing():
     assert tuple(rows) == names()
     assert names() == ("smartwatch", "motion_sense", "uci_hapt", "mobi_act", "wifi_har")
     row = rows["motion_sense"]
-    assert list(row["presets"]) == ["mag4", "mag5", "raw12"]
+    assert list(row["presets"]) == ["mag4", "mag5", "raw12", "raw6", "gen12"]
     assert row["attributes"]["subject"] == 24 and row["attributes"]["weight"] == 3
     assert (row["public"], row["private"]) == ("activity", ("gender",))
     assert row["splits"] == ("trial", "subject", "time block")

@@ -81,6 +81,15 @@ def test_raw12_has_all_channels_and_activities(motion_sense_folder):
     np.testing.assert_allclose(data.test.windows[1], rows[64:192], rtol=1e-6)
 
 
+def test_raw6_has_the_last_six_channels(motion_sense_folder):
+    data = load("motion_sense", source=motion_sense_folder, preset="raw6")
+    assert data.spec.classes["activity"] == ("dws", "ups", "wlk", "jog")
+    assert data.spec.channels[::3] == ("rotationRate.x", "userAcceleration.x")
+    assert data.spec.units[::3] == ("rad/s", "g")
+    rows = rows_of(motion_sense_folder, "dws_11", 1)
+    np.testing.assert_allclose(data.test.windows[1], rows[63:188, 6:], rtol=1e-6)
+
+
 @pytest.mark.parametrize("split", ["subject", "time block"])
 def test_other_splits(motion_sense_folder, split):
     data = load("motion_sense", source=motion_sense_folder, split=split)

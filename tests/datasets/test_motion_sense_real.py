@@ -77,3 +77,12 @@ def test_load_leaves_standing_out(name):
 def test_a_constant_guess_of_male_is_right_in_57_percent():
     test = load("motion_sense", source=ARCHIVE).test
     assert round(100 * float(np.mean(test.labels["gender"] == 1)), 1) == 57.0
+
+
+def test_windows_are_those_of_dysan():
+    data = load("motion_sense", preset="raw6", source=ARCHIVE)
+    counts = [np.bincount(part.labels["activity"]).tolist() for part in data[1:]]
+    assert counts == [[1_667, 1_982, 4_359, 1_621], [321, 410, 1_001, 441]]
+    assert [len(part.windows) for part in data[1:]] == [9_629, 2_173]
+    men = [round(float(part.labels["gender"].mean()), 3) for part in data[1:]]
+    assert men == [0.573, 0.570]
