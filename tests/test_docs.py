@@ -1,5 +1,6 @@
 """Every example in a docstring or in the README runs as printed."""
 
+import ast
 import doctest
 import importlib
 import importlib.metadata
@@ -66,6 +67,56 @@ def test_readme_python_runs(tmp_path, monkeypatch):
     namespace = {"__name__": "readme"}
     for number, block in enumerate(code):
         exec(compile(block, f"README.md, Python block {number}", "exec"), namespace)
+
+
+def _kernels_in(code):
+    """Every name ``x`` that stands in code as ``kernels.x``."""
+    return {
+        node.attr
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "kernels"
+    }
+
+
+def test_kernels_are_found_in_code_alone():
+    code = "# kernels.a\nprint('kernels.b', kernels.c(1), map(kernels.d, x))\n"
+    assert _kernels_in(code) == {"c", "d"}
+
+
+def _kernels_section():
+    """The README's section on the kernels, and the code of its Python blocks."""
+    _readme()  # Skips where there is none.
+    section = README.read_text().split("\n## The kernels\n")[1].split("\n## ")[0]
+    return section, [
+        code for language, code in _blocks(section) if language == "python"
+    ]
+
+
+def _kernel_functions():
+    things = {name: getattr(jaxanon.kernels, name) for name in jaxanon.kernels.__all__}
+    return {name for name, thing in things.items() if not isinstance(thing, type)}
+
+
+def test_readme_shows_every_kernel_in_use():
+    _, code = _kernels_section()
+    shown = set().union(*map(_kernels_in, code))
+    assert not _kernel_functions() - shown
+
+
+def test_readme_examples_of_kernels_are_short():
+    _, code = _kernels_section()
+    assert len(code) > 40
+    long = [block for block in code if len(block.strip().splitlines()) > 8]
+    assert not long
+
+
+def test_readme_lists_every_kernel():
+    section, _ = _kernels_section()
+    listed = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+    names = re.findall(r"`(\w+)`", " ".join(listed))
+    assert sorted(names) == sorted(_kernel_functions())
 
 
 def _commands(blocks):
