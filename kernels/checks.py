@@ -1,9 +1,11 @@
 """What kernels refuse at their doors, in words that say what to do."""
 
 import numbers
+import operator
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 
 def is_key(array) -> bool:
@@ -30,26 +32,95 @@ def typed_key(key) -> None:
         )
 
 
+def known(value):
+    """One number on the host, Python's or NumPy's, as Python's; else None.
+
+    Arrays of JAX are not looked at: they may be traced, or on a device.
+
+    Example:
+      >>> known(np.int64(3)), known(np.array(0.5)), known(jnp.ones(())), known("3")
+      (3, 0.5, None, None)
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        real = value.ndim == 0 and not np.iscomplexobj(value)
+        value = value.item() if real else None
+    return value if isinstance(value, numbers.Real) else None
+
+
 def positive(**named) -> None:
-    """Raises ValueError unless every Python number is > 0; arrays pass.
+    """Raises ValueError unless every number on the host is > 0; arrays pass.
 
     Example:
       >>> positive(epsilon=0.5)
     """
     for name, value in named.items():
-        if isinstance(value, numbers.Real) and not float(value) > 0:
+        number = known(value)
+        if number is not None and not number > 0:
             raise ValueError(f"{name} must be > 0, got {value!r}.")
 
 
 def not_negative(**named) -> None:
-    """Raises ValueError unless every Python number is >= 0; arrays pass.
+    """Raises ValueError unless every number on the host is >= 0; arrays pass.
 
     Example:
       >>> not_negative(scale=0.0)
     """
     for name, value in named.items():
-        if isinstance(value, numbers.Real) and not float(value) >= 0:
+        number = known(value)
+        if number is not None and not number >= 0:
             raise ValueError(f"{name} must be >= 0, got {value!r}.")
+
+
+def whole(name, value, least) -> int:
+    """A count that shapes or loops are made of, as a Python int.
+
+    Raises:
+      TypeError: if it is traced, or no whole number.
+      ValueError: if it is below ``least``.
+
+    Example:
+      >>> whole("block", np.int64(256), least=1)
+      256
+    """
+    not_traced(name, value)
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None:
+        raise TypeError(f"{name} must be a Python int, got {value!r}.")
+    if number < least:
+        raise ValueError(f"{name} must be >= {least}, got {value!r}.")
+    return number
+
+
+def not_traced(name, value) -> None:
+    """Raises TypeError for what a program computes, where the host has to know it.
+
+    Example:
+      >>> not_traced("rate_hz", 50.0)
+    """
+    if isinstance(value, jax.core.Tracer):
+        raise TypeError(
+            f"{name} must be known when the program is traced, got {value}; give a "
+            f"Python number: close over it, or name {name} in static_argnames of "
+            "jax.jit."
+        )
+
+
+def floating(**named) -> None:
+    """Raises TypeError unless every array holds floats.
+
+    Example:
+      >>> floating(x=jnp.ones(3))
+    """
+    for name, array in named.items():
+        dtype = jnp.result_type(array)
+        if not jnp.issubdtype(dtype, jnp.floating):
+            raise TypeError(
+                f"{name} must hold floats, got {dtype}; convert it with "
+                "astype(jnp.float32)."
+            )
 
 
 def one_of(name, value, choices) -> None:

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels.factored.kernel import Factors
+from jaxanon.kernels.precision import wide
 
 
 def weighted_sum(factors: Factors, weights) -> jax.Array:
@@ -15,7 +16,11 @@ def weighted_sum(factors: Factors, weights) -> jax.Array:
         long as they are finite.
 
     Returns:
-      ``float[d_in, d_out]``.
+      ``float[d_in, d_out]``, in the dtype of the cotangents; summed in float32 at
+      least.
+
+    Raises:
+      ValueError: if the factors have no clients axis, or not one entry per weight.
 
     Example:
       >>> two = Factors(jnp.ones((2, 1, 1)), jnp.array([[[3.0]], [[5.0]]]))
@@ -23,6 +28,13 @@ def weighted_sum(factors: Factors, weights) -> jax.Array:
       Array([[5.5]], dtype=float32)
     """
     inputs, cotangents = factors
+    shapes = inputs.shape, cotangents.shape, weights.shape
+    fits = [len(shape) for shape in shapes] == [3, 3, 1]
+    if not fits or len({shape[0] for shape in shapes}) > 1:
+        raise ValueError(
+            "factors must be float[clients, r, ...] with one entry of weights per "
+            f"client, got shapes {shapes[0]}, {shapes[1]} and {shapes[2]}."
+        )
     scaled = cotangents * weights[:, None, None].astype(cotangents.dtype)
     rows = lambda a: a.reshape(-1, a.shape[-1])
     total = _product(rows(inputs).T, rows(scaled))
@@ -52,7 +64,14 @@ def inner_product(left: Factors, right: Factors) -> jax.Array:
 
 
 def squared_norm(factors: Factors) -> jax.Array:
-    """``‖inputsᵀ @ cotangents‖²`` without the matrix; ``float[...]``, never negative.
+    """``‖inputsᵀ @ cotangents‖²`` without the matrix.
+
+    Args:
+      factors: ``Factors`` of r rows, with any leading axes.
+
+    Returns:
+      ``float[...]``, float32 at least, never negative: where rows cancel, what rounding
+      leaves of the sum may be.
 
     Example:
       >>> squared_norm(Factors(jnp.array([[1.0, 2.0]]), jnp.array([[3.0]])))
@@ -63,7 +82,7 @@ def squared_norm(factors: Factors) -> jax.Array:
 
 def _product(left, right):
     """A matrix product that sums, and returns, in float32 at least."""
-    wide = jnp.promote_types(jnp.result_type(left, right), jnp.float32)
     # Norms bound what is released: no accelerator may round the factors first.
     highest = jax.lax.Precision.HIGHEST
-    return jnp.matmul(left, right, precision=highest, preferred_element_type=wide)
+    dtype = wide(left.dtype, right.dtype)
+    return jnp.matmul(left, right, precision=highest, preferred_element_type=dtype)

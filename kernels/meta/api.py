@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels import factored, varying
-from jaxanon.kernels.checks import is_key, one_of
+from jaxanon.kernels.checks import is_key, not_traced, one_of, whole
+from jaxanon.kernels.meta import checks
 
 
 class Phase(NamedTuple):
@@ -23,7 +24,7 @@ class Phase(NamedTuple):
     groups: tuple[str, ...]  # top-level names of ``params``
     loss_fn: Callable  # (params, inputs) -> float[]
     step_size: Any  # float or float[]; 0 is allowed
-    num_steps: int = 1
+    num_steps: int = 1  # a Python int >= 0
     inputs_fn: Callable | None = None
 
 
@@ -84,9 +85,11 @@ def meta_gradient(
       them by its sum of weights, and add.
 
     Raises:
+      TypeError: if groups are a string and no tuple of strings, or ``num_steps`` or
+        ``chunk`` is no Python int, or what is static is traced.
       ValueError: if an objective or a phase names an unknown group, if the objectives
-        do not cover each group exactly once, for an unknown implementation, or for a
-        chunk below 1.
+        do not cover each group exactly once, if a batch has not one entry for each
+        weight, for an unknown implementation, or for a chunk below 1.
 
     Example:
       One client, loss ``w²/2`` inside and outside, step 0.5: adapted ``w/2``, and the
@@ -104,11 +107,14 @@ def meta_gradient(
       Finn et al., Model-Agnostic Meta-Learning, ICML 2017; Yang and Ardakanian,
       Blinder, ACM TOSN 2023, Algorithm 1, lines 14-24.
     """
-    check_groups(phases, objectives, params)
+    checks.all_groups(phases, objectives, params)
+    weights = jnp.asarray(weights)
+    checks.clients(weights, support, query)
+    not_traced("second_order", second_order)
     implementation = "factored" if implementation is None else implementation
     one_of("implementation", implementation, IMPLEMENTATIONS)
-    if chunk is not None and chunk < 1:
-        raise ValueError(f"chunk must be >= 1 or None, got {chunk!r}.")
+    if chunk is not None:
+        chunk = whole("chunk", chunk, least=1)
     params = varying.spread(params, support, query, weights)
     total = jnp.sum(weights)
     weights = weights / jnp.where(total > 0, total, 1)
@@ -148,22 +154,6 @@ def _stand_in(support, query, weights, first):
     return treedef.unflatten(map(one, leaves, first))
 
 
-def check_groups(phases, objectives, params) -> None:
-    """Raises ValueError unless every group is known and graded exactly once."""
-    for phase in phases:
-        for group in phase.groups:
-            if group not in params:
-                raise ValueError(
-                    f"a phase moves group {group!r}, but params has {sorted(params)}."
-                )
-    graded = sorted(group for objective in objectives for group in objective.groups)
-    if graded != sorted(params):
-        raise ValueError(
-            "objectives must cover each group of params exactly once: params has "
-            f"{sorted(params)}, objectives have {graded}."
-        )
-
-
 def adapt(phases, params, support, *, second_order=True, factor=True):
     """One client's inner loop: the parameters after all phases on ``support``.
 
@@ -178,6 +168,11 @@ def adapt(phases, params, support, *, second_order=True, factor=True):
     Returns:
       The dict of adapted parameters.
 
+    Raises:
+      TypeError: if the groups of a phase are a string, or ``num_steps`` is no Python
+        int.
+      ValueError: if a phase names a group that ``params`` lacks.
+
     Example:
       >>> params = {"net": {"w": jnp.array([1.0])}}
       >>> loss = lambda params, batch: jnp.sum(params["net"]["w"] * batch)
@@ -185,6 +180,8 @@ def adapt(phases, params, support, *, second_order=True, factor=True):
       >>> adapt(phases, params, jnp.array([3.0]))["net"]["w"]
       Array([-2.], dtype=float32)
     """
+    checks.moving_groups(phases, params)
+    not_traced("second_order", second_order)
     value_and_grad = factored.value_and_grad if factor else jax.value_and_grad
     params = dict(params)
     for phase in phases:

@@ -193,3 +193,12 @@ def test_factored_product_wants_rows():
     kernel = kernels.FactoredKernel(jnp.eye(3), random_factors(0, 1, 3, 3))
     with pytest.raises(ValueError, match=r"x must be float\[rows, d_in\].*\(3,\)"):
         kernels.matmul(jnp.ones(3), kernel)
+
+
+def test_weighted_sum_wants_a_weight_for_each_client():
+    factors = random_factors(0, 1, 3, 4, 2)
+    for weights, shape in ((jnp.ones(3), r"\(3,\)"), (jnp.ones((2, 1)), r"\(2, 1\)")):
+        with pytest.raises(ValueError, match=f"one entry of weights per.*and {shape}"):
+            kernels.weighted_sum(factors, weights)
+    with pytest.raises(ValueError, match=r"float\[clients, r, .*got shapes \(1, 3\)"):
+        kernels.weighted_sum(random_factors(0, 1, 3, 4), jnp.ones(1))

@@ -1,0 +1,51 @@
+"""Named networks and cohorts that the tests and the benchmarks share."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+
+class Case(NamedTuple):
+    """Clients who train two dense layers for some steps on some rows each."""
+
+    clients: int
+    rows: int
+    widths: tuple[int, int, int]  # inputs, hidden numbers, outputs
+    num_steps: int = 1
+
+    @property
+    def held(self) -> int:
+        """Rows of factors of a layer after all steps."""
+        return self.rows * self.num_steps
+
+
+CASES = {
+    # Blinder adapts on one window.
+    "one_row": Case(3, 1, (7, 6, 5)),
+    "steps": Case(2, 2, (9, 12, 8), 2),
+    # Three rows pay for 14 by 5, six for neither layer.
+    "given_up": Case(2, 3, (14, 5, 4), 2),
+    "one_client": Case(1, 2, (8, 8, 8)),
+    # A cohort of MotionSense: an autoencoder of its windows.
+    "cohort": Case(64, 1, (768, 512, 768)),
+}
+
+
+def problem(case: Case, key):
+    """Parameters that all clients share, and ``float[clients, rows, inputs]``."""
+    keys = jax.random.split(key, 4)
+    inputs, hidden, outputs = case.widths
+    draw = lambda key, *shape: jax.random.normal(key, shape)
+    params = {
+        "first": draw(keys[0], inputs, hidden) / inputs**0.5,
+        "bias": draw(keys[1], hidden),
+        "second": draw(keys[2], hidden, outputs) / hidden**0.5,
+    }
+    return params, draw(keys[3], case.clients, case.rows, inputs)
+
+
+def loss(params, x, matmul):
+    """Two dense layers, which multiply by ``matmul``; ``float[]``."""
+    hidden = jnp.tanh(matmul(x, params["first"]) + params["bias"][None])
+    return jnp.mean(jnp.square(matmul(hidden, params["second"]) - 1))
