@@ -3,6 +3,8 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.precision import wide
+
 LARGE = 1 << 18  # Numbers in a leaf that a CPU should not copy.
 
 
@@ -11,7 +13,7 @@ def along(vector, leaf):
     return vector.reshape(-1, *[1] * (leaf.ndim - 1))
 
 
-def weighted_sum(factor, used, leaf):
+def weighted(factor, used, leaf):
     """``sum_i factor[i] leaf[i]`` over the used rows, in float32 at least.
 
     Args:
@@ -21,10 +23,10 @@ def weighted_sum(factor, used, leaf):
 
     Example:
       >>> leaf = jnp.array([[1.0, 2.0], [3.0, 4.0], [jnp.nan, jnp.inf]])
-      >>> weighted_sum(jnp.array([1.0, 0.5, 1.0]), jnp.arange(3) < 2, leaf)
+      >>> weighted(jnp.array([1.0, 0.5, 1.0]), jnp.arange(3) < 2, leaf)
       Array([2.5, 4. ], dtype=float32)
     """
-    factor = factor.astype(jnp.promote_types(leaf.dtype, jnp.float32))
+    factor = factor.astype(wide(leaf.dtype))
     # A CPU is slow to sum columns, and to copy a large leaf without its bad rows.
     on_cpu = by_product if leaf.size <= LARGE else row_by_row
     return jax.lax.platform_dependent(

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels.checks import typed_key
+from jaxanon.kernels.precision import widened
 
 BITS = 32  # Of the integers; sums are taken modulo 2**32.
 
@@ -80,7 +81,7 @@ def fixed_point_encode(key, tree, max_abs, num_clients, *, bits: int = BITS):
 
     def one(number, leaf):
         leaf = jnp.asarray(leaf)
-        wide = leaf.astype(jnp.promote_types(leaf.dtype, jnp.float32))
+        wide = widened(leaf)
         cut = jnp.clip(jnp.where(jnp.isnan(wide), 0, wide), -most, most)
         steps = cut / resolution  # Exact, for it is a power of two.
         low = jnp.floor(steps)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 from jaxanon.kernels.aggregation import stacks
 from jaxanon.kernels.aggregation.means import coordinate_median
+from jaxanon.kernels.precision import widened
 from jaxanon.kernels.row_sums import along
 
 
@@ -32,8 +33,7 @@ def squared_distances(updates):
     centre = coordinate_median(clean, mask=usable)
 
     def gram(leaf, middle):
-        wide = stacks.accumulator(leaf.dtype)
-        rows = leaf.astype(wide) - middle.astype(wide)[None]
+        rows = widened(leaf) - widened(middle)[None]
         rows = rows.reshape(len(leaf), -1)
         return jnp.matmul(rows, rows.T, precision=jax.lax.Precision.HIGHEST)
 
@@ -113,8 +113,7 @@ def krum(updates, num_byzantine, *, num_selected: int = 1, mask=None):
     selected = (rank < num_selected) & usable
 
     def mean(leaf):
-        wide = leaf.astype(stacks.accumulator(leaf.dtype))
-        total = jnp.sum(jnp.where(along(selected, leaf), wide, 0), axis=0)
+        total = jnp.sum(jnp.where(along(selected, leaf), widened(leaf), 0), axis=0)
         return (total / jnp.maximum(jnp.sum(selected), 1)).astype(leaf.dtype)
 
     info = {"selected": selected, "scores": scores}

@@ -3,8 +3,10 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels import row_sums
 from jaxanon.kernels.aggregation import stacks
-from jaxanon.kernels.row_sums import along, weighted_sum
+from jaxanon.kernels.precision import wide
+from jaxanon.kernels.row_sums import along
 
 
 def layer_mean(updates, weights, *, sent=None, previous=None):
@@ -45,9 +47,8 @@ def layer_mean(updates, weights, *, sent=None, previous=None):
         previous = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape[1:]), updates)
 
     def one(leaf, here, old):
-        wide = stacks.accumulator(leaf.dtype)
-        weight = jnp.where(here, weights, 0).astype(wide)
-        total = weighted_sum(weight, weight > 0, leaf)
+        weight = jnp.where(here, weights, 0).astype(wide(leaf.dtype))
+        total = row_sums.weighted(weight, weight > 0, leaf)
         mass = jnp.sum(weight)
         mean = total / jnp.where(mass > 0, mass, 1)
         return jnp.where(mass > 0, mean, jnp.asarray(old)).astype(leaf.dtype)

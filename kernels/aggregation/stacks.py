@@ -3,13 +3,9 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.precision import widened
 from jaxanon.kernels.row_sums import along
 from jaxanon.kernels.sorting import in_order
-
-
-def accumulator(dtype):
-    """The dtype that sums of ``dtype`` are taken in."""
-    return jnp.promote_types(dtype, jnp.float32)
 
 
 def check(updates, vector, name):
@@ -58,7 +54,7 @@ def absent_last(leaf, mask):
 
     NaN, of a client that is there, counts as infinity: it can be trimmed away.
     """
-    values = leaf.astype(accumulator(leaf.dtype))
+    values = widened(leaf)
     counted = along(mask, leaf) & ~jnp.isnan(values)
     values = jnp.where(counted, values, jnp.inf)
     return jnp.moveaxis(in_order(jnp.moveaxis(values, 0, -1)), -1, 0)

@@ -5,7 +5,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.row_sums import along, weighted_sum
+from jaxanon.kernels import row_sums
+from jaxanon.kernels.precision import wide, widened
+from jaxanon.kernels.row_sums import along
 
 
 class Scale(NamedTuple):
@@ -16,16 +18,11 @@ class Scale(NamedTuple):
     real: jax.Array  # bool: False where nothing of the row may be used
 
 
-def wide(dtype):
-    """float32 for half precision, the dtype itself otherwise."""
-    return jnp.promote_types(dtype, jnp.float32)
-
-
 def squared_norms(leaves, group_of, num_groups):
     """For each group ``float[N]``, the sum of squares over its leaves."""
     sums = [jnp.zeros(len(leaves[0]), jnp.float32)] * num_groups
     for leaf, group in zip(leaves, group_of, strict=True):
-        squares = jnp.square(leaf.astype(wide(leaf.dtype)))
+        squares = jnp.square(widened(leaf))
         sums[group] = sums[group] + jnp.sum(squares, axis=tuple(range(1, leaf.ndim)))
     return sums
 
@@ -79,6 +76,6 @@ def sum_of_rows(leaves, group_of, bounds, weights):
 
     def one_leaf(leaf, group):
         factor, _, real = of_groups[group]
-        return weighted_sum(factor * weights, real & (weights > 0), leaf)
+        return row_sums.weighted(factor * weights, real & (weights > 0), leaf)
 
     return [one_leaf(*pair) for pair in zip(leaves, group_of, strict=True)]

@@ -11,6 +11,7 @@ from jaxanon.kernels.checks import typed_key
 from jaxanon.kernels.clipping import factors, implementations
 from jaxanon.kernels.clipping import groups as grouping
 from jaxanon.kernels.clipping.bounded import BoundedSum, noise_stddevs
+from jaxanon.kernels.precision import wide
 
 
 def add_noise_to_sum(key, total: BoundedSum, noise_multipliers, *, implementation=None):
@@ -147,7 +148,7 @@ def _bounded(total):
 
 
 def _noisy_sum(key, total, stddevs, implementation):
-    widen = lambda leaf: jnp.asarray(leaf, factors.wide(jnp.result_type(leaf)))
+    widen = lambda leaf: jnp.asarray(leaf, wide(jnp.result_type(leaf)))
     value = jax.tree.map(widen, total.value)
     group_of = total.groups
     if group_of is None:
@@ -165,6 +166,6 @@ def _noisy(key, tree, stddevs, group_of, implementation, scales):
     keys = jax.random.split(key, len(leaves))
     noisy = []
     for index, (leaf, group) in enumerate(zip(leaves, group_of, strict=True)):
-        stddev = stddevs[group].astype(factors.wide(leaf.dtype))
+        stddev = stddevs[group].astype(wide(leaf.dtype))
         noisy.append(add(keys[index], leaf, stddev, scales[group]))
     return treedef.unflatten(noisy)

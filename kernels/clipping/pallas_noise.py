@@ -13,6 +13,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
 from jaxanon.kernels.clipping import factors
+from jaxanon.kernels.precision import wide
 
 COLUMNS = 1024  # Numbers of a row that one program makes noise for.
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -103,7 +104,7 @@ def _check(key, leaf):
             f"{jax.random.key_impl(key)}; use jax.random.key(seed, impl='threefry2x32')"
             " or implementation='xla'."
         )
-    if factors.wide(leaf.dtype) != jnp.float32:
+    if wide(leaf.dtype) != jnp.float32:
         raise ValueError(
             f"implementation 'pallas' makes float32 noise, got rows of {leaf.dtype}; "
             "use implementation='xla'."

@@ -14,6 +14,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
 from jaxanon.kernels.clipping import factors
+from jaxanon.kernels.precision import wide
 
 CHUNK_BYTES = 16 << 20  # Two chunks have to fit into the cache; an H200 has 50 MiB.
 MOST_COLUMNS = 2048  # Numbers of a row that one program holds.
@@ -75,7 +76,7 @@ def _layout(table, chunk):
 def _zeros(table, chunk):
     """A partial sum for each of the programs down, to be added at the end."""
     _, _, down, _ = _layout(table, chunk)
-    return jnp.zeros((down, table.shape[1]), factors.wide(table.dtype))
+    return jnp.zeros((down, table.shape[1]), wide(table.dtype))
 
 
 def _step(table, scale, index, total, *, chunk, interpret):

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels.dependence import neighbours
+from jaxanon.kernels.precision import widened
 from jaxanon.kernels.scaling import near_one
 
 
@@ -101,5 +102,5 @@ def _checked(x, labels, mask, num_neighbours, block):
     for name, value in (("num_neighbours", num_neighbours), ("block", block)):
         if not value >= 1:
             raise ValueError(f"{name} must be >= 1, got {value!r}.")
-    x = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+    x = widened(x)
     return x.reshape(len(x), -1), labels, mask

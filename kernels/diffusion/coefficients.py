@@ -4,11 +4,12 @@ import jax.numpy as jnp
 
 from jaxanon.kernels.checks import one_of
 from jaxanon.kernels.diffusion import checks
+from jaxanon.kernels.precision import wide
 
 
 def widest(*arrays):
-    """The dtype to compute in: float32, or float64 if an array has it."""
-    return jnp.result_type(jnp.float32, *(jnp.result_type(array) for array in arrays))
+    """The dtype to compute in, of all arrays together."""
+    return wide(*map(jnp.result_type, arrays))
 
 
 def clean_and_noise(signal, noise, prediction):

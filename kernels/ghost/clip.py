@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxanon.kernels.clipping import factors
 from jaxanon.kernels.factored import Factors, squared_norm, weighted_sum
 from jaxanon.kernels.ghost.examples import Gradient
+from jaxanon.kernels.precision import wide, widened
 from jaxanon.kernels.row_sums import along
 from jaxanon.kernels.scaling import scaled
 
@@ -14,7 +15,7 @@ def squared_norms(gradient: Gradient):
     if not isinstance(gradient.value, Factors):
         return _squares(gradient.value)
     # Squares of factors may vanish or overflow where the gradient's own does not.
-    pairs = [scaled(_wide(x), axis=(1, 2)) for x in gradient.value]
+    pairs = [scaled(widened(x), axis=(1, 2)) for x in gradient.value]
     inputs, cotangents = (near for near, _ in pairs)
     across = [jnp.sum(jnp.square(x), axis=2) for x in (inputs, cotangents)]
     if inputs.shape[1] == 1:  # The Gram matrices of one row are numbers.
@@ -40,13 +41,13 @@ def weighted_sum_of(gradient: Gradient, weights, leaf):
     """``Σ_b weights[b] gradient[b]``, as the leaf, but in float32 at least."""
     value = gradient.value
     if isinstance(value, Factors):
-        dtype = _wide(value.cotangents).dtype
-        kept = Factors(*(_kept(_wide(x), weights) for x in value))
+        dtype = widened(value.cotangents).dtype
+        kept = Factors(*(_kept(widened(x), weights) for x in value))
         total = weighted_sum(kept, weights.astype(dtype))
     else:
-        kept = _wide(_kept(value, weights))
+        kept = widened(_kept(value, weights))
         total = jnp.tensordot(weights.astype(kept.dtype), kept, axes=1)
-    total = total.astype(factors.wide(leaf.dtype))
+    total = total.astype(wide(leaf.dtype))
     return total if gradient.view is None else gradient.view.fold(total, leaf.shape)
 
 
@@ -56,12 +57,8 @@ def _root(squares):
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, squares, 1)), squares)
 
 
-def _wide(x):
-    return x.astype(factors.wide(x.dtype))
-
-
 def _squares(x):
-    return jnp.sum(jnp.square(_wide(x)), axis=tuple(range(1, x.ndim)))
+    return jnp.sum(jnp.square(widened(x)), axis=tuple(range(1, x.ndim)))
 
 
 def _kept(x, weights):

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon.kernels.checks import not_negative
-from jaxanon.kernels.mechanisms import checks
+from jaxanon.kernels.precision import wide
 
 
 @jax.tree_util.register_dataclass
@@ -137,8 +137,7 @@ def clip_to_range(x, low, high) -> BoundedValue:
         )
     value = jnp.where(jnp.isnan(x), low, jnp.clip(x, low, high)).astype(x.dtype)
     if not numbers_:
-        wide = checks.float_dtype(x.dtype)
-        low, high = jnp.asarray(low, wide), jnp.asarray(high, wide)
+        low, high = (jnp.asarray(end, wide(x.dtype)) for end in (low, high))
     return bounded_value(value, linf=high - low)
 
 

@@ -4,7 +4,6 @@ import math
 import numbers
 
 import jax
-import jax.numpy as jnp
 
 
 def classes(num_classes) -> None:
@@ -25,9 +24,3 @@ def static(**named) -> list[float]:
         if not math.isfinite(value):
             raise ValueError(f"{name} must be finite, got {value!r}.")
     return [float(value) for value in named.values()]
-
-
-def float_dtype(dtype):
-    """The type to compute in: float32 for anything narrower or not a float."""
-    wide = jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits > 32
-    return jnp.dtype(dtype) if wide else jnp.dtype(jnp.float32)

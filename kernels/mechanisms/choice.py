@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxanon.kernels.checks import one_of, positive, typed_key
 from jaxanon.kernels.mechanisms import checks
 from jaxanon.kernels.mechanisms.bounded import BoundedValue, bounded_only
+from jaxanon.kernels.precision import widened
 
 NOISES = ("exponential", "laplace")
 
@@ -88,7 +89,7 @@ def randomized_response_epsilon(truth_probability, num_classes):
             f"{truth_probability!r}; below, another answer would be likelier."
         )
     p = jnp.asarray(truth_probability)
-    p = p.astype(checks.float_dtype(p.dtype))
+    p = widened(p)
     least = jnp.asarray(1 / num_classes, p.dtype)
     p = jnp.where((p >= least) & (p <= 1), p, jnp.nan)
     return jnp.log(p) + jnp.log(jnp.asarray(num_classes - 1, p.dtype)) - jnp.log1p(-p)
@@ -219,7 +220,7 @@ def _best(key, scores, epsilon, monotonic, draw):
             f"scores must be float[k] with k >= 1, got shape {value.shape}; "
             "use jax.vmap for a batch."
         )
-    value = value.astype(checks.float_dtype(value.dtype))
+    value = widened(value)
     scale = (1 if monotonic else 2) * scores.linf_sensitivity / epsilon
     noisy = value + jnp.asarray(scale, value.dtype) * draw(key, value.shape)
     possible = (value > -jnp.inf) & (scale >= 0)  # NaN is not.

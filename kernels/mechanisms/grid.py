@@ -14,6 +14,7 @@ import numpy as np
 from jaxanon.kernels.checks import not_negative, positive, typed_key
 from jaxanon.kernels.mechanisms import checks
 from jaxanon.kernels.mechanisms.bounded import BoundedValue, bounded_only
+from jaxanon.kernels.precision import wide, widened
 
 TAIL = 32  # The clamp leaves room for noise of so many scales: e^-32 is 1e-14.
 MAX_SCALE = 1 << 24  # Above it 30 binary digits do not hold the noise.
@@ -66,8 +67,8 @@ def laplace_grid(l1, epsilon, size, max_magnitude, dtype=jnp.float32) -> Laplace
     positive(epsilon=epsilon, max_magnitude=max_magnitude)
     numbers_ = checks.static(l1=l1, epsilon=epsilon, max_magnitude=max_magnitude)
     l1, epsilon, magnitude = map(fractions.Fraction, numbers_)
-    wide = checks.float_dtype(dtype)
-    limit = 1 << (24 if wide.itemsize == 4 else 29)
+    held = wide(dtype)
+    limit = 1 << (24 if held.itemsize == 4 else 29)
     room = limit - TAIL * size / epsilon
     if 2 * room < limit:
         raise ValueError(
@@ -76,11 +77,11 @@ def laplace_grid(l1, epsilon, size, max_magnitude, dtype=jnp.float32) -> Laplace
             "numbers or a larger epsilon."
         )
     exponent = _ceil_log2((magnitude + TAIL * l1 / epsilon) / room)
-    info = jnp.finfo(wide)
+    info = jnp.finfo(held)
     if not info.minexp <= exponent <= info.maxexp - 1 - limit.bit_length():
         raise ValueError(
             f"max_magnitude {float(magnitude)!r} with l1 {float(l1)!r} asks for a grid "
-            f"of 2^{exponent}, which {wide} cannot hold; rescale the value."
+            f"of 2^{exponent}, which {held} cannot hold; rescale the value."
         )
     step = fractions.Fraction(2) ** exponent
     scale = math.ceil((l1 // step + size) / epsilon)
@@ -178,7 +179,7 @@ def grid_laplace_mechanism(key, bounded: BoundedValue, epsilon, *, max_magnitude
     value = jnp.asarray(bounded.value)
     l1, size = bounded.l1_sensitivity, value.size
     grid = laplace_grid(l1, epsilon, size, max_magnitude, value.dtype)
-    value = value.astype(checks.float_dtype(value.dtype))
+    value = widened(value)
     steps = jnp.clip(jnp.rint(value * (1 / grid.step)), -grid.clamp, grid.clamp)
     steps = jnp.where(jnp.isnan(steps), 0, steps).astype(jnp.int32)
     steps = steps + discrete_laplace_noise(key, value.shape, grid.scale)

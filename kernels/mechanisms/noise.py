@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels.checks import not_negative, positive, typed_key
-from jaxanon.kernels.mechanisms import checks
 from jaxanon.kernels.mechanisms.bounded import BoundedValue, bounded_only
+from jaxanon.kernels.precision import wide, widened
 
 
 def laplace_noise(key, shape, scale, dtype=jnp.float32):
@@ -33,9 +33,8 @@ def laplace_noise(key, shape, scale, dtype=jnp.float32):
     """
     typed_key(key)
     not_negative(scale=scale)
-    wide = checks.float_dtype(dtype)
-    noise = jax.random.laplace(key, shape, wide)
-    return (noise * _not_negative(scale, wide)).astype(dtype)
+    noise = jax.random.laplace(key, shape, wide(dtype))
+    return (noise * _not_negative(scale, noise.dtype)).astype(dtype)
 
 
 def gaussian_noise(key, shape, stddev, dtype=jnp.float32):
@@ -50,9 +49,8 @@ def gaussian_noise(key, shape, stddev, dtype=jnp.float32):
     """
     typed_key(key)
     not_negative(stddev=stddev)
-    wide = checks.float_dtype(dtype)
-    noise = jax.random.normal(key, shape, wide)
-    return (noise * _not_negative(stddev, wide)).astype(dtype)
+    noise = jax.random.normal(key, shape, wide(dtype))
+    return (noise * _not_negative(stddev, noise.dtype)).astype(dtype)
 
 
 def laplace_mechanism(key, bounded: BoundedValue, epsilon):
@@ -124,7 +122,5 @@ def _not_negative(scale, dtype):
 
 def _add(draw, key, bounded, scale):
     value = jnp.asarray(bounded.value)
-    wide = checks.float_dtype(value.dtype)
-    return (value.astype(wide) + draw(key, value.shape, scale, wide)).astype(
-        value.dtype
-    )
+    noise = draw(key, value.shape, scale, wide(value.dtype))
+    return (widened(value) + noise).astype(value.dtype)

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.precision import widened
 from jaxanon.kernels.scaling import near_one
 
 IMPLEMENTATIONS = ("eigh", "newton_schulz")
@@ -62,7 +63,7 @@ def orthonormal_rows(w, *, implementation=None, num_iterations=30):
         raise ValueError(f"num_iterations must be >= 1, got {num_iterations!r}.")
     if not w.size:
         return w
-    wide = _widened(w)
+    wide = widened(w)
     if implementation == "eigh":
         return _polar(wide).astype(w.dtype)
     return _newton_schulz(wide, num_iterations).astype(w.dtype)
@@ -89,7 +90,7 @@ def orthonormality_residual(w):
       >>> orthonormality_residual(jnp.array([[1.0, 0.0], [0.0, 2.0]]))
       Array(3., dtype=float32)
     """
-    w = _widened(_matrix(w))
+    w = widened(_matrix(w))
     square = jnp.sum((_product(w, w) - _identity(w)) ** 2, axis=(-2, -1))
     return jnp.where(square == 0, 0, jnp.sqrt(jnp.where(square == 0, 1, square)))
 
@@ -175,10 +176,6 @@ def _transposed(a):
 def _identity(w):
     k = w.shape[-2]
     return jnp.broadcast_to(jnp.eye(k, dtype=w.dtype), (*w.shape[:-2], k, k))
-
-
-def _widened(w):
-    return w if w.dtype == jnp.float64 else w.astype(jnp.float32)
 
 
 def _matrix(w):

@@ -4,8 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxanon.kernels.precision import widened
 from jaxanon.kernels.signals import blocks
-from jaxanon.kernels.signals.recordings import as_lengths, widened, with_time
+from jaxanon.kernels.signals.recordings import as_lengths, with_time
 
 
 def sosfilt(sections, x, state=None):

@@ -14,11 +14,6 @@ def with_time(x, name):
     return x
 
 
-def widened(x):
-    """Half precision as float32, all else as it is."""
-    return x.astype(jnp.promote_types(x.dtype, jnp.float32))
-
-
 def as_lengths(lengths, x):
     """``int32[...]``, one for each recording of ``x``."""
     lengths = jnp.asarray(lengths)

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.signals.recordings import widened, with_time
+from jaxanon.kernels.precision import widened
+from jaxanon.kernels.signals.recordings import with_time
 from jaxanon.kernels.sorting import in_order
 
 

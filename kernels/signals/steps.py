@@ -3,9 +3,10 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.precision import widened
 from jaxanon.kernels.signals.design import butterworth
 from jaxanon.kernels.signals.filters import sosfilt, sosfilt_steady_state
-from jaxanon.kernels.signals.recordings import real_samples, widened, with_time
+from jaxanon.kernels.signals.recordings import real_samples, with_time
 
 # The constants of Adaptiv, an adaptive jerk and pace buffer.
 ORDER, CUTOFF_HZ = 5, 3.667

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.precision import widened
 from jaxanon.kernels.warping import costs, layout, wavefront
 
 
@@ -66,10 +67,9 @@ def _distance_jvp(options, primals, tangents):
 def _along(path, x, y, n, m, options):
     """The distance as a function of the samples alone, the path being given."""
     cost = costs.local_cost(options.local_cost)
-    wide = jnp.promote_types(x.dtype, jnp.float32)
 
     def matched(a, index):
-        a = jnp.take_along_axis(a, index[:, :, None], axis=1).astype(wide)
+        a = jnp.take_along_axis(widened(a), index[:, :, None], axis=1)
         return jnp.moveaxis(jnp.where(path.mask[:, :, None], a, 0), -1, 0)
 
     total = jnp.sum(cost(matched(x, path.x_index), matched(y, path.y_index)), axis=-1)

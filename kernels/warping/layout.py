@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels import varying
+from jaxanon.kernels.precision import wide, widened
 from jaxanon.kernels.warping.wavefront import BOTH, COLUMN, ROW, Block, Sizes
 
 
@@ -20,7 +21,7 @@ def block_maker(sizes: Sizes, x, y, x_lengths, y_lengths, *, ragged, band):
       band: radius or None.
     """
     lanes = sizes.lanes
-    wall = jnp.finfo(_wide(x.dtype)).max
+    wall = jnp.finfo(wide(x.dtype)).max
 
     def make_block(index):
         # The last block overlaps the one before it where lanes do not divide pairs.
@@ -86,14 +87,10 @@ def tracer(sizes: Sizes, length: int):
     return trace
 
 
-def _wide(dtype):
-    return jnp.promote_types(dtype, jnp.float32)
-
-
 def _side(x, size, offset, wall):
     """``float[lanes, n, channels]`` to ``[channels, size, lanes]``, walls around it."""
     x = jnp.where(jnp.isfinite(x), x, 0)  # Else one pair's NaN would reach the next.
-    x = x.transpose(2, 1, 0).astype(_wide(x.dtype))
+    x = widened(x.transpose(2, 1, 0))
     room = jnp.full((len(x), size, x.shape[2]), wall, x.dtype)
     return jax.lax.dynamic_update_slice(room, x, (0, offset, 0))
 
