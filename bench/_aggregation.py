@@ -20,6 +20,8 @@ def rows(report, smoke):
     numbers = num_bytes // 4 // case.clients
     shapes = f"{case.clients} clients x {numbers}, {num_bytes >> 20} MiB"
     trimmed = max(1, case.absent // 4)
+    entries = num_bytes // 4
+    order = entries * np.log2(case.clients)  # Comparisons of a sort of each column.
     here = {name: leaf[mask] for name, leaf in stacked.items()}
 
     def mean_in_numpy():
@@ -32,26 +34,32 @@ def rows(report, smoke):
         "layer mean": (
             lambda x: kernels.layer_mean(x, weights, sent=sent),
             mean_in_numpy,
+            2 * entries,
         ),
         "coordinate median": (
             lambda x: kernels.coordinate_median(x, mask=mask),
             median_in_numpy,
+            order,
         ),
         "trimmed mean": (
             lambda x: kernels.trimmed_mean(x, trimmed, mask=mask),
             None,
+            order + entries,
         ),
-        "Krum": (lambda x: kernels.krum(x, trimmed, mask=mask)[0], None),
+        "Krum": (  # A product of all clients with all.
+            lambda x: kernels.krum(x, trimmed, mask=mask)[0],
+            None,
+            2 * case.clients * entries,
+        ),
     }
-    for name, (ours, rival) in cases.items():
+    for name, (ours, rival, operations) in cases.items():
         took = _timing.timed(jax.jit(ours), arrays, repeats=3)
-        report.add(
-            name,
-            took.seconds * 1e3,
-            "ms",
-            shapes,
-            bandwidth=num_bytes / took.seconds,
-        )
+        work = {
+            "operations": operations,
+            "bytes": num_bytes + num_bytes // case.clients,
+            "seconds": took.seconds,
+        }
+        report.add(name, took.seconds * 1e3, "ms", shapes, **work)
         if rival is None:
             continue
         start = time.perf_counter()
@@ -59,7 +67,8 @@ def rows(report, smoke):
         seconds = time.perf_counter() - start
         for layer, leaf in took.result.items():
             np.testing.assert_allclose(leaf, expected[layer], rtol=1e-3, atol=1e-5)
-        report.add(f"{name} over NumPy", seconds / took.seconds, "x", shapes)
+        ratio = seconds / took.seconds
+        report.add(f"{name} over NumPy", ratio, "x as fast", shapes, **work)
     encode = jax.jit(
         lambda keys, x: jax.vmap(
             lambda key, one: kernels.fixed_point_encode(key, one, 8.0, case.clients)
@@ -72,5 +81,8 @@ def rows(report, smoke):
         took.seconds * 1e3,
         "ms",
         shapes,
-        bandwidth=2 * num_bytes / took.seconds,
+        # A number is clipped, scaled, and rounded by a random number.
+        operations=(6 + _timing.RANDOM_WORD) * entries,
+        bytes=2 * num_bytes,
+        seconds=took.seconds,
     )

@@ -77,8 +77,11 @@ def rows(report, smoke):
     """Adds the figures to the report."""
     took, loops, case = by_groups(smoke)
     shapes = f"{case.num_rows} x {list(case.shapes.values())} float32"
-    report.add("clipped sum by groups", took.seconds * 1e3, "ms", shapes)
-    report.add("clipped sum over loops", loops / took.seconds, "x", shapes)
+    size = sum(int(np.prod(shape)) for shape in case.shapes.values())
+    work = _work(case.num_rows * size, size, 4, took)
+    report.add("clipped sum by groups", took.seconds * 1e3, "ms", shapes, **work)
+    ratio = loops / took.seconds
+    report.add("clipped sum over loops", ratio, "x as fast", shapes, **work)
     on_cpu = jax.default_backend() == "cpu"
     case = cases.CASES["cohort_cpu" if on_cpu else "cohort"]
     num_rows, size = case.num_rows, sum(np.prod(s) for s in case.shapes.values())
@@ -107,20 +110,32 @@ def _stacked_rows(report, x, smoke):
         )
     took = _in_turn(fns, x, smoke)
     ours = took["clip-noise-aggregate"]
-    # XLA reads every row for its norm and again for the sum, Pallas once.
-    for name, reads in (
-        ("clip-noise-aggregate", 2),
-        ("clip-noise-aggregate, Pallas", 1),
-    ):
-        if name in took:
-            num_bytes = reads * x.nbytes + ours.result.nbytes
-            _noted(report, name, took[name], num_bytes, 4 * x.size, shapes)
+    size = x.shape[1]
+    work = {}
+    for name, one in took.items():
+        reads = 1 if "Pallas" in name else 2
+        noise = 0 if name == "the sum alone" else _timing.NORMAL * size
+        work[name] = _work(x.size, size, x.itemsize, one, reads=reads, noise=noise)
+    seconds = {name: one.seconds for name, one in took.items()}
+    work["one read"] = {
+        "operations": 2 * x.size,
+        "bytes": x.nbytes,
+        "seconds": seconds["one read"],
+    }
+    work["the noise alone"] = {
+        "operations": _timing.NORMAL * size,
+        "bytes": 4 * size,
+        "seconds": seconds["the noise alone"],
+    }
+    for name, one in took.items():
+        report.add(name, one.seconds * 1e3, "ms", shapes, **work[name])
     for name in ("clip-noise-aggregate", "the sum alone", "the noise alone"):
-        ratio = took[name].seconds / took["one read"].seconds
-        report.add(f"{name}, over one read", ratio, "x", shapes)
+        ratio = seconds[name] / seconds["one read"]
+        report.add(f"{name}, over one read", ratio, "x as long", shapes, **work[name])
     for name in list(fns)[4:]:
-        ratio = took[name].seconds / ours.seconds
-        report.add(f"clip-noise-aggregate over {name}", ratio, "x", shapes)
+        what = f"clip-noise-aggregate over {name}"
+        more = work["clip-noise-aggregate"]
+        report.add(what, seconds[name] / ours.seconds, "x as fast", shapes, **more)
     _agrees(ours.result, x)
     if pallas is not None:
         _agrees(took["clip-noise-aggregate, Pallas"].result, x)
@@ -157,24 +172,34 @@ def _per_client_rows(report, x, shapes, pallas, smoke):
         )
     took = _in_turn(fns, x, smoke)
     for name, each in took.items():
-        _noted(report, name, each, 3 * x.nbytes, 3 * x.size, shapes)
+        # Read for the norms, read again and written with noise; the best reads once.
+        report.add(
+            name,
+            each.seconds * 1e3,
+            "ms",
+            shapes,
+            operations=(4 + _timing.NORMAL) * x.size,
+            bytes=3 * x.nbytes,
+            least_bytes=2 * x.nbytes,
+            seconds=each.seconds,
+        )
     results = [np.asarray(each.result, np.float32) for each in took.values()]
     rtol = 2 * float(jnp.finfo(x.dtype).eps)
     np.testing.assert_allclose(results[0], results[-1], rtol=rtol, atol=1e-3)
 
 
-def _noted(report, name, took, num_bytes, operations, shapes):
-    """How long it took, with its share of the bandwidth."""
-    report.add(
-        name,
-        took.seconds * 1e3,
-        "ms",
-        shapes,
-        bandwidth=num_bytes / took.seconds,
-        bytes=num_bytes,
-        operations=operations,
-        compile_s=took.compile_s,
-    )
+def _work(numbers, size, itemsize, took, *, reads=2, noise=0):
+    """That of a clipped sum of so many numbers: square and add, scale and add.
+
+    XLA reads every row for its norm and again for the sum, Pallas once.
+    """
+    return {
+        "operations": 4 * numbers + noise,
+        "bytes": reads * numbers * itemsize + 4 * size,
+        "least_bytes": numbers * itemsize + 4 * size,
+        "seconds": took.seconds,
+        "compile_s": took.compile_s,
+    }
 
 
 def _agrees(result, x):

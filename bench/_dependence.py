@@ -29,18 +29,13 @@ def rows(report, smoke):
     shapes = f"{columns} columns of {len(x)} rows"
     rate = columns / took.seconds
     # Comparisons of two sorts and two bisections.
-    operations = 4 * len(x) * np.log2(len(x))
-    report.add(
-        "mutual information",
-        rate,
-        "columns/s",
-        shapes,
-        flops=rate * operations,
-        flops_per_column=operations,
-        bytes_per_column=x[:, 0].nbytes,
-        bandwidth=rate * x[:, 0].nbytes,
-        compile_s=took.compile_s,
-    )
+    work = {
+        "operations": columns * 4 * len(x) * np.log2(len(x)),
+        "bytes": x.nbytes + labels.nbytes,
+    }
+    ours = {**work, "seconds": took.seconds}
+    name = "mutual information"
+    report.add(name, rate, "columns/s", shapes, **ours, compile_s=took.compile_s)
     few = np.flatnonzero(mask)[:: 1 if smoke else 40]
     plain = lambda: reference.mutual_information(
         x[few, :1].astype(float), labels[few], case.num_neighbours
@@ -53,13 +48,14 @@ def rows(report, smoke):
     report.add(
         "mutual information over reference",
         pairs / (len(few) ** 2 / slow.seconds),
-        "x",
+        "x as fast",
         f"{len(few)} rows, by pairs of rows",
+        **ours,
     )
-    scikit_learn(report, x[mask], labels[mask], took, rate, smoke)
+    scikit_learn(report, x[mask], labels[mask], took, work, smoke)
 
 
-def scikit_learn(report, x, labels, took, rate, smoke):
+def scikit_learn(report, x, labels, took, work, smoke):
     """Its row, and ours over it."""
     if importlib.util.find_spec("sklearn") is None:
         print("scikit-learn is not installed; its row is left out")
@@ -78,10 +74,14 @@ def scikit_learn(report, x, labels, took, rate, smoke):
         x.shape[1] / theirs.seconds,
         "columns/s",
         shapes,
+        **work,
+        seconds=theirs.seconds,
     )
     report.add(
         "mutual information over scikit-learn",
-        rate * theirs.seconds / x.shape[1],
-        "x",
+        theirs.seconds / took.seconds,
+        "x as fast",
         shapes,
+        **work,
+        seconds=took.seconds,
     )

@@ -18,7 +18,7 @@ def rows(report, smoke):
 
 
 def _noise(report, case):
-    """Noise on a flat array; the bytes it must move are one read and one write."""
+    """Noise on a flat array: a word each, clipped, a logarithm of some 20, scaled."""
     x = jnp.zeros(case.shape)
 
     @jax.jit
@@ -29,15 +29,12 @@ def _noise(report, case):
     took = _timing.timed(release, jax.random.key(0), x)
     scale = x.size * (case.high - case.low) / case.epsilon
     _check_scale(took.result, scale)
-    num_bytes = 2 * x.nbytes
     report.add(
         "laplace noise, float32",
         took.seconds / x.size * 1e9,
         "ns/number",
         f"{x.size} numbers",
-        bytes=num_bytes,
-        bandwidth=num_bytes / took.seconds,
-        random_words=x.size,
+        **_work(x.size, random_words=1, others=30, num_bytes=8, took=took),
     )
 
 
@@ -73,18 +70,17 @@ def _grid(report, smoke):
     rng, few = np.random.default_rng(0), np.zeros(200)
     loops = _timing.timed(lambda: reference.grid_laplace(rng, few, grid), repeats=3)
     each = took.seconds / x.size
-    words = 2 * (len(mechanisms.grid.thresholds(grid.scale))) + 1
-    report.add(
-        "laplace noise on a grid",
-        each * 1e9,
-        "ns/number",
-        f"{people} people x {size}",
-        random_words=words * x.size,
-        bytes=2 * x.nbytes,
-        bandwidth=2 * x.nbytes / took.seconds,
-        times_float_noise=took.seconds / plain.seconds,
-        speedup_over_reference=loops.seconds / few.size / each,
+    digits = len(mechanisms.grid.thresholds(grid.scale))
+    # A digit is two words, compared with a threshold; the sign is a word.
+    work = _work(
+        x.size, random_words=2 * digits + 1, others=6 * digits, num_bytes=8, took=took
     )
+    shapes = f"{people} people x {size}"
+    report.add("laplace noise on a grid", each * 1e9, "ns/number", shapes, **work)
+    ratio = took.seconds / plain.seconds
+    report.add("laplace on a grid, over floats", ratio, "x as long", shapes, **work)
+    ratio = loops.seconds / few.size / each
+    report.add("laplace on a grid over loops", ratio, "x as fast", shapes, **work)
 
 
 def _choices(report, num):
@@ -103,14 +99,24 @@ def _choices(report, num):
     for chosen in (took.result, host.result):
         share = np.bincount(np.asarray(chosen), minlength=20) / num
         np.testing.assert_allclose(share, law, atol=3 / np.sqrt(num))
-    report.add(
-        "exponential mechanism, 20 candidates",
-        took.seconds / num * 1e9,
-        "ns/choice",
-        f"{num} choices",
-        speedup_over_numpy=host.seconds / took.seconds,
-        random_words=40 * num,
-    )
+    # A candidate: two words, two logarithms of some 15, a sum, a comparison. A choice:
+    # its key is read, its answer written.
+    work = _work(num, random_words=40, others=20 * 32, num_bytes=12, took=took)
+    name, shapes = "exponential mechanism, 20 candidates", f"{num} choices"
+    each = took.seconds / num * 1e9
+    report.add(name, each, "ns/choice", shapes, **work)
+    ratio = host.seconds / took.seconds
+    report.add("exponential over NumPy", ratio, "x as fast", shapes, **work)
+
+
+def _work(size, *, random_words, others, num_bytes, took):
+    """``size`` times so many random words, other operations and bytes."""
+    return {
+        "operations": size * (random_words * _timing.RANDOM_WORD + others),
+        "bytes": size * num_bytes,
+        "seconds": took.seconds,
+        "random_words": size * random_words,
+    }
 
 
 def _check_scale(noise, scale):

@@ -52,33 +52,43 @@ def rows(report, smoke):
     found = np.bincount(np.asarray(whole.result.labels[0])[whole.result.mask[0]])
     present = [case.per_class for count in case.counts if count]
     assert found[: len(present)].tolist() == present, found
-    flops = 2.0 * clients * case.n**2 * case.d  # Distances; the rest is moving rows.
     made_rows = clients * len(present) * case.per_class
-    rate = made_rows / whole.seconds
-    per_second = flops / whole.seconds
-    report.add("SMOTE, balanced from scratch", rate, "rows/s", shapes, flops=per_second)
+    # Distances of all rows; then two rows read and one written for each that is made.
+    work = {
+        "operations": 2 * clients * case.n**2 * case.d + 3 * made_rows * case.d,
+        "bytes": 4 * case.d * (clients * case.n + 3 * made_rows),
+    }
+    works = {"from scratch": {**work, "seconds": whole.seconds}}
+    rate, more = made_rows / whole.seconds, works["from scratch"]
+    report.add("SMOTE, balanced from scratch", rate, "rows/s", shapes, **more)
     ready = jax.block_until_ready(tables(x, labels, mask))
     full, few = classes * case.per_class, ROUND
-    seconds = {"from scratch": whole.seconds}
     for what, size in (("all, from the table", full), ("a round's draws", few)):
         took = _timing.timed(lambda n: draw(keys, x, ready, n), size, repeats=3)
-        moved = 4.0 * case.d * clients * size * 3  # Two rows read, one written.
-        seconds[what] = took.seconds
+        numbers = case.d * clients * size
+        works[what] = {
+            "operations": 3 * numbers,
+            "bytes": 3 * 4 * numbers,
+            "seconds": took.seconds,
+        }
         report.add(
             f"SMOTE, {what}",
             clients * size / took.seconds,
             "rows/s",
             f"{shapes}, {size} rows a client",
-            bandwidth=moved / took.seconds,
+            **works[what],
         )
     if importlib.util.find_spec("imblearn") is None:
         print("imbalanced-learn is not installed; its row is left out.")
         return
     rival = _rival(made, case)
-    report.add("imbalanced-learn, in a loop", made_rows / rival, "rows/s", shapes)
-    # It knows no table: whoever wants other rows in every round balances anew.
-    for what, ours in seconds.items():
-        report.add(f"SMOTE, {what}, over imbalanced-learn", rival / ours, "x", shapes)
+    name, rate = "imbalanced-learn, in a loop", made_rows / rival
+    report.add(name, rate, "rows/s", shapes, **work, seconds=rival)
+    # It knows no table: whoever wants other rows in every round balances anew, which is
+    # more work than ours: the ratio is one of what a round waits for.
+    for what, more in works.items():
+        name, ratio = f"SMOTE, {what}, over imbalanced-learn", rival / more["seconds"]
+        report.add(name, ratio, "x as fast", shapes, **more)
 
 
 def _rival(made, case):

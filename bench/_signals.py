@@ -34,31 +34,23 @@ def rows(report, smoke):
     _statistics(report, stats, 10 if smoke else 5_000)
 
 
-def _ours(report, name, fn, args, shapes, num_bytes, flops=None):
-    """Times the compiled kernel; ``num_bytes`` is what it must read and write."""
+def _ours(report, name, fn, args, shapes, num_bytes, operations):
+    """Times the compiled kernel: ``(timed, its work)``."""
     took = _timing.timed(jax.jit(fn), *args, repeats=3)
-    report.add(
-        name,
-        took.seconds * 1e3,
-        "ms",
-        shapes,
-        flops=None if flops is None else flops / took.seconds,
-        bandwidth=num_bytes / took.seconds,
-        num_bytes=num_bytes,
-        operations=flops,
-        compile_s=took.compile_s,
-    )
-    return took
+    work = {"operations": operations, "bytes": num_bytes, "seconds": took.seconds}
+    milliseconds = took.seconds * 1e3
+    report.add(name, milliseconds, "ms", shapes, **work, compile_s=took.compile_s)
+    return took, work
 
 
-def _over(report, name, took, rival, shapes, repeats=2):
+def _over(report, name, work, rival, shapes, repeats=2):
     """Adds how much faster ours was; returns what the rival gave."""
     seconds = []
     for _ in range(repeats):
         start = time.perf_counter()
         result = rival()
         seconds.append(time.perf_counter() - start)
-    report.add(name, min(seconds) / took.seconds, "x", shapes)
+    report.add(name, min(seconds) / work["seconds"], "x as fast", shapes, **work)
     return result
 
 
@@ -67,13 +59,14 @@ def _windowing(report, case, x, lengths, shapes):
     made = jax.eval_shape(cut, x, lengths).windows
     num_bytes = x.nbytes + made.size * made.dtype.itemsize
     args = jnp.asarray(x), jnp.asarray(lengths)
-    took = _ours(report, "cut windows", cut, args, shapes, num_bytes)
+    # Moved, not computed with.
+    took, work = _ours(report, "cut windows", cut, args, shapes, num_bytes, 0)
 
     def loop():
         real = [row[:size] for row, size in zip(x, lengths, strict=True)]
         return [host.cut(row, case.length, case.stride) for row in real]
 
-    each = _over(report, "cut windows over NumPy's loop", took, loop, shapes)
+    each = _over(report, "cut windows over NumPy's loop", work, loop, shapes)
     out, mask = map(np.asarray, took.result)
     np.testing.assert_array_equal(out[mask], np.concatenate(each))
 
@@ -84,40 +77,41 @@ def _filters(report, signal, x, lengths, shapes):
     per_sample = 2 * (blocks.BLOCK + 4 * len(sections))
     device = jnp.asarray(x)
     forward = lambda x: signals.sosfilt(sections, x)[0]
-    took = _ours(
+    took, work = _ours(
         report,
         "Butterworth forward",
         forward,
         (device,),
         shapes,
         2 * x.nbytes,
-        flops=per_sample * x.size,
+        per_sample * x.size,
     )
     loop = lambda: [signal.sosfilt(sections, row, axis=0) for row in x]
-    each = _over(report, "forward over SciPy's loop", took, loop, shapes)
+    each = _over(report, "forward over SciPy's loop", work, loop, shapes)
     np.testing.assert_allclose(took.result, each, rtol=1e-4, atol=1e-3)
     once = lambda: signal.sosfilt(sections, x, axis=-2)
-    _over(report, "forward over SciPy, one call", took, once, shapes)
+    _over(report, "forward over SciPy, one call", work, once, shapes)
     part = x[0, :1000, 0].tolist()
     state = [(0.0, 0.0)] * len(sections)
     start = time.perf_counter()
     reference.sosfilt(sections, part, state)
     seconds = (time.perf_counter() - start) / len(part) * x.size
-    report.add("forward over the reference", seconds / took.seconds, "x", shapes)
+    ratio = seconds / took.seconds
+    report.add("forward over the reference", ratio, "x as fast", shapes, **work)
 
     both = functools.partial(signals.sosfiltfilt, sections)
-    took = _ours(
+    took, work = _ours(  # Read and written on the way there, and back.
         report,
         "Butterworth both ways, ragged",
         both,
         (device, jnp.asarray(lengths)),
         shapes,
         4 * x.nbytes,
-        flops=2 * per_sample * x.size,
+        2 * per_sample * x.size,
     )
     real = [(i, size) for i, size in enumerate(lengths) if size > 18]
     loop = lambda: [signal.sosfiltfilt(sections, x[i, :n], axis=0) for i, n in real]
-    each = _over(report, "both ways over SciPy's loop", took, loop, shapes)
+    each = _over(report, "both ways over SciPy's loop", work, loop, shapes)
     for (i, size), row in zip(real, each, strict=True):
         np.testing.assert_allclose(took.result[i, :size], row, rtol=1e-4, atol=1e-3)
 
@@ -126,11 +120,13 @@ def _steps(report, signal, num, length):
     x = cases.wander(0, num, length, RATE_HZ).astype(np.float32)
     shapes = f"{num} recordings of {length} x 3"
     count = lambda x: signals.count_steps_jerk_pace(x, RATE_HZ)
-    took = _ours(
-        report, "steps, jerk and pace", count, (jnp.asarray(x),), shapes, x.nbytes
+    # A sample: norm 6, three sections of 9, extrema 4, the verdict on the last few 3.
+    args, operations = (jnp.asarray(x),), 40 * num * length
+    took, work = _ours(
+        report, "steps, jerk and pace", count, args, shapes, x.nbytes, operations
     )
     loop = lambda: [_adaptiv(signal, row) for row in x]
-    theirs = _over(report, "steps over SciPy's loop", took, loop, shapes, repeats=1)
+    theirs = _over(report, "steps over SciPy's loop", work, loop, shapes, repeats=1)
     # A verdict may hang on the last bit of float32.
     assert np.mean(np.asarray(took.result) != theirs) < 0.02 + 1 / num
     assert abs(np.sum(took.result) / np.sum(theirs) - 1) < 1e-3
@@ -163,13 +159,14 @@ def _statistics(report, stats, num):
     x = np.random.default_rng(0).normal(size=(num, 128, 6)).astype(np.float32)
     shapes = f"{num} windows of 128 x 6"
     args = (jnp.asarray(x),)
-    took = _ours(
-        report, "window statistics", signals.window_statistics, args, shapes, x.nbytes
-    )
+    # A number: four moments 8, least and most 2, square 2, sign 3; sorted, seven more.
+    name, whole = "window statistics", signals.window_statistics
+    took, work = _ours(report, name, whole, args, shapes, x.nbytes, 22 * x.size)
     without = lambda x: signals.window_statistics(x)._replace(
         median=None, interquartile_range=None
     )
-    _ours(report, "window statistics, unsorted", without, args, shapes, x.nbytes)
+    name += ", unsorted"
+    _ours(report, name, without, args, shapes, x.nbytes, 15 * x.size)
 
     def rival():
         low, middle, high = np.percentile(x, [25, 50, 75], axis=-2)
@@ -189,6 +186,6 @@ def _statistics(report, stats, num):
             np.sum(np.diff(x < 0, axis=-2), axis=-2),
         )
 
-    theirs = _over(report, "statistics over NumPy and SciPy", took, rival, shapes)
+    theirs = _over(report, "statistics over NumPy and SciPy", work, rival, shapes)
     for ours, expected in zip(took.result, theirs, strict=True):
         np.testing.assert_allclose(ours, expected, rtol=1e-3, atol=1e-4)

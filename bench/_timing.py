@@ -1,7 +1,9 @@
 """Timing that can be trusted: medians, compile time apart, the machine's own limits."""
 
 import argparse
+import datetime
 import json
+import os
 import pathlib
 import platform
 import statistics
@@ -10,6 +12,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+
+HUGE_PAGES = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1"
+RANDOM_WORD = 116  # Operations of 32 bits: Threefry has 20 rounds of 5, and its keys.
+NORMAL = (
+    RANDOM_WORD + 30
+)  # Of a normal number: its bits, and the quantile's polynomial.
 
 
 class Timed(NamedTuple):
@@ -82,6 +90,11 @@ def device() -> str:
     return f"{jax.device_count()} x {name}"
 
 
+def huge_pages() -> bool:
+    """Whether memory that is asked for comes in huge pages."""
+    return "hugetlb=1" in os.environ.get("GLIBC_TUNABLES", "")
+
+
 def arguments(description, **extra) -> argparse.Namespace:
     """The options that every benchmark has, and flags of its own (name=help)."""
     parser = argparse.ArgumentParser(description=description)
@@ -98,30 +111,98 @@ class Report:
     def __init__(self, *, smoke=False):
         n, num_bytes = (256, 1 << 22) if smoke else (2048, 1 << 28)
         self.rows = []
+        self.date = datetime.date.today().isoformat()
         self.flops = matmul_rate(n)
-        self.bytes = copy_bandwidth(num_bytes)
-        print(f"device: {device()}, jax {jax.__version__}", flush=True)
-        self.add("matmul rate", self.flops / 1e9, "GFLOP/s", f"float32 {n} x {n}")
-        self.add("copy bandwidth", self.bytes / 1e9, "GB/s", f"{num_bytes >> 20} MiB")
+        self.bandwidth = copy_bandwidth(num_bytes)
+        print(f"{self.date}, device: {device()}, jax {jax.__version__}", flush=True)
+        self.add_work(
+            "matmul rate",
+            self.flops / 1e9,
+            "GFLOP/s",
+            f"float32 {n} x {n}",
+            operations=2 * n**3,
+            bytes=3 * 4 * n**2,
+            seconds=2 * n**3 / self.flops,
+        )
+        self.add_work(
+            "copy bandwidth",
+            self.bandwidth / 1e9,
+            "GB/s",
+            f"{num_bytes >> 20} MiB",
+            operations=num_bytes // 4,
+            bytes=2 * num_bytes,
+            seconds=2 * num_bytes / self.bandwidth,
+            huge_pages=huge_pages(),
+        )
+        if jax.default_backend() == "cpu" and not huge_pages():
+            print(
+                "no huge pages: fresh memory is slow to come by on a virtual machine, "
+                "which the copy in place does not show; who makes every gradient is "
+                f"several times faster with {HUGE_PAGES}",
+                flush=True,
+            )
 
-    def add(self, name, value, unit, shapes, *, flops=None, bandwidth=None, **more):
-        """Notes one figure; its FLOP/s and bytes/s give the shares of the limits."""
-        shares = {}
-        if flops is not None:
-            shares["matmul rate"] = flops / self.flops
-        if bandwidth is not None:
-            shares["copy bandwidth"] = bandwidth / self.bytes
+    def add(self, name, value, unit, shapes, *, flops=None, **more):
+        """Notes one figure; its FLOP/s give its share of the matmul rate."""
+        shares = {} if flops is None else {"matmul rate": flops / self.flops}
+        self._row(name, value, unit, shapes, shares, **more)
+
+    def add_work(
+        self,
+        name,
+        value,
+        unit,
+        shapes,
+        *,
+        operations,
+        bytes,
+        seconds,
+        least_bytes=None,
+        **more,
+    ):
+        """Notes one figure with its work, and how near that is to the machine's limits.
+
+        Args:
+          name: what was timed; in a ratio, first the one whose work the row has.
+          value: the figure, in ``unit``.
+          unit: of ratios "x as fast" or "x as long".
+          shapes: of what.
+          operations: arithmetic and comparisons that the result needs, those for random
+            bits included (``RANDOM_WORD`` each).
+          bytes: to and from memory: inputs read and results written once, unless a
+            comment says more.
+          seconds: that this took; the shares of the limits follow.
+          least_bytes: what the best of programs would move, where this one moves more.
+          **more: further entries of the row.
+        """
+        shares = {
+            "matmul rate": operations / seconds / self.flops,
+            "copy bandwidth": bytes / seconds / self.bandwidth,
+        }
+        if least_bytes is not None:
+            share = least_bytes / seconds / self.bandwidth
+            shares["copy bandwidth by least bytes"] = share
+            more["least_bytes"] = int(least_bytes)
+        work = {
+            "operations": int(operations),
+            "bytes": int(bytes),
+            "seconds": float(seconds),
+        }
+        self._row(name, value, unit, shapes, shares, **work, **more)
+
+    def _row(self, name, value, unit, shapes, shares, **more):
         row = {
             "name": name,
-            "value": value,
+            "value": float(value),
             "unit": unit,
             "shapes": shapes,
             "device": device(),
+            "date": self.date,
             "versions": {"jax": jax.__version__, "python": platform.python_version()},
             **more,
         }
         for limit, share in shares.items():
-            row[f"share_of_{limit.replace(' ', '_')}"] = share
+            row[f"share_of_{limit.replace(' ', '_')}"] = float(share)
         self.rows.append(row)
         told = "".join(f"  {share:6.1%} of {limit}" for limit, share in shares.items())
         print(f"{name:42s} {value:12.2f} {unit:18s}{told}  {shapes}", flush=True)
@@ -130,3 +211,9 @@ class Report:
         """Writes the rows as JSON, if there is a path to write them to."""
         if path is not None:
             path.write_text(json.dumps(self.rows, indent=2) + "\n")
+
+
+class KernelReport(Report):
+    """Rows on kernels: none without its operations, bytes and share of the limits."""
+
+    add = Report.add_work

@@ -32,7 +32,7 @@ def main():
     unknown = sorted(set(chosen) - set(AREAS))
     if unknown:
         raise SystemExit(f"--area must be some of {', '.join(AREAS)}, got {unknown}.")
-    report = _timing.Report(smoke=args.smoke)
+    report = _timing.KernelReport(smoke=args.smoke)
     for area in chosen:
         importlib.import_module(f"_{area}").rows(report, args.smoke)
     report.write(args.json)
