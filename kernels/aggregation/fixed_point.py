@@ -5,7 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.checks import typed_key
+from jaxanon.kernels.checks import not_traced, typed_key, whole
 from jaxanon.kernels.precision import widened
 
 BITS = 32  # Of the integers; sums are taken modulo 2**32.
@@ -17,10 +17,14 @@ def fixed_point_resolution(max_abs: float, num_clients: int, bits: int = BITS) -
     Args:
       max_abs: bound of a client's numbers in absolute value, a Python number > 0.
       num_clients: most clients that are summed, a Python int >= 1.
-      bits: of the signed integers, 2 to 32.
+      bits: of the signed integers, a Python int from 2 to 32.
+
+    Returns:
+      A Python float, in the units of ``max_abs``.
 
     Raises:
-      ValueError: if a number is out of range.
+      TypeError: if a number is traced, or a count is no Python int.
+      ValueError: if a number is out of range, or ``bits`` are too few for the clients.
 
     Example:
       A thousand numbers up to 1 need 10 bits and a sign, so 21 are left.
@@ -28,11 +32,12 @@ def fixed_point_resolution(max_abs: float, num_clients: int, bits: int = BITS) -
       >>> fixed_point_resolution(1.0, 1000) == 2.0**-21
       True
     """
+    not_traced("max_abs", max_abs)
+    num_clients = whole("num_clients", num_clients, least=1)
+    bits = whole("bits", bits, least=2)
     if not (max_abs > 0 and math.isfinite(max_abs)):
         raise ValueError(f"max_abs must be a finite number > 0, got {max_abs!r}.")
-    if num_clients < 1:
-        raise ValueError(f"num_clients must be >= 1, got {num_clients!r}.")
-    if not 2 <= bits <= BITS:
+    if bits > BITS:
         raise ValueError(f"bits must be in [2, {BITS}], got {bits!r}.")
     most = 2 ** (bits - 1) - 1
     if 2 * num_clients > most:
@@ -63,7 +68,7 @@ def fixed_point_encode(key, tree, max_abs, num_clients, *, bits: int = BITS):
       Tree of ``int32[...]``, to be summed over clients in any order, wrapping.
 
     Raises:
-      TypeError: for a legacy key.
+      TypeError: for a legacy key, and as ``fixed_point_resolution``.
       ValueError: as ``fixed_point_resolution``.
 
     Example:
@@ -101,6 +106,10 @@ def fixed_point_decode(total, max_abs, num_clients, *, bits: int = BITS):
 
     Returns:
       Tree of ``float[...]``, float32 unless 64 bits are enabled.
+
+    Raises:
+      TypeError: as ``fixed_point_resolution``.
+      ValueError: likewise.
 
     Example:
       >>> fixed_point_decode({"w": jnp.array([1 << 20], jnp.int32)}, 1.0, 1000)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 from jaxanon.kernels.aggregation import stacks
 from jaxanon.kernels.aggregation.means import coordinate_median
+from jaxanon.kernels.checks import known, whole
 from jaxanon.kernels.precision import widened
 from jaxanon.kernels.row_sums import along
 
@@ -21,6 +22,10 @@ def squared_distances(updates):
 
     Returns:
       ``float[clients, clients]``, >= 0, exactly 0 on the diagonal.
+
+    Raises:
+      TypeError: if a leaf holds no floats.
+      ValueError: if there is no leaf, or leaves differ in their number of clients.
 
     Example:
       >>> squared_distances({"w": jnp.array([[0.0, 0.0], [3.0, 4.0]])})
@@ -73,8 +78,9 @@ def krum(updates, num_byzantine, *, num_selected: int = 1, mask=None):
       score infinity and is never selected either.
 
     Raises:
+      TypeError: if a leaf holds no floats, or ``num_selected`` is no Python int.
       ValueError: if leaves differ in their number of clients, or ``num_selected`` or a
-        Python ``num_byzantine`` is out of range.
+        ``num_byzantine`` on the host is out of range.
 
     Example:
       >>> updates = {"w": jnp.array([1.0, 1.25, 0.75, 1.0, -80.0])}
@@ -88,13 +94,14 @@ def krum(updates, num_byzantine, *, num_selected: int = 1, mask=None):
     mask = stacks.present(updates, mask)
     usable = mask & _finite(updates)
     clients = len(mask)
-    if not 1 <= num_selected <= clients:
+    if whole("num_selected", num_selected, least=1) > clients:
         raise ValueError(
             f"num_selected must be in [1, {clients}], the number of clients, got "
             f"{num_selected!r}."
         )
     most = (clients - 3) // 2
-    if isinstance(num_byzantine, int) and not 0 <= num_byzantine <= max(most, 0):
+    on_host = known(num_byzantine)
+    if on_host is not None and not 0 <= on_host <= max(most, 0):
         raise ValueError(
             f"num_byzantine must be in [0, {max(most, 0)}] for {clients} clients, got "
             f"{num_byzantine!r}; Krum needs 2 num_byzantine + 3 of them."

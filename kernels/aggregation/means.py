@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 from jaxanon.kernels import row_sums
 from jaxanon.kernels.aggregation import stacks
+from jaxanon.kernels.checks import not_negative
 from jaxanon.kernels.precision import wide
 from jaxanon.kernels.row_sums import along
 
@@ -26,7 +27,9 @@ def layer_mean(updates, weights, *, sent=None, previous=None):
       float32 at least.
 
     Raises:
-      ValueError: if a leaf has another number of clients than ``weights``.
+      TypeError: if a leaf holds no floats: means of whole numbers would be cut off.
+      ValueError: if a leaf has another number of clients than ``weights``, or ``sent``
+        or ``previous`` does not fit the tree.
 
     Example:
       Nobody sent the head; the second client sent no body.
@@ -71,8 +74,9 @@ def trimmed_mean(updates, num_trimmed, *, mask=None):
       Tree like ``updates`` without the clients axis; zeros if nobody is there.
 
     Raises:
-      ValueError: if leaves differ in their number of clients, or a Python
-        ``num_trimmed`` is below 0.
+      TypeError: if a leaf holds no floats.
+      ValueError: if leaves differ in their number of clients, or ``num_trimmed`` is a
+        number on the host and below 0.
 
     Example:
       >>> trimmed_mean({"w": jnp.array([1.0, 2.0, 4.0, 900.0])}, 1)
@@ -81,8 +85,7 @@ def trimmed_mean(updates, num_trimmed, *, mask=None):
     References:
       Yin et al., Byzantine-robust distributed learning, ICML 2018.
     """
-    if isinstance(num_trimmed, int) and num_trimmed < 0:
-        raise ValueError(f"num_trimmed must be >= 0, got {num_trimmed!r}.")
+    not_negative(num_trimmed=num_trimmed)
     mask = stacks.present(updates, mask)
     count = jnp.sum(mask)
     trimmed = jnp.minimum(num_trimmed, jnp.maximum(count - 1, 0) // 2)
@@ -109,6 +112,7 @@ def coordinate_median(updates, *, mask=None):
       Tree like ``updates`` without the clients axis; zeros if nobody is there.
 
     Raises:
+      TypeError: if a leaf holds no floats.
       ValueError: if leaves differ in their number of clients.
 
     Example:

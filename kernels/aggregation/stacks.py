@@ -3,13 +3,14 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.checks import floating
 from jaxanon.kernels.precision import widened
 from jaxanon.kernels.row_sums import along
 from jaxanon.kernels.sorting import in_order
 
 
 def check(updates, vector, name):
-    """Raises unless every leaf has as many clients as ``vector``, which is flat."""
+    """Raises unless every leaf is floats of as many clients as the flat ``vector``."""
     if vector.ndim != 1:
         raise ValueError(f"{name} must be [clients], got shape {vector.shape}.")
     for leaf in jax.tree.leaves(updates):
@@ -18,6 +19,7 @@ def check(updates, vector, name):
                 f"every leaf of updates must be [clients, ...] with {len(vector)} "
                 f"clients as in {name}, got shape {leaf.shape}."
             )
+        floating(updates=leaf)
 
 
 def present(updates, mask):

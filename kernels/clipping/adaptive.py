@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.checks import typed_key
+from jaxanon.kernels.checks import known, typed_key
 from jaxanon.kernels.clipping import factors
 from jaxanon.kernels.clipping import groups as grouping
 from jaxanon.kernels.clipping.api import unit_weights
@@ -127,7 +127,7 @@ def noise_multiplier_beside_counts(noise_multiplier, count_stddev, num_counts=1)
             ("noise_multiplier", "count_stddev", "num_counts"), args, strict=True
         )
     )
-    if all(isinstance(arg, int | float) for arg in args):
+    if all(known(arg) is not None for arg in args):
         least = noise_multiplier * num_counts**0.5 / 2
         if not count_stddev > least:
             raise ValueError(

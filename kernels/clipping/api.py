@@ -32,18 +32,19 @@ def clip_rows(rows, max_norms, *, groups=None):
         rounded towards zero, so that the bound holds for the result; in float32 and
         float64 the norm exceeds the bound by rounding at most (1e-6, relatively);
       - a row that is not finite is dropped to zero, for one nan would spoil a sum
-        for everybody; so is one whose squared norm overflows (norms above 1e19, or
-        above 1e154 in float64), and in another group it is not touched for that;
-      - with a bound of 0, or so small that its square vanishes (below 1e-12 or, in
-        float64, 1e-147), or nan, all rows are dropped to zero.
+        for everybody; so is one whose squared norm overflows (norms of 2^64, 1.8e19,
+        or more, 2^512 in float64), and in another group it is not touched for that;
+      - with a bound of 0, or nan, or one so small that squares of what it bounds lose
+        their digits (below 2^-43, 1.1e-13, or 2^-491 in float64), all rows are dropped
+        to zero.
 
       Norms are taken in float32, in float64 for float64. Gradients are those of the
       formula, finite at the zero row too; for rows that are not finite there are none.
 
     Raises:
       TypeError: if a leaf is not real floating point.
-      ValueError: if the leaves' first axes differ, a bound is a Python number <= 0 or
-        not a scalar, or ``max_norms`` or ``groups`` does not fit the tree.
+      ValueError: if the leaves' first axes differ, a bound is a number on the host and
+        <= 0, or not a scalar, or ``max_norms`` or ``groups`` does not fit the tree.
 
     Example:
       >>> clip_rows(jnp.array([[3.0, 4.0], [0.0, 2.0]]), 2.5)

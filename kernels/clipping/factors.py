@@ -13,7 +13,7 @@ from jaxanon.kernels.row_sums import along
 class Scale(NamedTuple):
     """What becomes of the rows of one group; all ``[N]``."""
 
-    factor: jax.Array  # float in [0, 1]
+    factor: jax.Array  # float in [0, 1]; 0 where real is False
     within: jax.Array  # bool: as it is, to the bit
     real: jax.Array  # bool: False where nothing of the row may be used
 

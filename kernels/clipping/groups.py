@@ -3,6 +3,8 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.checks import known, not_negative, positive
+
 
 def checked_rows(rows):
     """The tree with arrays for leaves, all of them ``float[N, ...]`` with one N."""
@@ -26,15 +28,12 @@ def checked_rows(rows):
 
 
 def numbers(name, tree, *, zero=False, at_most=float("inf")):
-    """The tree with ``float[]`` for leaves; Python numbers are checked."""
+    """The tree with ``float[]`` for leaves; numbers on the host are checked."""
 
     def number(value):
-        known = isinstance(value, int | float)
-        if known and not (value > 0 or (zero and value == 0)):
-            raise ValueError(
-                f"{name} must be {'>=' if zero else '>'} 0, got {value!r}."
-            )
-        if known and value > at_most:
+        (not_negative if zero else positive)(**{name: value})
+        on_host = known(value)
+        if on_host is not None and on_host > at_most:
             raise ValueError(f"{name} must be <= {at_most}, got {value!r}.")
         if jnp.shape(value) != ():
             raise ValueError(

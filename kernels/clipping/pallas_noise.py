@@ -39,6 +39,21 @@ def threefry(high, low, *, key):
     return high ^ low
 
 
+def row_start(row, num_columns):
+    """The two words of ``row * num_columns``: how many numbers earlier rows take.
+
+    32-bit words are multiplied half by half, as by hand; no step overflows.
+    """
+    half = np.uint32(0xFFFF)
+    upper, lower = np.uint32(num_columns >> 16), np.uint32(num_columns & 0xFFFF)
+    row = row.astype(jnp.uint32)
+    above, below = row >> np.uint32(16), row & half
+    middle = above * lower + (below * lower >> np.uint32(16))
+    other = below * upper + (middle & half)
+    high = above * upper + (middle >> np.uint32(16)) + (other >> np.uint32(16))
+    return high, row * np.uint32(num_columns)
+
+
 def counters(high, low, offset):
     """The two words of a 64-bit counter, and ``offset`` more."""
     lower = low + offset.astype(jnp.uint32)
@@ -61,13 +76,11 @@ def _noisy(key, leaf, stddev, scale, *, interpret):
     rows = len(leaf) if scale is not None else 1
     table = leaf.reshape(rows, -1)
     # A sum is one row, and multiplied by one.
-    factor = jnp.ones(1) if scale is None else jnp.where(scale.real, scale.factor, 0)
+    factor = jnp.ones(1) if scale is None else scale.factor
     factor = factor.astype(jnp.float32)
     words = jax.random.key_data(key)
-    first = np.arange(rows, dtype=np.uint64) * np.uint64(table.shape[1])
-    high, low = (first >> np.uint64(32)).astype(np.uint32), first.astype(np.uint32)
     across = pl.cdiv(table.shape[1], COLUMNS)
-    inputs = (words, high, low, factor, stddev.astype(jnp.float32)[None], table)
+    inputs = (words, factor, stddev.astype(jnp.float32)[None], table)
     plain = lambda: factors.noisy(key, leaf, stddev, scale).reshape(table.shape)
     out = pl.pallas_call(
         functools.partial(_kernel, num_columns=table.shape[1], across=across),
@@ -82,14 +95,15 @@ def _noisy(key, leaf, stddev, scale, *, interpret):
     return out.reshape(leaf.shape)
 
 
-def _kernel(words, high, low, factor, stddev, table, out, *, num_columns, across):
+def _kernel(words, factor, stddev, table, out, *, num_columns, across):
     """Some columns of one row."""
     program = pl.program_id(0)
     row, start = program // across, program % across * COLUMNS
     place = pl.ds(start, COLUMNS)
     column = start + jnp.arange(COLUMNS, dtype=jnp.int32)
     inside = column < num_columns
-    bits = threefry(*counters(high[row], low[row], column), key=(words[0], words[1]))
+    first = row_start(row, num_columns)
+    bits = threefry(*counters(*first, column), key=(words[0], words[1]))
     noise = stddev[0] * normal(bits)
     by = factor[row]
     x = triton.load(table.at[row, place], mask=inside & (by > 0), other=0)

@@ -40,7 +40,7 @@ def _sum_of_rows(leaves, group_of, bounds, weights, *, interpret):
         for square, group in zip(squares, group_of, strict=True):
             sums[group] = sums[group] + square
         parts = [factors.scale(*pair) for pair in zip(sums, bounds, strict=True)]
-        return [jnp.where(part.real, part.factor, 0) * weights for part in parts]
+        return [part.factor * weights for part in parts]
 
     def advance(totals, scales, index):
         pairs = [
@@ -109,6 +109,7 @@ def _kernel(x, scale, index, total, out, squares, *, shape, columns, rows, chunk
     begin = index[0] * chunk
 
     def load(row):
+        # Rows past the end weigh nothing: leaving them out spares the memory.
         real = inside & (row >= 0) & (row < num_rows)
         row = jnp.clip(row, 0, num_rows - 1)
         return triton.load(x.at[row, place], mask=real, other=0).astype(out.dtype)

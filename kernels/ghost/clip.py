@@ -33,8 +33,7 @@ def squared_norms(gradient: Gradient):
 
 def weights(squares, bound, mask):
     """``float[B]``: what each example's gradient is multiplied by; 0 leaves it out."""
-    scale = factors.scale(squares, bound)
-    return jnp.where(mask & scale.real, scale.factor, 0)
+    return jnp.where(mask, factors.scale(squares, bound).factor, 0)
 
 
 def weighted_sum_of(gradient: Gradient, weights, leaf):

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.checks import floating, one_of, whole
 from jaxanon.kernels.precision import widened
 from jaxanon.kernels.scaling import near_one
 
@@ -39,6 +39,7 @@ def orthonormal_rows(w, *, implementation=None, num_iterations=30):
       ``float[..., k, d]``, of the dtype of ``w``.
 
     Raises:
+      TypeError: if w holds no floats, or ``num_iterations`` is no Python int.
       ValueError: if w is no matrix, has more rows than columns, or for an unknown
         implementation or no iterations.
 
@@ -59,8 +60,7 @@ def orthonormal_rows(w, *, implementation=None, num_iterations=30):
         )
     implementation = "eigh" if implementation is None else implementation
     one_of("implementation", implementation, IMPLEMENTATIONS)
-    if not num_iterations >= 1:
-        raise ValueError(f"num_iterations must be >= 1, got {num_iterations!r}.")
+    num_iterations = whole("num_iterations", num_iterations, least=1)
     if not w.size:
         return w
     wide = widened(w)
@@ -84,6 +84,7 @@ def orthonormality_residual(w):
       at exactly 0 is 0.
 
     Raises:
+      TypeError: if w holds no floats.
       ValueError: if w is no matrix.
 
     Example:
@@ -180,6 +181,7 @@ def _identity(w):
 
 def _matrix(w):
     w = jnp.asarray(w)
+    floating(w=w)
     if w.ndim < 2:
         raise ValueError(
             f"w must be float[..., k, d], got shape {w.shape}; a single row is w[None]."

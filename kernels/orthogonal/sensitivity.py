@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.kernels.checks import not_negative
+from jaxanon.kernels.checks import not_negative, whole
 from jaxanon.kernels.scaling import near_one
 
 MOST_WORK = 10**9  # Numbers that an exact search may compute.
@@ -150,7 +150,8 @@ def feature_sensitivity(num_features, input_l2, num_layers, *, gain=1.0):
       A Python float, or ``float[]`` where ``input_l2`` or ``gain`` is an array.
 
     Raises:
-      ValueError: if a number is negative.
+      TypeError: if ``num_features`` or ``num_layers`` is no Python int.
+      ValueError: if a number on the host is negative.
 
     Example:
       >>> feature_sensitivity(16, 4.0, 1), feature_sensitivity(16, 400.0, 1)
@@ -159,9 +160,9 @@ def feature_sensitivity(num_features, input_l2, num_layers, *, gain=1.0):
     References:
       Liu et al., DEEProtect, 2017, theorem 4, with its constant brought down.
     """
-    not_negative(
-        num_features=num_features, input_l2=input_l2, num_layers=num_layers, gain=gain
-    )
+    num_features = whole("num_features", num_features, least=0)
+    num_layers = whole("num_layers", num_layers, least=0)
+    not_negative(input_l2=input_l2, gain=gain)
     bound = math.sqrt(num_features) / 4.0**num_layers * (gain * input_l2)
     if not num_layers:
         return bound
@@ -176,6 +177,18 @@ def deeprotect_feature_sensitivity(num_features, num_inputs, width):
     To repeat the paper's figures; ``feature_sensitivity`` is never more than this for
     orthonormal layers, and 22 times less for 30 inputs, 7 features and one layer.
 
+    Args:
+      num_features: k, outputs of the last layer; a Python int >= 0.
+      num_inputs: d, a Python int >= 0.
+      width: ΔQ, the most that one input changes by; a number >= 0, may be traced.
+
+    Returns:
+      A Python float, or ``float[]`` where ``width`` is an array.
+
+    Raises:
+      TypeError: if a count is no Python int.
+      ValueError: if a number on the host is negative.
+
     Example:
       >>> deeprotect_feature_sensitivity(16, 30, 1.0)
       120.0
@@ -183,7 +196,9 @@ def deeprotect_feature_sensitivity(num_features, num_inputs, width):
     References:
       Liu et al., DEEProtect, 2017, theorem 4.
     """
-    not_negative(num_features=num_features, num_inputs=num_inputs, width=width)
+    num_features = whole("num_features", num_features, least=0)
+    num_inputs = whole("num_inputs", num_inputs, least=0)
+    not_negative(width=width)
     return math.sqrt(num_features) * num_inputs * width
 
 

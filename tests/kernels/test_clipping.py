@@ -207,6 +207,8 @@ def test_compiles_once_per_shape():
     ("change", "error", "message"),
     [
         ({"max_norms": 0.0}, ValueError, "max_norms must be > 0, got 0.0"),
+        ({"max_norms": np.float32(-2)}, ValueError, "must be > 0, got np.float32"),
+        ({"max_norms": np.array(-2)}, ValueError, r"must be > 0, got array\(-2\)"),
         ({"max_norms": {"w": 1.0, "b": -1}}, ValueError, "must be > 0, got -1"),
         ({"max_norms": {"w": 1.0}}, ValueError, "max_norms must be a tree prefix"),
         ({"max_norms": {}}, ValueError, "max_norms must hold at least one number"),

@@ -126,6 +126,24 @@ def test_budget_of_sum_and_counts_together(num_counts):
     assert traced(z, 0.1, num_counts) == jnp.inf
 
 
+def test_a_weight_above_one_counts_as_one_and_one_below_zero_as_none():
+    # Else one row could move the count by more than the 1/2 that its noise hides.
+    rows = jnp.array([[1.0], [3.0], [1.0], [1.0]])
+    adapt = lambda *weights: _adapt(
+        jax.random.key(0),
+        rows,
+        2.0,
+        count_stddev=0.0,
+        step_size=1.0,
+        expected_rows=4,
+        weights=jnp.array(weights),
+    )
+    # Of weights 1, 1, 0 and 0 one is within, one not: b is a half, and C stays.
+    np.testing.assert_allclose(adapt(9.0, 1.0, -5.0, jnp.nan), 2.0, rtol=1e-6)
+    # Of 1, 0, 0, 0 one is: b = 1/2 + 1/8.
+    np.testing.assert_allclose(adapt(7.0, 0.0, 0.0, 0.0), 2 * np.exp(-1 / 8), rtol=1e-6)
+
+
 KEY = "key must be a typed PRNG key such as jax.random.key\\(0\\), got"
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from jaxanon.kernels import clipping
+from jaxanon.kernels.clipping import factors
 
 HALF = (jnp.bfloat16, jnp.float16)
 
@@ -128,3 +129,29 @@ def test_norms_do_not_stall_over_many_entries():
     x = jnp.ones((1, 1 << 25))
     factor = jax.jit(lambda x: clipping.clip_rows(x, 2.0**11.5)[0, 0])(x)
     np.testing.assert_allclose(factor, 0.5, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("dtype", "least"), [("float32", -43), ("float64", -491)])
+def test_bounds_too_small_for_squares_drop_every_row(dtype, least):
+    with jax.enable_x64(dtype == "float64"):
+        rows = jnp.array([[3.0, 4.0], [0.0, 0.0]], dtype)
+        clip = _jitted(clipping.clip_rows)
+        kept = clip(rows, jnp.asarray(2.0**least, dtype))
+        np.testing.assert_allclose(kept[0] / 2.0**least, [0.6, 0.8], rtol=1e-6)
+        assert not clip(rows, jnp.asarray(0.99 * 2.0**least, dtype)).any()
+
+
+@pytest.mark.parametrize(("dtype", "most"), [("float32", 64), ("float64", 512)])
+def test_rows_whose_squares_overflow_are_dropped(dtype, most):
+    with jax.enable_x64(dtype == "float64"):
+        rows = jnp.array([[2.0**most], [0.99 * 2.0**most]], dtype)
+        clipped = _jitted(clipping.clip_rows)(rows, jnp.ones((), dtype))
+        np.testing.assert_allclose(clipped[:, 0], [0, 1], rtol=1e-6)
+
+
+def test_what_may_not_be_used_is_multiplied_by_zero():
+    # The programs that sum rows rely on it: they read the factor alone.
+    squares = jnp.array([np.nan, np.inf, 4.0, 0.0])
+    scale = factors.scale(squares, jnp.float32(1))
+    assert scale.real.tolist() == [False, False, True, True]
+    assert scale.factor.tolist() == [0, 0, 0.5, 1]

@@ -3,6 +3,8 @@
 import functools
 
 import chex
+import hypothesis
+import hypothesis.strategies as st
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -148,6 +150,21 @@ def test_bits_are_the_published_ones(key, counter, words):
         *map(jnp.uint32, counter), key=tuple(map(jnp.uint32, key))
     )
     assert int(got) == words[0] ^ words[1]
+
+
+@hypothesis.given(st.integers(0, 2**31 - 1), st.integers(1, 2**32 - 1))
+@hypothesis.example(2**31 - 1, 2**32 - 1)
+def test_rows_begin_where_the_product_of_whole_numbers_says(row, num_columns):
+    words = pallas_noise.row_start(np.array([row], np.int32), num_columns)
+    assert [int(word[0]) for word in words] == list(divmod(row * num_columns, 2**32))
+
+
+def test_nothing_that_grows_with_the_rows_is_written_into_the_program():
+    noisy = lambda key, rows: clipping.clip_and_noise_per_client(
+        key, rows, 1.0, 0.5, implementation=INTERPRETED
+    )
+    jaxpr = jax.make_jaxpr(noisy)(jax.random.key(0), jnp.ones((5000, 2)))
+    assert sum(np.size(const) for const in jaxpr.consts) < 100
 
 
 def test_counters_carry_into_the_high_word():
