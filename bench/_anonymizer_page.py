@@ -1,0 +1,162 @@
+"""The table of anonymizers as files: rows, a page, a figure."""
+
+import base64
+import io
+import json
+from html import escape
+
+import _anonymizer_rows
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from jaxanon.report.style import STYLE
+
+INK, FAINT = "#1c2430", "#767676"
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKS = "os^Dv<>P"
+WORD = {"reproduced": FAINT, "better": "#0b6aa6", "worse": "#b34700"}
+
+
+def write(path, rows):
+    """``path`` itself, and beside it .md, .html and .png."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(rows, indent=1) + "\n")
+    path.with_suffix(".md").write_text(_anonymizer_rows.markdown(rows))
+    if rows:
+        png = picture(rows)
+        path.with_suffix(".png").write_bytes(png)
+        path.with_suffix(".html").write_text(page(rows, png))
+
+
+def picture(rows) -> bytes:
+    """Utility over the worst retrained attacker, a panel per case; as PNG."""
+    rows = [one for one in rows if one["worst"]]
+    cases = list(dict.fromkeys(one["case"] for one in rows))
+    systems = list(dict.fromkeys(one["system"] for one in rows))
+    wide = min(2, max(1, len(cases)))
+    high = -(-len(cases) // wide)
+    figure = Figure((6.4 * wide, 4.6 * high), dpi=110, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(high, wide, squeeze=False).flat
+    handles = {}
+    for axis, case in zip(axes, cases, strict=False):
+        own = [one for one in rows if one["case"] == case]
+        for one in own:
+            number = systems.index(one["system"])
+            private, private_std = one["retrained_balanced"][one["worst"]]
+            public, public_std = one["public_accuracy"]
+            handles[one["system"]] = axis.errorbar(
+                private,
+                public,
+                xerr=private_std,
+                yerr=public_std,
+                fmt=MARKS[number // len(COLOURS) % len(MARKS)],
+                color=COLOURS[number % len(COLOURS)],
+                ms=7,
+                lw=1,
+                label=one["system"],
+            )
+            if one["form"]:
+                axis.annotate(
+                    one["form"],
+                    (private, public),
+                    xytext=(6, -9),
+                    textcoords="offset points",
+                    fontsize=7,
+                    color=FAINT,
+                )
+        chance = next((one["chance"][0] for one in own if "chance" in one), None)
+        if chance is not None:
+            axis.axvline(chance, color=FAINT, lw=1, ls=":")
+        axis.set_title(case, fontsize=11, fontweight="bold", color=INK)
+        axis.set_xlabel(
+            f"{own[0]['private']} told by the worst attacker, balanced, %", fontsize=9
+        )
+        axis.set_ylabel(f"{own[0]['public']} kept, %", fontsize=9)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(alpha=0.25, lw=0.5)
+        axis.tick_params(labelsize=8)
+    for axis in list(axes)[len(cases) :]:
+        axis.set_axis_off()
+    figure.legend(
+        handles.values(),
+        handles.keys(),
+        loc="outside lower center",
+        ncols=4,
+        frameon=False,
+        fontsize=8,
+    )
+    file = io.BytesIO()
+    figure.savefig(file, format="png", facecolor="white")
+    return file.getvalue()
+
+
+def page(rows, png) -> str:
+    """The table as one file that needs no network."""
+    parts = [f"<p>{escape(_anonymizer_rows.LEGEND.replace('*', ''))}</p>"]
+    source = base64.b64encode(png).decode()
+    caption = (
+        "Utility against privacy: up is useful, left is private, dotted is guessing."
+    )
+    parts.append(
+        f'<section><figure><div class="scroll"><img alt="{caption}" '
+        f'src="data:image/png;base64,{source}"></div>'
+        f"<figcaption>{caption}</figcaption></figure></section>"
+    )
+    for case in dict.fromkeys(one["case"] for one in rows):
+        own = [one for one in rows if one["case"] == case]
+        title = f"{case}: keep {own[0]['public']}, hide {own[0]['private']}"
+        head = "".join(f"<th>{escape(name)}</th>" for name in _anonymizer_rows.HEADER)
+        body = "".join(f"<tr>{_cells(one)}</tr>" for one in own)
+        parts.append(
+            f'<section><h2>{escape(title)}</h2><div class="scroll"><table><thead><tr>'
+            f"{head}</tr></thead><tbody>{body}</tbody></table></div>{_further(own)}"
+            f"{_reasons(own)}</section>"
+        )
+    title = "Anonymizers under one protocol"
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta name="color-scheme" content="light dark"><title>{title}</title>'
+        f"<style>{STYLE}</style></head><body><main><h1>{title}</h1>"
+        f"{''.join(parts)}</main></body></html>\n"
+    )
+
+
+def _cells(one):
+    *rest, verdict = _anonymizer_rows.cells(one)
+    colour = WORD.get(verdict, FAINT)
+    cells = "".join(f"<td>{escape(cell)}</td>" for cell in rest)
+    return f'{cells}<td style="color:{colour}">{escape(verdict)}</td>'
+
+
+def _further(rows):
+    """Every attacker's and every attack's figure, folded away."""
+    lines = []
+    for one in rows:
+        told = {
+            f"retrained {name}": _anonymizer_rows.shown(pair)
+            for name, pair in one["retrained_balanced"].items()
+        }
+        for name, found in one["attacks"].items():
+            told[name] = f"{found['balanced']:.1f} ({found['attacker']})"
+        name = " ".join(filter(None, (one["system"], one["form"])))
+        cells = "".join(
+            f"<tr><td>{escape(what)}</td><td>{escape(value)}</td></tr>"
+            for what, value in told.items()
+        )
+        lines.append(
+            f"<details><summary>{escape(name)}: every attack</summary>"
+            f'<div class="scroll"><table><tbody>{cells}</tbody></table></div></details>'
+        )
+    return "".join(lines)
+
+
+def _reasons(rows):
+    told = [
+        f"<p class='note'>{escape(one['system'])} {escape(one['form'])}: "
+        f"{escape(one['reason'])}</p>"
+        for one in rows
+        if one.get("reason")
+    ]
+    return "".join(told)

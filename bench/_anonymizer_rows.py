@@ -1,0 +1,195 @@
+"""Reports of ``jaxanon.evaluate`` as rows of the table, and the table for readers."""
+
+import json
+
+import _published
+
+HEADER = (
+    *("system", "form", "public", "private", "private, balanced"),
+    *("retrained, worst", "30 windows of one person", "warping", "published", ""),
+)
+
+
+def row(case, entry, variant, data, kept, device) -> dict:
+    """One row: every figure in percent, as mean and standard deviation over seeds.
+
+    Args:
+      case, entry: of ``_entries``; ``variant`` a name of the entry's.
+      data: what the row was measured on.
+      kept: what was kept of the evaluations: ``seeds`` (the summary of all seeds'
+        reports) and, where they were run, ``attackers`` and ``attacks`` (the first
+        seed's reports with every other attacker, and with attacks of other kinds),
+        with ``seconds`` each.
+      device: what measured it, with versions and the day.
+    """
+    spec = data.spec
+    summary = kept["seeds"]["report"]
+    first = [
+        kept[stage]["report"] for stage in ("attackers", "attacks") if stage in kept
+    ]
+    (private,) = spec.private
+    utility = summary["utility"]
+    judged = summary["intrusive"][private]  # None of subjects never seen in training.
+    attackers = {
+        name: _percent(scores["balanced_accuracy"])
+        for name, scores in summary["reidentification"]
+        .get(private, {"attackers": {}})["attackers"]
+        .items()
+    }
+    for report in first:
+        attackers = _attackers(report, private) | attackers
+    found = {
+        "case": case.name,
+        "system": entry.name,
+        "form": variant,
+        "method": entry.method,
+        "settings": entry.settings | entry.variants[variant],
+        "epochs": entry.epochs,
+        "seeds": kept["seeds"]["count"],
+        "windows": [len(data.train.windows), len(data.test.windows)],
+        "public": spec.public,
+        "private": private,
+        "seconds": {stage: one["seconds"] for stage, one in kept.items()},
+        **device,
+        "public_accuracy": _percent(utility["anonymized"]["accuracy"]),
+        "public_accuracy_raw": _percent(utility["raw"]["accuracy"]),
+        "public_macro_f1": _percent(utility["anonymized"]["macro_f1"]),
+        "retrained_balanced": attackers,
+        "worst": max(attackers, key=lambda name: attackers[name][0], default=None),
+        "warping": _pair(summary["distortion"]["warping"]["mean"]),
+        "information_nats": _pair(summary["mutual_information"][private]["anonymized"]),
+        "attacks": _attacks([summary, *first]),
+    }
+    if judged is not None:
+        for kind in ("accuracy", "balanced_accuracy"):
+            found[f"private_{kind}"] = _percent(judged["anonymized"][kind])
+        found["chance"] = _percent(judged["anonymized"]["chance"])
+        found["majority"] = _percent(judged["anonymized"]["majority"])
+    told = _published.PUBLISHED.get((case.name, entry.name, variant))
+    if told is not None:
+        accuracy = found["private_accuracy"][0]
+        found["published"] = {
+            "public_accuracy": told.activity,
+            "private_accuracy": told.private,
+            "source": told.source,
+        }
+        found["verdict"] = _published.verdict(
+            told, found["public_accuracy"][0], accuracy
+        )
+        found["reason"] = told.reason
+    return found
+
+
+def _percent(spread):
+    return [None if each is None else 100 * each for each in _pair(spread)]
+
+
+def _pair(spread):
+    """A mean and its standard deviation, of a summary or of a single report."""
+    if isinstance(spread, dict):
+        return [spread["mean"], spread["std"]]
+    return [spread, None]
+
+
+def _attackers(report, private):
+    """The first seed's balanced accuracies."""
+    found = report["reidentification"].get(private, {"attackers": {}})["attackers"]
+    return {
+        name: [100 * scores["balanced_accuracy"], None]
+        for name, scores in found.items()
+    }
+
+
+def _attacks(reports):
+    """Balanced accuracies of the further attacks, the worst attacker of each."""
+    found: dict[str, dict] = {}
+    for attack, one in _further(reports):
+        name = f"{attack}: {one['attribute']}, {one['variant']}"
+        level = _percent(one["scores"]["balanced_accuracy"])[0]
+        if name not in found or level > found[name]["balanced"]:
+            found[name] = {"balanced": level, "attacker": one["attacker"]}
+            rate = one["scores"].get("equal_error_rate")
+            if rate is not None:
+                found[name]["equal_error_rate"] = _percent(rate)[0]
+    return found
+
+
+def _further(reports):
+    """Names and rows of the further attacks that came to something."""
+    for report in reports:
+        for attack, rows in report["attacks"].items():
+            yield from ((attack, one) for one in rows if one["scores"] is not None)
+
+
+def markdown(rows) -> str:
+    """All cases, a table each."""
+    parts = ["# Anonymizers under one protocol", LEGEND]
+    for case in dict.fromkeys(one["case"] for one in rows):
+        own = [one for one in rows if one["case"] == case]
+        first = own[0]
+        parts.append(
+            f"## {case}: keep {first['public']}, hide {first['private']}\n\n"
+            f"{first['windows'][0]:,} windows to train on, {first['windows'][1]:,} to "
+            f"test with."
+        )
+        lines = [HEADER, ("---",) * len(HEADER), *map(cells, own)]
+        parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+    reasons = [
+        f"- {one['case']}, {' '.join(filter(None, (one['system'], one['form'])))}: "
+        f"{one['reason']}"
+        for one in rows
+        if one.get("reason")
+    ]
+    if reasons:
+        parts.append(
+            "## Why rows differ from what is published\n\n" + "\n".join(reasons)
+        )
+    return "\n\n".join(parts) + "\n"
+
+
+LEGEND = (
+    "Per cent. *Public* and *private* are accuracies of classifiers trained on raw "
+    "windows, which published tables call desired and intrusive; *retrained* is the "
+    "best of the attackers that learn from anonymized training windows, balanced over "
+    "the classes; the column after it adds up what it says of 30 windows of one "
+    "person. Means over seeds, ± their standard deviation; what has none was measured "
+    "with one seed. *Warping* is the distance by dynamic time warping, in deviations "
+    "of the training rows."
+)
+
+
+def cells(one) -> tuple[str, ...]:
+    """A row's cells, in the order of ``HEADER``."""
+    worst, told = one["worst"], one.get("published")
+    streams = [
+        found["balanced"]
+        for name, found in one["attacks"].items()
+        if name.startswith(f"stream: {one['private']}, 30 windows")
+    ]
+    return (
+        one["system"],
+        one["form"],
+        shown(one["public_accuracy"]),
+        shown(one.get("private_accuracy")),
+        shown(one.get("private_balanced_accuracy")),
+        f"{shown(one['retrained_balanced'][worst])} ({worst})" if worst else "",
+        f"{max(streams):.1f}" if streams else "",
+        f"{one['warping'][0]:.1f}",
+        f"{told['public_accuracy']:.1f} / {told['private_accuracy']:.1f}"
+        if told
+        else "",
+        one.get("verdict", ""),
+    )
+
+
+def shown(pair) -> str:
+    """``mean ± std``, or what there is of it."""
+    if pair is None:
+        return ""
+    mean, std = pair
+    return f"{mean:.1f}" if std is None else f"{mean:.1f} ± {std:.1f}"
+
+
+def read(path) -> list[dict]:
+    """Rows that were written before; none where there is no file."""
+    return json.loads(path.read_text()) if path.is_file() else []
