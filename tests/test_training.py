@@ -80,8 +80,8 @@ def test_the_folder_holds_settings_metrics_and_a_run_to_open(finished, data):
     assert config["data"]["fingerprint"] == training.fingerprint(data)
     rows = (finished.folder / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(row) for row in rows] == finished.history
-    # 2 activities * 40 windows // 4 a round = 20 rounds an epoch, 50 rounds a call.
-    assert [row["round"] for row in finished.history] == [50, 100, 120]
+    # 2 activities * 40 windows // 4 a round = 20 rounds an epoch, each a call.
+    assert [row["round"] for row in finished.history] == [20, 40, 60, 80, 100, 120]
     opened = training.open_run(finished.folder)
     chex.assert_trees_all_equal(opened.state, finished.state)
     assert opened.history == finished.history
@@ -133,20 +133,20 @@ def test_killed_and_resumed_ends_in_the_same_bits(finished, method, data, tmp_pa
 
 def test_stopped_at_every_kind_of_moment(finished, method, data, tmp_path):
     out = tmp_path / "run"
-    train(method, data, out, epochs=3, checkpoint_s=0.0)  # Checkpoints of 50 and 60.
+    train(method, data, out, epochs=3, checkpoint_s=0.0)  # Checkpoints of 20, 40 and 60.
     with (out / "metrics.jsonl").open("a") as file:
         file.write('{"round": 70, "losses": {}}\n{"round": 80, "lo')  # Never saved.
     (out / "checkpoints" / "90.orbax-checkpoint-tmp-0").mkdir()  # Half-written.
     resumed = train(method, data, out, resume=True)
     chex.assert_trees_all_equal(resumed.state, finished.state)
-    assert [row["round"] for row in resumed.history] == [50, 60, 110, 120]
+    assert [row["round"] for row in resumed.history] == [20, 40, 60, 80, 100, 120]
 
 
 def test_a_damaged_checkpoint_gives_way_to_the_one_before(
     finished, method, data, tmp_path
 ):
     out = tmp_path / "run"
-    train(method, data, out, epochs=4, checkpoint_s=0.0)  # Rounds 50 and 80.
+    train(method, data, out, epochs=4, checkpoint_s=0.0)  # Rounds 20, 40, 60, 80.
     newest = out / "checkpoints" / "80"
     for path in newest.rglob("*"):
         if path.is_file() and path.stat().st_size > 100:
@@ -234,5 +234,5 @@ def test_epochs_must_be_positive(method, data):
 def test_lines_where_there_is_no_terminal(method, data, capsys):
     train(method, data, None, epochs=5, progress=True)
     lines = capsys.readouterr().out.strip().splitlines()
-    assert lines[0].startswith("round 50/100") and lines[-1].startswith("round 100/100")
+    assert lines[0].startswith("round 20/100") and lines[-1].startswith("round 100/100")
     assert all("client updates/s" in line for line in lines)

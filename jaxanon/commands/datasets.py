@@ -43,7 +43,7 @@ def export(
       split: which windows; all keeps what is to train and what to test with apart
       public: attribute that the file gives as the one to keep
       private: attributes that the file gives as those to hide, comma-separated
-      split_by: trial, subject or time-block; default: the data set's first
+      split_by: trial, subject, time-block or released; default: the first on offer
       split_seed: draws the test subjects of --split-by subject
       source: folder or file of the original data, where it is not found alone
       overwrite: replace the output file that is there

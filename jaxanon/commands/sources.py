@@ -28,7 +28,7 @@ class DataOptions:
     private: Names = None
     """attributes that they hide, comma-separated; default: by data set"""
     split: Name = None
-    """trial, subject, time-block or given; default: the data set's first"""
+    """trial, subject, time-block, released or given; default: the data set's first"""
     split_seed: int = 0
     """draws the test subjects of --split subject"""
     source: Path = None

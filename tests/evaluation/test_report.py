@@ -185,3 +185,12 @@ def test_the_page_without_a_method_or_linkage_is_well_formed(written):
     parsed.feed(html)
     assert not parsed.open and "anonymizer on toy" in html
     assert "linkage: subject" not in html
+
+
+def test_a_split_that_leaks_says_so(written):
+    report, _ = written
+    assert "never by window" in words.protocol(report)["Split"]
+    leaking = report | {"dataset": report["dataset"] | {"split": "released"}}
+    assert "twins in training" in words.protocol(leaking)["Split"]
+    assert words.headline(leaking)[:-1] == words.headline(report)
+    assert "leaks" in words.headline(leaking)[-1]
