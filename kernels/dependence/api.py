@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.checks import floating, whole
 from jaxanon.kernels.dependence import neighbours
 from jaxanon.kernels.precision import widened
 from jaxanon.kernels.scaling import near_one
@@ -37,7 +38,8 @@ def mutual_information(x, labels, mask=None, *, num_neighbours=3, block=256):
       rows, NaN if a real row holds a NaN or an infinity.
 
     Raises:
-      TypeError: if ``x`` is not floating, or ``labels`` are not whole numbers.
+      TypeError: if ``x`` is not floating, ``labels`` are not whole numbers, or a number
+        is no Python int.
       ValueError: if shapes disagree, there is no row, or a number is below its bound.
 
     Example:
@@ -50,7 +52,9 @@ def mutual_information(x, labels, mask=None, *, num_neighbours=3, block=256):
       Ross, Mutual information between discrete and continuous data sets, PLoS ONE 2014,
       equation 2.
     """
-    x, labels, mask = _checked(x, labels, mask, num_neighbours, block)
+    x, labels, mask = _checked(x, labels, mask)
+    num_neighbours = whole("num_neighbours", num_neighbours, least=1)
+    block = whole("block", block, least=1)
     x = jax.lax.stop_gradient(x)
     counts = _class_counts(labels, mask)
     kept = mask & (counts > 1)
@@ -85,7 +89,7 @@ def _class_counts(labels, mask):
     return end - jnp.minimum(jnp.searchsorted(order, labels, side="left"), real)
 
 
-def _checked(x, labels, mask, num_neighbours, block):
+def _checked(x, labels, mask):
     x, labels = jnp.asarray(x), jnp.asarray(labels)
     mask = jnp.ones(labels.shape, bool) if mask is None else jnp.asarray(mask, bool)
     agree = x.ndim in (1, 2) and x.shape[:1] == labels.shape == mask.shape
@@ -95,12 +99,8 @@ def _checked(x, labels, mask, num_neighbours, block):
             f"each row and no empty axis, got shapes {x.shape}, {labels.shape} and "
             f"{mask.shape}."
         )
-    if not jnp.issubdtype(x.dtype, jnp.floating):
-        raise TypeError(f"x must be floating, got {x.dtype}; convert it with astype.")
+    floating(x=x)
     if not jnp.issubdtype(labels.dtype, jnp.integer):
         raise TypeError(f"labels must be whole numbers, got {labels.dtype}.")
-    for name, value in (("num_neighbours", num_neighbours), ("block", block)):
-        if not value >= 1:
-            raise ValueError(f"{name} must be >= 1, got {value!r}.")
     x = widened(x)
     return x.reshape(len(x), -1), labels, mask

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.kernels.checks import typed_key
+from jaxanon.kernels.checks import floating, typed_key
 
 PREDICTIONS = ("noise", "x0", "v")
 
@@ -18,23 +18,12 @@ def one_key(key):
         )
 
 
-def at_least_one(**named):
-    """Raises unless every named value is a whole number >= 1."""
-    for name, value in named.items():
-        if isinstance(value, bool) or not isinstance(value, int | np.integer):
-            raise TypeError(f"{name} must be a Python int, got {value!r}.")
-        if value < 1:
-            raise ValueError(f"{name} must be >= 1, got {value}.")
-
-
-def floating(**arrays):
+def alike(**arrays):
     """Raises unless every named array holds floats and has the shape of the first."""
+    floating(**arrays)
     first = next(iter(arrays))
     shape = jnp.shape(arrays[first])
     for name, array in arrays.items():
-        dtype = jnp.result_type(array)
-        if not jnp.issubdtype(dtype, jnp.floating):
-            raise TypeError(f"{name} must hold floats, got {dtype}; cast it first.")
         if jnp.shape(array) != shape:
             raise ValueError(
                 f"{name} must have the shape of {first}, {shape}, got "

@@ -35,7 +35,7 @@ def diffuse(schedule, x0, noise, t):
     References:
       Ho et al., NeurIPS 2020, equation 4; Meng et al., SDEdit, ICLR 2022.
     """
-    checks.floating(x0=x0, noise=noise)
+    checks.alike(x0=x0, noise=noise)
     signal, level = _levels(schedule, x0, t)
     return _mixed(x0, (signal, x0), (level, noise))
 
@@ -43,8 +43,17 @@ def diffuse(schedule, x0, noise, t):
 def diffusion_velocity(schedule, x0, noise, t):
     """What a denoiser that predicts "v" learns: ``signal[t] noise - level[t] x0``.
 
-    Arguments, dtypes and errors are those of ``diffuse``. The targets of the other two
-    predictions are ``noise`` and ``x0`` themselves.
+    The targets of the other two predictions are ``noise`` and ``x0`` themselves.
+
+    Args:
+      schedule, x0, noise, t: as in ``diffuse``.
+
+    Returns:
+      In shape and dtype of ``x0``; computed in float32 at least.
+
+    Raises:
+      ValueError: as ``diffuse``.
+      TypeError: as ``diffuse``.
 
     Example:
       >>> from jaxanon.kernels.diffusion import noise_schedule
@@ -56,7 +65,7 @@ def diffusion_velocity(schedule, x0, noise, t):
       Salimans and Ho, Progressive distillation for fast sampling of diffusion models,
       ICLR 2022, appendix D.
     """
-    checks.floating(x0=x0, noise=noise)
+    checks.alike(x0=x0, noise=noise)
     signal, level = _levels(schedule, x0, t)
     return _mixed(x0, (signal, noise), (-level, x0))
 
@@ -93,7 +102,7 @@ def convert_denoiser_output(schedule, x_t, output, t, given, wanted):
     References:
       Salimans and Ho, ICLR 2022, section 4 and appendix D.
     """
-    checks.floating(x_t=x_t, output=output)
+    checks.alike(x_t=x_t, output=output)
     one_of("given", given, checks.PREDICTIONS)
     one_of("wanted", wanted, checks.PREDICTIONS)
     signal, level = _levels(schedule, x_t, t)
@@ -148,7 +157,7 @@ def diffusion_posterior(schedule, x0, x_t, t, to):
       Ho et al., NeurIPS 2020, equations 6 and 7; Kingma et al., Variational diffusion
       models, NeurIPS 2021, appendix A, for steps that are not neighbours.
     """
-    checks.floating(x0=x0, x_t=x_t)
+    checks.alike(x0=x0, x_t=x_t)
     given = t, to
     t = checks.step_number("t", t, schedule.num_steps)
     to = checks.step_number("to", to, schedule.num_steps)

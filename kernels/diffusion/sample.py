@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxanon.kernels.checks import whole
 from jaxanon.kernels.diffusion import checks, coefficients, step
 
 
@@ -19,7 +20,8 @@ def diffusion_steps(start, num_steps):
       ``int32[num_steps + 1]``, a NumPy array.
 
     Raises:
-      ValueError: if a number is out of its range.
+      TypeError: if a number is no Python int.
+      ValueError: if it is out of its range.
 
     Example:
       >>> diffusion_steps(100, 4)
@@ -28,7 +30,8 @@ def diffusion_steps(start, num_steps):
     References:
       Lin et al., WACV 2024, section 3.3 ("trailing"): the last step is always visited.
     """
-    checks.at_least_one(start=start, num_steps=num_steps)
+    start = whole("start", start, least=1)
+    num_steps = whole("num_steps", num_steps, least=1)
     if num_steps > start:
         raise ValueError(
             f"num_steps must be <= start, {start}, got {num_steps}; steps are whole."
@@ -92,12 +95,21 @@ def ddpm_sample(
 ) -> jax.Array:
     """Samples ancestrally along ``steps``, under one ``lax.scan``.
 
-    Arguments, result, precision and errors are those of ``ddim_sample``, except:
+    As ``ddim_sample`` otherwise.
 
     Args:
+      denoise_fn, key, schedule, x, steps, prediction: as in ``ddim_sample``; the key is
+        always used.
       variance: of the fresh noise. "posterior" is what it is given x0, and the sampler
         is then DDIM with ``eta=1``; "beta" is that of the forward step, which is wider.
         No noise is added in a step to 0.
+
+    Returns:
+      The sample at ``steps[-1]``, in shape and dtype of ``x``.
+
+    Raises:
+      ValueError: as ``ddim_sample``, or for an unknown variance.
+      TypeError: as ``ddim_sample``.
 
     Example:
       >>> from jaxanon.kernels.diffusion import cosine_noise_schedule
@@ -117,7 +129,7 @@ def ddpm_sample(
 def _sample(denoise_fn, key, schedule, x, steps, prediction, weights_fn, fresh):
     """Scans the steps; all weights are worked out before, for all steps at once."""
     checks.one_key(key)
-    checks.floating(x=x)
+    checks.alike(x=x)
     x = jnp.asarray(x)
     steps = _levels(steps, schedule.num_steps)
     t, to = steps[:-1], steps[1:]
@@ -128,7 +140,7 @@ def _sample(denoise_fn, key, schedule, x, steps, prediction, weights_fn, fresh):
         t, *weights = inputs
         # Padding stands at level 0, which a network may not know.
         output = denoise_fn(state.astype(x.dtype), jnp.maximum(t, 1))
-        checks.floating(x=x, output=output)
+        checks.alike(x=x, output=output)
         return step.advance(key, state, output, t, weights, fresh), None
 
     weights = [weight.astype(wide) for weight in weights]

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.kernels.diffusion import checks
+from jaxanon.kernels.checks import not_traced, whole
 
 
 @jax.tree_util.register_dataclass
@@ -94,7 +94,11 @@ def linear_noise_schedule(
       last_beta: likewise, and no smaller.
       zero_terminal_snr: as in ``noise_schedule``.
 
+    Returns:
+      ``NoiseSchedule`` with T steps.
+
     Raises:
+      TypeError: if a number is traced, or ``num_steps`` no Python int.
       ValueError: if a number is out of its range.
 
     Example:
@@ -113,7 +117,20 @@ def linear_noise_schedule(
 def quadratic_noise_schedule(
     num_steps, first_beta, last_beta, *, zero_terminal_snr=False
 ) -> NoiseSchedule:
-    """Betas whose square roots lie on a straight line; arguments as for the linear one.
+    """Betas whose square roots lie on a straight line.
+
+    Args:
+      num_steps: T, a Python int >= 1.
+      first_beta: a Python number in (0, 1).
+      last_beta: likewise, and no smaller.
+      zero_terminal_snr: as in ``noise_schedule``.
+
+    Returns:
+      ``NoiseSchedule`` with T steps.
+
+    Raises:
+      TypeError: if a number is traced, or ``num_steps`` no Python int.
+      ValueError: if a number is out of its range.
 
     Example:
       >>> schedule = quadratic_noise_schedule(100, 1e-4, 0.05)
@@ -139,7 +156,11 @@ def cosine_noise_schedule(
       max_beta: the cut, in (0, 1]; with 1 the last step keeps no signal.
       zero_terminal_snr: as in ``noise_schedule``.
 
+    Returns:
+      ``NoiseSchedule`` with T steps.
+
     Raises:
+      TypeError: if a number is traced, or ``num_steps`` no Python int.
       ValueError: if a number is out of its range.
 
     Example:
@@ -151,7 +172,9 @@ def cosine_noise_schedule(
       Nichol and Dhariwal, Improved denoising diffusion probabilistic models, ICML 2021,
       equation 17.
     """
-    checks.at_least_one(num_steps=num_steps)
+    whole("num_steps", num_steps, least=1)
+    not_traced("offset", offset)
+    not_traced("max_beta", max_beta)
     if not offset > 0:
         raise ValueError(f"offset must be > 0, got {offset!r}; the paper's is 0.008.")
     if not 0 < max_beta <= 1:
@@ -200,7 +223,9 @@ def _host(betas):
 
 
 def _check_line(num_steps, first_beta, last_beta):
-    checks.at_least_one(num_steps=num_steps)
+    whole("num_steps", num_steps, least=1)
+    not_traced("first_beta", first_beta)
+    not_traced("last_beta", last_beta)
     if not 0 < first_beta <= last_beta < 1:
         raise ValueError(
             "first_beta and last_beta must have 0 < first_beta <= last_beta < 1, got "

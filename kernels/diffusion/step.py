@@ -46,7 +46,18 @@ def ddim_step(
 def ddpm_step(
     key, schedule, x, output, t, to, *, variance="posterior", prediction="noise"
 ) -> jax.Array:
-    """One step of ``ddpm_sample``; arguments as for ``ddim_step``.
+    """One step of ``ddpm_sample``, for a loop of the caller's own.
+
+    Args:
+      key, schedule, x, output, t, to, prediction: as in ``ddim_step``.
+      variance: as in ``ddpm_sample``.
+
+    Returns:
+      ``x`` at step ``to``, in its shape and dtype, rounded to the latter at each step.
+
+    Raises:
+      ValueError: as ``ddpm_sample``.
+      TypeError: as ``ddpm_sample``.
 
     Example:
       >>> from jaxanon.kernels.diffusion import noise_schedule
@@ -90,7 +101,7 @@ def advance(key, state, output, t, weights, fresh):
 
 def _step(key, schedule, x, output, t, to, prediction, weights_fn, fresh):
     checks.one_key(key)
-    checks.floating(x=x, output=output)
+    checks.alike(x=x, output=output)
     x, output = jnp.asarray(x), jnp.asarray(output)
     checks.falling(t, to)
     t = checks.one_step("t", t, schedule.num_steps)

@@ -11,6 +11,8 @@ import numpy as np
 from jaxanon.kernels.checks import not_negative
 from jaxanon.kernels.precision import wide
 
+MOST_WHOLE = 1 << 24  # Up to here float32 holds every whole number.
+
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +52,9 @@ def bounded_value(value, *, l1=None, l2=None, linf=None) -> BoundedValue:
     sensitivity becomes the least that these and the given ones allow.
 
     Args:
-      value: ``float[...]``, n numbers; integers become float32.
+      value: ``float[...]``, n numbers. Whole numbers become float32, which tells them
+        apart up to 2^24 = 16,777,216: larger ones are refused on the host, and cut to
+        that on a device, for rounding could move a neighbour by more than was proved.
       l1: most that a neighbour moves the value in L1 norm; a number >= 0, may be
         traced. So are ``l2`` and ``linf``; at least one must be given.
 
@@ -58,7 +62,8 @@ def bounded_value(value, *, l1=None, l2=None, linf=None) -> BoundedValue:
       ``BoundedValue``; Python numbers stay Python floats.
 
     Raises:
-      ValueError: if no sensitivity is given, or one is negative or no single number.
+      ValueError: if no sensitivity is given, or one is negative or no single number,
+        or a whole number on the host is above 2^24 in magnitude.
 
     Example:
       >>> bounded = bounded_value(jnp.zeros(4), linf=0.5)
@@ -76,9 +81,7 @@ def bounded_value(value, *, l1=None, l2=None, linf=None) -> BoundedValue:
                 f"{jnp.shape(bound)}; sum or maximise it over the entries first."
             )
     not_negative(**given)
-    value = jnp.asarray(value)
-    if not jnp.issubdtype(value.dtype, jnp.floating):
-        value = value.astype(jnp.float32)
+    value = _exact(value)
     n, least = value.size, _least(given.values())
     of = lambda name, factor=1.0: [factor * given[name]] if name in given else []
     one = least(*of("l1"), *of("l2", n**0.5), *of("linf", n))
@@ -139,6 +142,23 @@ def clip_to_range(x, low, high) -> BoundedValue:
     if not numbers_:
         low, high = (jnp.asarray(end, wide(x.dtype)) for end in (low, high))
     return bounded_value(value, linf=high - low)
+
+
+def _exact(value):
+    """The value as floats, to none of which a whole number was rounded."""
+    if not isinstance(value, jax.Array):
+        value = np.asarray(value)
+        whole = np.issubdtype(value.dtype, np.integer) and value.size
+        if whole and not -MOST_WHOLE <= value.min() <= value.max() <= MOST_WHOLE:
+            raise ValueError(
+                f"value must hold whole numbers up to {MOST_WHOLE} in magnitude, which "
+                f"float32 tells apart, got {value.min()} to {value.max()}; count in "
+                "larger units, or convert it to float64 under jax.enable_x64."
+            )
+    value = jnp.asarray(value)
+    if jnp.issubdtype(value.dtype, jnp.floating):
+        return value
+    return jnp.clip(value.astype(jnp.float32), -MOST_WHOLE, MOST_WHOLE)
 
 
 def _rounded(bound, dtype):

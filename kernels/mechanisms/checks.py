@@ -1,15 +1,8 @@
 """What mechanisms alone refuse at their door, in words that say what to do."""
 
 import math
-import numbers
 
 import jax
-
-
-def classes(num_classes) -> None:
-    """Raises ValueError unless ``num_classes`` is an int >= 2."""
-    if not isinstance(num_classes, numbers.Integral) or num_classes < 2:
-        raise ValueError(f"num_classes must be an int >= 2, got {num_classes!r}.")
 
 
 def static(**named) -> list[float]:

@@ -1,12 +1,9 @@
 """Private answers that are one of k: randomised response, and the best of k scores."""
 
-import numbers
-
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.checks import one_of, positive, typed_key
-from jaxanon.kernels.mechanisms import checks
+from jaxanon.kernels.checks import known, one_of, positive, typed_key, whole
 from jaxanon.kernels.mechanisms.bounded import BoundedValue, bounded_only
 from jaxanon.kernels.precision import widened
 
@@ -32,7 +29,8 @@ def randomized_response(key, labels, num_classes, epsilon):
       float32: a chance below 1e-7 of lying is none.
 
     Raises:
-      TypeError: for a legacy key or labels that are not integers.
+      TypeError: for a legacy key, labels that are not integers, or a ``num_classes``
+        that is no Python int.
       ValueError: if ``num_classes`` or ``epsilon`` is below its bound, or ``labels``
         too narrow for k.
 
@@ -45,7 +43,7 @@ def randomized_response(key, labels, num_classes, epsilon):
       under Local Privacy, ICML 2016, section 2.
     """
     typed_key(key)
-    checks.classes(num_classes)
+    num_classes = whole("num_classes", num_classes, least=2)
     positive(epsilon=epsilon)
     labels = _integers(labels, "labels")
     keep_key, other_key = jax.random.split(key)
@@ -57,9 +55,9 @@ def randomized_response(key, labels, num_classes, epsilon):
     # Kept, or drawn anew from all k: the same law, without excluding the truth.
     keep, _ = _law(num_classes, epsilon)
     kept = jax.random.uniform(keep_key, labels.shape, jnp.float32) < keep
-    known = (labels >= 0) & (labels < num_classes)
+    inside = (labels >= 0) & (labels < num_classes)
     other = jax.random.randint(other_key, labels.shape, 0, num_classes, jnp.int32)
-    return jnp.where(kept & known, labels, other.astype(labels.dtype))
+    return jnp.where(kept & inside, labels, other.astype(labels.dtype))
 
 
 def randomized_response_epsilon(truth_probability, num_classes):
@@ -75,15 +73,16 @@ def randomized_response_epsilon(truth_probability, num_classes):
       is out of its range.
 
     Raises:
-      ValueError: if p is a number out of its range.
+      TypeError: if ``num_classes`` is no Python int.
+      ValueError: if it is below 2, or p is a number on the host and out of its range.
 
     Example:
       >>> randomized_response_epsilon(0.25, 4), randomized_response_epsilon(1.0, 2)
       (Array(0., dtype=float32), Array(inf, dtype=float32))
     """
-    checks.classes(num_classes)
-    known = isinstance(truth_probability, numbers.Real)
-    if known and not 1 / num_classes <= truth_probability <= 1:
+    num_classes = whole("num_classes", num_classes, least=2)
+    given = known(truth_probability)
+    if given is not None and not 1 / num_classes <= given <= 1:
         raise ValueError(
             f"truth_probability must be in [1/{num_classes}, 1], got "
             f"{truth_probability!r}; below, another answer would be likelier."
@@ -112,8 +111,9 @@ def randomized_response_frequencies(responses, num_classes, epsilon, mask=None):
       ``float32[k]``. With no real row, 1/k each.
 
     Raises:
-      TypeError: if responses are not integers.
-      ValueError: if they are not a vector, or ``mask`` has another shape.
+      TypeError: if responses are not integers, or ``num_classes`` no Python int.
+      ValueError: if responses are not a vector, ``mask`` has another shape, or a number
+        is below its bound.
 
     Example:
       >>> randomized_response_frequencies(jnp.array([0, 0, 1, 0]), 2, jnp.inf)
@@ -122,7 +122,7 @@ def randomized_response_frequencies(responses, num_classes, epsilon, mask=None):
     References:
       Kairouz, Bonawitz and Ramage, ICML 2016, section 3.
     """
-    checks.classes(num_classes)
+    num_classes = whole("num_classes", num_classes, least=2)
     positive(epsilon=epsilon)
     responses = _integers(responses, "responses")
     real = jnp.ones(responses.shape, bool) if mask is None else jnp.asarray(mask, bool)
@@ -166,8 +166,7 @@ def exponential_mechanism(key, scores: BoundedValue, epsilon, *, monotonic=False
     References:
       McSherry and Talwar, Mechanism Design via Differential Privacy, FOCS 2007.
     """
-    draw = lambda key, shape: jax.random.gumbel(key, shape, jnp.float32, mode="high")
-    return _best(key, scores, epsilon, monotonic, draw)
+    return _best(key, scores, epsilon, monotonic, gumbel)
 
 
 def report_noisy_max(
@@ -180,9 +179,14 @@ def report_noisy_max(
     and edges are those of ``exponential_mechanism``.
 
     Args:
+      key, scores, epsilon, monotonic: as in ``exponential_mechanism``.
       noise: ``"exponential"`` or ``"laplace"``.
 
+    Returns:
+      ``int32[]``, the index, or -1, as there.
+
     Raises:
+      TypeError: as there.
       ValueError: for another noise, and as there.
 
     Example:
@@ -201,6 +205,14 @@ def report_noisy_max(
     draw = jax.random.exponential if noise == "exponential" else jax.random.laplace
     draw = lambda key, shape, draw=draw: draw(key, shape, jnp.float32)
     return _best(key, scores, epsilon, monotonic, draw)
+
+
+def gumbel(key, shape):
+    """Gumbel numbers whose upper tail is right: it decides between many candidates.
+
+    Made of one word of 32 bits, as is JAX's default, none would be above 15.95.
+    """
+    return jax.random.gumbel(key, shape, jnp.float32, mode="high")
 
 
 def _law(num_classes, epsilon):

@@ -4,14 +4,13 @@ import decimal
 import fractions
 import functools
 import math
-import numbers
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.kernels.checks import not_negative, positive, typed_key
+from jaxanon.kernels.checks import not_negative, positive, typed_key, whole
 from jaxanon.kernels.mechanisms import checks
 from jaxanon.kernels.mechanisms.bounded import BoundedValue, bounded_only
 from jaxanon.kernels.precision import wide, widened
@@ -43,7 +42,7 @@ def laplace_grid(l1, epsilon, size, max_magnitude, dtype=jnp.float32) -> Laplace
     Args:
       l1: L1 sensitivity, a Python number >= 0.
       epsilon: a Python number > 0.
-      size: n, numbers in the value.
+      size: n, numbers in the value; a Python int >= 0.
       max_magnitude: public bound on |value|, > 0; larger values are clamped to it.
       dtype: of the value; anything narrower than float64 counts as float32.
 
@@ -51,7 +50,7 @@ def laplace_grid(l1, epsilon, size, max_magnitude, dtype=jnp.float32) -> Laplace
       ``LaplaceGrid``.
 
     Raises:
-      TypeError: if a number is traced.
+      TypeError: if a number is traced, or ``size`` is no Python int.
       ValueError: if a number is out of range, or n / epsilon is so large (2^18 in
         float32, 2^23 in float64) that rounding would cost more than half the range.
 
@@ -65,6 +64,7 @@ def laplace_grid(l1, epsilon, size, max_magnitude, dtype=jnp.float32) -> Laplace
     """
     not_negative(l1=l1)
     positive(epsilon=epsilon, max_magnitude=max_magnitude)
+    size = whole("size", size, least=0)
     numbers_ = checks.static(l1=l1, epsilon=epsilon, max_magnitude=max_magnitude)
     l1, epsilon, magnitude = map(fractions.Fraction, numbers_)
     held = wide(dtype)
@@ -106,8 +106,8 @@ def discrete_laplace_noise(key, shape, scale):
       ``int32[shape]``, below 2^30 in magnitude.
 
     Raises:
-      TypeError: for a legacy key.
-      ValueError: if ``scale`` is not such an int.
+      TypeError: for a legacy key, or a ``scale`` that is no Python int.
+      ValueError: if ``scale`` is out of its range.
 
     Example:
       >>> discrete_laplace_noise(jax.random.key(0), (2, 3), 1024).dtype
@@ -117,9 +117,10 @@ def discrete_laplace_noise(key, shape, scale):
       Canonne, Kamath and Steinke, NeurIPS 2020, definition 27 (the distribution).
     """
     typed_key(key)
-    if not isinstance(scale, numbers.Integral) or not 1 <= int(scale) <= MAX_SCALE:
-        raise ValueError(f"scale must be an int in [1, {MAX_SCALE}], got {scale!r}.")
-    first, *digits = thresholds(int(scale))
+    scale = whole("scale", scale, least=1)
+    if scale > MAX_SCALE:
+        raise ValueError(f"scale must be in [1, {MAX_SCALE}], got {scale!r}.")
+    first, *digits = thresholds(scale)
     nonzero_key, sign_key, top_key, key = jax.random.split(key, 4)
     nonzero = _below(nonzero_key, first, shape)
     negative = jax.random.bits(sign_key, shape, jnp.uint32) >> 31 != 0

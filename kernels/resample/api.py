@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.checks import typed_key
+from jaxanon.kernels.checks import floating, positive, typed_key, whole
 from jaxanon.kernels.resample import draws, tables
 from jaxanon.kernels.resample.tables import BalanceTable, Rows
 
@@ -31,7 +31,9 @@ def same_class_neighbours(x, labels, mask, num_neighbours, *, block=256):
       are the row's own index.
 
     Raises:
-      ValueError: if shapes disagree or a number is below its bound.
+      TypeError: if ``x`` holds no floats, ``labels`` no whole numbers, or a number is
+        no Python int.
+      ValueError: if shapes disagree, there is no row, or a number is below its bound.
 
     Example:
       >>> x = jnp.array([[0.0], [1.0], [3.0], [1.5]])
@@ -45,16 +47,27 @@ def same_class_neighbours(x, labels, mask, num_neighbours, *, block=256):
     References:
       Chawla et al., SMOTE: synthetic minority over-sampling technique, JAIR 2002.
     """
+    floating(x=x)
     x, labels, mask = _rows(x, labels, mask)
-    _at_least_one(num_neighbours=num_neighbours, block=block)
+    num_neighbours = whole("num_neighbours", num_neighbours, least=1)
+    block = whole("block", block, least=1)
     return tables.nearest(x, labels, mask, num_neighbours, block)
 
 
 def balance_table(x, labels, mask, num_classes, num_neighbours) -> BalanceTable:
     """Prepares one client's rows for resampling; done once per client.
 
-    Arguments are those of ``same_class_neighbours``, with ``num_classes`` a Python
-    int >= 1. A row whose label is not in ``[0, num_classes)`` is never drawn.
+    Args:
+      x, labels, mask, num_neighbours: as in ``same_class_neighbours``. A row whose
+        label is not in ``[0, num_classes)`` is never drawn.
+      num_classes: a Python int >= 1.
+
+    Returns:
+      ``BalanceTable`` of the client's rows.
+
+    Raises:
+      TypeError: as ``same_class_neighbours``.
+      ValueError: likewise.
 
     Example:
       >>> x, labels = jnp.array([[0.0], [5.0], [1.0]]), jnp.array([0, 1, 0])
@@ -63,7 +76,7 @@ def balance_table(x, labels, mask, num_classes, num_neighbours) -> BalanceTable:
       (Array([0, 2, 1], dtype=int32), Array([2, 1], dtype=int32))
     """
     x, labels, mask = _rows(x, labels, mask)
-    _at_least_one(num_classes=num_classes)
+    num_classes = whole("num_classes", num_classes, least=1)
     found = same_class_neighbours(x, labels, mask, num_neighbours)
     mask = mask & (labels >= 0) & (labels < num_classes)
     return BalanceTable(*tables.by_class(labels, mask, num_classes), *found)
@@ -85,6 +98,11 @@ def smote(key, x, table, num) -> Rows:
     Returns:
       ``Rows`` with ``classes * num`` rows, class by class, in the dtype of ``x``.
 
+    Raises:
+      TypeError: for a legacy key, rows that hold no floats (new rows lie between old
+        ones), or a ``num`` that is no Python int.
+      ValueError: if ``num`` is below 1.
+
     Example:
       >>> x, labels = jnp.array([[4.0], [4.0], [7.0]]), jnp.array([0, 0, 1])
       >>> table = balance_table(x, labels, jnp.ones(3, bool), 2, 1)
@@ -95,7 +113,8 @@ def smote(key, x, table, num) -> Rows:
       Chawla et al., JAIR 2002; as imbalanced-learn does it.
     """
     typed_key(key)
-    _at_least_one(num=num)
+    floating(x=x)
+    num = whole("num", num, least=1)
     picks = draws.every_class(key, table, num)
     return Rows(draws.make(jnp.asarray(x), picks), picks.labels, picks.mask)
 
@@ -103,9 +122,21 @@ def smote(key, x, table, num) -> Rows:
 def under_sample(key, labels, mask, num_classes, per_class):
     """Chooses ``per_class`` rows of every class at random, without replacement.
 
+    Args:
+      key: a typed PRNG key.
+      labels: ``int[n]``; rows whose label is not in ``[0, num_classes)`` are left out.
+      mask: ``bool[n]``, False where a row is padding.
+      num_classes: a Python int >= 1.
+      per_class: rows wanted of each class, a Python int >= 1.
+
     Returns:
       ``int32[num_classes * per_class]`` indices, class by class, and as many bools,
       False where a class has run out (the index there means nothing).
+
+    Raises:
+      TypeError: for a legacy key, labels that are no whole numbers, or a number that is
+        no Python int.
+      ValueError: if shapes disagree, there is no row, or a number is below 1.
 
     Example:
       >>> labels = jnp.array([1, 0, 0])
@@ -115,7 +146,8 @@ def under_sample(key, labels, mask, num_classes, per_class):
     """
     typed_key(key)
     labels, _, mask = _rows(labels, labels, mask)
-    _at_least_one(num_classes=num_classes, per_class=per_class)
+    num_classes = whole("num_classes", num_classes, least=1)
+    per_class = whole("per_class", per_class, least=1)
     mask = mask & (labels >= 0) & (labels < num_classes)
     shuffle = jax.random.bits(key, labels.shape, jnp.uint32)
     order, starts, counts = tables.by_class(labels, mask, num_classes, shuffle)
@@ -144,6 +176,11 @@ def balance(key, windows, labels, mask, num_classes, per_class, num_neighbours=5
       ``Rows`` with ``num_classes * per_class`` rows, class by class; a class with
       no row gives zeros with ``mask`` False.
 
+    Raises:
+      TypeError: for a legacy key, windows that hold no floats, labels that are no whole
+        numbers, or a number that is no Python int.
+      ValueError: if shapes disagree, there is no row, or a number is below 1.
+
     Example:
       >>> x, labels = jnp.array([[4.0], [4.0], [7.0]]), jnp.array([0, 0, 1])
       >>> rows = balance(jax.random.key(0), x, labels, jnp.ones(3, bool), 2, 2)
@@ -155,6 +192,7 @@ def balance(key, windows, labels, mask, num_classes, per_class, num_neighbours=5
     """
     typed_key(key)
     windows, labels, mask = _rows(windows, labels, mask)
+    per_class = whole("per_class", per_class, least=1)
     table = balance_table(windows, labels, mask, num_classes, num_neighbours)
     keep_key, make_key = jax.random.split(key)
     rows, real = under_sample(keep_key, labels, mask, num_classes, per_class)
@@ -185,6 +223,12 @@ def draw_from_table(key, x, table, per_class, num, *, client=None) -> Rows:
     Returns:
       ``Rows`` with ``num`` rows; all False in ``mask`` if the client has no row.
 
+    Raises:
+      TypeError: for a legacy key, rows that hold no floats, or a ``num`` that is no
+        Python int.
+      ValueError: if ``num`` is below 1, or ``per_class`` a number on the host that is
+        not > 0.
+
     Example:
       >>> x, labels = jnp.array([[4.0], [4.0]]), jnp.array([1, 1])
       >>> table = balance_table(x, labels, jnp.ones(2, bool), 2, 1)
@@ -193,7 +237,9 @@ def draw_from_table(key, x, table, per_class, num, *, client=None) -> Rows:
       (Array([4., 4., 4.], dtype=float32), Array([1, 1, 1], dtype=int32))
     """
     typed_key(key)
-    _at_least_one(num=num)
+    floating(x=x)
+    positive(per_class=per_class)
+    num = whole("num", num, least=1)
     picks = draws.from_balanced(key, table, per_class, num, client)
     return Rows(draws.make(jnp.asarray(x), picks, client), picks.labels, picks.mask)
 
@@ -203,8 +249,22 @@ def draw_balanced(
 ) -> Rows:
     """``draw_from_table`` for a caller who has neighbours and no table.
 
-    Sorts the labels at each call; where that counts, make the table once. The
-    arguments are those of ``balance`` and the result of ``same_class_neighbours``.
+    Sorts the labels at each call; where that counts, make the table once.
+
+    Args:
+      key: a typed PRNG key.
+      x, labels, mask: as in ``same_class_neighbours``.
+      neighbours, num_neighbours_real: what that returned for them.
+      num_classes: a Python int >= 1.
+      per_class, num: as in ``draw_from_table``.
+
+    Returns:
+      ``Rows`` with ``num`` rows, as ``draw_from_table``.
+
+    Raises:
+      TypeError: as ``draw_from_table``, or if ``labels`` are no whole numbers.
+      ValueError: as ``draw_from_table``, if shapes disagree, there is no row, or
+        ``num_classes`` is below 1.
 
     Example:
       >>> x, labels, mask = jnp.ones((2, 1)), jnp.array([0, 0]), jnp.ones(2, bool)
@@ -213,17 +273,11 @@ def draw_balanced(
       Array([1., 1.], dtype=float32)
     """
     x, labels, mask = _rows(x, labels, mask)
-    _at_least_one(num_classes=num_classes)
+    num_classes = whole("num_classes", num_classes, least=1)
     mask = mask & (labels >= 0) & (labels < num_classes)
     order = tables.by_class(labels, mask, num_classes)
     table = BalanceTable(*order, neighbours, num_neighbours_real)
     return draw_from_table(key, x, table, per_class, num)
-
-
-def _at_least_one(**named):
-    for name, value in named.items():
-        if not value >= 1:
-            raise ValueError(f"{name} must be >= 1, got {value!r}.")
 
 
 def _rows(x, labels, mask):

@@ -4,9 +4,10 @@ import cmath
 import itertools
 import math
 
+import jax
 import numpy as np
 
-from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.checks import not_traced, one_of, whole
 
 KINDS = ("lowpass", "highpass", "bandpass")
 
@@ -33,6 +34,7 @@ def butterworth(order, cutoff_hz, rate_hz, kind="lowpass") -> np.ndarray:
       the order in which they are applied.
 
     Raises:
+      TypeError: if a number is traced, or ``order`` no Python int.
       ValueError: if a number is out of its range or ``kind`` is unknown.
 
     Example:
@@ -43,7 +45,8 @@ def butterworth(order, cutoff_hz, rate_hz, kind="lowpass") -> np.ndarray:
       Butterworth, On the theory of filter amplifiers, Experimental Wireless 1930.
       Oppenheim and Schafer, Discrete-Time Signal Processing, section 7.2.
     """
-    cutoffs = _cutoffs(order, cutoff_hz, rate_hz, kind)
+    order = whole("order", order, least=1)
+    cutoffs = _cutoffs(cutoff_hz, rate_hz, kind)
     # Frequencies as the bilinear transform s = (z - 1) / (z + 1) bends them.
     bent = [math.tan(math.pi * f / rate_hz) for f in cutoffs]
     angles = [math.pi * (2 * k + order + 1) / (2 * order) for k in range(order)]
@@ -91,10 +94,11 @@ def _section(first, second, b, unit_at):
     return [gain * b[0], gain * b[1], gain * b[2], 1.0, a1, a2]
 
 
-def _cutoffs(order, cutoff_hz, rate_hz, kind):
+def _cutoffs(cutoff_hz, rate_hz, kind):
     one_of("kind", kind, KINDS)
-    if not (isinstance(order, int) and order >= 1):
-        raise ValueError(f"order must be an int >= 1, got {order!r}.")
+    not_traced("rate_hz", rate_hz)
+    for frequency in jax.tree.leaves(cutoff_hz):
+        not_traced("cutoff_hz", frequency)
     if not rate_hz > 0:
         raise ValueError(f"rate_hz must be > 0, got {rate_hz!r}.")
     wanted = 2 if kind == "bandpass" else 1

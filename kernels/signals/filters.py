@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxanon.kernels.checks import whole
 from jaxanon.kernels.precision import widened
 from jaxanon.kernels.signals import blocks
 from jaxanon.kernels.signals.recordings import as_lengths, with_time
@@ -73,7 +74,12 @@ def sosfilt_steady_state(sections, first):
 
     Returns:
       ``float[..., sections, 2, channels]``, a ``state`` for ``sosfilt``;
-      ``scipy.signal.sosfilt_zi`` times ``first``.
+      ``scipy.signal.sosfilt_zi`` times ``first``. In float32 or wider, in the units of
+      ``first``.
+
+    Raises:
+      TypeError: if ``sections`` is traced.
+      ValueError: if a shape is wrong or a section is not stable.
 
     Example:
       >>> half, x = [[0.5, 0.5, 0, 1, 0, 0]], jnp.array([[8.0], [8.0], [4.0]])
@@ -114,7 +120,8 @@ def sosfiltfilt(sections, x, lengths=None, *, padlen=None):
       ``float[..., time, channels]``, of the dtype of ``x``; zero in the padding.
 
     Raises:
-      TypeError: if ``sections`` is traced, or ``lengths`` are not integers.
+      TypeError: if ``sections`` is traced, ``lengths`` are not integers, or ``padlen``
+        is no Python int.
       ValueError: as ``sosfilt``, or if ``x`` is too short for ``padlen``.
 
     Example:
@@ -129,11 +136,11 @@ def sosfiltfilt(sections, x, lengths=None, *, padlen=None):
     sections = _checked(sections)
     x = with_time(x, "x")
     edge = _default_padlen(sections) if padlen is None else padlen
-    time = x.shape[-2]
-    if not (isinstance(edge, int) and 0 <= edge < time):
+    edge, time = whole("padlen", edge, least=0), x.shape[-2]
+    if edge >= time:
         raise ValueError(
-            f"padlen must be an int in [0, time), got {edge!r} for time = {time}; give "
-            "longer recordings or a smaller padlen."
+            f"padlen must be < time, got {edge!r} for time = {time}; give longer "
+            "recordings or a smaller padlen."
         )
     wide = widened(x)
     if lengths is None:

@@ -1,11 +1,13 @@
 """Numbers that describe a window, channel by channel."""
 
+import functools
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels.precision import widened
+from jaxanon.kernels.scaling import scaled
 from jaxanon.kernels.signals.recordings import with_time
 from jaxanon.kernels.sorting import in_order
 
@@ -31,8 +33,9 @@ def window_statistics(windows, mask=None) -> WindowStatistics:
     """Describes each channel of each window by twelve numbers.
 
     Taken in float32 for half precision, and returned so. Sums are of deviations from
-    the minimum and in units of the largest of them, so neither a large offset nor a
-    tiny or huge scale spoils the higher moments. Under ``jit`` what is not used is
+    the minimum and in a unit near the largest of them, so neither a large offset nor a
+    tiny or huge scale spoils a result that a float can hold; squared units overflow
+    for values above 1e19. Under ``jit`` what is not used is
     not computed.
 
     A constant channel has ``std``, ``variance``, ``skewness`` and ``kurtosis``
@@ -82,6 +85,10 @@ def _statistics(x, mask):
     num = jnp.sum(mask, axis=-2, dtype=x.dtype)
     some = num > 0
     x = jnp.where(mask, x, 0)
+    # All of it is done in a unit near the largest value, so that no sum overflows and
+    # no square vanishes; the unit is a power of two, so it costs no digit.
+    given, (x, powers) = x, scaled(x, axis=-2)
+    restored = functools.partial(_restored, powers=powers)
     average = lambda values: jnp.sum(values, axis=-2) / jnp.maximum(num, 1)
     minimum = jnp.min(jnp.where(mask, x, jnp.inf), axis=-2)
     maximum = jnp.max(jnp.where(mask, x, -jnp.inf), axis=-2)
@@ -91,29 +98,27 @@ def _statistics(x, mask):
     above = jnp.where(mask, x - origin[..., None, :], 0)
     from_origin = average(above)
     deviation = jnp.where(mask, above - from_origin[..., None, :], 0)
-    unit = jax.lax.stop_gradient(jnp.max(jnp.abs(deviation), axis=-2))
-    varies = unit != 0
-    unit = jnp.where(varies, unit, 1)
-    z = deviation / unit[..., None, :]
+    z, own_powers = scaled(deviation, axis=-2)
     second = average(z * z)
+    varies = second != 0
     safe = jnp.where(varies, second, 1)
-    std = jnp.where(varies, unit * jnp.sqrt(safe), 0)
+    std = restored(jnp.where(varies, _restored(jnp.sqrt(safe), own_powers), 0))
     ascending = in_order(jnp.where(mask, x, jnp.inf).swapaxes(-1, -2))
     # The minimum of no samples is 0 already, and that of a NaN is NaN.
     known = some & ~jnp.isnan(minimum)
     quantile = lambda q: jnp.where(known, _quantile(ascending, num, q), minimum)
     return WindowStatistics(
-        mean=origin + from_origin,
+        mean=restored(origin + from_origin),
         std=std,
         variance=std * std,
-        minimum=minimum,
-        maximum=maximum,
-        median=quantile(0.5),
-        interquartile_range=quantile(0.75) - quantile(0.25),
+        minimum=restored(minimum),
+        maximum=restored(maximum),
+        median=restored(quantile(0.5)),
+        interquartile_range=restored(quantile(0.75) - quantile(0.25)),
         skewness=jnp.where(varies, average(z**3) / safe**1.5, 0),
         kurtosis=jnp.where(varies, average(z**4) / safe**2 - 3, 0),
-        energy=jnp.sum(x * x, axis=-2),
-        rms=_rms(x, average),
+        energy=jnp.sum(given * given, axis=-2),
+        rms=restored(_root(average(x * x))),
         zero_crossings=_zero_crossings(x, mask),
     )
 
@@ -128,12 +133,16 @@ def _quantile(ascending, num, q):
     return at(low) + (place - low) * (at(high) - at(low))
 
 
-def _rms(x, average):
-    unit = jax.lax.stop_gradient(jnp.max(jnp.abs(x), axis=-2))
-    some = unit != 0
-    unit = jnp.where(some, unit, 1)
-    square = average((x / unit[..., None, :]) ** 2)
-    return jnp.where(some, unit * jnp.sqrt(jnp.where(some, square, 1)), 0)
+def _restored(value, powers):
+    """``float[..., channels]`` in the unit that ``scaled`` took out of a window."""
+    first, second = powers
+    return value * first[..., 0, :] * second[..., 0, :]
+
+
+def _root(square):
+    """Square root whose gradient at 0 is 0, not infinite."""
+    some = square != 0
+    return jnp.where(some, jnp.sqrt(jnp.where(some, square, 1)), 0)
 
 
 def _zero_crossings(x, mask):

@@ -81,7 +81,7 @@ def count_steps_jerk_pace(acceleration, rate_hz, lengths=None):
       0.14 s, so a minimum in the last instants of a recording is not seen.
 
     Raises:
-      TypeError: if ``lengths`` are not integers.
+      TypeError: if ``lengths`` are not integers, or ``rate_hz`` is traced.
       ValueError: if a shape is wrong or ``rate_hz`` is too low for the filter.
 
     Example:

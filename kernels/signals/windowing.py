@@ -6,6 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.checks import whole
 from jaxanon.kernels.signals.recordings import as_lengths, with_time
 
 
@@ -37,7 +38,7 @@ def cut_windows(recordings, lengths, length, stride) -> CutWindows:
       ``time < length``; of the dtype of ``recordings``.
 
     Raises:
-      TypeError: if ``lengths`` are not integers.
+      TypeError: if ``lengths`` are not integers, or a number is no Python int.
       ValueError: if a shape is wrong or a number is below 1.
 
     Example:
@@ -48,9 +49,8 @@ def cut_windows(recordings, lengths, length, stride) -> CutWindows:
               [0., 0., 0.]]], dtype=float32), Array([[ True, False]], dtype=bool))
     """
     recordings = with_time(recordings, "recordings")
-    for name, value in {"length": length, "stride": stride}.items():
-        if not (isinstance(value, int) and value >= 1):
-            raise ValueError(f"{name} must be an int >= 1, got {value!r}.")
+    length = whole("length", length, least=1)
+    stride = whole("stride", stride, least=1)
     *batch, time, _ = recordings.shape
     num_windows = max(0, (time - length) // stride + 1)
     windows = _cut(recordings, num_windows, length, stride)

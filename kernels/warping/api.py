@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.checks import one_of, whole
 from jaxanon.kernels.warping import costs
 from jaxanon.kernels.warping.distance import Options, WarpingPath, distance, path_of
 
@@ -52,7 +52,8 @@ def dtw(
       infinity among its real samples.
 
     Raises:
-      TypeError: if a dtype is not floating, or the two differ.
+      TypeError: if a dtype is not floating, the two differ, or ``band`` or ``lanes`` is
+        no Python int.
       ValueError: if shapes disagree or an axis is empty, ``band`` or ``lanes`` is below
         its bound, or ``local_cost`` is unknown.
 
@@ -80,14 +81,21 @@ def dtw_path(
     local_cost="squared_euclidean",
     lanes=None,
 ) -> WarpingPath:
-    """The best path that ``dtw`` measures; arguments and errors are those of ``dtw``.
+    """The best path that ``dtw`` measures.
 
     Of equally good steps, the one in both series is taken; between the other two the
     choice is not promised. A pair with a series of length 0 has no path: ``mask`` is
     False throughout. That of a pair with a NaN or an infinity has no meaning.
 
+    Args:
+      x, y, x_lengths, y_lengths, band, local_cost, lanes: as in ``dtw``.
+
     Returns:
       ``WarpingPath`` with ``[pairs, time_x + time_y - 1]`` entries.
+
+    Raises:
+      TypeError: as ``dtw``.
+      ValueError: as ``dtw``.
 
     Example:
       >>> x = jnp.array([[[0.0], [5.0]]])
@@ -117,12 +125,11 @@ def _checked(x, y, x_lengths, y_lengths, band, local_cost, lanes):
             "convert them with astype."
         )
     one_of("local_cost", local_cost, costs.NAMES)
-    if band is not None and not band >= 0:
-        raise ValueError(f"band must be >= 0 samples or None, got {band!r}.")
+    if band is not None:
+        band = whole("band", band, least=0)
     if lanes is None:
         lanes = 32 if jax.default_backend() == "cpu" else 4096
-    if not lanes >= 1:
-        raise ValueError(f"lanes must be >= 1, got {lanes!r}.")
+    lanes = whole("lanes", lanes, least=1)
     ragged = x_lengths is not None or y_lengths is not None
     n = _lengths("x_lengths", x_lengths, x)
     m = _lengths("y_lengths", y_lengths, y)

@@ -217,7 +217,7 @@ def test_memory_is_bounded_by_the_block():
         ({"labels": jnp.zeros(3, int)}, ValueError, r"got shapes \(4, 2\), \(3,\)"),
         ({"x": jnp.zeros((4, 2, 2))}, ValueError, r"x must be float\[n\] or"),
         ({"x": jnp.zeros((4, 0))}, ValueError, "no empty axis"),
-        ({"x": jnp.zeros((4, 2), int)}, TypeError, "x must be floating, got int32"),
+        ({"x": jnp.zeros((4, 2), int)}, TypeError, "x must hold floats, got int32"),
         ({"labels": jnp.zeros(4)}, TypeError, "labels must be whole numbers"),
         ({"num_neighbours": 0}, ValueError, "num_neighbours must be >= 1, got 0"),
         ({"block": -1}, ValueError, "block must be >= 1, got -1"),

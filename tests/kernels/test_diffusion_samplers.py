@@ -283,3 +283,13 @@ def test_clients_side_by_side_in_shard_map(over_a_mesh):
     for i in range(3):
         expected = alone(apart[i], starts[i], weights[i])
         np.testing.assert_allclose(got[i], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_padding_at_level_zero_asks_for_no_step_that_a_network_does_not_know():
+    # Its logarithm of 0 would be infinite, and 0 times that no number.
+    schedule, _, key, x = _small()
+    denoise = lambda x, t: x * jnp.log(t.astype(jnp.float32))
+    run = functools.partial(diffusion.ddim_sample, denoise, key, schedule, x)
+    padded = run(np.array([3, 1, 0, 0]), prediction="v")
+    np.testing.assert_array_equal(padded, run(np.array([3, 1, 0]), prediction="v"))
+    assert jnp.isfinite(padded).all()

@@ -247,3 +247,37 @@ def test_a_value_without_sensitivities_is_refused():
             mechanism(jax.random.key(0), jnp.zeros(2), 1.0)
     with pytest.raises(ValueError, match=r"truth_probability must be in \[1/2, 1\]"):
         mechanisms.randomized_response_epsilon(0.1, 2)
+
+
+def test_noise_ends_where_the_bits_of_a_float_end():
+    # |u| is at most 1 - 2^-24, whose logarithm and whose quantile are the last ones.
+    last = 1 - 2.0**-24
+    assert -np.log1p(-last) < 16.64 and stats.norm.ppf((1 + last) / 2) < 5.5
+    words = jax.jit(lambda u: (-jnp.log1p(-u), 2**0.5 * jax.lax.erf_inv(u)))
+    laplace, gaussian = words(jnp.float32(last))
+    assert 16.63 < laplace < 16.64 and 5.4 < gaussian < 5.5
+
+
+def test_whole_numbers_that_float32_would_round_are_refused_or_cut():
+    # 2^24 + 1 would be rounded to 2^24, and to 2^24 + 2 if a neighbour adds one.
+    most = 2**24
+    exact = mechanisms.bounded_value(np.array([most, -most, 3]), l1=1)
+    assert exact.value.tolist() == [most, -most, 3]
+    for value in (np.array([most + 1]), [-most - 1], np.array([2**40], np.uint64)):
+        with pytest.raises(ValueError, match="whole numbers up to 16777216 in magnitu"):
+            mechanisms.bounded_value(value, l1=1)
+    values = jnp.array([most + 1, most + 3, -most - 9, most - 1])
+    bound = jax.jit(lambda value: mechanisms.bounded_value(value, l1=1).value)
+    assert bound(values).tolist() == [most, most, -most, most - 1]
+    assert mechanisms.bounded_value(np.zeros(0, int), l1=1).value.shape == (0,)
+
+
+def test_numbers_from_numpy_are_held_to_their_bounds():
+    value = _unit(3, l1=1.0)
+    for call, message in (
+        (lambda: mechanisms.laplace_mechanism(_key(), value, np.array(0)), "> 0"),
+        (lambda: mechanisms.gaussian_noise(_key(), (2,), np.float32(-1)), ">= 0"),
+        (lambda: mechanisms.bounded_value(jnp.ones(2), l2=np.array(-1)), ">= 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()

@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate, stats
 
 from jaxanon.kernels import mechanisms
-from jaxanon.kernels.mechanisms import cases, reference
+from jaxanon.kernels.mechanisms import cases, choice, reference
 
 NUM = 6000
 MAKERS = {
@@ -222,7 +222,7 @@ def test_says_what_was_wrong():
         mechanisms.report_noisy_max(_key(), scores, -1)
     with pytest.raises(ValueError, match="noise must be one of .*, got 'gumbel'"):
         mechanisms.report_noisy_max(_key(), scores, 1.0, noise="gumbel")
-    with pytest.raises(ValueError, match="num_classes must be an int >= 2, got 1"):
+    with pytest.raises(ValueError, match="num_classes must be >= 2, got 1"):
         mechanisms.randomized_response(_key(), labels, 1, 1.0)
     with pytest.raises(ValueError, match="labels of int8 cannot name num_classes 200"):
         mechanisms.randomized_response(_key(), labels.astype(jnp.int8), 200, 1.0)
@@ -234,3 +234,38 @@ def test_says_what_was_wrong():
         ValueError, match=r"both be \[n\], got shapes \(2,\) and \(3,\)"
     ):
         mechanisms.randomized_response_frequencies(labels, 3, 1.0, jnp.ones(3, bool))
+
+
+def test_the_upper_tail_of_gumbel_noise_is_not_cut_off():
+    # P(g > 13) is e^-13, P(g > 15.95) e^-15.95. Noise of one 32-bit word ends at 15.95,
+    # so of many millions of equal candidates it would let a few win too often.
+    num = 1 << 25
+
+    @jax.jit
+    def tail(key):
+        def one(carry, key):
+            noise = choice.gumbel(key, (num // 32,))
+            most, count = carry
+            return (jnp.maximum(most, noise.max()), count + jnp.sum(noise > 13)), None
+
+        start = jnp.float32(0), jnp.int32(0)
+        return jax.lax.scan(one, start, jax.random.split(key, 32))[0]
+
+    most, count = tail(jax.random.key(0))
+    expected = num * np.exp(-13)
+    for scale, close in ((1, True), (2 / 3, False), (3 / 2, False)):
+        near = abs(count - scale * expected) < 2.8 * (scale * expected) ** 0.5
+        assert near == close
+    assert most > 15.95
+
+
+def test_what_is_static_may_come_from_numpy_and_not_from_a_trace():
+    labels = jnp.array([2, 0, 1])
+    same = mechanisms.randomized_response(_key(), labels, np.int64(3), jnp.inf)
+    assert same.dtype == labels.dtype and same.tolist() == labels.tolist()
+    with pytest.raises(
+        TypeError, match="num_classes must be known when .* static_argn"
+    ):
+        jax.jit(lambda k: mechanisms.randomized_response_epsilon(0.5, k))(2)
+    with pytest.raises(ValueError, match=r"in \[1/2, 1\], got np.float32\(0.25\)"):
+        mechanisms.randomized_response_epsilon(np.float32(0.25), 2)

@@ -243,8 +243,10 @@ def test_says_what_was_wrong():
         mechanisms.laplace_grid(1.0, 1.0, 1, 0.0)
     with pytest.raises(ValueError, match="epsilon must be finite, got inf"):
         mechanisms.laplace_grid(1.0, math.inf, 1, 1.0)
-    for scale in (0, 2.5, (1 << 24) + 1):
-        with pytest.raises(
-            ValueError, match=r"scale must be an int in \[1, 16777216\]"
-        ):
+    for scale, error, message in (
+        (0, ValueError, "scale must be >= 1, got 0"),
+        ((1 << 24) + 1, ValueError, r"scale must be in \[1, 16777216\], got 167772"),
+        (2.5, TypeError, "scale must be a Python int, got 2.5"),
+    ):
+        with pytest.raises(error, match=message):
             mechanisms.discrete_laplace_noise(_key(), (2,), scale)

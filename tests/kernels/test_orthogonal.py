@@ -244,3 +244,21 @@ def test_says_what_was_wrong():
 def test_a_matrix_that_is_not_finite_has_no_residual():
     w = jnp.eye(2, 3).at[0, 2].set(jnp.nan)
     assert np.isnan(orthogonal.orthonormality_residual(w))
+
+
+def test_whole_numbers_are_refused_rather_than_cut_off():
+    # Entries of the result lie between -1 and 1, and would come back as 0.
+    w = jnp.array([[3, 4, 0], [0, 0, 2]])
+    for call in (orthogonal.orthonormal_rows, orthogonal.orthonormality_residual):
+        with pytest.raises(TypeError, match="w must hold floats, got int32; .*astype"):
+            call(w)
+
+
+def test_what_is_static_may_come_from_numpy_and_not_from_a_trace():
+    w = jnp.array([[3.0, 4.0]])
+    run = lambda num: orthogonal.orthonormal_rows(
+        w, implementation="newton_schulz", num_iterations=num
+    )
+    np.testing.assert_allclose(run(np.int64(30)), [[0.6, 0.8]], rtol=1e-5)
+    with pytest.raises(TypeError, match="num_iterations must be known when .* static"):
+        jax.jit(run)(30)

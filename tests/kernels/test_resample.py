@@ -237,3 +237,33 @@ def test_a_row_beyond_measure_leads_nobody_into_another_class(bad):
     alone, _ = kernels.same_class_neighbours(x, labels, mask.at[5].set(False), 2)
     others = np.arange(12) != 5
     np.testing.assert_array_equal(found[others, :2], alone[others])
+
+
+def test_whole_numbers_are_refused_rather_than_cut_off():
+    # A row between 1 and 2 is no whole number, and would come back as 1.
+    x, labels, mask = jnp.array([[1], [2]]), jnp.zeros(2, int), jnp.ones(2, bool)
+    table = kernels.balance_table(x.astype(float), labels, mask, 1, 1)
+    for call in (
+        lambda: kernels.balance_table(x, labels, mask, 1, 1),
+        lambda: kernels.smote(jax.random.key(0), x, table, 1),
+        lambda: kernels.draw_from_table(jax.random.key(0), x, table, 1, 1),
+        lambda: kernels.balance(jax.random.key(0), x, labels, mask, 1, 2),
+    ):
+        with pytest.raises(TypeError, match="x must hold floats, got int32; .*astype"):
+            call()
+
+
+def test_what_is_static_may_come_from_numpy_and_not_from_a_trace():
+    x, labels, mask = jnp.array([[4.0], [4.0]]), jnp.zeros(2, int), jnp.ones(2, bool)
+    one, two = np.int64(1), np.int32(2)
+    rows = kernels.balance(jax.random.key(0), x, labels, mask, one, two, one)
+    assert rows.x.tolist() == [[4.0], [4.0]]
+    for name in ("num_classes", "per_class", "num_neighbours"):
+        good = {"num_classes": 1, "per_class": 2, "num_neighbours": 1}
+        run = lambda value, name=name, good=good: kernels.balance(
+            jax.random.key(0), x, labels, mask, **(good | {name: value})
+        )
+        with pytest.raises(
+            TypeError, match=f"{name} must be known when .* static_argn"
+        ):
+            jax.jit(run)(1)

@@ -135,3 +135,6 @@ def test_says_how_many_draws_are_wanted():
         kernels.smote(jax.random.key(0), x, table, 0)
     with pytest.raises(ValueError, match="num must be >= 1, got 0"):
         kernels.draw_from_table(jax.random.key(0), x, table, 4, 0)
+    for per_class in (0, -4.0, np.int64(0)):
+        with pytest.raises(ValueError, match="per_class must be > 0, got"):
+            kernels.draw_from_table(jax.random.key(0), x, table, per_class, 2)

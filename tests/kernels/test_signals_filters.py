@@ -214,8 +214,7 @@ def test_recordings_of_clients_over_a_mesh(over_a_mesh):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((0, 1.0, 4.0), "order must be an int >= 1, got 0"),
-        ((1.5, 1.0, 4.0), "order must be an int >= 1, got 1.5"),
+        ((0, 1.0, 4.0), "order must be >= 1, got 0"),
         ((1, 1.0, 0.0), "rate_hz must be > 0, got 0.0"),
         ((1, 2.0, 4.0), r"cutoff_hz must rise within \(0, 2.0\).*got 2.0"),
         ((1, -1.0, 4.0), "cutoff_hz must rise within"),
@@ -249,7 +248,7 @@ def test_filters_say_what_was_wrong():
         signals.sosfilt_steady_state(good, 1.0)
     with pytest.raises(ValueError, match=r"padlen must be .* got 9 for time = 9"):
         signals.sosfiltfilt(good, x, padlen=9)
-    with pytest.raises(ValueError, match=r"padlen must be .* got -1"):
+    with pytest.raises(ValueError, match=r"padlen must be >= 0, got -1"):
         signals.sosfiltfilt(good, x, padlen=-1)
     with pytest.raises(ValueError, match=r"lengths must have one entry per recording"):
         signals.sosfiltfilt(good, x, jnp.array([9]))
@@ -257,3 +256,23 @@ def test_filters_say_what_was_wrong():
         signals.sosfiltfilt(good, x, jnp.array(9.0))
     with pytest.raises(TypeError, match="sections must be numbers on the host"):
         jax.jit(signals.sosfilt)(good, x)
+
+
+def test_what_is_static_may_come_from_numpy_and_not_from_a_trace():
+    sections = signals.butterworth(np.int64(2), np.float32(0.5), np.int32(4))
+    np.testing.assert_array_equal(sections, signals.butterworth(2, 0.5, 4.0))
+    x = jnp.ones((5, 1))
+    filtered = signals.sosfiltfilt(sections, x, padlen=np.int64(2))
+    np.testing.assert_allclose(filtered, x, rtol=1e-5)
+    with pytest.raises(TypeError, match="order must be a Python int, got 1.5"):
+        signals.butterworth(1.5, 0.5, 4.0)
+    for name, call in (
+        ("order", lambda one: signals.butterworth(one, 0.5, 4.0)),
+        ("cutoff_hz", lambda one: signals.butterworth(1, (one, 1.5), 4.0, "bandpass")),
+        ("rate_hz", lambda one: signals.butterworth(1, 0.25, one)),
+        ("padlen", lambda one: signals.sosfiltfilt(sections, x, padlen=one)),
+    ):
+        with pytest.raises(
+            TypeError, match=f"{name} must be known when .* static_argn"
+        ):
+            jax.jit(call)(1)

@@ -199,3 +199,21 @@ def test_says_what_was_wrong():
             ValueError, match=r"mask must be bool\[\.\.\., time\] of sh"
         ):
             signals.window_statistics(x, mask)
+
+
+@pytest.mark.parametrize("scale", [1e38, 2.0**126, 1e-33])
+def test_values_near_the_ends_of_a_float_have_all_that_it_can_hold(scale):
+    # Sums of them, and squares, and the reciprocal of the largest, do not fit a float.
+    x = (scale * np.random.default_rng(1).uniform(-1, 2, (50, 1))).astype(np.float32)
+    found = jax.jit(signals.window_statistics)(x)
+    exact = x.astype(np.float64)
+    close = functools.partial(np.testing.assert_allclose, rtol=1e-5)
+    close(found.mean, exact.mean(axis=0))
+    close(found.std, exact.std(axis=0))
+    close(found.rms, np.sqrt(np.mean(exact**2, axis=0)))
+    close(found.median, np.median(exact, axis=0))
+    quartiles = np.percentile(exact, [25, 75], axis=0)
+    close(found.interquartile_range, quartiles[1] - quartiles[0])
+    close(found.skewness, stats.skew(exact), rtol=1e-4)
+    close(found.kurtosis, stats.kurtosis(exact), rtol=1e-4)
+    assert found.energy == (np.inf if scale > 1 else 0)  # No float holds it.

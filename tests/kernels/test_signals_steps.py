@@ -182,3 +182,28 @@ def test_says_what_was_wrong():
         signals.count_steps_jerk_pace(x, 7.0)
     with pytest.raises(TypeError, match="lengths must be integers, got float32"):
         signals.count_steps_jerk_pace(x, 50.0, jnp.ones(4))
+
+
+def test_a_magnitude_equal_to_the_threshold_is_above_it():
+    # Up to 10.5 and down again, exactly: one step. At 10.25 it is not reached.
+    x = jnp.array([[10.0], [10.5], [10.0]])
+    assert signals.count_steps_threshold(x) == 1
+    assert signals.count_steps_threshold(x, threshold=10.75) == 0
+
+
+def _judged(jerks, paces=None):
+    """Steps among candidates with these jerks and paces in s (0 is not known)."""
+    jerks = jnp.array(jerks, jnp.float32)
+    paces = jnp.zeros(len(jerks)) if paces is None else jnp.array(paces, jnp.float32)
+    return int(steps._judge(jnp.ones(len(jerks), bool), jerks, paces))
+
+
+def test_bounds_of_jerk_and_pace_are_included():
+    # Half of the 2.5 that are remembered at first; exact in binary.
+    assert (_judged([1.25]), _judged([1.2499])) == (1, 0)
+    # One step of 400 makes the mean 22.375, so 5 is below the half of it, and sure.
+    assert (_judged([400, 5]), _judged([400, 4.999])) == (2, 1)
+    usual = np.float32(jnp.mean(jnp.full((1, 20), 0.4), axis=-1)[0])
+    for share, off in ((0.5, 0.999), (2, 1.001)):
+        assert _judged([9], [np.float32(share) * usual]) == 1
+        assert _judged([9], [np.float32(share * off) * usual]) == 0

@@ -234,7 +234,7 @@ GOOD = {"x": jnp.zeros((2, 3, 1)), "y": jnp.zeros((2, 4, 1))}
         ({"x": jnp.zeros((2, 3, 1), jnp.bfloat16)}, TypeError, "floats of one dtype"),
         ({"x_lengths": jnp.ones(3, int)}, ValueError, r"pairs = 2, got int32\[3\]"),
         ({"y_lengths": jnp.ones(2)}, ValueError, r"y_lengths must be int\[pairs\]"),
-        ({"band": -1}, ValueError, "band must be >= 0 samples or None, got -1"),
+        ({"band": -1}, ValueError, "band must be >= 0, got -1"),
         ({"lanes": 0}, ValueError, "lanes must be >= 1, got 0"),
         ({"local_cost": "l2"}, ValueError, "local_cost must be one of .*, got 'l2'"),
     ],
@@ -243,3 +243,28 @@ def test_says_what_was_wrong(change, error, message):
     for function in (dtw, dtw_path):
         with pytest.raises(error, match=message):
             function(**(GOOD | change))
+
+
+def test_a_path_whose_costs_overflow_keeps_to_the_table_on_either_side():
+    # All costs are infinite, so no move is better; edges leave but one.
+    far = jnp.full((2, 4, 1), 3e38)
+    n, m = jnp.array([4, 1]), jnp.array([1, 4])
+    path = dtw_path(far, -far, x_lengths=n, y_lengths=m)
+    along, still = [0, 1, 2, 3, 0, 0, 0], [0] * 7
+    assert path.x_index.tolist() == [along, still]
+    assert path.y_index.tolist() == [still, along]
+    assert path.mask.tolist() == [[True] * 4 + [False] * 3] * 2
+
+
+def test_what_is_static_may_come_from_numpy_and_not_from_a_trace():
+    x = jnp.array([[[0.0], [3.0], [3.0], [0.0]]])
+    y = jnp.array([[[0.0], [0.0], [3.0], [4.0]]])
+    assert dtw(x, y, band=np.int64(0), lanes=np.int32(1)).tolist() == [5.0]
+    for bad, message in (
+        ({"band": 1.5}, "band must be a Python int, got 1.5"),
+        ({"lanes": True}, "lanes must be a Python int, got True"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            dtw(x, y, **bad)
+    with pytest.raises(TypeError, match="band must be known when .* static_argnames"):
+        jax.jit(lambda band: dtw(x, y, band=band))(1)
