@@ -52,6 +52,9 @@ def inner_product(left: Factors, right: Factors) -> jax.Array:
       ``float[...]``, float32 at least: the sum over all entries of the product of the
       two gradients.
 
+    Raises:
+      TypeError: if the two have other widths.
+
     Example:
       >>> row = Factors(jnp.array([[1.0, 2.0]]), jnp.array([[3.0]]))
       >>> inner_product(row, row)  # (3, 6) with itself

@@ -57,6 +57,9 @@ def value_and_grad(loss_fn: Callable, *, has_aux: bool = False) -> Callable:
       A function of the same arguments that returns ``(value, grads)``; ``grads`` has
       the tree of ``params`` with an array or ``Factors`` for each leaf.
 
+    Raises:
+      TypeError: when called, if the loss is no single float, as ``jax.value_and_grad``.
+
     Example:
       >>> from jaxanon.kernels import matmul
       >>> loss = lambda params, x: jnp.sum(matmul(x, params["kernel"]))
@@ -94,6 +97,9 @@ def descend(params, grads, step_size):
 
     Returns:
       The tree with arrays moved, and with ``Factors`` appended to their kernel's own.
+
+    Raises:
+      ValueError: if the two trees differ.
 
     Example:
       >>> change = Factors(jnp.array([[1.0, 0.0]]), jnp.array([[2.0, 4.0]]))

@@ -130,6 +130,9 @@ def leaves_without_factors(loss_fn, params, batch) -> list[str]:
     Returns:
       Paths as ``jax.tree_util.keystr`` writes them, in the order of the leaves.
 
+    Raises:
+      ValueError: if ``loss_fn`` does not return ``float[B]``.
+
     Example:
       >>> loss_fn = lambda p, x: jnp.sum(x @ p["kernel"] + p["bias"][None], axis=1)
       >>> params = {"kernel": jnp.ones((2, 3)), "bias": jnp.ones(3)}

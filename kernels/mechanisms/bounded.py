@@ -30,9 +30,9 @@ class BoundedValue:
     """
 
     value: Any  # float[...]
-    l1_sensitivity: Any  # float or float[]
-    l2_sensitivity: Any
-    linf_sensitivity: Any
+    l1_sensitivity: Any  # float or float[]: of the sum of all changes
+    l2_sensitivity: Any  # float or float[]: of the root of the sum of their squares
+    linf_sensitivity: Any  # float or float[]: of the largest of them
 
 
 def bounded_only(**named) -> None:

@@ -35,7 +35,7 @@ class Objective(NamedTuple):
     other groups held fixed from the start.
     """
 
-    groups: tuple[str, ...]
+    groups: tuple[str, ...]  # top-level names of ``params``
     loss_fn: Callable  # (params, batch) -> (float[], info)
 
 

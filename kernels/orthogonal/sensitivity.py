@@ -20,7 +20,7 @@ class RelaxedSensitivity(NamedTuple):
     """The most that relaxed neighbours differ by."""
 
     l1: Any  # float[]: sum of changes over the d inputs
-    l2: Any
+    l2: Any  # float[]: root of the sum of their squares
     per_input: Any  # l1 / d: what DEEProtect calls ΔQ_relax, <= width
 
 

@@ -15,12 +15,12 @@ from jaxanon.kernels.sorting import in_order
 class WindowStatistics(NamedTuple):
     """Each ``float[..., channels]``, in the units of the window unless said."""
 
-    mean: jax.Array
+    mean: jax.Array  # of the real samples, as all else
     std: jax.Array  # of the population (ddof 0)
     variance: jax.Array  # squared units
-    minimum: jax.Array
-    maximum: jax.Array
-    median: jax.Array
+    minimum: jax.Array  # the smallest sample
+    maximum: jax.Array  # the largest
+    median: jax.Array  # the middle one, or the mean of the two in the middle
     interquartile_range: jax.Array  # quartiles interpolated linearly, as NumPy does
     skewness: jax.Array  # third standardised moment, no unit
     kurtosis: jax.Array  # fourth standardised moment less 3, no unit

@@ -202,3 +202,14 @@ def test_weighted_sum_wants_a_weight_for_each_client():
             kernels.weighted_sum(factors, weights)
     with pytest.raises(ValueError, match=r"float\[clients, r, .*got shapes \(1, 3\)"):
         kernels.weighted_sum(random_factors(0, 1, 3, 4), jnp.ones(1))
+
+
+def test_what_does_not_fit_is_refused():
+    factors, wider = random_factors(0, 1, 3, 4), random_factors(1, 1, 5, 4)
+    with pytest.raises(TypeError, match="dot_general|matmul"):
+        kernels.inner_product(factors, wider)
+    with pytest.raises(ValueError, match="metadata"):
+        kernels.descend({"a": jnp.ones(2)}, {"b": jnp.ones(2)}, 0.1)
+    vector = lambda params, x: kernels.matmul(x, params)[0]
+    with pytest.raises(TypeError, match="scalar-output"):
+        kernels.value_and_grad(vector)(jnp.eye(3), jnp.ones((1, 3)))
