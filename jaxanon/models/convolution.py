@@ -58,9 +58,25 @@ def convolve(x, kernel, *, widen: bool = False):
         return overlap_add(x @ reverse, size)
     if not widen and d_in <= NARROW:
         return patches(x, size) @ kernel.reshape(size * d_in, d_out)
-    edge = size - 1 if widen else 0
+    edge = (size - 1, size - 1) if widen else (0, 0)
+    return jax.lax.platform_dependent(
+        x,
+        kernel,
+        cpu=functools.partial(_product, edge=edge),
+        default=functools.partial(_convolution, edge=edge),
+    )
+
+
+def _product(x, kernel, edge):
+    """With patches. Inside a loop XLA's convolution on a CPU is 30 times slower."""
+    size, d_in, d_out = kernel.shape
+    rows = patches(jnp.pad(x, ((0, 0), edge, (0, 0))), size)
+    return rows @ kernel.reshape(size * d_in, d_out)
+
+
+def _convolution(x, kernel, edge):
     return jax.lax.conv_general_dilated(
-        x, kernel, (1,), [(edge, edge)], dimension_numbers=("NWC", "WIO", "NWC")
+        x, kernel, (1,), [edge], dimension_numbers=("NWC", "WIO", "NWC")
     )
 
 

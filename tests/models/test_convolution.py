@@ -6,7 +6,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon.models.convolution import NARROW, Conv, convolve, overlap_add, patches
+from jaxanon.models.convolution import (
+    NARROW,
+    Conv,
+    _convolution,
+    _product,
+    convolve,
+    overlap_add,
+    patches,
+)
 
 # Channels in and out: few enough for a product with patches, or too many.
 SIZES = [(3, 2), (NARROW + 1, NARROW + 2), (3, NARROW + 1), (NARROW + 1, 3)]
@@ -42,6 +50,15 @@ def test_agrees_with_loops_gradients_too(d_in, d_out, widen):
     fast = judged(lambda x, kernel: convolve(x, kernel, widen=widen))
     slow = judged(lambda x, kernel: _by_loops(x, kernel, widen))
     chex.assert_trees_all_close(fast, slow, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("edge", [(0, 0), (3, 3)])
+def test_accelerators_compute_the_same(edge):
+    # Through ``convolve`` a CPU sees one of them alone.
+    x, kernel = _drawn(NARROW + 1, NARROW + 2)
+    run = lambda f: jax.jit(f, static_argnums=2)(x, kernel, edge)
+    both = run(_convolution), run(_product)
+    np.testing.assert_allclose(*both, rtol=1e-4, atol=1e-4)
 
 
 def test_patches_and_their_sum_are_each_others_transpose():
