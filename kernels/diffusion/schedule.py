@@ -54,7 +54,7 @@ def noise_schedule(betas, *, zero_terminal_snr=False) -> NoiseSchedule:
       ``NoiseSchedule`` with T steps.
 
     Raises:
-      TypeError: if ``betas`` is traced.
+      TypeError: if an argument is traced.
       ValueError: for betas out of range, or fewer than two of them to rescale.
 
     Example:
@@ -67,6 +67,7 @@ def noise_schedule(betas, *, zero_terminal_snr=False) -> NoiseSchedule:
       Lin et al., Common diffusion noise schedules and sample steps are flawed, WACV
       2024, algorithm 1.
     """
+    not_traced("zero_terminal_snr", zero_terminal_snr)
     betas = _host(betas)
     with np.errstate(divide="ignore"):
         log_alpha_bar = np.cumsum(np.log1p(-betas))

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.kernels.checks import not_negative
+from jaxanon.kernels.checks import known, not_negative
 from jaxanon.kernels.precision import wide
 
 MOST_WHOLE = 1 << 24  # Up to here float32 holds every whole number.
@@ -163,7 +163,7 @@ def _exact(value):
 
 def _rounded(bound, dtype):
     """``bound`` as the array's type holds it; a Python number stays one."""
-    if isinstance(bound, numbers.Real):
+    if known(bound) is not None:
         return float(np.asarray(bound, dtype))
     return jnp.asarray(bound, dtype)
 

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.checks import known, one_of, positive, typed_key, whole
+from jaxanon.kernels.checks import known, not_traced, one_of, positive, typed_key, whole
 from jaxanon.kernels.mechanisms.bounded import BoundedValue, bounded_only
 from jaxanon.kernels.precision import widened
 
@@ -154,7 +154,8 @@ def exponential_mechanism(key, scores: BoundedValue, epsilon, *, monotonic=False
       an array is negative or NaN.
 
     Raises:
-      TypeError: for a legacy key, or scores without sensitivities.
+      TypeError: for a legacy key, scores without sensitivities, or a traced
+        ``monotonic``.
       ValueError: if scores are not a vector, or ``epsilon`` not > 0.
 
     Example:
@@ -233,6 +234,7 @@ def _best(key, scores, epsilon, monotonic, draw):
             "use jax.vmap for a batch."
         )
     value = widened(value)
+    not_traced("monotonic", monotonic)
     scale = (1 if monotonic else 2) * scores.linf_sensitivity / epsilon
     noisy = value + jnp.asarray(scale, value.dtype) * draw(key, value.shape)
     possible = (value > -jnp.inf) & (scale >= 0)  # NaN is not.

@@ -278,6 +278,7 @@ def test_numbers_from_numpy_are_held_to_their_bounds():
         (lambda: mechanisms.laplace_mechanism(_key(), value, np.array(0)), "> 0"),
         (lambda: mechanisms.gaussian_noise(_key(), (2,), np.float32(-1)), ">= 0"),
         (lambda: mechanisms.bounded_value(jnp.ones(2), l2=np.array(-1)), ">= 0"),
+        (lambda: mechanisms.clip_to_range(1.0, np.array(1), np.array(0)), "low must"),
     ):
         with pytest.raises(ValueError, match=message):
             call()

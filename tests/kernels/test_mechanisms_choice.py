@@ -267,5 +267,9 @@ def test_what_is_static_may_come_from_numpy_and_not_from_a_trace():
         TypeError, match="num_classes must be known when .* static_argn"
     ):
         jax.jit(lambda k: mechanisms.randomized_response_epsilon(0.5, k))(2)
+    scores = mechanisms.bounded_value(jnp.ones(2), linf=1)
+    choose = mechanisms.exponential_mechanism
+    with pytest.raises(TypeError, match="monotonic must be known when .* static"):
+        jax.jit(lambda one: choose(_key(), scores, 1.0, monotonic=one))(True)
     with pytest.raises(ValueError, match=r"in \[1/2, 1\], got np.float32\(0.25\)"):
         mechanisms.randomized_response_epsilon(np.float32(0.25), 2)
