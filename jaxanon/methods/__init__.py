@@ -1,5 +1,6 @@
 """The published systems, each a tuple of pure functions."""
 
+from jaxanon.methods.aae import AAEConfig, aae
 from jaxanon.methods.attribute_vae import AttributeVAEConfig, attribute_vae
 from jaxanon.methods.blinder import blinder
 from jaxanon.methods.blinder_config import BlinderConfig
@@ -10,15 +11,20 @@ from jaxanon.methods.dysan_config import DySanConfig, DySanGenConfig, OlympusCon
 from jaxanon.methods.dysan_gen import dysan_gen
 from jaxanon.methods.dysan_msda import dysan_msda
 from jaxanon.methods.fed_blinder import FedBlinderConfig, fed_blinder
+from jaxanon.methods.gen import GENConfig, gen
 from jaxanon.methods.general_vae import GeneralVAEConfig, general_vae
 from jaxanon.methods.kd_blinder import KDBlinderConfig, kd_blinder
 from jaxanon.methods.method import Method
+from jaxanon.methods.msda import MSDAConfig, msda
 from jaxanon.methods.obscurenet import ObscureNetConfig, obscurenet
 from jaxanon.methods.olympus import olympus
 from jaxanon.methods.orf import ORFConfig, orf
 from jaxanon.methods.personal import personalise
+from jaxanon.methods.rae import RAEConfig, rae
+from jaxanon.methods.rae_aae import RAEAAEConfig, rae_aae
 
 _BUILDERS = {
+    "aae": (aae, AAEConfig),
     "attribute_vae": (attribute_vae, AttributeVAEConfig),
     "blinder": (blinder, BlinderConfig),
     "cae": (cae, CAEConfig),
@@ -27,16 +33,21 @@ _BUILDERS = {
     "dysan_gen": (dysan_gen, DySanGenConfig),
     "dysan_msda": (dysan_msda, DySanConfig),
     "fed_blinder": (fed_blinder, FedBlinderConfig),
+    "gen": (gen, GENConfig),
     "general_vae": (general_vae, GeneralVAEConfig),
     "kd_blinder": (kd_blinder, KDBlinderConfig),
+    "msda": (msda, MSDAConfig),
     "obscurenet": (obscurenet, ObscureNetConfig),
     "olympus": (olympus, OlympusConfig),
     "orf": (orf, ORFConfig),
+    "rae": (rae, RAEConfig),
+    "rae_aae": (rae_aae, RAEAAEConfig),
 }
 NAMES = tuple(_BUILDERS)
 
 __all__ = [
     "NAMES",
+    "AAEConfig",
     "AttributeVAEConfig",
     "BlinderConfig",
     "CAEConfig",
@@ -44,12 +55,17 @@ __all__ = [
     "DySanConfig",
     "DySanGenConfig",
     "FedBlinderConfig",
+    "GENConfig",
     "GeneralVAEConfig",
     "KDBlinderConfig",
+    "MSDAConfig",
     "Method",
     "ORFConfig",
     "ObscureNetConfig",
     "OlympusConfig",
+    "RAEAAEConfig",
+    "RAEConfig",
+    "aae",
     "attribute_vae",
     "blinder",
     "build",
@@ -60,12 +76,16 @@ __all__ = [
     "dysan_gen",
     "dysan_msda",
     "fed_blinder",
+    "gen",
     "general_vae",
     "kd_blinder",
+    "msda",
     "obscurenet",
     "olympus",
     "orf",
     "personalise",
+    "rae",
+    "rae_aae",
 ]
 
 

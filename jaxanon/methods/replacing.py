@@ -1,0 +1,220 @@
+"""Which windows a replacement autoencoder replaces, by which, and how it learns to."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from jaxanon.kernels.checks import one_of
+from jaxanon.methods import pool, weighed
+from jaxanon.methods.central import Player, Room
+from jaxanon.methods.setting_checks import finite, whole
+from jaxanon.models.confusion import kernel_squares
+from jaxanon.models.replacement import Replacement, Replacer
+
+PUBLISHED = {
+    "motion_sense": (("jog",), ("std", "wlk")),  # The first that there is is neutral.
+    "mobi_act": (("JOG",), ("STD",)),
+}
+TARGETS = ("fresh", "kept")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ReplacementConfig:
+    """Settings of a replacement autoencoder.
+
+    Those of the released program for MotionSense unless said otherwise; step size and
+    decay are defaults here and arrays in the state.
+
+    Raises:
+      ValueError: for a setting out of its range.
+      TypeError: for a setting that should be a whole number, or any, and is none.
+    """
+
+    black: tuple[str, ...] | None = None
+    """public classes to replace; default: jogging, in MotionSense and MobiAct"""
+    gray: tuple[str, ...] | None = None
+    """neutral public classes, whose windows replace them; default: standing, or walking
+    where a data set is without it"""
+    targets: str = "fresh"
+    """neutral windows drawn anew for every batch; kept, as published: each window has
+    its own for good, which a network can but learn by heart"""
+    batch: int = 128
+    """windows per step"""
+    replacer_filters: tuple[int, ...] = (64, 32)
+    """filters of the replacement autoencoder's convolutions, outermost first"""
+    replacer_hidden: tuple[int, ...] | None = None
+    """widths of its dense layers; default: as wide as a window, and half of it"""
+    replacer_decay: float = 1e-4
+    """weight of the squares of its kernels"""
+    replacer_step_size: float = 1e-3
+    """step size of its Adam"""
+
+    def __post_init__(self):
+        one_of("targets", self.targets, TARGETS)
+        whole(1, batch=self.batch, replacer_filters=self.replacer_filters)
+        if self.replacer_hidden is not None:
+            whole(1, replacer_hidden=self.replacer_hidden)
+        finite(zero=True, replacer_decay=self.replacer_decay)
+        finite(zero=False, replacer_step_size=self.replacer_step_size)
+
+
+HYPER = ("replacer_step_size", "replacer_decay")
+
+
+class Classes(NamedTuple):
+    """Numbers of public classes."""
+
+    black: tuple[int, ...]
+    gray: tuple[int, ...]
+    white: tuple[int, ...]  # all others
+
+
+class Paired(NamedTuple):
+    """Windows on the device, and what is to become of each."""
+
+    weighed: weighed.Weighed
+    black: jax.Array  # bool[N], whether a window is replaced
+    gray: jax.Array  # int32[M], the neutral windows
+    kept: jax.Array  # int32[N], a neutral window for each black one, itself for others
+
+
+class Batch(NamedTuple):
+    """``weighed.Batch`` with what its windows are to become."""
+
+    windows: jax.Array
+    labels: dict[str, jax.Array]
+    weights: dict[str, jax.Array]
+    targets: jax.Array  # float32[batch, time, channels]
+
+
+def with_classes(name: str, config: Any, spec) -> tuple[Any, Classes]:
+    """``config`` with the classes that it leaves open, and the numbers of all.
+
+    Args:
+      name: of the method, for errors.
+      config: ``ReplacementConfig``.
+      spec: ``jaxanon.datasets.Spec``.
+
+    Raises:
+      ValueError: if there is no default, a class is unknown or in both lists, or a list
+        is empty.
+    """
+    names = spec.classes[spec.public]
+    black, gray = PUBLISHED.get(spec.name, ((), ()))
+    found = {
+        "black": tuple(one for one in black if one in names),
+        "gray": tuple(one for one in gray if one in names)[:1],
+    }
+    for setting in found:
+        given = getattr(config, setting)
+        found[setting] = found[setting] if given is None else tuple(given)
+        unknown = [one for one in found[setting] if one not in names]
+        if not found[setting] or unknown:
+            raise ValueError(
+                f"{name} needs black, classes of {spec.public!r} to replace, and gray, "
+                f"neutral ones in their place, out of {list(names)} of {spec.name!r}; "
+                f"got {setting}={found[setting]!r}."
+            )
+    both = sorted(set(found["black"]) & set(found["gray"]))
+    if both:
+        raise ValueError(f"black and gray must be different classes, both have {both}.")
+    index = lambda chosen: tuple(names.index(one) for one in chosen)
+    black, gray = index(found["black"]), index(found["gray"])
+    white = tuple(c for c in range(len(names)) if c not in (*black, *gray))
+    return dataclasses.replace(config, **found), Classes(black, gray, white)
+
+
+def replacement(spec, config) -> Replacement:
+    """The network of a ``ReplacementConfig`` for windows of ``spec``."""
+    hidden = config.replacer_hidden
+    net = Replacer(
+        tuple(config.replacer_filters), None if hidden is None else tuple(hidden)
+    )
+    return Replacement(spec.time, len(spec.channels), net)
+
+
+def pair(spec, clients, classes: Classes, kept: tuple[int, ...] | None = None):
+    """Stacked clients' windows on the device, as ``Paired``.
+
+    Each black window's own neutral one is taken without replacement, until all are: in
+    an order in which neighbours, of one person, lie far apart.
+
+    Args:
+      spec: ``jaxanon.datasets.Spec``.
+      clients: ``jaxanon.datasets.Clients`` of the training windows.
+      classes: ``Classes``.
+      kept: as in ``weighed.weigh``.
+
+    Raises:
+      ValueError: if no window is black, or none gray.
+    """
+    data = weighed.weigh(spec, clients, kept)
+    public = np.asarray(data.pool.labels[spec.public])
+    rows = {
+        "black": np.flatnonzero(np.isin(public, classes.black)),
+        "gray": np.flatnonzero(np.isin(public, classes.gray)),
+    }
+    for setting, found in rows.items():
+        if not len(found):
+            chosen = getattr(classes, setting)
+            names = [spec.classes[spec.public][number] for number in chosen]
+            raise ValueError(
+                f"{setting} must have training windows, {names} have none; choose "
+                "other classes, or other data."
+            )
+    black, gray = rows["black"], rows["gray"]
+    golden = (np.arange(len(gray)) * (5**0.5 - 1) / 2) % 1
+    order = np.argsort(golden)[np.arange(len(black)) % len(gray)]
+    own = np.arange(len(public))
+    own[black] = gray[order]
+    ints = lambda x: jnp.asarray(x, jnp.int32)
+    return Paired(
+        data, jnp.asarray(np.isin(public, classes.black)), ints(gray), ints(own)
+    )
+
+
+def draw(key, data: Paired, size: int, targets: str = "fresh") -> Batch:
+    """``size`` windows drawn uniformly with replacement, and their targets."""
+    rows_key, gray_key = jax.random.split(key)
+    batch = weighed.draw(rows_key, data.weighed, size)
+    goal = data.kept[batch.index]
+    if targets == "fresh":
+        place = jax.random.randint(gray_key, (size,), 0, len(data.gray))
+        goal = jnp.where(data.black[batch.index], data.gray[place], batch.index)
+    goals = data.weighed.pool.windows[goal]
+    return Batch(batch.windows, batch.labels, batch.weights, goals)
+
+
+def room(spec, config, classes: Classes, kept: tuple[int, ...] | None = None) -> Room:
+    """Where a system trains on batches of pairs; arguments as of ``pair``."""
+    return Room(
+        lambda clients: pair(spec, clients, classes, kept),
+        lambda key, data, copy: draw(key, data, config.batch, config.targets),
+        lambda data: pool.rounds_per_epoch(data.weighed.pool, config.batch),
+        config.batch,
+    )
+
+
+def replacing(nets: Replacement, when_fn=None) -> Player:
+    """The replacement autoencoder, by the mean squared error against its targets."""
+
+    def loss_fn(key, params, hyper, batch, given):
+        del key, given
+        made, averages = nets.rewrite(params, batch.windows, train=True)
+        error = jnp.mean((made - batch.targets) ** 2)
+        decay = kernel_squares(params["replacer"])
+        kept = {"averages": params["averages"] | {"replacer": averages}}
+        loss = error + hyper["replacer_decay"] * decay
+        return loss, ({"replacement": error}, kept)
+
+    return Player(
+        ("replacer",),
+        loss_fn,
+        when_fn=when_fn,
+        step_size="replacer_step_size",
+        optimizer=optax.scale_by_adam(eps=1e-7),
+    )

@@ -1,0 +1,127 @@
+"""AAE: readers of raw windows, and the autoencoder that they teach."""
+
+import functools
+import importlib
+import importlib.util
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+
+from jaxanon import datasets
+from jaxanon.methods.aae import aae
+from jaxanon.methods.weighed import draw, weigh
+
+_PATH = pathlib.Path(__file__).with_name("toy.py")
+_SPEC = importlib.util.spec_from_file_location("toy_of_aae", _PATH)
+TOY = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(TOY)
+
+MODULE = importlib.import_module("jaxanon.methods.aae")
+SMALL = {
+    "filters": 6,
+    "reader_filters": 6,
+    "reader_hidden": (12,),
+    "batch": 48,
+}
+MODEL, READERS = ("encoder", "decoder"), ("readers",)
+
+
+def _players(monkeypatch, **settings):
+    """What ``central`` would be given, for epochs of 10 rounds."""
+    seen = []
+    monkeypatch.setattr(MODULE, "central", lambda *a, **given: given)
+    monkeypatch.setattr(MODULE, "by_epoch", lambda make: seen.append(make(10)))
+    aae(TOY.data().spec, **SMALL, **settings)
+    return seen[0]
+
+
+def _who(players, epochs):
+    """The groups of those that play in each epoch, in its first and its last round."""
+    found = []
+    for epoch in range(epochs):
+        rounds = [10 * epoch, 10 * epoch + 9]
+        plays = [[bool(p.when_fn(number)) for p in players] for number in rounds]
+        assert plays[0] == plays[1]
+        turns = zip(players, plays[0], strict=True)
+        found.append([player.groups for player, playing in turns if playing])
+    return found
+
+
+def test_aae_s_readers_learn_first_and_once(monkeypatch):
+    players = _players(monkeypatch, pretraining=2)["players"]
+    assert _who(players, 4) == [[READERS]] * 2 + [[MODEL]] * 2
+    settings = {"pretraining": 2, "frozen": False}
+    players = _players(monkeypatch, **settings)["players"]
+    assert _who(players, 4) == [[READERS]] * 2 + [[READERS, MODEL]] * 2
+
+
+@pytest.mark.parametrize("raw", [True, False])
+def test_who_shows_windows_to_the_readers(monkeypatch, data, raw):
+    # Of another decoder the loss of those that see raw windows is the same.
+    built = _players(monkeypatch, frozen=False)
+    params = jax.jit(built["init_fn"])(jax.random.key(0))
+    prepared = weigh(data.spec, datasets.by_client(data.train))
+    batch = draw(jax.random.key(1), prepared, 20)
+    player = built["players"][0 if raw else 1]
+    other = params | {"decoder": jax.tree.map(lambda leaf: 2 * leaf, params["decoder"])}
+    loss = jax.jit(
+        lambda params: player.loss_fn(
+            jax.random.key(2), params, {"decay": 0.0}, batch, None
+        )[0]
+    )
+    assert (loss(params) == loss(other)) == raw
+
+
+@functools.cache
+def _built():
+    """A method, and what trains it on the toy data."""
+    data = TOY.data()
+    method = aae(data.spec, **SMALL, pretraining=30)
+    prepared = method.prepare(datasets.by_client(data.train))
+
+    @jax.jit
+    def train(state, data):
+        step = lambda state, _: method.update(jax.random.key(1), state, data)
+        return jax.lax.scan(step, state, length=300)
+
+    return method, lambda state: train(state, prepared)
+
+
+@functools.cache
+def _trained(weight):
+    """The state by a weight of confusion, and losses: of gender, of activity."""
+    method, train = _built()
+    hyper = {"distortion": 0.1, "step_size": 3e-3, "reader_step_size": 3e-3}
+    state, infos = train(method.init(jax.random.key(0), confusion=weight, **hyper))
+    mean = lambda name: float(np.mean(infos[name][-50:]))
+    return state, mean("gender confusion"), mean("activity loss")
+
+
+def test_what_confuses_takes_the_gender_away_and_leaves_the_activity():
+    # Frozen readers that are sure of the gender; even odds are log 2 = 0.69.
+    _, sure, activity = _trained(0.0)
+    assert sure > 0.9 and activity < 0.9 * np.log(3)
+    _, confused, activity = _trained(2.0)
+    assert confused < 0.76 and activity < 0.9 * np.log(3)
+
+
+def test_windows_leave_in_physical_units(data):
+    method, _ = _built()
+    state, _, _ = _trained(2.0)
+    windows = data.test.windows
+    anonymize = jax.jit(method.anonymize)
+    shown = np.asarray(anonymize(jax.random.key(2), state, windows))
+    assert shown.shape == windows.shape and shown.dtype == np.float32
+    assert abs(shown.mean() - 10) < 1.5  # In g, and not in deviations from the mean.
+    # Whatever follows a window changes nothing about it, nor does the key.
+    again = anonymize(jax.random.key(3), state, windows[:5])
+    np.testing.assert_allclose(again, shown[:5], rtol=1e-4)
+
+
+def test_settings_are_refused(data):
+    with pytest.raises(ValueError, match="utility must be finite and >= 0"):
+        aae(data.spec, utility=-1.0)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        aae(data.spec, turn=2)

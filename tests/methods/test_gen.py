@@ -1,0 +1,118 @@
+"""GEN: an estimator that learns first, and a guardian that plays on what it says."""
+
+import dataclasses
+import functools
+import importlib.util
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+
+from jaxanon import datasets
+from jaxanon.methods.gen import gen
+
+_PATH = pathlib.Path(__file__).with_name("toy.py")
+_SPEC = importlib.util.spec_from_file_location("toy_of_gen", _PATH)
+TOY = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(TOY)
+TOY.TIME = 32  # Three convolutions need so many samples.
+
+SMALL = {"filters": (8, 8, 8), "estimator_hidden": 24, "hidden": (32,), "batch": 48}
+EARLY, LATE = 16, 80  # Epochs of 3 rounds.
+
+
+@functools.cache
+def _built():
+    data = TOY.data()
+    method = gen(data.spec, **SMALL, pretraining=EARLY)
+    prepared = method.prepare(datasets.by_client(data.train))
+    assert method.rounds_per_epoch(prepared) == 3
+
+    @functools.partial(jax.jit, static_argnums=2)
+    def train(state, data, length):
+        step = lambda state, _: method.update(jax.random.key(1), state, data)
+        return jax.lax.scan(step, state, length=length)
+
+    return data, method, prepared, train
+
+
+@functools.cache
+def _trained(confusion, utility):
+    """The state after the estimator's turn, after the guardian's, and the infos."""
+    _, method, prepared, train = _built()
+    hyper = {"confusion": confusion, "utility": utility, "step_size": 3e-3}
+    start = method.init(jax.random.key(0), **hyper)
+    first, early = train(start, prepared, 3 * EARLY)
+    last, late = train(first, prepared, 3 * LATE)
+    return start, first, last, early, late
+
+
+def _differs(one, two, group):
+    pairs = jax.tree.map(
+        lambda a, b: np.any(a != b), one.params[group], two.params[group]
+    )
+    return any(jax.tree.leaves(pairs))
+
+
+def test_the_estimator_learns_first_and_is_frozen():
+    start, first, last, early, late = _trained(*WEIGHTS[1])
+    assert _differs(start, first, "estimator") and not _differs(
+        start, first, "guardian"
+    )
+    assert not _differs(first, last, "estimator") and _differs(first, last, "guardian")
+    losses = np.asarray(early["estimator"])
+    assert losses[-5:].mean() < 0.9 * losses[:5].mean()
+    assert (np.asarray(late["estimator"]) == 0).all()
+
+
+WEIGHTS = ((0.0, 1.0), (1.0, 0.0))  # Of confusion and of utility.
+
+
+def test_what_the_guardian_pays_for():
+    _, method, prepared, train = _built()
+    hyper = {"confusion": 0.5, "utility": 2.0}
+    state = method.init(jax.random.key(0), **hyper)
+    state = state._replace(round=state.round + 3 * EARLY)
+    _, late = train(state, prepared, 3 * EARLY)
+    expected = 2 * late["activity loss"] + 0.5 * late["gender off chance"]
+    np.testing.assert_allclose(late["guardian"], expected, rtol=1e-5)
+
+
+def test_each_term_does_its_part():
+    # With one term and without the other: the one falls, the other is as it was.
+    mean = lambda info: float(np.mean(info[-30:]))
+    useful, private = (_trained(*weights)[-1] for weights in WEIGHTS)
+    off = [mean(info["gender off chance"]) for info in (useful, private)]
+    assert off[1] < 0.15 and off[1] < 0.5 * off[0]
+    activity = [mean(info["activity loss"]) for info in (useful, private)]
+    assert activity[0] < 0.8 * activity[1]
+
+
+def test_windows_leave_in_physical_units():
+    data, method, _, _ = _built()
+    last = _trained(*WEIGHTS[0])[2]
+    windows = data.test.windows
+    anonymize = jax.jit(method.anonymize)
+    shown = anonymize(jax.random.key(2), last, windows)
+    assert shown.shape == windows.shape and shown.dtype == np.float32
+    assert abs(float(shown.mean()) - 10) < 3
+    again = anonymize(jax.random.key(3), last, windows[:5])
+    np.testing.assert_allclose(again, shown[:5], rtol=1e-4)
+
+
+def test_windows_too_short_and_settings_that_cannot_be(data):
+    with pytest.raises(ValueError, match="at least 30 samples .* got 16"):
+        gen(data.spec)
+    long = TOY.data().spec
+    with pytest.raises(ValueError, match="filters must be three"):
+        gen(long, filters=(8, 8))
+    with pytest.raises(ValueError, match="confusion must be finite and >= 0"):
+        gen(long, confusion=-1.0)
+
+
+def test_the_shortest_window_leaves_one_sample(data):
+    spec = dataclasses.replace(data.spec, time=30)
+    shapes = jax.eval_shape(gen(spec, filters=(3, 4, 5)).init, jax.random.key(0))
+    rows = shapes.params["estimator"]["Dense_2"]["kernel"].shape[0]
+    assert rows == len(spec.channels) * 5

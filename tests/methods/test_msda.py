@@ -1,0 +1,141 @@
+"""MSDA: what the autoencoder pays for, and who learns when."""
+
+import importlib
+import importlib.util
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+
+from jaxanon import datasets, training
+from jaxanon.methods.msda import msda
+from jaxanon.methods.weighed import draw, weigh
+from jaxanon.models.confusion import confusion
+
+_PATH = pathlib.Path(__file__).with_name("toy.py")
+_SPEC = importlib.util.spec_from_file_location("toy_of_anonymizers", _PATH)
+TOY = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(TOY)
+
+MODULE = importlib.import_module("jaxanon.methods.msda")
+SMALL = {
+    "filters": 6,
+    "reader_filters": 6,
+    "reader_hidden": (12,),
+    "batch": 48,
+}
+MODEL, READERS = ("encoder", "decoder"), ("readers",)
+
+
+def _players(monkeypatch, **settings):
+    """What ``central`` would be given, for epochs of 10 rounds."""
+    seen = []
+    monkeypatch.setattr(MODULE, "central", lambda *a, **given: given)
+    monkeypatch.setattr(MODULE, "by_epoch", lambda make: seen.append(make(10)))
+    msda(TOY.data().spec, **SMALL, **settings)
+    return seen[0]
+
+
+def _who(players, epochs):
+    """The groups of those that play in each epoch, in its first and its last round."""
+    found = []
+    for epoch in range(epochs):
+        rounds = [10 * epoch, 10 * epoch + 9]
+        plays = [[bool(p.when_fn(number)) for p in players] for number in rounds]
+        assert plays[0] == plays[1]
+        turns = zip(players, plays[0], strict=True)
+        found.append([player.groups for player, playing in turns if playing])
+    return found
+
+
+def test_msda_rebuilds_first_then_all_play(monkeypatch):
+    players = _players(monkeypatch, warm_up=2)["players"]
+    assert _who(players, 4) == [[MODEL]] * 2 + [[READERS, MODEL]] * 2
+    players = _players(monkeypatch, turn=2)["players"]
+    assert _who(players, 6) == [[MODEL]] + [[READERS]] * 2 + [[MODEL]] * 2 + [[READERS]]
+
+
+def _given(built, data):
+    """Parameters and a batch for the loss of a player."""
+    params = jax.jit(built["init_fn"])(jax.random.key(0))
+    prepared = weigh(data.spec, datasets.by_client(data.train))
+    return params, draw(jax.random.key(1), prepared, 20)
+
+
+def test_the_three_terms_and_their_weights(monkeypatch, data):
+    built = _players(monkeypatch)
+    params, batch = _given(built, data)
+    player = built["players"][-1]
+    weights = {"distortion": 0.3, "confusion": 0.7, "utility": 1.9, "decay": 0.0}
+    nets = built["init_fn"].__self__
+
+    @jax.jit
+    def found(key):
+        loss = lambda weights: player.loss_fn(key, params, weights, batch, None)
+        total, (info, _) = loss(weights)
+        more, _ = loss(weights | {"decay": 1.0})
+        latents, safe, _ = nets.rewrite(params, batch.windows, train=True)
+        read = [logits for _, logits in nets.read(params, latents, safe, key)]
+        return total, more, info, safe, read
+
+    total, more, info, safe, (activity, gender, latent) = found(jax.random.key(2))
+    expected = 0.3 * info["change"] + 0.7 * info["gender confusion"]
+    expected += 1.9 * info["activity loss"]
+    np.testing.assert_allclose(total, expected, rtol=1e-5)
+    # The terms by another way: what leaves, and what readers make of it.
+    np.testing.assert_allclose(
+        info["change"], np.mean((safe - batch.windows) ** 2), rtol=1e-4
+    )
+    both = [confusion(logits, batch.labels["gender"]) for logits in (gender, latent)]
+    np.testing.assert_allclose(info["gender confusion"], sum(both), rtol=1e-5)
+    own = np.take_along_axis(
+        np.asarray(jax.nn.log_softmax(activity)),
+        np.asarray(batch.labels["activity"])[:, None],
+        axis=1,
+    )
+    np.testing.assert_allclose(info["activity loss"], -own.mean(), rtol=1e-4)
+    leaves = jax.tree_util.tree_leaves_with_path({n: params[n] for n in MODEL})
+    squares = [
+        np.sum(leaf**2)
+        for path, leaf in leaves
+        if path[-1].key == "kernel" and leaf.shape[-1] == SMALL["filters"]
+    ]
+    np.testing.assert_allclose(more - total, sum(squares), rtol=1e-4)
+
+
+def test_a_run_in_released_form(data):
+    settings = SMALL | {"form": "released", "latent_hidden": (12,), "warm_up": 0}
+    method = msda(data.spec, **settings)
+    run = training.train(method, data, epochs=1, progress=False)
+    losses = run.history[-1]["losses"]
+    # Of even odds -2 log(1 - 1/2), of a reader of windows and of one of latents.
+    assert abs(losses["gender confusion"] - 4 * np.log(2)) < 1.5
+    windows = data.test.windows
+    shown = run.anonymize(jax.random.key(2), windows)
+    assert shown.shape == windows.shape and shown.dtype == np.float32
+    # Whatever follows a window changes nothing about it, nor does the key.
+    np.testing.assert_allclose(
+        run.anonymize(jax.random.key(3), windows[:5]), shown[:5], rtol=1e-4
+    )
+
+
+def test_weights_make_classes_count_the_same(data):
+    clients = datasets.by_client(data.train)
+    found = weigh(data.spec, clients, kept=(0, 2))
+    batch = draw(jax.random.key(0), found, 64)
+    labels = np.asarray(found.pool.labels["activity"])
+    each = np.asarray(found.weights["activity"])[labels]
+    totals = [each[labels == number].sum() for number in range(3)]
+    np.testing.assert_allclose(totals[0], totals[2], rtol=1e-5)
+    assert totals[1] == 0 and totals[0] > 0
+    np.testing.assert_array_equal(
+        batch.weights["gender"], found.weights["gender"][batch.labels["gender"]]
+    )
+
+
+def test_settings_are_refused(data):
+    with pytest.raises(ValueError, match="form must be one of"):
+        msda(data.spec, form="sure")
+    with pytest.raises(TypeError, match=r"turn must be whole, got 0\.5"):
+        msda(data.spec, turn=0.5)

@@ -1,0 +1,100 @@
+"""RAE + AAE: one autoencoder behind the other, and what readers tell between them."""
+
+import dataclasses
+import importlib
+
+import jax
+import numpy as np
+import pytest
+
+from jaxanon import datasets, training
+from jaxanon.methods import replacing
+from jaxanon.methods.rae_aae import rae_aae
+
+MODULE = importlib.import_module("jaxanon.methods.rae_aae")
+LISTS = {"black": ("c",), "gray": ("a",)}
+SMALL = {"replacer_filters": (6, 4), "replacer_hidden": (32, 24), "batch": 48} | LISTS
+
+
+def _made(monkeypatch, data, **settings):
+    """What ``central`` is given by RAE + AAE, for epochs of 10 rounds."""
+    seen = []
+    monkeypatch.setattr(MODULE, "central", lambda *a, **given: (a, given))
+    monkeypatch.setattr(MODULE, "by_epoch", lambda make: seen.append(make(10)))
+    widths = {"filters": 4, "reader_filters": 4, "reader_hidden": (6,)}
+    rae_aae(data.spec, **SMALL | widths | settings)
+    return seen[0]
+
+
+def _four(data):
+    """The toy data with a class d, of which half of b's windows are."""
+    names = data.spec.classes | {"activity": ("a", "b", "c", "d")}
+
+    def part(windows):
+        activity = windows.labels["activity"].copy()
+        where = np.flatnonzero(activity == 1)[::2]
+        activity[where] = 3
+        return windows._replace(labels=windows.labels | {"activity": activity})
+
+    spec = dataclasses.replace(data.spec, classes=names)
+    return data._replace(spec=spec, train=part(data.train), test=part(data.test))
+
+
+def test_rae_aae_s_players_take_turns(monkeypatch, data):
+    (_, _, _, _), given = _made(monkeypatch, _four(data), replacing=2, pretraining=1)
+    playing = [
+        [
+            player.groups[0]
+            for player in given["players"]
+            if bool(player.when_fn(number))
+        ]
+        for number in (0, 19, 20, 29, 30, 99)
+    ]
+    assert playing == [["replacer"]] * 2 + [["readers"]] * 2 + [["encoder"]] * 2
+
+
+def test_rae_aae_reads_the_white_classes_of_replaced_windows(monkeypatch, data):
+    four = _four(data)
+    (_, _, _, room), given = _made(monkeypatch, four)
+    prepared = room.prepare_fn(datasets.by_client(four.train))
+    batch = room.draw_fn(jax.random.key(0), prepared, 0)
+    plain = replacing.draw(jax.random.key(0), prepared, 48)
+    activity = np.asarray(plain.labels["activity"])
+    white = np.isin(activity, (1, 3))
+    np.testing.assert_array_equal(batch.labels["activity"][white], activity[white] // 2)
+    assert (np.asarray(batch.weights["activity"])[~white] == 0).all()
+    assert (np.asarray(batch.weights["activity"])[white] > 0).all()
+    assert (np.asarray(batch.weights["gender"]) > 0).all()
+    # Readers, and the autoencoder behind, see what the first one makes of a window.
+    params = jax.jit(given["init_fn"])(jax.random.key(0))
+    assert params["readers"]["windows"]["activity"]["Dense_1"]["kernel"].shape[1] == 1
+    _, readers, model = given["players"]
+    other = params | {"replacer": jax.tree.map(lambda x: 2 * x, params["replacer"])}
+    hyper = given["hyper"]
+    for player in (readers, model):
+        loss = jax.jit(
+            lambda params, player=player: player.loss_fn(
+                jax.random.key(1), params, hyper, batch, None
+            )[0]
+        )
+        assert abs(loss(params) - loss(other)) > 1e-4
+    anonymize = jax.jit(given["anonymize_fn"])
+    shown = [
+        anonymize(jax.random.key(2), each, batch.windows) for each in (params, other)
+    ]
+    assert np.abs(shown[0] - shown[1]).max() > 1e-4
+
+
+def test_rae_aae_runs(data):
+    four = _four(data)
+    widths = {"filters": 4, "reader_filters": 4, "reader_hidden": (6,)}
+    method = rae_aae(four.spec, **SMALL | widths, replacing=0, pretraining=0)
+    run = training.train(method, four, epochs=1, progress=False)
+    shown = run.anonymize(jax.random.key(2), four.test.windows)
+    assert shown.shape == four.test.windows.shape and np.isfinite(shown).all()
+    assert abs(shown.mean() - 10) < 3
+
+
+def test_a_reader_needs_two_classes_to_tell_apart(data):
+    with pytest.raises(ValueError, match="leave two classes of 'activity' .* leave 1"):
+        rae_aae(data.spec, **LISTS)
