@@ -1,6 +1,7 @@
 """GEN: a guardian that rewrites windows, graded by an estimator of raw ones."""
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -117,7 +118,7 @@ def gen(spec, **settings) -> Method:
     def rewrite(params, windows):
         return guardian.apply({"params": params["guardian"]}, windows)
 
-    def estimate(params, windows, key):
+    def estimate(params, windows, key) -> Any:
         return estimator.apply({"params": params["estimator"]}, windows, key)
 
     def estimator_loss(key, params, hyper, batch, given):
