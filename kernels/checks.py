@@ -32,7 +32,7 @@ def typed_key(key) -> None:
         )
 
 
-def known(value):
+def known(value) -> float | None:
     """One number on the host, Python's or NumPy's, as Python's; else None.
 
     Arrays of JAX are not looked at: they may be traced, or on a device.
@@ -44,7 +44,9 @@ def known(value):
     if isinstance(value, np.ndarray | np.generic):
         real = value.ndim == 0 and not np.iscomplexobj(value)
         value = value.item() if real else None
-    return value if isinstance(value, numbers.Real) else None
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    return float(value) if isinstance(value, numbers.Real) else None
 
 
 def positive(**named) -> None:

@@ -11,11 +11,12 @@ import numpy as np
 
 def client(loss_fn, params, batch, step_size, num_steps):
     """``(params, loss, grads)`` after plain gradient steps; those of the last one."""
-    own = jax.tree.map(jnp.copy, params)
+    own, seen = jax.tree.map(jnp.copy, params), []
     for _ in range(num_steps):
         loss, grads = jax.value_and_grad(loss_fn)(own, batch)
         own = jax.tree.map(lambda p, g: p - step_size * g, own, grads)
-    return own, loss, grads
+        seen.append((loss, grads))
+    return own, *seen[-1]
 
 
 def gradient(inputs, cotangents):

@@ -85,17 +85,18 @@ def _statistics(x, mask):
     num = jnp.sum(mask, axis=-2, dtype=x.dtype)
     some = num > 0
     x = jnp.where(mask, x, 0)
-    # All of it is done in a unit near the largest value, so that no sum overflows and
-    # no square vanishes; the unit is a power of two, so it costs no digit.
-    given, (x, powers) = x, scaled(x, axis=-2)
-    restored = functools.partial(_restored, powers=powers)
     average = lambda values: jnp.sum(values, axis=-2) / jnp.maximum(num, 1)
     minimum = jnp.min(jnp.where(mask, x, jnp.inf), axis=-2)
     maximum = jnp.max(jnp.where(mask, x, -jnp.inf), axis=-2)
     minimum, maximum = (jnp.where(some, v, 0) for v in (minimum, maximum))
-    # Origin and unit cancel out of every result, so no gradient goes through them.
-    origin = jax.lax.stop_gradient(minimum)
-    above = jnp.where(mask, x - origin[..., None, :], 0)
+    # Sums are taken in a unit near the largest value, so that none overflows and no
+    # square vanishes; the unit is a power of two, so it costs no digit.
+    near, powers = scaled(x, axis=-2)
+    restored = functools.partial(_restored, powers=powers)
+    # The origin cancels out of every result, so no gradient goes through it.
+    origin = jax.lax.stop_gradient(jnp.min(jnp.where(mask, near, jnp.inf), axis=-2))
+    origin = jnp.where(some, origin, 0)
+    above = jnp.where(mask, near - origin[..., None, :], 0)
     from_origin = average(above)
     deviation = jnp.where(mask, above - from_origin[..., None, :], 0)
     z, own_powers = scaled(deviation, axis=-2)
@@ -111,14 +112,14 @@ def _statistics(x, mask):
         mean=restored(origin + from_origin),
         std=std,
         variance=std * std,
-        minimum=restored(minimum),
-        maximum=restored(maximum),
-        median=restored(quantile(0.5)),
-        interquartile_range=restored(quantile(0.75) - quantile(0.25)),
+        minimum=minimum,
+        maximum=maximum,
+        median=quantile(0.5),
+        interquartile_range=quantile(0.75) - quantile(0.25),
         skewness=jnp.where(varies, average(z**3) / safe**1.5, 0),
         kurtosis=jnp.where(varies, average(z**4) / safe**2 - 3, 0),
-        energy=jnp.sum(given * given, axis=-2),
-        rms=restored(_root(average(x * x))),
+        energy=jnp.sum(x * x, axis=-2),
+        rms=restored(_root(average(near * near))),
         zero_crossings=_zero_crossings(x, mask),
     )
 

@@ -217,3 +217,12 @@ def test_values_near_the_ends_of_a_float_have_all_that_it_can_hold(scale):
     close(found.skewness, stats.skew(exact), rtol=1e-4)
     close(found.kurtosis, stats.kurtosis(exact), rtol=1e-4)
     assert found.energy == (np.inf if scale > 1 else 0)  # No float holds it.
+
+
+def test_a_huge_value_takes_nothing_from_the_small_ones_that_are_in_order():
+    x = jnp.array([[1e38], [0.1], [0.25], [0.1]])
+    found = jax.jit(signals.window_statistics)(x)
+    small = (found.minimum, found.median, found.maximum)
+    np.testing.assert_allclose(small, [[0.1], [0.175], [1e38]], rtol=1e-6)
+    endless = jax.jit(signals.window_statistics)(x.at[0].set(jnp.inf))
+    assert endless.mean == endless.maximum == jnp.inf and endless.minimum == x[1]
