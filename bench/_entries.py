@@ -138,7 +138,6 @@ SMOKE = (
     Case(
         "smartwatch",
         {"name_or_npz": "smartwatch", "private": ["side"]},
-        ("raw windows", "ObscureNet", "ORF"),
+        ("raw windows", "ORF"),
     ),
 )
-SMALL = {"obscurenet": {"hidden": (8,), "latent": 2, "batch": 8, "judge_batch": 8}}

@@ -37,7 +37,11 @@ STAGES = {
     "attacks": ("mlp", "forest", "per-class", "pairs", "self-training", "released"),
 }
 FIRST_SEED = ("attackers", "attacks")  # Stages that try the first seed alone.
-STAGES_SMOKE = STAGES | {"attackers": ("tree",), "attacks": ("tree", "pairs")}
+STAGES_SMOKE = {
+    "seeds": ("forest", "stream"),
+    "attackers": ("tree",),
+    "attacks": ("forest", "pairs"),
+}
 
 
 class Untouched:
@@ -151,9 +155,8 @@ class Bench:
         count = entry.seeds or self.seeds
         if not entry.method:
             return [Untouched()] * count, 0.0
-        small = _entries.SMALL.get(entry.method, {}) if self.smoke else {}
         swept = ja.sweep(
-            methods.build(entry.method, self.data.spec, **entry.settings | small),
+            methods.build(entry.method, self.data.spec, **entry.settings),
             self.data,
             seeds=count,
             epochs=1 if self.smoke else max(1, entry.epochs // self.case.less),

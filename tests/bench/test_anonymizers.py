@@ -1,0 +1,132 @@
+"""The table of anonymizers: what is kept, what is shown, what a verdict says."""
+
+import importlib
+import json
+import pathlib
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pytest
+
+BENCH = pathlib.Path(__file__).parents[2] / "bench"
+
+
+@pytest.fixture(scope="module")
+def bench():
+    """Imports a module of the benchmark's folder by name."""
+    sys.path.insert(0, str(BENCH))
+    yield importlib.import_module
+    sys.path.remove(str(BENCH))
+
+
+def run(folder, rows):
+    command = [sys.executable, str(BENCH / "anonymizers.py"), "--smoke"]
+    command += ["--folder", str(folder), "--json", str(rows)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("anonymizers")
+    return folder, run(folder, folder / "rows.json")
+
+
+def test_smoke_writes_rows_a_table_a_page_and_a_figure(written):
+    folder, printed = written
+    rows = json.loads((folder / "rows.json").read_text())
+    assert [row["system"] for row in rows] == ["raw windows", "ORF"]
+    raw, removed = rows
+    assert raw["public_accuracy"] == pytest.approx([raw["public_accuracy_raw"][0], 0.0])
+    assert raw["warping"][0] == 0 < removed["warping"][0]
+    assert {"forest", "tree"} <= set(raw["retrained_balanced"])
+    assert any(name.startswith("pairs") for name in raw["attacks"])
+    assert raw["seeds"] == 2 and {"device", "versions", "date"} <= set(raw)
+    table = (folder / "rows.md").read_text()
+    assert "| ORF |" in table and table in printed
+    assert (folder / "rows.png").read_bytes()[:4] == b"\x89PNG"
+
+    open_tags = []
+
+    class Page(HTMLParser):
+        def handle_starttag(self, tag, attributes):
+            assert "http" not in str(attributes)
+            if tag not in ("meta", "img"):
+                open_tags.append(tag)
+
+        def handle_endtag(self, tag):
+            assert open_tags.pop() == tag
+
+    Page().feed((folder / "rows.html").read_text())
+    assert not open_tags
+
+
+def test_what_is_done_is_not_done_again(written):
+    folder, _ = written
+    kept = sorted(folder.rglob("found/*/*.json"))
+    before = {path: path.stat().st_mtime_ns for path in kept}
+    assert len(kept) == 6  # Three stages of two systems.
+    kept[0].unlink()
+    printed = run(folder, folder / "again.json")
+    after = {path: path.stat().st_mtime_ns for path in kept}
+    assert {path for path in kept if before[path] != after[path]} == {kept[0]}
+    assert printed.count(" s\n") == 1  # One stage was told of.
+    found, again = (
+        [
+            {key: value for key, value in row.items() if key != "seconds"}
+            for row in json.loads((folder / name).read_text())
+        ]
+        for name in ("rows.json", "again.json")
+    )
+    assert found == again
+
+
+@pytest.mark.parametrize(
+    "activity, private, inverted, said",
+    [
+        (90, 60, False, "reproduced"),
+        (88, 64, False, "reproduced"),
+        (87.9, 60, False, "worse"),
+        (90, 65.1, False, "worse"),
+        (90, 54.9, False, "better"),
+        (92.1, 62, False, "better"),
+        (92.1, 66, False, "worse"),
+        (90, 45, False, "reproduced"),  # As far from guessing as 55.
+        (90, 54.9, True, "better"),
+        (90, 65.1, True, "worse"),
+    ],
+)
+def test_verdicts(bench, activity, private, inverted, said):
+    published = bench("_published")
+    told = published.Published(90.0, 60.0, "a paper", inverted=inverted)
+    assert published.verdict(told, activity, private) == said
+
+
+def test_bands_come_before_the_points_of_the_rest(bench):
+    published = bench("_published")
+    told = published.Published(96.0, 17.9, "a paper", 94.5, (0, 30), inverted=True)
+    assert published.verdict(told, 94.5, 30.0) == "reproduced"
+    assert published.verdict(told, 94.4, 30.0) == "worse"
+    assert published.verdict(told, 99.0, 30.1) == "worse"
+    assert published.verdict(None, 99.0, 30.1) == ""
+
+
+def test_every_entry_builds_and_everything_published_is_tried(bench):
+    from jaxanon import methods
+
+    entries = bench("_entries")
+    tried = {
+        (case.name, name, variant)
+        for case in entries.CASES
+        for name in case.entries
+        for variant in entries.ENTRIES[name].variants
+    }
+    assert set(bench("_published").PUBLISHED) <= tried
+    for entry in entries.ENTRIES.values():
+        if entry.method:
+            fields = methods.config_class(entry.method).__dataclass_fields__
+            assert set(entry.settings) <= set(fields)
+            for settings in entry.variants.values():
+                assert set(settings) <= set(fields)
