@@ -191,7 +191,7 @@ def test_a_magnitude_equal_to_the_threshold_is_above_it():
     assert signals.count_steps_threshold(x, threshold=10.75) == 0
 
 
-def _judged(jerks, paces=None):
+def _steps_among(jerks, paces=None):
     """Steps among candidates with these jerks and paces in s (0 is not known)."""
     jerks = jnp.array(jerks, jnp.float32)
     paces = jnp.zeros(len(jerks)) if paces is None else jnp.array(paces, jnp.float32)
@@ -200,10 +200,10 @@ def _judged(jerks, paces=None):
 
 def test_bounds_of_jerk_and_pace_are_included():
     # Half of the 2.5 that are remembered at first; exact in binary.
-    assert (_judged([1.25]), _judged([1.2499])) == (1, 0)
+    assert (_steps_among([1.25]), _steps_among([1.2499])) == (1, 0)
     # One step of 400 makes the mean 22.375, so 5 is below the half of it, and sure.
-    assert (_judged([400, 5]), _judged([400, 4.999])) == (2, 1)
+    assert (_steps_among([400, 5]), _steps_among([400, 4.999])) == (2, 1)
     usual = np.float32(jnp.mean(jnp.full((1, 20), 0.4), axis=-1)[0])
     for share, off in ((0.5, 0.999), (2, 1.001)):
-        assert _judged([9], [np.float32(share) * usual]) == 1
-        assert _judged([9], [np.float32(share * off) * usual]) == 0
+        assert _steps_among([9], [np.float32(share) * usual]) == 1
+        assert _steps_among([9], [np.float32(share * off) * usual]) == 0
