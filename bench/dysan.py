@@ -1,0 +1,151 @@
+"""What DySan costs: python bench/dysan.py [--smoke] [--json F].
+
+An iteration as the released program trains, one step of the sanitizer and 50 each of
+the predictor and the discriminator; a round of our schedule, one step of each; the
+hours that the grid of 36 models takes by it; and the choice among 36 models for one
+window, by one core. Windows are random ones of the published shape, 125 samples of 6
+channels, and the models untrained: neither changes what is computed.
+"""
+
+import os
+import sys
+
+import _timing
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon import datasets, methods, online
+from jaxanon.datasets import Data, Spec, Windows
+from jaxanon.methods.rounds import rounds_program
+
+AUTHORS_S = (
+    17.5  # An iteration of the released program on 2 cores, PEERS.md, section 7.
+)
+PHONE_MS = 658  # 36 models on a Redmi Note 7, Boutet et al. 2021.
+ROUNDS = 38 * 60  # Of our schedule, 60 passes over MotionSense's 9,629 windows.
+GRID = 36
+# Multiplications and additions for a window, forward: the sanitizer composed, the
+# predictor, the discriminator. A step of a network that learns costs three times that.
+SANITIZER = 2 * (116 * 60 * 128 + 14_854 * 64 + 64 * 14_848 + 116 * 60 * 128)
+PREDICTOR = 2 * (120 * 36 * 100 + 56 * 500 * 100 + 24 * 500 * 160 + 8 * 800 * 160)
+DISCRIMINATOR = 2 * (120 * 36 * 64 + 64 * 60 * 64)
+SMALL = {
+    "filters": (2, 3),
+    "hidden": (4, 3),
+    "predictor_filters": (3,),
+    "discriminator_filters": 2,
+    "judge_hidden": 3,
+    "batch": 8,
+}
+
+
+def main():
+    """Measures the two schedules and the choice, and prints the table."""
+    args = _timing.arguments(
+        __doc__.splitlines()[0], part="training or choice; training by default"
+    )
+    if args.part == "choice":
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    report = _timing.Report(smoke=args.smoke)
+    if args.part == "choice":
+        choice(report, args.smoke)
+    else:
+        training(report, args.smoke)
+    report.write(args.json)
+
+
+def training(report, smoke):
+    """An iteration as released, and a round of ours."""
+    data = waves(512 if smoke else 9_629)
+    inner = 3 if smoke else 50
+    settings = SMALL if smoke else {}
+    took = {}
+    for name, steps in (("as released", inner), ("ours", 1)):
+        took[name] = seconds = a_round(data, steps, settings)
+        work = operations(steps)
+        report.add(
+            f"round, {name}",
+            seconds,
+            "s",
+            f"batch 256, 1 + {steps} + {steps} steps",
+            flops=None if smoke else work / seconds,
+            gflop=work / 1e9,
+        )
+    ratio = AUTHORS_S / took["as released"]
+    report.add("authors' iteration over ours", ratio, "x", f"{AUTHORS_S} s there")
+    hours = took["ours"] * ROUNDS * GRID / 3600
+    report.add("grid of 36, our schedule", hours, "h", f"{ROUNDS} rounds each")
+
+
+def a_round(data, steps, settings):
+    """Seconds of a round, of the many that one call of the trainer has."""
+    method = methods.dysan(data.spec, inner_steps=steps, **settings)
+    prepared = method.prepare(datasets.by_client(data.train))
+    call, key = rounds_program(method.update), jax.random.key(0)
+    state = method.init(jax.random.key(1))
+    rounds = max(1, 20 // steps)
+
+    def again():
+        nonlocal state
+        state, *told = call(key, state, prepared, rounds)
+        return state, told
+
+    return _timing.timed(again, repeats=3).seconds / rounds
+
+
+def operations(steps):
+    """Of a round: the judges learn from what the sanitizer makes of fresh batches."""
+    judges = 3 * (PREDICTOR + DISCRIMINATOR)
+    return 256 * (3 * SANITIZER + judges + steps * (SANITIZER + judges))
+
+
+def choice(report, smoke):
+    """Every model tried on one window, by one core."""
+    data, models = waves(64), 4 if smoke else GRID
+    method = methods.dysan(data.spec, **(SMALL if smoke else {}))
+    states = [method.init(jax.random.key(number)) for number in range(models)]
+    trier = online.trier(method, states)
+    window, public = data.test.windows[:1], np.zeros(1, np.int32)
+    key = jax.random.key(0)
+    seconds = _timing.timed(lambda: trier(key, window, public), repeats=21).seconds
+    work = models * (SANITIZER + PREDICTOR + DISCRIMINATOR)
+    report.add(
+        "choice among models for one window",
+        seconds * 1e3,
+        "ms",
+        f"{models} models, one core; published on a phone: {PHONE_MS} ms",
+        flops=None if smoke else work / seconds,
+        gflop=work / 1e9,
+    )
+
+
+def waves(count) -> Data:
+    """Random windows of MotionSense's shape, with labels of their classes."""
+    spec = Spec(
+        name="waves",
+        preset="raw6",
+        channels=tuple("abcdef"),
+        units=("g",) * 6,
+        rate_hz=50.0,
+        time=125,
+        public="activity",
+        private=("gender",),
+        classes={
+            "activity": tuple("wxyz"),
+            "gender": ("f", "m"),
+            "subject": ("0", "1"),
+        },
+        mean=(0.0,) * 6,
+        std=(1.0,) * 6,
+        split="trial",
+    )
+    number = np.arange(count, dtype=np.int32)
+    labels = {"activity": number % 4, "gender": number // 4 % 2, "subject": number % 2}
+    windows = jax.random.normal(jax.random.key(0), (count, 125, 6), jnp.float32)
+    part = Windows(np.asarray(windows), labels)
+    return Data(spec, part, part)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
