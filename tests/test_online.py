@@ -61,6 +61,32 @@ def test_each_model_is_tried_by_its_own_networks(data, standardised):
         online.trier(method, [])
 
 
+def test_large_weights_in_half_precision_change_windows_little(data, monkeypatch):
+    method = methods.dysan(data.spec, **SMALL)
+    state = method.init(jax.random.key(0))
+    windows, public = data.test.windows[:6], data.test.labels["activity"][:6]
+    key, std = lambda: jax.random.key(3), np.float32(data.spec.std)
+    whole = online.trier(method, [state])(key(), windows, public).windows
+    monkeypatch.setattr(online, "LARGE", 1)
+    halved = online.trier(method, [state])(key(), windows, public).windows
+    moved = np.abs(halved - whole) / std
+    assert 0 < moved.max() < 5e-3
+
+    # Weights beyond what half precision holds stay as they are.
+    huge = jax.tree.map(lambda leaf: leaf * 1e6, state.params["predictor"])
+    state = state._replace(params=state.params | {"predictor": huge})
+    again = online.trier(method, [state])(key(), windows, public)
+    read = jax.jit(sanitizers.networks(data.spec, method.config).predict)(
+        state.params, standardised(data.spec, again.windows[0])
+    )[0]
+    assert np.isfinite(read).all()
+    np.testing.assert_array_equal(again.public[0], np.argmax(read, 1))
+
+
+def standardised(spec, windows):
+    return (windows - np.float32(spec.mean)) / np.float32(spec.std)
+
+
 def _tried(public, private):
     public = np.asarray(public)
     return online.Tried(np.zeros((*public.shape, 1, 1)), public, np.asarray(private))

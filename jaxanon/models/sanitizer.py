@@ -101,15 +101,30 @@ def sanitize(composed: Composed, windows, sides, noise):
     x = jnp.tanh(convolve(windows, kernel) + bias[None])
     shape, x = x.shape, x.reshape(len(x), -1)
     more = jnp.tanh(jnp.concatenate([sides, noise], axis=1))
-    # The few other inputs by themselves: to join them would copy the many.
-    kernel, bias = composed.squeeze
-    own, others = jnp.split(kernel, [x.shape[1]])
-    x = nn.leaky_relu(x @ own + more @ others + bias[None], 0.01)
-    (kernel, bias), edge = composed.expand, own.shape[0]
-    sides = jnp.tanh(x @ kernel[:, edge:] + bias[None, edge:])
-    x = jnp.tanh(x @ kernel[:, :edge] + bias[None, :edge])
+    edge = x.shape[1]
+    x = nn.leaky_relu(_joined(x, more, composed.squeeze), 0.01)
+    x, sides = _parted(x, composed.expand, edge)
     kernel, bias = composed.draw
     return convolve(x.reshape(shape), kernel, widen=True) + bias[None], sides
+
+
+# Many rows are not copied to be joined or parted, nor is a kernel for few of them.
+def _joined(x, more, layer):
+    """A dense layer's outputs for two groups of inputs."""
+    kernel, bias = layer
+    if len(x) < kernel.shape[1]:
+        return jnp.concatenate([x, more], axis=1) @ kernel + bias[None]
+    own, others = jnp.split(kernel, [x.shape[1]])
+    return x @ own + more @ others + bias[None]
+
+
+def _parted(x, layer, edge):
+    """The tanh of a dense layer's outputs, in two groups from ``edge``."""
+    kernel, bias = layer
+    if len(x) < kernel.shape[0]:
+        return jnp.split(jnp.tanh(x @ kernel + bias[None]), [edge], axis=1)
+    parts = slice(None, edge), slice(edge, None)
+    return [jnp.tanh(x @ kernel[:, part] + bias[None, part]) for part in parts]
 
 
 def _dense(first, second):
