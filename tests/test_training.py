@@ -133,7 +133,7 @@ def test_killed_and_resumed_ends_in_the_same_bits(finished, method, data, tmp_pa
 
 def test_stopped_at_every_kind_of_moment(finished, method, data, tmp_path):
     out = tmp_path / "run"
-    train(method, data, out, epochs=3, checkpoint_s=0.0)  # Checkpoints of 20, 40 and 60.
+    train(method, data, out, epochs=3, checkpoint_s=0.0)  # Of rounds 20, 40, 60.
     with (out / "metrics.jsonl").open("a") as file:
         file.write('{"round": 70, "losses": {}}\n{"round": 80, "lo')  # Never saved.
     (out / "checkpoints" / "90.orbax-checkpoint-tmp-0").mkdir()  # Half-written.
