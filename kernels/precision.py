@@ -1,7 +1,5 @@
 """The precision that norms, sums and noise are computed in: float32 at least."""
 
-import functools
-
 import jax.numpy as jnp
 
 
@@ -11,8 +9,12 @@ def wide(*dtypes):
     Example:
       >>> wide(jnp.bfloat16), wide(jnp.int32), wide(jnp.float16, jnp.float64)
       (dtype('float32'), dtype('float32'), dtype('float64'))
+      >>> wide(float)
+      dtype('float64')
     """
-    return functools.reduce(jnp.promote_types, dtypes, jnp.dtype(jnp.float32))
+    # Not by promotion: the type ``float`` is a weak one, and strict promotion refuses.
+    double = any(jnp.dtype(dtype) == jnp.float64 for dtype in dtypes)
+    return jnp.dtype(jnp.float64 if double else jnp.float32)
 
 
 def widened(x):

@@ -78,7 +78,8 @@ def krum(updates, num_byzantine, *, num_selected: int = 1, mask=None):
       score infinity and is never selected either.
 
     Raises:
-      TypeError: if a leaf holds no floats, or ``num_selected`` is no Python int.
+      TypeError: if a leaf holds no floats, or ``num_selected`` or ``num_byzantine`` no
+        whole number.
       ValueError: if leaves differ in their number of clients, or ``num_selected`` or a
         ``num_byzantine`` on the host is out of range.
 
@@ -106,6 +107,8 @@ def krum(updates, num_byzantine, *, num_selected: int = 1, mask=None):
             f"num_byzantine must be in [0, {max(most, 0)}] for {clients} clients, got "
             f"{num_byzantine!r}; Krum needs 2 num_byzantine + 3 of them."
         )
+    if on_host is not None:
+        num_byzantine = whole("num_byzantine", num_byzantine, least=0)
     clean = jax.tree.map(lambda leaf: jnp.where(along(usable, leaf), leaf, 0), updates)
     distances = squared_distances(clean)
     both = usable[:, None] & usable[None] & ~jnp.eye(clients, dtype=bool)

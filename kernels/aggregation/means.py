@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from jaxanon.kernels import row_sums
 from jaxanon.kernels.aggregation import stacks
-from jaxanon.kernels.checks import not_negative
+from jaxanon.kernels.checks import known, whole
 from jaxanon.kernels.precision import wide
 from jaxanon.kernels.row_sums import along
 
@@ -74,7 +74,7 @@ def trimmed_mean(updates, num_trimmed, *, mask=None):
       Tree like ``updates`` without the clients axis; zeros if nobody is there.
 
     Raises:
-      TypeError: if a leaf holds no floats.
+      TypeError: if a leaf holds no floats, or ``num_trimmed`` is a fraction.
       ValueError: if leaves differ in their number of clients, or ``num_trimmed`` is a
         number on the host and below 0.
 
@@ -85,7 +85,8 @@ def trimmed_mean(updates, num_trimmed, *, mask=None):
     References:
       Yin et al., Byzantine-robust distributed learning, ICML 2018.
     """
-    not_negative(num_trimmed=num_trimmed)
+    if known(num_trimmed) is not None:
+        num_trimmed = whole("num_trimmed", num_trimmed, least=0)
     mask = stacks.present(updates, mask)
     count = jnp.sum(mask)
     trimmed = jnp.minimum(num_trimmed, jnp.maximum(count - 1, 0) // 2)

@@ -146,7 +146,7 @@ def clip_to_range(x, low, high) -> BoundedValue:
 
 def _exact(value):
     """The value as floats, to none of which a whole number was rounded."""
-    if not isinstance(value, jax.Array):
+    if not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(value)):
         value = np.asarray(value)
         whole = np.issubdtype(value.dtype, np.integer) and value.size
         if whole and not -MOST_WHOLE <= value.min() <= value.max() <= MOST_WHOLE:

@@ -19,6 +19,7 @@ def laplace_noise(key, shape, scale, dtype=jnp.float32):
       shape: of the result; a tuple of ints.
       scale: a number >= 0, or ``float[]``; the mean of |z|, not its deviation, which
         is √2 times larger. 0 gives zeros, a negative array NaN.
+      dtype: of the result, a floating one.
 
     Returns:
       ``dtype[shape]``.
@@ -47,6 +48,7 @@ def gaussian_noise(key, shape, stddev, dtype=jnp.float32):
       key: a typed PRNG key.
       shape: of the result; a tuple of ints.
       stddev: a number >= 0, or ``float[]``. 0 gives zeros, a negative array NaN.
+      dtype: of the result, a floating one.
 
     Returns:
       ``dtype[shape]``.

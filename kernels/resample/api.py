@@ -47,8 +47,8 @@ def same_class_neighbours(x, labels, mask, num_neighbours, *, block=256):
     References:
       Chawla et al., SMOTE: synthetic minority over-sampling technique, JAIR 2002.
     """
-    floating(x=x)
     x, labels, mask = _rows(x, labels, mask)
+    floating(x=x)
     num_neighbours = whole("num_neighbours", num_neighbours, least=1)
     block = whole("block", block, least=1)
     return tables.nearest(x, labels, mask, num_neighbours, block)
@@ -113,10 +113,11 @@ def smote(key, x, table, num) -> Rows:
       Chawla et al., JAIR 2002; as imbalanced-learn does it.
     """
     typed_key(key)
+    x = jnp.asarray(x)
     floating(x=x)
     num = whole("num", num, least=1)
     picks = draws.every_class(key, table, num)
-    return Rows(draws.make(jnp.asarray(x), picks), picks.labels, picks.mask)
+    return Rows(draws.make(x, picks), picks.labels, picks.mask)
 
 
 def under_sample(key, labels, mask, num_classes, per_class):
@@ -192,6 +193,7 @@ def balance(key, windows, labels, mask, num_classes, per_class, num_neighbours=5
     """
     typed_key(key)
     windows, labels, mask = _rows(windows, labels, mask)
+    floating(windows=windows)
     per_class = whole("per_class", per_class, least=1)
     table = balance_table(windows, labels, mask, num_classes, num_neighbours)
     keep_key, make_key = jax.random.split(key)
@@ -237,11 +239,12 @@ def draw_from_table(key, x, table, per_class, num, *, client=None) -> Rows:
       (Array([4., 4., 4.], dtype=float32), Array([1, 1, 1], dtype=int32))
     """
     typed_key(key)
+    x = jnp.asarray(x)
     floating(x=x)
     positive(per_class=per_class)
     num = whole("num", num, least=1)
     picks = draws.from_balanced(key, table, per_class, num, client)
-    return Rows(draws.make(jnp.asarray(x), picks, client), picks.labels, picks.mask)
+    return Rows(draws.make(x, picks, client), picks.labels, picks.mask)
 
 
 def draw_balanced(

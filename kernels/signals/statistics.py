@@ -34,9 +34,9 @@ def window_statistics(windows, mask=None) -> WindowStatistics:
 
     Taken in float32 for half precision, and returned so. Sums are of deviations from
     the minimum and in a unit near the largest of them, so neither a large offset nor a
-    tiny or huge scale spoils a result that a float can hold; squared units overflow
-    for values above 1e19. Under ``jit`` what is not used is
-    not computed.
+    tiny or huge scale spoils mean, deviation, moments or rms; squared units overflow
+    for values above 1e19 and vanish below 1e-19. Under ``jit`` what is not used is not
+    computed.
 
     A constant channel has ``std``, ``variance``, ``skewness`` and ``kurtosis``
     exactly 0 (SciPy gives NaN for the last two), and gradients of 0 there. A window
@@ -131,7 +131,10 @@ def _quantile(ascending, num, q):
     at = lambda i: jnp.take_along_axis(
         ascending, i.astype(jnp.int32)[..., None], axis=-1
     )[..., 0]
-    return at(low) + (place - low) * (at(high) - at(low))
+    first, second = at(low), at(high)
+    # Not by their difference, which overflows where they are huge and of two signs.
+    between = (1 - (place - low)) * first + (place - low) * second
+    return jnp.where(first == second, first, between)
 
 
 def _restored(value, powers):

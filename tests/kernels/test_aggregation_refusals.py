@@ -20,6 +20,12 @@ def test_says_what_was_wrong():
         aggregation.krum(x, 1, num_selected=4)
     with pytest.raises(ValueError, match="num_trimmed must be >= 0, got np.int64"):
         aggregation.trimmed_mean(x, np.int64(-1))
+    for fraction in (
+        lambda: aggregation.trimmed_mean(x, 1.5),
+        lambda: aggregation.krum(jnp.ones(5), 0.5),
+    ):
+        with pytest.raises(TypeError, match=r"must be a Python int, got [01]\.5"):
+            fraction()
     with pytest.raises(ValueError, match=r"num_byzantine must be in \[0, 0\] for 3"):
         aggregation.krum(x, np.int64(1))
     with pytest.raises(TypeError, match="num_selected must be known when .* static"):

@@ -249,13 +249,38 @@ def test_a_value_without_sensitivities_is_refused():
         mechanisms.randomized_response_epsilon(0.1, 2)
 
 
-def test_noise_ends_where_the_bits_of_a_float_end():
-    # |u| is at most 1 - 2^-24, whose logarithm and whose quantile are the last ones.
-    last = 1 - 2.0**-24
-    assert -np.log1p(-last) < 16.64 and stats.norm.ppf((1 + last) / 2) < 5.5
-    words = jax.jit(lambda u: (-jnp.log1p(-u), 2**0.5 * jax.lax.erf_inv(u)))
-    laplace, gaussian = words(jnp.float32(last))
-    assert 16.63 < laplace < 16.64 and 5.4 < gaussian < 5.5
+@pytest.mark.parametrize(
+    "noise, law, ends",
+    [
+        (mechanisms.laplace_noise, stats.laplace, (14.0, 16.64)),
+        (mechanisms.gaussian_noise, stats.norm, (4.9, 5.5)),
+    ],
+)
+def test_noise_ends_where_the_bits_of_a_float_end(noise, law, ends):
+    # |u| is at most 1 - 2^-24. Of 2^24 numbers some come near that end, none beyond.
+    assert law.ppf(1 - 2.0**-25) < ends[1]
+    assert 2 * law.sf(ends[0]) * 2**24 > 10
+    largest = jax.jit(lambda key: jnp.max(jnp.abs(noise(key, (1 << 24,), 1.0))))
+    assert ends[0] < largest(jax.random.key(0)) < ends[1]
+
+
+def test_noise_asked_for_in_float64_is_drawn_in_it():
+    with jax.enable_x64():
+        for noise in (mechanisms.laplace_noise, mechanisms.gaussian_noise):
+            drawn = np.asarray(noise(jax.random.key(0), (100,), 1.0, float))
+            assert drawn.dtype == np.float64
+            assert (drawn != drawn.astype(np.float32)).mean() > 0.9
+
+
+def test_half_precision_under_strict_promotion():
+    with jax.numpy_dtype_promotion("strict"):
+        noisy = mechanisms.laplace_noise(jax.random.key(0), (2,), 1.0, jnp.bfloat16)
+    assert noisy.dtype == jnp.bfloat16
+
+
+def test_values_that_a_program_puts_together():
+    both = jax.jit(lambda x: mechanisms.bounded_value([x, 2 * x], l1=1.0).value)
+    assert both(1.0).tolist() == [1.0, 2.0]
 
 
 def test_whole_numbers_that_float32_would_round_are_refused_or_cut():

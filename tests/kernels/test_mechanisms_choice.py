@@ -273,3 +273,11 @@ def test_what_is_static_may_come_from_numpy_and_not_from_a_trace():
         jax.jit(lambda one: choose(_key(), scores, 1.0, monotonic=one))(True)
     with pytest.raises(ValueError, match=r"in \[1/2, 1\], got np.float32\(0.25\)"):
         mechanisms.randomized_response_epsilon(np.float32(0.25), 2)
+
+
+def test_the_exponential_mechanism_draws_that_noise(monkeypatch):
+    # The second candidate is far worse, and wins by the noise that is given to it.
+    scores = mechanisms.bounded_value(jnp.array([100.0, 0.0]), linf=1)
+    told = jnp.array([0.0, 1e4])
+    monkeypatch.setattr(choice, "gumbel", lambda key, shape: told)
+    assert mechanisms.exponential_mechanism(_key(), scores, 1.0) == 1

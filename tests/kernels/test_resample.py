@@ -249,8 +249,10 @@ def test_whole_numbers_are_refused_rather_than_cut_off():
         lambda: kernels.draw_from_table(jax.random.key(0), x, table, 1, 1),
         lambda: kernels.balance(jax.random.key(0), x, labels, mask, 1, 2),
     ):
-        with pytest.raises(TypeError, match="x must hold floats, got int32; .*astype"):
+        with pytest.raises(TypeError, match="(x|windows) must hold floats, got int32;"):
             call()
+    lists = kernels.same_class_neighbours([[0.0], [1.0]], [0, 0], [True, True], 1)
+    assert lists[0].ravel().tolist() == [1, 0]
 
 
 def test_what_is_static_may_come_from_numpy_and_not_from_a_trace():

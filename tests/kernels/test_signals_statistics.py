@@ -226,3 +226,9 @@ def test_a_huge_value_takes_nothing_from_the_small_ones_that_are_in_order():
     np.testing.assert_allclose(small, [[0.1], [0.175], [1e38]], rtol=1e-6)
     endless = jax.jit(signals.window_statistics)(x.at[0].set(jnp.inf))
     assert endless.mean == endless.maximum == jnp.inf and endless.minimum == x[1]
+
+
+def test_quantiles_of_huge_values_of_two_signs():
+    found = jax.jit(signals.window_statistics)(jnp.array([[-3e38], [3e38]]))
+    assert found.median == 0
+    np.testing.assert_allclose(found.interquartile_range, 3e38, rtol=1e-6)
