@@ -1,5 +1,7 @@
 """FedSGD and FedAvg against plain loops, closed forms, padding and recompilation."""
 
+import functools
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -59,6 +61,35 @@ def _run(algorithm, clients, num_rounds, key=1, **hyper):
     )
 
 
+@functools.cache
+def _loops_of_fed_sgd():
+    return reference.fed_sgd(
+        jax.random.key(1),
+        _params(jax.random.key(0)),
+        _network,
+        _clients(),
+        4,
+        optax.adam(0.1),
+        cohort_size=3,
+    )
+
+
+@functools.cache
+def _loops_of_fed_avg():
+    return reference.fed_avg(
+        jax.random.key(1),
+        _params(jax.random.key(0)),
+        _network,
+        _clients(),
+        3,
+        optax.sgd(0.7, momentum=0.9),
+        cohort_size=3,
+        step_size=0.05,
+        num_steps=4,
+        batch_size=3,
+    )
+
+
 @pytest.mark.parametrize("chunk", [None, 1, 2])
 def test_fed_sgd_agrees_with_the_loops_in_float64(chunk):
     with jax.enable_x64(True):
@@ -71,15 +102,7 @@ def test_fed_sgd_agrees_with_the_loops_in_float64(chunk):
             layout=Layout(chunk=chunk),
         )
         state, _ = _run(algorithm, clients, 4)
-        expected = reference.fed_sgd(
-            jax.random.key(1),
-            _params(jax.random.key(0)),
-            _network,
-            clients,
-            4,
-            optimizer,
-            cohort_size=3,
-        )
+        expected = _loops_of_fed_sgd()
         chex.assert_trees_all_close(state.params, expected, rtol=1e-10, atol=1e-12)
 
 
@@ -97,18 +120,7 @@ def test_fed_avg_agrees_with_the_loops_in_float64(chunk):
             layout=Layout(chunk=chunk, unroll=2),
         )
         state, _ = _run(algorithm, clients, 3, step_size=0.05)
-        expected = reference.fed_avg(
-            jax.random.key(1),
-            _params(jax.random.key(0)),
-            _network,
-            clients,
-            3,
-            optimizer,
-            cohort_size=3,
-            step_size=0.05,
-            num_steps=4,
-            batch_size=3,
-        )
+        expected = _loops_of_fed_avg()
         chex.assert_trees_all_close(state.params, expected, rtol=1e-10, atol=1e-12)
 
 
@@ -190,9 +202,9 @@ def test_seeds_and_step_sizes_are_one_more_axis():
         return algorithm.update(jax.random.key(seed + 10), state, clients)[0].params
 
     seeds, sizes = jnp.array([0, 1]), jnp.array([0.1, 0.2])
-    together = jax.jit(jax.vmap(run))(seeds, sizes)
+    together, single = jax.jit(jax.vmap(run))(seeds, sizes), jax.jit(run)
     for i in range(2):
-        alone = run(seeds[i], sizes[i])
+        alone = single(seeds[i], sizes[i])
         chex.assert_trees_all_close(
             jax.tree.map(lambda leaf, i=i: leaf[i], together), alone, rtol=1e-4
         )
