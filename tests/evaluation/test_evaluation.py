@@ -1,5 +1,6 @@
 """Evaluations of anonymizers whose right report is known."""
 
+import functools
 import json
 
 import jax
@@ -7,10 +8,10 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
-from jaxanon.evaluation import evaluate, evaluate_many, raw_judges
+from jaxanon.evaluation import aggregate, evaluate, evaluate_many, raw_judges
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def reported(cases, judges):
     """Evaluates an anonymizer on the small cases.data, with judges that are shared."""
 
@@ -21,8 +22,29 @@ def reported(cases, judges):
     return report
 
 
-def test_identity_keeps_all_and_hides_nothing(cases, reported):
-    report = reported(cases.identity)
+@pytest.fixture(scope="module")
+def known(reported):
+    """What ``reported`` says, and said: each anonymizer is evaluated once."""
+    return functools.cache(reported)
+
+
+@pytest.fixture(scope="module")
+def linked(cases, tmp_path_factory):
+    """The report on people who are new in the test part, and the progress told."""
+    told = []
+    tell = lambda done, total, what: told.append((done, total, what))
+    report = evaluate(
+        cases.Run(cases.identity),
+        cases.strangers(("side", "subject")),
+        out=tmp_path_factory.mktemp("strangers"),
+        progress=tell,
+        **cases.QUICK,
+    )
+    return report, told
+
+
+def test_identity_keeps_all_and_hides_nothing(cases, known):
+    report = known(cases.identity)
     utility, side = report["utility"], report["intrusive"]["side"]
     assert utility["raw"] == utility["anonymized"]
     assert utility["anonymized"]["accuracy"] > 0.9
@@ -38,8 +60,8 @@ def test_identity_keeps_all_and_hides_nothing(cases, reported):
     assert "subject is exposed, though nobody asked" in report["headline"][2]
 
 
-def test_noise_keeps_nothing_and_hides_all(cases, reported):
-    report = reported(cases.noise)
+def test_noise_keeps_nothing_and_hides_all(cases, known):
+    report = known(cases.noise)
     # 96 windows at chance: a standard deviation of 5 points, of 3 classes 7.
     assert report["utility"]["anonymized"]["balanced_accuracy"] < 0.7
     found = report["reidentification"]["side"]["attackers"]["forest"]
@@ -51,8 +73,8 @@ def test_noise_keeps_nothing_and_hides_all(cases, reported):
     assert told["anonymized"] < told["raw"]
 
 
-def test_a_flip_fools_the_intruder_and_is_reidentified(cases, reported):
-    report = reported(cases.flip_side)
+def test_a_flip_fools_the_intruder_and_is_reidentified(cases, known):
+    report = known(cases.flip_side)
     side = report["intrusive"]["side"]
     assert side["raw"]["balanced_accuracy"] > 0.9
     assert side["anonymized"]["balanced_accuracy"] < 0.1
@@ -61,8 +83,8 @@ def test_a_flip_fools_the_intruder_and_is_reidentified(cases, reported):
     assert "side is exposed: the worst adversary (forest" in report["headline"][1]
 
 
-def test_chance_and_majority_stand_beside_every_accuracy(cases, reported):
-    report = reported(cases.identity)
+def test_chance_and_majority_stand_beside_every_accuracy(cases, known):
+    report = known(cases.identity)
     found = [report["utility"][x] for x in ("raw", "anonymized")]
     found += [report["intrusive"]["side"][x] for x in ("raw", "anonymized")]
     found += report["reidentification"]["side"]["attackers"].values()
@@ -74,8 +96,8 @@ def test_chance_and_majority_stand_beside_every_accuracy(cases, reported):
     assert link["chance"] == link["majority"] == 1 / 3
 
 
-def test_the_seed_decides(cases, reported):
-    one, again = reported(cases.noise), reported(cases.noise)
+def test_the_seed_decides(cases, known, reported):
+    one, again = known(cases.noise), reported(cases.noise)
     assert one == again
     assert one != reported(cases.noise, seed=1)
 
@@ -92,10 +114,8 @@ def test_a_private_subject_is_linkage(cases):
     assert not report["linkage"]["strangers"]
 
 
-def test_new_people_are_linked_by_halves(cases):
-    report = evaluate(
-        cases.Run(cases.identity), cases.strangers(("side", "subject")), **cases.QUICK
-    )
+def test_new_people_are_linked_by_halves(linked):
+    report, _ = linked
     # Two subjects, two activities, 24 windows each: the last 9 of each are scored.
     link = report["linkage"]
     assert link["strangers"] and link["attackers"]["forest"]["windows"] == 36
@@ -147,13 +167,12 @@ def test_test_windows_are_never_given_to_the_attacker(cases, reported):
         assert len(share) in (2 * 10, 3 * 6)
 
 
-def test_progress_counts_to_its_total(cases, tmp_path):
-    for own in (cases.data(), cases.strangers()):
-        told = []
-        tell = lambda done, total, what, told=told: told.append((done, total, what))
-        evaluate(
-            cases.Run(cases.identity), own, out=tmp_path, progress=tell, **cases.QUICK
-        )
+def test_progress_counts_to_its_total(cases, linked, tmp_path):
+    own = []
+    tell = lambda done, total, what: own.append((done, total, what))
+    run = cases.Run(cases.identity)
+    evaluate(run, cases.data(), out=tmp_path, progress=tell, **cases.QUICK)
+    for told in (own, linked[1]):
         total = told[0][1]
         assert [entry[:2] for entry in told] == [(i, total) for i in range(total)]
         assert told[-1][2] == "writing the report"
@@ -167,10 +186,11 @@ def test_judges_count_their_progress(cases, judges):
         np.testing.assert_array_equal(same.raw[attribute], evidence)
 
 
-def test_many_runs_train_their_judges_themselves(cases, judges):
-    runs, full = [cases.Run(cases.identity)], cases.data()
-    alone = evaluate_many(runs, full, **cases.QUICK)
-    assert alone == evaluate_many(runs, full, judges=judges, **cases.QUICK)
+def test_many_runs_train_their_judges_themselves(cases, known):
+    runs = [cases.Run(cases.identity)]
+    alone = evaluate_many(runs, cases.data(), **cases.QUICK)
+    reports = [known(cases.identity)]
+    assert alone == {"reports": reports, "summary": aggregate(reports)}
 
 
 def test_many_runs_share_judges(cases, reported, judges):
