@@ -27,9 +27,9 @@ PUBLISHED = {
 class AttributeVAEConfig(AutoencoderConfig):
     """Settings of the attribute-specific autoencoders; the paper's for MotionSense."""
 
-    alpha: float = 2.0
-    """weight of the classification layer's loss; paper: MobiAct's gender 2, weight 1;
-    released program: 0"""
+    alpha: float = 150.0
+    """weight of the classification layer's loss: the paper's 2, for a loss 75 times
+    smaller as the released programs have it (MobiAct's weight: 75); released: 0"""
     beta: float = 2.0
     """weight of the KL divergence; paper: MobiAct 5; released: MotionSense 0.1,
     MobiAct 0.5"""
