@@ -2,24 +2,14 @@
 
 from typing import Any, NamedTuple
 
+import blinder
+
 PASSES = 47  # Of ObscureNet's family, as many as its window counts make 2,500 rounds.
 RANDOM = {"random class": {}}
 CLASSES = RANDOM | {"flip": {"anonymization": "deterministic"}}
 HALF = {"flip of half": {"anonymization": "probabilistic"}}
 AS_IT_IS: dict[str, dict] = {"": {}}
 DEFAULTS: dict[str, Any] = {}
-GUIDED = {
-    "cohort": 1.0,
-    "alpha": 1.0,
-    "beta": 0.5,
-    "gamma": 60.0,
-    "adversary_hidden": (256, 256),
-    "adversary_rounds": 5,
-    "averaging": 0.998,
-    "guided": True,
-    "utility": 30.0,
-    "critic": 60.0,
-}
 
 
 class Entry(NamedTuple):
@@ -66,7 +56,7 @@ CONVOLUTIONS = (
 )
 GUARDIAN = Entry("GEN", "gen", 15)
 FEDERATED = (
-    Entry("Blinder, guided", "blinder", 10, GUIDED),
+    Entry("Blinder, guided", "blinder", 10, blinder.VARIANTS["guided"]),
     Entry("Blinder", "blinder", 20),
     Entry("FedBlinder", "fed_blinder", 10),
     Entry("KD-Blinder", "kd_blinder", 10),

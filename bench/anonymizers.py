@@ -25,6 +25,7 @@ import _anonymizer_page
 import _anonymizer_rows
 import _entries
 import _timing
+import blinder
 import jax
 import numpy as np
 
@@ -98,10 +99,7 @@ def main():
 def load(case, smoke):
     """A case's data; every so many windows of it for a smoke test."""
     data = ja.load(**case.load)
-    if not smoke:
-        return data
-    keep = lambda part: jax.tree.map(lambda leaf: leaf[::25], part)
-    return data._replace(train=keep(data.train), test=keep(data.test))
+    return blinder.thin(data) if smoke else data
 
 
 class Bench:

@@ -53,7 +53,7 @@ def run_members(method, prepared, seeds, hyper, *, epochs, layout, show):
     with progress.rounds(total, 0, show=show, epochs=epochs) as tell:
         while done < total:
             start = time.monotonic()
-            num = min(training.ROUNDS_PER_CALL, per_epoch - done % per_epoch)
+            num = training.rounds_of_call(done, per_epoch)
             states, infos = _rounds(method.update, layout, seeds, states, prepared, num)
             infos = {name: np.asarray(value) for name, value in infos.items()}
             seconds = time.monotonic() - start

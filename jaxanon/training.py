@@ -17,7 +17,7 @@ from jaxanon.methods.method import check_hyper
 from jaxanon.methods.rounds import rounds_program
 from jaxanon.run import Run
 
-ROUNDS_PER_CALL = 50  # At most; a call ends with its epoch, whose rounds may be long.
+ROUNDS_PER_CALL = 50
 CHECKPOINT_S = 5.0  # Seconds between checkpoints, at the ends of calls.
 
 
@@ -233,7 +233,7 @@ def _rounds(loop, state, history, show):
     with progress.rounds(total, done, show=show, epochs=loop.epochs) as tell:
         while done < total:
             start = time.monotonic()
-            num = min(ROUNDS_PER_CALL, per_epoch - done % per_epoch)
+            num = rounds_of_call(done, per_epoch)
             state, info, bad = call(loop.key, state, loop.prepared, num)
             info = {name: float(value) for name, value in info.items()}
             seconds = time.monotonic() - start
@@ -254,6 +254,16 @@ def _rounds(loop, state, history, show):
                     last_save = time.monotonic()
             tell(row)
     return state
+
+
+def rounds_of_call(done: int, per_epoch: int) -> int:
+    """Rounds of the call after ``done``, which ends with its epoch: they may be long.
+
+    Example:
+      >>> [rounds_of_call(done, 120) for done in (0, 100)]
+      [50, 20]
+    """
+    return min(ROUNDS_PER_CALL, per_epoch - done % per_epoch)
 
 
 def _finite(info, bad, num, before, loop, hyper):

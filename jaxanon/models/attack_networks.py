@@ -7,35 +7,8 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from jaxanon.models.classifier import drop_units
-from jaxanon.models.convolution import patches
+from jaxanon.models.planes import PlaneConv, largest, planes
 from jaxanon.models.recurrent import LSTM
-
-
-class PairConv(nn.Module):
-    """A convolution over 2 neighbouring channels and 5 samples, with zeros around.
-
-    As ``nn.Conv(features, (2, 5))`` with Glorot-uniform weights, written as a product:
-    inside a loop, where classifiers train, XLA's convolution on a CPU is some 20 times
-    slower.
-    """
-
-    features: int
-
-    @nn.compact
-    def __call__(self, x):
-        """``float[batch, channels, time, d]`` to the same with ``features``."""
-        batch, channels, time, d = x.shape
-        initial = nn.initializers.glorot_uniform()
-        kernel = self.param("kernel", initial, (2, 5, d, self.features))
-        bias = self.param("bias", nn.initializers.zeros, (self.features,))
-        padded = jnp.pad(x, ((0, 0), (0, 0), (2, 2), (0, 0)))
-        rows = patches(padded.reshape(batch * channels, time + 4, d), 5)
-        # What a channel gives to itself, and what to the one before it.
-        both = jnp.concatenate(kernel.reshape(2, 5 * d, self.features), axis=1)
-        given = (rows @ both).reshape(batch, channels, time, 2 * self.features)
-        own, before = jnp.split(given, 2, axis=3)
-        before = jnp.pad(before[:, 1:], ((0, 0), (0, 1), (0, 0), (0, 0)))
-        return own + before + bias[None, None, None]
 
 
 class ConvClassifier(nn.Module):
@@ -84,10 +57,10 @@ class ConvClassifier(nn.Module):
             x if key is None else drop_units(jax.random.fold_in(key, layer), x, rate)
         )
         settle = lambda x: _normalised(nn.relu(x), key is not None, real)
-        x = jnp.swapaxes(windows, -1, -2)[..., None]
+        x = planes(windows)
         for layer, filters in enumerate(self.filters):
-            x = settle(PairConv(filters)(x))
-            x = drop(_halved(x), layer, dropout / 2)
+            x = settle(PlaneConv(filters)(x))
+            x = drop(largest(x, 2, rest=True), layer, dropout / 2)
         x = x.reshape(x.shape[0], -1)
         for layer, units in enumerate(self.hidden, len(self.filters)):
             x = settle(nn.Dense(units, kernel_init=initial)(x))
@@ -105,14 +78,6 @@ def _normalised(x, train, real):
         mask = (real | ~jnp.any(real)).reshape(-1, *[1] * (x.ndim - 1))
     layer = nn.BatchNorm(momentum=0.99, epsilon=1e-3)
     return layer(x, use_running_average=not train, mask=mask)
-
-
-def _halved(x):
-    """The larger of every two samples; one that is left over stays."""
-    x = jnp.pad(x, ((0, 0), (0, 0), (0, x.shape[2] % 2), (0, 0)), mode="edge")
-    # Not a max over an axis: its gradient looks for the value that won, and finds none
-    # where the compiler computed it twice with different rounding.
-    return jnp.maximum(x[:, :, ::2], x[:, :, 1::2])
 
 
 class RecurrentClassifier(nn.Module):

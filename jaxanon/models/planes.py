@@ -87,6 +87,8 @@ def largest(x, size: int, *, rest: bool = False):
         x = jnp.pad(x, ((0, 0), (0, 0), (0, spare), (0, 0)), mode="edge")
     whole = x.shape[2] // size * size
     parts = [x[:, :, place:whole:size] for place in range(size)]
+    # Not a max over an axis: its gradient looks for the value that won, and finds none
+    # where the compiler computed it twice with different rounding.
     return functools.reduce(jnp.maximum, parts)
 
 

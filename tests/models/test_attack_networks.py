@@ -12,10 +12,9 @@ from flax import linen as nn
 from jaxanon.models import fit
 from jaxanon.models.attack_networks import (
     ConvClassifier,
-    PairConv,
     RecurrentClassifier,
-    _halved,
 )
+from jaxanon.models.planes import PlaneConv, largest
 
 SMALL = {
     "conv": ConvClassifier(2, filters=(4, 4), hidden=(8,)),
@@ -74,7 +73,7 @@ def test_any_length_of_window(name):
 @pytest.mark.parametrize(("channels", "time", "d"), [(6, 9, 3), (1, 2, 1)])
 def test_the_convolution_is_flax_s(channels, time, d):
     x = jax.random.normal(jax.random.key(0), (2, channels, time, d))
-    params = PairConv(4).init(jax.random.key(1), x)
+    params = PlaneConv(4).init(jax.random.key(1), x)
     theirs = nn.Conv(4, (2, 5), kernel_init=nn.initializers.glorot_uniform())
     chex.assert_trees_all_equal(params, theirs.init(jax.random.key(1), x))
     params["params"]["bias"] = jnp.arange(4.0)
@@ -83,12 +82,12 @@ def test_the_convolution_is_flax_s(channels, time, d):
         loss = lambda params, x: jnp.sum(jnp.tanh(net.apply(params, x)))
         return jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))(params, x)
 
-    chex.assert_trees_all_close(told(PairConv(4)), told(theirs), rtol=1e-4, atol=1e-5)
+    chex.assert_trees_all_close(told(PlaneConv(4)), told(theirs), rtol=1e-4, atol=1e-5)
 
 
 def test_the_larger_of_every_two_samples():
     x = jnp.array([1.0, 3.0, 2.0, 0.0, -5.0]).reshape(1, 1, 5, 1)
-    np.testing.assert_array_equal(_halved(x).ravel(), [3, 2, -5])
+    np.testing.assert_array_equal(largest(x, 2, rest=True).ravel(), [3, 2, -5])
 
 
 @jax.jit
