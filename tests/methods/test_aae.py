@@ -1,7 +1,6 @@
 """AAE: readers of raw windows, and the autoencoder that they teach."""
 
 import functools
-import importlib
 import importlib.util
 import pathlib
 
@@ -18,7 +17,6 @@ _SPEC = importlib.util.spec_from_file_location("toy_of_aae", _PATH)
 TOY = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(TOY)
 
-MODULE = importlib.import_module("jaxanon.methods.aae")
 SMALL = {
     "filters": 6,
     "reader_filters": 6,
@@ -28,39 +26,18 @@ SMALL = {
 MODEL, READERS = ("encoder", "decoder"), ("readers",)
 
 
-def _players(monkeypatch, **settings):
-    """What ``central`` would be given, for epochs of 10 rounds."""
-    seen = []
-    monkeypatch.setattr(MODULE, "central", lambda *a, **given: given)
-    monkeypatch.setattr(MODULE, "by_epoch", lambda make: seen.append(make(10)))
-    aae(TOY.data().spec, **SMALL, **settings)
-    return seen[0]
-
-
-def _who(players, epochs):
-    """The groups of those that play in each epoch, in its first and its last round."""
-    found = []
-    for epoch in range(epochs):
-        rounds = [10 * epoch, 10 * epoch + 9]
-        plays = [[bool(p.when_fn(number)) for p in players] for number in rounds]
-        assert plays[0] == plays[1]
-        turns = zip(players, plays[0], strict=True)
-        found.append([player.groups for player, playing in turns if playing])
-    return found
-
-
-def test_aae_s_readers_learn_first_and_once(monkeypatch):
-    players = _players(monkeypatch, pretraining=2)["players"]
-    assert _who(players, 4) == [[READERS]] * 2 + [[MODEL]] * 2
+def test_aae_s_readers_learn_first_and_once(given_to_central, who_plays):
+    players = given_to_central("aae", **SMALL, pretraining=2)["players"]
+    assert who_plays(players, 4) == [[READERS]] * 2 + [[MODEL]] * 2
     settings = {"pretraining": 2, "frozen": False}
-    players = _players(monkeypatch, **settings)["players"]
-    assert _who(players, 4) == [[READERS]] * 2 + [[READERS, MODEL]] * 2
+    players = given_to_central("aae", **SMALL, **settings)["players"]
+    assert who_plays(players, 4) == [[READERS]] * 2 + [[READERS, MODEL]] * 2
 
 
 @pytest.mark.parametrize("raw", [True, False])
-def test_who_shows_windows_to_the_readers(monkeypatch, data, raw):
+def test_who_shows_windows_to_the_readers(given_to_central, data, raw):
     # Of another decoder the loss of those that see raw windows is the same.
-    built = _players(monkeypatch, frozen=False)
+    built = given_to_central("aae", **SMALL, frozen=False)
     params = jax.jit(built["init_fn"])(jax.random.key(0))
     prepared = weigh(data.spec, datasets.by_client(data.train))
     batch = draw(jax.random.key(1), prepared, 20)

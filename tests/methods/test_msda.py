@@ -1,6 +1,5 @@
 """MSDA: what the autoencoder pays for, and who learns when."""
 
-import importlib
 import importlib.util
 import pathlib
 
@@ -18,7 +17,6 @@ _SPEC = importlib.util.spec_from_file_location("toy_of_anonymizers", _PATH)
 TOY = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(TOY)
 
-MODULE = importlib.import_module("jaxanon.methods.msda")
 SMALL = {
     "filters": 6,
     "reader_filters": 6,
@@ -28,32 +26,12 @@ SMALL = {
 MODEL, READERS = ("encoder", "decoder"), ("readers",)
 
 
-def _players(monkeypatch, **settings):
-    """What ``central`` would be given, for epochs of 10 rounds."""
-    seen = []
-    monkeypatch.setattr(MODULE, "central", lambda *a, **given: given)
-    monkeypatch.setattr(MODULE, "by_epoch", lambda make: seen.append(make(10)))
-    msda(TOY.data().spec, **SMALL, **settings)
-    return seen[0]
-
-
-def _who(players, epochs):
-    """The groups of those that play in each epoch, in its first and its last round."""
-    found = []
-    for epoch in range(epochs):
-        rounds = [10 * epoch, 10 * epoch + 9]
-        plays = [[bool(p.when_fn(number)) for p in players] for number in rounds]
-        assert plays[0] == plays[1]
-        turns = zip(players, plays[0], strict=True)
-        found.append([player.groups for player, playing in turns if playing])
-    return found
-
-
-def test_msda_rebuilds_first_then_all_play(monkeypatch):
-    players = _players(monkeypatch, warm_up=2)["players"]
-    assert _who(players, 4) == [[MODEL]] * 2 + [[READERS, MODEL]] * 2
-    players = _players(monkeypatch, turn=2)["players"]
-    assert _who(players, 6) == [[MODEL]] + [[READERS]] * 2 + [[MODEL]] * 2 + [[READERS]]
+def test_msda_rebuilds_first_then_all_play(given_to_central, who_plays):
+    players = given_to_central("msda", **SMALL, warm_up=2)["players"]
+    assert who_plays(players, 4) == [[MODEL]] * 2 + [[READERS, MODEL]] * 2
+    players = given_to_central("msda", **SMALL, turn=2)["players"]
+    taken = who_plays(players, 6)
+    assert taken == [[MODEL]] + [[READERS]] * 2 + [[MODEL]] * 2 + [[READERS]]
 
 
 def _given(built, data):
@@ -63,8 +41,8 @@ def _given(built, data):
     return params, draw(jax.random.key(1), prepared, 20)
 
 
-def test_the_three_terms_and_their_weights(monkeypatch, data):
-    built = _players(monkeypatch)
+def test_the_three_terms_and_their_weights(given_to_central, data):
+    built = given_to_central("msda", **SMALL)
     params, batch = _given(built, data)
     player = built["players"][-1]
     weights = {"distortion": 0.3, "confusion": 0.7, "utility": 1.9, "decay": 0.0}

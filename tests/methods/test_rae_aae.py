@@ -1,7 +1,6 @@
 """RAE + AAE: one autoencoder behind the other, and what readers tell between them."""
 
 import dataclasses
-import importlib
 
 import jax
 import numpy as np
@@ -11,19 +10,11 @@ from jaxanon import datasets, training
 from jaxanon.methods import replacing
 from jaxanon.methods.rae_aae import rae_aae
 
-MODULE = importlib.import_module("jaxanon.methods.rae_aae")
 LISTS = {"black": ("c",), "gray": ("a",)}
 SMALL = {"replacer_filters": (6, 4), "replacer_hidden": (32, 24), "batch": 48} | LISTS
 
 
-def _made(monkeypatch, data, **settings):
-    """What ``central`` is given by RAE + AAE, for epochs of 10 rounds."""
-    seen = []
-    monkeypatch.setattr(MODULE, "central", lambda *a, **given: (a, given))
-    monkeypatch.setattr(MODULE, "by_epoch", lambda make: seen.append(make(10)))
-    widths = {"filters": 4, "reader_filters": 4, "reader_hidden": (6,)}
-    rae_aae(data.spec, **SMALL | widths | settings)
-    return seen[0]
+WIDTHS = {"filters": 4, "reader_filters": 4, "reader_hidden": (6,)}
 
 
 def _four(data):
@@ -40,8 +31,9 @@ def _four(data):
     return data._replace(spec=spec, train=part(data.train), test=part(data.test))
 
 
-def test_rae_aae_s_players_take_turns(monkeypatch, data):
-    (_, _, _, _), given = _made(monkeypatch, _four(data), replacing=2, pretraining=1)
+def test_rae_aae_s_players_take_turns(given_to_central, data):
+    spec, epochs = _four(data).spec, {"replacing": 2, "pretraining": 1}
+    given = given_to_central("rae_aae", spec, **SMALL, **WIDTHS, **epochs)
     playing = [
         [
             player.groups[0]
@@ -53,11 +45,11 @@ def test_rae_aae_s_players_take_turns(monkeypatch, data):
     assert playing == [["replacer"]] * 2 + [["readers"]] * 2 + [["encoder"]] * 2
 
 
-def test_rae_aae_reads_the_white_classes_of_replaced_windows(monkeypatch, data):
+def test_rae_aae_reads_the_white_classes_of_replaced_windows(given_to_central, data):
     four = _four(data)
-    (_, _, _, room), given = _made(monkeypatch, four)
-    prepared = room.prepare_fn(datasets.by_client(four.train))
-    batch = room.draw_fn(jax.random.key(0), prepared, 0)
+    given = given_to_central("rae_aae", four.spec, **SMALL, **WIDTHS)
+    prepared = given["room"].prepare_fn(datasets.by_client(four.train))
+    batch = given["room"].draw_fn(jax.random.key(0), prepared, 0)
     plain = replacing.draw(jax.random.key(0), prepared, 48)
     activity = np.asarray(plain.labels["activity"])
     white = np.isin(activity, (1, 3))
