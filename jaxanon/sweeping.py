@@ -12,6 +12,7 @@ from jaxanon import (
     checks,
     datasets,
     evaluation,
+    report,
     sweep_folder,
     sweep_grid,
     sweep_program,
@@ -75,7 +76,9 @@ def sweep(
       seeds: how many; member seeds are 0, 1, ..., as ``train`` takes them.
       epochs: as ``train`` takes it.
       out: folder for ``sweep.json`` and a run folder for each member, which
-        ``open_run`` opens; written when a program ends. ``None`` keeps nothing.
+        ``open_run`` opens; written when a program ends. Where members are evaluated
+        also ``front.png`` and ``sweep.html``, what each setting keeps over what it
+        leaks. ``None`` keeps nothing.
       resume: go on with the sweep in ``out``; members that were saved whole are not
         trained again.
       evaluate: whether to evaluate every member, with judges that they share.
@@ -130,6 +133,12 @@ def sweep(
     if out is not None:
         rows = [member._asdict() for member in members]
         sweep_folder.write(out, described | {"members": rows, "summary": summary})
+        told = [one for one in reports if one is not None]
+        if told:
+            title = (
+                f"{described['method']} on {data.spec.name}: {len(summary)} settings"
+            )
+            report.write_front(out, title, summary, told[0])
     return Sweep(members, tuple(runs), reports, summary)
 
 

@@ -17,13 +17,13 @@ def command(method: str | None):
         method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
         /,
         *,
-        out: Annotated[pathlib.Path, tyro.conf.arg(metavar="DIR")],
+        out: Annotated[pathlib.Path | None, tyro.conf.arg(metavar="DIR")] = None,
         grid: Annotated[
             tuple[str, ...], tyro.conf.arg(metavar="NAME=A,B,... ...")
         ] = (),
         seeds: int = 3,
         epochs: int = 20,
-        evaluate: bool = False,
+        evaluate: bool = True,
         resume: bool = False,
         data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
@@ -36,30 +36,36 @@ def command(method: str | None):
 
         Args:
           method: what to train, such as blinder; comes first
-          out: folder for the members' runs and sweep.json
+          out: folder for the members' runs, sweep.json, front.png, sweep.html; default:
+            runs/METHOD-sweep
           grid: NAME=VALUE,VALUE,... for each setting to vary
           seeds: how many; 0, 1, ...
           epochs: passes over the data
-          evaluate: attack every member and report mean and deviation over seeds
+          evaluate: attack every member, report mean and deviation over seeds, and draw
+            what the settings keep over what they leak
           resume: go on with the sweep in --out
         """
         from jaxanon import methods, sweep_folder, sweeping
 
         loaded = sources.load(data)
+        folder = out or pathlib.Path("runs") / f"{method}-sweep"
         result = sweeping.sweep(
             method,
             loaded,
             grid=grids.parse(grid, methods.config_class(method)),
             seeds=seeds,
             epochs=epochs,
-            out=out,
+            out=folder,
             resume=resume,
             evaluate=evaluate,
             **train.fields_of(settings),
         )
         for index in range(len(result.members)):
-            sources.remember(sweep_folder.member_folder(out, index), data)
+            sources.remember(sweep_folder.member_folder(folder, index), data)
         show.table(sweeping.table(result.summary))
-        show.say(f"The sweep is in {out}.")
+        show.say(f"The sweep is in {folder}.")
+        page = folder / "sweep.html"
+        if page.is_file():
+            show.say(f"What settings keep over what they leak: {page}")
 
     return sweep

@@ -38,7 +38,7 @@ def command(method: str | None):
         method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
         /,
         *,
-        out: Annotated[pathlib.Path, tyro.conf.arg(metavar="DIR")],
+        out: Annotated[pathlib.Path | None, tyro.conf.arg(metavar="DIR")] = None,
         data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008
         epochs: int = 20,
         seed: int = 0,
@@ -53,12 +53,13 @@ def command(method: str | None):
 
         Args:
           method: what to train, such as blinder; comes first
-          out: folder for settings, checkpoints and metrics
+          out: folder for settings, checkpoints and metrics; default: runs/METHOD
           epochs: passes over the data; a finished run may be resumed with more
           seed: of everything random
           resume: go on with the run in --out
         """
-        train_run(method, data, settings, epochs, seed, out, resume)
+        folder = out or pathlib.Path("runs") / method
+        train_run(method, data, settings, epochs, seed, folder, resume)
 
     return train
 

@@ -38,7 +38,8 @@ def draw(report: dict, examples, history: list[dict]) -> dict[str, Picture]:
     return drawn
 
 
-def _grid(rows, columns, width, height, **options):
+def grid(rows, columns, width, height, **options):
+    """``(figure, axes)`` of panels of so many inches each, on a canvas of its own."""
     figure = Figure((width * columns, height * rows), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(rows, columns, squeeze=False, **options)
@@ -48,7 +49,8 @@ def _grid(rows, columns, width, height, **options):
     return figure, axes
 
 
-def _picture(figure, caption):
+def picture(figure, caption) -> Picture:
+    """A figure as PNG."""
     file = io.BytesIO()
     figure.savefig(file, format="png", facecolor="white")
     return Picture(file.getvalue(), caption)
@@ -59,9 +61,7 @@ def windows(dataset: dict, examples) -> Picture:
     names = examples.names[:MOST_CLASSES]
     channels = dataset["channels"][:MOST_CHANNELS]
     seconds = np.arange(dataset["time"]) / dataset["rate_hz"]
-    figure, axes = _grid(
-        len(names), len(channels), 2.5, 1.45, sharex=True, sharey="col"
-    )
+    figure, axes = grid(len(names), len(channels), 2.5, 1.45, sharex=True, sharey="col")
     for row, name in enumerate(names):
         for column, channel in enumerate(channels):
             axis = axes[row, column]
@@ -83,7 +83,7 @@ def windows(dataset: dict, examples) -> Picture:
     more = f" The last {left_out} channels are not shown." if left_out else ""
     left_out = len(examples.names) - len(names)
     more += f" The last {left_out} classes are not shown." if left_out else ""
-    return _picture(
+    return picture(
         figure,
         f"One test window of each {dataset['public']}, raw (blue) and anonymized "
         f"(orange), in physical units over seconds.{more}",
@@ -96,7 +96,7 @@ def training(history: list[dict]) -> Picture | None:
     if not names:
         return None
     columns = 2 if len(names) in (2, 4) else min(3, len(names))
-    figure, axes = _grid(math.ceil(len(names) / columns), columns, 3.3, 2.3)
+    figure, axes = grid(math.ceil(len(names) / columns), columns, 3.3, 2.3)
     rounds = [entry.get("round", index) for index, entry in enumerate(history)]
     for axis, name in zip(axes.flat, names, strict=False):
         values = [entry.get(name, math.nan) for entry in history]
@@ -107,7 +107,7 @@ def training(history: list[dict]) -> Picture | None:
         axis.grid(alpha=0.25, lw=0.5)
     for axis in list(axes.flat)[len(names) :]:
         axis.set_visible(False)
-    return _picture(figure, "What training reported, over federated rounds.")
+    return picture(figure, "What training reported, over federated rounds.")
 
 
 def _matrices(report, attribute):
@@ -139,7 +139,7 @@ def confusion(report: dict, attribute: str, panels) -> Picture:
     classes = report["dataset"]["classes"][attribute]
     size = min(max(2.6, 0.42 * len(classes) + 1.2), 5.5)
     # Titles have two lines.
-    figure, axes = _grid(1, len(panels), size + 0.3, size + 0.7)
+    figure, axes = grid(1, len(panels), size + 0.3, size + 0.7)
     for axis, (title, scores) in zip(axes.flat, panels, strict=True):
         counts = np.array(scores["confusion"], float)
         shares = 100 * counts / np.maximum(counts.sum(1, keepdims=True), 1)
@@ -152,7 +152,7 @@ def confusion(report: dict, attribute: str, panels) -> Picture:
         if len(classes) <= MOST_NUMBERS:
             _write_numbers(axis, shares)
     axes[0, 0].set_ylabel(f"true {attribute}", fontsize=9)
-    return _picture(
+    return picture(
         figure,
         f"Of the windows of each true {attribute} (row), the percentage called each "
         "class (column). An attribute is hidden where all rows look alike.",
@@ -181,12 +181,12 @@ def plane(report: dict) -> Picture:
     names = [name for name in names if raw_scores(report, name)]
     names = [name for name in names if adversaries(report, name)]
     columns = max(1, min(3, len(names)))
-    figure, axes = _grid(math.ceil(len(names) / columns) or 1, columns, 3.9, 3.7)
+    figure, axes = grid(math.ceil(len(names) / columns) or 1, columns, 3.9, 3.7)
     for axis, name in zip(axes.flat, names, strict=False):
         _draw_plane(axis, report, name, raw_scores(report, name))
     for axis in list(axes.flat)[len(names) :]:
         axis.set_visible(False)
-    return _picture(
+    return picture(
         figure,
         f"Utility ({report['utility']['attribute']} accuracy) over what an adversary "
         "reads of each attribute. Raw windows lie at the top right; the goal is the "

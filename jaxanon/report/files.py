@@ -5,7 +5,7 @@ import os
 import pathlib
 import tempfile
 
-from jaxanon.report import figures, page
+from jaxanon.report import figures, front, page
 
 
 def write(folder, report: dict, examples, history: list[dict]) -> pathlib.Path:
@@ -31,6 +31,28 @@ def write(folder, report: dict, examples, history: list[dict]) -> pathlib.Path:
     _replace(folder / "report.json", text.encode())
     html = folder / "report.html"
     _replace(html, page.render(report, drawn).encode())
+    return html
+
+
+def write_front(folder, title: str, summary: list[dict], report: dict):
+    """Writes ``front.png`` and ``sweep.html``, where a sweep was evaluated.
+
+    Args:
+      folder: of the sweep; it exists.
+      title: of the page.
+      summary: of the sweep, one row per setting.
+      report: any of its reports.
+
+    Returns:
+      The path of ``sweep.html``; None if no private attribute was tried.
+    """
+    drawn = front.draw(summary, report)
+    if drawn is None:
+        return None
+    folder = pathlib.Path(folder)
+    _replace(folder / "front.png", drawn.png)
+    html = folder / "sweep.html"
+    _replace(html, front.render(title, summary, report, drawn).encode())
     return html
 
 

@@ -43,37 +43,44 @@ def render(report: dict, pictures: dict) -> str:
     lines = "".join(f"<p>{sentence}</p>" for sentence in sentences)
     parts = [
         f'<section class="headline">{lines}</section>',
-        _section("At a glance", key_table(report)),
+        section("At a glance", key_table(report)),
     ]
     confusion = {k: v for k, v in pictures.items() if k.startswith("confusion_")}
     for key in ("plane", "windows", "training"):
         if key in pictures:
-            parts.append(_section(_HEADINGS[key], _figure(key, pictures[key])))
-    shown = "".join(_figure(key, picture) for key, picture in confusion.items())
-    parts.append(_section("Who is taken for whom", shown + class_tables(report)))
+            parts.append(section(_HEADINGS[key], figure(key, pictures[key])))
+    shown = "".join(figure(key, picture) for key, picture in confusion.items())
+    parts.append(section("Who is taken for whom", shown + class_tables(report)))
     if report["attacks"]:
-        parts.append(_section("Further attacks", attack_tables(report)))
-    parts.append(_section("Distortion", distortion_table(report)))
+        parts.append(section("Further attacks", attack_tables(report)))
+    parts.append(section("Distortion", distortion_table(report)))
     terms = "".join(
         f"<dt>{escape(term)}</dt><dd>{escape(text)}</dd>"
         for term, text in report["protocol"].items()
     )
-    parts.append(_section("How each number was obtained", f"<dl>{terms}</dl>"))
-    parts.append(_section("Configuration", _configuration(report)))
+    parts.append(section("How each number was obtained", f"<dl>{terms}</dl>"))
+    parts.append(section("Configuration", _configuration(report)))
     kicker = (
         f"jaxanon evaluation · {data['test_windows']:,} test windows of "
         f"{data['test_subjects']} subjects · seed {report['seed']}"
     )
+    return document(title, kicker, "\n".join(parts))
+
+
+def document(title: str, kicker: str, body: str) -> str:
+    """A whole page of HTML; ``title`` and ``kicker`` are text, ``body`` is HTML."""
     return _PAGE.format(
-        title=escape(title), style=STYLE, kicker=escape(kicker), body="\n".join(parts)
+        title=escape(title), style=STYLE, kicker=escape(kicker), body=body
     )
 
 
-def _section(title, content):
+def section(title: str, content: str) -> str:
+    """A card with a heading; ``content`` is HTML."""
     return f"<section><h2>{escape(title)}</h2>{content}</section>"
 
 
-def _figure(name, picture):
+def figure(name: str, picture) -> str:
+    """A ``figures.Picture`` inside the page, with its caption."""
     source = base64.b64encode(picture.png).decode()
     caption = escape(picture.caption)
     return (

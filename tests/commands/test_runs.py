@@ -194,15 +194,43 @@ def test_an_interrupted_training_says_how_to_go_on(
     assert "'" + str(out) + "'" in told and told.endswith("--resume\n")
 
 
-def test_a_sweep_leaves_runs_and_a_table(file, tmp_path, capsys, train_words):
-    out = tmp_path / "sweep"
+@pytest.fixture
+def judged(monkeypatch):
+    """Evaluations that are made up: the larger gamma, the less is told of gender."""
+    raw = {"balanced_accuracy": 0.9, "chance": 0.5}
+
+    def evaluate(run, data, **options):
+        read = {"balanced_accuracy": 0.8 - run.config["hyper"]["gamma"] / 4}
+        kept = {"raw": {"accuracy": 1.0}, "anonymized": {"accuracy": 0.9}}
+        return {
+            "utility": {"attribute": "activity", **kept},
+            "intrusive": {"gender": {"raw": raw, "anonymized": raw}},
+            "reidentification": {
+                "gender": {"attackers": {"mlp": read}, "worst": "mlp"}
+            },
+        }
+
+    monkeypatch.setattr(evaluation, "raw_judges", lambda data: None)
+    monkeypatch.setattr(evaluation, "evaluate", evaluate)
+
+
+def test_a_sweep_leaves_runs_a_table_and_its_front(
+    file, tmp_path, capsys, monkeypatch, train_words, judged
+):
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "runs" / "blinder-sweep"  # Where it goes unless told.
     words = ["sweep", *train_words(file, out)[1:], "--grid", "gamma=0.1,1"]
+    del words[words.index("--out") : words.index("--out") + 2]
     words[words.index("--seed")] = "--seeds"
     words[words.index("7")] = "2"
     assert cli.main(words) == 0
     shown = capsys.readouterr().out
     assert "gamma" in shown and "over 2 seeds" in shown
+    assert "runs/blinder-sweep/sweep.html" in shown
     told = json.loads((out / "sweep.json").read_text())
     assert [each["settings"]["gamma"] for each in told["members"]] == [0.1, 0.1, 1, 1]
     run = training.open_run(out / "member-0002")
     assert len(sources.recall(run).train.windows) == 48
+    assert (out / "front.png").read_bytes().startswith(b"\x89PNG")
+    page = (out / "sweep.html").read_text()
+    assert "★ gamma 1.0" in page and "★ gamma 0.1" not in page

@@ -20,7 +20,7 @@ def data():
 
 @pytest.fixture
 def given_to_central(monkeypatch, data):
-    """``(name, **settings) ->`` what a method gives ``central``, epochs of 10 rounds."""
+    """``(name, **settings) ->`` what a method gives ``central``; epochs of 10."""
 
     def given_to_central(name, spec=data.spec, **settings):
         module, seen = importlib.import_module(f"jaxanon.methods.{name}"), []

@@ -1,0 +1,194 @@
+"""The front of a sweep: what each of its settings keeps, over what it leaks."""
+
+from html import escape
+
+from jaxanon.report import figures, page
+from jaxanon.report.figures import QUIET, RAW, SAFE, Picture
+
+GOAL = "#009E73"
+MEASURES = ("re-identified", "intrusive")  # Retrained adversaries first: the worst.
+WORDS = {
+    "re-identified": "retrained adversary",
+    "intrusive": "classifier of raw windows",
+}
+
+
+def best(points) -> list[bool]:
+    """Which points lie on the front: none is as good in both, and better in one.
+
+    Args:
+      points: pairs of what is kept, the more the better, and what leaks, the less.
+
+    Example:
+      >>> best([(0.9, 0.6), (0.8, 0.5), (0.8, 0.6), (0.7, 0.5)])
+      [True, True, False, False]
+    """
+    beaten = lambda own: any(
+        kept >= own[0] and leaked <= own[1] and (kept, leaked) != own
+        for kept, leaked in points
+    )
+    return [not beaten(tuple(own)) for own in points]
+
+
+def panels(summary: list[dict], report: dict) -> dict[str, list[tuple]]:
+    """By name of a private attribute, ``(row, kept, leaked, on the front)`` per row.
+
+    Args:
+      summary: of a sweep whose members were evaluated; rows without scores are left
+        out.
+      report: any of its reports, which names the attributes.
+
+    Returns:
+      Rows as in ``summary``; ``kept`` and ``leaked`` are ``{"mean", "std"}``. What
+      leaks is what the worst retrained adversary reads, or where there is none the
+      classifier of raw windows; an attribute that neither reads is left out.
+    """
+    rows = [row for row in summary if row["scores"]]
+    kept = f"{report['utility']['attribute']} accuracy"
+    found = {}
+    for name in report["intrusive"]:
+        score = _score(rows, name)
+        if score is not None:
+            pairs = [(row["scores"][kept], row["scores"][score]) for row in rows]
+            front = best([(one["mean"], other["mean"]) for one, other in pairs])
+            found[name] = [
+                (row, *pair, on)
+                for row, pair, on in zip(rows, pairs, front, strict=True)
+            ]
+    return found
+
+
+def _score(rows, name):
+    """The score by which what leaks of an attribute is told, if there is any."""
+    named = [f"{name} {measure}" for measure in MEASURES]
+    return next((one for one in named if rows and one in rows[0]["scores"]), None)
+
+
+def draw(summary: list[dict], report: dict) -> Picture | None:
+    """What every setting keeps, over what it leaks, a panel per private attribute.
+
+    Args:
+      summary, report: as ``panels`` takes them.
+
+    Returns:
+      ``Picture``; None where there is nothing to draw.
+    """
+    found = panels(summary, report)
+    if not found:
+        return None
+    figure, axes = figures.grid(1, len(found), 5.6, 4.6)
+    for axis, (name, points) in zip(axes.flat, found.items(), strict=True):
+        _panel(axis, report, name, points)
+    utility = report["utility"]["attribute"]
+    return figures.picture(
+        figure,
+        f"Utility ({utility} accuracy) over what an adversary reads, a point for each "
+        "setting: up is useful, left is private. The line joins the settings that no "
+        "other beats in both; bars are deviations over seeds.",
+    )
+
+
+def _panel(axis, report, name, points):
+    public = report["utility"]["attribute"]
+    for _, kept, leaked, on in points:
+        axis.errorbar(
+            100 * leaked["mean"],
+            100 * kept["mean"],
+            xerr=_bar(leaked),
+            yerr=_bar(kept),
+            fmt="o",
+            color=SAFE if on else QUIET,
+            alpha=1.0 if on else 0.6,
+            mfc=SAFE if on else "none",
+            ms=6,
+            lw=0.8,
+        )
+    front = sorted(
+        (100 * leaked["mean"], 100 * kept["mean"], said(row["settings"]))
+        for row, kept, leaked, on in points
+        if on
+    )
+    across, up, words = zip(*front, strict=True)
+    axis.plot(across, up, color=SAFE, lw=1.1)
+    for place in zip(across, up, words, strict=True):
+        axis.annotate(
+            place[2],
+            place[:2],
+            xytext=(-6, 4),  # Where no point of the front's other side lies.
+            textcoords="offset points",
+            ha="right",
+            fontsize=7,
+            color=QUIET,
+        )
+    raw = 100 * report["utility"]["raw"]["accuracy"]
+    judged = report["intrusive"][name]
+    if judged:
+        chance = 100 * judged["raw"]["chance"]
+        axis.axvline(chance, color=QUIET, ls="--", lw=1)
+        axis.plot(chance, raw, "*", color=GOAL, ms=14, label="goal")
+        level = 100 * judged["raw"]["balanced_accuracy"]
+        axis.plot(level, raw, "s", color=RAW, ms=7, label="raw windows")
+        axis.legend(fontsize=8, frameon=False, loc="lower right")
+    leak = WORDS[_score([row for row, *_ in points], name).removeprefix(f"{name} ")]
+    axis.set_xlabel(f"{name} told by a {leak}, balanced, %", fontsize=9)
+    axis.set_ylabel(f"{public} kept, %", fontsize=9)
+    axis.grid(alpha=0.25, lw=0.5)
+
+
+def _bar(spread):
+    return None if spread["std"] is None else 100 * spread["std"]
+
+
+def said(settings: dict) -> str:
+    """Settings in words.
+
+    Example:
+      >>> said({"alpha": 0.1, "lambda_": 0.4})
+      'alpha 0.1, lambda 0.4'
+    """
+    return ", ".join(f"{name.rstrip('_')} {value}" for name, value in settings.items())
+
+
+def render(title: str, summary: list[dict], report: dict, picture: Picture) -> str:
+    """The page of a sweep: the front, and every setting's scores.
+
+    Args:
+      title: its heading.
+      summary, report: as ``panels`` takes them.
+      picture: of ``draw``.
+    """
+    parts = [page.section("Utility against privacy", page.figure("front", picture))]
+    for name, points in panels(summary, report).items():
+        parts.append(
+            page.section(f"Settings, by what they tell of {name}", _table(points))
+        )
+    lost = sum(row["diverged"] for row in summary)
+    if lost:
+        note = f"<p>{lost} of the sweep's runs diverged and are left out.</p>"
+        parts.append(page.section("Diverged", note))
+    return page.document(title, "jaxanon sweep", "\n".join(parts))
+
+
+def _table(points):
+    """Rows by utility, those of the front in bold and with a star."""
+    names = list(points[0][0]["scores"])
+    head = "".join(f"<th>{escape(word)}</th>" for word in ("settings", *names))
+    ordered = sorted(points, key=lambda point: -point[1]["mean"])
+    body = "".join(_row(row, names, on) for row, _, _, on in ordered)
+    return (
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+        '<p class="note">Per cent; a star marks the front.</p>'
+    )
+
+
+def _row(row, names, on):
+    key, star = (' class="key"', "★ ") if on else ("", "")
+    cells = "".join(f"<td{key}>{_shown(row['scores'][name])}</td>" for name in names)
+    words = escape(said(row["settings"]) or "all seeds")
+    return f"<tr><td{key}>{star}{words}</td>{cells}</tr>"
+
+
+def _shown(spread):
+    mean = f"{100 * spread['mean']:.1f}"
+    return mean if spread["std"] is None else f"{mean} ± {100 * spread['std']:.1f}"
