@@ -76,7 +76,7 @@ for size in (5, 1):
 
 def test_one_shard_per_device_is_the_same_algorithm(tmp_path):
     # Devices are counted when JAX starts, so this takes a process of its own.
-    flags = "--xla_force_host_platform_device_count=3"
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=3"
     env = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
     done = subprocess.run(
         [sys.executable, "-P", "-c", SHARDS],

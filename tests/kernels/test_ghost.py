@@ -73,10 +73,12 @@ def test_by_hand():
 
 def test_within_the_bound_nothing_changes_to_the_bit():
     case = cases.CASES["mlp"]
-    params, batch = cases.problem(case, jax.random.key(0), 1)
-    mean = lambda params: case.loss_fn(params, batch)[0]
-    got = jax.jit(lambda p: value(case.loss_fn, p, batch, 1e6))(params)
-    chex.assert_trees_all_close(got, jax.jit(jax.grad(mean))(params), rtol=1e-6)
+    with jax.enable_x64():
+        params, batch = cases.problem(case, jax.random.key(0), 1, jnp.float64)
+        mean = lambda params: case.loss_fn(params, batch)[0]
+        got = jax.jit(lambda p: value(case.loss_fn, p, batch, 1e6))(params)
+        expected = jax.jit(jax.grad(mean))(params)
+        chex.assert_trees_all_close(got, expected, rtol=1e-9)
     with_another = jnp.concatenate([LINEAR[1:2], jnp.zeros((1, 2))])
     np.testing.assert_array_equal(value(linear, jnp.ones(2), with_another, 2.0), [0, 2])
 

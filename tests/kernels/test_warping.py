@@ -133,9 +133,11 @@ def test_properties(pair):
 
 
 def test_a_band_as_wide_as_the_series_is_no_band():
-    _, free, _ = _warped("tall", None, "squared_euclidean")
-    _, wide, _ = _warped("tall", 8, "squared_euclidean")
-    _, narrow, _ = _warped("tall", 0, "squared_euclidean")
+    # Sums of squares of whole numbers are exact, however programs are compiled.
+    x, y, *_ = cases.series(cases.CASES["tall"], 0)
+    x, y = np.round(4 * x), np.round(4 * y)
+    warped = lambda band: jax.jit(functools.partial(dtw, band=band, lanes=3))(x, y)
+    free, wide, narrow = map(warped, (None, 8, 0))
     np.testing.assert_array_equal(free, wide)
     assert (free < narrow).any()
 
