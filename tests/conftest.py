@@ -1,5 +1,6 @@
 """Every test runs on the CPU, with the checks that JAX offers switched on."""
 
+import gc
 import os
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -22,3 +23,11 @@ jax.config.update("jax_debug_key_reuse", True)
 # The same examples every time: what fails here fails on the next machine too.
 hypothesis.settings.register_profile("house", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("house")
+
+
+def pytest_collection_finish():
+    # What is loaded by now stays: the collector need not go through it ever again, nor
+    # after every few of the short-lived objects that tracing is made of.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
