@@ -14,15 +14,21 @@ from jaxanon import kernels
 from jaxanon.kernels.resample import cases, reference
 
 SMALL = pytest.mark.parametrize("name", ["ragged", "no_padding"])
+# One program each; operation by operation there would be dozens to compile.
+NEIGHBOURS = jax.jit(
+    kernels.same_class_neighbours, static_argnums=3, static_argnames="block"
+)
+TABLE = jax.jit(kernels.balance_table, static_argnums=(3, 4))
+SMOTED = jax.jit(kernels.smote, static_argnums=3)
+DRAWN = jax.jit(kernels.draw_from_table, static_argnums=(3, 4))
+BALANCED = jax.jit(kernels.balance, static_argnums=(4, 5, 6))
 
 
 @functools.cache
 def _client(name):
     case = cases.CASES[name]
     x, labels, mask = cases.client(case, 0)
-    table = kernels.balance_table(
-        x, labels, mask, len(case.counts), case.num_neighbours
-    )
+    table = TABLE(x, labels, mask, len(case.counts), case.num_neighbours)
     return case, jnp.asarray(x), jnp.asarray(labels), jnp.asarray(mask), table
 
 
@@ -63,24 +69,22 @@ def test_neighbours_are_those_of_imbalanced_learn():
 
 def test_neighbours_by_hand_far_from_the_origin():
     # Around 1e4 the squares agree to 8 digits; only centring tells 1 from 1.5.
-    x = jnp.array([[0.0], [1.0], [2.5], [4.5]]) + 1e4
-    found, _ = kernels.same_class_neighbours(
-        x, jnp.zeros(4, int), jnp.ones(4, bool), 2, block=3
-    )
+    x = np.float32([[0.0], [1.0], [2.5], [4.5]]) + np.float32(1e4)
+    found, _ = NEIGHBOURS(x, np.zeros(4, int), np.ones(4, bool), 2, block=3)
     np.testing.assert_array_equal(found, [[1, 2], [0, 2], [1, 3], [2, 1]])
 
 
 def test_neighbours_survive_half_precision():
     # 300^2 overflows float16; distances must be taken in float32.
-    x = jnp.array([[300.0], [0.0], [-290.0]], jnp.float16)
-    found, _ = kernels.same_class_neighbours(x, jnp.zeros(3, int), jnp.ones(3, bool), 1)
+    x = np.float16([[300.0], [0.0], [-290.0]])
+    found, _ = NEIGHBOURS(x, np.zeros(3, int), np.ones(3, bool), 1)
     np.testing.assert_array_equal(found, [[1], [2], [1]])
 
 
 @SMALL
 def test_smote_rows_lie_between_a_row_and_its_neighbour(name):
     case, x, labels, mask, table = _client(name)
-    made = jax.jit(kernels.smote, static_argnums=3)(jax.random.key(1), x, table, 20)
+    made = SMOTED(jax.random.key(1), x, table, 20)
     x, labels, mask = map(np.asarray, (x, labels, mask))
     neighbours = reference.same_class_neighbours(x, labels, mask, case.num_neighbours)
     for row, label, real in zip(*map(np.asarray, made), strict=True):
@@ -94,11 +98,11 @@ def test_smote_rows_lie_between_a_row_and_its_neighbour(name):
 
 def _steps(u_scale=1.0):
     """Where 4,000 SMOTE rows of two points, 0 and 1, lie between them."""
-    x, labels = jnp.array([[0.0], [1.0]]), jnp.zeros(2, jnp.int32)
-    table = kernels.balance_table(x, labels, jnp.ones(2, bool), 1, 5)
-    made = kernels.smote(jax.random.key(2), x, table, 4000)
+    x, labels = np.float32([[0.0], [1.0]]), np.zeros(2, np.int32)
+    table = TABLE(x, labels, np.ones(2, bool), 1, 5)
+    made = SMOTED(jax.random.key(2), x, table, 4000)
     # From row 1 towards row 0 the step is 1 - x: uniform either way.
-    return u_scale * made.x.ravel()
+    return u_scale * np.ravel(made.x)
 
 
 def test_step_is_uniform_and_two_thirds_of_it_is_rejected():
@@ -107,9 +111,9 @@ def test_step_is_uniform_and_two_thirds_of_it_is_rejected():
 
 
 def test_one_step_per_row_not_per_number():
-    x = jnp.array([[0.0, 0.0, 0.0], [1.0, 2.0, 4.0]])
-    table = kernels.balance_table(x, jnp.zeros(2, int), jnp.ones(2, bool), 1, 1)
-    made = kernels.smote(jax.random.key(0), x, table, 50).x
+    x = np.float32([[0.0, 0.0, 0.0], [1.0, 2.0, 4.0]])
+    table = TABLE(x, np.zeros(2, int), np.ones(2, bool), 1, 1)
+    made = np.asarray(SMOTED(jax.random.key(0), x, table, 50).x)
     np.testing.assert_allclose(made[:, 1], 2 * made[:, 0], rtol=1e-5)
     np.testing.assert_allclose(made[:, 2], 4 * made[:, 0], rtol=1e-5)
 
@@ -117,18 +121,18 @@ def test_one_step_per_row_not_per_number():
 @SMALL
 def test_balance_counts_keeps_and_cuts(name):
     case, x, labels, mask, _ = _client(name)
-    run = jax.jit(kernels.balance, static_argnums=(4, 5, 6))
     num_classes, per_class = len(case.counts), case.per_class
-    out = run(
+    out = BALANCED(
         jax.random.key(3), x, labels, mask, num_classes, per_class, case.num_neighbours
     )
     x, labels, mask = map(np.asarray, (x, labels, mask))
+    out = jax.tree.map(np.asarray, out)
     for c, count in enumerate(case.counts):
         here = slice(c * per_class, (c + 1) * per_class)
         assert (out.labels[here] == c).all()
         assert (out.mask[here] == (count > 0)).all()
         members = x[mask & (labels == c)]
-        rows = np.asarray(out.x[here])
+        rows = out.x[here]
         kept = {tuple(row) for row in members} & {tuple(row) for row in rows}
         # Under-sampling is without replacement, over-sampling keeps every row.
         assert len(kept) == min(count, per_class)
@@ -139,7 +143,7 @@ def test_balance_counts_equal_imbalanced_learn():
     _, theirs = SMOTE(
         sampling_strategy={0: 16, 1: 16}, k_neighbors=5, random_state=0
     ).fit_resample(x, labels)
-    ours = kernels.balance(jax.random.key(0), x, labels, mask, 2, case.per_class)
+    ours = BALANCED(jax.random.key(0), x, labels, mask, 2, case.per_class)
     np.testing.assert_array_equal(np.bincount(ours.labels), np.bincount(theirs))
     _, loops = reference.balance(
         np.random.default_rng(0), *map(np.asarray, (x, labels, mask)), 2, 16, 5
@@ -150,7 +154,8 @@ def test_balance_counts_equal_imbalanced_learn():
 def test_under_sample_takes_every_row_equally_often():
     labels, mask = jnp.array([0, 0, 0, 0, 1, 0]), jnp.arange(6) < 5
     draw = jax.vmap(lambda key: kernels.under_sample(key, labels, mask, 2, 2))
-    rows, real = draw(jax.random.split(jax.random.key(0), 2000))
+    drawn = jax.jit(draw)(jax.random.split(jax.random.key(0), 2000))
+    rows, real = map(np.asarray, drawn)
     assert real[:, :3].all() and not real[:, 3].any()
     assert (rows[:, 0] != rows[:, 1]).all() and (rows[:, 2] == 4).all()
     seen = np.bincount(np.ravel(rows[:, :2]), minlength=6)
@@ -174,19 +179,19 @@ def test_neighbours_of_a_large_client_are_found_in_blocks():
 
 def test_windows_keep_their_shape():
     windows = jax.random.normal(jax.random.key(0), (6, 4, 2))
-    labels, mask = jnp.array([0, 0, 0, 1, 1, 1]), jnp.ones(6, bool)
-    rows = kernels.balance(jax.random.key(1), windows, labels, mask, 2, 4)
-    flat = kernels.balance(jax.random.key(1), windows.reshape(6, 8), labels, mask, 2, 4)
+    labels, mask = np.array([0, 0, 0, 1, 1, 1]), np.ones(6, bool)
+    rows = BALANCED(jax.random.key(1), windows, labels, mask, 2, 4)
+    flat = BALANCED(jax.random.key(1), windows.reshape(6, 8), labels, mask, 2, 4)
     np.testing.assert_array_equal(rows.x.reshape(8, 8), flat.x)
 
 
 def test_padding_with_nans_reaches_nothing():
     _case, x, labels, mask, _ = _client("ragged")
-    x = jnp.where(mask[:, None], x, jnp.nan)
-    table = kernels.balance_table(x, labels, mask, 4, 3)
-    rows = kernels.draw_from_table(jax.random.key(0), x, table, 30, 300)
-    made = kernels.balance(jax.random.key(0), x, labels, mask, 4, 30, 3)
-    assert jnp.isfinite(rows.x).all() and jnp.isfinite(made.x).all()
+    x = np.where(mask[:, None], x, np.float32(np.nan))
+    table = TABLE(x, labels, mask, 4, 3)
+    rows = DRAWN(jax.random.key(0), x, table, 30, 300)
+    made = BALANCED(jax.random.key(0), x, labels, mask, 4, 30, 3)
+    assert np.isfinite(rows.x).all() and np.isfinite(made.x).all()
 
 
 def test_float64_draws_the_same_rows_and_compiles_once():
@@ -197,7 +202,7 @@ def test_float64_draws_the_same_rows_and_compiles_once():
     jitted = jax.jit(chex.assert_max_traces(run, n=1))
     narrow, _, _ = [jitted(x, seed) for seed in range(3)]
     with jax.enable_x64(True):
-        wide = run(np.asarray(x, np.float64), 0)
+        wide = jax.jit(run)(np.asarray(x, np.float64), 0)
         assert wide.x.dtype == jnp.float64
         np.testing.assert_allclose(wide.x, narrow.x, rtol=1e-5, atol=1e-5)
 
@@ -226,17 +231,15 @@ def test_says_what_was_wrong(change, message):
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e20])
 def test_a_row_beyond_measure_leads_nobody_into_another_class(bad):
     # Class c lies about 100 c. Square of 1e20 overflows; its distances say nothing.
-    labels, mask = jnp.arange(12) % 3, jnp.ones(12, bool)
+    labels, mask = np.arange(12) % 3, np.ones(12, bool)
     x = 100.0 * labels[:, None] + jax.random.normal(jax.random.key(0), (12, 2))
-    found, count = jax.jit(kernels.same_class_neighbours, static_argnums=3)(
-        x.at[5, 1].set(bad), labels, mask, 3
-    )
+    found, count = NEIGHBOURS(x.at[5, 1].set(bad), labels, mask, 3)
     np.testing.assert_array_equal(labels[found], np.repeat(labels[:, None], 3, axis=1))
     assert count.tolist() == [3] * 12
     # The others' nearest are what they are without that row, which comes last.
-    alone, _ = kernels.same_class_neighbours(x, labels, mask.at[5].set(False), 2)
     others = np.arange(12) != 5
-    np.testing.assert_array_equal(found[others, :2], alone[others])
+    alone, _ = NEIGHBOURS(x, labels, others, 2)
+    np.testing.assert_array_equal(np.asarray(found)[others, :2], alone[others])
 
 
 def test_whole_numbers_are_refused_rather_than_cut_off():
