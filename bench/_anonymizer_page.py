@@ -1,6 +1,5 @@
 """The table of anonymizers as files: rows, a page, a figure."""
 
-import base64
 import io
 import json
 from html import escape
@@ -9,7 +8,8 @@ import _anonymizer_rows
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from jaxanon.report.style import STYLE
+from jaxanon.report.figures import Picture
+from jaxanon.report.page import document, figure, section
 
 INK, FAINT = "#1c2430", "#767676"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -35,9 +35,9 @@ def picture(rows) -> bytes:
     systems = list(dict.fromkeys(one["system"] for one in rows))
     wide = min(2, max(1, len(cases)))
     high = -(-len(cases) // wide)
-    figure = Figure((6.4 * wide, 4.6 * high), dpi=110, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(high, wide, squeeze=False).flat
+    canvas = Figure((6.4 * wide, 4.6 * high), dpi=110, layout="constrained")
+    FigureCanvasAgg(canvas)
+    axes = canvas.subplots(high, wide, squeeze=False).flat
     handles = {}
     for axis, case in zip(axes, cases, strict=False):
         own = [one for one in rows if one["case"] == case]
@@ -78,7 +78,7 @@ def picture(rows) -> bytes:
         axis.tick_params(labelsize=8)
     for axis in list(axes)[len(cases) :]:
         axis.set_axis_off()
-    figure.legend(
+    canvas.legend(
         handles.values(),
         handles.keys(),
         loc="outside lower center",
@@ -87,40 +87,30 @@ def picture(rows) -> bytes:
         fontsize=8,
     )
     file = io.BytesIO()
-    figure.savefig(file, format="png", facecolor="white")
+    canvas.savefig(file, format="png", facecolor="white")
     return file.getvalue()
 
 
 def page(rows, png) -> str:
     """The table as one file that needs no network."""
     parts = [f"<p>{escape(_anonymizer_rows.LEGEND.replace('*', ''))}</p>"]
-    source = base64.b64encode(png).decode()
     caption = (
         "Utility against privacy: up is useful, left is private, dotted is guessing."
     )
-    parts.append(
-        f'<section><figure><div class="scroll"><img alt="{caption}" '
-        f'src="data:image/png;base64,{source}"></div>'
-        f"<figcaption>{caption}</figcaption></figure></section>"
-    )
+    drawn = Picture(png, caption)
+    parts.append(section("Utility against privacy", figure("front", drawn)))
     for case in dict.fromkeys(one["case"] for one in rows):
         own = [one for one in rows if one["case"] == case]
         title = f"{case}: keep {own[0]['public']}, hide {own[0]['private']}"
         head = "".join(f"<th>{escape(name)}</th>" for name in _anonymizer_rows.HEADER)
         body = "".join(f"<tr>{_cells(one)}</tr>" for one in own)
-        parts.append(
-            f'<section><h2>{escape(title)}</h2><div class="scroll"><table><thead><tr>'
-            f"{head}</tr></thead><tbody>{body}</tbody></table></div>{_further(own)}"
-            f"{_reasons(own)}</section>"
+        table = (
+            f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
+            f"<tbody>{body}</tbody></table></div>"
         )
+        parts.append(section(title, table + _further(own) + _reasons(own)))
     title = "Anonymizers under one protocol"
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta name="color-scheme" content="light dark"><title>{title}</title>'
-        f"<style>{STYLE}</style></head><body><main><h1>{title}</h1>"
-        f"{''.join(parts)}</main></body></html>\n"
-    )
+    return document(title, "jaxanon benchmark", "\n".join(parts))
 
 
 def _cells(one):

@@ -44,7 +44,7 @@ def row(case, entry, variant, data, kept, device) -> dict:
         "form": variant,
         "method": entry.method,
         "settings": entry.settings | entry.variants[variant],
-        "epochs": entry.epochs,
+        "epochs": case.epochs.get(entry.name, entry.epochs),
         "seeds": kept["seeds"]["count"],
         "windows": [len(data.train.windows), len(data.test.windows)],
         "public": spec.public,

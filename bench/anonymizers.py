@@ -6,11 +6,12 @@ attack that ``jaxanon evaluate`` knows, and writes the table with the published 
 beside: ``--json F`` writes the rows to F, the same as F with .md and .html, and the
 figure as F with .png.
 
-What is trained and what is found is kept in ``--folder`` (runs/anonymizers), so that
-the same command goes on where it was stopped; ``--hours`` says when to begin nothing
-new. ``--case`` names one case and ``--only`` systems, with semicolons between,
-``--seeds`` how many seeds; ``--further no`` leaves out what is tried on the first seed
-alone.
+The first seed comes first, of every case and system; then what is tried on that seed
+and a system's first form alone; then the other seeds. What is trained and what is found
+is kept in ``--folder`` (runs/anonymizers), so that the same command goes on where it
+was stopped; ``--hours`` says when to begin nothing new. ``--case`` names one case and
+``--only`` systems, with semicolons between, ``--seeds`` how many seeds; ``--further
+no`` leaves out what is tried on the first seed alone.
 """
 
 import dataclasses
@@ -31,13 +32,14 @@ import numpy as np
 
 import jaxanon as ja
 from jaxanon import evaluation, methods
+from jaxanon.summary import aggregate
 
 STAGES = {
     "seeds": ("mlp", "forest", "stream"),
     "attackers": ("cnn", "lstm", "boosting", "logistic", "tree", "svm"),
     "attacks": ("mlp", "forest", "per-class", "pairs", "self-training", "released"),
 }
-FIRST_SEED = ("attackers", "attacks")  # Stages that try the first seed alone.
+FURTHER = ("attackers", "attacks")  # Stages that try the first seed and form alone.
 STAGES_SMOKE = {
     "seeds": ("forest", "stream"),
     "attackers": ("tree",),
@@ -61,7 +63,7 @@ def main():
         folder="what was trained and found so far, runs/anonymizers by default",
         case=f"one of {[case.name for case in _entries.CASES]}; all by default",
         only="systems, with semicolons between; all by default",
-        seeds="seeds trained together, 3 by default",
+        seeds="seeds, 3 by default",
         hours="begin nothing new after so many hours",
         further="no: leave out what is tried on the first seed alone",
     )
@@ -69,31 +71,43 @@ def main():
     default = "runs/anonymizers-smoke" if args.smoke else "runs/anonymizers"
     folder = pathlib.Path(args.folder or default)
     end = time.monotonic() + 3600 * float(args.hours or np.inf)
-    only = args.only.split(";") if args.only else None
-    failed, rows = [], []
+    only = args.only.split(";") if args.only else _entries.NAMES
+    benches = []
     for case in _entries.SMOKE if args.smoke else _entries.CASES:
-        if args.case not in (None, case.name):
-            continue
-        try:
-            data = load(case, args.smoke)
-        except OSError as error:
-            print(f"{case.name} is left out: {error}")
-            continue
-        bench = Bench(case, data, folder, seeds, args.smoke, args.further != "no")
-        for name in case.entries:
-            if only and name not in only:
-                continue
+        if args.case in (None, case.name):
             try:
-                bench.run(_entries.ENTRIES[name], end)
-            except Exception:  # One system must not cost the others their hours.
-                failed.append(f"{case.name}, {name}")
-                traceback.print_exc()
-        rows += bench.rows()
+                benches.append(Bench(case, load(case, args.smoke), folder, args.smoke))
+            except OSError as error:
+                print(f"{case.name} is left out: {error}")
+    failed = set()
+    for stage, seed in passes(seeds, further=args.further != "no"):
+        for bench in benches:
+            for name in bench.case.entries:
+                if name not in only or (bench, name) in failed:
+                    continue
+                try:
+                    bench.run(_entries.ENTRIES[name], stage, seed, end)
+                except Exception:  # One system must not cost the others their hours.
+                    failed.add((bench, name))
+                    traceback.print_exc()
+    rows = [row for bench in benches for row in bench.rows()]
     if args.json is not None:
         _anonymizer_page.write(args.json, rows)
     print(_anonymizer_rows.markdown(rows))
     if failed:
-        raise SystemExit(f"failed, and left out: {'; '.join(failed)}")
+        told = "; ".join(f"{bench.case.name}, {name}" for bench, name in failed)
+        raise SystemExit(f"failed, and left out: {told}")
+
+
+def passes(seeds, *, further):
+    """``(stage, seed)`` in the order in which they are gone through.
+
+    Example:
+      >>> passes(2, further=True)
+      [('seeds', 0), ('attackers', 0), ('attacks', 0), ('seeds', 1)]
+    """
+    first = [("seeds", 0), *((stage, 0) for stage in FURTHER if further)]
+    return first + [("seeds", seed) for seed in range(1, seeds)]
 
 
 def load(case, smoke):
@@ -105,71 +119,72 @@ def load(case, smoke):
 class Bench:
     """A case in the making. A class, for judges are trained once, when first needed."""
 
-    def __init__(self, case, data, folder, seeds, smoke, further):
-        self.case, self.data, self.seeds = case, data, seeds
-        self.smoke, self.further = smoke, further
+    def __init__(self, case, data, folder, smoke):
+        self.case, self.data, self.smoke = case, data, smoke
         self.folder = folder / case.name.replace(",", "").replace(" ", "_")
         self._judges = None
 
-    def run(self, entry, end):
-        """Trains and tries one system, as far as that is not done."""
-        runs = None
-        for variant, settings in entry.variants.items():
-            for stage, attacks in (STAGES_SMOKE if self.smoke else STAGES).items():
-                if stage in FIRST_SEED and not self.further:
-                    continue
-                path = self.place(entry, variant) / f"{stage}.json"
-                if path.is_file() or time.monotonic() > end:
-                    continue
-                if runs is None:
-                    runs, trained = self.train(entry)
-                tried = [self.as_variant(entry, run, settings) for run in runs]
-                if stage in FIRST_SEED:
-                    tried = tried[:1]
-                start = time.monotonic()
-                found = evaluation.evaluate_many(
-                    tried, self.data, attacks=attacks, judges=self.judges()
-                )
-                seconds = {"evaluation": time.monotonic() - start}
-                if stage == "seeds":
-                    seconds["training"] = trained
-                kept = {"count": len(tried), "seconds": seconds, **about()}
-                first = found["reports"][0]
-                kept["report"] = first if stage in FIRST_SEED else found["summary"]
-                path.parent.mkdir(parents=True, exist_ok=True)
-                draft = path.with_suffix(".draft")
-                draft.write_text(json.dumps(kept))
-                draft.replace(path)
-                self.tell(entry, variant, stage, kept)
+    def run(self, entry, stage, seed, end):
+        """Tries one system, trained by one seed, in one way, unless that was done."""
+        if entry.once and seed:
+            return
+        run = None
+        for number, (variant, settings) in enumerate(entry.variants.items()):
+            path = self.place(entry, variant) / f"{stage}-{seed}.json"
+            if path.is_file() or (number and stage in FURTHER):
+                continue
+            if time.monotonic() > end:
+                return
+            if run is None:
+                run, trained = self.train(entry, seed)
+            start = time.monotonic()
+            report = evaluation.evaluate(
+                self.as_variant(entry, run, settings),
+                self.data,
+                attacks=(STAGES_SMOKE if self.smoke else STAGES)[stage],
+                seed=seed,
+                share=self.case.share if stage in FURTHER else 0.2,
+                judges=self.judges(),
+                out=path.parent / "report" if stage == "seeds" else None,
+            )
+            seconds = {"evaluation": time.monotonic() - start}
+            if stage == "seeds":
+                seconds["training"] = trained
+            kept = {"seconds": seconds, **about(), "report": report}
+            path.parent.mkdir(parents=True, exist_ok=True)
+            draft = path.with_suffix(".draft")
+            draft.write_text(json.dumps(kept))
+            draft.replace(path)
+            self.tell(entry, variant, stage, seed, seconds)
 
     def place(self, entry, variant):
         """Where the evaluations of one row are kept."""
         name = "_".join(filter(None, (entry.name, variant)))
         return self.folder / "found" / name.replace(",", "").replace(" ", "_")
 
-    def train(self, entry):
-        """``(runs, seconds)``: one for each seed, saved, or found as saved."""
+    def train(self, entry, seed):
+        """``(run, seconds)``: trained and saved, or found as saved."""
         start = time.monotonic()
-        count = entry.seeds or self.seeds
         if not entry.method:
-            return [Untouched()] * count, 0.0
-        swept = ja.sweep(
+            return Untouched(), 0.0
+        name = entry.name.replace(",", "").replace(" ", "_")
+        run = ja.train(
             methods.build(entry.method, self.data.spec, **entry.settings),
             self.data,
-            seeds=count,
-            epochs=1 if self.smoke else max(1, entry.epochs // self.case.less),
-            out=self.folder / "trained" / entry.name.replace(" ", "_"),
+            epochs=1 if self.smoke else self.case.epochs.get(entry.name, entry.epochs),
+            seed=seed,
+            out=self.folder / "trained" / name / f"seed-{seed}",
             resume=True,
         )
-        return swept.runs, time.monotonic() - start
+        return run, time.monotonic() - start
 
     def as_variant(self, entry, run, settings):
-        """A trained run that anonymizes as a variant does."""
-        if not settings:
+        """A trained run that anonymizes as a variant does, and has no folder."""
+        if not entry.method:
             return run
         config = dataclasses.asdict(run.method.config) | settings
         method = methods.build(entry.method, run.spec, **config)
-        return dataclasses.replace(run, method=method)
+        return dataclasses.replace(run, method=method, folder=None)
 
     def judges(self):
         """Classifiers of raw windows, that all rows of the case share."""
@@ -177,39 +192,47 @@ class Bench:
             self._judges = evaluation.raw_judges(self.data)
         return self._judges
 
-    def tell(self, entry, variant, stage, kept):
+    def tell(self, entry, variant, stage, seed, seconds):
         """Says what was found, as it is found."""
         if stage == "seeds":
-            stages = {stage: kept}
-            row = _anonymizer_rows.row(
-                self.case, entry, variant, self.data, stages, about()
-            )
-            print(" | ".join(_anonymizer_rows.cells(row)), flush=True)
-        seconds = {name: round(value) for name, value in kept["seconds"].items()}
-        print(
-            f"{self.case.name}, {entry.name} {variant}: {stage}, {seconds} s",
-            flush=True,
-        )
+            print(" | ".join(_anonymizer_rows.cells(self.row(entry, variant))))
+        took = ", ".join(f"{name} {value:.0f} s" for name, value in seconds.items())
+        system = " ".join(filter(None, (entry.name, variant)))
+        print(f"{self.case.name}, {system}: {stage}, seed {seed}; {took}", flush=True)
+
+    def row(self, entry, variant):
+        """What there is of a row; None without the first seed."""
+        found = {
+            stage: [
+                json.loads(path.read_text())
+                for path in sorted(self.place(entry, variant).glob(f"{stage}-*.json"))
+            ]
+            for stage in STAGES
+        }
+        if not found["seeds"]:
+            return None
+        kept = {
+            stage: {
+                "count": len(parts),
+                "report": parts[0]["report"],
+                "seconds": {
+                    name: sum(part["seconds"][name] for part in parts)
+                    for name in parts[0]["seconds"]
+                },
+            }
+            for stage, parts in found.items()
+            if parts
+        }
+        reports = [part["report"] for part in found["seeds"]]
+        kept["seeds"]["report"] = aggregate(reports)
+        how = {name: found["seeds"][-1][name] for name in about()}
+        return _anonymizer_rows.row(self.case, entry, variant, self.data, kept, how)
 
     def rows(self):
         """Every row of which there is enough."""
-        found = []
-        for name in self.case.entries:
-            entry = _entries.ENTRIES[name]
-            for variant in entry.variants:
-                place = self.place(entry, variant)
-                stages = {
-                    stage: json.loads((place / f"{stage}.json").read_text())
-                    for stage in STAGES
-                    if (place / f"{stage}.json").is_file()
-                }
-                if "seeds" in stages:
-                    how = {key: stages["seeds"][key] for key in about()}
-                    row = _anonymizer_rows.row(
-                        self.case, entry, variant, self.data, stages, how
-                    )
-                    found.append(row)
-        return found
+        entries = [_entries.ENTRIES[name] for name in self.case.entries]
+        found = [self.row(one, variant) for one in entries for variant in one.variants]
+        return [row for row in found if row is not None]
 
 
 def about() -> dict:

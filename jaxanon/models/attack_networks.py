@@ -76,7 +76,8 @@ def _normalised(x, train, real):
     mask = None
     if train and real is not None:
         mask = (real | ~jnp.any(real)).reshape(-1, *[1] * (x.ndim - 1))
-    layer = nn.BatchNorm(momentum=0.99, epsilon=1e-3)
+    # By 0.99, as published, the averages are those of the start for hundreds of steps.
+    layer = nn.BatchNorm(momentum=0.9, epsilon=1e-3)
     return layer(x, use_running_average=not train, mask=mask)
 
 

@@ -49,7 +49,8 @@ def fit_classifier(key, windows, labels, num_classes, **options) -> Fitted:
       num_classes: number of classes, at least 2.
       **options: ``mask`` (``bool[N]``, rows that count; others change nothing),
         ``valid`` (``bool[N]``, rows that only choose the epoch), ``epochs`` (None:
-        as many as make about 1,000 steps, 12 to 100), ``batch`` (None:
+        as many as make about ``steps``, 1,000 by default; 100 at most, at least 12
+        for each 1,000), ``batch`` (None:
         a power of two near a sixteenth of the rows, 32 to 256), ``hyper``
         (``Hyper``), ``hidden`` (layer widths of ``Classifier``), ``net`` (a module to
         train in its place, called alike; its ``num_classes`` is set here).
@@ -88,6 +89,7 @@ def fit_many(
     mask=None,
     valid=None,
     epochs: int | None = None,
+    steps: int = 1000,
     batch: int | None = None,
     hyper: Hyper | None = None,
     hidden: tuple[int, ...] | None = None,
@@ -110,11 +112,11 @@ def fit_many(
         )
     shared = windows[0] if own else windows
     rows = arrange(shared, labels, num_classes, mask, valid, batch)
-    steps = rows.train.shape[1]
     if epochs is not None and epochs < 1:
         raise ValueError(f"epochs must be > 0, got {epochs!r}.")
     if epochs is None:
-        epochs = int(np.clip(round(1000 / steps), 12, 100))
+        few = -(-12 * steps // 1000)
+        epochs = int(np.clip(round(steps / rows.train.shape[1]), few, 100))
     width = WIDTH * -(-max(num_classes) // WIDTH)
     net = (net or Classifier(width)).clone(num_classes=width)
     if hidden is not None:

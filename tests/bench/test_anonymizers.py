@@ -67,28 +67,41 @@ def test_smoke_writes_rows_a_table_a_page_and_a_figure(written):
 
 def test_only_what_is_missing_is_done(written, bench, tmp_path, monkeypatch):
     folder = shutil.copytree(written[0], tmp_path / "copy")
-    kept = sorted(folder.rglob("found/*/*.json"))
-    assert len(kept) == 6  # Three stages of two systems.
-    missing = folder / "smartwatch" / "found" / "ORF" / "attackers.json"
+    kept = sorted(path.name for path in folder.rglob("found/ORF/*.json"))
+    assert kept == [
+        "attackers-0.json",
+        "attacks-0.json",
+        "seeds-0.json",
+        "seeds-1.json",
+    ]
+    missing = folder / "smartwatch" / "found" / "ORF" / "seeds-1.json"
     before = json.loads(missing.read_text())
     missing.unlink()
     module, (case,) = bench("anonymizers"), bench("_entries").SMOKE
     asked = []
 
-    def evaluate_many(runs, data, *, attacks, judges):
-        asked.append((len(runs), attacks))
-        return {"reports": [before["report"]], "summary": None}
+    def evaluate(run, data, *, attacks, seed, **options):
+        asked.append((run.config["seed"], seed, attacks))
+        return before["report"]
 
-    monkeypatch.setattr(module.evaluation, "evaluate_many", evaluate_many)
+    monkeypatch.setattr(module.evaluation, "evaluate", evaluate)
     monkeypatch.setattr(module.evaluation, "raw_judges", lambda data: None)
-    again = module.Bench(case, module.load(case, True), folder, 2, True, True)
-    for name in case.entries:
-        again.run(bench("_entries").ENTRIES[name], math.inf)
-    assert asked == [(1, ("tree",))]  # Of the first of two runs, found as trained.
+    again = module.Bench(case, module.load(case, True), folder, True)
+    for stage, seed in module.passes(2, further=True):
+        for name in case.entries:
+            again.run(bench("_entries").ENTRIES[name], stage, seed, math.inf)
+    assert asked == [(1, 1, ("forest", "stream"))]
     assert json.loads(missing.read_text())["report"] == before["report"]
     first = json.loads((folder / "rows.json").read_text())
     for row, one in zip(again.rows(), first, strict=True):
         assert row | {"seconds": None} == one | {"seconds": None}
+
+
+def test_after_its_hours_nothing_is_begun(written, bench, tmp_path):
+    module, (case,) = bench("anonymizers"), bench("_entries").SMOKE
+    again = module.Bench(case, module.load(case, True), tmp_path, True)
+    again.run(bench("_entries").ENTRIES["ORF"], "seeds", 0, -math.inf)
+    assert again.rows() == [] and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

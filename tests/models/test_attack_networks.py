@@ -143,3 +143,21 @@ def test_prediction_drops_nothing_and_is_by_moving_averages():
     alone = fit.predict_logits(net, windows[:1])
     together = fit.predict_logits(net, windows)[:1]
     np.testing.assert_allclose(together, alone, rtol=1e-4)
+
+
+def test_moving_averages_forget_their_start_within_100_steps():
+    net = SMALL["conv"]
+    windows, _ = frequencies(64)
+    variables = net.init(jax.random.key(0), windows)
+
+    @jax.jit
+    def step(averages):
+        out = {"params": variables["params"], **averages}
+        key = jax.random.key(1)
+        return net.apply(out, windows + 3, key, 0.0, mutable=["batch_stats"])
+
+    averages = {"batch_stats": variables["batch_stats"]}
+    for _ in range(100):
+        trained, averages = step(averages)
+    told = net.apply({"params": variables["params"], **averages}, windows + 3)
+    np.testing.assert_allclose(told, trained, atol=0.02)

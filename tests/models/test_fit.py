@@ -170,6 +170,36 @@ def test_without_validation_the_last_epoch_stays():
     assert int(fitted().best_epoch) == SMALL["epochs"] - 1
 
 
+@pytest.mark.parametrize(
+    ("steps", "epochs"),
+    [(60, 10), (1, 1), (1000, 100), (100, 17)],  # 6 steps an epoch.
+)
+def test_epochs_follow_from_steps(steps, epochs, monkeypatch):
+    asked = []
+
+    def program(net, epochs, *rest):
+        asked.append(epochs)
+        return [np.zeros((1, 1))] * 5
+
+    monkeypatch.setattr(fit, "_fit_sets", program)
+    fitted(epochs=None, steps=steps)
+    assert asked == [epochs]
+
+
+def test_of_many_rows_there_are_epochs_enough(monkeypatch):
+    """12 for each 1,000 steps, though fewer would make as many."""
+    asked = []
+
+    def program(net, epochs, *rest):
+        asked.append(epochs)
+        return [np.zeros((1, 1))] * 5
+
+    monkeypatch.setattr(fit, "_fit_sets", program)
+    for steps in (1000, 500):
+        fitted(data=toy(3200), epochs=None, steps=steps, batch=16)  # 200 an epoch.
+    assert asked == [12, 6]
+
+
 def test_class_weights_are_majority_over_count():
     labels = np.int32([[0, 0, 0, 0, 0, 0, 1, 1, 1, 2]])
     # Class 3 never occurs.
