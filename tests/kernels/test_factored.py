@@ -12,9 +12,9 @@ from jaxanon import kernels
 
 
 def random_factors(seed, rows, d_in, d_out, *lead):
-    keys = jax.random.split(jax.random.key(seed))
-    draw = lambda key, last: jax.random.normal(key, (*lead, rows, last))
-    return kernels.Factors(draw(keys[0], d_in), draw(keys[1], d_out))
+    rng = np.random.default_rng(seed)
+    draw = lambda last: jnp.asarray(rng.normal(size=(*lead, rows, last)))
+    return kernels.Factors(draw(d_in), draw(d_out))
 
 
 def dense_gradient(factors):
@@ -33,6 +33,13 @@ def parameters(d_in=30, width=20, d_out=25):
         "bias": jax.random.normal(keys[1], (width,)),
         "second": jax.random.normal(keys[2], (width, d_out)),
     }
+
+
+@jax.jit
+def step(params, x, size):
+    """Where one step of gradient descent leads, and by which gradients."""
+    _, grads = kernels.value_and_grad(two_layers)(params, x)
+    return kernels.descend(params, grads, size), grads
 
 
 sizes = st.integers(1, 6)
@@ -81,16 +88,16 @@ def test_gradient_steps_agree_with_plain_ones_over_several_steps():
     with jax.enable_x64():
         params, x = jax.tree.map(lambda a: jnp.asarray(a, jnp.float64), (params, x))
         plain = kept = params
+        slope = jax.jit(jax.grad(two_layers))
         for _ in range(3):
-            grads = jax.jit(jax.grad(two_layers))(plain, x)
+            grads = slope(plain, x)
             plain = jax.tree.map(lambda p, g: p - 0.01 * g, plain, grads)
-            _, grads = kernels.value_and_grad(two_layers)(kept, x)
-            kept = kernels.descend(kept, grads, 0.01)
+            kept, grads = step(kept, x, 0.01)
         assert kept["first"].factors.inputs.shape == (6, 30)  # 3 steps of 2 rows.
         # Entries are of order 1; one that nearly cancels keeps their rounding.
-        dense = kernels.materialise(kept)
+        dense = jax.jit(kernels.materialise)(kept)
         chex.assert_trees_all_close(dense, plain, rtol=1e-12, atol=1e-14)
-        multiplied = kernels.materialise_gradient(grads)
+        multiplied = jax.jit(kernels.materialise_gradient)(grads)
         chex.assert_trees_all_equal_shapes(multiplied, params)
 
 
@@ -99,8 +106,7 @@ def test_a_matrix_is_given_up_when_its_factors_would_be_larger():
     params, x = parameters(), jnp.ones((5, 30))
     kinds = []
     for _ in range(3):
-        _, grads = kernels.value_and_grad(two_layers)(params, x)
-        params = kernels.descend(params, grads, 1e-3)
+        params, _ = step(params, x, 1e-3)
         kinds.append(isinstance(params["first"], kernels.FactoredKernel))
     assert kinds == [True, True, False]
 
@@ -112,8 +118,8 @@ def test_a_matrix_used_twice_or_otherwise_gets_its_ordinary_gradient():
 
     params = {"twice": jnp.eye(40) / 2, "plain": jnp.ones((40, 40)) / 9}
     x = jax.random.normal(jax.random.key(0), (1, 40))
-    value, grads = kernels.value_and_grad(loss)(params, x)
-    expected = jax.value_and_grad(loss)(params, x)
+    value, grads = jax.jit(kernels.value_and_grad(loss))(params, x)
+    expected = jax.jit(jax.value_and_grad(loss))(params, x)
     chex.assert_trees_all_close((value, grads), expected, rtol=1e-6)
 
 
@@ -171,10 +177,10 @@ def test_a_factored_kernel_is_an_array_to_everything_else():
 def test_half_precision_stays_half_precision():
     params = jax.tree.map(lambda a: a.astype(jnp.bfloat16), parameters())
     x = jnp.ones((1, 30), jnp.bfloat16)
-    _, grads = kernels.value_and_grad(two_layers)(params, x)
-    stepped = kernels.descend(params, grads, jnp.bfloat16(0.1))
+    stepped, _ = step(params, x, jnp.bfloat16(0.1))
     assert stepped["first"].factors.cotangents.dtype == jnp.bfloat16
-    assert kernels.matmul(x, stepped["first"]).dtype == jnp.bfloat16
+    product = jax.eval_shape(kernels.matmul, x, stepped["first"])
+    assert product.dtype == jnp.bfloat16
 
 
 def test_norms_and_sums_of_half_precision_are_taken_in_float32():

@@ -146,12 +146,13 @@ def test_padding_adds_nothing_whatever_it_holds(name):
 
 def test_an_example_that_is_not_finite_is_left_out():
     bad = jnp.array([[3.0, 4.0], [jnp.nan, 0.0], [jnp.inf, 1.0], [1e30, 0.0]])
-    total, info = ghost.clipped_gradient_sum(linear, jnp.ones(2), bad, 2.5)
+    clip = jax.jit(ghost.clipped_gradient_sum, static_argnums=0)
+    total, info = clip(linear, jnp.ones(2), bad, 2.5)
     np.testing.assert_allclose(total.value, [1.5, 2.0], rtol=1e-6)
     assert not np.isfinite(info.norms[1:]).any()
     # The same from factors of a matrix: its inputs are not finite.
     square = lambda w, x: jnp.sum(x @ w, axis=1)
-    got = value(square, jnp.ones((2, 3)), bad, 5 * 3**0.5)
+    got = clip(square, jnp.ones((2, 3)), bad, 5 * 3**0.5)[0].value
     np.testing.assert_allclose(got, np.outer([3.0, 4.0], np.ones(3)), rtol=1e-6)
 
 
@@ -167,10 +168,10 @@ _clip_matrix = jax.jit(
     max_norm=st.floats(2.0**-10, 2.0**10, width=32),
 )
 def test_no_example_moves_the_sum_by_more_than_the_bound(x, max_norm):
-    w = jnp.arange(12.0).reshape(3, 4)
-    rest = jnp.array([[0.5, -1.0, 2.0]])
-    with_it = _clip_matrix(w, jnp.concatenate([rest, jnp.array([x])]), max_norm)
-    without = _clip_matrix(w, jnp.concatenate([rest, jnp.zeros((1, 3))]), max_norm)
+    w = np.arange(12, dtype=np.float32).reshape(3, 4)
+    rest = [0.5, -1.0, 2.0]
+    with_it = _clip_matrix(w, np.float32([rest, x]), max_norm)
+    without = _clip_matrix(w, np.float32([rest, [0.0] * 3]), max_norm)
     moved = np.linalg.norm(np.asarray(with_it, float) - np.asarray(without, float))
     assert moved <= max_norm * (1 + 1e-5)
 
@@ -207,6 +208,12 @@ def test_one_example_of_a_thousand_moves_half_precision_no_further(dtype, params
         assert 0.9 < np.linalg.norm(with_all - without) < 1 + 2e-3
 
 
+@jax.jit
+def _clip_scaled(x, slope):
+    loss_fn = lambda w, x: jnp.sum(x @ w, axis=(1, 2)) * slope
+    return ghost.clipped_gradient_sum(loss_fn, jnp.ones((16, 9)), x, 1e-3)
+
+
 @pytest.mark.parametrize(
     ("inputs", "slope"), [(1e-19, 1e18), (1e20, 1e-19), (1.0, 1.0)]
 )
@@ -214,12 +221,18 @@ def test_one_example_of_a_thousand_moves_half_precision_no_further(dtype, params
 def test_factors_whose_squares_vanish_or_overflow_are_clipped_all_the_same(
     inputs, slope, rows
 ):
-    x = jnp.full((1, rows, 16), inputs)
-    loss_fn = lambda w, x: jnp.sum(x @ w, axis=(1, 2)) * slope
-    total, info = ghost.clipped_gradient_sum(loss_fn, jnp.ones((16, 9)), x, 1e-3)
+    x = np.full((1, rows, 16), inputs, np.float32)
+    total, info = _clip_scaled(x, np.float32(slope))
     # Every entry is rows * inputs * slope, and there are 16 * 9 of them.
     np.testing.assert_allclose(info.norms, [12 * rows * inputs * slope], rtol=1e-4)
     np.testing.assert_allclose(np.linalg.norm(total.value), 1e-3, rtol=1e-4)
+
+
+@jax.jit
+def _clip_difference(w, x):
+    signs = jnp.array([1.0, -1.0])[None, :, None]
+    loss_fn = lambda w, x: jnp.sum((x @ w) * signs, axis=(1, 2))
+    return value(loss_fn, w, x, 1e-3)
 
 
 @pytest.mark.parametrize("closeness", [1e-2, 1e-3, 1e-4, 1e-6])
@@ -227,11 +240,8 @@ def test_rows_that_cancel_do_not_hide_what_is_left(closeness):
     rng = np.random.default_rng(3)
     row = rng.normal(size=32)
     rows = np.stack([row, row * (1 + closeness * rng.normal(size=32))])
-    signs = jnp.array([1.0, -1.0])[None, :, None]
-    loss_fn = lambda w, x: jnp.sum((x @ w) * signs, axis=(1, 2))
-    x = jnp.asarray(rows[None], jnp.float32)
-    total, _ = ghost.clipped_gradient_sum(loss_fn, jnp.ones((32, 24)), x, 1e-3)
-    assert np.linalg.norm(np.asarray(total.value, float)) <= 1e-3 * (1 + 1e-4)
+    total = _clip_difference(np.ones((32, 24), np.float32), np.float32(rows[None]))
+    assert np.linalg.norm(np.asarray(total, float)) <= 1e-3 * (1 + 1e-4)
 
 
 def test_float16_norms_do_not_overflow():
