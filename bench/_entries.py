@@ -31,6 +31,7 @@ class Case(NamedTuple):
     entries: tuple[str, ...]
     epochs: dict[str, int] = DEFAULTS  # where not as many as an entry says
     share: float = 0.2  # of labels that whoever tries the first seed alone knows
+    trained_on: str = ""  # The case whose models are tried, where not its own.
 
 
 UNTOUCHED = Entry("raw windows", "", 0)
@@ -139,6 +140,12 @@ CASES = (
             *("DySan", "ORF"),
         ),
         FEW,
+    ),
+    Case(
+        "UCI HAPT, by models of MotionSense",
+        {"name_or_npz": "uci_hapt", "preset": "mag3", "private": ["subject"]},
+        ("raw windows", "ObscureNet", "CVAE", "Blinder, guided", "AAE", "DySan"),
+        trained_on="MotionSense",
     ),
 )
 SMOKE = (

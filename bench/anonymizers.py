@@ -1,7 +1,8 @@
 """Every anonymizer under one protocol: python bench/anonymizers.py [--smoke] [options].
 
 Trains each system of ``_entries.py`` on MotionSense (by trial, and on people never
-seen), the smartwatch recordings and UCI HAPT, tries it with every attacker and every
+seen), the smartwatch recordings and UCI HAPT, and takes models of MotionSense to UCI
+HAPT, tries it with every attacker and every
 attack that ``jaxanon evaluate`` knows, and writes the table with the published figures
 beside: ``--json F`` writes the rows to F, the same as F with .md and .html, and the
 figure as F with .png.
@@ -116,12 +117,23 @@ def load(case, smoke):
     return blinder.thin(data) if smoke else data
 
 
+def plain(name):
+    """A name as that of a folder.
+
+    Example:
+      >>> plain("Blinder, guided")
+      'Blinder_guided'
+    """
+    return name.replace(",", "").replace(" ", "_")
+
+
 class Bench:
     """A case in the making. A class, for judges are trained once, when first needed."""
 
     def __init__(self, case, data, folder, smoke):
         self.case, self.data, self.smoke = case, data, smoke
-        self.folder = folder / case.name.replace(",", "").replace(" ", "_")
+        self.folder = folder / plain(case.name)
+        self.models = folder / plain(case.trained_on or case.name) / "trained"
         self._judges = None
 
     def run(self, entry, stage, seed, end):
@@ -159,21 +171,23 @@ class Bench:
 
     def place(self, entry, variant):
         """Where the evaluations of one row are kept."""
-        name = "_".join(filter(None, (entry.name, variant)))
-        return self.folder / "found" / name.replace(",", "").replace(" ", "_")
+        name = " ".join(filter(None, (entry.name, variant)))
+        return self.folder / "found" / plain(name)
 
     def train(self, entry, seed):
         """``(run, seconds)``: trained and saved, or found as saved."""
         start = time.monotonic()
         if not entry.method:
             return Untouched(), 0.0
-        name = entry.name.replace(",", "").replace(" ", "_")
+        folder = self.models / plain(entry.name) / f"seed-{seed}"
+        if self.case.trained_on:
+            return ja.open_run(folder), 0.0
         run = ja.train(
             methods.build(entry.method, self.data.spec, **entry.settings),
             self.data,
             epochs=1 if self.smoke else self.case.epochs.get(entry.name, entry.epochs),
             seed=seed,
-            out=self.folder / "trained" / name / f"seed-{seed}",
+            out=folder,
             resume=True,
         )
         return run, time.monotonic() - start

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from jaxanon.datasets import sources
 from jaxanon.datasets.description import Dataset, Preset
 
@@ -28,6 +30,13 @@ def locate(source, cache: Path) -> tuple[Path, ...]:
     return (found,)
 
 
+def magnitudes(rows: np.ndarray) -> np.ndarray:
+    """Lengths of the rotation rate and of the acceleration, ``float64[N, 2]``."""
+    rows = rows.astype(np.float64)
+    lengths = [np.linalg.norm(part, axis=1) for part in (rows[:, 3:], rows[:, :3])]
+    return np.stack(lengths, axis=1)
+
+
 def _preset(about, keep):
     return Preset(
         about=about,
@@ -52,6 +61,15 @@ DATASET = Dataset(
     private=("subject",),
     presets={
         "basic6": _preset("the 6 activities, 2.56 s windows every 1.28 s", BASIC),
+        "mag3": Preset(
+            about="magnitudes, the 3 ways of walking: what MotionSense's mag5 has, too",
+            channels=("rotationRate", "acceleration"),
+            units=("rad/s", "g"),
+            length=128,
+            stride=64,
+            keep=BASIC[:3],
+            derive=magnitudes,
+        ),
         "all12": _preset("the 6 postural transitions as well", BASIC + TRANSITIONS),
     },
     splits=("time block", "subject"),

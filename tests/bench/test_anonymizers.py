@@ -97,6 +97,27 @@ def test_only_what_is_missing_is_done(written, bench, tmp_path, monkeypatch):
         assert row | {"seconds": None} == one | {"seconds": None}
 
 
+def test_models_of_another_case_are_opened_not_trained(written, bench, tmp_path):
+    folder = shutil.copytree(written[0], tmp_path / "copy")
+    module, entries = bench("anonymizers"), bench("_entries")
+    (case,) = entries.SMOKE
+    other = case._replace(name="elsewhere", trained_on=case.name)
+    taken = module.Bench(other, module.load(other, True), folder, True)
+    run, seconds = taken.train(entries.ENTRIES["ORF"], 1)
+    assert (run.config["seed"], seconds) == (1, 0.0)
+    assert run.folder == folder / "smartwatch" / "trained" / "ORF" / "seed-1"
+    with pytest.raises(FileNotFoundError, match="holds no run"):
+        taken.train(entries.ENTRIES["ORF"], 2)
+
+
+def test_what_is_taken_elsewhere_is_trained_there(bench):
+    entries = bench("_entries")
+    for case in entries.CASES:
+        if case.trained_on:
+            (source,) = (one for one in entries.CASES if one.name == case.trained_on)
+            assert set(case.entries) <= set(source.entries)
+
+
 def test_after_its_hours_nothing_is_begun(written, bench, tmp_path):
     module, (case,) = bench("anonymizers"), bench("_entries").SMOKE
     again = module.Bench(case, module.load(case, True), tmp_path, True)

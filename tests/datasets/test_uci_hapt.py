@@ -38,6 +38,26 @@ def test_basic6_and_all12(uci_hapt_folder):
     assert sorted(counts) == [14 + 14 + 2, 2 * (14 + 14 + 2)]
 
 
+def test_magnitudes_are_those_that_motion_sense_has(copy):
+    labels = copy / "RawData" / "labels.txt"
+    labels.write_text(labels.read_text().replace(" 4 1101", " 2 1101"))
+    data = load("uci_hapt", source=copy, preset="mag3")
+    shared = registry.find("motion_sense").presets["mag5"]
+    spec = data.spec
+    assert (spec.channels, spec.units, spec.time, spec.rate_hz) == (
+        shared.channels,
+        shared.units,
+        shared.length,
+        registry.find("motion_sense").rate_hz,
+    )
+    assert spec.classes["activity"] == ("walking", "upstairs")
+    # Row r of channel c holds r + c / 10, first the acceleration's three: of row 101
+    # the rotation rate is (101.3, 101.4, 101.5), the acceleration (101, 101.1, 101.2).
+    first = np.concatenate([side.windows[:, 0] for side in data[1:]]).min(0)
+    want = [np.hypot(np.hypot(101.3, 101.4), 101.5), np.hypot(101, 101.1), 101.2]
+    np.testing.assert_allclose(first, [want[0], np.hypot(*want[1:])], rtol=1e-6)
+
+
 def test_time_blocks_share_no_sample(uci_hapt_folder):
     data = load("uci_hapt", source=uci_hapt_folder)
     for activity in (0, 1):  # Of the second person, who has one recording of each.
