@@ -50,11 +50,18 @@ def test_windows_come_back_in_their_own_shape(filters):
     net = blinder.networks(16, 3, [2, 5], latent=4, hidden=(12, 8), filters=filters)
     params = jax.jit(net.init, static_argnums=(1, 2, 3))(jax.random.key(0), 16, 3, 7)
     windows = jax.random.normal(jax.random.key(1), (2, 16, 3))
-    mean, log_variance = net.encode(params, windows)
-    assert mean.shape == log_variance.shape == (2, 4)
     private = [jnp.ones((2, 2)), jnp.ones((2, 5))]
-    assert net.decode(params, mean, private, jnp.ones((2, 7))).shape == (2, 16, 3)
-    assert [x.shape for x in net.discriminate(params, mean)] == [(2, 2), (2, 5)]
+
+    @jax.jit
+    def through(params, windows):
+        mean, log_variance = net.encode(params, windows)
+        rebuilt = net.decode(params, mean, private, jnp.ones((2, 7)))
+        return mean, log_variance, rebuilt, net.discriminate(params, mean)
+
+    mean, log_variance, rebuilt, told = through(params, windows)
+    assert mean.shape == log_variance.shape == (2, 4)
+    assert rebuilt.shape == (2, 16, 3)
+    assert [x.shape for x in told] == [(2, 2), (2, 5)]
 
 
 def test_convolutions_want_a_length_they_can_halve():
@@ -110,18 +117,28 @@ def draw(seed, rows):
 def test_loss_is_eq_4_and_the_released_scaling_is_its_own():
     net, params = small()
     batch, scale = draw(1, 5), blinder.LossScale(0.5, 3.0, 0.25)
-    mean, log_variance = net.encode(params, batch.windows)
-    z = mean + jnp.exp(log_variance / 2) * batch.noise
-    rebuilt = net.decode(params, z, batch.private, batch.public)
+
+    @jax.jit
+    def found(params, batch):
+        mean, log_variance = net.encode(params, batch.windows)
+        z = mean + jnp.exp(log_variance / 2) * batch.noise
+        rebuilt = net.decode(params, z, batch.private, batch.public)
+        losses = [
+            blinder_losses.vae_loss(net, scale, released=released)(params, batch)[0]
+            for released in (False, True)
+        ]
+        return mean, log_variance, rebuilt, net.discriminate(params, z), losses
+
+    mean, log_variance, rebuilt, told, (paper, released) = jax.tree.map(
+        np.asarray, found(params, batch)
+    )
     squared = np.sum(np.square(batch.windows - rebuilt), axis=(1, 2)).mean()
     kl = 0.5 * np.sum(mean**2 + np.exp(log_variance) - 1 - log_variance, -1).mean()
     entropy = lambda logits, y: -np.sum(y * jax.nn.log_softmax(logits), -1).mean()
-    adversary = sum(map(entropy, net.discriminate(params, z), batch.private))
-    paper, _ = blinder_losses.vae_loss(net, scale)(params, batch)
+    adversary = sum(map(entropy, told, batch.private))
     expected = 0.5 * squared + 3 * kl - 0.25 * adversary
     np.testing.assert_allclose(paper, expected, rtol=1e-5)
-    released, _ = blinder_losses.vae_loss(net, scale, released=True)(params, batch)
-    pairs = zip(net.discriminate(params, z), batch.private, strict=True)
+    pairs = zip(told, batch.private, strict=True)
     odd = sum(
         blinder.cross_entropy(logits, y, jnp.ones(5), released=True)
         for logits, y in pairs
@@ -134,13 +151,13 @@ def test_loss_is_eq_4_and_the_released_scaling_is_its_own():
 def test_padding_in_a_batch_changes_nothing():
     net, params = small()
     scale = blinder.LossScale(0.9, 2.0, 0.2)
-    batch = draw(2, 4)
-    pad = lambda leaf, rows: jnp.concatenate([leaf, 9 + 0 * leaf[:rows]])
+    batch = jax.tree.map(np.asarray, draw(2, 4))
+    pad = lambda leaf, rows: np.concatenate([leaf, 9 + 0 * leaf[:rows]])
     padded = jax.tree.map(lambda leaf: pad(leaf, 2 if len(leaf) == 8 else 1), batch)
-    padded = padded._replace(weights=jnp.array([1.0, 1, 1, 1, 0]))
+    padded = padded._replace(weights=np.float32([1, 1, 1, 1, 0]))
     for loss in (
-        blinder_losses.vae_loss(net, scale),
-        blinder_losses.discriminator_loss(net),
+        jax.jit(blinder_losses.vae_loss(net, scale)),
+        jax.jit(blinder_losses.discriminator_loss(net)),
     ):
         chex.assert_trees_all_close(
             loss(params, padded), loss(params, batch), rtol=1e-5
@@ -150,15 +167,21 @@ def test_padding_in_a_batch_changes_nothing():
 def test_shadows_are_decoded_under_the_other_class_and_encoded_with_the_rest():
     net, params = small()
     batch = draw(3, 1)
-    z, private, weights = blinder_losses.with_shadows(net)(params, batch)
-    first = blinder.sample(*net.encode(params, batch.windows), batch.noise)
-    shadow = net.decode(params, first, batch.shadow, batch.public)
-    both = jnp.concatenate([batch.windows, shadow])
-    expected = blinder.sample(*net.encode(params, both), batch.renoise)
+
+    @jax.jit
+    def by_hand(params, batch):
+        first = blinder.sample(*net.encode(params, batch.windows), batch.noise)
+        shadow = net.decode(params, first, batch.shadow, batch.public)
+        both = jnp.concatenate([batch.windows, shadow])
+        return first, blinder.sample(*net.encode(params, both), batch.renoise)
+
+    first, expected = by_hand(params, batch)
+    with_shadows = jax.jit(blinder_losses.with_shadows(net))
+    z, private, weights = with_shadows(params, batch)
     chex.assert_trees_all_close(z, expected, rtol=1e-5)
     chex.assert_trees_all_equal(private[1][1], batch.shadow[1][0])
     assert weights.shape == (2,)
-    plain = blinder_losses.without_shadows(net)(params, batch)
+    plain = jax.jit(blinder_losses.without_shadows(net))(params, batch)
     chex.assert_trees_all_close(plain[0], first)
 
 
