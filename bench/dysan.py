@@ -2,14 +2,17 @@
 
 An iteration as the released program trains, one step of the sanitizer and 50 each of
 the predictor and the discriminator; a round of our schedule, one step of each; the
-hours that the grid of 36 models takes by it; and the choice among 36 models for one
-window, by one core. Windows are random ones of the published shape, 125 samples of 6
-channels, and the models untrained: neither changes what is computed.
+hours that the grid of 36 models takes by it; with ``--part choice`` the choice among
+36 models for one window, by one core. Windows are random ones of the published shape,
+125 samples of 6 channels, and the models untrained: neither changes what is computed.
+``--part quality`` trains one model on MotionSense by either schedule and tries it as it
+grows.
 """
 
 import os
 import sys
 
+import _schedules
 import _timing
 import jax
 import jax.numpy as jnp
@@ -43,13 +46,19 @@ SMALL = {
 def main():
     """Measures the two schedules and the choice, and prints the table."""
     args = _timing.arguments(
-        __doc__.splitlines()[0], part="training or choice; training by default"
+        __doc__.splitlines()[0],
+        part="training, choice or quality; training by default",
+        folder="of quality: where models are kept, runs/dysan by default",
     )
     if args.part == "choice":
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     report = _timing.Report(smoke=args.smoke)
     if args.part == "choice":
         choice(report, args.smoke)
+    elif args.part == "quality":
+        folder = args.folder or "runs/dysan" + "-smoke" * args.smoke
+        settings = SMALL if args.smoke else {}
+        _schedules.quality(report, args.smoke, folder, settings)
     else:
         training(report, args.smoke)
     report.write(args.json)

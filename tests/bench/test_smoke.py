@@ -16,6 +16,7 @@ BENCH = pathlib.Path(__file__).parents[2] / "bench"
         ("meta.py", "factored, 1 adversary steps"),
         ("kernels.py", "layer mean"),
         ("blinder.py", "Blinder, guided: exercise, anonymized"),
+        ("dysan.py", "grid of 36, our schedule"),
     ],
 )
 def test_smoke(script, expected, tmp_path):

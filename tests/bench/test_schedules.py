@@ -1,0 +1,67 @@
+"""What DySan's schedules come to: a model that grows, tried on its way."""
+
+import importlib
+import pathlib
+import sys
+import types
+
+import pytest
+
+BENCH = pathlib.Path(__file__).parents[2] / "bench"
+
+
+@pytest.fixture
+def schedules(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCH))
+    yield importlib.import_module("_schedules")
+    for name in ("_schedules", "blinder", "_timing"):
+        sys.modules.pop(name, None)
+
+
+def test_each_try_goes_on_from_the_one_before(schedules, monkeypatch, tmp_path):
+    asked, rows = [], []
+
+    def train(method, data, *, epochs, out, resume):
+        out.mkdir(parents=True, exist_ok=True)
+        grown = sorted(path.name for path in out.iterdir())
+        asked.append((method.config.inner_steps, epochs, grown))
+        (out / f"after {epochs}").touch()
+        history = [{"round": 3 * number, "seconds": 2.0} for number in (1, epochs)]
+        return types.SimpleNamespace(history=history)
+
+    def evaluate(run, data, *, judges):
+        judged = {"anonymized": {"accuracy": 0.5, "balanced_accuracy": 0.6}}
+        return {
+            "utility": {"attribute": "exercise", **judged},
+            "intrusive": {"side": judged},
+            "reidentification": {},
+        }
+
+    def add(name, value, unit, shapes, **more):
+        rows.append((name, value, more["rounds"], more["seconds"]))
+
+    monkeypatch.setattr(schedules.ja, "train", train)
+    monkeypatch.setattr(schedules.evaluation, "raw_judges", lambda data: None)
+    monkeypatch.setattr(schedules.evaluation, "evaluate", evaluate)
+    report = types.SimpleNamespace(add=add)
+    schedules.quality(report, True, tmp_path, {})
+    assert asked == [(1, 1, []), (1, 2, ["after 1"])]
+    assert rows == [
+        ("ours, 1 epochs: exercise accuracy", 50.0, 3, 4.0),
+        ("ours, 1 epochs: side intrusive", 60.0, 3, 4.0),
+        ("ours, 2 epochs: exercise accuracy", 50.0, 6, 4.0),
+        ("ours, 2 epochs: side intrusive", 60.0, 6, 4.0),
+    ]
+    schedules.quality(report, True, tmp_path, {})  # What is there stays as it is.
+    assert asked[2:] == [(1, 1, ["after 1"]), (1, 2, ["after 1", "after 2"])]
+
+
+def test_both_schedules_are_tried_about_as_long(schedules):
+    """By the seconds of a round that bench/results/dysan_cpu.json tells: 0.18, 4.86."""
+    ours, _, released = schedules.SCHEDULES.values()
+    assert (ours[0], released[0]) == (1, 50)
+    seconds = [
+        38 * spent * max(checks)
+        for spent, (_, checks) in zip((0.18, 4.86), (ours, released), strict=True)
+    ]
+    assert seconds[0] < seconds[1]  # Ours is not given more.
