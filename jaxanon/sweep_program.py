@@ -102,14 +102,16 @@ def _init(init, seeds, hyper):
 def _rounds(update, layout, seeds, states, data, num):
     """``num`` rounds of every member, and the mean of each one's info over them."""
 
+    a_round = jax.jit(update, inline=True)  # Traced once for its shape and the loop.
+
     def of_member(seed, state):
         _, key = jax.random.split(jax.random.key(seed))
-        _, like = jax.eval_shape(update, key, state, data)
+        _, like = jax.eval_shape(a_round, key, state, data)
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
 
         def body(_, carry):
             state, total = carry
-            state, info = update(key, state, data)
+            state, info = a_round(key, state, data)
             return state, jax.tree.map(jnp.add, total, info)
 
         state, total = jax.lax.fori_loop(0, num, body, (state, zeros))

@@ -1,6 +1,7 @@
 """Every test runs on the CPU, with the checks that JAX offers switched on."""
 
 import gc
+import importlib.metadata
 import os
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -9,10 +10,11 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # Set here and not by jax.config, so that programs which tests start have it too.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 # XLA's other emitter of fused loops compiles some programs in a third of the time.
-# What the caller sets comes last and wins.
-os.environ["XLA_FLAGS"] = (
-    f"--xla_cpu_use_fusion_emitters=false {os.environ.get('XLA_FLAGS', '')}"
-)
+# What the caller sets comes last and wins. Releases without the flag would not start.
+if importlib.metadata.version("jaxlib").startswith("0.10."):
+    os.environ["XLA_FLAGS"] = (
+        f"--xla_cpu_use_fusion_emitters=false {os.environ.get('XLA_FLAGS', '')}"
+    )
 
 import hypothesis
 import jax

@@ -187,6 +187,7 @@ def _if_it_plays(player, round_, turn, learned):
     """Its turn, or what a turn would have told with nothing learned."""
     if player.when_fn is None:
         return turn(learned)
+    turn = jax.jit(turn, inline=True)  # Traced once for its shape and its branch.
     _, like = jax.eval_shape(turn, learned)
     zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
     rest = lambda learned: (learned, zeros)

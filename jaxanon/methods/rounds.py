@@ -14,14 +14,16 @@ def rounds_program(update):
     it left a state that is not ``sound``, else ``num``.
     """
 
+    a_round = jax.jit(update, inline=True)  # Traced once for its shape and the loop.
+
     @functools.partial(jax.jit, donate_argnums=1)
     def call(key, state, data, num):
-        _, like = jax.eval_shape(update, key, state, data)
+        _, like = jax.eval_shape(a_round, key, state, data)
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
 
         def body(index, carry):
             state, total, bad = carry
-            state, info = update(key, state, data)
+            state, info = a_round(key, state, data)
             finite = jnp.isfinite(jnp.stack(jax.tree.leaves(info))).all()
             bad = jnp.where(finite, bad, jnp.minimum(bad, index))
             return state, jax.tree.map(jnp.add, total, info), bad
