@@ -34,10 +34,10 @@ class Preset:
     order in which they are numbered (empty: all), ``drop`` those of them that count
     for the statistics but whose windows are left out. ``read_as`` takes a class for
     another before that. ``people`` are the subjects who enter (empty: all).
-    ``derive`` turns recorded channels into ``channels``. ``length`` and ``stride``
-    are in samples. A ``stream`` is cut end to end, anything else recording by
-    recording; ``across`` recordings, a window of a stream need only begin and end in
-    the same class.
+    ``derive`` turns recorded channels into ``channels``; the mean of ``every`` so many
+    rows of them is one sample. ``length`` and ``stride`` are in samples. A ``stream``
+    is cut end to end, anything else recording by recording; ``across`` recordings, a
+    window of a stream need only begin and end in the same class.
     """
 
     about: str
@@ -50,6 +50,7 @@ class Preset:
     read_as: dict[str, str] = dataclasses.field(default_factory=dict)
     people: tuple[str, ...] = ()
     derive: Callable[[np.ndarray], np.ndarray] = unchanged
+    every: int = 1
     stream: bool = False
     across: bool = False
 

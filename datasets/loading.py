@@ -82,7 +82,7 @@ def load(
         preset=preset,
         channels=chosen.channels,
         units=chosen.units,
-        rate_hz=dataset.rate_hz,
+        rate_hz=dataset.rate_hz / chosen.every,
         time=chosen.length,
         public=public,
         private=private,

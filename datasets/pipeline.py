@@ -25,7 +25,8 @@ def select(dataset: Dataset, preset: Preset, parts):
             "source complete?"
         )
     parts, classes = recordings.occurring(parts, classes)
-    return [r._replace(rows=preset.derive(r.rows)) for r in parts], classes
+    sample = lambda rows: recordings.means_of(preset.every, preset.derive(rows))
+    return [r._replace(rows=sample(r.rows)) for r in parts], classes
 
 
 def divide(dataset: Dataset, preset: Preset, parts, split: str, seed: int):

@@ -55,3 +55,16 @@ def statistics(recordings: Sequence[Recording]):
     """Mean and population standard deviation of each channel over all rows."""
     rows = np.concatenate([r.rows for r in recordings]).astype(np.float64, copy=False)
     return tuple(rows.mean(axis=0).tolist()), tuple(rows.std(axis=0).tolist())
+
+
+def means_of(every: int, rows: np.ndarray) -> np.ndarray:
+    """The means of ``every`` so many rows, as of a slower sensor; a rest is left out.
+
+    Example:
+      >>> means_of(2, np.array([[0.0], [1.0], [4.0], [6.0], [9.0]])).ravel()
+      array([0.5, 5. ])
+    """
+    if every == 1:
+        return rows
+    whole = len(rows) // every * every
+    return rows[:whole].reshape(-1, every, *rows.shape[1:]).mean(axis=1)

@@ -25,9 +25,14 @@ BOUNDS = {"weight": (70, 90), "height": (168, 178), "age": (25, 30)}
 def magnitudes(rows: np.ndarray) -> np.ndarray:
     """Lengths of the rotation rate and of the total acceleration, ``float64[N, 2]``."""
     rows = rows.astype(np.float64)
-    acceleration = rows[:, 9:12] + rows[:, 3:6]  # What the user adds, and gravity.
-    lengths = [np.linalg.norm(part, axis=1) for part in (rows[:, 6:9], acceleration)]
+    parts = rows[:, 6:9], acceleration(rows)
+    lengths = [np.linalg.norm(part, axis=1) for part in parts]
     return np.stack(lengths, axis=1)
+
+
+def acceleration(rows: np.ndarray) -> np.ndarray:
+    """The total acceleration, what the user adds and gravity, ``float[N, 3]``."""
+    return rows[:, 9:12] + rows[:, 3:6]
 
 
 def _magnitude_preset(about, keep, drop=()):
@@ -79,6 +84,15 @@ DATASET = Dataset(
             stride=63,
             keep=MOVING,
             derive=lambda rows: rows[:, 6:],
+        ),
+        "acc10": Preset(
+            about="acceleration at 10 Hz, windows of a second, as DEEProtect has them",
+            channels=tuple(f"acceleration.{axis}" for axis in "xyz"),
+            units=("g",) * 3,
+            length=10,
+            stride=10,
+            derive=acceleration,
+            every=5,
         ),
         "gen12": Preset(
             about="all 12 channels, 4 activities, 1 s windows, as GEN cuts them",

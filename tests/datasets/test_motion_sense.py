@@ -90,6 +90,15 @@ def test_raw6_has_the_last_six_channels(motion_sense_folder):
     np.testing.assert_allclose(data.test.windows[1], rows[63:188, 6:], rtol=1e-6)
 
 
+def test_acc10_is_the_total_acceleration_five_rows_a_sample(motion_sense_folder):
+    data = load("motion_sense", source=motion_sense_folder, preset="acc10")
+    assert data.spec.classes["activity"] == ("dws", "ups", "wlk", "jog", "std", "sit")
+    assert (data.spec.rate_hz, data.spec.units) == (10.0, ("g",) * 3)
+    rows = rows_of(motion_sense_folder, "dws_11", 1)[50:100]
+    total = (rows[:, 3:6] + rows[:, 9:]).reshape(10, 5, 3).mean(1)
+    np.testing.assert_allclose(data.test.windows[1], total, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("split", ["subject", "time block"])
 def test_other_splits(motion_sense_folder, split):
     data = load("motion_sense", source=motion_sense_folder, split=split)

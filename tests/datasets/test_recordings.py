@@ -1,8 +1,15 @@
 """Classes are renumbered without mixing them up."""
 
 import numpy as np
+import pytest
 
-from jaxanon.datasets.recordings import Recording, keep_classes, occurring, statistics
+from jaxanon.datasets.recordings import (
+    Recording,
+    keep_classes,
+    means_of,
+    occurring,
+    statistics,
+)
 
 CLASSES = {"act": ("sit", "walk", "run"), "subject": ("1", "2", "3")}
 
@@ -35,3 +42,11 @@ def test_statistics_count_rows_and_divide_by_their_number():
     ]
     # Mean 2 of four rows, not of two recordings; variance (4 + 4 + 1 + 9) / 4.
     assert statistics(parts) == ((2.0,), (4.5**0.5,))
+
+
+@pytest.mark.parametrize("every", [1, 3, 5, 40])
+def test_means_leave_out_what_does_not_fill_a_sample(every):
+    rows = np.random.default_rng(0).normal(size=(17, 2))
+    want = [rows[i : i + every].mean(0) for i in range(0, 18 - every, every)]
+    want = np.array(want).reshape(-1, 2)
+    np.testing.assert_allclose(means_of(every, rows), want, rtol=1e-12)

@@ -38,6 +38,19 @@ def test_basic6_and_all12(uci_hapt_folder):
     assert sorted(counts) == [14 + 14 + 2, 2 * (14 + 14 + 2)]
 
 
+def test_samples_of_a_slower_rate_are_means(uci_hapt_folder):
+    data = load("uci_hapt", source=uci_hapt_folder, preset="acc10")
+    assert (data.spec.rate_hz, data.spec.time) == (10.0, 10)
+    assert data.spec.channels == ("acc.x", "acc.y", "acc.z")
+    first = np.concatenate([side.windows for side in data[1:]]).min(0)
+    # Rows 101 to 105 of channel c, r + c / 10 each, have the mean 103 + c / 10.
+    want = 103 + 5 * np.arange(10)[:, None] + np.arange(3) / 10
+    np.testing.assert_allclose(first, want, rtol=1e-6)
+    # 1000 rows are 200 samples, 20 windows, of which some lie between the sides.
+    ones = [side.labels["subject"] == 1 for side in data[1:]]
+    assert 30 <= sum(map(np.sum, ones)) <= 40
+
+
 def test_magnitudes_are_those_that_motion_sense_has(copy):
     labels = copy / "RawData" / "labels.txt"
     labels.write_text(labels.read_text().replace(" 4 1101", " 2 1101"))
