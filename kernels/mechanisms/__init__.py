@@ -24,9 +24,12 @@ from jaxanon.kernels.mechanisms.noise import (
     laplace_mechanism,
     laplace_noise,
 )
+from jaxanon.kernels.mechanisms.norms import norm_mechanism
+from jaxanon.kernels.mechanisms.sphere import Cap, priv_unit, priv_unit_cap
 
 __all__ = [
     "BoundedValue",
+    "Cap",
     "LaplaceGrid",
     "bounded_value",
     "clip_to_range",
@@ -38,6 +41,9 @@ __all__ = [
     "laplace_grid",
     "laplace_mechanism",
     "laplace_noise",
+    "norm_mechanism",
+    "priv_unit",
+    "priv_unit_cap",
     "randomized_response",
     "randomized_response_epsilon",
     "randomized_response_frequencies",

@@ -101,3 +101,26 @@ def laplace_max_probabilities(scores, scale):
         integrand = density(mesh - score) * np.prod(others, axis=0)
         chosen.append(np.trapezoid(integrand, mesh))
     return np.array(chosen)
+
+
+def norm_noise(rng, size, scale, norm):
+    """One vector of density ∝ exp(-‖z‖ / scale), in the norm ``l2`` or ``linf``."""
+    if norm == "l2":
+        length = sum(rng.exponential(scale) for _ in range(size))
+        z = rng.normal(size=size)
+        return length * z / math.sqrt(sum(x * x for x in z))
+    length = sum(rng.exponential(scale) for _ in range(size + 1))
+    return np.array([length * rng.uniform(-1, 1) for _ in range(size)])
+
+
+def priv_unit_direction(rng, unit, height, probability):
+    """PrivUnit's direction for a unit vector, by drawing until one is where it should.
+
+    Bhowmick et al. 2018, algorithm 1.
+    """
+    within = rng.uniform() < probability
+    while True:
+        z = rng.normal(size=len(unit))
+        v = z / math.sqrt(sum(x * x for x in z))
+        if (sum(v * unit) >= height) == within:
+            return v
