@@ -110,16 +110,6 @@ def _panel(axis, report, name, points):
     )
     across, up, words = zip(*front, strict=True)
     axis.plot(across, up, color=SAFE, lw=1.1)
-    for place in zip(across, up, words, strict=True):
-        axis.annotate(
-            place[2],
-            place[:2],
-            xytext=(-6, 4),  # Where no point of the front's other side lies.
-            textcoords="offset points",
-            ha="right",
-            fontsize=7,
-            color=QUIET,
-        )
     raw = 100 * report["utility"]["raw"]["accuracy"]
     judged = report["intrusive"][name]
     if judged:
@@ -129,10 +119,27 @@ def _panel(axis, report, name, points):
         level = 100 * judged["raw"]["balanced_accuracy"]
         axis.plot(level, raw, "s", color=RAW, ms=7, label="raw windows")
         axis.legend(fontsize=8, frameon=False, loc="lower right")
+    _annotate(axis, across, up, words)
     leak = WORDS[_score([row for row, *_ in points], name).removeprefix(f"{name} ")]
     axis.set_xlabel(f"{name} told by a {leak}, balanced, %", fontsize=9)
     axis.set_ylabel(f"{public} kept, %", fontsize=9)
     axis.grid(alpha=0.25, lw=0.5)
+
+
+def _annotate(axis, across, up, words):
+    """Words beside points, on the side where the axis leaves room for them."""
+    low, high = axis.get_xlim()
+    for x, y, text in zip(across, up, words, strict=True):
+        near = x - low < 0.4 * (high - low)
+        axis.annotate(
+            text,
+            (x, y),
+            xytext=(7, -9) if near else (-6, 4),
+            textcoords="offset points",
+            ha="left" if near else "right",
+            fontsize=7,
+            color=QUIET,
+        )
 
 
 def _bar(spread):
