@@ -88,7 +88,7 @@ def positive(**named) -> None:
     """
     for name, value in named.items():
         real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        if not real or not 0 < value < math.inf:
+        if not real or not 0 < float(value) < math.inf:
             raise ValueError(f"{name} must be a finite number > 0, got {value!r}.")
 
 

@@ -1,6 +1,7 @@
 """The front of a sweep: what each of its settings keeps, over what it leaks."""
 
 from html import escape
+from typing import NamedTuple
 
 from jaxanon.report import figures, page
 from jaxanon.report.figures import QUIET, RAW, SAFE, Picture
@@ -11,6 +12,22 @@ WORDS = {
     "re-identified": "retrained adversary",
     "intrusive": "classifier of raw windows",
 }
+
+
+class Point(NamedTuple):
+    """A setting, what it keeps and what it leaks, each ``{"mean", "std"}``."""
+
+    row: dict  # of the summary
+    kept: dict
+    leaked: dict
+    on: bool  # the front
+
+
+class Panel(NamedTuple):
+    """What all settings leak of one private attribute."""
+
+    measure: str  # of ``MEASURES``
+    points: list[Point]
 
 
 def best(points) -> list[bool]:
@@ -30,8 +47,8 @@ def best(points) -> list[bool]:
     return [not beaten(tuple(own)) for own in points]
 
 
-def panels(summary: list[dict], report: dict) -> dict[str, list[tuple]]:
-    """By name of a private attribute, ``(row, kept, leaked, on the front)`` per row.
+def panels(summary: list[dict], report: dict) -> dict[str, Panel]:
+    """The panels by name of the private attribute.
 
     Args:
       summary: of a sweep whose members were evaluated; rows without scores are left
@@ -39,29 +56,27 @@ def panels(summary: list[dict], report: dict) -> dict[str, list[tuple]]:
       report: any of its reports, which names the attributes.
 
     Returns:
-      Rows as in ``summary``; ``kept`` and ``leaked`` are ``{"mean", "std"}``. What
-      leaks is what the worst retrained adversary reads, or where there is none the
-      classifier of raw windows; an attribute that neither reads is left out.
+      ``Panel`` each, points in the order of the summary. What leaks is what the worst
+      retrained adversary reads, or where there is none the classifier of raw windows;
+      an attribute that neither reads is left out.
     """
     rows = [row for row in summary if row["scores"]]
-    kept = f"{report['utility']['attribute']} accuracy"
+    public = f"{report['utility']['attribute']} accuracy"
     found = {}
     for name in report["intrusive"]:
-        score = _score(rows, name)
-        if score is not None:
-            pairs = [(row["scores"][kept], row["scores"][score]) for row in rows]
-            front = best([(one["mean"], other["mean"]) for one, other in pairs])
-            found[name] = [
-                (row, *pair, on)
-                for row, pair, on in zip(rows, pairs, front, strict=True)
+        told = [
+            one for one in MEASURES if rows and f"{name} {one}" in rows[0]["scores"]
+        ]
+        if told:
+            kept = [row["scores"][public] for row in rows]
+            leaked = [row["scores"][f"{name} {told[0]}"] for row in rows]
+            means = [
+                (one["mean"], other["mean"])
+                for one, other in zip(kept, leaked, strict=True)
             ]
+            points = zip(rows, kept, leaked, best(means), strict=True)
+            found[name] = Panel(told[0], [Point(*point) for point in points])
     return found
-
-
-def _score(rows, name):
-    """The score by which what leaks of an attribute is told, if there is any."""
-    named = [f"{name} {measure}" for measure in MEASURES]
-    return next((one for one in named if rows and one in rows[0]["scores"]), None)
 
 
 def draw(summary: list[dict], report: dict) -> Picture | None:
@@ -77,8 +92,8 @@ def draw(summary: list[dict], report: dict) -> Picture | None:
     if not found:
         return None
     figure, axes = figures.grid(1, len(found), 5.6, 4.6)
-    for axis, (name, points) in zip(axes.flat, found.items(), strict=True):
-        _panel(axis, report, name, points)
+    for axis, (name, panel) in zip(axes.flat, found.items(), strict=True):
+        _draw(axis, report, name, panel)
     utility = report["utility"]["attribute"]
     return figures.picture(
         figure,
@@ -88,9 +103,9 @@ def draw(summary: list[dict], report: dict) -> Picture | None:
     )
 
 
-def _panel(axis, report, name, points):
+def _draw(axis, report, name, panel):
     public = report["utility"]["attribute"]
-    for _, kept, leaked, on in points:
+    for _, kept, leaked, on in panel.points:
         axis.errorbar(
             100 * leaked["mean"],
             100 * kept["mean"],
@@ -105,7 +120,7 @@ def _panel(axis, report, name, points):
         )
     front = sorted(
         (100 * leaked["mean"], 100 * kept["mean"], said(row["settings"]))
-        for row, kept, leaked, on in points
+        for row, kept, leaked, on in panel.points
         if on
     )
     across, up, words = zip(*front, strict=True)
@@ -120,8 +135,8 @@ def _panel(axis, report, name, points):
         axis.plot(level, raw, "s", color=RAW, ms=7, label="raw windows")
         axis.legend(fontsize=8, frameon=False, loc="lower right")
     _annotate(axis, across, up, words)
-    leak = WORDS[_score([row for row, *_ in points], name).removeprefix(f"{name} ")]
-    axis.set_xlabel(f"{name} told by a {leak}, balanced, %", fontsize=9)
+    who = WORDS[panel.measure]
+    axis.set_xlabel(f"{name} told by a {who}, balanced, %", fontsize=9)
     axis.set_ylabel(f"{public} kept, %", fontsize=9)
     axis.grid(alpha=0.25, lw=0.5)
 
@@ -178,9 +193,9 @@ def render(title: str, summary: list[dict], report: dict, picture: Picture) -> s
 
 def _table(points):
     """Rows by utility, those of the front in bold and with a star."""
-    names = list(points[0][0]["scores"])
+    names = list(points[0].row["scores"])
     head = "".join(f"<th>{escape(word)}</th>" for word in ("settings", *names))
-    ordered = sorted(points, key=lambda point: -point[1]["mean"])
+    ordered = sorted(points, key=lambda point: -point.kept["mean"])
     body = "".join(_row(row, names, on) for row, _, _, on in ordered)
     return (
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'

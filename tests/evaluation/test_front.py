@@ -47,9 +47,10 @@ def test_a_point_is_on_the_front_unless_another_beats_it(points):
 def test_panels_are_of_the_attributes_that_somebody_reads():
     found = front.panels(SUMMARY, REPORT)
     told = {
-        name: [(kept["mean"], leaked["mean"], on) for _, kept, leaked, on in points]
-        for name, points in found.items()
+        name: [(kept["mean"], leaked["mean"], on) for _, kept, leaked, on in own.points]
+        for name, own in found.items()
     }
+    assert [own.measure for own in found.values()] == ["re-identified", "intrusive"]
     assert told == {
         "sex": [(0.95, 0.7, True), (0.9, 0.6, True), (0.9, 0.65, False)],
         "age": [(0.95, 0.4, True), (0.9, 0.5, False), (0.9, 0.3, True)],
