@@ -180,7 +180,7 @@ def render(title: str, summary: list[dict], report: dict, picture: Picture) -> s
       picture: of ``draw``.
     """
     parts = [page.section("Utility against privacy", page.figure("front", picture))]
-    for name, points in panels(summary, report).items():
+    for name, panel in panels(summary, report).items():
         parts.append(
             page.section(f"Settings, by what they tell of {name}", _table(points))
         )
