@@ -171,24 +171,24 @@ def said(settings: dict) -> str:
     return ", ".join(f"{name.rstrip('_')} {value}" for name, value in settings.items())
 
 
-def render(title: str, summary: list[dict], report: dict, picture: Picture) -> str:
+def render(heading: str, summary: list[dict], report: dict, picture: Picture) -> str:
     """The page of a sweep: the front, and every setting's scores.
 
     Args:
-      title: its heading.
+      heading: of the page.
       summary, report: as ``panels`` takes them.
       picture: of ``draw``.
     """
-    parts = [page.section("Utility against privacy", page.figure("front", picture))]
+    shown = page.figure("front", picture)
+    parts = [page.section("Utility against privacy", shown)]
     for name, panel in panels(summary, report).items():
-        parts.append(
-            page.section(f"Settings, by what they tell of {name}", _table(points))
-        )
+        title = f"Settings, by what they tell of {name}"
+        parts.append(page.section(title, _table(panel.points)))
     lost = sum(row["diverged"] for row in summary)
     if lost:
         note = f"<p>{lost} of the sweep's runs diverged and are left out.</p>"
         parts.append(page.section("Diverged", note))
-    return page.document(title, "jaxanon sweep", "\n".join(parts))
+    return page.document(heading, "jaxanon sweep", "\n".join(parts))
 
 
 def _table(points):
