@@ -121,12 +121,14 @@ def test_properties(pair):
     x, y = pair
     found = _distances(x, y)
     straight = np.sqrt(np.sum((x - y) ** 2, axis=(1, 2)))
-    # A table walked the other way adds in another order; the rest only compares.
+    # A table walked the other way adds in another order; the rest only compares, but
+    # programs that are compiled apart may round in another way.
     np.testing.assert_allclose(found["there"], found["back"], rtol=1e-5)
+    up = 1 + 1e-6
     assert not found["self"].any()
     np.testing.assert_allclose(found["band 0"], straight, rtol=1e-5)
-    assert (found["there"] <= found["band 2"]).all()
-    assert (found["band 2"] <= found["band 0"]).all()
+    assert (found["there"] <= found["band 2"] * up).all()
+    assert (found["band 2"] <= found["band 0"] * up).all()
     # First and last samples are matched whatever the path.
     ends = np.sqrt(np.sum((x[:, [0, -1]] - y[:, [0, -1]]) ** 2, axis=(1, 2)))
     assert (found["there"] >= ends * (1 - 1e-5)).all()
