@@ -6,6 +6,8 @@ from jaxanon.methods.blinder import blinder
 from jaxanon.methods.blinder_config import BlinderConfig
 from jaxanon.methods.cae import CAEConfig, cae
 from jaxanon.methods.cvae import CVAEConfig, cvae
+from jaxanon.methods.deeprotect import deeprotect
+from jaxanon.methods.deeprotect_config import DEEProtectConfig
 from jaxanon.methods.dysan import dysan
 from jaxanon.methods.dysan_config import DySanConfig, DySanGenConfig, OlympusConfig
 from jaxanon.methods.dysan_gen import dysan_gen
@@ -29,6 +31,7 @@ _BUILDERS = {
     "blinder": (blinder, BlinderConfig),
     "cae": (cae, CAEConfig),
     "cvae": (cvae, CVAEConfig),
+    "deeprotect": (deeprotect, DEEProtectConfig),
     "dysan": (dysan, DySanConfig),
     "dysan_gen": (dysan_gen, DySanGenConfig),
     "dysan_msda": (dysan_msda, DySanConfig),
@@ -52,6 +55,7 @@ __all__ = [
     "BlinderConfig",
     "CAEConfig",
     "CVAEConfig",
+    "DEEProtectConfig",
     "DySanConfig",
     "DySanGenConfig",
     "FedBlinderConfig",
@@ -72,6 +76,7 @@ __all__ = [
     "cae",
     "config_class",
     "cvae",
+    "deeprotect",
     "dysan",
     "dysan_gen",
     "dysan_msda",

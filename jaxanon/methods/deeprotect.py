@@ -1,0 +1,250 @@
+"""DEEProtect: few features that serve the useful inferences, released with noise."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from jaxanon.methods import pool
+from jaxanon.methods.central import Player, Room, central
+from jaxanon.methods.deeprotect_config import DEEProtectConfig, with_range
+from jaxanon.methods.deeprotect_release import along, anything, release
+from jaxanon.methods.epochs import by_epoch, during
+from jaxanon.methods.method import Method
+from jaxanon.models import inferences, tied
+
+OPTIMIZERS = {"sgd": optax.identity(), "adam": optax.scale_by_adam()}
+HYPER = ("mu", "beta", "decay", "delta", "rho", "step_size")
+
+
+def deeprotect(spec, **settings) -> Method:
+    """Builds DEEProtect for windows of ``spec``.
+
+    A tied autoencoder with orthonormal rows learns features from which windows are
+    rebuilt and useful classes read; what leaves is a window that is rebuilt from its
+    features behind noise. The noise comes from a sensitivity that holds for any window
+    in the public range, to which values are clipped first.
+
+    ``mode="everything"``: ε-local differential privacy of a window; no two windows are
+    told apart by more than e^ε. ``mode="named"``: neighbours are windows that differ
+    along the directions by which a linear classifier reads the private attributes, and
+    in nothing else. That is less than it sounds: it hides how far a window lies along
+    those directions, not the private class, which everything else that goes with the
+    class still tells, to any classifier that looks there.
+
+    Weights are public: they must be learned from other people's windows, or with
+    privacy of their own. ε is a window's; ``jaxanon.budget`` adds up a stream's.
+
+    Its settings by default are not the paper's, which ``DEEProtectConfig`` names. Other
+    differences: values are clipped to a public range, where the paper's
+    sensitivity is estimated from data and guarantees nothing; the noise has the
+    corrected scale (``sensitivity``); relaxed neighbours are bounded by the range, for
+    equation 10 maximises what it bounds; inferences have a bias; losses are means.
+
+    Args:
+      spec: ``jaxanon.datasets.Spec``; the public attribute, and ``also``, are the
+        useful inferences, the private ones the named sensitive ones.
+      **settings: fields of ``DEEProtectConfig``.
+
+    Returns:
+      ``Method``; its ``config`` has the public range.
+
+    Raises:
+      ValueError: if a setting is out of range, a channel's unit has no public range, a
+        layer has more features than inputs, or ``also`` names no attribute.
+      TypeError: for an unknown setting.
+
+    Example:
+      >>> from jaxanon.datasets import load
+      >>> method = deeprotect(load("smartwatch", preset="acc10").spec, epsilon=2.0)
+      >>> method.config.hidden, method.config.high
+      ((15, 7), (2.0, 2.0, 2.0))
+
+    References:
+      Liu, Chakraborty and Mittal, DEEProtect: Enabling Inference Control on Mobile
+      Sensing Applications, 2017, sections IV and V, Algorithms 1 to 3.
+    """
+    config = with_range(DEEProtectConfig(**settings), spec)
+    for name in config.also:
+        if name not in spec.classes or name in (spec.public, *spec.private):
+            free = sorted({*spec.classes} - {spec.public, *spec.private})
+            raise ValueError(f"also must be among {free}, got {name!r}.")
+    sizes = (spec.time * len(spec.channels), *config.hidden)
+    tied.check_sizes(sizes)
+    return by_epoch(lambda rounds: _method(spec, config, sizes, rounds))
+
+
+def _method(spec, config, sizes, rounds):
+    numbers = range(len(config.hidden))
+    greedy = config.training == "greedy"
+    stages = [(number,) for number in numbers] if greedy else [tuple(numbers)]
+    useful = {name: spec.num_classes(name) for name in (spec.public, *config.also)}
+    secret = {name: spec.num_classes(name) for name in spec.private}
+
+    def init_fn(key):
+        layer_key, secret_key, *keys = jax.random.split(key, 2 + len(stages))
+        layers = tied.init(layer_key, sizes)
+        params: dict[str, Any] = {_layer(n): one for n, one in enumerate(layers)}
+        for key, stage in zip(keys, stages, strict=True):
+            params[_useful(stage)] = _inferences(
+                key, config.inference, sizes[stage[0]], useful
+            )
+        params["secret"] = _inferences(secret_key, "ridge", sizes[0], secret)
+        return params | _apart(config, params)
+
+    def finish_fn(key, state, data):
+        del key, data
+        params = state.params
+        told = {_layer(n): tied.project(params[_layer(n)]) for n in numbers}
+        return told | _apart(config, params)
+
+    def anonymize_fn(key, params, windows):
+        unit = in_range(spec, config, windows)
+        layers = [params[_layer(number)] for number in numbers]
+        apart = params.get("apart", anything(sizes[0]))
+        sent = release(key, config, layers, unit, apart)
+        rebuilt = tied.decode(layers, sent, config.curve)
+        return _back(spec, config, jnp.clip(rebuilt, 0, 1), windows.shape)
+
+    players = [
+        Player(
+            (*map(_layer, stage), _useful(stage)),
+            _learning(spec, config, stage, useful),
+            when_fn=_turn_of(config, stage, stages, rounds),
+            optimizer=OPTIMIZERS[config.optimizer],
+        )
+        for stage in stages
+    ]
+    players.append(
+        Player(("secret",), _naming(spec, config, secret), optimizer=optax.identity())
+    )
+    return central(
+        "deeprotect",
+        config,
+        spec,
+        _room(spec, config),
+        init_fn=init_fn,
+        players=tuple(players),
+        hyper={name: getattr(config, name) for name in HYPER},
+        anonymize_fn=anonymize_fn,
+        finish_fn=finish_fn,
+    )
+
+
+def _layer(number):
+    return f"layer {number + 1}"
+
+
+def _useful(stage):
+    return f"useful {stage[0] + 1}"
+
+
+def _room(spec, config):
+    return Room(
+        lambda clients: pool.pool(spec, clients),
+        lambda key, data, copy: pool.draw(key, data, config.batch),
+        lambda data: pool.rounds_per_epoch(data, config.batch),
+        config.batch,
+    )
+
+
+def _turn_of(config, stage, stages, rounds):
+    """Whose turn it is: a layer's for its epochs, the last one's from then on."""
+    if len(stages) == 1:
+        return None
+    first = stage[0] * config.epochs_per_layer
+    last = stage == stages[-1]
+    return during(rounds, first, None if last else first + config.epochs_per_layer)
+
+
+def _inferences(key, inference, inputs, classes):
+    keys = jax.random.split(key, max(1, len(classes)))
+    return {
+        name: inferences.init(one, inference, inputs, count)
+        for one, (name, count) in zip(keys, classes.items(), strict=False)
+    }
+
+
+def _learning(spec, config, stage, useful):
+    """What a layer, or all of them, are trained by: DEEProtect, equations 5 and 23."""
+
+    def loss_fn(key, params, hyper, batch, given):
+        del key, given
+        unit = in_range(spec, config, batch.windows)
+        before = [params[_layer(number)] for number in range(stage[0])]
+        layers = [params[_layer(number)] for number in stage]
+        seen = tied.encode(before, unit, config.curve)
+        features = tied.encode(layers, seen, config.curve)
+        rebuilt = tied.decode(layers, features, config.curve)
+        error = jnp.mean(jnp.sum((rebuilt - seen) ** 2, axis=1))
+        readers = params[_useful(stage)]
+        told = sum(
+            inferences.loss(
+                readers[name], config.inference, rebuilt, batch.labels[name]
+            )
+            for name in useful
+        )
+        size = sum(inferences.squares(readers[name]) for name in useful)
+        weights = sum(jnp.sum(layer.kernel**2) for layer in layers)
+        loss = error + hyper["mu"] * (told + hyper["beta"] * size)
+        loss = loss + hyper["decay"] * weights
+        if config.curve == "sigmoid":
+            loss = loss + hyper["delta"] * tied.sparsity(features, hyper["rho"])
+        number = stage[-1] + 1
+        info = {f"rebuilding, layer {number}": error, f"reading, layer {number}": told}
+        return loss, (info, {})
+
+    return loss_fn
+
+
+def _naming(spec, config, secret):
+    """How linear classifiers learn to read the private attributes off raw windows."""
+
+    def loss_fn(key, params, hyper, batch, given):
+        del key, given
+        unit = in_range(spec, config, batch.windows)
+        told = sum(
+            inferences.loss(params["secret"][name], "ridge", unit, batch.labels[name])
+            + hyper["beta"] * inferences.squares(params["secret"][name])
+            for name in secret
+        )
+        return told, ({"naming": told}, {})
+
+    return loss_fn
+
+
+def _apart(config, params):
+    """What a release has to know of the named directions, where there are any."""
+    if config.mode == "everything":
+        return {}
+    kernels = [reader["kernel"].T for _, reader in sorted(params["secret"].items())]
+    return {"apart": along(jnp.concatenate(kernels))}
+
+
+def in_range(spec, config, windows):
+    """Standardised windows as numbers of the public range, clipped to it.
+
+    Args:
+      spec, config: of the method, ``config`` with its range.
+      windows: ``float32[batch, time, channels]``, standardised.
+
+    Returns:
+      ``float32[batch, time * channels]`` in [0, 1].
+    """
+    low, high, mean, std = (
+        jnp.asarray(ends, jnp.float32)[None, None]
+        for ends in (config.low, config.high, spec.mean, spec.std)
+    )
+    unit = (windows * std + mean - low) / (high - low)
+    return jnp.clip(unit, 0, 1).reshape(len(windows), -1)
+
+
+def _back(spec, config, unit, shape):
+    """The inverse of ``in_range``, but for what was clipped."""
+    low, high, mean, std = (
+        np.asarray(ends, np.float32)[None, None]
+        for ends in (config.low, config.high, spec.mean, spec.std)
+    )
+    return (unit.reshape(shape) * (high - low) + low - mean) / std

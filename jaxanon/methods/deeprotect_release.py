@@ -1,0 +1,150 @@
+"""DEEProtect's release: features behind noise, from a sensitivity that is carried."""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon import kernels
+from jaxanon.models import tied
+
+TOLERANCE = 1e-4  # Of rows from orthonormal ones; beyond it nothing leaves.
+
+
+class Apart(NamedTuple):
+    """How far neighbouring windows are apart, of numbers in [0, 1]."""
+
+    l2: float  # or float32[]
+    per_input: float  # or float32[]; the mean over the inputs, ΔQ of the paper
+
+
+def anything(inputs: int) -> Apart:
+    """Of any two windows of so many numbers.
+
+    Example:
+      >>> anything(16)
+      Apart(l2=4.0, per_input=1.0)
+    """
+    return Apart(math.sqrt(inputs), 1.0)
+
+
+def along(directions) -> Apart:
+    """Of windows that differ along the span of some directions, within the range.
+
+    The edges of a polytope are tried on the host; where there are too many of them, as
+    of two dozen classes, neighbours may be any two windows, which always holds.
+
+    Args:
+      directions: ``float32[r, inputs]``, may be traced.
+
+    Returns:
+      ``Apart`` of ``float32[]``.
+    """
+    told = jax.ShapeDtypeStruct((2,), jnp.float32)
+    l2, per_input = jax.pure_callback(
+        _along, told, directions, vmap_method="sequential"
+    )
+    return Apart(l2, per_input)
+
+
+def _along(directions):
+    directions = np.asarray(directions, np.float64)
+    try:
+        found = kernels.relaxed_sensitivity_of_span(directions, 1.0)
+        return np.array([found.l2, found.per_input], np.float32)
+    except ValueError:  # Too many edges, or a direction that is not finite.
+        return np.array(anything(directions.shape[1]), np.float32)
+
+
+def bring_in(features, middle, radius):
+    """Features within ``radius`` of ``middle``; moves no two of them further apart.
+
+    Args:
+      features: ``float[batch, features]``.
+      middle: ``float[1, features]``.
+      radius: a number > 0; None changes nothing.
+
+    Example:
+      >>> bring_in(jnp.array([[3.0, 4.0], [0.3, 0.0]]), jnp.zeros((1, 2)), 1.0)
+      Array([[0.6, 0.8],
+             [0.3, 0. ]], dtype=float32)
+    """
+    if radius is None:
+        return features
+    away = features - middle
+    length = jnp.linalg.norm(away, axis=1, keepdims=True)
+    return middle + away * jnp.minimum(1, radius / jnp.maximum(length, 1e-30))
+
+
+def release(key, config, layers, windows, apart: Apart):
+    """Noisy features of windows.
+
+    Args:
+      key: typed PRNG key; every window has noise of its own.
+      config: ``DEEProtectConfig``.
+      layers: of ``models.tied``.
+      windows: ``float32[batch, inputs]`` in [0, 1].
+      apart: how far neighbouring windows are apart.
+
+    Returns:
+      ``float32[batch, features]``; NaN if the layers' rows are not orthonormal, for
+      then the sensitivity is not what it is taken for.
+    """
+    features = tied.encode(layers, windows, config.curve)
+    middle = tied.encode(layers, jnp.full_like(windows[:1], 0.5), config.curve)
+    features = bring_in(features, middle, config.radius)
+    sound = jnp.array(True)
+    for layer in layers:
+        sound &= kernels.orthonormality_residual(layer.kernel) <= TOLERANCE
+    bounds = sensitivities(config, len(layers), windows.shape[1], apart)
+    add = lambda key, x: _noisy(key, x, bounds, config)
+    sent = jax.vmap(add)(jax.random.split(key, len(windows)), features - middle)
+    return jnp.where(sound, middle + sent, jnp.nan)
+
+
+def sensitivities(config, num_layers: int, inputs: int, apart: Apart) -> dict:
+    """How far neighbours' features are apart: ``l1``, ``l2``, ``linf``, what is known.
+
+    Rows that are orthonormal do not stretch, the logistic curve is nowhere steeper than
+    a quarter, and its values lie in (0, 1).
+
+    Example:
+      >>> from jaxanon.methods.deeprotect_config import DEEProtectConfig
+      >>> found = sensitivities(DEEProtectConfig(), 2, 30, anything(30))
+      >>> round(found["l2"], 3), round(found["l1"], 3)
+      (0.342, 0.906)
+    """
+    features = config.hidden[-1]
+    if config.sensitivity == "published":
+        width = apart.per_input
+        return {"l1": kernels.deeprotect_feature_sensitivity(features, inputs, width)}
+    bent = config.curve == "sigmoid"
+    gain = (1 + TOLERANCE) ** (num_layers / 2)
+    l2 = gain * apart.l2 / (4.0**num_layers if bent else 1)
+    least = min if isinstance(l2, float) else jnp.minimum
+    if config.radius is not None:
+        l2 = least(l2, 2 * config.radius)
+    l1 = math.sqrt(features) * l2
+    if not bent:
+        return {"l1": l1, "l2": l2}
+    return {"l1": least(l1, float(features)), "l2": l2, "linf": least(l2, 1.0)}
+
+
+def _noisy(key, x, bounds, config):
+    """One window's features, less the middle window's, with noise."""
+    if config.mechanism == "none":
+        return x
+    if config.mechanism == "priv unit":
+        return kernels.priv_unit(key, x, bounds["l2"] / 2, config.epsilon)
+    bounded = kernels.bounded_value(x, **bounds)
+    if config.mechanism == "laplace":
+        return kernels.laplace_mechanism(key, bounded, config.epsilon)
+    if config.mechanism == "grid":
+        # No feature is further from the middle one's than two windows' can be.
+        most = bounds.get("linf", bounds.get("l2"))
+        return kernels.grid_laplace_mechanism(
+            key, bounded, config.epsilon, max_magnitude=most
+        )
+    return kernels.norm_mechanism(key, bounded, config.epsilon, norm=config.mechanism)

@@ -1,0 +1,201 @@
+"""DEEProtect: how it learns, what its modes say, and that its features serve."""
+
+import dataclasses
+import math
+
+import jax
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+from jaxanon import datasets, kernels, methods, training
+from jaxanon.methods import deeprotect_release as releasing
+from jaxanon.methods.deeprotect import in_range
+from jaxanon.methods.method import Incompatible
+from jaxanon.models import inferences, tied
+
+SMALL = {
+    **{"low": (0.0, 0.0), "high": (20.0, 20.0), "radius": None},
+    **{"hidden": (8, 4), "batch": 32},
+}
+PUBLISHED = {"curve": "sigmoid", "training": "greedy", "inference": "ridge"}
+
+
+def with_(run, **settings):
+    """The run with a release of other settings."""
+    config = dataclasses.asdict(run.method.config) | settings
+    method = methods.deeprotect(run.spec, **config)
+    return dataclasses.replace(run, method=method)
+
+
+@pytest.fixture(scope="module")
+def trained(data):
+    method = methods.deeprotect(data.spec, **SMALL, mechanism="none", step_size=0.01)
+    return training.train(method, data, epochs=150, progress=False)
+
+
+def layers_of(run):
+    return [run.state.params["layer 1"], run.state.params["layer 2"]]
+
+
+def test_training_leaves_orthonormal_rows_and_features_that_serve(trained, data):
+    for layer in layers_of(trained):
+        assert float(kernels.orthonormality_residual(layer.kernel)) < 1e-5
+    first, last = (trained.history[number]["losses"] for number in (0, -1))
+    assert last["reading, layer 2"] < 0.3 * first["reading, layer 2"]
+    key = jax.random.key(1)
+    safe = (
+        trained.anonymize(key, data.train.windows),
+        trained.anonymize(jax.random.key(2), data.test.windows),
+    )
+    # 4 numbers of 32 still tell the activity.
+    assert forest(data, *safe, "activity") > 0.8
+
+
+def forest(data, train, test, attribute):
+    model = RandomForestClassifier(50, random_state=0)
+    model.fit(train.reshape(len(train), -1), data.train.labels[attribute])
+    return model.score(test.reshape(len(test), -1), data.test.labels[attribute])
+
+
+def test_less_privacy_is_less_noise_and_windows_stay_in_range(trained, data):
+    windows, found = data.test.windows, []
+    for epsilon in (0.5, 5.0, 500.0):
+        run = with_(trained, mechanism="l2", epsilon=epsilon)
+        safe = run.anonymize(jax.random.key(3), windows)
+        assert safe.shape == windows.shape and safe.dtype == np.float32
+        assert (safe >= -1e-3).all() and (safe <= 20 + 1e-3).all()
+        found.append(
+            np.abs(safe - trained.anonymize(jax.random.key(3), windows)).mean()
+        )
+    assert found[0] > found[1] > 10 * found[2] > 0
+
+
+def test_named_neighbours_are_bounded_and_others_are_not(data):
+    """What mode "named" says, and what it does not say."""
+    method = methods.deeprotect(data.spec, **SMALL, mode="named", mechanism="none")
+    run = training.train(method, data, epochs=10, progress=False)
+    apart, secret = run.state.params["apart"], run.state.params["secret"]
+    directions = np.asarray(secret["gender"]["kernel"].T, np.float64)
+    exact = kernels.relaxed_sensitivity_of_span(directions, 1.0)
+    assert float(apart.l2) == pytest.approx(exact.l2, rel=1e-5)
+    assert float(apart.l2) < math.sqrt(32) * 0.999  # Less than of any two windows.
+    told = releasing.sensitivities(method.config, 2, 32, apart)
+    encode = lambda x: tied.encode(layers_of(run), np.float32(x)[None], "linear")[0]
+    for direction in directions:
+        step = direction / np.abs(direction).max() / 2
+        moved = encode(0.5 + step) - encode(0.5 - step)
+        assert np.linalg.norm(moved) <= float(told["l2"]) * (1 + 1e-5)
+
+
+def test_a_private_class_that_is_not_linear_is_read_from_a_named_release(data):
+    """Gender is an amplitude here: no direction tells it, and nothing hides it."""
+    settings = SMALL | {"mode": "named", "mechanism": "l2", "epsilon": 300.0}
+    run = training.train(
+        methods.deeprotect(data.spec, **settings), data, epochs=60, progress=False
+    )
+    safe = [
+        run.anonymize(jax.random.key(seed), part.windows)
+        for seed, part in enumerate(data[1:])
+    ]
+    assert forest(data, *safe, "gender") > 0.75
+
+
+def test_each_layer_learns_in_its_turn(data, given_to_central, who_plays):
+    settings = SMALL | {"training": "greedy", "epochs_per_layer": 2}
+    players = given_to_central("deeprotect", **settings)["players"]
+    *layers, naming = players
+    assert naming.groups == ("secret",) and naming.when_fn is None
+    first, second = ("layer 1", "useful 1"), ("layer 2", "useful 2")
+    assert who_plays(layers, 5) == [[first]] * 2 + [[second]] * 3
+    (alone, _) = given_to_central("deeprotect", **SMALL)["players"]
+    assert alone.groups == ("layer 1", "layer 2", "useful 1")
+    assert alone.when_fn is None
+
+
+def test_the_loss_by_hand(data, given_to_central):
+    settings = (
+        SMALL
+        | PUBLISHED
+        | {"mechanism": "laplace"}
+        | {"delta": 0.5, "also": ("subject",)}
+    )
+    own = methods.deeprotect(data.spec, **settings).config
+    given = given_to_central("deeprotect", **settings)
+    params = given["init_fn"](jax.random.key(0))
+    batch = given["room"].draw_fn(
+        jax.random.key(1),
+        given["room"].prepare_fn(datasets.by_client(data.train)),
+        None,
+    )
+    hyper = {**given["hyper"], "mu": 0.7, "beta": 0.2, "decay": 0.3, "rho": 0.2}
+    found, (info, kept) = given["players"][1].loss_fn(
+        jax.random.key(2), params, hyper, batch, None
+    )
+    unit = in_range(data.spec, own, batch.windows)
+    layer, readers = params["layer 2"], params["useful 2"]
+    seen = tied.encode([params["layer 1"]], unit)
+    features = tied.encode([layer], seen)
+    rebuilt = tied.decode([layer], features)
+    error = np.mean(np.sum((rebuilt - seen) ** 2, 1))
+    read = sum(
+        inferences.loss(readers[name], "ridge", rebuilt, batch.labels[name])
+        for name in ("activity", "subject")
+    )
+    size = sum(np.sum(readers[name]["kernel"] ** 2) for name in readers)
+    want = error + 0.7 * (read + 0.2 * size) + 0.3 * np.sum(layer.kernel**2)
+    want += 0.5 * tied.sparsity(features, 0.2)
+    np.testing.assert_allclose(found, want, rtol=1e-5)
+    assert kept == {} and info["rebuilding, layer 2"] == pytest.approx(error)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"epsilon": 0.0}, ValueError, "epsilon must be finite and > 0, got 0.0"),
+        ({"epsilon": math.inf}, ValueError, "epsilon must be finite and > 0, got inf"),
+        ({"hidden": ()}, ValueError, "hidden must have one layer at least"),
+        ({"hidden": (8, 9)}, ValueError, "hidden must not grow: 9 features of 8"),
+        ({"hidden": (33,)}, ValueError, "hidden must not grow: 33 features of 32"),
+        ({"rho": 1.0}, ValueError, "rho must be below 1"),
+        ({"mechanism": "coins"}, ValueError, "mechanism must be one of"),
+        ({"mode": "all"}, ValueError, "mode must be one of"),
+        (
+            {"also": ("age",)},
+            ValueError,
+            r"also must be among \['subject'\], got 'age'",
+        ),
+        ({"also": ("gender",)}, ValueError, "also must be among"),
+        ({"low": None}, ValueError, "low and high must both be given"),
+        (
+            {"low": (0.0,)},
+            ValueError,
+            "low must be a number for each of the 2 channels",
+        ),
+        (
+            {"low": (0.0, 30.0)},
+            ValueError,
+            "low must be below high .* got 30.0 and 20.0",
+        ),
+        (
+            {"mode": "named", "mechanism": "grid"},
+            Incompatible,
+            "mechanism 'grid' must know the sensitivity",
+        ),
+        (
+            {"sensitivity": "published", "mechanism": "l2"},
+            Incompatible,
+            "sensitivity 'published' is the paper's, of Laplace noise alone",
+        ),
+    ],
+)
+def test_says_what_was_wrong(data, settings, error, message):
+    with pytest.raises(error, match=message):
+        methods.deeprotect(data.spec, **SMALL | {"mechanism": "laplace"} | settings)
+
+
+def test_a_unit_without_a_public_range(data):
+    odd = dataclasses.replace(data.spec, units=("g", "hPa"))
+    with pytest.raises(ValueError, match="the unit 'hPa' has no public range"):
+        methods.deeprotect(odd)
+    assert methods.deeprotect(data.spec).config.high == (2.0, 2.0)
