@@ -112,7 +112,8 @@ def sensitivities(config, num_layers: int, inputs: int, apart: Apart) -> dict:
 
     Example:
       >>> from jaxanon.methods.deeprotect_config import DEEProtectConfig
-      >>> found = sensitivities(DEEProtectConfig(), 2, 30, anything(30))
+      >>> config = DEEProtectConfig(curve="sigmoid", radius=None)
+      >>> found = sensitivities(config, 2, 30, anything(30))
       >>> round(found["l2"], 3), round(found["l1"], 3)
       (0.342, 0.906)
     """
