@@ -32,6 +32,7 @@ class Case(NamedTuple):
     epochs: dict[str, int] = DEFAULTS  # where not as many as an entry says
     share: float = 0.2  # of labels that whoever tries the first seed alone knows
     trained_on: str = ""  # The case whose models are tried, where not its own.
+    once: bool = False  # By the first seed alone.
 
 
 UNTOUCHED = Entry("raw windows", "", 0)
@@ -56,12 +57,12 @@ CONVOLUTIONS = (
     Entry("RAE", "rae", 8, once=True),
     Entry("RAE + AAE", "rae_aae", 18, once=True),
 )
-GUARDIAN = Entry("GEN", "gen", 15)
+GUARDIAN = Entry("GEN", "gen", 4)
 FEDERATED = (
     Entry("Blinder, guided", "blinder", 10, blinder.VARIANTS["guided"]),
     Entry("Blinder", "blinder", 20),
-    Entry("FedBlinder", "fed_blinder", 10),
-    Entry("KD-Blinder", "kd_blinder", 10),
+    Entry("FedBlinder", "fed_blinder", 10, once=True),
+    Entry("KD-Blinder", "kd_blinder", 10, once=True),
 )
 SANITIZERS = (
     Entry("DySan", "dysan", 60),
@@ -85,7 +86,7 @@ NAMES = tuple(ENTRIES)
 # What is tried on the windows that it was published for alone.
 ELSEWHERE = ("GEN", *(entry.name for entry in SANITIZERS if entry.method != "dysan"))
 FAMILY = tuple(entry.name for entry in OBSCURENETS)
-FEW = dict.fromkeys(FAMILY, 300)  # Where an epoch is 3 rounds, some 900 rounds.
+FEW = dict.fromkeys(FAMILY, 150)  # Where an epoch is 3 rounds, some 450 rounds.
 CASES = (
     Case(
         "MotionSense",
@@ -98,12 +99,14 @@ CASES = (
         "MotionSense, raw axes",
         {"name_or_npz": "motion_sense", "preset": "raw6", "private": ["gender"]},
         ("raw windows", *(entry.name for entry in SANITIZERS), "ORF"),
+        once=True,
     ),
     Case(
         "MotionSense, seconds of 12 channels",
         {"name_or_npz": "motion_sense", "preset": "gen12", "private": ["gender"]},
         ("raw windows", "GEN"),
         share=0.05,
+        once=True,
     ),
     Case(
         "MotionSense, new people",
@@ -131,6 +134,7 @@ CASES = (
             *("Blinder, guided", "Blinder", "DySan", "AAE", "ORF"),
         ),
         FEW,
+        once=True,
     ),
     Case(
         "UCI HAPT",
@@ -140,12 +144,14 @@ CASES = (
             *("DySan", "ORF"),
         ),
         FEW,
+        once=True,
     ),
     Case(
         "UCI HAPT, by models of MotionSense",
         {"name_or_npz": "uci_hapt", "preset": "mag3", "private": ["subject"]},
         ("raw windows", "ObscureNet", "CVAE", "Blinder, guided", "AAE", "DySan"),
         trained_on="MotionSense",
+        once=True,
     ),
 )
 SMOKE = (

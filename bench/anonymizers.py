@@ -138,7 +138,7 @@ class Bench:
 
     def run(self, entry, stage, seed, end):
         """Tries one system, trained by one seed, in one way, unless that was done."""
-        if entry.once and seed:
+        if seed and (entry.once or self.case.once):
             return
         run = None
         for number, (variant, settings) in enumerate(entry.variants.items()):
