@@ -82,7 +82,7 @@ def picture(rows) -> bytes:
         handles.values(),
         handles.keys(),
         loc="outside lower center",
-        ncols=4,
+        ncols=2 * wide,
         frameon=False,
         fontsize=8,
     )

@@ -1,9 +1,9 @@
 """What Blinder, guided, keeps over what it leaks: python bench/front.py [options].
 
-Trains a grid of its weights on MotionSense (4 activities, hiding gender), every member
-with several seeds, tries all of them with the same judges and attackers, and prints
-activity, gender and distortion. The front is drawn into ``--folder`` (runs/front), as
-``jaxanon sweep`` draws it; with ``--json F`` the rows go to F and the figure beside.
+Trains a grid of its weights on MotionSense (4 activities, hiding gender), tries all
+members with the same judges and attackers, and prints activity, gender and distortion.
+The front is drawn into ``--folder`` (runs/front), as ``jaxanon sweep`` draws it; with
+``--json F`` the rows go to F and the figure beside.
 """
 
 import pathlib
@@ -16,8 +16,9 @@ import numpy as np
 import jaxanon as ja
 from jaxanon import methods
 
-# Weights of the information in the latent, and of the critic of what leaves.
-GRID = {"beta": [0.5, 1.0, 2.0, 6.0], "critic": [60.0, 180.0]}
+# Weights of the information in the latent, of the critic of what leaves, and of the
+# public attribute in it.
+GRID = {"beta": [0.6, 2.0, 6.0], "critic": [90.0, 180.0], "utility": [30.0, 60.0]}
 GRID_SMOKE = {"beta": [0.5, 2.0]}
 ATTACKERS = ("mlp", "forest", "lstm", "boosting", "logistic", "tree", "svm")
 
@@ -27,8 +28,8 @@ def main():
     args = _timing.arguments(
         __doc__.splitlines()[0],
         folder="where the members are kept, runs/front by default",
-        epochs="passes of training, 10 by default",
-        seeds="seeds trained together, 3 by default",
+        epochs="passes of training, 12 by default",
+        seeds="seeds trained together, 1 by default",
     )
     report = _timing.Report(smoke=args.smoke)
     folder = pathlib.Path(args.folder or "runs/front" + "-smoke" * args.smoke)
@@ -37,8 +38,8 @@ def main():
         methods.blinder,
         blinder.load(args.smoke),
         grid=GRID_SMOKE if args.smoke else GRID,
-        seeds=int(args.seeds or (1 if args.smoke else 3)),
-        epochs=1 if args.smoke else int(args.epochs or 10),
+        seeds=int(args.seeds or 1),
+        epochs=1 if args.smoke else int(args.epochs or 12),
         evaluate=True,
         attacks=("forest",) if args.smoke else ATTACKERS,
         out=folder,
