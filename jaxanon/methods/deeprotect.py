@@ -10,7 +10,7 @@ import optax
 from jaxanon.methods import pool
 from jaxanon.methods.central import Player, Room, central
 from jaxanon.methods.deeprotect_config import DEEProtectConfig, with_range
-from jaxanon.methods.deeprotect_release import along, anything, release
+from jaxanon.methods.deeprotect_release import Apart, along, anything, release
 from jaxanon.methods.epochs import by_epoch, during
 from jaxanon.methods.method import Method
 from jaxanon.models import inferences, tied
@@ -34,8 +34,10 @@ def deeprotect(spec, **settings) -> Method:
     those directions, not the private class, which everything else that goes with the
     class still tells, to any classifier that looks there.
 
-    Weights are public: they must be learned from other people's windows, or with
-    privacy of their own. ε is a window's; ``jaxanon.budget`` adds up a stream's.
+    In simulation: floating-point noise betrays through its last bits what it hides;
+    ``mechanism="grid"`` does not. Weights are public: they must be learned from other
+    people's windows, or with privacy of their own. ε is a window's; ``jaxanon.budget``
+    adds up a stream's.
 
     Its settings by default are not the paper's, which ``DEEProtectConfig`` names. Other
     differences: values are clipped to a public range, where the paper's
@@ -92,19 +94,16 @@ def _method(spec, config, sizes, rounds):
                 key, config.inference, sizes[stage[0]], useful
             )
         params["secret"] = _inferences(secret_key, "ridge", sizes[0], secret)
-        return params | _apart(config, params)
+        return params
 
     def finish_fn(key, state, data):
         del key, data
-        params = state.params
-        told = {_layer(n): tied.project(params[_layer(n)]) for n in numbers}
-        return told | _apart(config, params)
+        return {_layer(n): tied.project(state.params[_layer(n)]) for n in numbers}
 
     def anonymize_fn(key, params, windows):
         unit = in_range(spec, config, windows)
         layers = [params[_layer(number)] for number in numbers]
-        apart = params.get("apart", anything(sizes[0]))
-        sent = release(key, config, layers, unit, apart)
+        sent = release(key, config, layers, unit, apart(config, params, sizes[0]))
         rebuilt = tied.decode(layers, sent, config.curve)
         return _back(spec, config, jnp.clip(rebuilt, 0, 1), windows.shape)
 
@@ -215,12 +214,18 @@ def _naming(spec, config, secret):
     return loss_fn
 
 
-def _apart(config, params):
-    """What a release has to know of the named directions, where there are any."""
+def apart(config, params, inputs: int) -> Apart:
+    """How far neighbouring windows are apart, by the method's mode.
+
+    Args:
+      config: ``DEEProtectConfig``.
+      params: of the method's state; its named directions count in mode "named".
+      inputs: numbers of a window.
+    """
     if config.mode == "everything":
-        return {}
+        return anything(inputs)
     kernels = [reader["kernel"].T for _, reader in sorted(params["secret"].items())]
-    return {"apart": along(jnp.concatenate(kernels))}
+    return along(jnp.concatenate(kernels))
 
 
 def in_range(spec, config, windows):
