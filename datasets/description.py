@@ -13,6 +13,17 @@ def unchanged(rows: np.ndarray) -> np.ndarray:
     return rows
 
 
+def lengths(*vectors: np.ndarray) -> np.ndarray:
+    """Of every row of each of some vectors, ``float64[N, vectors]``.
+
+    Example:
+      >>> lengths(np.array([[3.0, 4.0]]), np.array([[0.0, 2.0]]))
+      array([[5., 2.]])
+    """
+    found = [np.linalg.norm(vector.astype(np.float64), axis=1) for vector in vectors]
+    return np.stack(found, axis=1)
+
+
 def brackets(*bounds: int) -> tuple[str, ...]:
     """Names of the classes that ``bounds``, each included, cut whole numbers into.
 

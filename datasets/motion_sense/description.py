@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jaxanon.datasets.description import Dataset, Preset, brackets
+from jaxanon.datasets.description import Dataset, Preset, brackets, lengths
 from jaxanon.datasets.motion_sense.location import FILES, locate
 
 ACTIVITIES = ("dws", "ups", "wlk", "jog", "std", "sit")
@@ -25,9 +25,7 @@ BOUNDS = {"weight": (70, 90), "height": (168, 178), "age": (25, 30)}
 def magnitudes(rows: np.ndarray) -> np.ndarray:
     """Lengths of the rotation rate and of the total acceleration, ``float64[N, 2]``."""
     rows = rows.astype(np.float64)
-    parts = rows[:, 6:9], acceleration(rows)
-    lengths = [np.linalg.norm(part, axis=1) for part in parts]
-    return np.stack(lengths, axis=1)
+    return lengths(rows[:, 6:9], acceleration(rows))
 
 
 def acceleration(rows: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from jaxanon.datasets import sources
-from jaxanon.datasets.description import Dataset, Preset
+from jaxanon.datasets.description import Dataset, Preset, lengths
 
 BASIC = ("walking", "upstairs", "downstairs", "sitting", "standing", "laying")
 TRANSITIONS = (
@@ -32,9 +32,7 @@ def locate(source, cache: Path) -> tuple[Path, ...]:
 
 def magnitudes(rows: np.ndarray) -> np.ndarray:
     """Lengths of the rotation rate and of the acceleration, ``float64[N, 2]``."""
-    rows = rows.astype(np.float64)
-    lengths = [np.linalg.norm(part, axis=1) for part in (rows[:, 3:], rows[:, :3])]
-    return np.stack(lengths, axis=1)
+    return lengths(rows[:, 3:], rows[:, :3])
 
 
 def _preset(about, keep):
