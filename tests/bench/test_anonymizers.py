@@ -1,6 +1,5 @@
 """The table of anonymizers: what is kept, what is shown, what a verdict says."""
 
-import importlib
 import json
 import math
 import pathlib
@@ -12,14 +11,6 @@ from html.parser import HTMLParser
 import pytest
 
 BENCH = pathlib.Path(__file__).parents[2] / "bench"
-
-
-@pytest.fixture(scope="module")
-def bench():
-    """Imports a module of the benchmark's folder by name."""
-    sys.path.insert(0, str(BENCH))
-    yield importlib.import_module
-    sys.path.remove(str(BENCH))
 
 
 def run(folder, rows):

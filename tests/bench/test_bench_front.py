@@ -1,22 +1,15 @@
 """The front of Blinder's weights: what is asked of the sweep, and the rows of it."""
 
-import importlib
 import json
-import pathlib
 import sys
 import types
 
 import pytest
 
-BENCH = pathlib.Path(__file__).parents[2] / "bench"
-
 
 @pytest.fixture
-def front(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCH))
-    yield importlib.import_module("front")
-    for name in ("front", "blinder", "_timing"):
-        sys.modules.pop(name, None)
+def front(bench):
+    return bench("front")
 
 
 def member(beta):

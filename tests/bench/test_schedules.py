@@ -1,21 +1,13 @@
 """What DySan's schedules come to: a model that grows, tried on its way."""
 
-import importlib
-import pathlib
-import sys
 import types
 
 import pytest
 
-BENCH = pathlib.Path(__file__).parents[2] / "bench"
-
 
 @pytest.fixture
-def schedules(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCH))
-    yield importlib.import_module("_schedules")
-    for name in ("_schedules", "blinder", "_timing"):
-        sys.modules.pop(name, None)
+def schedules(bench):
+    return bench("_schedules")
 
 
 def test_each_try_goes_on_from_the_one_before(schedules, monkeypatch, tmp_path):
