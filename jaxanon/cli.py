@@ -8,7 +8,15 @@ from collections.abc import Sequence
 import tyro
 
 from jaxanon import __version__
-from jaxanon.commands import anonymize, datasets, demo, evaluate, sweep, train
+from jaxanon.commands import (
+    anonymize,
+    datasets,
+    demo,
+    evaluate,
+    inferences,
+    sweep,
+    train,
+)
 
 ABOUT = f"""Sensor data made safe to share (jaxanon {__version__}).
 
@@ -73,6 +81,7 @@ def _run(argv):
         "anonymize": anonymize.anonymize,
         "sweep": sweep.command(method if verb == "sweep" else None),
         "datasets": datasets.show_all,
+        "inferences": inferences.inferences,
     }
     tyro.extras.subcommand_cli_from_dict(
         verbs,

@@ -48,6 +48,8 @@ class Run:
         Raises:
           TypeError: for a key or windows of another type.
           ValueError: for windows of another shape, or not finite.
+          FloatingPointError: if what the method made of them is not finite, as
+            DEEProtect's release is when its guarantee would not hold.
         """
         typed_key(key)
         windows = checks.windows(windows, self.spec.time, self.spec.channels)
@@ -60,4 +62,9 @@ class Run:
                 jax.random.fold_in(key, number), self.state, np.pad(batch, padding)
             )
             safe[start : start + BATCH] = np.asarray(made)[: len(batch)]
+        if not np.isfinite(safe).all():
+            raise FloatingPointError(
+                f"{self.method.name} made windows that are not finite, and none of "
+                "them is returned; train it, for an epoch at least, or train it anew."
+            )
         return safe

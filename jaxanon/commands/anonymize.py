@@ -16,32 +16,54 @@ def anonymize(
     *,
     input: pathlib.Path,
     output: pathlib.Path,
-    seed: int = 0,
+    seed: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
     overwrite: bool = False,
+    epsilon: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
+    budget: Annotated[pathlib.Path | None, tyro.conf.arg(metavar="FILE")] = None,
+    budget_total: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
 ) -> None:
     """Rewrites windows so that they can be shared: float32[N, time, channels].
 
     Units and channel order, in and out, are those of the data that the run was trained
-    on. The same run, windows and seed give the same output.
+    on. The same run, windows and seed give the same output; without a seed, noise is
+    new at every call.
 
     Args:
       folder: the run, as `jaxanon train --out` wrote it
       input: .npy with the windows, or .npz that has them as `windows`
       output: .npy to write; no labels travel with it
-      seed: of the noise; choose another one for every file that you share
+      seed: of the noise, to repeat an experiment: whoever knows it can take the noise
+        off again; default: drawn from the system's entropy
       overwrite: replace the output file that is there
+      epsilon: privacy budget of each window; deeprotect alone, default: as trained
+      budget: file that keeps account of a stream's budget, across calls; what is spent
+        is written before anything leaves, and more than is left is refused
+      budget_total: of a new budget file
     """
     if output.suffix != ".npy":
         raise ValueError(f"--output must end in .npy, got {str(output)!r}.")
+    if budget_total is not None and budget is None:
+        raise ValueError("--budget-total is of a file; name it with --budget.")
     files.refuse_existing(output, overwrite)
     windows = files.read_windows(input)
 
     import jax
 
-    from jaxanon import training
+    from jaxanon import guarantee, training
 
     run = training.open_run(folder)
-    key = jax.random.fold_in(jax.random.key(seed), ROOT)
-    safe = run.anonymize(key, windows)
+    if epsilon is not None or budget is not None:
+        run = guarantee.with_epsilon(run, epsilon)
+    if budget_total is not None:
+        guarantee.open_budget(budget, budget_total)
+    key = guarantee.secret_key()
+    if seed is not None:
+        key = jax.random.fold_in(jax.random.key(seed), ROOT)
+    if budget is None:
+        safe, told = run.anonymize(key, windows), guarantee.told(run, windows)
+    else:
+        safe, told = guarantee.release(run, key, windows, budget)
     files.write_array(output, safe)
+    for sentence in told:
+        show.say(sentence)
     show.say(f"{len(safe)} windows anonymized: {output}")

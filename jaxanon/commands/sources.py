@@ -24,9 +24,10 @@ class DataOptions:
     preset: Name = None
     """how recordings are cut into windows; default: the data set's first"""
     public: Name = None
-    """attribute that anonymized windows keep; default: by data set"""
+    """attribute that anonymized windows keep, or an inference of `jaxanon inferences`;
+    default: by data set"""
     private: Names = None
-    """attributes that they hide, comma-separated; default: by data set"""
+    """attributes or inferences that they hide, comma-separated; default: by data set"""
     split: Name = None
     """trial, subject, time-block, released or given; default: the data set's first"""
     split_seed: int = 0
@@ -39,15 +40,28 @@ def load(options: DataOptions):
     """``jaxanon.datasets.Data`` for the options."""
     from jaxanon import datasets
 
+    private = options.private
     return datasets.load(
         options.dataset,
         preset=options.preset,
-        public=options.public,
-        private=None if options.private is None else names(options.private, "private"),
+        public=_meant(options, options.public),
+        private=None
+        if private is None
+        else tuple(_meant(options, name) for name in names(private, "private")),
         split=options.split,
         seed=options.split_seed,
         source=options.source,
     )
+
+
+def _meant(options, name):
+    """The attribute that labels an inference; any other name as it is."""
+    from jaxanon import datasets, inferences
+
+    known = {row["name"]: row["attributes"] for row in datasets.describe()}
+    if name is None or options.dataset not in known:
+        return name
+    return inferences.attribute(name, known[options.dataset])
 
 
 def names(text: str, argument: str) -> tuple[str, ...]:

@@ -4,16 +4,17 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 
-from jaxanon.methods import pool
+from jaxanon.methods import deeprotect_extracted, deeprotect_named, pool
 from jaxanon.methods.central import Player, Room, central
 from jaxanon.methods.deeprotect_config import DEEProtectConfig, with_range
-from jaxanon.methods.deeprotect_release import Apart, along, anything, release
+from jaxanon.methods.deeprotect_range import in_range, out_of_range
+from jaxanon.methods.deeprotect_release import release
 from jaxanon.methods.epochs import by_epoch, during
 from jaxanon.methods.method import Method
-from jaxanon.models import inferences, tied
+from jaxanon.models import inferences, moments, tied
+from jaxanon.models.extractors import of_length_one
 
 OPTIMIZERS = {"sgd": optax.identity(), "adam": optax.scale_by_adam()}
 HYPER = ("mu", "beta", "decay", "delta", "rho", "step_size")
@@ -32,7 +33,14 @@ def deeprotect(spec, **settings) -> Method:
     along the directions by which a linear classifier reads the private attributes, and
     in nothing else. That is less than it sounds: it hides how far a window lies along
     those directions, not the private class, which everything else that goes with the
-    class still tells, to any classifier that looks there.
+    class still tells, to any classifier that looks there. With ``mechanism="span"``
+    nothing but those directions has noise, which is all that this mode asks for: the
+    features of neighbours differ there alone, where they are linear in the window.
+
+    Features are brought within ``radius`` of those of the mean window of the training
+    data, which are public, before noise is added: no two are further apart than twice
+    that, however wide the range. ``features`` may also be those of an extractor that
+    knows of no classes, for comparison; an epoch is enough for all but the dictionary.
 
     In simulation: floating-point noise betrays through its last bits what it hides;
     ``mechanism="grid"`` does not. Weights are public: they must be learned from other
@@ -75,61 +83,103 @@ def deeprotect(spec, **settings) -> Method:
             raise ValueError(f"also must be among {free}, got {name!r}.")
     sizes = (spec.time * len(spec.channels), *config.hidden)
     tied.check_sizes(sizes)
+    if config.features != "autoencoder":
+        sizes = sizes[0], sizes[-1]
     return by_epoch(lambda rounds: _method(spec, config, sizes, rounds))
 
 
 def _method(spec, config, sizes, rounds):
-    numbers = range(len(config.hidden))
+    inputs, names = sizes[0], (spec.public, *config.also)
+    useful = {name: spec.num_classes(name) for name in names}
+    secret = {name: spec.num_classes(name) for name in spec.private}
+    numbers = range(len(sizes) - 1)
+    learned = config.features == "autoencoder"
     greedy = config.training == "greedy"
     stages = [(number,) for number in numbers] if greedy else [tuple(numbers)]
-    useful = {name: spec.num_classes(name) for name in (spec.public, *config.also)}
-    secret = {name: spec.num_classes(name) for name in spec.private}
 
     def init_fn(key):
-        layer_key, secret_key, *keys = jax.random.split(key, 2 + len(stages))
+        layer_key, atoms_key, *keys = jax.random.split(key, 2 + len(stages))
         layers = tied.init(layer_key, sizes)
         params: dict[str, Any] = {_layer(n): one for n, one in enumerate(layers)}
-        for key, stage in zip(keys, stages, strict=True):
-            params[_useful(stage)] = _inferences(
-                key, config.inference, sizes[stage[0]], useful
-            )
-        params["secret"] = _inferences(secret_key, "ridge", sizes[0], secret)
+        params["moments"] = moments.empty(inputs, secret)
+        params["named"] = deeprotect_named.empty(spec, inputs)
+        if config.features == "dictionary":
+            shape = config.hidden[-1], inputs
+            params["atoms"] = of_length_one(jax.random.normal(atoms_key, shape))
+        if learned:
+            for key, stage in zip(keys, stages, strict=True):
+                params[_useful(stage)] = _inferences(
+                    key, config.inference, sizes[stage[0]], useful
+                )
         return params
 
     def finish_fn(key, state, data):
-        del key, data
-        return {_layer(n): tied.project(state.params[_layer(n)]) for n in numbers}
+        batch = pool.draw(key, data, config.batch)
+        unit = in_range(spec, config, batch.windows)
+        seen = moments.add(state.params["moments"], unit - 0.5, batch.labels)
+        due = (state.round + 1) % rounds == 0
+        beta, named = state.hyper["beta"], state.params["named"]
+        named = deeprotect_named.learn(spec, config, seen, beta, named, due)
+        renewed: dict[str, Any] = {"moments": seen, "named": named}
+        if learned:
+            for number in numbers:
+                renewed[_layer(number)] = tied.project(state.params[_layer(number)])
+            return renewed
+        atoms = state.params.get("atoms")
+        if atoms is not None:
+            renewed["atoms"] = atoms = of_length_one(atoms)
+        renewed[_layer(0)] = deeprotect_extracted.layer(spec, config, seen, atoms)
+        return renewed
 
     def anonymize_fn(key, params, windows):
         unit = in_range(spec, config, windows)
+        usual = in_range(spec, config, jnp.zeros((1, *windows.shape[1:])))
         layers = [params[_layer(number)] for number in numbers]
-        sent = release(key, config, layers, unit, apart(config, params, sizes[0]))
+        named = params["named"]
+        apart = deeprotect_named.apart(config, named)
+        sent = release(key, config, layers, unit, usual, apart, named.directions)
         rebuilt = tied.decode(layers, sent, config.curve)
-        return _back(spec, config, jnp.clip(rebuilt, 0, 1), windows.shape)
+        return out_of_range(spec, config, jnp.clip(rebuilt, 0, 1), windows.shape)
 
+    optimizer = OPTIMIZERS[config.optimizer]
     players = [
         Player(
             (*map(_layer, stage), _useful(stage)),
             _learning(spec, config, stage, useful),
             when_fn=_turn_of(config, stage, stages, rounds),
-            optimizer=OPTIMIZERS[config.optimizer],
+            optimizer=optimizer,
         )
         for stage in stages
+        if learned
     ]
-    players.append(
-        Player(("secret",), _naming(spec, config, secret), optimizer=optax.identity())
-    )
-    return central(
+    if config.features == "dictionary":
+        players.append(deeprotect_extracted.dictionary(spec, config, optimizer))
+    method = central(
         "deeprotect",
         config,
         spec,
-        _room(spec, config),
+        Room(
+            lambda clients: pool.pool(spec, clients),
+            lambda key, data, copy: pool.draw(key, data, config.batch),
+            lambda data: pool.rounds_per_epoch(data, config.batch),
+            config.batch,
+        ),
         init_fn=init_fn,
         players=tuple(players),
         hyper={name: getattr(config, name) for name in HYPER},
         anonymize_fn=anonymize_fn,
         finish_fn=finish_fn,
     )
+    if learned:
+        return method
+
+    def update(key, state, data):
+        """The round, and how well windows are rebuilt."""
+        state, info = method.update(key, state, data)
+        own, seen = state.params[_layer(0)], state.params["moments"]
+        return state, info | {"rebuilding": deeprotect_extracted.rebuilding(own, seen)}
+
+    return method._replace(update=update)
 
 
 def _layer(number):
@@ -138,15 +188,6 @@ def _layer(number):
 
 def _useful(stage):
     return f"useful {stage[0] + 1}"
-
-
-def _room(spec, config):
-    return Room(
-        lambda clients: pool.pool(spec, clients),
-        lambda key, data, copy: pool.draw(key, data, config.batch),
-        lambda data: pool.rounds_per_epoch(data, config.batch),
-        config.batch,
-    )
 
 
 def _turn_of(config, stage, stages, rounds):
@@ -196,60 +237,3 @@ def _learning(spec, config, stage, useful):
         return loss, (info, {})
 
     return loss_fn
-
-
-def _naming(spec, config, secret):
-    """How linear classifiers learn to read the private attributes off raw windows."""
-
-    def loss_fn(key, params, hyper, batch, given):
-        del key, given
-        unit = in_range(spec, config, batch.windows)
-        told = sum(
-            inferences.loss(params["secret"][name], "ridge", unit, batch.labels[name])
-            + hyper["beta"] * inferences.squares(params["secret"][name])
-            for name in secret
-        )
-        return told, ({"naming": told}, {})
-
-    return loss_fn
-
-
-def apart(config, params, inputs: int) -> Apart:
-    """How far neighbouring windows are apart, by the method's mode.
-
-    Args:
-      config: ``DEEProtectConfig``.
-      params: of the method's state; its named directions count in mode "named".
-      inputs: numbers of a window.
-    """
-    if config.mode == "everything":
-        return anything(inputs)
-    kernels = [reader["kernel"].T for _, reader in sorted(params["secret"].items())]
-    return along(jnp.concatenate(kernels))
-
-
-def in_range(spec, config, windows):
-    """Standardised windows as numbers of the public range, clipped to it.
-
-    Args:
-      spec, config: of the method, ``config`` with its range.
-      windows: ``float32[batch, time, channels]``, standardised.
-
-    Returns:
-      ``float32[batch, time * channels]`` in [0, 1].
-    """
-    low, high, mean, std = (
-        jnp.asarray(ends, jnp.float32)[None, None]
-        for ends in (config.low, config.high, spec.mean, spec.std)
-    )
-    unit = (windows * std + mean - low) / (high - low)
-    return jnp.clip(unit, 0, 1).reshape(len(windows), -1)
-
-
-def _back(spec, config, unit, shape):
-    """The inverse of ``in_range``, but for what was clipped."""
-    low, high, mean, std = (
-        np.asarray(ends, np.float32)[None, None]
-        for ends in (config.low, config.high, spec.mean, spec.std)
-    )
-    return (unit.reshape(shape) * (high - low) + low - mean) / std

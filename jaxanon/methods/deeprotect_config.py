@@ -11,7 +11,8 @@ from jaxanon.models.tied import CURVES
 TRAININGS = ("greedy", "joint")
 INFERENCES = ("ridge", "logistic", "network")
 MODES = ("everything", "named")
-MECHANISMS = ("laplace", "grid", "l2", "linf", "priv unit", "none")
+FEATURES = ("autoencoder", "pca", "dct", "dft", "haar", "dictionary")
+MECHANISMS = ("laplace", "grid", "l2", "linf", "priv unit", "span", "none")
 SENSITIVITIES = ("corrected", "published")
 # Public ranges by unit, of a phone or a watch on a body: from minus this to this.
 REACH = {"g": 2.0, "m/s^2": 20.0, "rad/s": 10.0, "rad": 3.2}
@@ -35,6 +36,9 @@ class DEEProtectConfig:
 
     hidden: tuple[int, ...] = (15, 7)
     """features of each layer, the last of which leave"""
+    features: str = "autoencoder"
+    """what finds them; pca, dct, dft, haar, dictionary: without regard to classes, as
+    many as the last of ``hidden``"""
     curve: str = "linear"
     """features are linear in the window; sigmoid, as published: behind each layer"""
     training: str = "joint"
@@ -46,7 +50,7 @@ class DEEProtectConfig:
     """what reads useful classes off rebuilt windows: ridge, logistic or network"""
     also: tuple[str, ...] = ()
     """attributes that are useful beside the public one"""
-    mu: float = 1.0
+    mu: float = 10.0
     """weight of the useful inferences"""
     beta: float = 1e-3
     """of the squares of what reads them"""
@@ -71,7 +75,8 @@ class DEEProtectConfig:
     mode: str = "everything"
     """neighbours differ in any way; named: along what tells the private attributes"""
     mechanism: str = "priv unit"
-    """what noise: priv unit, laplace, grid, l2, linf, none"""
+    """what noise: priv unit, laplace, grid, l2, linf, none; span: mode named alone, and
+    only along what neighbours differ by"""
     sensitivity: str = "corrected"
     """its scale; published: as the paper has it, far too large where it is right"""
     radius: float | None = 0.5
@@ -91,6 +96,7 @@ class DEEProtectConfig:
         if self.radius is not None:
             finite(zero=False, radius=self.radius)
         choices = {
+            "features": FEATURES,
             "curve": tuple(CURVES),
             "training": TRAININGS,
             "inference": INFERENCES,
@@ -112,12 +118,30 @@ class DEEProtectConfig:
                 f"mechanism {self.mechanism!r} must know the sensitivity before it is "
                 "compiled, and mode 'named' learns it; take laplace, l2 or linf."
             )
-        norms = ("l2", "linf", "priv unit", "grid")
+        if self.features != "autoencoder" and self.curve != "linear":
+            raise Incompatible(
+                f"features {self.features!r} are linear in the window; take curve "
+                f"linear, got {self.curve!r}."
+            )
+        if self.mechanism == "span":
+            self._fit_span()
+        norms = ("l2", "linf", "priv unit", "grid", "span")
         if self.sensitivity == "published" and self.mechanism in norms:
             raise Incompatible(
                 "sensitivity 'published' is the paper's, of Laplace noise alone; take "
                 f"mechanism laplace, got {self.mechanism!r}."
             )
+
+    def _fit_span(self):
+        """Only what is linear keeps neighbours on the line that they differ along."""
+        wanted = {"mode": "named", "curve": "linear", "radius": None}
+        for name, value in wanted.items():
+            if getattr(self, name) != value:
+                raise Incompatible(
+                    "mechanism 'span' adds noise where named neighbours' features "
+                    f"differ and nowhere else, which holds for {name}={value!r}, got "
+                    f"{getattr(self, name)!r}."
+                )
 
 
 def with_range(config: Any, spec) -> Any:

@@ -30,7 +30,7 @@ def anything(inputs: int) -> Apart:
     return Apart(math.sqrt(inputs), 1.0)
 
 
-def along(directions) -> Apart:
+def along(directions, due=True, old: Apart | None = None) -> Apart:
     """Of windows that differ along the span of some directions, within the range.
 
     The edges of a polytope are tried on the host; where there are too many of them, as
@@ -38,18 +38,29 @@ def along(directions) -> Apart:
 
     Args:
       directions: ``float32[r, inputs]``, may be traced.
+      due: ``bool[]``; where False nothing is tried and ``old`` returned.
+      old: what to return then.
 
     Returns:
       ``Apart`` of ``float32[]``.
+
+    Example:
+      Windows that differ along a diagonal of a square reach from corner to corner.
+
+      >>> along(jnp.array([[1.0, -1.0]]))
+      Apart(l2=Array(1.4142135, dtype=float32), per_input=Array(1., dtype=float32))
     """
+    old = anything(directions.shape[1]) if old is None else old
     told = jax.ShapeDtypeStruct((2,), jnp.float32)
-    l2, per_input = jax.pure_callback(
-        _along, told, directions, vmap_method="sequential"
+    found = jax.pure_callback(
+        _along, told, directions, due, *old, vmap_method="sequential"
     )
-    return Apart(l2, per_input)
+    return Apart(*found)
 
 
-def _along(directions):
+def _along(directions, due, *old):
+    if not due:
+        return np.array(old, np.float32)
     directions = np.asarray(directions, np.float64)
     try:
         found = kernels.relaxed_sensitivity_of_span(directions, 1.0)
@@ -78,7 +89,7 @@ def bring_in(features, middle, radius):
     return middle + away * jnp.minimum(1, radius / jnp.maximum(length, 1e-30))
 
 
-def release(key, config, layers, windows, apart: Apart):
+def release(key, config, layers, windows, usual, apart: Apart, directions=None):
     """Noisy features of windows.
 
     Args:
@@ -86,22 +97,43 @@ def release(key, config, layers, windows, apart: Apart):
       config: ``DEEProtectConfig``.
       layers: of ``models.tied``.
       windows: ``float32[batch, inputs]`` in [0, 1].
+      usual: ``float32[1, inputs]``, a public window that others are near, such as the
+        mean of those that the weights were learned from; where ``config`` has a radius,
+        features are brought near to its features.
       apart: how far neighbouring windows are apart.
+      directions: ``float32[r, inputs]``, along which they differ in mode "named".
 
     Returns:
-      ``float32[batch, features]``; NaN if the layers' rows are not orthonormal, for
-      then the sensitivity is not what it is taken for.
+      ``float32[batch, features]``; NaN if the layers' rows are not orthonormal, or
+      neighbours should differ along directions of which none is known: then the
+      sensitivity is not what it is taken for.
     """
     features = tied.encode(layers, windows, config.curve)
-    middle = tied.encode(layers, jnp.full_like(windows[:1], 0.5), config.curve)
+    if config.radius is None:  # No window is further from this one than √inputs / 2.
+        usual = jnp.full_like(usual, 0.5)
+    middle = tied.encode(layers, usual, config.curve)
     features = bring_in(features, middle, config.radius)
     sound = jnp.array(True)
     for layer in layers:
         sound &= kernels.orthonormality_residual(layer.kernel) <= TOLERANCE
+    if config.mode == "named":
+        sound &= jnp.any(directions != 0)
     bounds = sensitivities(config, len(layers), windows.shape[1], apart)
     add = lambda key, x: _noisy(key, x, bounds, config)
+    if config.mechanism == "span":
+        columns = directions
+        for layer in layers:
+            columns = columns @ layer.kernel.T
+        within = jnp.linalg.qr(columns.T)[0]
+        add = lambda key, x: x + within @ _within(key, within.shape[1], bounds, config)
     sent = jax.vmap(add)(jax.random.split(key, len(windows)), features - middle)
     return jnp.where(sound, middle + sent, jnp.nan)
+
+
+def _within(key, size, bounds, config):
+    """Noise of as many numbers as neighbours' features differ by."""
+    nothing = kernels.bounded_value(jnp.zeros(size), l2=bounds["l2"])
+    return kernels.norm_mechanism(key, nothing, config.epsilon, norm="l2")
 
 
 def sensitivities(config, num_layers: int, inputs: int, apart: Apart) -> dict:

@@ -18,7 +18,7 @@ from jaxanon.metrics.distortion import (
     step_errors,
     warping_distances,
 )
-from jaxanon.metrics.information import mutual_information
+from jaxanon.metrics.information import informativeness, mutual_information
 from jaxanon.metrics.ranking import auc, equal_error_rate
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "confusion_matrix",
     "equal_error_rate",
     "f1",
+    "informativeness",
     "macro_f1",
     "majority",
     "mutual_information",

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-HIDDEN = 16  # Of the small network.
+HIDDEN = 64  # Of the small network.
 
 
 def init(key, inference: str, inputs: int, num_classes: int) -> dict:

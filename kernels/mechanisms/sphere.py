@@ -111,8 +111,8 @@ def _cap(size, epsilon):
     shares, heights = _shares(size)
     # The integral of <v, u> over the cap, and, with its sign changed, over the rest.
     lean = np.exp(_log_peak(size) + (size - 1) / 2 * np.log1p(-(heights**2)))
-    odds = np.exp(epsilon + np.log(shares) - np.log1p(-shares))
-    probability = odds / (1 + odds)
+    log_odds = epsilon + np.log(shares) - np.log1p(-shares)
+    probability = np.exp(-np.logaddexp(0, -log_odds))
     mean = lean * (probability / shares - (1 - probability) / (1 - shares))
     best = int(np.argmax(mean))
     found = heights, shares, probability, mean

@@ -130,6 +130,11 @@ def test_inside_over_outside_of_the_cap_is_the_budget(size, epsilon):
     assert math.log(inside / outside) == pytest.approx(epsilon, abs=1e-8)
 
 
+def test_a_budget_beyond_all_bounds_sends_the_vector_itself():
+    cap = mechanisms.priv_unit_cap(8, 1e4)
+    assert cap.probability == 1 and cap.mean == pytest.approx(1, abs=1e-3)
+
+
 @SIZES
 def test_no_other_height_leans_more(size, epsilon):
     """By numbers: the mean of <v, u> under Beta's law, for other caps of the budget."""

@@ -10,8 +10,8 @@ from sklearn.ensemble import RandomForestClassifier
 
 from jaxanon import datasets, kernels, methods, training
 from jaxanon.methods import deeprotect_release as releasing
-from jaxanon.methods.deeprotect import apart as neighbours_apart
-from jaxanon.methods.deeprotect import in_range
+from jaxanon.methods.deeprotect_range import in_range
+from jaxanon.methods.deeprotect_named import apart as neighbours_apart
 from jaxanon.methods.method import Incompatible
 from jaxanon.models import inferences, tied
 
@@ -76,9 +76,9 @@ def test_named_neighbours_are_bounded_and_others_are_not(data):
     """What mode "named" says, and what it does not say."""
     method = methods.deeprotect(data.spec, **SMALL, mode="named", mechanism="none")
     run = training.train(method, data, epochs=10, progress=False)
-    apart = neighbours_apart(method.config, run.state.params, 32)
-    secret = run.state.params["secret"]
-    directions = np.asarray(secret["gender"]["kernel"].T, np.float64)
+    named = run.state.params["named"]
+    apart = neighbours_apart(method.config, named)
+    directions = np.asarray(named.directions, np.float64)
     exact = kernels.relaxed_sensitivity_of_span(directions, 1.0)
     assert float(apart.l2) == pytest.approx(exact.l2, rel=1e-5)
     assert float(apart.l2) < math.sqrt(32) * 0.999  # Less than of any two windows.
@@ -106,11 +106,9 @@ def test_a_private_class_that_is_not_linear_is_read_from_a_named_release(data):
 def test_each_layer_learns_in_its_turn(data, given_to_central, who_plays):
     settings = SMALL | {"training": "greedy", "epochs_per_layer": 2}
     players = given_to_central("deeprotect", **settings)["players"]
-    *layers, naming = players
-    assert naming.groups == ("secret",) and naming.when_fn is None
     first, second = ("layer 1", "useful 1"), ("layer 2", "useful 2")
-    assert who_plays(layers, 5) == [[first]] * 2 + [[second]] * 3
-    (alone, _) = given_to_central("deeprotect", **SMALL)["players"]
+    assert who_plays(players, 5) == [[first]] * 2 + [[second]] * 3
+    (alone,) = given_to_central("deeprotect", **SMALL)["players"]
     assert alone.groups == ("layer 1", "layer 2", "useful 1")
     assert alone.when_fn is None
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from jaxanon.methods import deeprotect_release as releasing
-from jaxanon.methods.deeprotect import in_range
+from jaxanon.methods.deeprotect_range import in_range
 from jaxanon.methods.deeprotect_config import DEEProtectConfig
 from jaxanon.models import tied
 
@@ -60,7 +60,9 @@ def features_of_pairs(curve, radius):
     def features(key, pair):
         weights_key, noise_key = jax.random.split(key)
         own_layers = tied.init(weights_key, (32, 8, 4))
-        return releasing.release(noise_key, own, own_layers, pair, apart)
+        return releasing.release(
+            noise_key, own, own_layers, pair, jnp.full((1, 32), 0.4), apart
+        )
 
     return features, releasing.sensitivities(own, 2, 32, apart)
 
@@ -89,7 +91,8 @@ def released(unit, count, **settings):
     """Features of one window, released so many times."""
     own, apart = config(**settings), releasing.anything(len(unit))
     windows = jnp.broadcast_to(jnp.asarray(unit)[None], (count, len(unit)))
-    send = lambda key, x: releasing.release(key, own, layers(), x, apart)
+    usual = jnp.full((1, len(unit)), 0.4)
+    send = lambda key, x: releasing.release(key, own, layers(), x, usual, apart)
     return np.asarray(jax.jit(send)(jax.random.key(0), windows))
 
 
@@ -137,7 +140,12 @@ def test_rows_that_are_not_orthonormal_release_nothing():
     longer = [first._replace(kernel=1.001 * first.kernel), second]
     apart = releasing.anything(32)
     sent = releasing.release(
-        jax.random.key(0), config(), longer, jnp.full((3, 32), 0.5), apart
+        jax.random.key(0),
+        config(),
+        longer,
+        jnp.full((3, 32), 0.5),
+        jnp.full((1, 32), 0.5),
+        apart,
     )
     assert sent.shape == (3, 4) and jnp.isnan(sent).all()
 

@@ -65,3 +65,27 @@ def test_the_key_draws_the_subset():
 def test_says_what_was_wrong(windows, labels, options, message):
     with pytest.raises(ValueError, match=message):
         mutual_information(windows, labels, **options)
+
+
+def test_informativeness_is_a_share_of_the_entropy():
+    """Of four classes: one feature tells which pair, another which class, one none."""
+    rng = np.random.default_rng(2)
+    labels = rng.integers(4, size=4000)
+    features = np.stack([labels // 2, labels, rng.normal(size=4000)], axis=1)
+    features = features + 1e-3 * rng.normal(size=features.shape)
+    found = metrics.informativeness(jax.random.key(0), features, labels)
+    np.testing.assert_allclose(found, [0.5, 1.0, 0.0], atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("features", "labels", "message"),
+    [
+        (np.zeros((20, 2, 1)), LABELS[:20], r"float\[N, features\] and labels"),
+        (np.zeros((20, 2)), LABELS[:19], r"got shapes \(20, 2\) and \(19,\)"),
+        (np.zeros((9, 2)), LABELS[:9], "at least 10 rows, got 9"),
+        (np.zeros((20, 2)), LABELS[:20] * 0, "two classes at least, got 0 alone"),
+    ],
+)
+def test_informativeness_says_what_was_wrong(features, labels, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.informativeness(jax.random.key(0), features, labels)

@@ -1,0 +1,68 @@
+"""DEEProtect's named inferences: the directions that tell of them, and neighbours."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.methods.deeprotect_release import Apart, along, anything
+from jaxanon.models import moments
+
+
+class Named(NamedTuple):
+    """What windows tell the private attributes by."""
+
+    directions: jax.Array  # float32[r, inputs]
+    l2: jax.Array  # float32[]; how far windows along them are apart, in [0, 1]
+    per_input: jax.Array  # float32[]
+
+
+def empty(spec, inputs: int) -> Named:
+    """Before anything is learned; nothing is released by it in mode "named".
+
+    Args:
+      spec: ``jaxanon.datasets.Spec``.
+      inputs: numbers of a window.
+    """
+    rank = sum(spec.num_classes(name) - 1 for name in spec.private)
+    most = anything(inputs)
+    return Named(
+        jnp.zeros((rank, inputs)), jnp.float32(most.l2), jnp.float32(most.per_input)
+    )
+
+
+def learn(spec, config, seen: moments.Moments, penalty, old: Named, due) -> Named:
+    """The directions that linear classifiers of the windows so far read by.
+
+    Of an attribute of C classes there are C - 1, by which one class's score differs
+    from the first one's: the largest score says the class, and what all scores have in
+    common says nothing.
+
+    Args:
+      spec, config: of the method.
+      seen: moments of windows in [0, 1].
+      penalty: of the ridge regression.
+      old: what there is.
+      due: ``bool[]``; where False, ``old`` is kept.
+    """
+
+    def anew():
+        rows = [moments.ridge(seen, name, penalty) for name in spec.private]
+        found = jnp.concatenate([each[1:] - each[:1] for each in rows])
+        if config.mode == "everything":  # Holds for any directions.
+            return old._replace(directions=found)
+        return Named(found, *along(found, due, Apart(old.l2, old.per_input)))
+
+    return jax.lax.cond(due, anew, lambda: old)
+
+
+def apart(config, named: Named) -> Apart:
+    """How far neighbouring windows are apart, by the method's mode.
+
+    Args:
+      config: ``DEEProtectConfig``.
+      named: of the method's state.
+    """
+    if config.mode == "everything":
+        return anything(named.directions.shape[1])
+    return Apart(named.l2, named.per_input)

@@ -1,0 +1,127 @@
+"""``jaxanon anonymize --epsilon --budget``: what leaves, and what it costs."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from jaxanon import budget, cli, guarantee, training
+
+RANGE = "--low -1.0 -1.0 --high 1.0 1.0 --hidden 4 2 --batch 16 --epochs 1".split()
+
+
+@pytest.fixture(scope="module")
+def released(file, tmp_path_factory):
+    """A run of DEEProtect, trained by the command line."""
+    out = tmp_path_factory.mktemp("runs") / "released"
+    named = ["--dataset", str(file), "--public", "activity", "--private", "gender"]
+    words = ["train", "deeprotect", *named, "--out", str(out), *RANGE]
+    assert cli.main([*words, "--epsilon", "2.0"]) == 0
+    return out
+
+
+@pytest.fixture
+def anonymize(released, file, tmp_path):
+    """``(*words, run=...) -> exit status``; writes ``tmp_path / "safe.npy"``."""
+
+    def anonymize(*words, run=released, out="safe.npy"):
+        named = ["--input", str(file), "--output", str(tmp_path / out)]
+        given = [str(word) for word in words]
+        return cli.main(["anonymize", str(run), *named, "--overwrite", *given])
+
+    return anonymize
+
+
+def test_a_budget_lasts_across_calls_and_is_never_overspent(
+    anonymize, tmp_path, capsys
+):
+    ledger = tmp_path / "stream.json"
+    assert anonymize("--budget", ledger, "--budget-total", 100, "--epsilon", 0.5) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "epsilon 0.5 for each window of 8 s, between any two windows" in told
+    assert "225 for an hour" in told  # 0.5 x 3600 / 8
+    assert f"36 of 100 is spent in {ledger}, 64 is left." in told
+    assert json.loads(ledger.read_text())["releases"] == {"0.5": 72}
+    first = np.load(tmp_path / "safe.npy")
+    # Without --epsilon it is what the run was trained with: 2, and 144 are too many.
+    assert anonymize("--budget", ledger, out="more.npy") == 2
+    said = capsys.readouterr().err
+    assert "need 144, and 64 of 100 is left" in said and "32 windows at most" in said
+    assert not (tmp_path / "more.npy").exists() and budget.read(ledger).spent == 36.0
+    assert anonymize("--budget", ledger, "--epsilon", 0.25) == 0
+    assert budget.read(ledger).spent == 54.0
+    # Nobody knows the key: another call has other noise.
+    assert not np.allclose(first, np.load(tmp_path / "safe.npy"))
+
+
+def test_what_is_clipped_is_counted(anonymize, file, capsys):
+    assert anonymize("--epsilon", 1.0) == 0
+    windows = np.load(file)["windows"]
+    beyond = np.abs(windows) > 1
+    count = beyond.any(axis=(1, 2)).sum()
+    assert 0 < count < len(windows)
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"{beyond.sum()} numbers of {count} windows were outside" in told
+
+
+def test_less_epsilon_is_more_noise(released, file):
+    run = training.open_run(released)
+    windows = np.load(file)["windows"]
+    apart = [
+        np.abs(
+            guarantee.with_epsilon(run, epsilon).anonymize(jax.random.key(0), windows)
+            - guarantee.with_epsilon(run, 1000.0).anonymize(jax.random.key(0), windows)
+        ).mean()
+        for epsilon in (0.5, 20.0)
+    ]
+    assert apart[0] > 1.3 * apart[1] > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--epsilon", "0"], "epsilon must be finite and > 0, got 0.0"),
+        (["--epsilon", "inf"], "epsilon must be finite and > 0"),
+        (["--budget", "no.json"], "no.json holds no budget"),
+        (["--budget-total", "3"], "--budget-total is of a file"),
+        (["--budget", "new.json", "--budget-total", "-1"], "total must be a finite"),
+    ],
+)
+def test_says_what_was_wrong_and_writes_nothing(
+    words, message, anonymize, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    assert anonymize(*words) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "safe.npy").exists()
+
+
+def test_a_budget_keeps_its_total(anonymize, tmp_path, capsys):
+    ledger = tmp_path / "stream.json"
+    budget.create(ledger, 5.0)
+    assert anonymize("--budget", ledger, "--budget-total", 500) == 2
+    assert "has a budget of 5, not 500, and keeps it" in " ".join(
+        capsys.readouterr().err.split()
+    )
+
+
+def test_a_method_without_a_guarantee(anonymize, folder, capsys):
+    assert anonymize("--epsilon", 1.0, run=folder) == 2
+    assert "blinder gives no guarantee" in capsys.readouterr().err
+    assert anonymize(run=folder) == 0
+    assert "epsilon" not in capsys.readouterr().out
+
+
+def test_inferences_are_listed_and_name_attributes(released, capsys, tmp_path):
+    assert cli.main(["inferences"]) == 0
+    told = capsys.readouterr().out
+    assert "stress" in told and "microphone" in told and "subject" in told
+    words = ["train", "deeprotect", "--out", str(tmp_path / "x"), "--private", "stress"]
+    assert cli.main(words) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "the data have no labels of 'stress'" in said
+    assert cli.main([*words[:-1], "mood"]) == 2
+    assert "nor an inference; `jaxanon inferences` lists those" in " ".join(
+        capsys.readouterr().err.split()
+    )

@@ -1,0 +1,163 @@
+"""DEEProtect's features by extractors, and the directions of named inferences."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA, DictionaryLearning
+from sklearn.linear_model import RidgeClassifier
+
+from jaxanon import kernels, methods, training
+from jaxanon.methods.deeprotect_range import in_range
+from jaxanon.methods.deeprotect_config import FEATURES
+from jaxanon.methods.method import Incompatible
+
+SMALL = {
+    **{"low": (0.0, 0.0), "high": (20.0, 20.0), "radius": None},
+    **{"hidden": (8, 4), "batch": 64, "mechanism": "none"},
+}
+
+
+def trained(data, epochs=20, **settings):
+    method = methods.deeprotect(data.spec, **SMALL | settings)
+    return training.train(method, data, epochs=epochs, progress=False)
+
+
+def unit(data):
+    """Training windows as numbers of the public range, ``float64[N, 32]``."""
+    return np.clip(data.train.windows / 20.0, 0, 1).reshape(len(data.train.windows), -1)
+
+
+def lost(data, run):
+    """Squared error of training windows rebuilt, in the public range's unit."""
+    safe = run.anonymize(jax.random.key(0), data.train.windows)
+    return np.sum((safe - np.clip(data.train.windows, 0, 20)) ** 2, (1, 2)).mean() / 400
+
+
+@pytest.fixture(scope="module")
+def runs(data):
+    names = [name for name in FEATURES if name != "autoencoder"]
+    return {name: trained(data, features=name) for name in names}
+
+
+def test_every_extractor_rebuilds_from_as_many_features(data, runs):
+    x = unit(data)
+    best = PCA(4).fit(x)
+    least = np.sum((best.inverse_transform(best.transform(x)) - x) ** 2, 1).mean()
+    for name, run in runs.items():
+        layer = run.state.params["layer 1"]
+        assert layer.kernel.shape == (4, 32)
+        assert float(kernels.orthonormality_residual(layer.kernel)) < 1e-5
+        told = run.history[-1]["losses"]["rebuilding"]
+        assert lost(data, run) == pytest.approx(told, rel=0.15)
+        assert lost(data, run) >= least * (1 - 1e-5), name
+    assert lost(data, runs["pca"]) == pytest.approx(least, rel=0.05)
+
+
+def test_a_dictionary_is_as_good_as_scikit_learn_s(data, runs):
+    """By the subspace of its atoms, from which windows are rebuilt."""
+    x = unit(data) - unit(data).mean(0)
+    found = DictionaryLearning(4, alpha=0.05, max_iter=100, random_state=0).fit(x)
+    atoms = found.components_
+    away = x - x @ np.linalg.pinv(atoms) @ atoms
+    run = trained(data, epochs=200, features="dictionary", step_size=0.03)
+    assert lost(data, runs["dictionary"]) > 1.3 * np.sum(away**2, 1).mean()
+    assert lost(data, run) < 1.05 * np.sum(away**2, 1).mean()
+
+
+def test_named_directions_are_those_of_a_ridge_classifier(data):
+    slope = np.linspace(0, 1, 16)[None, :, None]  # Genders are told by a trend.
+    trend = [
+        part._replace(
+            windows=part.windows + slope * part.labels["gender"][:, None, None]
+        )
+        for part in data[1:]
+    ]
+    data = data._replace(train=trend[0], test=trend[1])
+    run = trained(data, epochs=60, features="pca", beta=0.01)
+    directions = np.asarray(run.state.params["named"].directions)
+    assert directions.shape == (1, 32)
+    x, label = unit(data), data.train.labels["gender"]
+    scaled = (x - x.mean(0)) / x.std(0)
+    model = RidgeClassifier(alpha=0.01 * len(x)).fit(scaled, label)
+    want = model.coef_[0] / x.std(0)
+    cosine = directions[0] @ want
+    cosine /= np.linalg.norm(directions) * np.linalg.norm(want)
+    assert cosine > 0.97
+
+
+def test_noise_in_the_span_leaves_everything_else_as_it_was(data):
+    run = trained(data, features="pca", mode="named")
+    config = dataclasses.asdict(run.method.config)
+    method = methods.deeprotect(
+        data.spec, **config | {"mechanism": "span", "epsilon": 300.0}
+    )
+    noisy = dataclasses.replace(run, method=method)
+    windows = np.full((500, 16, 2), 10.0, np.float32)
+    params, keys = run.state.params, (jax.random.key(1), jax.random.key(2))
+    kernel = np.asarray(params["layer 1"].kernel)
+    exact, sent = run.anonymize(keys[0], windows), noisy.anonymize(keys[1], windows)
+    moved = (sent - exact).reshape(500, -1) / 20 @ kernel.T
+    along = kernel @ np.asarray(params["named"].directions[0])
+    along /= np.linalg.norm(along)
+    across = moved - (moved @ along)[:, None] * along
+    assert np.abs(across).max() < 1e-3 * np.abs(moved @ along).max()
+    # Laplace noise of one number, of scale L2 / ε: but what is cut to the range.
+    scale = float(params["named"].l2) / 300.0
+    assert np.median(np.abs(moved @ along)) == pytest.approx(np.log(2) * scale, rel=0.2)
+
+
+def test_a_window_is_told_from_a_named_neighbour_by_epsilon_at_most(data):
+    """The density of noise in one direction, at neighbours as far apart as any."""
+    run = trained(data, features="pca", mode="named")
+    params = run.state.params
+    direction = np.asarray(params["named"].directions[0], np.float64)
+    step = direction / np.abs(direction).max() / 2
+    kernel = np.asarray(params["layer 1"].kernel, np.float64)
+    apart = np.linalg.norm(kernel @ (2 * step))
+    scale = float(params["named"].l2) / 2.0
+    draws = np.random.default_rng(0).laplace(scale=scale, size=1_000_000)
+    ratio = (np.abs(draws - apart) - np.abs(draws)) / scale
+    assert ratio.max() <= 2.0 * (1 + 1e-5)
+    assert apart > 0.1  # The guarantee is not an empty one.
+
+
+def test_named_without_training_releases_nothing(data):
+    method = methods.deeprotect(data.spec, **SMALL | {"mode": "named"})
+    run = trained(data, features="pca")
+    blank = dataclasses.replace(
+        run, method=method, state=method.init(jax.random.key(0))
+    )
+    with pytest.raises(FloatingPointError, match="not finite, and none of them"):
+        blank.anonymize(jax.random.key(1), data.test.windows[:3])
+
+
+def test_says_what_does_not_fit():
+    from jaxanon.methods import DEEProtectConfig
+
+    for settings, message in [
+        ({"mechanism": "span"}, "holds for mode='named', got 'everything'"),
+        (
+            {"mechanism": "span", "mode": "named"},
+            "holds for radius=None, got 0.5",
+        ),
+        (
+            {"features": "dct", "curve": "sigmoid"},
+            "features 'dct' are linear in the window",
+        ),
+    ]:
+        with pytest.raises(Incompatible, match=message):
+            DEEProtectConfig(**settings)
+    with pytest.raises(ValueError, match="features must be one of"):
+        DEEProtectConfig(features="wavelets")
+
+
+def test_windows_are_in_range(data):
+    """``unit`` above is what the method sees."""
+    standard = (data.train.windows - np.float32(data.spec.mean)) / np.float32(
+        data.spec.std
+    )
+    config = methods.DEEProtectConfig(**SMALL)
+    seen = in_range(data.spec, config, standard)
+    np.testing.assert_allclose(seen, unit(data), atol=1e-5)
