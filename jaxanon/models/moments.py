@@ -93,9 +93,9 @@ def ridge(moments: Moments, name: str, penalty) -> jax.Array:
 
       >>> x = jnp.array([[1.0, 2.0], [-1.0, 2.0], [1.0, -2.0], [-1.0, -2.0]])
       >>> told = add(empty(2, {"side": 2}), x, {"side": jnp.array([1, 1, 0, 0])})
-      >>> ridge(told, "side", 0.0).round(3)
-      Array([[-0. , -0.5],
-             [ 0. ,  0.5]], dtype=float32)
+      >>> abs(ridge(told, "side", 0.0).round(3))
+      Array([[0. , 0.5],
+             [0. , 0.5]], dtype=float32)
     """
     spread = covariance(moments)
     size = jnp.sqrt(jnp.maximum(jnp.diagonal(spread), 1e-12))

@@ -56,7 +56,7 @@ def test_help_and_version_load_no_jax(tmp_path):
         ("train blinder --out x --dataset nowhere", "there is no data set 'nowhere'"),
         ("train blinder --out x --dataset no.npz", "'no.npz' does not exist"),
         ("train blinder --out x --private side,", "--private must be names with comm"),
-        ("train blinder --out x --private age", "private must be one of"),
+        ("train blinder --out x --private age", "'age' is neither an attribute of the"),
         ("evaluate nowhere", "nowhere holds no run"),
         ("sweep blinder --out x --grid gamma", "--grid must be NAME=VALUE,VALUE,..."),
         ("sweep blinder --out x --grid depth=1", "grid names 'depth', which is no"),

@@ -10,8 +10,8 @@ from sklearn.ensemble import RandomForestClassifier
 
 from jaxanon import datasets, kernels, methods, training
 from jaxanon.methods import deeprotect_release as releasing
-from jaxanon.methods.deeprotect_range import in_range
 from jaxanon.methods.deeprotect_named import apart as neighbours_apart
+from jaxanon.methods.deeprotect_range import in_range
 from jaxanon.methods.method import Incompatible
 from jaxanon.models import inferences, tied
 

@@ -9,8 +9,8 @@ from sklearn.decomposition import PCA, DictionaryLearning
 from sklearn.linear_model import RidgeClassifier
 
 from jaxanon import kernels, methods, training
-from jaxanon.methods.deeprotect_range import in_range
 from jaxanon.methods.deeprotect_config import FEATURES
+from jaxanon.methods.deeprotect_range import in_range
 from jaxanon.methods.method import Incompatible
 
 SMALL = {

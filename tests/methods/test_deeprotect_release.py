@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from jaxanon.methods import deeprotect_release as releasing
-from jaxanon.methods.deeprotect_range import in_range
 from jaxanon.methods.deeprotect_config import DEEProtectConfig
+from jaxanon.methods.deeprotect_range import in_range
 from jaxanon.models import tied
 
 RANGE = {"low": (0.0, 0.0), "high": (20.0, 20.0)}
