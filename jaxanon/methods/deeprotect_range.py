@@ -56,6 +56,8 @@ def outside(config, windows) -> tuple[int, int]:
       >>> outside(config, np.array([[[0.5], [3.0]], [[0.0], [1.0]]]))
       (1, 1)
     """
-    low, high = (np.float32(ends)[None, None] for ends in (config.low, config.high))
+    low, high = (
+        np.asarray(ends, np.float32)[None, None] for ends in (config.low, config.high)
+    )
     beyond = (windows < low) | (windows > high)
     return int(beyond.sum()), int(beyond.any(axis=(1, 2)).sum())

@@ -1,7 +1,7 @@
 """DEEProtect's release: features behind noise, from a sensitivity that is carried."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +16,8 @@ TOLERANCE = 1e-4  # Of rows from orthonormal ones; beyond it nothing leaves.
 class Apart(NamedTuple):
     """How far neighbouring windows are apart, of numbers in [0, 1]."""
 
-    l2: float  # or float32[]
-    per_input: float  # or float32[]; the mean over the inputs, ΔQ of the paper
+    l2: Any  # float, or float32[]
+    per_input: Any  # likewise; the mean over the inputs, ΔQ of the paper
 
 
 def anything(inputs: int) -> Apart:
@@ -89,7 +89,7 @@ def bring_in(features, middle, radius):
     return middle + away * jnp.minimum(1, radius / jnp.maximum(length, 1e-30))
 
 
-def release(key, config, layers, windows, usual, apart: Apart, directions=None):
+def release(key, config, layers, windows, usual, apart: Apart, directions: Any = None):
     """Noisy features of windows.
 
     Args:

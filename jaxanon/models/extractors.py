@@ -94,7 +94,7 @@ def of_channels(basis: np.ndarray, channels: int) -> np.ndarray:
       >>> of_channels(haar(2), 3).shape
       (6, 6)
     """
-    return np.float32(np.kron(basis, np.eye(channels)))
+    return np.kron(basis, np.eye(channels)).astype(np.float32)
 
 
 def most_varied(basis, covariance, count: int):
