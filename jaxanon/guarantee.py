@@ -6,6 +6,7 @@ import pathlib
 import secrets
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import budget
@@ -26,7 +27,7 @@ def secret_key() -> jax.Array:
       Array(False, dtype=bool)
     """
     bits = np.frombuffer(secrets.token_bytes(8), np.uint32)
-    return jax.random.wrap_key_data(bits, impl="threefry2x32")
+    return jax.random.wrap_key_data(jnp.asarray(bits), impl="threefry2x32")
 
 
 def epsilon_of(run: Run) -> float | None:
@@ -99,7 +100,7 @@ def release(run: Run, key, windows, path) -> tuple[np.ndarray, list[str]]:
       jaxanon.budget.Spent: if too little is left; nothing is taken from it.
       FileNotFoundError: if there is no such budget.
     """
-    epsilon = epsilon_of(with_epsilon(run))
+    epsilon = with_epsilon(run).method.config.epsilon
     safe = run.anonymize(key, windows)
     ledger = budget.spend(path, epsilon, len(safe))
     left = f"{ledger.spent:g} of {ledger.total:g} is spent in {path}"

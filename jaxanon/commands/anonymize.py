@@ -54,7 +54,7 @@ def anonymize(
     run = training.open_run(folder)
     if epsilon is not None or budget is not None:
         run = guarantee.with_epsilon(run, epsilon)
-    if budget_total is not None:
+    if budget is not None and budget_total is not None:
         guarantee.open_budget(budget, budget_total)
     key = guarantee.secret_key()
     if seed is not None:
