@@ -14,6 +14,7 @@ def evaluate(
     /,
     *,
     attacks: Annotated[str, tyro.conf.arg(metavar="A,B,...")] = "mlp,forest",
+    epsilons: Annotated[str | None, tyro.conf.arg(metavar="E,E,...")] = None,
     seed: int = 0,
     dataset: sources.Path = None,
     source: sources.Path = None,
@@ -28,6 +29,9 @@ def evaluate(
       attacks: who is retrained on anonymized windows (mlp, cnn, lstm, forest, boosting,
         logistic, tree, svm) and what is tried besides (intrusive, released, per-class,
         stream, pairs, self-training, inversion, fingerprint), comma-separated
+      epsilons: instead, what is read of windows that are released at each of these,
+        such as 0.5,1,2,5,10,20, by the forest, or if --attacks has none by its first
+        attacker; deeprotect alone. Writes budget.json, budget.png and budget.html
       seed: of everything that the evaluation draws
       dataset: where the run's data is now, if it moved
       source: where the original files are now, if they moved
@@ -35,16 +39,52 @@ def evaluate(
     """
     from jaxanon import evaluation, training, trial_names
 
-    files.refuse_existing(folder / "report.json", overwrite)
+    written = "report.json" if epsilons is None else "budget.json"
+    files.refuse_existing(folder / written, overwrite)
     names = sources.names(attacks, "attacks")
-    trial_names.choose(names)
+    chosen = trial_names.choose(names)
     run = training.open_run(folder)
     data = sources.recall(run, dataset=dataset, source=source)
+    if epsilons is not None:
+        tried = [_number(text) for text in sources.names(epsilons, "epsilons")]
+        who = chosen.attackers
+        who = "forest" if "forest" in who else who[0]
+        _over_budgets(run, data, tried, who, seed)
+        return
     with show.pieces() as tell:
         report = evaluation.evaluate(run, data, attacks=names, seed=seed, progress=tell)
     show.report(report)
     _show_further(report["attacks"])
     show.say(f"The report: {(folder / 'report.html').absolute()}")
+
+
+def _number(text):
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ValueError(
+            f"--epsilons must be numbers with commas between them, got {text!r}."
+        ) from error
+
+
+def _over_budgets(run, data, epsilons, attacker, seed):
+    """Tries releases at every ε, and prints what is read of them."""
+    from jaxanon import budget_curve
+
+    options = {"attacker": attacker, "seed": seed, "out": run.folder}
+    with show.pieces() as tell:
+        rows = budget_curve.curve(run, data, epsilons, progress=tell, **options)
+    table = Table(title=f"Balanced accuracy in %, read by {attacker}")
+    table.add_column("epsilon of a window", justify="right")
+    for name in rows[0]["scores"]:
+        role = "useful" if name in rows[0]["useful"] else "sensitive"
+        table.add_column(f"{name} ({role})", justify="right")
+    for row in rows:
+        epsilon = "raw windows" if row["epsilon"] is None else f"{row['epsilon']:g}"
+        told = (score["balanced_accuracy"] for score in row["scores"].values())
+        table.add_row(epsilon, *(f"{100 * value:.1f}" for value in told))
+    show.table(table)
+    show.say(f"The curve: {(run.folder / 'budget.html').absolute()}")
 
 
 def _show_further(attacks: dict) -> None:

@@ -75,8 +75,8 @@ class DEEProtectConfig:
     mode: str = "everything"
     """neighbours differ in any way; named: along what tells the private attributes"""
     mechanism: str = "priv unit"
-    """what noise: priv unit, laplace, grid, l2, linf, none; span: mode named alone, and
-    only along what neighbours differ by"""
+    """what noise: priv unit, laplace, grid, l2, linf, none; span: mode named alone, as
+    priv unit (l2 without a radius) along what neighbours differ by, nowhere else"""
     sensitivity: str = "corrected"
     """its scale; published: as the paper has it, far too large where it is right"""
     radius: float | None = 0.5
@@ -134,7 +134,7 @@ class DEEProtectConfig:
 
     def _fit_span(self):
         """Only what is linear keeps neighbours on the line that they differ along."""
-        wanted = {"mode": "named", "curve": "linear", "radius": None}
+        wanted = {"mode": "named", "curve": "linear"}
         for name, value in wanted.items():
             if getattr(self, name) != value:
                 raise Incompatible(

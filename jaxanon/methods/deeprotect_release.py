@@ -69,24 +69,22 @@ def _along(directions, due, *old):
         return np.array(anything(directions.shape[1]), np.float32)
 
 
-def bring_in(features, middle, radius):
-    """Features within ``radius`` of ``middle``; moves no two of them further apart.
+def bring_in(away, radius):
+    """Rows no longer than ``radius``; moves no two of them further apart.
 
     Args:
-      features: ``float[batch, features]``.
-      middle: ``float[1, features]``.
+      away: ``float[batch, features]``, less those that they are brought near to.
       radius: a number > 0; None changes nothing.
 
     Example:
-      >>> bring_in(jnp.array([[3.0, 4.0], [0.3, 0.0]]), jnp.zeros((1, 2)), 1.0)
+      >>> bring_in(jnp.array([[3.0, 4.0], [0.3, 0.0]]), 1.0)
       Array([[0.6, 0.8],
              [0.3, 0. ]], dtype=float32)
     """
     if radius is None:
-        return features
-    away = features - middle
+        return away
     length = jnp.linalg.norm(away, axis=1, keepdims=True)
-    return middle + away * jnp.minimum(1, radius / jnp.maximum(length, 1e-30))
+    return away * jnp.minimum(1, radius / jnp.maximum(length, 1e-30))
 
 
 def release(key, config, layers, windows, usual, apart: Apart, directions: Any = None):
@@ -108,32 +106,33 @@ def release(key, config, layers, windows, usual, apart: Apart, directions: Any =
       neighbours should differ along directions of which none is known: then the
       sensitivity is not what it is taken for.
     """
-    features = tied.encode(layers, windows, config.curve)
     if config.radius is None:  # No window is further from this one than √inputs / 2.
         usual = jnp.full_like(usual, 0.5)
     middle = tied.encode(layers, usual, config.curve)
-    features = bring_in(features, middle, config.radius)
+    away = tied.encode(layers, windows, config.curve) - middle
     sound = jnp.array(True)
     for layer in layers:
         sound &= kernels.orthonormality_residual(layer.kernel) <= TOLERANCE
     if config.mode == "named":
         sound &= jnp.any(directions != 0)
     bounds = sensitivities(config, len(layers), windows.shape[1], apart)
-    add = lambda key, x: _noisy(key, x, bounds, config)
     if config.mechanism == "span":
-        columns = directions
         for layer in layers:
-            columns = columns @ layer.kernel.T
-        within = jnp.linalg.qr(columns.T)[0]
-        add = lambda key, x: x + within @ _within(key, within.shape[1], bounds, config)
-    sent = jax.vmap(add)(jax.random.split(key, len(windows)), features - middle)
+            directions = directions @ layer.kernel.T
+        within = jnp.linalg.qr(directions.T)[0]  # Columns that neighbours differ by.
+        told = away @ within
+        noise = _hidden(key, told, bounds, config) - told
+        sent = away + noise @ within.T
+    else:
+        sent = _hidden(key, away, bounds, config)
     return jnp.where(sound, middle + sent, jnp.nan)
 
 
-def _within(key, size, bounds, config):
-    """Noise of as many numbers as neighbours' features differ by."""
-    nothing = kernels.bounded_value(jnp.zeros(size), l2=bounds["l2"])
-    return kernels.norm_mechanism(key, nothing, config.epsilon, norm="l2")
+def _hidden(key, away, bounds, config):
+    """Numbers of windows brought near to the middle one's, with noise."""
+    away = bring_in(away, config.radius)
+    add = lambda key, x: _noisy(key, x, bounds, config)
+    return jax.vmap(add)(jax.random.split(key, len(away)), away)
 
 
 def sensitivities(config, num_layers: int, inputs: int, apart: Apart) -> dict:
@@ -166,18 +165,22 @@ def sensitivities(config, num_layers: int, inputs: int, apart: Apart) -> dict:
 
 
 def _noisy(key, x, bounds, config):
-    """One window's features, less the middle window's, with noise."""
-    if config.mechanism == "none":
+    """One window's numbers, less the middle window's, with noise."""
+    mechanism = config.mechanism
+    if mechanism == "none":
         return x
-    if config.mechanism == "priv unit":
-        return kernels.priv_unit(key, x, bounds["l2"] / 2, config.epsilon)
+    if mechanism == "span":
+        mechanism = "l2" if config.radius is None else "priv unit"
+    if mechanism == "priv unit":
+        half = bounds["l2"] / 2 if config.radius is None else config.radius
+        return kernels.priv_unit(key, x, half, config.epsilon)
     bounded = kernels.bounded_value(x, **bounds)
-    if config.mechanism == "laplace":
+    if mechanism == "laplace":
         return kernels.laplace_mechanism(key, bounded, config.epsilon)
-    if config.mechanism == "grid":
+    if mechanism == "grid":
         # No feature is further from the middle one's than two windows' can be.
         most = bounds.get("linf", bounds.get("l2"))
         return kernels.grid_laplace_mechanism(
             key, bounded, config.epsilon, max_magnitude=most
         )
-    return kernels.norm_mechanism(key, bounded, config.epsilon, norm=config.mechanism)
+    return kernels.norm_mechanism(key, bounded, config.epsilon, norm=mechanism)

@@ -1,7 +1,7 @@
 """The report of an evaluation: its words, its figures, its page."""
 
 from jaxanon.report.describe import choose_examples, describe_data, describe_method
-from jaxanon.report.files import write, write_front
+from jaxanon.report.files import write, write_budget, write_front
 from jaxanon.report.words import headline, protocol
 
 __all__ = [
@@ -11,5 +11,6 @@ __all__ = [
     "headline",
     "protocol",
     "write",
+    "write_budget",
     "write_front",
 ]

@@ -5,7 +5,7 @@ import os
 import pathlib
 import tempfile
 
-from jaxanon.report import figures, front, page
+from jaxanon.report import budgets, figures, front, page
 
 
 def write(folder, report: dict, examples, history: list[dict]) -> pathlib.Path:
@@ -53,6 +53,28 @@ def write_front(folder, title: str, summary: list[dict], report: dict):
     _replace(folder / "front.png", drawn.png)
     html = folder / "sweep.html"
     _replace(html, front.render(title, summary, report, drawn).encode())
+    return html
+
+
+def write_budget(folder, title: str, rows: list[dict]) -> pathlib.Path:
+    """Writes ``budget.json``, ``budget.png`` and ``budget.html``.
+
+    Args:
+      folder: made if it does not exist.
+      title: of the page.
+      rows: of ``budget_curve.curve``.
+
+    Returns:
+      The path of ``budget.html``.
+    """
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = budgets.draw(rows)
+    _replace(folder / "budget.png", drawn.png)
+    text = json.dumps(rows, indent=1, allow_nan=False)
+    _replace(folder / "budget.json", text.encode())
+    html = folder / "budget.html"
+    _replace(html, budgets.render(title, rows, drawn).encode())
     return html
 
 

@@ -125,3 +125,37 @@ def test_inferences_are_listed_and_name_attributes(released, capsys, tmp_path):
     assert "nor an inference; `jaxanon inferences` lists those" in " ".join(
         capsys.readouterr().err.split()
     )
+
+
+def test_what_is_read_over_epsilon(released, capsys):
+    words = ["evaluate", str(released), "--epsilons", "0.5,500", "--attacks", "tree"]
+    assert cli.main(words) == 0
+    told = capsys.readouterr().out
+    assert "activity (useful)" in told and "gender (sensitive)" in told
+    rows = json.loads((released / "budget.json").read_text())
+    assert [row["epsilon"] for row in rows] == [None, 0.5, 500.0]
+    gender = [row["scores"]["gender"]["balanced_accuracy"] for row in rows]
+    assert gender[0] > 0.9 and max(gender[1:]) < 0.8
+    assert (released / "budget.png").read_bytes().startswith(b"\x89PNG")
+    page = (released / "budget.html").read_text()
+    assert "keep activity, hide gender" in page and f"{100 * gender[2]:.1f}" in page
+    assert cli.main(words) == 2
+    assert "--overwrite" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--epsilons", "1,two"], "--epsilons must be numbers"),
+        (["--epsilons", "0"], "epsilon must be finite and > 0"),
+        (["--epsilons", "1", "--attacks", "nobody"], "attacks must be among"),
+    ],
+)
+def test_a_curve_says_what_was_wrong(words, message, released, capsys):
+    assert cli.main(["evaluate", str(released), "--overwrite", *words]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_curve_of_what_guarantees_nothing(folder, capsys):
+    assert cli.main(["evaluate", str(folder), "--epsilons", "1"]) == 2
+    assert "blinder gives no guarantee" in capsys.readouterr().err

@@ -87,14 +87,15 @@ def test_named_directions_are_those_of_a_ridge_classifier(data):
     assert cosine > 0.97
 
 
-def test_noise_in_the_span_leaves_everything_else_as_it_was(data):
+@pytest.mark.parametrize("radius", [None, 0.01])
+def test_noise_in_the_span_leaves_everything_else_as_it_was(data, radius):
     run = trained(data, features="pca", mode="named")
     config = dataclasses.asdict(run.method.config)
-    method = methods.deeprotect(
-        data.spec, **config | {"mechanism": "span", "epsilon": 300.0}
-    )
+    changed = {"mechanism": "span", "epsilon": 300.0, "radius": radius}
+    method = methods.deeprotect(data.spec, **config | changed)
     noisy = dataclasses.replace(run, method=method)
     windows = np.full((500, 16, 2), 10.0, np.float32)
+    windows[:, :5] += 2.0
     params, keys = run.state.params, (jax.random.key(1), jax.random.key(2))
     kernel = np.asarray(params["layer 1"].kernel)
     exact, sent = run.anonymize(keys[0], windows), noisy.anonymize(keys[1], windows)
@@ -103,7 +104,13 @@ def test_noise_in_the_span_leaves_everything_else_as_it_was(data):
     along /= np.linalg.norm(along)
     across = moved - (moved @ along)[:, None] * along
     assert np.abs(across).max() < 1e-3 * np.abs(moved @ along).max()
-    # Laplace noise of one number, of scale L2 / ε: but what is cut to the range.
+    if radius is not None:  # It comes near the mean window, there and nowhere else.
+        usual = np.tile(data.spec.mean, 16).astype(np.float32)
+        away = lambda x: (x.reshape(500, -1) - usual) / 20 @ kernel.T @ along
+        assert np.abs(away(exact)).min() > 2 * radius
+        assert np.abs(away(sent)).max() < 1.05 * radius
+        return
+    # Laplace noise of one number, of scale L2 / ε.
     scale = float(params["named"].l2) / 300.0
     assert np.median(np.abs(moved @ along)) == pytest.approx(np.log(2) * scale, rel=0.2)
 
@@ -139,8 +146,8 @@ def test_says_what_does_not_fit():
     for settings, message in [
         ({"mechanism": "span"}, "holds for mode='named', got 'everything'"),
         (
-            {"mechanism": "span", "mode": "named"},
-            "holds for radius=None, got 0.5",
+            {"mechanism": "span", "mode": "named", "curve": "sigmoid"},
+            "holds for curve='linear', got 'sigmoid'",
         ),
         (
             {"features": "dct", "curve": "sigmoid"},

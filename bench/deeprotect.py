@@ -1,0 +1,271 @@
+"""DEEProtect's tables and curves: python bench/deeprotect.py [--smoke] [options].
+
+Trains DEEProtect on windows of a second at 10 Hz, as published, for three case studies
+on three data sets, and finds
+
+- how much of the useful inference few features keep, by every extractor (``features``);
+- what is read of the useful and of the sensitive inference over ε (``budgets``), by
+  mechanisms on features and by Laplace noise on raw windows, and the ε at which the
+  useful one comes within 10 points of what raw windows tell;
+- what training and releasing take (``speed``).
+
+``--part`` names one of them. ``--json F`` writes the rows to F, and F with .md, .html
+and .png beside. What was found is kept in ``--folder`` (runs/deeprotect): the same
+command goes on where it was stopped. A reader of an inference is a random forest that
+is taught on released training windows, and says it of released test windows.
+"""
+
+import dataclasses
+import datetime
+import json
+import pathlib
+import platform
+
+import _deeprotect_page
+import _deeprotect_speed
+import _timing
+import jax
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+
+import jaxanon as ja
+from jaxanon import kernels, methods, metrics
+from jaxanon.methods.deeprotect_range import in_range
+from jaxanon.models import tied
+
+EPOCHS, MOST = 80, 8000  # Windows of training that a reader is taught on.
+COUNTS = (1, 3, 5, 7, 15, 30)
+EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 20.0)
+RAW_EPSILONS = (5.0, 20.0, 80.0, 160.0, 320.0, 640.0, 1280.0, 2560.0)
+EXTRACTORS = ("autoencoder", "pca", "dct", "dft", "haar", "dictionary")
+# Names of curves, and the settings of their release.
+RELEASES = {
+    "everything, PrivUnit": {"mechanism": "priv unit", "radius": 0.35},
+    "everything, L2": {"mechanism": "l2", "radius": 0.35},
+    "everything, Laplace": {"mechanism": "laplace", "radius": 0.35},
+    "everything, as published": {"mechanism": "laplace", "sensitivity": "published"},
+    "named, within the span": {"mechanism": "span", "mode": "named", "radius": 0.35},
+    "named, L2": {"mechanism": "l2", "mode": "named", "radius": 0.35},
+}
+RAW = {"everything, Laplace on raw windows": 1, "named, Laplace on raw windows": 2}
+# A useful inference, others beside it, a sensitive one.
+CASES = {
+    "motion_sense": (
+        ("1 identity / activity", "subject", (), "activity"),
+        ("2 activity / gender", "activity", (), "gender"),
+        ("3 activity and gender / identity", "activity", ("gender",), "subject"),
+    ),
+    "smartwatch": (
+        ("1 identity / exercise", "subject", (), "exercise"),
+        ("2 exercise / side", "exercise", (), "side"),
+        ("3 exercise and side / identity", "exercise", ("side",), "subject"),
+    ),
+    "uci_hapt": (
+        ("1 identity / activity", "subject", (), "activity"),
+        ("2 activity / identity", "activity", (), "subject"),
+    ),
+}
+# Those whose features are compared.
+EXTRACTED = {
+    "motion_sense": ("1 identity / activity", "2 activity / gender"),
+    "smartwatch": ("1 identity / exercise",),
+    "uci_hapt": (),
+}
+
+
+def main():
+    """Measures what is missing, then writes all that there is."""
+    args = _timing.arguments(
+        __doc__.splitlines()[0],
+        part="features, budgets or speed; all by default",
+        folder="what was found so far, runs/deeprotect by default",
+        seeds="of the features, 3 by default",
+    )
+    folder = pathlib.Path(args.folder or "runs/deeprotect" + "-smoke" * args.smoke)
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for dataset, cases in list(CASES.items())[1 if args.smoke else 0 :]:
+        for case in cases[: 1 if args.smoke else None]:
+            try:
+                study = Study(dataset, *case, folder, args)
+            except OSError as error:
+                print(f"{dataset} is left out: {error}")
+                continue
+            if args.part in (None, "features") and case[0] in EXTRACTED[dataset]:
+                rows += study.features()
+            if args.part in (None, "budgets"):
+                rows += study.budgets()
+        if args.smoke:
+            break
+    if args.part in (None, "speed"):
+        rows += _deeprotect_speed.rows(args.smoke)
+    print(_deeprotect_page.markdown(rows))
+    if args.json is not None:
+        _deeprotect_page.write(args.json, rows)
+
+
+class Study:
+    """A case study in the making. A class, for it keeps what it trains."""
+
+    def __init__(self, dataset, name, public, also, private, folder, args):
+        load = {"preset": "acc10", "public": public, "private": [private]}
+        self.data = ja.load(dataset, **load)
+        self.dataset, self.name, self.also, self.folder = dataset, name, also, folder
+        self.smoke = args.smoke
+        self.seeds = 1 if args.smoke else int(args.seeds or 3)
+        self.epochs = 2 if args.smoke else EPOCHS
+        self.useful, self.sensitive = (public, *also), private
+        every = max(1, len(self.data.train.windows) // MOST) * (8 if args.smoke else 1)
+        self.rows = np.arange(0, len(self.data.train.windows), every)
+
+    def train(self, seed=0, **settings):
+        """A run of the case that adds no noise yet."""
+        given = {
+            "mechanism": "none",
+            "radius": None,
+            "mode": "named",
+            "also": self.also,
+        }
+        method = methods.deeprotect(self.data.spec, **given | settings)
+        learned = method.config.features in ("autoencoder", "dictionary")
+        epochs = self.epochs if learned else 2
+        return ja.train(method, self.data, epochs=epochs, seed=seed, progress=False)
+
+    def read(self, train, test, attribute):
+        """Accuracy of a forest that is taught on ``train`` and tried on ``test``."""
+        forest = RandomForestClassifier(
+            50, min_samples_leaf=2, max_samples=0.5, n_jobs=2, random_state=0
+        )
+        flat = lambda windows: windows.reshape(len(windows), -1)
+        known = self.data.train.labels[attribute][self.rows]
+        forest.fit(flat(train[self.rows]), known)
+        return float(forest.score(flat(test), self.data.test.labels[attribute]))
+
+    def told(self, release):
+        """Accuracy of every inference from what ``release(key, windows)`` sends."""
+        sides = zip(jax.random.split(jax.random.key(7)), self.data[1:], strict=True)
+        sent = [release(key, side.windows) for key, side in sides]
+        names = (*self.useful, self.sensitive)
+        return {name: self.read(*sent, name) for name in names}
+
+    def kept(self, kind, of, make):
+        """A row that was found before, or is found and kept now."""
+        words = f"{self.dataset} {self.name} {kind} {of}"
+        name = "".join(x if x.isalnum() else "_" for x in words)
+        path = self.folder / f"{name}.json"
+        if not path.exists():
+            row = {"kind": kind, "dataset": self.dataset, "case": self.name, "of": of}
+            row |= {"useful": self.useful, "sensitive": self.sensitive, **make()}
+            draft = path.with_suffix(".draft")
+            draft.write_text(json.dumps(row | about()))
+            draft.replace(path)
+            print(_deeprotect_page.line(row), flush=True)
+        return json.loads(path.read_text())
+
+    def features(self):
+        """Rows of what extractors keep without noise, by their number of features."""
+        rows = []
+        for extractor in EXTRACTORS[: 1 if self.smoke else None]:
+            for count in COUNTS[3:4] if self.smoke else COUNTS:
+                make = lambda e=extractor, k=count: self.extracted(e, k)
+                rows.append(self.kept("features", f"{extractor}, {count}", make))
+        return rows
+
+    def extracted(self, extractor, count):
+        """What windows tell that are rebuilt from so many features."""
+        found, informative = [], []
+        hidden = (count,) if count >= 15 else (15, count)
+        for seed in range(self.seeds if extractor == "autoencoder" else 1):
+            run = self.train(seed, features=extractor, hidden=hidden)
+            found.append(self.told(run.anonymize))
+            seen = features(run, self.data.train.windows[self.rows])
+            labels = self.data.train.labels[self.useful[0]][self.rows]
+            share = metrics.informativeness(jax.random.key(0), seen, labels)
+            informative.append(float(share.mean()))
+        return {
+            "extractor": extractor,
+            "count": count,
+            "told": mean(found),
+            "std": spread(found),
+            "informativeness": float(np.mean(informative)),
+        }
+
+    def budgets(self):
+        """Rows of what is read over ε, for every mechanism."""
+        untouched = lambda key, windows: windows
+        run, rows = (
+            None,
+            [self.kept("raw", "raw windows", lambda: {"told": self.told(untouched)})],
+        )
+        releases = {**RELEASES, **RAW}
+        for name in list(releases)[: 1 if self.smoke else None]:
+            wide = name in RAW
+            epsilons = RAW_EPSILONS if wide else EPSILONS
+            for epsilon in epsilons[: 1 if self.smoke else None]:
+                if run is None:
+                    run = self.train()
+                send = (
+                    laplace(run, name, epsilon) if wide else noisy(run, name, epsilon)
+                )
+                make = lambda n=name, e=epsilon, s=send: {
+                    "release": n,
+                    "epsilon": e,
+                    "told": self.told(s),
+                }
+                rows.append(self.kept("budget", f"{name}, {epsilon:g}", make))
+        return rows
+
+
+def noisy(run, name, epsilon):
+    """``(key, windows) -> windows`` that leave by a release of ``RELEASES``."""
+    config = dataclasses.asdict(run.method.config) | {"mode": "everything"}
+    config |= RELEASES[name] | {"epsilon": epsilon}
+    method = methods.deeprotect(run.spec, **config)
+    return dataclasses.replace(run, method=method).anonymize
+
+
+def laplace(run, name, epsilon):
+    """``(key, windows) -> windows`` with Laplace noise on every number of the range."""
+    config, spec = run.method.config, run.spec
+    low, high = (np.float32(ends)[None, None] for ends in (config.low, config.high))
+    inputs = spec.time * len(spec.channels)
+    width = 1.0 if RAW[name] == 1 else float(run.state.params["named"].per_input)
+
+    def send(key, windows):
+        unit = jax.numpy.clip((windows - low) / (high - low), 0, 1)
+        bounded = kernels.bounded_value(unit, l1=inputs * width)
+        return np.asarray(kernels.laplace_mechanism(key, bounded, epsilon))
+
+    return send
+
+
+def features(run, windows):
+    """Features of windows, without noise."""
+    spec, config = run.spec, run.method.config
+    standard = (windows - np.float32(spec.mean)) / np.float32(spec.std)
+    names = sorted(name for name in run.state.params if name.startswith("layer"))
+    layers = [run.state.params[name] for name in names]
+    return np.asarray(tied.encode(layers, in_range(spec, config, standard), "linear"))
+
+
+def mean(found):
+    """Of dicts of numbers, the dict of means."""
+    return {name: float(np.mean([one[name] for one in found])) for name in found[0]}
+
+
+def spread(found):
+    """Of dicts of numbers, the dict of deviations."""
+    return {name: float(np.std([one[name] for one in found])) for name in found[0]}
+
+
+def about() -> dict:
+    """What measured a row, and when."""
+    return {
+        "device": _timing.device(),
+        "versions": {"jax": jax.__version__, "python": platform.python_version()},
+        "date": datetime.date.today().isoformat(),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""DEEProtect's benchmark: the ε that is needed, its tables and its page."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def page(bench):
+    return bench("_deeprotect_page")
+
+
+def row(kind, of, useful, **more):
+    told = {"activity": useful, "gender": 0.5}
+    place = {"dataset": "made", "case": "1", "useful": ["activity"]}
+    return {"kind": kind, "of": of, "told": told, "sensitive": "gender"} | place | more
+
+
+def budget(release, epsilon, useful):
+    return row("budget", release, useful, release=release, epsilon=epsilon)
+
+
+@pytest.fixture
+def rows(page):
+    return [
+        row("features", "autoencoder, 7", 0.8, extractor="autoencoder", count=7)
+        | {"informativeness": 0.25, "std": {"activity": 0.01}},
+        row("features", "autoencoder, 30", 0.9, extractor="autoencoder", count=30)
+        | {"informativeness": 0.2},
+        row("features", "pca, 7", 0.7, extractor="pca", count=7)
+        | {"informativeness": 0.1},
+        row("raw", "raw windows", 0.9),
+        budget("few", 1.0, 0.3),
+        budget("few", 4.0, 0.85),
+        budget("none is enough", 4.0, 0.79),
+        budget(page.LAPLACE, 100.0, 0.8),
+        {
+            **{"kind": "speed", "of": "a window", "value": 42.0},
+            **{"unit": "microseconds", "asked": 50.0},
+        },
+    ]
+
+
+def test_the_epsilon_that_is_needed_by_hand(page, rows):
+    found = page.needed(rows)["made", "1"]
+    # From 0.3 to 0.85, 0.8 is 10/11 of the way: 4^(10/11).
+    assert found["few"] == pytest.approx(4 ** (10 / 11))
+    assert found["none is enough"] is None and found[page.LAPLACE] == 100.0
+    assert page.crossing([(1.0, 0.9)], 0.8) == 1.0
+    assert page.crossing([], 0.8) is None
+
+
+def test_tables_say_what_was_found(page, rows):
+    told = page.markdown(rows)
+    assert "| made | 1 | autoencoder | 80.0 ± 1.0 | 90.0 | 0.250 |" in told
+    assert "| made | 1 | few | 3.53 | 28 |" in told
+    assert "| made | 1 | none is enough | more than was tried |  |" in told
+    assert "| made | 1 | few | 4 | 85.0 | 50.0 |" in told
+    assert "| a window | 42.0 microseconds | 50 |" in told
+    assert page.best(rows) == {("made", "1"): "autoencoder"}
+    assert page.share_kept(rows) == {("made", "1"): pytest.approx(8 / 9)}
+
+
+def test_the_page_and_the_figure(page, rows, tmp_path):
+    path = tmp_path / "deep" / "rows.json"
+    page.write(path, rows)
+    assert json.loads(path.read_text()) == rows
+    assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    told = path.with_suffix(".html").read_text()
+    assert "<td>none is enough</td>" in told and "86.13" in told
+    assert path.with_suffix(".md").read_text() == page.markdown(rows)
+    page.write(path, [])
+    assert "curves" not in path.with_suffix(".html").read_text()
+
+
+def test_smoke(bench, tmp_path):
+    rows = tmp_path / "rows.json"
+    script = bench("deeprotect").__file__
+    words = ["--smoke", "--json", str(rows), "--folder", str(tmp_path / "kept")]
+    done = subprocess.run(
+        [sys.executable, script, *words], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(rows.read_text())
+    kinds = {row["kind"] for row in found}
+    assert kinds == {"features", "raw", "budget", "speed"}
+    assert all(0 <= x <= 1 for row in found for x in row.get("told", {}).values())
