@@ -5,11 +5,23 @@ from html import escape
 
 import numpy as np
 
+from jaxanon.privacy import raw_error, rebuilt_error
 from jaxanon.report.figures import grid, picture
 from jaxanon.report.page import document, figure, section
 
 WITHIN = 0.10  # Points of accuracy below what raw windows tell.
 LAPLACE = "everything, Laplace on raw windows"
+INPUTS, FEATURES, RADIUS = 30, 7, 0.35  # Of all studies.
+# Expected L1 error of Laplace noise, or a bound on it, by ε: theorems 6 and 7.
+PREDICTED = {
+    LAPLACE: lambda epsilon: raw_error(INPUTS, 1.0, epsilon),
+    "everything, Laplace": lambda epsilon: rebuilt_error(
+        INPUTS, FEATURES, 2 * RADIUS * FEATURES**0.5, epsilon
+    ),
+    "everything, as published": lambda epsilon: rebuilt_error(
+        INPUTS, FEATURES, INPUTS * FEATURES**0.5, epsilon
+    ),
+}
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 # Liu et al. 2017: figures 7, 9 and 10 and what is said of them in section VIII.
 PAPER = (
@@ -30,8 +42,8 @@ def line(row) -> str:
 
 def markdown(rows) -> str:
     """All tables."""
-    parts = [features_table(rows), needed_table(rows), budgets_table(rows)]
-    parts.append(speed_table(rows))
+    parts = [features_table(rows), needed_table(rows), noise_table(rows)]
+    parts += [budgets_table(rows), speed_table(rows)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -107,6 +119,23 @@ def crossing(curve, goal):
     return None
 
 
+def noise_table(rows) -> str:
+    """Measured and predicted L1 noise of released windows, of Laplace noise.
+
+    Windows are cut to the public range, which takes large noise away; predictions of
+    windows rebuilt from features are upper bounds.
+    """
+    lines = []
+    for row in rows:
+        predict = PREDICTED.get(row.get("release"))
+        if predict is not None and "noise" in row:
+            told = f"{row['noise']:.3g}", f"{predict(row['epsilon']):.3g}"
+            where = row["dataset"], row["case"], row["release"]
+            lines.append([*where, f"{row['epsilon']:g}", *told])
+    head = ["data", "case", "release", "ε", "L1 noise", "predicted, before cutting"]
+    return _table(head, lines)
+
+
 def budgets_table(rows) -> str:
     """What is read of the useful and of the sensitive inference, over ε."""
     rows = [row for row in rows if row["kind"] in ("budget", "raw")]
@@ -152,6 +181,7 @@ def write(path, rows):
     for title, table in {
         "Features without noise": features_table(rows),
         "The ε that is needed": needed_table(rows),
+        "Noise, measured and predicted": noise_table(rows),
         "Every budget": budgets_table(rows),
         "Speed": speed_table(rows),
     }.items():

@@ -1,5 +1,6 @@
 """DEEProtect: few features that serve the useful inferences, released with noise."""
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -41,6 +42,7 @@ def deeprotect(spec, **settings) -> Method:
     data, which are public, before noise is added: no two are further apart than twice
     that, however wide the range. ``features`` may also be those of an extractor that
     knows of no classes, for comparison; an epoch is enough for all but the dictionary.
+    ``features="window", mechanism="laplace", radius=None`` is the paper's baseline.
 
     In simulation: floating-point noise betrays through its last bits what it hides;
     ``mechanism="grid"`` does not. Weights are public: they must be learned from other
@@ -81,7 +83,10 @@ def deeprotect(spec, **settings) -> Method:
         if name not in spec.classes or name in (spec.public, *spec.private):
             free = sorted({*spec.classes} - {spec.public, *spec.private})
             raise ValueError(f"also must be among {free}, got {name!r}.")
-    sizes = (spec.time * len(spec.channels), *config.hidden)
+    inputs = spec.time * len(spec.channels)
+    if config.features == "window":
+        config = dataclasses.replace(config, hidden=(inputs,))
+    sizes = (inputs, *config.hidden)
     tied.check_sizes(sizes)
     if config.features != "autoencoder":
         sizes = sizes[0], sizes[-1]
@@ -117,7 +122,7 @@ def _method(spec, config, sizes, rounds):
         batch = pool.draw(key, data, config.batch)
         unit = in_range(spec, config, batch.windows)
         seen = moments.add(state.params["moments"], unit - 0.5, batch.labels)
-        due = (state.round + 1) % rounds == 0
+        due = deeprotect_named.due(state.round + 1, rounds)
         beta, named = state.hyper["beta"], state.params["named"]
         named = deeprotect_named.learn(spec, config, seen, beta, named, due)
         renewed: dict[str, Any] = {"moments": seen, "named": named}

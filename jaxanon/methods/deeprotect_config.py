@@ -11,7 +11,7 @@ from jaxanon.models.tied import CURVES
 TRAININGS = ("greedy", "joint")
 INFERENCES = ("ridge", "logistic", "network")
 MODES = ("everything", "named")
-FEATURES = ("autoencoder", "pca", "dct", "dft", "haar", "dictionary")
+FEATURES = ("autoencoder", "pca", "dct", "dft", "haar", "dictionary", "window")
 MECHANISMS = ("laplace", "grid", "l2", "linf", "priv unit", "span", "none")
 SENSITIVITIES = ("corrected", "published")
 # Public ranges by unit, of a phone or a watch on a body: from minus this to this.
@@ -38,7 +38,7 @@ class DEEProtectConfig:
     """features of each layer, the last of which leave"""
     features: str = "autoencoder"
     """what finds them; pca, dct, dft, haar, dictionary: without regard to classes, as
-    many as the last of ``hidden``"""
+    many as the last of ``hidden``; window: its numbers themselves, for a baseline"""
     curve: str = "linear"
     """features are linear in the window; sigmoid, as published: behind each layer"""
     training: str = "joint"

@@ -25,6 +25,8 @@ def layer(spec, config, seen: moments.Moments, atoms) -> Layer:
       that are rebuilt have that mean.
     """
     features = config.hidden[-1]
+    if config.features == "window":
+        return Layer(jnp.eye(features), jnp.zeros(features), jnp.zeros(features))
     spread = moments.covariance(seen)
     if config.features == "pca":
         kernel = extractors.principal(spread, features)

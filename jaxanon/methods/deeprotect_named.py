@@ -31,7 +31,27 @@ def empty(spec, inputs: int) -> Named:
     )
 
 
-def learn(spec, config, seen: moments.Moments, penalty, old: Named, due) -> Named:
+def due(number, rounds: int):
+    """Whether directions are learned after so many rounds: 1, 2, 4, 8, ... epochs.
+
+    So that at least half of all batches have been seen, and edges of polytopes, which
+    may take seconds, are tried a few times only.
+
+    Args:
+      number: of rounds so far, ``int32[]`` or a Python int, > 0.
+      rounds: of an epoch.
+
+    Example:
+      >>> [epoch for epoch in range(1, 20) if due(10 * epoch, 10)]
+      [1, 2, 4, 8, 16]
+      >>> bool(due(11, 10))
+      False
+    """
+    epoch = number // rounds
+    return (number % rounds == 0) & (epoch & (epoch - 1) == 0)
+
+
+def learn(spec, config, seen: moments.Moments, penalty, old: Named, now) -> Named:
     """The directions that linear classifiers of the windows so far read by.
 
     Of an attribute of C classes there are C - 1, by which one class's score differs
@@ -43,7 +63,7 @@ def learn(spec, config, seen: moments.Moments, penalty, old: Named, due) -> Name
       seen: moments of windows in [0, 1].
       penalty: of the ridge regression.
       old: what there is.
-      due: ``bool[]``; where False, ``old`` is kept.
+      now: ``bool[]``; where False, ``old`` is kept.
     """
 
     def anew():
@@ -51,9 +71,9 @@ def learn(spec, config, seen: moments.Moments, penalty, old: Named, due) -> Name
         found = jnp.concatenate([each[1:] - each[:1] for each in rows])
         if config.mode == "everything":  # Holds for any directions.
             return old._replace(directions=found)
-        return Named(found, *along(found, due, Apart(old.l2, old.per_input)))
+        return Named(found, *along(found, now, Apart(old.l2, old.per_input)))
 
-    return jax.lax.cond(due, anew, lambda: old)
+    return jax.lax.cond(now, anew, lambda: old)
 
 
 def apart(config, named: Named) -> Apart:

@@ -90,6 +90,13 @@ def bring_in(away, radius):
 def release(key, config, layers, windows, usual, apart: Apart, directions: Any = None):
     """Noisy features of windows.
 
+    Why ε holds: two neighbours' features, brought near to the middle one's or not, are
+    no further apart than ``sensitivities`` says, for what brings them near moves no two
+    apart, and the mechanism's densities differ by e^ε at most over that. In the span,
+    neighbours' features differ by a vector of it: what lies across is the same for both
+    and may leave as it is, and the rest is a vector of fewer numbers, with noise of its
+    own. Rebuilding looks at nothing but what is released.
+
     Args:
       key: typed PRNG key; every window has noise of its own.
       config: ``DEEProtectConfig``.
@@ -159,6 +166,8 @@ def sensitivities(config, num_layers: int, inputs: int, apart: Apart) -> dict:
     if config.radius is not None:
         l2 = least(l2, 2 * config.radius)
     l1 = math.sqrt(features) * l2
+    if config.features == "window":
+        l1 = least(l1, inputs * apart.per_input)
     if not bent:
         return {"l1": l1, "l2": l2}
     return {"l1": least(l1, float(features)), "l2": l2, "linf": least(l2, 1.0)}

@@ -35,7 +35,7 @@ def rows(page):
         budget("few", 1.0, 0.3),
         budget("few", 4.0, 0.85),
         budget("none is enough", 4.0, 0.79),
-        budget(page.LAPLACE, 100.0, 0.8),
+        budget(page.LAPLACE, 100.0, 0.8) | {"noise": 8.7},
         {
             **{"kind": "speed", "of": "a window", "value": 42.0},
             **{"unit": "microseconds", "asked": 50.0},
@@ -58,6 +58,8 @@ def test_tables_say_what_was_found(page, rows):
     assert "| made | 1 | few | 3.53 | 28 |" in told
     assert "| made | 1 | none is enough | more than was tried |  |" in told
     assert "| made | 1 | few | 4 | 85.0 | 50.0 |" in told
+    noise = f"| made | 1 | {page.LAPLACE} | 100 | 8.7 | 9 |"  # 30² / 100
+    assert noise in told
     assert "| a window | 42.0 microseconds | 50 |" in told
     assert page.best(rows) == {("made", "1"): "autoencoder"}
     assert page.share_kept(rows) == {("made", "1"): pytest.approx(8 / 9)}

@@ -157,3 +157,59 @@ def test_values_out_of_the_public_range_are_clipped(data):
     unit = in_range(data.spec, own, jnp.asarray(standard(data, windows)))
     np.testing.assert_allclose(unit[0, :4], [0, 0.5, 0.25, 1], atol=1e-6)
     assert (np.asarray(unit[0, 4:]) == 1).all()
+
+
+AUDITED = {
+    "laplace": {"mechanism": "laplace"},
+    "l2": {"mechanism": "l2"},
+    "priv unit": {"mechanism": "priv unit", "radius": 0.4},
+    "within the span": {"mechanism": "span", "mode": "named", "radius": 0.4},
+    "l2 within the span": {"mechanism": "span", "mode": "named"},
+}
+
+
+@functools.cache
+def pair_released(name, scale):
+    """Many features of each of two neighbours, seen along their difference.
+
+    They differ along one direction, by all that the range allows; ``scale`` is of the
+    distance that the noise is told of.
+    """
+    own = config(**AUDITED[name], epsilon=1.5)
+    product = np.asarray(layers()[1].kernel @ layers()[0].kernel)
+    direction = jnp.asarray(np.sign(product[:1]))
+    apart = releasing.Apart(scale * math.sqrt(32), 1.0)
+    draws = 1_000_000 if name in ("laplace", "priv unit") else 200_000
+
+    @jax.jit
+    def send(key, unit):
+        windows = jnp.broadcast_to(unit[None], (draws, 32))
+        usual = jnp.full((1, 32), 0.5)
+        sent = releasing.release(
+            key, own, layers(), windows, usual, apart, directions=direction
+        )
+        return sent @ jnp.asarray(product) @ direction[0] / 32
+
+    ends = [0.5 + 0.5 * direction[0], 0.5 - 0.5 * direction[0]]
+    keys = jax.random.split(jax.random.key(11))
+    return [np.asarray(send(key, end)) for key, end in zip(keys, ends, strict=True)]
+
+
+def most_told(sent):
+    """The largest log ratio of counts, less four of its standard errors."""
+    edges = np.quantile(np.concatenate(sent), np.linspace(0, 1, 41))
+    edges = np.unique(edges)
+    one, other = (np.histogram(each, edges)[0] for each in sent)
+    many = (one > 1000) & (other > 1000)
+    error = np.sqrt(1 / one[many] + 1 / other[many])
+    return float(np.max(np.abs(np.log(one[many] / other[many])) - 4 * error))
+
+
+@pytest.mark.parametrize("name", sorted(AUDITED))
+def test_counts_of_releases_differ_by_epsilon_at_most(name):
+    assert 0.2 < most_told(pair_released(name, 1.0)) <= 1.5
+
+
+@pytest.mark.parametrize("name", ["laplace", "l2", "l2 within the span"])
+def test_counts_find_noise_that_is_too_small(name):
+    assert most_told(pair_released(name, 0.2)) > 1.5
