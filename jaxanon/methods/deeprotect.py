@@ -14,7 +14,7 @@ from jaxanon.methods.deeprotect_range import in_range, out_of_range
 from jaxanon.methods.deeprotect_release import release
 from jaxanon.methods.epochs import by_epoch, during
 from jaxanon.methods.method import Method
-from jaxanon.models import inferences, moments, tied
+from jaxanon.models import moments, reading, tied
 from jaxanon.models.extractors import of_length_one
 
 OPTIMIZERS = {"sgd": optax.identity(), "adam": optax.scale_by_adam()}
@@ -207,7 +207,7 @@ def _turn_of(config, stage, stages, rounds):
 def _inferences(key, inference, inputs, classes):
     keys = jax.random.split(key, max(1, len(classes)))
     return {
-        name: inferences.init(one, inference, inputs, count)
+        name: reading.init(one, inference, inputs, count)
         for one, (name, count) in zip(keys, classes.items(), strict=False)
     }
 
@@ -226,12 +226,10 @@ def _learning(spec, config, stage, useful):
         error = jnp.mean(jnp.sum((rebuilt - seen) ** 2, axis=1))
         readers = params[_useful(stage)]
         told = sum(
-            inferences.loss(
-                readers[name], config.inference, rebuilt, batch.labels[name]
-            )
+            reading.loss(readers[name], config.inference, rebuilt, batch.labels[name])
             for name in useful
         )
-        size = sum(inferences.squares(readers[name]) for name in useful)
+        size = sum(reading.squares(readers[name]) for name in useful)
         weights = sum(jnp.sum(layer.kernel**2) for layer in layers)
         loss = error + hyper["mu"] * (told + hyper["beta"] * size)
         loss = loss + hyper["decay"] * weights

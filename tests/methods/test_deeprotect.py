@@ -13,7 +13,7 @@ from jaxanon.methods import deeprotect_release as releasing
 from jaxanon.methods.deeprotect_named import apart as neighbours_apart
 from jaxanon.methods.deeprotect_range import in_range
 from jaxanon.methods.method import Incompatible
-from jaxanon.models import inferences, tied
+from jaxanon.models import reading, tied
 
 SMALL = {
     **{"low": (0.0, 0.0), "high": (20.0, 20.0), "radius": None},
@@ -139,7 +139,7 @@ def test_the_loss_by_hand(data, given_to_central):
     rebuilt = tied.decode([layer], features)
     error = np.mean(np.sum((rebuilt - seen) ** 2, 1))
     read = sum(
-        inferences.loss(readers[name], "ridge", rebuilt, batch.labels[name])
+        reading.loss(readers[name], "ridge", rebuilt, batch.labels[name])
         for name in ("activity", "subject")
     )
     size = sum(np.sum(readers[name]["kernel"] ** 2) for name in readers)
