@@ -23,6 +23,7 @@ import platform
 
 import _deeprotect_page
 import _deeprotect_speed
+import _deeprotect_tables
 import _timing
 import jax
 import numpy as np
@@ -108,7 +109,7 @@ def main():
             break
     if args.part in (None, "speed"):
         rows += _deeprotect_speed.rows(args.smoke)
-    print(_deeprotect_page.markdown(rows))
+    print(_deeprotect_tables.markdown(rows))
     if args.json is not None:
         _deeprotect_page.write(args.json, rows)
 
@@ -168,7 +169,7 @@ class Study:
             draft = path.with_suffix(".draft")
             draft.write_text(json.dumps(row | about()))
             draft.replace(path)
-            print(_deeprotect_page.line(row), flush=True)
+            print(_deeprotect_tables.line(row), flush=True)
         return json.loads(path.read_text())
 
     def features(self):

@@ -8,8 +8,11 @@ import pathlib
 from typing import NamedTuple
 
 from jaxanon.checkpoint import write_atomically
-from jaxanon.privacy import parallel, sequential
+from jaxanon.kernels.checks import whole
+from jaxanon.privacy import sequential
 from jaxanon.privacy.composition import positive
+
+ANY = "any two windows"
 
 
 class Spent(ValueError):
@@ -21,6 +24,7 @@ class Ledger(NamedTuple):
 
     total: float  # ε that a stream may cost, by sequential composition
     releases: dict[float, int]  # windows that left, by the ε of each
+    neighbours: str = ANY  # what nobody tells apart; ε of others do not add up with it
 
     @property
     def spent(self) -> float:
@@ -32,18 +36,15 @@ class Ledger(NamedTuple):
         """ε that may still be spent, 0 at least."""
         return max(0.0, self.total - self.spent)
 
-    @property
-    def per_window(self) -> float:
-        """The largest ε of a single window so far."""
-        return parallel(self.releases)
 
-
-def create(path: str | os.PathLike, total: float) -> Ledger:
+def create(path: str | os.PathLike, total: float, neighbours: str = ANY) -> Ledger:
     """Writes a new budget of ``total``.
 
     Args:
       path: of the file; its folder exists, it does not.
       total: ε > 0 that all windows of one stream may cost together.
+      neighbours: which windows are not told apart, in words; releases that protect
+        others are refused.
 
     Returns:
       ``Ledger``.
@@ -59,14 +60,15 @@ def create(path: str | os.PathLike, total: float) -> Ledger:
       2.0
     """
     positive(total=total)
-    path = pathlib.Path(path)
+    path = pathlib.Path(path).resolve()
+    _folder_of(path)
     with _alone(path):
         if path.exists():
             raise FileExistsError(
                 f"{path} holds a budget already; spend from it, or name another file "
                 "for another stream."
             )
-        ledger = Ledger(float(total), {})
+        ledger = Ledger(float(total), {}, neighbours)
         _write(path, ledger)
     return ledger
 
@@ -89,7 +91,7 @@ def read(path: str | os.PathLike) -> Ledger:
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
         releases = {float(epsilon): n for epsilon, n in told["releases"].items()}
-        ledger = Ledger(told["total"], releases)
+        ledger = Ledger(told["total"], releases, told["neighbours"])
         positive(total=ledger.total)
         sequential(ledger.releases)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -100,7 +102,9 @@ def read(path: str | os.PathLike) -> Ledger:
     return ledger
 
 
-def spend(path: str | os.PathLike, epsilon: float, count: int = 1) -> Ledger:
+def spend(
+    path: str | os.PathLike, epsilon: float, count: int = 1, neighbours: str = ANY
+) -> Ledger:
     """Takes ``count`` windows of ``epsilon`` each from a budget, or nothing at all.
 
     Call it before the windows leave: a process that is killed in between has spent
@@ -111,13 +115,16 @@ def spend(path: str | os.PathLike, epsilon: float, count: int = 1) -> Ledger:
       path: of ``create``.
       epsilon: of each window, > 0.
       count: windows, at least 0.
+      neighbours: what these releases protect, as the budget says it.
 
     Returns:
       ``Ledger`` after it.
 
     Raises:
       Spent: if less than that is left.
-      FileNotFoundError, ValueError: as ``read``; ValueError also for ``epsilon``.
+      FileNotFoundError, ValueError: as ``read``; ValueError also for ``epsilon``, a
+        negative ``count``, or other ``neighbours``.
+      TypeError: for a ``count`` that is no whole number.
 
     Example:
       >>> import tempfile
@@ -130,10 +137,17 @@ def spend(path: str | os.PathLike, epsilon: float, count: int = 1) -> Ledger:
       ...
       jaxanon.budget.Spent: 3 windows at epsilon 0.25 ... 2 windows at most.
     """
-    path = pathlib.Path(path)
+    path = pathlib.Path(path).resolve()
     positive(epsilon=epsilon)
+    count = whole("count", count, least=0)
+    read(path)  # Before a lock is made beside what is not there.
     with _alone(path):
         before = read(path)
+        if neighbours != before.neighbours:
+            raise ValueError(
+                f"{path} is a budget of {before.neighbours}, and these releases hide "
+                f"{neighbours}: what they cost does not add up. Keep another file."
+            )
         counts = dict(before.releases)
         counts[float(epsilon)] = counts.get(float(epsilon), 0) + count
         after = before._replace(releases=counts)
@@ -151,13 +165,23 @@ def spend(path: str | os.PathLike, epsilon: float, count: int = 1) -> Ledger:
 def _write(path, ledger):
     releases = {repr(epsilon): count for epsilon, count in ledger.releases.items()}
     told = {"total": ledger.total, "releases": releases}
+    told |= {"neighbours": ledger.neighbours}
     write_atomically(path, json.dumps(told, indent=2) + "\n")
+
+
+def _folder_of(path):
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"{path.parent} is no folder that a budget could be written to; make it."
+        )
 
 
 @contextlib.contextmanager
 def _alone(path):
     """Nobody else is in here for the same file; the lock goes with its process."""
-    handle = os.open(path.with_name(f".{path.name}.lock"), os.O_CREAT | os.O_RDWR)
+    handle = os.open(
+        path.with_name(f".{path.name}.lock"), os.O_CREAT | os.O_RDWR, 0o600
+    )
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

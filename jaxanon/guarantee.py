@@ -4,14 +4,17 @@ import dataclasses
 import os
 import pathlib
 import secrets
+import zlib
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import budget
+from jaxanon.kernels import orthonormality_residual
 from jaxanon.methods import build
 from jaxanon.methods.deeprotect_range import outside
+from jaxanon.methods.deeprotect_release import TOLERANCE
 from jaxanon.privacy import per_hour
 from jaxanon.run import Run
 
@@ -63,14 +66,46 @@ def with_epsilon(run: Run, epsilon: float | None = None) -> Run:
     return dataclasses.replace(run, method=build(run.method.name, run.spec, **config))
 
 
-def open_budget(path: str | os.PathLike, total: float) -> budget.Ledger:
-    """A budget in a file: a new one, or the one that is there.
+def neighbours(run: Run) -> str:
+    """Which windows a run's releases do not tell apart, in words.
+
+    Args:
+      run: of DEEProtect. In mode "named" the words end in a number of the directions,
+        so that no two runs' budgets are taken for one.
 
     Raises:
-      ValueError: if the file's total is another, or it holds no budget.
+      ValueError: as ``with_epsilon``, and if the weights' rows are not orthonormal or,
+        in mode "named", no directions are known: nothing is guaranteed then.
+    """
+    config, params = with_epsilon(run).method.config, run.state.params
+    layers = [params[name] for name in sorted(params) if name.startswith("layer")]
+    worst = max(float(orthonormality_residual(layer.kernel)) for layer in layers)
+    if not worst <= TOLERANCE:
+        raise ValueError(
+            f"the weights' rows are {worst:.1e} from orthonormal ones, and nothing is "
+            f"guaranteed beyond {TOLERANCE:g}; train the run anew."
+        )
+    if config.mode == "everything":
+        return budget.ANY
+    directions = np.asarray(params["named"].directions)
+    if not np.any(directions):
+        raise ValueError(
+            "nothing tells the private attributes yet; train for an epoch at least."
+        )
+    number = zlib.crc32(directions.tobytes())
+    hidden = ", ".join(run.spec.private)
+    return f"windows that differ along what tells {hidden} ({number:08x})"
+
+
+def open_budget(run: Run, path: str | os.PathLike, total: float) -> budget.Ledger:
+    """A budget in a file for a run's releases: a new one, or the one that is there.
+
+    Raises:
+      ValueError: if the file's total is another, or it holds no budget; and as
+        ``neighbours``.
     """
     if not pathlib.Path(path).exists():
-        return budget.create(path, total)
+        return budget.create(path, total, neighbours(run))
     ledger = budget.read(path)
     if ledger.total != total:
         raise ValueError(
@@ -84,11 +119,11 @@ def release(run: Run, key, windows, path) -> tuple[np.ndarray, list[str]]:
     """Windows that may leave, once a budget has paid for them.
 
     They are made first and paid for then, so that windows which could not be made cost
-    nothing; whoever is killed in between has paid for what did not leave.
+    nothing; whoever is killed after paying has paid for what did not leave.
 
     Args:
       run: of DEEProtect.
-      key: typed PRNG key, another one for every release.
+      key: typed PRNG key that nobody knows, another one for every release.
       windows: ``float[N, time, channels]``, as ``Run.anonymize`` takes them.
       path: of ``jaxanon.budget``.
 
@@ -96,38 +131,42 @@ def release(run: Run, key, windows, path) -> tuple[np.ndarray, list[str]]:
       ``(safe, told)``: the windows, and sentences that say what they cost.
 
     Raises:
-      ValueError, TypeError: as ``with_epsilon`` and ``Run.anonymize``.
+      ValueError, TypeError: as ``neighbours``, ``budget.spend`` and ``Run.anonymize``.
       jaxanon.budget.Spent: if too little is left; nothing is taken from it.
       FileNotFoundError: if there is no such budget.
     """
-    epsilon = with_epsilon(run).method.config.epsilon
+    alike = neighbours(run)
     safe = run.anonymize(key, windows)
-    ledger = budget.spend(path, epsilon, len(safe))
+    ledger = budget.spend(path, run.method.config.epsilon, len(safe), alike)
     left = f"{ledger.spent:g} of {ledger.total:g} is spent in {path}"
     return safe, [*told(run, windows), f"{left}, {ledger.left:g} is left."]
 
 
-def told(run: Run, windows) -> list[str]:
-    """What a release guarantees and what it clipped, in sentences; none without an ε.
+def told(run: Run, windows, *, known_seed: bool = False) -> list[str]:
+    """What a release guarantees and what it clipped, in sentences.
 
     Args:
-      run: any.
+      run: any; of one that never guarantees anything nothing is said.
       windows: what it was given.
+      known_seed: whether its noise can be drawn again, and so taken off.
     """
-    epsilon = epsilon_of(run)
-    if epsilon is None:
-        return []
     config, spec = run.method.config, run.spec
-    seconds = spec.time / spec.rate_hz
+    if not hasattr(config, "mechanism"):
+        return []
+    if epsilon_of(run) is None or known_seed:
+        why = "the noise of a known seed can be taken off" if known_seed else "no noise"
+        return [f"No guarantee: {why}."]
+    epsilon, seconds = config.epsilon, spec.time / spec.rate_hz
     hour = per_hour(epsilon, seconds)
-    whom = {
-        "everything": "any two windows",
-        "named": "windows that differ along what tells " + ", ".join(spec.private),
-    }[config.mode]
     numbers, count = outside(config, windows)
-    return [
-        f"epsilon {epsilon:g} for each window of {seconds:g} s, between {whom}; "
-        f"{hour:g} for an hour of windows that do not overlap.",
+    clipped = (
         f"{numbers} numbers of {count} windows were outside the public range "
-        f"{config.low} to {config.high}, and clipped to it.",
+        f"{config.low} to {config.high}, and clipped to it"
+    )
+    if config.mode == "named" and count:
+        clipped += "; what is said of neighbours is of windows after that"
+    return [
+        f"epsilon {epsilon:g} for each window of {seconds:g} s, between "
+        f"{neighbours(run)}; {hour:g} for an hour of windows that do not overlap.",
+        f"{clipped}.",
     ]

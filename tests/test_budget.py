@@ -7,6 +7,7 @@ import threading
 
 import hypothesis
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 
 from jaxanon import budget
@@ -48,7 +49,6 @@ def test_a_budget_may_be_spent_to_the_last_window(path):
     ):
         budget.spend(path, 0.25)
     assert budget.spend(path, 0.25, 0).left == 0.0
-    assert budget.read(path).per_window == 0.25
 
 
 def test_the_refusal_says_how_many_would_do(path):
@@ -135,6 +135,39 @@ def test_what_is_no_epsilon(path, epsilon):
     budget.create(path, 1.0)
     with pytest.raises(ValueError, match="epsilon must be a finite number > 0"):
         budget.spend(path, epsilon)
-    with pytest.raises(ValueError, match="must be >= 0, got -1"):
-        budget.spend(path, 0.1, -1)
-    assert json.loads(path.read_text()) == {"total": 1.0, "releases": {}}
+    assert json.loads(path.read_text())["releases"] == {}
+
+
+def test_nothing_is_given_back(path):
+    budget.create(path, 2.0)
+    budget.spend(path, 0.5, np.int64(4))
+    with pytest.raises(ValueError, match="count must be .* got -3"):
+        budget.spend(path, 0.5, -3)
+    with pytest.raises(TypeError, match="count"):
+        budget.spend(path, 0.5, 0.5)
+    assert budget.read(path).left == 0.0
+
+
+def test_guarantees_of_different_kinds_do_not_add_up(path):
+    budget.create(path, 2.0, "windows that differ in one sample")
+    with pytest.raises(ValueError, match="these releases hide any two windows"):
+        budget.spend(path, 0.5)
+    assert budget.read(path).left == 2.0
+    alike = {"neighbours": "windows that differ in one sample"}
+    assert budget.spend(path, 0.5, **alike).left == 1.5
+
+
+def test_no_lock_beside_what_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match="holds no budget"):
+        budget.spend(tmp_path / "none.json", 0.5)
+    with pytest.raises(FileNotFoundError, match="no folder that a budget"):
+        budget.create(tmp_path / "nowhere" / "b.json", 1.0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_and_what_it_leads_to_are_one_budget(path):
+    budget.create(path, 2.0)
+    link = path.with_name("link.json")
+    link.symlink_to(path)
+    budget.spend(link, 0.5)
+    assert budget.read(path).left == 1.5 and link.is_symlink()

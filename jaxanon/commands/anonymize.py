@@ -44,6 +44,10 @@ def anonymize(
         raise ValueError(f"--output must end in .npy, got {str(output)!r}.")
     if budget_total is not None and budget is None:
         raise ValueError("--budget-total is of a file; name it with --budget.")
+    if seed is not None and budget is not None:
+        raise ValueError(
+            "a budget is of noise that nobody knows; leave --seed out, or --budget."
+        )
     files.refuse_existing(output, overwrite)
     windows = files.read_windows(input)
 
@@ -55,12 +59,13 @@ def anonymize(
     if epsilon is not None or budget is not None:
         run = guarantee.with_epsilon(run, epsilon)
     if budget is not None and budget_total is not None:
-        guarantee.open_budget(budget, budget_total)
+        guarantee.open_budget(run, budget, budget_total)
     key = guarantee.secret_key()
     if seed is not None:
         key = jax.random.fold_in(jax.random.key(seed), ROOT)
     if budget is None:
-        safe, told = run.anonymize(key, windows), guarantee.told(run, windows)
+        safe = run.anonymize(key, windows)
+        told = guarantee.told(run, windows, known_seed=seed is not None)
     else:
         safe, told = guarantee.release(run, key, windows, budget)
     files.write_array(output, safe)

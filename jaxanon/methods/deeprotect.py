@@ -29,14 +29,16 @@ def deeprotect(spec, **settings) -> Method:
     features behind noise. The noise comes from a sensitivity that holds for any window
     in the public range, to which values are clipped first.
 
-    ``mode="everything"``: ε-local differential privacy of a window; no two windows are
-    told apart by more than e^ε. ``mode="named"``: neighbours are windows that differ
-    along the directions by which a linear classifier reads the private attributes, and
-    in nothing else. That is less than it sounds: it hides how far a window lies along
-    those directions, not the private class, which everything else that goes with the
-    class still tells, to any classifier that looks there. With ``mechanism="span"``
-    nothing but those directions has noise, which is all that this mode asks for: the
-    features of neighbours differ there alone, where they are linear in the window.
+    ``mode="everything"``: ε-local differential privacy of a window; whatever is
+    released is at most e^ε times as likely from one window as from any other.
+    ``mode="named"``: neighbours are windows in the public range, after clipping, that
+    differ along the directions by which a linear classifier reads the private
+    attributes, and in nothing else. That is less than it sounds: it hides how far a
+    window lies along those directions, not the private class, which everything else
+    that goes with the class still tells, to any classifier that looks there. With
+    ``mechanism="span"`` nothing but those directions has noise, which is all that this
+    mode asks for: the features of neighbours differ there alone, where they are linear
+    in the window. Two windows of which clipping changed one are no neighbours.
 
     Features are brought within ``radius`` of those of the mean window of the training
     data, which are public, before noise is added: no two are further apart than twice
@@ -99,8 +101,10 @@ def _method(spec, config, sizes, rounds):
     secret = {name: spec.num_classes(name) for name in spec.private}
     numbers = range(len(sizes) - 1)
     learned = config.features == "autoencoder"
-    greedy = config.training == "greedy"
-    stages = [(number,) for number in numbers] if greedy else [tuple(numbers)]
+    greedy = config.training != "joint"
+    stages = [(number,) for number in numbers] if greedy else []
+    if config.training != "greedy" and (*numbers,) not in stages:
+        stages.append(tuple(numbers))
 
     def init_fn(key):
         layer_key, atoms_key, *keys = jax.random.split(key, 2 + len(stages))
@@ -196,19 +200,19 @@ def _useful(stage):
 
 
 def _turn_of(config, stage, stages, rounds):
-    """Whose turn it is: a layer's for its epochs, the last one's from then on."""
+    """Whose turn it is: a stage's for its epochs, the last one's from then on."""
     if len(stages) == 1:
         return None
-    first = stage[0] * config.epochs_per_layer
+    first = stages.index(stage) * config.epochs_per_layer
     last = stage == stages[-1]
     return during(rounds, first, None if last else first + config.epochs_per_layer)
 
 
 def _inferences(key, inference, inputs, classes):
-    keys = jax.random.split(key, max(1, len(classes)))
+    keys = jax.random.split(key, len(classes))
     return {
         name: reading.init(one, inference, inputs, count)
-        for one, (name, count) in zip(keys, classes.items(), strict=False)
+        for one, (name, count) in zip(keys, classes.items(), strict=True)
     }
 
 
@@ -235,8 +239,10 @@ def _learning(spec, config, stage, useful):
         loss = loss + hyper["decay"] * weights
         if config.curve == "sigmoid":
             loss = loss + hyper["delta"] * tied.sparsity(features, hyper["rho"])
-        number = stage[-1] + 1
-        info = {f"rebuilding, layer {number}": error, f"reading, layer {number}": told}
+        which = _layer(stage[-1])
+        if config.training == "fine-tuned" and len(stage) > 1:
+            which = "all layers"
+        info = {f"rebuilding, {which}": error, f"reading, {which}": told}
         return loss, (info, {})
 
     return loss_fn

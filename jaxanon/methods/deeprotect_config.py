@@ -8,7 +8,7 @@ from jaxanon.methods.method import Incompatible
 from jaxanon.methods.setting_checks import finite, whole
 from jaxanon.models.tied import CURVES
 
-TRAININGS = ("greedy", "joint")
+TRAININGS = ("greedy", "joint", "fine-tuned")
 INFERENCES = ("ridge", "logistic", "network")
 MODES = ("everything", "named")
 FEATURES = ("autoencoder", "pca", "dct", "dft", "haar", "dictionary", "window")
@@ -23,10 +23,10 @@ class DEEProtectConfig:
     """DEEProtect's settings.
 
     The paper's are ``curve="sigmoid", training="greedy", inference="ridge",
-    optimizer="sgd", step_size=0.1, mechanism="laplace", sensitivity="published"``: two
-    flat curves a layer leave of a window some hundredths of how much it varies, and
-    little of it is learned or rebuilt. ``mu``, ``beta``, ``decay``, ``delta``,
-    ``rho`` and ``step_size`` are defaults here and arrays in the state.
+    optimizer="sgd", step_size=0.1, mechanism="laplace", sensitivity="published",
+    radius=None``: two flat curves a layer leave of a window some hundredths of how much
+    it varies, and little of it is learned or rebuilt. ``mu``, ``beta``, ``decay``,
+    ``delta``, ``rho`` and ``step_size`` are defaults here and arrays in the state.
 
     Raises:
       ValueError: for a setting out of its range.
@@ -43,7 +43,7 @@ class DEEProtectConfig:
     """features are linear in the window; sigmoid, as published: behind each layer"""
     training: str = "joint"
     """all layers at once; greedy, as published: one after another, each on what those
-    before it make"""
+    before it make; fine-tuned: all at once after that"""
     epochs_per_layer: int = 10
     """greedy: epochs before the next layer's turn"""
     inference: str = "network"
@@ -112,11 +112,15 @@ class DEEProtectConfig:
         self._fit_together()
 
     def _fit_together(self):
-        known_sensitivity = self.mechanism in ("grid", "priv unit")
-        if known_sensitivity and self.mode == "named":
+        if self.mode == "named" and self.mechanism == "grid":
             raise Incompatible(
-                f"mechanism {self.mechanism!r} must know the sensitivity before it is "
-                "compiled, and mode 'named' learns it; take laplace, l2 or linf."
+                "mechanism 'grid' must know the sensitivity before it is compiled, and "
+                "mode 'named' learns it; take laplace, l2, linf or span."
+            )
+        if self.mode == "named" and self.mechanism == "priv unit" and not self.radius:
+            raise Incompatible(
+                "mechanism 'priv unit' hides where a vector lies in a ball, and mode "
+                "'named' has none without a radius; give one, or take span."
             )
         if self.features != "autoencoder" and self.curve != "linear":
             raise Incompatible(
@@ -130,6 +134,11 @@ class DEEProtectConfig:
             raise Incompatible(
                 "sensitivity 'published' is the paper's, of Laplace noise alone; take "
                 f"mechanism laplace, got {self.mechanism!r}."
+            )
+        if self.sensitivity == "published" and self.radius is not None:
+            raise Incompatible(
+                "sensitivity 'published' knows of no radius; take radius=None, got "
+                f"{self.radius!r}."
             )
 
     def _fit_span(self):

@@ -13,8 +13,7 @@ class Named(NamedTuple):
     """What windows tell the private attributes by."""
 
     directions: jax.Array  # float32[r, inputs]
-    l2: jax.Array  # float32[]; how far windows along them are apart, in [0, 1]
-    per_input: jax.Array  # float32[]
+    apart: Apart  # of float32[]; how far windows along them are apart
 
 
 def empty(spec, inputs: int) -> Named:
@@ -25,10 +24,7 @@ def empty(spec, inputs: int) -> Named:
       inputs: numbers of a window.
     """
     rank = sum(spec.num_classes(name) - 1 for name in spec.private)
-    most = anything(inputs)
-    return Named(
-        jnp.zeros((rank, inputs)), jnp.float32(most.l2), jnp.float32(most.per_input)
-    )
+    return Named(jnp.zeros((rank, inputs)), Apart(*map(jnp.float32, anything(inputs))))
 
 
 def due(number, rounds: int):
@@ -71,7 +67,7 @@ def learn(spec, config, seen: moments.Moments, penalty, old: Named, now) -> Name
         found = jnp.concatenate([each[1:] - each[:1] for each in rows])
         if config.mode == "everything":  # Holds for any directions.
             return old._replace(directions=found)
-        return Named(found, *along(found, now, Apart(old.l2, old.per_input)))
+        return Named(found, along(found, now, old.apart))
 
     return jax.lax.cond(now, anew, lambda: old)
 
@@ -85,4 +81,4 @@ def apart(config, named: Named) -> Apart:
     """
     if config.mode == "everything":
         return anything(named.directions.shape[1])
-    return Apart(named.l2, named.per_input)
+    return named.apart

@@ -11,10 +11,11 @@ from jaxanon import kernels
 from jaxanon.models import tied
 
 TOLERANCE = 1e-4  # Of rows from orthonormal ones; beyond it nothing leaves.
+ROUNDING = 1e-5  # Of a radius: features are brought near in float32.
 
 
 class Apart(NamedTuple):
-    """How far neighbouring windows are apart, of numbers in [0, 1]."""
+    """How far neighbouring windows are apart, clipped to numbers in [0, 1]."""
 
     l2: Any  # float, or float32[]
     per_input: Any  # likewise; the mean over the inputs, ΔQ of the paper
@@ -70,7 +71,7 @@ def _along(directions, due, *old):
 
 
 def bring_in(away, radius):
-    """Rows no longer than ``radius``; moves no two of them further apart.
+    """Rows no longer than ``radius``; moves no two of them further apart in L2.
 
     Args:
       away: ``float[batch, features]``, less those that they are brought near to.
@@ -92,7 +93,8 @@ def release(key, config, layers, windows, usual, apart: Apart, directions: Any =
 
     Why ε holds: two neighbours' features, brought near to the middle one's or not, are
     no further apart than ``sensitivities`` says, for what brings them near moves no two
-    apart, and the mechanism's densities differ by e^ε at most over that. In the span,
+    further apart in L2, and the mechanism's densities differ by the factor e^ε at most
+    over that. In the span,
     neighbours' features differ by a vector of it: what lies across is the same for both
     and may leave as it is, and the rest is a vector of fewer numbers, with noise of its
     own. Rebuilding looks at nothing but what is released.
@@ -125,7 +127,7 @@ def release(key, config, layers, windows, usual, apart: Apart, directions: Any =
     bounds = sensitivities(config, len(layers), windows.shape[1], apart)
     if config.mechanism == "span":
         for layer in layers:
-            directions = directions @ layer.kernel.T
+            directions = jnp.matmul(directions, layer.kernel.T, precision="highest")
         within = jnp.linalg.qr(directions.T)[0]  # Columns that neighbours differ by.
         told = away @ within
         noise = _hidden(key, told, bounds, config) - told
@@ -156,18 +158,20 @@ def sensitivities(config, num_layers: int, inputs: int, apart: Apart) -> dict:
       (0.342, 0.906)
     """
     features = config.hidden[-1]
+    width = apart.per_input
+    if config.sensitivity == "published" and config.features == "window":
+        return {"l1": inputs * width}  # The paper's baseline.
     if config.sensitivity == "published":
-        width = apart.per_input
         return {"l1": kernels.deeprotect_feature_sensitivity(features, inputs, width)}
     bent = config.curve == "sigmoid"
     gain = (1 + TOLERANCE) ** (num_layers / 2)
     l2 = gain * apart.l2 / (4.0**num_layers if bent else 1)
     least = min if isinstance(l2, float) else jnp.minimum
     if config.radius is not None:
-        l2 = least(l2, 2 * config.radius)
+        l2 = least(l2, 2 * config.radius * (1 + ROUNDING))
     l1 = math.sqrt(features) * l2
-    if config.features == "window":
-        l1 = least(l1, inputs * apart.per_input)
+    if config.features == "window" and config.radius is None:
+        l1 = least(l1, inputs * width)  # Bringing them near may stretch L1.
     if not bent:
         return {"l1": l1, "l2": l2}
     return {"l1": least(l1, float(features)), "l2": l2, "linf": least(l2, 1.0)}

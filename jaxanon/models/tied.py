@@ -80,7 +80,9 @@ def encode(layers: Sequence[Layer], x, curve: str = "sigmoid"):
       ``float[batch, features]``, of the sigmoid curve in (0, 1).
     """
     for layer in layers:
-        x = CURVES[curve](x @ layer.kernel.T + layer.encoder_bias[None])
+        # A rounded product would be another map than the one that is orthonormal.
+        x = jnp.matmul(x, layer.kernel.T, precision="highest")
+        x = CURVES[curve](x + layer.encoder_bias[None])
     return x
 
 

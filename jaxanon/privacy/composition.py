@@ -38,7 +38,8 @@ def sequential(releases: Mapping[float, int]) -> float:
 def parallel(releases: Mapping[float, int]) -> float:
     """The ε of one window: neighbouring streams that differ in a single window.
 
-    Each window enters one release, so the largest counts. It says nothing of what
+    Each window enters one release, so the largest counts: windows must not overlap,
+    or one sample is in several, and none may be released twice. It says nothing of what
     stays the same over a stream, such as who is wearing the phone: that is told by
     every window, and ``sequential`` counts it.
 

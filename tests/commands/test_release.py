@@ -1,12 +1,13 @@
 """``jaxanon anonymize --epsilon --budget``: what leaves, and what it costs."""
 
+import dataclasses
 import json
 
 import jax
 import numpy as np
 import pytest
 
-from jaxanon import budget, cli, guarantee, training
+from jaxanon import budget, cli, guarantee, methods, training
 
 RANGE = "--low -1.0 -1.0 --high 1.0 1.0 --hidden 4 2 --batch 16 --epochs 1".split()
 
@@ -85,6 +86,7 @@ def test_less_epsilon_is_more_noise(released, file):
         (["--epsilon", "inf"], "epsilon must be finite and > 0"),
         (["--budget", "no.json"], "no.json holds no budget"),
         (["--budget-total", "3"], "--budget-total is of a file"),
+        (["--budget", "b.json", "--seed", "1"], "a budget is of noise that nobody"),
         (["--budget", "new.json", "--budget-total", "-1"], "total must be a finite"),
     ],
 )
@@ -95,6 +97,49 @@ def test_says_what_was_wrong_and_writes_nothing(
     assert anonymize(*words) == 2
     assert message in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "safe.npy").exists()
+
+
+def test_noise_of_a_known_seed_guarantees_nothing(anonymize, tmp_path, capsys):
+    assert anonymize("--epsilon", 1.0, "--seed", 3) == 0
+    told = capsys.readouterr().out
+    assert "No guarantee: the noise of a known seed can be taken off." in told
+    first = np.load(tmp_path / "safe.npy")
+    assert anonymize("--epsilon", 1.0, "--seed", 3) == 0
+    np.testing.assert_array_equal(first, np.load(tmp_path / "safe.npy"))
+
+
+def named(run):
+    """The run in mode "named", within the span."""
+    config = dataclasses.asdict(run.method.config)
+    config |= {"mode": "named", "mechanism": "span"}
+    return dataclasses.replace(
+        run, method=methods.build("deeprotect", run.spec, **config)
+    )
+
+
+def test_modes_do_not_share_a_budget(released, file, tmp_path):
+    run, path = training.open_run(released), tmp_path / "b.json"
+    windows, key = np.load(file)["windows"], guarantee.secret_key()
+    guarantee.open_budget(run, path, 1000.0)
+    with pytest.raises(ValueError, match="is a budget of any two windows, and these"):
+        guarantee.release(named(run), key, windows, path)
+    own = tmp_path / "named.json"
+    guarantee.open_budget(named(run), own, 1000.0)
+    _, told = guarantee.release(named(run), key, windows, own)
+    assert "windows that differ along what tells gender (" in told[0]
+    assert "of windows after that" in told[1] and "144 of 1000 is spent" in told[2]
+
+
+def test_weights_that_are_not_orthonormal_release_nothing(released, file, tmp_path):
+    run, path = training.open_run(released), tmp_path / "b.json"
+    guarantee.open_budget(run, path, 1000.0)
+    layer = run.state.params["layer 1"]
+    longer = {"layer 1": layer._replace(kernel=1.01 * layer.kernel)}
+    params = {**run.state.params, **longer}
+    run = dataclasses.replace(run, state=run.state._replace(params=params))
+    with pytest.raises(ValueError, match="rows are 4.0e-02 from orthonormal ones"):
+        guarantee.release(run, guarantee.secret_key(), np.load(file)["windows"], path)
+    assert budget.read(path).spent == 0.0
 
 
 def test_a_budget_keeps_its_total(anonymize, tmp_path, capsys):

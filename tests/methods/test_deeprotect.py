@@ -92,15 +92,19 @@ def test_named_neighbours_are_bounded_and_others_are_not(data):
 
 def test_a_private_class_that_is_not_linear_is_read_from_a_named_release(data):
     """Gender is an amplitude here: no direction tells it, and nothing hides it."""
-    settings = SMALL | {"mode": "named", "mechanism": "l2", "epsilon": 300.0}
+    settings = SMALL | {"mode": "named", "mechanism": "span", "epsilon": 0.5}
     run = training.train(
         methods.deeprotect(data.spec, **settings), data, epochs=60, progress=False
     )
-    safe = [
-        run.anonymize(jax.random.key(seed), part.windows)
-        for seed, part in enumerate(data[1:])
-    ]
-    assert forest(data, *safe, "gender") > 0.75
+    everything = {"mode": "everything", "mechanism": "priv unit", "radius": 0.5}
+    read = []
+    for one in (run, with_(run, **everything)):
+        safe = [
+            one.anonymize(jax.random.key(seed), part.windows)
+            for seed, part in enumerate(data[1:])
+        ]
+        read.append(forest(data, *safe, "gender"))
+    assert read[0] > 0.75 and read[1] < 0.7
 
 
 def test_each_layer_learns_in_its_turn(data, given_to_central, who_plays):
@@ -108,6 +112,10 @@ def test_each_layer_learns_in_its_turn(data, given_to_central, who_plays):
     players = given_to_central("deeprotect", **settings)["players"]
     first, second = ("layer 1", "useful 1"), ("layer 2", "useful 2")
     assert who_plays(players, 5) == [[first]] * 2 + [[second]] * 3
+    tuned = given_to_central("deeprotect", **settings | {"training": "fine-tuned"})
+    both = ("layer 1", "layer 2", "useful 1")
+    turns = [[first]] * 2 + [[second]] * 2 + [[both]]
+    assert who_plays(tuned["players"], 5) == turns
     (alone,) = given_to_central("deeprotect", **SMALL)["players"]
     assert alone.groups == ("layer 1", "layer 2", "useful 1")
     assert alone.when_fn is None
@@ -181,6 +189,16 @@ def test_the_loss_by_hand(data, given_to_central):
             {"mode": "named", "mechanism": "grid"},
             Incompatible,
             "mechanism 'grid' must know the sensitivity",
+        ),
+        (
+            {"sensitivity": "published", "radius": 0.5},
+            Incompatible,
+            "sensitivity 'published' knows of no radius",
+        ),
+        (
+            {"mode": "named", "mechanism": "priv unit"},
+            Incompatible,
+            "mode 'named' has none without a radius",
         ),
         (
             {"sensitivity": "published", "mechanism": "l2"},

@@ -128,23 +128,16 @@ def test_noise_in_the_span_leaves_everything_else_as_it_was(data, radius):
         assert np.abs(away(sent)).max() < 1.05 * radius
         return
     # Laplace noise of one number, of scale L2 / ε.
-    scale = float(params["named"].l2) / 300.0
+    scale = float(params["named"].apart.l2) / 300.0
     assert np.median(np.abs(moved @ along)) == pytest.approx(np.log(2) * scale, rel=0.2)
 
 
-def test_a_window_is_told_from_a_named_neighbour_by_epsilon_at_most(data):
-    """The density of noise in one direction, at neighbours as far apart as any."""
-    run = trained(data, features="pca", mode="named")
-    params = run.state.params
-    direction = np.asarray(params["named"].directions[0], np.float64)
-    step = direction / np.abs(direction).max() / 2
-    kernel = np.asarray(params["layer 1"].kernel, np.float64)
-    apart = np.linalg.norm(kernel @ (2 * step))
-    scale = float(params["named"].l2) / 2.0
-    draws = np.random.default_rng(0).laplace(scale=scale, size=1_000_000)
-    ratio = (np.abs(draws - apart) - np.abs(draws)) / scale
-    assert ratio.max() <= 2.0 * (1 + 1e-5)
-    assert apart > 0.1  # The guarantee is not an empty one.
+def test_fine_tuning_goes_on_where_layers_ended(data):
+    settings = {"features": "autoencoder", "epochs_per_layer": 40, "step_size": 0.01}
+    greedy = trained(data, epochs=80, training="greedy", **settings)
+    tuned = trained(data, epochs=160, training="fine-tuned", **settings)
+    assert lost(data, tuned) < 0.98 * lost(data, greedy)
+    assert "rebuilding, all layers" in tuned.history[-1]["losses"]
 
 
 def test_named_without_training_releases_nothing(data):
