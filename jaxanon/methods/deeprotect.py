@@ -101,10 +101,7 @@ def _method(spec, config, sizes, rounds):
     secret = {name: spec.num_classes(name) for name in spec.private}
     numbers = range(len(sizes) - 1)
     learned = config.features == "autoencoder"
-    greedy = config.training != "joint"
-    stages = [(number,) for number in numbers] if greedy else []
-    if config.training != "greedy" and (*numbers,) not in stages:
-        stages.append(tuple(numbers))
+    stages = _stages(config, len(sizes) - 1)
 
     def init_fn(key):
         layer_key, atoms_key, *keys = jax.random.split(key, 2 + len(stages))
@@ -197,6 +194,15 @@ def _layer(number):
 
 def _useful(stage):
     return f"useful {stage[0] + 1}"
+
+
+def _stages(config, count) -> list[tuple[int, ...]]:
+    """Which layers learn together, stage after stage."""
+    together = tuple(range(count))
+    alone = [(number,) for number in together]
+    if config.training == "greedy" or count == 1:
+        return [*alone]
+    return [*alone, together] if config.training == "fine-tuned" else [together]
 
 
 def _turn_of(config, stage, stages, rounds):
