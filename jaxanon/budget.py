@@ -86,7 +86,8 @@ def read(path: str | os.PathLike) -> Ledger:
     path = pathlib.Path(path)
     if not path.is_file():
         raise FileNotFoundError(
-            f"{path} holds no budget; make one with jaxanon.budget.create."
+            f"{path} holds no budget; make one with --budget-total, in Python with "
+            "jaxanon.budget.create."
         )
     try:
         told = json.loads(path.read_text(encoding="utf-8"))

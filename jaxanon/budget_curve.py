@@ -70,7 +70,7 @@ def curve(
             scores[name] = metrics.scores(data.test.labels[name], told, classes)
         rows.append({"epsilon": epsilon, "scores": scores, "useful": useful(run)})
     if out is not None:
-        report.write_budget(out, _title(run), rows)
+        report.write_budget(out, _title(run), _about(run, data, attacker), rows)
     return rows
 
 
@@ -92,4 +92,14 @@ def _sent(run, data, key):
 
 def _title(run):
     kept, hidden = " and ".join(useful(run)), " and ".join(run.spec.private)
-    return f"{run.method.name} over its budget: keep {kept}, hide {hidden}"
+    return f"{run.method.name} on {run.spec.name}: keep {kept}, hide {hidden}"
+
+
+def _about(run, data, attacker):
+    return (
+        f"{len(data.test.windows):,} test windows of {data.spec.name} "
+        f"({data.spec.preset}), released by mechanism {run.method.config.mechanism!r}, "
+        f"and read by {attacker!r}, which was taught on {len(data.train.windows):,} "
+        f"released training windows. ε bounds what is told between "
+        f"{guarantee.neighbours(run)}; a stream costs the sum over its windows."
+    )

@@ -57,8 +57,8 @@ def with_epsilon(run: Run, epsilon: float | None = None) -> Run:
     """
     if epsilon_of(run) is None:
         raise ValueError(
-            f"{run.method.name} gives no guarantee that an epsilon could be of; train "
-            "deeprotect, with a mechanism other than none."
+            f"{run.method.name} gives no guarantee, as it was trained, and so has no "
+            "epsilon; train deeprotect, with a mechanism other than none."
         )
     if epsilon is None:
         return run
@@ -159,14 +159,23 @@ def told(run: Run, windows, *, known_seed: bool = False) -> list[str]:
     epsilon, seconds = config.epsilon, spec.time / spec.rate_hz
     hour = per_hour(epsilon, seconds)
     numbers, count = outside(config, windows)
-    clipped = (
-        f"{numbers} numbers of {count} windows were outside the public range "
-        f"{config.low} to {config.high}, and clipped to it"
-    )
+    reach = f"outside the public range {config.low} to {config.high}"
+    clipped = f"no number was {reach}"
+    if count:
+        clipped = (
+            f"{numbers} numbers of {count} windows were {reach}, and clipped to it"
+        )
     if config.mode == "named" and count:
         clipped += "; what is said of neighbours is of windows after that"
     return [
         f"epsilon {epsilon:g} for each window of {seconds:g} s, between "
-        f"{neighbours(run)}; {hour:g} for an hour of windows that do not overlap.",
-        f"{clipped}.",
+        f"{neighbours(run)}; {hour:g} for an hour of windows that do not overlap"
+        f"{_on_paper(config)}.",
+        f"{clipped[0].upper()}{clipped[1:]}.",
     ]
+
+
+def _on_paper(config):
+    if config.mechanism == "grid":
+        return ""
+    return "; on paper: only mechanism grid accounts for floating point"

@@ -245,9 +245,7 @@ def _learning(spec, config, stage, useful):
         loss = loss + hyper["decay"] * weights
         if config.curve == "sigmoid":
             loss = loss + hyper["delta"] * tied.sparsity(features, hyper["rho"])
-        which = _layer(stage[-1])
-        if config.training == "fine-tuned" and len(stage) > 1:
-            which = "all layers"
+        which = "all layers" if len(stage) > 1 else _layer(stage[0])
         info = {f"rebuilding, {which}": error, f"reading, {which}": told}
         return loss, (info, {})
 

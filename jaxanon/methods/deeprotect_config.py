@@ -35,52 +35,58 @@ class DEEProtectConfig:
     """
 
     hidden: tuple[int, ...] = (15, 7)
-    """features of each layer, the last of which leave"""
+    """how many features each layer has; those of the last leave"""
     features: str = "autoencoder"
-    """what finds them; pca, dct, dft, haar, dictionary: without regard to classes, as
-    many as the last of ``hidden``; window: its numbers themselves, for a baseline"""
+    """who finds features: autoencoder, taught by the useful attributes; pca, dct, dft,
+    haar, dictionary, which know no classes; window: its own numbers, a baseline"""
     curve: str = "linear"
-    """features are linear in the window; sigmoid, as published: behind each layer"""
+    """linear features, or sigmoid behind each layer, as published"""
     training: str = "joint"
-    """all layers at once; greedy, as published: one after another, each on what those
-    before it make; fine-tuned: all at once after that"""
+    """joint: all layers at once; greedy, as published: one after another, each on what
+    those before it make; fine-tuned: greedy, then all at once"""
     epochs_per_layer: int = 10
-    """greedy: epochs before the next layer's turn"""
+    """greedy and fine-tuned: epochs before the next layer's turn"""
     inference: str = "network"
-    """what reads useful classes off rebuilt windows: ridge, logistic or network"""
+    """classifier of the useful attributes that teaches features: ridge, logistic or
+    network"""
     also: tuple[str, ...] = ()
     """attributes that are useful beside the public one"""
     mu: float = 10.0
-    """weight of the useful inferences"""
+    """weight of the useful attributes against rebuilding windows"""
     beta: float = 1e-3
-    """of the squares of what reads them"""
+    """weight decay of the classifiers"""
     decay: float = 1e-4
-    """of the squares of the autoencoder's weights"""
+    """weight decay of the autoencoder"""
     delta: float = 0.0
-    """of the sparsity of its features"""
+    """weight of the sparsity of features; curve sigmoid alone"""
     rho: float = 0.1
-    """their mean, as sparsity wants it"""
+    """mean of a feature that sparsity draws it to"""
     optimizer: str = "adam"
-    """or sgd, plain gradient descent"""
+    """adam, or sgd: plain gradient descent, as published"""
     step_size: float = 0.003
-    """its step size"""
+    """step size of the optimizer"""
     batch: int = 256
     """windows per step"""
     low: tuple[float, ...] | None = None
-    """public range of each channel, in its unit; default: by unit"""
+    """lower ends of the public range, to which windows are clipped, one per channel in
+    its unit; default: by unit, such as -2 g"""
     high: tuple[float, ...] | None = None
-    """its upper ends"""
+    """upper ends of the public range"""
     epsilon: float = 5.0
-    """privacy budget of a window"""
+    """privacy budget of a window: the smaller, the more noise"""
     mode: str = "everything"
-    """neighbours differ in any way; named: along what tells the private attributes"""
+    """everything: no two windows are told apart, whatever the private attributes;
+    named: only how far windows lie along what tells the private attributes linearly"""
     mechanism: str = "priv unit"
-    """what noise: priv unit, laplace, grid, l2, linf, none; span: mode named alone, as
-    priv unit (l2 without a radius) along what neighbours differ by, nowhere else"""
+    """noise. "priv unit": least of all, needs a radius; laplace, l2, linf: added; grid:
+    as laplace, and private in floating point, too; span: mode named alone, noise only
+    where neighbours differ; none: no noise and no guarantee"""
     sensitivity: str = "corrected"
-    """its scale; published: as the paper has it, far too large where it is right"""
+    """how far features of neighbours are taken to be apart: corrected, or published,
+    which is many times as far"""
     radius: float | None = 0.5
-    """features are brought this near to the middle window's; None: as they are"""
+    """features further than this from the mean window's are brought to that distance;
+    None: left where they are, with more noise"""
 
     def __post_init__(self):
         whole(1, hidden=self.hidden, batch=self.batch)
@@ -149,7 +155,7 @@ class DEEProtectConfig:
                 raise Incompatible(
                     "mechanism 'span' adds noise where named neighbours' features "
                     f"differ and nowhere else, which holds for {name}={value!r}, got "
-                    f"{getattr(self, name)!r}."
+                    f"{getattr(self, name)!r}; set {name} to {value}."
                 )
 
 

@@ -5,13 +5,15 @@ from html import escape
 from jaxanon.report import figures, page
 from jaxanon.report.figures import QUIET, RAW, SAFE, Picture
 
-LINES = ("-", "--", "-.", ":")
+LINES = ("-", "--", "-.", (0, (1, 1)))
+GUESS = (0, (6, 6))
 
 
-def draw(rows: list[dict]) -> Picture:
+def draw(heading: str, rows: list[dict]) -> Picture:
     """Balanced accuracy of every inference over ε; dotted, what raw windows tell.
 
     Args:
+      heading: above it.
       rows: of ``budget_curve.curve``.
     """
     raw, *released = rows
@@ -28,9 +30,12 @@ def draw(rows: list[dict]) -> Picture:
         axis.plot(epsilons, told, line, marker="o", ms=4, color=colour, lw=1.5)
         axis.lines[-1].set_label(f"{name} ({role})")
         level = 100 * raw["scores"][name]["balanced_accuracy"]
-        axis.axhline(level, color=colour, ls=":", lw=1, alpha=0.7)
+        axis.axhline(level, color=colour, ls=":", lw=1.2)
         chance = 100 * raw["scores"][name]["chance"]
-        axis.axhline(chance, color=QUIET, ls=":", lw=0.7)
+        axis.axhline(chance, color=colour, ls=GUESS, lw=0.8, alpha=0.6)
+    axis.plot([], [], color=QUIET, ls=":", lw=1.2, label="raw windows")
+    axis.plot([], [], color=QUIET, ls=GUESS, lw=0.8, label="guessing")
+    axis.set_title(heading, fontsize=9)
     axis.set_xscale("log")
     axis.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
     axis.minorticks_off()
@@ -41,17 +46,18 @@ def draw(rows: list[dict]) -> Picture:
     axis.legend(fontsize=8, frameon=False, loc="best")
     return figures.picture(
         figure,
-        "What a reader taught on released windows says of others, over the ε of each "
-        "window; dotted in its colour, what raw windows tell, in grey what guessing "
-        "does.",
+        "Balanced accuracy of classifiers that are taught on released training windows "
+        "and tried on released test windows, over the ε of each window. In the same "
+        "colour what raw windows tell (dotted) and what guessing does (thin, dashed).",
     )
 
 
-def render(heading: str, rows: list[dict], picture: Picture) -> str:
+def render(heading: str, about: str, rows: list[dict], picture: Picture) -> str:
     """The page: the curve, and its numbers.
 
     Args:
       heading: of the page.
+      about: what was released, and who read it.
       rows, picture: of ``draw``.
     """
     names = list(rows[0]["scores"])
@@ -63,7 +69,8 @@ def render(heading: str, rows: list[dict], picture: Picture) -> str:
         f"<tbody>{body}</tbody></table></div>"
     )
     shown = page.figure("budget", picture)
-    parts = [page.section("Read over ε", shown), page.section("Numbers", table)]
+    told = f"<p>{escape(about)}</p>"
+    parts = [page.section("Read over ε", told + shown), page.section("Numbers", table)]
     return page.document(heading, "jaxanon evaluation", "\n".join(parts))
 
 

@@ -56,12 +56,13 @@ def write_front(folder, title: str, summary: list[dict], report: dict):
     return html
 
 
-def write_budget(folder, title: str, rows: list[dict]) -> pathlib.Path:
+def write_budget(folder, title: str, about: str, rows: list[dict]) -> pathlib.Path:
     """Writes ``budget.json``, ``budget.png`` and ``budget.html``.
 
     Args:
       folder: made if it does not exist.
-      title: of the page.
+      title: of the page and the figure.
+      about: what was released, and who read it.
       rows: of ``budget_curve.curve``.
 
     Returns:
@@ -69,12 +70,12 @@ def write_budget(folder, title: str, rows: list[dict]) -> pathlib.Path:
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    drawn = budgets.draw(rows)
+    drawn = budgets.draw(title, rows)
     _replace(folder / "budget.png", drawn.png)
     text = json.dumps(rows, indent=1, allow_nan=False)
     _replace(folder / "budget.json", text.encode())
     html = folder / "budget.html"
-    _replace(html, budgets.render(title, rows, drawn).encode())
+    _replace(html, budgets.render(title, about, rows, drawn).encode())
     return html
 
 

@@ -183,7 +183,8 @@ def test_what_is_read_over_epsilon(released, capsys):
     assert gender[0] > 0.9 and max(gender[1:]) < 0.8
     assert (released / "budget.png").read_bytes().startswith(b"\x89PNG")
     page = (released / "budget.html").read_text()
-    assert "keep activity, hide gender" in page and f"{100 * gender[2]:.1f}" in page
+    assert "keep activity, hide gender" in page and "between any two windows" in page
+    assert f"{100 * gender[2]:.1f}" in page
     assert cli.main(words) == 2
     assert "--overwrite" in capsys.readouterr().err
 
