@@ -73,9 +73,9 @@ def needed_table(rows) -> str:
     lines = []
     for where, own in needed(rows).items():
         for release, (epsilon, reached) in own.items():
+            bases = [own.get(base, (None, ""))[0] for base in (LAPLACE, NAMED)]
             ratios = [
-                f"{own[base][0] / epsilon:.0f}" if own.get(base) and epsilon else ""
-                for base in (LAPLACE, NAMED)
+                f"{base / epsilon:.0f}" if base and epsilon else "" for base in bases
             ]
             told = f"{reached}{epsilon:.3g}" if epsilon else "more than was tried"
             lines.append([*where, release, told, *ratios])

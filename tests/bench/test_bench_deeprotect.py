@@ -41,6 +41,7 @@ def rows(tables):
         budget("few", 4.0, 0.85),
         budget("none is enough", 4.0, 0.79),
         budget(tables.LAPLACE, 100.0, 0.8) | {"noise": 8.7},
+        budget(tables.NAMED, 5.0, 0.1),
         {
             **{"kind": "speed", "of": "a window", "value": 42.0},
             **{"unit": "microseconds", "asked": 50.0},
