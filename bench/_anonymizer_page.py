@@ -10,11 +10,12 @@ from matplotlib.figure import Figure
 
 from jaxanon.report.figures import Picture
 from jaxanon.report.page import document, figure, section
+from jaxanon.report.tables import table
 
 INK, FAINT = "#1c2430", "#767676"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKS = "os^Dv<>P"
-WORD = {"reproduced": FAINT, "better": "#0b6aa6", "worse": "#b34700"}
+KINDS = {"better": "key", "worse": "worst"}  # Classes of the page's style.
 
 
 def write(path, rows):
@@ -102,22 +103,15 @@ def page(rows, png) -> str:
     for case in dict.fromkeys(one["case"] for one in rows):
         own = [one for one in rows if one["case"] == case]
         title = f"{case}: keep {own[0]['public']}, hide {own[0]['private']}"
-        head = "".join(f"<th>{escape(name)}</th>" for name in _anonymizer_rows.HEADER)
-        body = "".join(f"<tr>{_cells(one)}</tr>" for one in own)
-        table = (
-            f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div>"
-        )
-        parts.append(section(title, table + _further(own) + _reasons(own)))
+        shown = table(_anonymizer_rows.HEADER, map(_cells, own))
+        parts.append(section(title, shown + _further(own) + _reasons(own)))
     title = "Anonymizers under one protocol"
     return document(title, "jaxanon benchmark", "\n".join(parts))
 
 
 def _cells(one):
     *rest, verdict = _anonymizer_rows.cells(one)
-    colour = WORD.get(verdict, FAINT)
-    cells = "".join(f"<td>{escape(cell)}</td>" for cell in rest)
-    return f'{cells}<td style="color:{colour}">{escape(verdict)}</td>'
+    return [*rest, (verdict, KINDS.get(verdict, ""))]
 
 
 def _further(rows):
@@ -131,14 +125,9 @@ def _further(rows):
         for name, found in one["attacks"].items():
             told[name] = f"{found['balanced']:.1f} ({found['attacker']})"
         name = " ".join(filter(None, (one["system"], one["form"])))
-        cells = "".join(
-            f"<tr><td>{escape(what)}</td><td>{escape(value)}</td></tr>"
-            for what, value in told.items()
-        )
-        lines.append(
-            f"<details><summary>{escape(name)}: every attack</summary>"
-            f'<div class="scroll"><table><tbody>{cells}</tbody></table></div></details>'
-        )
+        shown = table((), told.items())
+        summary = f"<summary>{escape(name)}: every attack</summary>"
+        lines.append(f"<details>{summary}{shown}</details>")
     return "".join(lines)
 
 

@@ -7,6 +7,7 @@ import _deeprotect_tables as tables
 
 from jaxanon.report.figures import grid, picture
 from jaxanon.report.page import document, figure, section
+from jaxanon.report.tables import table
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
@@ -21,15 +22,15 @@ def write(path, rows):
     if drawn is not None:
         path.with_suffix(".png").write_bytes(drawn.png)
         parts.append(section("Useful and sensitive over ε", figure("curves", drawn)))
-    for title, table in {
+    for title, markdown in {
         "Features without noise": tables.features_table(rows),
         "The ε that is needed": tables.needed_table(rows),
         "Noise, measured and predicted": tables.noise_table(rows),
         "Every budget": tables.budgets_table(rows),
         "Speed": tables.speed_table(rows),
     }.items():
-        if table:
-            parts.append(section(title, _html(table)))
+        if markdown:
+            parts.append(section(title, _html(markdown)))
     page = document("DEEProtect over its budget", "jaxanon benchmark", "".join(parts))
     path.with_suffix(".html").write_text(page)
 
@@ -82,14 +83,9 @@ def _levels(axis, rows, place):
     axis.grid(alpha=0.25, lw=0.5)
 
 
-def _html(table) -> str:
+def _html(markdown) -> str:
     head, _, *lines = (
         [cell.strip() for cell in line.strip("|").split("|")]
-        for line in table.splitlines()
+        for line in markdown.splitlines()
     )
-    cells = lambda row, tag: "".join(f"<{tag}>{escape(x)}</{tag}>" for x in row)
-    body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in lines)
-    return (
-        f'<div class="scroll"><table><thead><tr>{cells(head, "th")}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
+    return table(head, lines)

@@ -92,7 +92,7 @@ def row(of, value, unit, asked, windows):
         "unit": unit,
         "asked": asked,
         "windows": windows,
-        "device": _timing.device(),
+        **_timing.about(),
     }
 
 

@@ -90,6 +90,15 @@ def device() -> str:
     return f"{jax.device_count()} x {name}"
 
 
+def about() -> dict:
+    """What measured a row, and when."""
+    return {
+        "device": device(),
+        "versions": {"jax": jax.__version__, "python": platform.python_version()},
+        "date": datetime.date.today().isoformat(),
+    }
+
+
 def huge_pages() -> bool:
     """Whether memory that is asked for comes in huge pages."""
     return "hugetlb=1" in os.environ.get("GLIBC_TUNABLES", "")
@@ -111,10 +120,11 @@ class Report:
     def __init__(self, *, smoke=False):
         n, num_bytes = (256, 1 << 22) if smoke else (2048, 1 << 28)
         self.rows = []
-        self.date = datetime.date.today().isoformat()
+        self.about = about()
         self.flops = matmul_rate(n)
         self.bandwidth = copy_bandwidth(num_bytes)
-        print(f"{self.date}, device: {device()}, jax {jax.__version__}", flush=True)
+        date, place = self.about["date"], self.about["device"]
+        print(f"{date}, device: {place}, jax {jax.__version__}", flush=True)
         self.add_work(
             "matmul rate",
             self.flops / 1e9,
@@ -196,9 +206,7 @@ class Report:
             "value": float(value),
             "unit": unit,
             "shapes": shapes,
-            "device": device(),
-            "date": self.date,
-            "versions": {"jax": jax.__version__, "python": platform.python_version()},
+            **self.about,
             **more,
         }
         for limit, share in shares.items():

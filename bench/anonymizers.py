@@ -16,10 +16,8 @@ no`` leaves out what is tried on the first seed alone.
 """
 
 import dataclasses
-import datetime
 import json
 import pathlib
-import platform
 import time
 import traceback
 
@@ -28,7 +26,6 @@ import _anonymizer_rows
 import _entries
 import _timing
 import blinder
-import jax
 import numpy as np
 
 import jaxanon as ja
@@ -162,7 +159,7 @@ class Bench:
             seconds = {"evaluation": time.monotonic() - start}
             if stage == "seeds":
                 seconds["training"] = trained
-            kept = {"seconds": seconds, **about(), "report": report}
+            kept = {"seconds": seconds, **_timing.about(), "report": report}
             path.parent.mkdir(parents=True, exist_ok=True)
             draft = path.with_suffix(".draft")
             draft.write_text(json.dumps(kept))
@@ -239,7 +236,7 @@ class Bench:
         }
         reports = [part["report"] for part in found["seeds"]]
         kept["seeds"]["report"] = aggregate(reports)
-        how = {name: found["seeds"][-1][name] for name in about()}
+        how = {name: found["seeds"][-1][name] for name in _timing.about()}
         return _anonymizer_rows.row(self.case, entry, variant, self.data, kept, how)
 
     def rows(self):
@@ -247,15 +244,6 @@ class Bench:
         entries = [_entries.ENTRIES[name] for name in self.case.entries]
         found = [self.row(one, variant) for one in entries for variant in one.variants]
         return [row for row in found if row is not None]
-
-
-def about() -> dict:
-    """What measured a row, and when."""
-    return {
-        "device": _timing.device(),
-        "versions": {"jax": jax.__version__, "python": platform.python_version()},
-        "date": datetime.date.today().isoformat(),
-    }
 
 
 if __name__ == "__main__":

@@ -16,10 +16,8 @@ is taught on released training windows, and says it of released test windows.
 """
 
 import dataclasses
-import datetime
 import json
 import pathlib
-import platform
 
 import _deeprotect_page
 import _deeprotect_speed
@@ -167,7 +165,7 @@ class Study:
             row = {"kind": kind, "dataset": self.dataset, "case": self.name, "of": of}
             row |= {"useful": self.useful, "sensitive": self.sensitive, **make()}
             draft = path.with_suffix(".draft")
-            draft.write_text(json.dumps(row | about()))
+            draft.write_text(json.dumps(row | _timing.about()))
             draft.replace(path)
             print(_deeprotect_tables.line(row), flush=True)
         return json.loads(path.read_text())
@@ -261,15 +259,6 @@ def mean(found):
 def spread(found):
     """Of dicts of numbers, the dict of deviations."""
     return {name: float(np.std([one[name] for one in found])) for name in found[0]}
-
-
-def about() -> dict:
-    """What measured a row, and when."""
-    return {
-        "device": _timing.device(),
-        "versions": {"jax": jax.__version__, "python": platform.python_version()},
-        "date": datetime.date.today().isoformat(),
-    }
 
 
 if __name__ == "__main__":

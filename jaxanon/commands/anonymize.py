@@ -60,8 +60,9 @@ def anonymize(
         run = guarantee.with_epsilon(run, epsilon)
     if budget is not None and budget_total is not None:
         guarantee.open_budget(run, budget, budget_total)
-    key = guarantee.secret_key()
-    if seed is not None:
+    if seed is None:
+        key = guarantee.secret_key()
+    else:
         key = jax.random.fold_in(jax.random.key(seed), ROOT)
     if budget is None:
         safe = run.anonymize(key, windows)

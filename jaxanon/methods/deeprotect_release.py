@@ -1,5 +1,6 @@
 """DEEProtect's release: features behind noise, from a sensitivity that is carried."""
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -94,10 +95,10 @@ def release(key, config, layers, windows, usual, apart: Apart, directions: Any =
     Why ε holds: two neighbours' features, brought near to the middle one's or not, are
     no further apart than ``sensitivities`` says, for what brings them near moves no two
     further apart in L2, and the mechanism's densities differ by the factor e^ε at most
-    over that. In the span,
-    neighbours' features differ by a vector of it: what lies across is the same for both
-    and may leave as it is, and the rest is a vector of fewer numbers, with noise of its
-    own. Rebuilding looks at nothing but what is released.
+    over that. In the span, neighbours' features differ by a vector of it: what lies
+    across is the same for both and may leave as it is, and the rest is a vector of
+    fewer numbers, with noise of its own. Rebuilding looks at nothing but what is
+    released.
 
     Args:
       key: typed PRNG key; every window has noise of its own.
@@ -129,9 +130,10 @@ def release(key, config, layers, windows, usual, apart: Apart, directions: Any =
         for layer in layers:
             directions = jnp.matmul(directions, layer.kernel.T, precision="highest")
         within = jnp.linalg.qr(directions.T)[0]  # Columns that neighbours differ by.
-        told = away @ within
+        product = functools.partial(jnp.matmul, precision="highest")
+        told = product(away, within)
         noise = _hidden(key, told, bounds, config) - told
-        sent = away + noise @ within.T
+        sent = away + product(noise, within.T)
     else:
         sent = _hidden(key, away, bounds, config)
     return jnp.where(sound, middle + sent, jnp.nan)

@@ -4,6 +4,7 @@ from html import escape
 
 from jaxanon.report import figures, page
 from jaxanon.report.figures import QUIET, RAW, SAFE, Picture
+from jaxanon.report.tables import table
 
 LINES = ("-", "--", "-.", (0, (1, 1)))
 GUESS = (0, (6, 6))
@@ -62,20 +63,15 @@ def render(heading: str, about: str, rows: list[dict], picture: Picture) -> str:
     """
     names = list(rows[0]["scores"])
     words = ("ε of a window", *(f"{name}, balanced %" for name in names))
-    head = "".join(f"<th>{escape(word)}</th>" for word in words)
-    body = "".join(_row(row, names) for row in rows)
-    table = (
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
+    numbers = table(words, [_cells(row, names) for row in rows])
     shown = page.figure("budget", picture)
     told = f"<p>{escape(about)}</p>"
-    parts = [page.section("Read over ε", told + shown), page.section("Numbers", table)]
+    curves = page.section("Read over ε", told + shown)
+    parts = [curves, page.section("Numbers", numbers)]
     return page.document(heading, "jaxanon evaluation", "\n".join(parts))
 
 
-def _row(row, names):
+def _cells(row, names):
     epsilon = "raw windows" if row["epsilon"] is None else f"{row['epsilon']:g}"
     told = [f"{100 * row['scores'][name]['balanced_accuracy']:.1f}" for name in names]
-    cells = "".join(f"<td>{cell}</td>" for cell in (epsilon, *told))
-    return f"<tr>{cells}</tr>"
+    return [epsilon, *told]

@@ -1,10 +1,10 @@
 """The front of a sweep: what each of its settings keeps, over what it leaks."""
 
-from html import escape
 from typing import NamedTuple
 
 from jaxanon.report import figures, page
 from jaxanon.report.figures import QUIET, RAW, SAFE, Picture
+from jaxanon.report.tables import table
 
 GOAL = "#009E73"
 MEASURES = ("re-identified", "intrusive")  # Retrained adversaries first: the worst.
@@ -194,21 +194,17 @@ def render(heading: str, summary: list[dict], report: dict, picture: Picture) ->
 def _table(points):
     """Rows by utility, those of the front in bold and with a star."""
     names = list(points[0].row["scores"])
-    head = "".join(f"<th>{escape(word)}</th>" for word in ("settings", *names))
     ordered = sorted(points, key=lambda point: -point.kept["mean"])
-    body = "".join(_row(row, names, on) for row, _, _, on in ordered)
-    return (
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-        '<p class="note">Per cent; a star marks the front.</p>'
-    )
+    rows = [_cells(row, names, on) for row, _, _, on in ordered]
+    note = '<p class="note">Per cent; a star marks the front.</p>'
+    return table(("settings", *names), rows) + note
 
 
-def _row(row, names, on):
-    key, star = (' class="key"', "★ ") if on else ("", "")
-    cells = "".join(f"<td{key}>{_shown(row['scores'][name])}</td>" for name in names)
-    words = escape(said(row["settings"]) or "all seeds")
-    return f"<tr><td{key}>{star}{words}</td>{cells}</tr>"
+def _cells(row, names, on):
+    kind, star = ("key", "★ ") if on else ("", "")
+    words = said(row["settings"]) or "all seeds"
+    told = [_shown(row["scores"][name]) for name in names]
+    return [(text, kind) for text in (star + words, *told)]
 
 
 def _shown(spread):

@@ -6,20 +6,21 @@ from jaxanon.report.words import percent
 
 
 def table(head, rows):
-    """A table as HTML; a cell is text, or (text, class name)."""
+    """A table as HTML, without a head if that is empty.
+
+    A cell is text, or ``(text, class name)``.
+    """
 
     def cell(content):
         text, kind = content if isinstance(content, tuple) else (content, "")
         return f'<td class="{kind}">{escape(text)}</td>'
 
-    top = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    words = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    top = f"<thead><tr>{words}</tr></thead>" if head else ""
     body = "".join(
         "<tr>" + "".join(cell(content) for content in row) + "</tr>" for row in rows
     )
-    return (
-        f'<div class="scroll"><table><thead><tr>{top}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
+    return f'<div class="scroll"><table>{top}<tbody>{body}</tbody></table></div>'
 
 
 def _row(what, who, scores, raw, field, kind=""):

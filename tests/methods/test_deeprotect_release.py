@@ -154,6 +154,9 @@ AUDITED = {
 }
 
 
+DRAWS = {"laplace": 1_000_000, "priv unit": 300_000}
+
+
 @functools.cache
 def pair_released(name, l2, epsilon=1.5):
     """Many features of each of two neighbours, seen along their difference.
@@ -165,7 +168,7 @@ def pair_released(name, l2, epsilon=1.5):
     product = np.asarray(layers()[1].kernel @ layers()[0].kernel)
     direction = jnp.asarray(np.sign(product[:1]))
     apart = releasing.Apart(l2, 1.0)
-    draws = 1_000_000 if name in ("laplace", "priv unit") else 200_000
+    draws = DRAWS.get(name, 200_000)
 
     @jax.jit
     def send(key, unit):
