@@ -14,6 +14,7 @@ from jaxanon.commands import (
     demo,
     evaluate,
     inferences,
+    privacy,
     sweep,
     train,
 )
@@ -82,6 +83,7 @@ def _run(argv):
         "sweep": sweep.command(method if verb == "sweep" else None),
         "datasets": datasets.show_all,
         "inferences": inferences.inferences,
+        "privacy": privacy.privacy,
     }
     tyro.extras.subcommand_cli_from_dict(
         verbs,

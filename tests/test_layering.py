@@ -20,7 +20,7 @@ class Room(NamedTuple):
 MAY_IMPORT = {
     "jaxanon.kernels": Room(set(), {"jax", "numpy"}),
     "jaxanon.datasets": Room(set(), {"numpy", "tensorflow_datasets", "etils"}),
-    "jaxanon.privacy": Room({"kernels"}, {"jax", "numpy", "optax"}),
+    "jaxanon.privacy": Room({"kernels"}, {"jax", "numpy", "optax", "dp_accounting"}),
     "jaxanon.models": Room({"kernels"}, {"jax", "numpy", "optax", "flax"}),
     "jaxanon.federated": Room({"kernels", "privacy"}, {"jax", "numpy", "optax"}),
     "jaxanon.metrics": Room(

@@ -1,13 +1,35 @@
 """What releases add up to, and mechanisms that know their sensitivity."""
 
+from jaxanon.privacy.accounting import (
+    ACCOUNTANTS,
+    SampledGaussian,
+    epsilon_spent,
+    noise_multiplier_for,
+    steps_within,
+    warn_of_delta,
+)
 from jaxanon.privacy.composition import parallel, per_hour, sequential
 from jaxanon.privacy.expected_error import feature_error, raw_error, rebuilt_error
+from jaxanon.privacy.layers import (
+    READINGS,
+    joint_noise_multiplier,
+    layer_noise_multipliers,
+)
 
 __all__ = [
+    "ACCOUNTANTS",
+    "READINGS",
+    "SampledGaussian",
+    "epsilon_spent",
     "feature_error",
+    "joint_noise_multiplier",
+    "layer_noise_multipliers",
+    "noise_multiplier_for",
     "parallel",
     "per_hour",
     "raw_error",
     "rebuilt_error",
     "sequential",
+    "steps_within",
+    "warn_of_delta",
 ]

@@ -1,0 +1,149 @@
+"""``jaxanon privacy``: what noise costs, and what a budget needs, without training."""
+
+import warnings
+from typing import Annotated
+
+import tyro
+
+from jaxanon.commands import show
+
+Floats = Annotated[tuple[float, ...] | None, tyro.conf.arg(metavar="FLOAT ...")]
+Whole = Annotated[int | None, tyro.conf.arg(metavar="INT")]
+Real = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
+
+
+def privacy(
+    *,
+    noise_multiplier: Floats = None,
+    epsilon: Real = None,
+    delta: float = 1e-5,
+    rounds: int = 1,
+    local_steps: int = 1,
+    sampling_probability: Real = None,
+    records: Whole = None,
+    batch: Whole = None,
+    scores: Floats = None,
+) -> None:
+    """Says which epsilon noise spends, or which noise an epsilon needs.
+
+    Of Gaussian noise on clipped sums over random samples of records (Poisson sampling),
+    one sum at each local step of each round. Neighbours are data sets of which one has
+    a record more: an example where examples are clipped, a client where clients are.
+
+    Args:
+      noise_multiplier: standard deviation of the noise over the clip norm; one number,
+        or one for each layer that is clipped by itself
+      epsilon: a budget, in place of the noise: says what noise it needs
+      delta: of the guarantee, well below 1 / records
+      rounds: of federated learning
+      local_steps: noisy steps of a client in each of them
+      sampling_probability: of a record, in each sample; default: batch / records, or 1
+      records: of a client, or clients of all, where each is a record
+      batch: records of a sample on average
+      scores: importance of each layer in (0, 1], as Atlas scales noise by it: shows
+        what its published accounting claims and what holds
+    """
+    from jaxanon import privacy as accounting
+
+    if (noise_multiplier is None) == (epsilon is None):
+        raise ValueError(
+            "give either --noise-multiplier, to learn which epsilon it spends, or "
+            "--epsilon, to learn which noise it needs."
+        )
+    if scores is not None and noise_multiplier is None:
+        raise ValueError("--scores are of layers; give their --noise-multiplier too.")
+    _at_least_one("--rounds", rounds)
+    _at_least_one("--local-steps", local_steps)
+    probability = _probability(sampling_probability, records, batch)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        if records is not None:
+            accounting.warn_of_delta(delta, records)
+    for warning in told:
+        show.say(f"Warning: {warning.message}")
+    shared = {
+        "sampling_probability": probability,
+        "steps": rounds * local_steps,
+    }
+    show.say(
+        f"Noisy sums: {shared['steps']}, each of a sample of {probability:.4g} of the "
+        f"records. Delta {delta:g}; neighbours have one record more."
+    )
+    if epsilon is not None:
+        _needed(epsilon, delta, shared)
+    else:
+        _spent(noise_multiplier, scores, delta, shared)
+
+
+def _needed(epsilon, delta, shared):
+    from jaxanon.privacy import ACCOUNTANTS, noise_multiplier_for
+
+    table = _table(f"Noise for epsilon {epsilon:g}", "accountant", "noise multiplier")
+    for accountant in ACCOUNTANTS:
+        z = noise_multiplier_for(epsilon, delta, accountant=accountant, **shared)
+        table.add_row(accountant, f"{z:.4g}")
+    show.table(table)
+
+
+def _spent(multipliers, scores, delta, shared):
+    from jaxanon.privacy import READINGS, joint_noise_multiplier
+
+    if scores is None:
+        joint = joint_noise_multiplier(multipliers)
+        table = _table(f"Noise multiplier {joint:.4g}", "accountant", "epsilon")
+        for accountant, epsilon in _epsilons(joint, delta, shared).items():
+            table.add_row(accountant, f"{epsilon:.4g}")
+        show.table(table)
+        return
+    columns = ("reading", "noise multiplier", "epsilon (pld)", "epsilon (rdp)")
+    table = _table("Atlas, as its equations are read", *columns)
+    for reading in READINGS:
+        joint = joint_noise_multiplier(multipliers, scores, reading=reading)
+        epsilons = _epsilons(joint, delta, shared).values()
+        shown = [f"{epsilon:.4g}" for epsilon in epsilons]
+        name = "claimed for all" if reading == "claimed" else reading
+        table.add_row(name, f"{joint:.4f}", *shown)
+    show.table(table)
+    show.say(
+        "All of it takes the scores for public: those that are learned from private "
+        "data tell of them, and cost a budget of their own."
+    )
+
+
+def _epsilons(joint, delta, shared):
+    from jaxanon.privacy import ACCOUNTANTS, SampledGaussian, epsilon_spent
+
+    each = [SampledGaussian(noise_multiplier=joint, **shared)]
+    return {name: epsilon_spent(each, delta, accountant=name) for name in ACCOUNTANTS}
+
+
+def _probability(given, records, batch):
+    if given is not None:
+        if batch is not None:
+            raise ValueError(
+                "--sampling-probability and --batch say the same thing; give one."
+            )
+        return given
+    if batch is None:
+        return 1.0
+    if records is None:
+        raise ValueError("--batch is a part of the --records; give them too.")
+    if not 1 <= batch <= records:
+        raise ValueError(
+            f"--batch must be between 1 and the {records} records, got {batch}."
+        )
+    return batch / records
+
+
+def _at_least_one(name, value):
+    if value < 1:
+        raise ValueError(f"{name} must be >= 1, got {value}.")
+
+
+def _table(title, *columns):
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left")
+    return table

@@ -1,0 +1,173 @@
+"""ε and δ of Gaussian noise: closed forms, two accountants, what they refuse."""
+
+import math
+import time
+
+import dp_accounting
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+from scipy import optimize, stats
+
+from jaxanon.privacy import (
+    SampledGaussian,
+    epsilon_spent,
+    noise_multiplier_for,
+    steps_within,
+    warn_of_delta,
+)
+
+MULTIPLIERS = pytest.mark.parametrize(
+    ("multiplier", "classic"), [(1.0, 5.30), (1.5617, 3.28), (0.4664, 12.59)]
+)
+
+
+def exact(multiplier, delta):
+    """ε of one Gaussian release, by Balle and Wang's equation for δ."""
+
+    def excess(epsilon):
+        half, shift = 1 / (2 * multiplier), epsilon * multiplier
+        log = stats.norm.logcdf(-half - shift) + epsilon
+        return stats.norm.cdf(half - shift) - math.exp(log) - delta
+
+    return optimize.brentq(excess, 0, 100)
+
+
+@MULTIPLIERS
+def test_one_release_lies_between_the_exact_epsilon_and_the_moments_bound(
+    multiplier, classic
+):
+    """The bound: min over α of α / 2z² + ln(1/δ) / (α - 1), which has a closed form."""
+    bound = 1 / (2 * multiplier**2) + math.sqrt(2 * math.log(1e5)) / multiplier
+    assert round(bound, 2) == classic
+    each = [SampledGaussian(noise_multiplier=multiplier)]
+    least = exact(multiplier, 1e-5)
+    pld, rdp = (epsilon_spent(each, 1e-5, accountant=a) for a in ("pld", "rdp"))
+    assert least <= pld < 1.001 * least + 1e-3
+    assert 1.02 * least < rdp < bound
+
+
+def test_releases_of_one_data_set_add_up_as_one_with_summed_squares():
+    """Two Gaussian mechanisms are one: 1 / z² = 1 / 3² + 4 / 4², for one and four."""
+    first = SampledGaussian(noise_multiplier=3.0)
+    others = SampledGaussian(noise_multiplier=4.0, steps=4)
+    joint = 1 / math.sqrt(1 / 9 + 4 / 16)
+    told = epsilon_spent([first, others], 1e-6)
+    assert told == pytest.approx(exact(joint, 1e-6), rel=2e-3)
+    assert epsilon_spent([first], 1e-6) < told
+    assert epsilon_spent([], 1e-6) == 0.0
+
+
+def test_a_sample_tells_of_few():
+    """For small ε a share q of the data costs about q times as much."""
+    whole = SampledGaussian(noise_multiplier=4.0)
+    tenth = SampledGaussian(noise_multiplier=4.0, sampling_probability=0.1)
+    ratio = epsilon_spent([tenth], 1e-3) / epsilon_spent([whole], 1e-2)
+    # (ε, δ) of the whole becomes (ln(1 + q (e^ε - 1)), q δ), which is an upper bound.
+    epsilon = exact(4.0, 1e-2)
+    assert ratio <= 1.01 * math.log(1 + 0.1 * math.expm1(epsilon)) / epsilon
+    assert epsilon_spent([tenth], 1e-3) > 0
+
+
+@hypothesis.settings(max_examples=6)
+@hypothesis.given(
+    st.floats(0.3, 8.0), st.sampled_from([0.02, 0.2, 1.0]), st.sampled_from([1, 50])
+)
+def test_the_multiplier_for_a_budget_keeps_it_and_hardly_less_does_not(
+    epsilon, probability, steps
+):
+    given = {"sampling_probability": probability, "steps": steps}
+    multiplier = noise_multiplier_for(epsilon, 1e-5, accountant="rdp", **given)
+
+    def spent(z):
+        each = SampledGaussian(noise_multiplier=z, **given)
+        return epsilon_spent([each], 1e-5, accountant="rdp")
+
+    assert spent(multiplier) <= epsilon < spent(0.995 * multiplier)
+
+
+def test_a_budget_is_shared_with_what_is_released_beside_it():
+    beside = [SampledGaussian(noise_multiplier=4.0)]
+    alone = noise_multiplier_for(2.0, 1e-5, accountant="rdp")
+    shared = noise_multiplier_for(2.0, 1e-5, beside=beside, accountant="rdp")
+    # Squares of 1 / z add up.
+    assert shared == pytest.approx(1 / math.sqrt(alone**-2 - 1 / 16), rel=3e-3)
+    with pytest.raises(ValueError, match="spends 16.* of epsilon 2 already"):
+        noise_multiplier_for(
+            2.0, 1e-5, beside=[SampledGaussian(noise_multiplier=0.36)], accountant="rdp"
+        )
+
+
+def test_steps_that_a_budget_pays_for():
+    given = {"noise_multiplier": 1.0, "sampling_probability": 0.05}
+    steps = steps_within(2.0, 1e-5, accountant="rdp", **given)
+
+    def spent(steps):
+        return epsilon_spent(
+            [SampledGaussian(steps=steps, **given)], 1e-5, accountant="rdp"
+        )
+
+    assert spent(steps) <= 2.0 < spent(steps + 1)
+    assert steps_within(4.0, 1e-5, noise_multiplier=1.0) == 0
+
+
+def test_samples_of_bounded_size():
+    """A bound that is never reached costs nothing; one in the middle does."""
+    sizes = {"noise_multiplier": 1.0, "sampling_probability": 0.1, "steps": 5}
+    free = epsilon_spent([SampledGaussian(**sizes)], 1e-5)
+    told = [
+        epsilon_spent([SampledGaussian(**sizes, capacity=k, records=200)], 1e-5)
+        for k in (80, 20)
+    ]
+    assert told[0] == pytest.approx(free, rel=1e-3) and told[1] > 1.05 * free
+
+
+def test_ten_thousand_steps_are_accounted_for_while_one_waits():
+    start = time.process_time()
+    each = SampledGaussian(
+        noise_multiplier=1.0, sampling_probability=0.01, steps=10_000
+    )
+    found = epsilon_spent([each], 1e-5)
+    assert time.process_time() - start < 60
+    event = dp_accounting.PoissonSampledDpEvent(
+        0.01, dp_accounting.GaussianDpEvent(1.0)
+    )
+    account = dp_accounting.rdp.RdpAccountant().compose(event, 10_000)
+    assert 0.9 < found / account.get_epsilon(1e-5) < 1.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"noise_multiplier": 0.0}, "noise_multiplier must be a finite number > 0"),
+        ({"noise_multiplier": -1.0}, "noise_multiplier must be a finite number > 0"),
+        ({"sampling_probability": 1.5}, r"sampling_probability must be in \(0, 1\]"),
+        ({"sampling_probability": 0.0}, "sampling_probability must be a finite"),
+        ({"steps": 0}, "steps must be >= 1"),
+        ({"capacity": 3}, "capacity and records go together"),
+    ],
+)
+def test_says_what_was_wrong(settings, message):
+    with pytest.raises(ValueError, match=message):
+        SampledGaussian(**{"noise_multiplier": 1.0} | settings)
+
+
+def test_says_what_was_wrong_with_a_budget():
+    each = SampledGaussian(noise_multiplier=1.0)
+    with pytest.raises(ValueError, match="delta must be below 1, got 1.0"):
+        epsilon_spent([each], 1.0)
+    with pytest.raises(ValueError, match="delta must be a finite number > 0"):
+        epsilon_spent([each], 0.0)
+    with pytest.raises(ValueError, match="accountant must be one of"):
+        epsilon_spent([each], 1e-5, accountant="moments")
+    bounded = SampledGaussian(noise_multiplier=1.0, capacity=3, records=9)
+    with pytest.raises(ValueError, match="accounted for by pld alone"):
+        epsilon_spent([bounded], 1e-5, accountant="rdp")
+    with pytest.raises(ValueError, match="epsilon must be a finite number > 0"):
+        noise_multiplier_for(0.0, 1e-5)
+
+
+def test_a_delta_that_gives_a_record_away():
+    with pytest.warns(UserWarning, match="delta 0.01 is no less than 1 / 100"):
+        warn_of_delta(0.01, 100)
+    warn_of_delta(0.001, 100)  # Without a word, or this test fails.
