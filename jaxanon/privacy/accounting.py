@@ -91,7 +91,7 @@ def epsilon_spent(
       >>> each = SampledGaussian(
       ...     noise_multiplier=1.0, sampling_probability=0.01, steps=100)
       >>> round(epsilon_spent([each], 1e-5), 2)
-      0.84
+      0.72
 
     References:
       Abadi et al., Deep learning with differential privacy, CCS 2016; Mironov, Talwar
@@ -140,7 +140,7 @@ def noise_multiplier_for(
     Example:
       >>> z = noise_multiplier_for(2.0, 1e-5, sampling_probability=0.05, steps=100)
       >>> round(z, 2)
-      1.21
+      1.34
 
     References:
       As ``epsilon_spent``.
