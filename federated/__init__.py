@@ -2,28 +2,48 @@
 
 from jaxanon.federated.algorithm import Acts, FederatedAlgorithm, State
 from jaxanon.federated.cohort import Population, population, sample_cohort, stack
+from jaxanon.federated.ditto import ditto
 from jaxanon.federated.fed_avg import fed_avg
+from jaxanon.federated.fed_per import fed_per
+from jaxanon.federated.fed_prox import fed_prox
+from jaxanon.federated.fed_rep import fed_rep
 from jaxanon.federated.fed_sgd import fed_sgd
 from jaxanon.federated.layout import Layout, default_layout, mean_over_clients
 from jaxanon.federated.local import descend
+from jaxanon.federated.localized import localized
 from jaxanon.federated.meta import meta
+from jaxanon.federated.p_fed_me import p_fed_me
+from jaxanon.federated.per_fed_avg import per_fed_avg
+from jaxanon.federated.personal import PersonalState, Rounds, Steps
+from jaxanon.federated.scaffold import scaffold
 from jaxanon.federated.simulate import Sharded, shard, simulate
 
 __all__ = [
     "Acts",
     "FederatedAlgorithm",
     "Layout",
+    "PersonalState",
     "Population",
+    "Rounds",
     "Sharded",
     "State",
+    "Steps",
     "default_layout",
     "descend",
+    "ditto",
     "fed_avg",
+    "fed_per",
+    "fed_prox",
+    "fed_rep",
     "fed_sgd",
+    "localized",
     "mean_over_clients",
     "meta",
+    "p_fed_me",
+    "per_fed_avg",
     "population",
     "sample_cohort",
+    "scaffold",
     "shard",
     "simulate",
     "stack",

@@ -56,12 +56,15 @@ class FederatedAlgorithm(NamedTuple):
 
     ``update`` is one round, may be jitted, scanned and vmapped, and is given the run's
     key: the stream over time is ``fold_in(key, state.round)``. ``acts`` are the parts
-    that ``update`` is made of, where an algorithm can be taken apart.
+    that ``update`` is made of, where an algorithm can be taken apart. ``model(key,
+    state, client, rows, mask) -> params`` is what client number ``client`` predicts
+    with, given its own training rows; None where that is ``state.params`` for all.
     """
 
     init: Callable
     update: Callable
     acts: Acts | None = None
+    model: Callable | None = None
 
 
 def client_sum(acts, key, state, population, ids, weights):
@@ -113,9 +116,9 @@ def build(
 
     ``cohort_size`` may be a function of the number of clients as well.
     """
-    if weighting not in _WEIGHTINGS:
+    if weighting not in WEIGHTINGS:
         raise ValueError(
-            f"weighting must be one of {sorted(_WEIGHTINGS)}, got {weighting!r}."
+            f"weighting must be one of {sorted(WEIGHTINGS)}, got {weighting!r}."
         )
 
     def init(key, **values):
@@ -138,11 +141,11 @@ def build(
         params = optax.apply_updates(state.params, updates)
         return state._replace(round=state.round + 1, params=params, opt_state=opt_state)
 
-    acts = Acts(cohort, client, _WEIGHTINGS[weighting], server, layout)
+    acts = Acts(cohort, client, WEIGHTINGS[weighting], server, layout)
     return from_acts(acts, init)
 
 
-_WEIGHTINGS = {
+WEIGHTINGS = {
     "rows": lambda mask: jnp.sum(mask).astype(jnp.result_type(float)),
     "clients": lambda mask: jnp.any(mask).astype(jnp.result_type(float)),
 }

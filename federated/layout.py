@@ -67,18 +67,38 @@ def default_layout(params, num_clients, *, num_steps=1, backend=None) -> Layout:
 
 def sum_over_clients(fn, clients, weights, layout):
     """The sum of ``weights[c] * fn(client c)``; see ``mean_over_clients``."""
+    return sum_and_keep(lambda client: (fn(client), ()), clients, weights, layout)[0]
+
+
+def sum_and_keep(fn, clients, weights, layout):
+    """The weighted sum of one thing over clients, and another of each of them.
+
+    Args:
+      fn: one client's tree to ``(summed, kept)``, trees of arrays.
+      clients, weights, layout: as in ``mean_over_clients``.
+
+    Returns:
+      The sum of ``weights[c] * summed``, and ``kept`` with a leading axis of clients,
+      those of weight 0 too.
+
+    Example:
+      >>> x, weights = jnp.array([1.0, 2.0, 5.0]), jnp.array([1.0, 1.0, 2.0])
+      >>> sum_and_keep(lambda c: (c, c + 1), x, weights, Layout(chunk=2))
+      (Array(13., dtype=float32), Array([2., 3., 6.], dtype=float32))
+    """
     num = len(weights)
     chunk = num if layout.chunk is None else min(layout.chunk, num)
 
     def side_by_side(chunk_of_clients):
         clients, weights = chunk_of_clients
-        results = jax.vmap(fn)(clients)
+        summed, kept = jax.vmap(fn)(clients)
         weigh = lambda leaf: jnp.sum(_weigh(weights, leaf), axis=0)
-        return jax.tree.map(weigh, results)
+        return jax.tree.map(weigh, summed), kept
 
     def alone(client):
         client, weight = client
-        return jax.tree.map(functools.partial(_weigh, weight), fn(client))
+        summed, kept = fn(client)
+        return jax.tree.map(functools.partial(_weigh, weight), summed), kept
 
     if chunk == num:
         return side_by_side((clients, weights))
@@ -90,13 +110,24 @@ def sum_over_clients(fn, clients, weights, layout):
         weights = jnp.where(index < num, weights[inside], 0)
         parts = jax.tree.map(lambda leaf: leaf[inside], clients), weights
         of_part = side_by_side
-    first = lambda parts: of_part(jax.tree.map(lambda leaf: leaf[0], parts))
+    first = lambda parts: of_part(jax.tree.map(lambda leaf: leaf[0], parts))[0]
     zeros = jax.tree.map(
         lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(first, parts)
     )
-    add = lambda total, part: (jax.tree.map(jnp.add, total, of_part(part)), None)
-    total, _ = jax.lax.scan(add, zeros, parts)
-    return total
+
+    def add(total, part):
+        summed, kept = of_part(part)
+        return jax.tree.map(jnp.add, total, summed), kept
+
+    total, kept = jax.lax.scan(add, zeros, parts)
+    if chunk > 1:
+        kept = jax.tree.map(lambda leaf: _rows(leaf)[:num], kept)
+    return total, kept
+
+
+def _rows(leaf):
+    """``[chunks, chunk, ...]`` as ``[chunks * chunk, ...]``."""
+    return leaf.reshape(-1, *leaf.shape[2:])
 
 
 def _weigh(weight, leaf):

@@ -47,6 +47,35 @@ def visit(order, num_real, size, step):
     return order[place % jnp.maximum(num_real, 1)], jnp.arange(size) < num_real
 
 
+def batches(key, rows, mask, batch_size=None, shuffle=True):
+    """``step -> (batch, mask)``, a client's rows a batch at a time, as ``visit`` says.
+
+    Args:
+      key: a typed PRNG key, of the order.
+      rows: tree of arrays ``[n, ...]``.
+      mask: ``bool[n]``.
+      batch_size: a Python int >= 1, cut to n, or ``None`` for all rows at each step.
+      shuffle: a random order, or the given one.
+
+    Example:
+      >>> batch_of = batches(
+      ...     jax.random.key(0), jnp.arange(3.0), jnp.ones(3, bool), 2, shuffle=False)
+      >>> batch_of(1)[0]
+      Array([2., 0.], dtype=float32)
+    """
+    if batch_size is None:
+        return lambda step: (rows, mask)
+    size = min(batch_size, len(mask))
+    num_real = jnp.sum(mask)
+    order = visiting_order(key, mask, shuffle)
+
+    def batch_of(step):
+        index, real = visit(order, num_real, size, step)
+        return jax.tree.map(lambda leaf: leaf[index], rows), real
+
+    return batch_of
+
+
 def descend(
     loss_fn,
     key,
@@ -59,6 +88,7 @@ def descend(
     batch_size,
     shuffle=True,
     unroll=1,
+    direction_fn=None,
 ):
     """Takes ``num_steps`` steps of gradient descent on one client's rows.
 
@@ -78,6 +108,8 @@ def descend(
       batch_size: a Python int >= 1, or ``None`` for all rows at each step.
       shuffle: a fresh random order, or the given one.
       unroll: steps written out one after the other; changes no result.
+      direction_fn: ``(params, gradient) -> tree``, what is gone down along in place of
+        the gradient, such as one with a penalty's gradient added.
 
     Returns:
       The trained params, and ``float[num_steps]``, the loss before each step. Without
@@ -93,22 +125,15 @@ def descend(
       (Array(3., dtype=float32), Array([20.], dtype=float32))
     """
     order_key, loss_key = jax.random.split(key)
-    size = len(mask) if batch_size is None else min(batch_size, len(mask))
-    num_real = jnp.sum(mask)
-    if batch_size is not None:
-        order = visiting_order(order_key, mask, shuffle)
-
-    def batch_of(step):
-        if batch_size is None:
-            return rows, mask
-        index, real = visit(order, num_real, size, step)
-        return jax.tree.map(lambda leaf: leaf[index], rows), real
+    batch_of = batches(order_key, rows, mask, batch_size, shuffle)
 
     def descend_once(params, step):
         batch, real = batch_of(step)
         loss, grads = gradient(
             loss_fn, jax.random.fold_in(loss_key, step), params, batch, real
         )
+        if direction_fn is not None:
+            grads = direction_fn(params, grads)
         down = lambda p, g: p - (step_size * g).astype(p.dtype)
         return jax.tree.map(down, params, grads), loss
 

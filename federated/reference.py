@@ -33,6 +33,29 @@ def _server_step(optimizer, opt_state, params, gradient):
     return optax.apply_updates(params, updates), opt_state
 
 
+def batches_of(key, size, *, num_steps, batch_size):
+    """Which rows each step of a client takes, and the key of its losses."""
+    order_key, loss_key = jax.random.split(key)
+    order = visiting_order(order_key, jnp.ones(size, bool), shuffle=True)
+    b = min(batch_size, size)
+    index = [
+        jnp.array([int(order[(step * b + i) % size]) for i in range(b)])
+        for step in range(num_steps)
+    ]
+    return index, loss_key
+
+
+def descended(loss_fn, key, params, rows, size, step_size, *, num_steps, batch_size):
+    """Params after a client's steps of gradient descent."""
+    index, loss_key = batches_of(key, size, num_steps=num_steps, batch_size=batch_size)
+    for step, chosen in enumerate(index):
+        batch = jax.tree.map(lambda leaf, i=chosen: leaf[i], rows)
+        step_key = jax.random.fold_in(loss_key, step)
+        grads = jax.grad(_mean_loss, argnums=1)(loss_fn, params, batch, step_key)
+        params = jax.tree.map(lambda w, g: w - step_size * g, params, grads)
+    return params
+
+
 def fed_sgd(key, params, loss_fn, clients, num_rounds, optimizer, cohort_size):
     """Params after ``num_rounds`` of FedSGD, clients weighted by their rows."""
     opt_state = optimizer.init(params)
@@ -71,16 +94,16 @@ def fed_avg(
         for client in sample_cohort(key, t, len(clients.mask), cohort_size):
             rows, size = _real_rows(clients, client)
             own_key = jax.random.fold_in(client_key, client)
-            order_key, loss_key = jax.random.split(own_key)
-            order = visiting_order(order_key, jnp.ones(size, bool), shuffle=True)
-            local = params
-            for step in range(num_steps):
-                b = min(batch_size, size)
-                index = [int(order[(step * b + i) % size]) for i in range(b)]
-                batch = jax.tree.map(lambda leaf, i=index: leaf[jnp.array(i)], rows)
-                step_key = jax.random.fold_in(loss_key, step)
-                grads = jax.grad(_mean_loss, argnums=1)(loss_fn, local, batch, step_key)
-                local = jax.tree.map(lambda w, g: w - step_size * g, local, grads)
+            local = descended(
+                loss_fn,
+                own_key,
+                params,
+                rows,
+                size,
+                step_size,
+                num_steps=num_steps,
+                batch_size=batch_size,
+            )
             moves.append(jax.tree.map(jnp.subtract, params, local))
             sizes.append(size)
         move = _weighted_mean(moves, sizes)

@@ -1,0 +1,263 @@
+"""Rounds whose clients keep something of their own, beside what all share."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.federated import layout as layouts
+from jaxanon.federated import local
+from jaxanon.federated.algorithm import WEIGHTINGS, FederatedAlgorithm, hyper_arrays
+from jaxanon.federated.cohort import sample_cohort
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Steps:
+    """A client's steps of gradient descent in a round.
+
+    Attributes:
+      num_steps: >= 1.
+      batch_size: rows of a step, >= 1; None is all of a client's.
+      shuffle: rows in a fresh random order each round, or as they stand.
+
+    Raises:
+      ValueError: for a number below 1.
+
+    Example:
+      >>> Steps(num_steps=5, batch_size=16)
+      Steps(num_steps=5, batch_size=16, shuffle=True)
+    """
+
+    num_steps: int
+    batch_size: int | None = None
+    shuffle: bool = True
+
+    def __post_init__(self):
+        if self.num_steps < 1:
+            raise ValueError(f"num_steps must be >= 1, got {self.num_steps!r}.")
+        if self.batch_size is not None and self.batch_size < 1:
+            raise ValueError(
+                f"batch_size must be >= 1, or None for all rows, got "
+                f"{self.batch_size!r}."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rounds:
+    """Who takes part in a round, and what it counts for.
+
+    Attributes:
+      cohort_size: clients per round, without replacement; None is all of them.
+      rounds_per_cohort: rounds that a cohort stays together.
+      weighting: ``"rows"`` weighs a client by its real rows, ``"clients"`` all alike.
+      layout: a ``Layout``; None is ``default_layout``. Changes no result.
+
+    Raises:
+      ValueError: for an unknown weighting.
+
+    Example:
+      >>> Rounds(cohort_size=10).weighting
+      'rows'
+    """
+
+    cohort_size: int | None = None
+    rounds_per_cohort: int = 1
+    weighting: str = "rows"
+    layout: layouts.Layout | None = None
+
+    def __post_init__(self):
+        if self.weighting not in WEIGHTINGS:
+            raise ValueError(
+                f"weighting must be one of {sorted(WEIGHTINGS)}, got "
+                f"{self.weighting!r}."
+            )
+
+
+class PersonalState(NamedTuple):
+    """All that changes from round to round, and so all that is checkpointed."""
+
+    round: jax.Array  # int32[]; rounds done
+    params: Any  # what all share
+    own: Any  # [clients, ...]; what each keeps to itself
+    server: Any  # what else the server keeps
+    hyper: dict[str, jax.Array]  # float[] each; what a sweep varies
+    average: Any = None  # as in ``State``
+
+
+class Client(NamedTuple):
+    """What a client has as a round begins."""
+
+    key: jax.Array
+    params: Any  # what it was sent
+    own: Any  # what it kept
+    server: Any  # what else it was sent
+    rows: Any  # [n, ...]
+    mask: jax.Array  # bool[n]
+    hyper: dict[str, jax.Array]
+
+
+class Reply(NamedTuple):
+    """What a client makes of a round."""
+
+    sent: Any  # of which the server sees the weighted mean over the cohort
+    own: Any  # what it keeps
+    info: dict[str, jax.Array]
+
+
+def train(
+    client: Client, loss_fn, params, steps: Steps, *, key=None, direction_fn=None
+):
+    """Descends from ``params`` on a client's rows, by ``hyper["step_size"]``.
+
+    Args:
+      client: whose rows.
+      loss_fn: ``(params, batch, key) -> float[B]``.
+      params: where to begin.
+      steps: how many.
+      key: ``client.key`` by default.
+      direction_fn: as in ``descend``.
+
+    Returns:
+      The trained params, and ``float[num_steps]``, the loss before each step.
+    """
+    return local.descend(
+        loss_fn,
+        client.key if key is None else key,
+        params,
+        client.rows,
+        client.mask,
+        step_size=client.hyper["step_size"],
+        num_steps=steps.num_steps,
+        batch_size=steps.batch_size,
+        shuffle=steps.shuffle,
+        unroll=min(steps.num_steps, 8) if jax.default_backend() == "cpu" else 1,
+        direction_fn=direction_fn,
+    )
+
+
+def personal(
+    init_fn: Callable,
+    client_fn: Callable,
+    server_fn: Callable,
+    model_fn: Callable,
+    *,
+    num_clients: int,
+    hyper: dict,
+    rounds: Rounds,
+) -> FederatedAlgorithm:
+    """An algorithm whose clients keep something from round to round.
+
+    ``init(key, **hyper) -> PersonalState``; ``update(key, state, population) -> (state,
+    info)`` is a round. A client that has no row in it, or is not of the cohort, keeps
+    what it had and counts for nothing.
+
+    Args:
+      init_fn: ``key -> (params, own, server)``: what all share, what one client keeps
+        (all begin alike), and what else the server has.
+      client_fn: ``Client -> Reply``.
+      server_fn: ``(state, mean, share) -> state``, given the weighted mean of what was
+        sent and the share of all clients that the cohort is; it counts no round.
+      model_fn: ``Client -> params`` that it predicts with, ``rows`` those it trains on.
+      num_clients: clients of the population.
+      hyper: names and defaults of the hyper-parameters.
+      rounds: ``Rounds``.
+
+    Raises:
+      ValueError: for fewer than one client; at the first ``update``, for a population
+        of another size, or a cohort that is larger than it.
+    """
+    if num_clients < 1:
+        raise ValueError(f"num_clients must be >= 1, got {num_clients!r}.")
+    weigh = WEIGHTINGS[rounds.weighting]
+
+    def init(key, **values):
+        arrays = hyper_arrays(hyper, values)
+        params, own, server = init_fn(key)
+        each = lambda leaf: jnp.repeat(jnp.asarray(leaf)[None], num_clients, axis=0)
+        own = jax.tree.map(each, own)
+        return PersonalState(jnp.zeros((), jnp.int32), params, own, server, arrays)
+
+    def seen(key, state, client, rows, mask):
+        own = jax.tree.map(lambda leaf: leaf[client], state.own)
+        # The key belongs to the client, whatever its place in the cohort.
+        own_key = jax.random.fold_in(key, client)
+        return Client(own_key, state.params, own, state.server, rows, mask, state.hyper)
+
+    def update(key, state, clients):
+        if len(clients.mask) != num_clients:
+            raise ValueError(
+                f"the algorithm was made for {num_clients} clients, and the population "
+                f"has {len(clients.mask)}; make it for that many."
+            )
+        size = num_clients if rounds.cohort_size is None else rounds.cohort_size
+        ids = sample_cohort(
+            key,
+            state.round,
+            num_clients,
+            size,
+            rounds_per_cohort=rounds.rounds_per_cohort,
+        )
+        _, client_key = jax.random.split(jax.random.fold_in(key, state.round))
+
+        def one(client):
+            rows = jax.tree.map(lambda leaf: leaf[client], clients.rows)
+            mask = clients.mask[client]
+            before = seen(client_key, state, client, rows, mask)
+            reply = client_fn(before)
+            present = jnp.any(mask)
+            keep = lambda new, old: jnp.where(present, new, old)
+            own = jax.tree.map(keep, reply.own, before.own)
+            return (reply.sent, reply.info), own
+
+        weights = jax.vmap(weigh)(clients.mask[ids])
+        layout = rounds.layout
+        if layout is None:
+            layout = layouts.default_layout(state.params, len(ids))
+        total, own = layouts.sum_and_keep(one, ids, weights, layout)
+        mean, info = layouts.divide(total, jnp.sum(weights))
+        place = lambda all_, new: all_.at[ids].set(new.astype(all_.dtype))
+        state = state._replace(own=jax.tree.map(place, state.own, own))
+        after = server_fn(state, mean, len(ids) / num_clients)
+        some = jnp.any(clients.mask[ids])  # Else nobody sent anything.
+        stay = lambda new, old: jnp.where(some, new, old)
+        after = jax.tree.map(stay, after, state)
+        return after._replace(round=state.round + 1), info
+
+    def model(key, state, client, rows, mask):
+        return model_fn(seen(key, state, client, rows, mask))
+
+    return FederatedAlgorithm(init, update, model=model)
+
+
+def replaced(state: PersonalState, mean, share) -> PersonalState:
+    """The server's act that takes the mean for what all share."""
+    del share
+    as_kept = lambda new, old: new.astype(old.dtype)
+    return state._replace(params=jax.tree.map(as_kept, mean, state.params))
+
+
+def parted(params: dict, names: tuple[str, ...]) -> tuple[dict, dict]:
+    """``(shared, own)``: layers of a dict, and those of the given names apart.
+
+    Raises:
+      ValueError: for a name of no layer.
+
+    Example:
+      >>> parted({"base": 1, "head": 2}, ("head",))
+      ({'base': 1}, {'head': 2})
+    """
+    unknown = sorted(set(names) - set(params))
+    if unknown:
+        raise ValueError(
+            f"there are no layers {unknown}; the model has {sorted(params)}."
+        )
+    own = {name: params[name] for name in params if name in names}
+    return {name: params[name] for name in params if name not in names}, own
+
+
+def scaled_step(numbers, step_size, direction):
+    """``numbers - step_size * direction``, in the type of the numbers."""
+    down = lambda p, d: p - (step_size * d).astype(p.dtype)
+    return jax.tree.map(down, numbers, direction)
