@@ -3,18 +3,27 @@
 from jaxanon.federated.algorithm import Acts, FederatedAlgorithm, State
 from jaxanon.federated.cohort import Population, population, sample_cohort, stack
 from jaxanon.federated.ditto import ditto
+from jaxanon.federated.dp_fed_avg import dp_fed_avg
 from jaxanon.federated.fed_avg import fed_avg
 from jaxanon.federated.fed_per import fed_per
 from jaxanon.federated.fed_prox import fed_prox
 from jaxanon.federated.fed_rep import fed_rep
 from jaxanon.federated.fed_sgd import fed_sgd
+from jaxanon.federated.fed_sgd_ldp import fed_sgd_ldp
 from jaxanon.federated.layout import Layout, default_layout, mean_over_clients
+from jaxanon.federated.ldp_fl import ldp_fl, two_points
 from jaxanon.federated.local import descend
 from jaxanon.federated.localized import localized
 from jaxanon.federated.meta import meta
 from jaxanon.federated.p_fed_me import p_fed_me
 from jaxanon.federated.per_fed_avg import per_fed_avg
 from jaxanon.federated.personal import PersonalState, Rounds, Steps
+from jaxanon.federated.private import (
+    Lots,
+    descend_privately,
+    draw_lot,
+    sampled_gaussian,
+)
 from jaxanon.federated.scaffold import scaffold
 from jaxanon.federated.simulate import Sharded, shard, simulate
 
@@ -22,6 +31,7 @@ __all__ = [
     "Acts",
     "FederatedAlgorithm",
     "Layout",
+    "Lots",
     "PersonalState",
     "Population",
     "Rounds",
@@ -30,12 +40,17 @@ __all__ = [
     "Steps",
     "default_layout",
     "descend",
+    "descend_privately",
     "ditto",
+    "dp_fed_avg",
+    "draw_lot",
     "fed_avg",
     "fed_per",
     "fed_prox",
     "fed_rep",
     "fed_sgd",
+    "fed_sgd_ldp",
+    "ldp_fl",
     "localized",
     "mean_over_clients",
     "meta",
@@ -43,8 +58,10 @@ __all__ = [
     "per_fed_avg",
     "population",
     "sample_cohort",
+    "sampled_gaussian",
     "scaffold",
     "shard",
     "simulate",
     "stack",
+    "two_points",
 ]

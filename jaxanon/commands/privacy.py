@@ -86,10 +86,10 @@ def _needed(epsilon, delta, shared):
 
 
 def _spent(multipliers, scores, delta, shared):
-    from jaxanon.privacy import READINGS, joint_noise_multiplier
+    from jaxanon.privacy import READINGS, effective_noise_multiplier
 
     if scores is None:
-        joint = joint_noise_multiplier(multipliers)
+        joint = effective_noise_multiplier(multipliers)
         table = _table(f"Noise multiplier {joint:.4g}", "accountant", "epsilon")
         for accountant, epsilon in _epsilons(joint, delta, shared).items():
             table.add_row(accountant, f"{epsilon:.4g}")
@@ -98,7 +98,7 @@ def _spent(multipliers, scores, delta, shared):
     columns = ("reading", "noise multiplier", "epsilon (pld)", "epsilon (rdp)")
     table = _table("Atlas, as its equations are read", *columns)
     for reading in READINGS:
-        joint = joint_noise_multiplier(multipliers, scores, reading=reading)
+        joint = effective_noise_multiplier(multipliers, scores, reading=reading)
         epsilons = _epsilons(joint, delta, shared).values()
         shown = [f"{epsilon:.4g}" for epsilon in epsilons]
         name = "claimed for all" if reading == "claimed" else reading

@@ -12,7 +12,7 @@ from jaxanon.privacy.composition import parallel, per_hour, sequential
 from jaxanon.privacy.expected_error import feature_error, raw_error, rebuilt_error
 from jaxanon.privacy.layers import (
     READINGS,
-    joint_noise_multiplier,
+    effective_noise_multiplier,
     layer_noise_multipliers,
 )
 
@@ -20,9 +20,9 @@ __all__ = [
     "ACCOUNTANTS",
     "READINGS",
     "SampledGaussian",
+    "effective_noise_multiplier",
     "epsilon_spent",
     "feature_error",
-    "joint_noise_multiplier",
     "layer_noise_multipliers",
     "noise_multiplier_for",
     "parallel",

@@ -9,7 +9,7 @@ from jaxanon.privacy.composition import positive
 READINGS = ("A", "B", "C", "claimed")
 
 
-def joint_noise_multiplier(
+def effective_noise_multiplier(
     noise_multipliers: Sequence[float],
     scores: Sequence[float] | None = None,
     *,
@@ -49,7 +49,7 @@ def joint_noise_multiplier(
     Example:
       >>> scores = (0.9, 0.5, 0.7, 0.3)
       >>> for reading in READINGS:
-      ...     print(reading, round(joint_noise_multiplier(
+      ...     print(reading, round(effective_noise_multiplier(
       ...         [2.0] * 4, scores, reading=reading), 4))
       A 1.0
       B 1.5617
@@ -103,9 +103,9 @@ def layer_noise_multipliers(
     Example:
       >>> layer_noise_multipliers(1.0, [1.0] * 4)
       (2.0, 2.0, 2.0, 2.0)
-      >>> round(joint_noise_multiplier(layer_noise_multipliers(0.5, (1.0, 2.0))), 6)
+      >>> round(effective_noise_multiplier(layer_noise_multipliers(0.5, (1.0, 2.0))), 6)
       0.5
     """
     positive(joint=joint)
-    scale = joint / joint_noise_multiplier(weights)
+    scale = joint / effective_noise_multiplier(weights)
     return tuple(scale * float(weight) for weight in weights)

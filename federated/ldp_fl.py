@@ -1,0 +1,123 @@
+"""LDP-FL: clients send one of two values for every weight."""
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.federated.algorithm import FederatedAlgorithm
+from jaxanon.federated.personal import Reply, Rounds, Steps, personal, replaced, train
+
+
+def two_points(key, weights, radius, epsilon):
+    """One of two values for every weight, right on average and ε-private each.
+
+    A weight w, clipped to ``[-r, r]``, becomes ``± r (e^ε + 1) / (e^ε - 1)``, the
+    positive one with probability ``(w (e^ε - 1) + r (e^ε + 1)) / (2 r (e^ε + 1))``.
+    ε is of each weight: k weights that belong together cost k ε.
+
+    Args:
+      key: typed PRNG key.
+      weights: ``float[...]``; NaN becomes 0.
+      radius: r > 0, public, may be traced.
+      epsilon: > 0, may be traced; far below 1 the values are far away.
+
+    Returns:
+      ``float[...]``, of the shape and type of ``weights``.
+
+    Example:
+      >>> two_points(jax.random.key(0), jnp.array([0.1, -3.0]), 1.0, jnp.log(3.0))
+      Array([-2., -2.], dtype=float32)
+
+    References:
+      Sun, Qian and Chen, LDP-FL, arXiv 2007.15789, algorithm 2, around 0; Duchi, Jordan
+      and Wainwright, JASA 2018.
+    """
+    weights = jnp.nan_to_num(jnp.clip(weights, -radius, radius))
+    # (e^ε - 1) / (e^ε + 1), of which large ε make 1 and not nan.
+    slope = jnp.tanh(jnp.asarray(epsilon, weights.dtype) / 2)
+    up = jax.random.uniform(key, weights.shape, weights.dtype)
+    positive = up < 0.5 + 0.5 * slope * weights / radius
+    return jnp.where(positive, radius, -radius).astype(weights.dtype) / slope
+
+
+def ldp_fl(
+    init_fn,
+    loss_fn,
+    steps: Steps,
+    *,
+    radii,
+    num_clients: int,
+    rounds: Rounds | None = None,
+) -> FederatedAlgorithm:
+    """Clients descend as they like and send every weight by ``two_points``.
+
+    ``init(key, step_size=0.1, epsilon=1.0)``. The published ε is of one weight. What a
+    client sends in a round costs as many times that as there are weights, and its
+    rounds add up, so that no ε of a client below thousands leaves anything of a network
+    but noise. That weights are sent apart and shuffled changes nothing here: whose they
+    are is known to nobody then, if the channel keeps its word, but the guarantee of ε
+    for all of them needs an analysis of the shuffle that the paper does not give.
+
+    Args:
+      init_fn: ``key -> params``, a dict of layers.
+      loss_fn: ``(params, batch, key) -> float[B]``.
+      steps: ``Steps`` of a client in a round.
+      radii: r > 0 of each layer's range around 0, public; a dict like ``params``, or
+        one number for all.
+      num_clients: clients of the population.
+      rounds: ``Rounds``; None weighs clients alike, for numbers of rows are private.
+
+    Returns:
+      ``FederatedAlgorithm`` with a ``PersonalState``; clients keep nothing.
+
+    Raises:
+      ValueError: for a radius that is not > 0, and as ``Steps`` and ``personal``; from
+        ``update``, for radii of other layers.
+
+    Example:
+      >>> from jaxanon.federated import stack
+      >>> loss = lambda p, x, key: 0.5 * (p["w"] - x) ** 2
+      >>> algorithm = ldp_fl(
+      ...     lambda key: {"w": jnp.zeros(())}, loss, Steps(num_steps=1), radii=2.0,
+      ...     num_clients=1)
+      >>> state = algorithm.init(jax.random.key(0), step_size=0.5, epsilon=50.0)
+      >>> state, _ = algorithm.update(
+      ...     jax.random.key(1), state, stack([jnp.array([9.0])]))
+      >>> state.params["w"]
+      Array(2., dtype=float32)
+
+    References:
+      Sun, Qian and Chen, LDP-FL: practical private aggregation in federated learning
+      with local differential privacy, arXiv 2007.15789.
+    """
+    for radius in jax.tree.leaves(radii):
+        if not radius > 0:
+            raise ValueError(f"radii must be > 0, got {radius!r}.")
+
+    def client(client):
+        step_key, send_key = jax.random.split(client.key)
+        trained, losses = train(client, loss_fn, client.params, steps, key=step_key)
+        own = radii if isinstance(radii, dict) else dict.fromkeys(trained, radii)
+        if set(own) != set(trained):
+            raise ValueError(
+                f"radii must be of the layers {sorted(trained)}, got {sorted(own)}."
+            )
+        sent = {}
+        for number, name in enumerate(sorted(trained)):
+            leaves, treedef = jax.tree.flatten(trained[name])
+            keys = jax.random.split(jax.random.fold_in(send_key, number), len(leaves))
+            epsilon = client.hyper["epsilon"]
+            sent[name] = treedef.unflatten(
+                two_points(key, leaf, own[name], epsilon)
+                for key, leaf in zip(keys, leaves, strict=True)
+            )
+        return Reply(sent, None, {"loss": jnp.mean(losses)})
+
+    return personal(
+        lambda key: (init_fn(key), None, None),
+        client,
+        replaced,
+        lambda client: client.params,
+        num_clients=num_clients,
+        hyper={"step_size": 0.1, "epsilon": 1.0},
+        rounds=rounds or Rounds(weighting="clients"),
+    )

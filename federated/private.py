@@ -1,0 +1,204 @@
+"""A client's noisy steps: random samples, clipped examples, one sum's noise."""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon import kernels
+from jaxanon.privacy import SampledGaussian
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Lots:
+    """Random samples of a client's rows, the lots of DP-SGD.
+
+    Every row is in every lot with the same probability, whatever the others do, so
+    lots differ in size; steps are as long as if they did not. All of it is public, and
+    the same for clients with many rows and with few: how many there are is private.
+
+    Attributes:
+      sampling_probability: q in (0, 1].
+      size: what clipped sums are divided by, > 0: q times as many rows as a client is
+        thought to have.
+      capacity: most rows of a lot, for arrays have a size; where more are drawn, some
+        are left out at random. None takes so many for ``records`` rows that it happens
+        about once in a billion lots.
+      records: rows that no client has more of; None, with ``capacity``, is what lots
+        are drawn from.
+
+    Raises:
+      ValueError: for a number out of its range, or neither ``capacity`` nor
+        ``records``.
+
+    Example:
+      >>> Lots(sampling_probability=0.1, size=20.0, records=200).capacity
+      56
+    """
+
+    sampling_probability: float
+    size: float
+    capacity: int | None = None
+    records: int | None = None
+
+    def __post_init__(self):
+        if not 0 < self.sampling_probability <= 1:
+            raise ValueError(
+                "sampling_probability must be in (0, 1], got "
+                f"{self.sampling_probability!r}."
+            )
+        if not 0 < self.size < math.inf:
+            raise ValueError(f"size must be a finite number > 0, got {self.size!r}.")
+        for name in ("capacity", "records"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be >= 1, got {value!r}.")
+        if self.capacity is None and self.records is None:
+            raise ValueError(
+                "records must be given, the most rows that a client has, or capacity, "
+                "the most that a lot has."
+            )
+        if self.capacity is None:
+            # Bernstein's bound of a binomial's tail, at e^-20.7 = 1e-9.
+            mean = self.sampling_probability * self.records
+            spread = mean * (1 - self.sampling_probability)
+            beyond = 6.9 + math.sqrt(6.9**2 + 41.4 * spread)
+            most = min(self.records, math.ceil(mean + beyond))
+            object.__setattr__(self, "capacity", most)
+
+
+def sampled_gaussian(
+    lots: Lots, noise_multiplier: float, steps: int
+) -> SampledGaussian:
+    """What so many noisy steps on lots cost, for ``jaxanon.privacy.epsilon_spent``.
+
+    Args:
+      lots: ``Lots`` with ``records``, where a lot cannot hold all of them.
+      noise_multiplier: z > 0 of all groups together.
+      steps: of all rounds together, those that a client sat out too: that it did is
+        no secret.
+
+    Raises:
+      ValueError: for lots that leave rows out and don't say of how many.
+
+    Example:
+      >>> lots = Lots(sampling_probability=0.1, size=20.0, records=200)
+      >>> sampled_gaussian(lots, 1.0, 50)
+      SampledGaussian(noise_multiplier=1.0, sampling_probability=0.1, steps=50, ...)
+    """
+    if lots.records is None:
+        raise ValueError(
+            f"lots hold {lots.capacity} rows at most, and what leaving out others "
+            "costs depends on how many there are; give their records."
+        )
+    bounded = lots.capacity < lots.records
+    return SampledGaussian(
+        noise_multiplier=noise_multiplier,
+        sampling_probability=lots.sampling_probability,
+        steps=steps,
+        capacity=lots.capacity if bounded else None,
+        records=lots.records if bounded else None,
+    )
+
+
+def draw_lot(key, mask, lots: Lots):
+    """Which rows a step takes.
+
+    Args:
+      key: typed PRNG key.
+      mask: ``bool[n]``, False where a row is padding.
+      lots: ``Lots``.
+
+    Returns:
+      ``int32[capacity]``, rows, and ``bool[capacity]``, False where there is none.
+
+    Example:
+      >>> lots = Lots(sampling_probability=1.0, size=2.0, capacity=3)
+      >>> _, real = draw_lot(jax.random.key(0), jnp.array([True, False, True]), lots)
+      >>> real
+      Array([ True,  True, False], dtype=bool)
+    """
+    draws = jax.random.uniform(key, mask.shape)
+    draws = jnp.where(mask, draws, jnp.inf)
+    capacity = min(lots.capacity, len(mask))
+    # Of those below q the least are a sample of them that looks at nothing else.
+    index = jnp.argsort(draws)[:capacity].astype(jnp.int32)
+    return index, draws[index] < lots.sampling_probability
+
+
+def descend_privately(
+    loss_fn,
+    key,
+    params,
+    rows,
+    mask,
+    *,
+    lots: Lots,
+    step_size,
+    num_steps: int,
+    max_norms,
+    noise_multipliers,
+    groups=None,
+):
+    """Takes noisy steps on one client's rows: DP-SGD, and nothing else of the rows.
+
+    Each step is a Gaussian mechanism over a Poisson sample, whose noise multiplier is
+    that of all groups together; what comes out may leave the client, be kept or start
+    another call, as long as all that ever depends on the rows is made so.
+
+    Args:
+      loss_fn: ``(params, batch, key) -> float[B]``, one loss per row, of that row and
+        no other; its key is one for the whole lot.
+      key: typed PRNG key.
+      params: tree of arrays.
+      rows: tree of arrays ``[n, ...]``.
+      mask: ``bool[n]``.
+      lots: ``Lots``.
+      step_size: ``float[]``, may be traced.
+      num_steps: a Python int >= 1.
+      max_norms, groups: as ``jaxanon.kernels.clipped_gradient_sum`` takes them.
+      noise_multipliers: as ``jaxanon.kernels.add_noise_to_sum`` takes them; 0 adds no
+        noise, and guarantees nothing.
+
+    Returns:
+      The trained params, and ``float[num_steps]``, the mean loss of each lot before its
+      step, 0 of an empty one: of a client's own rows, and not covered by any guarantee.
+
+    Raises:
+      ValueError: as those kernels.
+
+    Example:
+      >>> loss_fn = lambda w, x, key: w * x  # The gradient of each row is x.
+      >>> w, _ = descend_privately(
+      ...     loss_fn, jax.random.key(0), jnp.zeros(()), jnp.array([8.0, -1.0]),
+      ...     jnp.ones(2, bool), step_size=1.0, num_steps=1, max_norms=3.0,
+      ...     noise_multipliers=0.0,
+      ...     lots=Lots(sampling_probability=1.0, size=2.0, records=2))
+      >>> w
+      Array(-1., dtype=float32)
+
+    References:
+      Abadi et al., Deep learning with differential privacy, CCS 2016, algorithm 1;
+      Atlas, equation 3.4.
+    """
+
+    def step(params, number):
+        step_key = jax.random.fold_in(key, number)
+        lot_key, loss_key, noise_key = jax.random.split(step_key, 3)
+        index, real = draw_lot(lot_key, mask, lots)
+        lot = jax.tree.map(lambda leaf: leaf[index], rows)
+        total, info = kernels.clipped_gradient_sum(
+            lambda params, lot: loss_fn(params, lot, loss_key),
+            params,
+            lot,
+            max_norms,
+            groups=groups,
+            mask=real,
+        )
+        noisy = kernels.add_noise_to_sum(noise_key, total, noise_multipliers)
+        down = lambda p, g: p - (step_size * g / lots.size).astype(p.dtype)
+        loss = jnp.sum(info.losses) / jnp.maximum(jnp.sum(real), 1)
+        return jax.tree.map(down, params, noisy), loss
+
+    return jax.lax.scan(step, params, jnp.arange(num_steps))
