@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from jaxanon import federated
-from jaxanon.federated import Lots, Steps
+from jaxanon.federated import Lots
 from jaxanon.privacy import epsilon_spent
 
 EVERY = Lots(sampling_probability=1.0, size=4.0, records=4)
@@ -174,107 +174,6 @@ def test_what_an_attacker_finds_is_below_what_is_accounted_for(steps):
     assert most_told(2.0 / 3, steps) > epsilon
 
 
-def test_fed_sgd_ldp_of_two_clients_by_hand():
-    """Gradients -4 and -1, the first clipped to -2; the mean of 1 and 0.5."""
-    algorithm = federated.fed_sgd_ldp(
-        lambda key: jnp.zeros(()),
-        lambda w, x, key: 0.5 * (w - x) ** 2,
-        lots=Lots(sampling_probability=1.0, size=1.0, records=1),
-        num_steps=1,
-        num_clients=2,
-    )
-    hyper = {"step_size": 0.5, "max_norm": 2.0, "noise_multiplier": 0.0}
-    clients = federated.stack([jnp.array([4.0]), jnp.array([1.0])])
-    state = algorithm.init(jax.random.key(0), **hyper)
-    state, info = algorithm.update(jax.random.key(1), state, clients)
-    assert state.params == 0.75 and info["loss"] == (8 + 0.5) / 2
-    # With noise, clients' noises are their own: a mean of two has half the variance.
-    draw = lambda key: (
-        algorithm.update(
-            key,
-            algorithm.init(jax.random.key(0), **hyper | {"noise_multiplier": 1.0}),
-            clients,
-        )[0].params
-    )
-    found = jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(2), 20_000))
-    assert np.std(found) == pytest.approx(0.5 * 2.0 / math.sqrt(2), rel=0.03)
-
-
-def test_two_points_by_the_published_probabilities():
-    epsilon, radius = 1.2, 0.5
-    weights = jnp.array([-0.5, -0.2, 0.0, 0.3, 0.5, 9.0, jnp.nan])
-    keys = jax.random.split(jax.random.key(0), 40_000)
-    send = lambda key: federated.two_points(key, weights, radius, epsilon)
-    sent = np.asarray(jax.jit(jax.vmap(send))(keys))
-    far = radius * (math.exp(epsilon) + 1) / (math.exp(epsilon) - 1)
-    np.testing.assert_allclose(np.unique(np.abs(sent)), far, rtol=1e-5)
-    inside = np.nan_to_num(np.clip(weights, -radius, radius))
-    e = math.exp(epsilon)
-    up = (inside * (e - 1) + radius * (e + 1)) / (2 * radius * (e + 1))
-    np.testing.assert_allclose((sent > 0).mean(0), up, atol=4 * 0.0025)
-    np.testing.assert_allclose(sent.mean(0), inside, atol=4 * far / 200)
-    # Of the ends, one is e^ε times as likely to be sent as the other.
-    assert up[4] / up[0] == pytest.approx(e)
-    shares = (sent > 0).mean(0)
-    assert shares[4] / shares[0] == pytest.approx(e, rel=0.04)
-
-
-def test_ldp_fl_of_two_clients_by_hand():
-    """With ε = 60 weights at the ends of their range stay there: 2 and -2."""
-    algorithm = federated.ldp_fl(
-        lambda key: {"w": jnp.zeros(3)},
-        lambda p, x, key: 0.5 * jnp.sum((p["w"][None] - x) ** 2, axis=1),
-        Steps(num_steps=1),
-        radii={"w": 2.0},
-        num_clients=2,
-    )
-    state = algorithm.init(jax.random.key(0), step_size=0.5, epsilon=60.0)
-    clients = federated.stack([jnp.full((1, 3), 8.0), jnp.array([[8.0, -8.0, -8.0]])])
-    state, _ = algorithm.update(jax.random.key(1), state, clients)
-    np.testing.assert_allclose(state.params["w"], [2.0, 0.0, 0.0])
-
-
-def test_dp_fed_avg_of_two_clients_by_hand():
-    """Moves of 2 and 0.5, clipped at 1; one of two within it, as the quantile asks."""
-    algorithm = federated.dp_fed_avg(
-        lambda key: jnp.zeros(()),
-        lambda w, x, key: 0.5 * (w - x) ** 2,
-        Steps(num_steps=1),
-        cohorts=Lots(sampling_probability=1.0, size=2.0, records=2),
-        count_stddev=1e-4,
-    )
-    hyper = {"step_size": 0.5, "noise_multiplier": 1e-4}
-    clients = federated.stack([jnp.array([4.0]), jnp.array([1.0])])
-    state = algorithm.init(jax.random.key(0), **hyper)
-    state, info = algorithm.update(jax.random.key(1), state, clients)
-    assert state.params == pytest.approx(0.75, abs=1e-3)
-    assert state.server == pytest.approx(1.0, abs=1e-3) and info["max_norm"] == 1.0
-    # A quantile of 1 asks for all: C e^(-0.2 (0.5 - 1)).
-    state = algorithm.init(jax.random.key(0), **hyper, quantile=1.0)
-    state, _ = algorithm.update(jax.random.key(1), state, clients)
-    assert state.server == pytest.approx(math.exp(0.1), abs=1e-3)
-
-
-def test_dp_fed_avg_adds_the_noise_that_is_left_beside_the_counts():
-    algorithm = federated.dp_fed_avg(
-        lambda key: jnp.zeros(()),
-        lambda w, x, key: 0.0 * w * x,
-        Steps(num_steps=1),
-        cohorts=Lots(sampling_probability=0.5, size=1.0, records=2),
-        count_stddev=1.0,
-    )
-    clients = federated.stack([jnp.array([4.0]), jnp.array([1.0])])
-    state = algorithm.init(jax.random.key(0), noise_multiplier=1.2, max_norm=3.0)
-    move = lambda key: algorithm.update(key, state, clients)[0]
-    after = jax.jit(jax.vmap(move))(jax.random.split(jax.random.key(1), 20_000))
-    # z = (1.2^-2 - 1/4)^-1/2 = 1.5, times the clip norm.
-    assert np.std(after.params) == pytest.approx(4.5, rel=0.03)
-    # Nobody moves, so all who joined lie within: 0.5 + (half their number + noise).
-    shift = -np.log(np.asarray(after.server) / 3.0) / 0.2
-    assert shift.mean() == pytest.approx(0.5, abs=0.04)
-    assert shift.std() == pytest.approx(math.sqrt(1 + 0.5 / 4), rel=0.03)
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -290,31 +189,7 @@ def test_says_what_was_wrong_with_lots(settings, message):
         Lots(**given | settings)
 
 
-def test_says_what_was_wrong():
-    square = lambda w, x, key: 0.5 * (w - x) ** 2
-    with pytest.raises(ValueError, match="num_steps must be >= 1, got 0"):
-        federated.fed_sgd_ldp(start, square, lots=EVERY, num_steps=0, num_clients=2)
-    with pytest.raises(ValueError, match="radii must be > 0, got 0"):
-        federated.ldp_fl(start, square, Steps(num_steps=1), radii=0.0, num_clients=2)
-    with pytest.raises(ValueError, match="count_stddev must be > 0, got 0"):
-        federated.dp_fed_avg(
-            start, square, Steps(num_steps=1), cohorts=EVERY, count_stddev=0.0
-        )
-    tight = federated.dp_fed_avg(
-        start, square, Steps(num_steps=1), cohorts=EVERY, count_stddev=0.1
-    )
-    with pytest.raises(ValueError, match="counts alone would spend the budget"):
-        tight.init(jax.random.key(0))
-    wrong = federated.ldp_fl(
-        start, square, Steps(num_steps=1), radii={"base": 1.0}, num_clients=1
-    )
-    clients = federated.stack([jnp.array([4.0])])
-    with pytest.raises(ValueError, match=r"of the layers \['base', 'head'\], got"):
-        wrong = federated.ldp_fl(
-            start, loss, Steps(num_steps=1), radii={"base": 1.0}, num_clients=1
-        )
-        clients = federated.stack([rows_of(2)])
-        wrong.update(jax.random.key(0), wrong.init(jax.random.key(0)), clients)
+def test_says_what_lots_cost_only_if_they_say_enough():
     unknown = Lots(sampling_probability=0.5, size=4.0, capacity=8)
     with pytest.raises(ValueError, match="give their records"):
         federated.sampled_gaussian(unknown, 1.0, 1)
