@@ -1,6 +1,7 @@
 """Clients as an axis: cohorts, local training, aggregation, simulation."""
 
 from jaxanon.federated.algorithm import Acts, FederatedAlgorithm, State
+from jaxanon.federated.atlas import atlas
 from jaxanon.federated.cohort import Population, population, sample_cohort, stack
 from jaxanon.federated.ditto import ditto
 from jaxanon.federated.dp_fed_avg import dp_fed_avg
@@ -38,6 +39,7 @@ __all__ = [
     "Sharded",
     "State",
     "Steps",
+    "atlas",
     "default_layout",
     "descend",
     "descend_privately",

@@ -1,0 +1,131 @@
+"""Layer importance masks: which weights count, and what that says of their layer."""
+
+import jax
+import jax.numpy as jnp
+
+
+@jax.custom_jvp
+def binarised(masks, threshold):
+    """1 where the sigmoid of a mask reaches the threshold, else 0.
+
+    Its derivative is the sigmoid's, as if it were not rounded: the straight-through
+    estimator.
+
+    Args:
+      masks: ``float[...]``, real numbers.
+      threshold: τ in [0, 1], may be traced; no derivative is taken by it.
+
+    Returns:
+      ``float[...]`` of the type of ``masks``.
+
+    Example:
+      >>> masks = jnp.array([-1.0, 0.0, 2.0])
+      >>> binarised(masks, 0.5), jax.grad(lambda x: binarised(x, 0.5).sum())(masks)[1]
+      (Array([0., 1., 1.], dtype=float32), Array(0.25, dtype=float32))
+
+    References:
+      Atlas, equations 3.1 to 3.3; Bengio, Léonard and Courville, arXiv 1308.3432; Li et
+      al., FedMask, SenSys 2021.
+    """
+    return (jax.nn.sigmoid(masks) >= threshold).astype(masks.dtype)
+
+
+@binarised.defjvp
+def _binarised_jvp(primals, tangents):
+    masks, threshold = primals
+    gate = jax.nn.sigmoid(masks)
+    return binarised(masks, threshold), gate * (1 - gate) * tangents[0]
+
+
+def masked(params, masks, threshold):
+    """The weights that a model has: those whose mask is below the threshold are 0.
+
+    Args:
+      params: tree of arrays.
+      masks: likewise.
+      threshold: as ``binarised`` takes it.
+
+    Example:
+      >>> masked(jnp.array([3.0, 4.0]), jnp.array([-1.0, 1.0]), 0.5)
+      Array([0., 4.], dtype=float32)
+    """
+    gate = lambda w, e: w * binarised(e, threshold)
+    return jax.tree.map(gate, params, masks)
+
+
+def gradients(gradient, params, masks, threshold):
+    """What a gradient of the masked weights is for the weights and for the masks.
+
+    Where the one hides examples behind noise, these do: they look at nothing else that
+    is private.
+
+    Args:
+      gradient: tree like ``params``, of a loss with respect to ``masked(...)``.
+      params, masks, threshold: as ``masked`` takes them.
+
+    Returns:
+      Two trees like ``params``.
+
+    Example:
+      >>> gradients(jnp.array([2.0]), jnp.array([3.0]), jnp.array([0.0]), 0.5)
+      (Array([2.], dtype=float32), Array([1.5], dtype=float32))
+    """
+    _, back = jax.vjp(lambda w, e: masked(w, e, threshold), params, masks)
+    return back(gradient)
+
+
+def scores(masks: dict) -> dict:
+    """The importance of each layer, the mean of its masks' sigmoids.
+
+    How a matrix of them becomes one number the paper leaves open.
+
+    Args:
+      masks: dict of layers, each a tree of arrays.
+
+    Returns:
+      Dict of ``float[]`` in (0, 1).
+
+    Example:
+      >>> scores({"a": jnp.zeros(3)})
+      {'a': Array(0.5, dtype=float32)}
+    """
+
+    def score(layer):
+        leaves = jax.tree.leaves(layer)
+        total = sum(jnp.sum(jax.nn.sigmoid(leaf)) for leaf in leaves)
+        return total / sum(leaf.size for leaf in leaves)
+
+    return {name: score(layer) for name, layer in masks.items()}
+
+
+def selected(found: dict, threshold, most: int | None = None) -> dict:
+    """Which layers are global: those whose score reaches the threshold.
+
+    Args:
+      found: of ``scores``.
+      threshold: τ, may be traced.
+      most: so many of them at most, those with the largest scores; ties by name.
+
+    Returns:
+      Dict of ``bool[]``.
+
+    Example:
+      >>> found = {"a": jnp.float32(0.6), "b": jnp.float32(0.4), "c": jnp.float32(0.9)}
+      >>> {name: bool(x) for name, x in selected(found, 0.5, most=1).items()}
+      {'a': False, 'b': False, 'c': True}
+    """
+    names = sorted(found)
+    values = jnp.stack([jnp.asarray(found[name]) for name in names])
+    chosen = values >= threshold
+    if most is not None:
+        place = jnp.argsort(jnp.argsort(-values, stable=True), stable=True)
+        chosen &= place < most
+    return {name: chosen[number] for number, name in enumerate(names)}
+
+
+def per_layer(of_layer: dict, tree: dict) -> dict:
+    """One number of each layer, at each of its leaves."""
+    return {
+        name: jax.tree.map(lambda leaf, x=of_layer[name]: x, layer)
+        for name, layer in tree.items()
+    }

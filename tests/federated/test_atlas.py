@@ -1,0 +1,190 @@
+"""Atlas without noise: its loops, and its equations by hand."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import federated
+from jaxanon.federated import Layout, Rounds, Steps, importance
+from jaxanon.federated.reference_atlas import atlas as loops
+
+OPTIONS = {"num_steps": 3, "batch_size": 2}
+HYPER = {"step_size": 0.1, "mask_step_size": 2.0, "threshold": 0.58}
+ZERO = jnp.zeros(())
+
+
+def network(params, batch, key):
+    hidden = jnp.tanh(batch["x"] @ params["base"]["w"] + params["base"]["b"][None])
+    v = params["head"]["v"]
+    noise = 0.1 * jax.random.normal(key, v.shape, v.dtype)
+    return (hidden @ (v + noise) - batch["y"]) ** 2
+
+
+def start(key):
+    keys = jax.random.split(key)
+    dtype = jnp.result_type(float)
+    return {
+        "base": {"w": jax.random.normal(keys[0], (3, 4), dtype), "b": jnp.ones(4)},
+        "head": {"v": jax.random.normal(keys[1], (4,), dtype)},
+    }
+
+
+def population(sizes=(5, 2, 7)):
+    rng = np.random.default_rng(0)
+    dtype = jnp.result_type(float)
+    x = [rng.normal(size=(n, 3)).astype(dtype) for n in sizes]
+    return federated.stack([{"x": each, "y": each[:, 0]} for each in x])
+
+
+@pytest.mark.parametrize("chunk", [None, 1, 2])
+def test_agrees_with_the_loops_in_float64(chunk):
+    with jax.enable_x64(True):
+        clients = population()
+        algorithm = federated.atlas(
+            start,
+            network,
+            Steps(**OPTIONS),
+            num_clients=3,
+            rounds=Rounds(weighting="clients", layout=Layout(chunk=chunk)),
+        )
+        state = algorithm.init(jax.random.key(0), **HYPER, first_score=0.6)
+        state, _ = federated.simulate(algorithm, jax.random.key(1), state, clients, 3)
+        params, own, masks, shared = loops(
+            *(jax.random.key(1), start(jax.random.key(0)), network, clients, 3),
+            OPTIONS,
+            **HYPER,
+            first_score=0.6,
+        )
+        assert len({*(flag for each in shared for flag in each.values())}) == 2
+        close = {"rtol": 1e-9, "atol": 1e-11}
+        chex.assert_trees_all_close(state.params, params, **close)
+        stacked = lambda trees: jax.tree.map(lambda *x: jnp.stack(x), *trees)
+        chex.assert_trees_all_close(state.own.params, stacked(own), **close)
+        begun = jax.tree.map(lambda e: e + np.log(0.6 / 0.4), state.own.masks)
+        chex.assert_trees_all_close(begun, stacked(masks), **close)
+        flags = stacked([{n: jnp.array(x) for n, x in each.items()} for each in shared])
+        chex.assert_trees_all_equal(state.own.shared, flags)
+
+
+def resting(num_clients, **more):
+    """Atlas of scalar layers that takes steps of length 0, and its first state."""
+    loss = lambda p, x, key: 0 * x * sum(p.values())
+    zeros = lambda key: dict.fromkeys("abcd", ZERO)
+    algorithm = federated.atlas(
+        zeros, loss, Steps(num_steps=1), num_clients=num_clients, **more
+    )
+    return algorithm, algorithm.init(jax.random.key(0), step_size=0.0)
+
+
+def test_layers_are_averaged_over_their_senders():
+    """Equation 3.10, of clients i, j and k with layers a b d, a c, a b c."""
+    algorithm, state = resting(3)
+    given = {name: jnp.arange(3.0) + 10 * place for place, name in enumerate("abcd")}
+    sends = {"a": (1, 1, 1), "b": (1, 0, 1), "c": (0, 1, 1), "d": (1, 0, 0)}
+    low = {name: jnp.array([0.0 if x else -9.0 for x in sends[name]]) for name in sends}
+    own = state.own._replace(
+        params=given,
+        masks=low,
+        shared={name: jnp.zeros(3, bool) for name in given},
+    )
+    clients = federated.stack([jnp.ones(n) for n in (1, 2, 3)])
+    state, info = algorithm.update(jax.random.key(0), state._replace(own=own), clients)
+    told = {name: float(x) for name, x in state.params.items()}
+    assert told == pytest.approx({"a": 1.0, "b": 11.0, "c": 21.5, "d": 30.0})
+    assert info["layers"] == pytest.approx((3 + 2 + 3) / 3)
+    # Layers of 4 bytes, and a score of 4 bytes for each of the four.
+    assert info["bytes_up"] == pytest.approx(4 * 8 / 3 + 16)
+    # Client j takes a and c, and keeps b and d: what it predicts with has no masked b.
+    seen = algorithm.model(
+        jax.random.key(0), state, jnp.int32(1), jnp.ones(1), jnp.ones(1, bool)
+    )
+    told = {name: float(x) for name, x in seen.items()}
+    assert told == pytest.approx({"a": 1.0, "b": 0.0, "c": 21.5, "d": 0.0})
+
+
+def test_a_layer_that_nobody_sends_keeps_what_it_had():
+    algorithm, state = resting(2)
+    masks = state.own.masks | {"d": jnp.full(2, -9.0)}
+    params = state.params | {"d": jnp.array(5.0)}
+    state = state._replace(own=state.own._replace(masks=masks), params=params)
+    clients = federated.stack([jnp.ones(1)] * 2)
+    after, _ = algorithm.update(jax.random.key(0), state, clients)
+    assert after.params["d"] == 5.0 and not after.own.shared["d"].any()
+
+
+def test_sending_every_layer_hides_which_are_shared():
+    algorithm, state = resting(2, send_every_layer=True, most_layers=1)
+    clients = federated.stack([jnp.ones(1)] * 2)
+    after, info = algorithm.update(jax.random.key(0), state, clients)
+    assert info["bytes_up"] == 4 * 4 + 16 and info["bytes_down"] == 16
+    assert info["layers"] == 1.0 and after.own.shared["a"].all()
+
+
+def test_gradients_are_those_of_the_masked_loss():
+    params = start(jax.random.key(0))
+    keys = jax.random.split(jax.random.key(1), 2)
+    masks = jax.tree.map(lambda w: jnp.sin(7 * w), params)
+    rows = {"x": jax.random.normal(keys[0], (4, 3)), "y": jnp.ones(4)}
+
+    def loss(params, masks):
+        weights = importance.masked(params, masks, 0.5)
+        return jnp.mean(network(weights, rows, jax.random.key(3)))
+
+    want = jax.grad(loss, argnums=(0, 1))(params, masks)
+    at = lambda weights: jnp.mean(network(weights, rows, jax.random.key(3)))
+    inner = jax.grad(at)(importance.masked(params, masks, 0.5))
+    got = importance.gradients(inner, params, masks, 0.5)
+    chex.assert_trees_all_close(got, want, rtol=1e-5)
+    kept = importance.binarised(masks["base"]["w"], 0.5)
+    assert 0 < kept.mean() < 1 and set(np.unique(kept)) == {0.0, 1.0}
+
+
+def test_a_client_fits_its_model_to_its_rows_and_tells_nobody():
+    square = lambda p, x, key: 0.5 * (p["w"] - x) ** 2
+    build = lambda own: federated.atlas(
+        lambda key: {"w": ZERO},
+        square,
+        Steps(num_steps=1),
+        num_clients=1,
+        own_steps=own,
+    )
+    one, clients = Steps(num_steps=1), federated.stack([jnp.array([4.0])])
+    state = build(one).init(jax.random.key(0), step_size=0.5)
+    seen = lambda own, state: build(own).model(
+        jax.random.key(0), state, jnp.int32(0), clients.rows[0], clients.mask[0]
+    )["w"]
+    assert seen(None, state) == 0.0 and seen(one, state) == 2.0
+    after, again = (
+        build(own).update(jax.random.key(1), state, clients)[0] for own in (one, None)
+    )
+    chex.assert_trees_all_equal(after, again)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"reading": "D"}, "reading must be one of"),
+        ({"scores": "secret"}, "scores must be one of"),
+        ({"scores": "public"}, "public_scores are for scores='public' and needed"),
+        ({"public_scores": {"w": 0.5}}, "public_scores are for scores='public'"),
+        (
+            {"scores": "public", "public_scores": {"w": 0.0}},
+            r"public_scores must be in \(0, 1\], got 0.0 for 'w'",
+        ),
+        (
+            {"scores": "public", "public_scores": {"v": 0.5}},
+            r"of the layers \['w'\], got \['v'\]",
+        ),
+    ],
+)
+def test_says_what_was_wrong(settings, message):
+    with pytest.raises(ValueError, match=message):
+        federated.atlas(
+            lambda key: {"w": ZERO},
+            lambda p, x, key: p["w"] * x,
+            Steps(num_steps=1),
+            num_clients=1,
+            **settings,
+        ).init(jax.random.key(0))
