@@ -24,7 +24,7 @@ class Lots:
         thought to have.
       capacity: most rows of a lot, for arrays have a size; where more are drawn, some
         are left out at random. None takes so many for ``records`` rows that it happens
-        about once in a billion lots.
+        once in 10^14 lots at most.
       records: rows that no client has more of; None, with ``capacity``, is what lots
         are drawn from.
 
@@ -34,7 +34,7 @@ class Lots:
 
     Example:
       >>> Lots(sampling_probability=0.1, size=20.0, records=200).capacity
-      56
+      66
     """
 
     sampling_probability: float
@@ -60,10 +60,10 @@ class Lots:
                 "the most that a lot has."
             )
         if self.capacity is None:
-            # Bernstein's bound of a binomial's tail, at e^-20.7 = 1e-9.
+            # Bernstein's bound of a binomial's tail, at e^-32.3 = 1e-14.
             mean = self.sampling_probability * self.records
             spread = mean * (1 - self.sampling_probability)
-            beyond = 6.9 + math.sqrt(6.9**2 + 41.4 * spread)
+            beyond = 32.3 / 3 + math.sqrt((32.3 / 3) ** 2 + 2 * 32.3 * spread)
             most = min(self.records, math.ceil(mean + beyond))
             object.__setattr__(self, "capacity", most)
 

@@ -15,7 +15,10 @@ _HOMES = {
     "sweep": "jaxanon.sweeping",
     "open_run": "jaxanon.training",
 }
-_ROOMS = ("attacks", "datasets", "federated", "kernels", "methods", "metrics", "models")
+_ROOMS = (
+    *("attacks", "datasets", "federated", "kernels", "learners"),
+    *("methods", "metrics", "models", "privacy"),
+)
 
 __all__ = [*_HOMES, *_ROOMS, "__version__"]
 

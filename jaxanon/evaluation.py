@@ -3,9 +3,10 @@
 import os
 from collections.abc import Callable, Sequence
 
-from jaxanon import report, trial, trial_checks, trial_measures, trial_names
+from jaxanon import learned, report, trial, trial_checks, trial_measures, trial_names
 from jaxanon.attacks import Judges
 from jaxanon.datasets import Data
+from jaxanon.learners import Learner
 from jaxanon.summary import aggregate
 from jaxanon.trial_case import Case
 from jaxanon.trial_leaks import HOOKS
@@ -69,6 +70,9 @@ def evaluate(
     * ``fingerprint``: how unique a subject's models are, of a run that chooses one per
       window, with ``choices(key, windows) -> int[N]``.
 
+    Of a run of a learner, which rewrites nothing, it tells how well clients predict
+    instead, and nobody attacks: see ``jaxanon.learned.evaluate``.
+
     Args:
       run: what ``train`` or ``open_run`` returned; only ``anonymize(key, windows)``
         and, if present, ``history``, ``folder``, ``method`` and what an attack asks for
@@ -99,6 +103,8 @@ def evaluate(
         run has nothing for, a class of one window, a share that leaves a class fewer
         than two windows, judges that lack an attribute.
     """
+    if isinstance(getattr(run, "method", None), Learner):
+        return learned.evaluate(run, data, seed=seed, out=out, progress=progress)
     options = {"attacks": attacks, "share": share, "judges": judges}
     return _evaluate([run], data, [seed], out=out, progress=progress, **options)[0]
 

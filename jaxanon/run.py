@@ -10,6 +10,7 @@ import numpy as np
 from jaxanon import checks
 from jaxanon.datasets import Spec
 from jaxanon.kernels.checks import typed_key
+from jaxanon.learners import Learner
 from jaxanon.methods import Method
 
 BATCH = 1024  # Windows per call; the last call is padded, so one program serves any N.
@@ -24,7 +25,7 @@ class Run:
     ``config.json`` holds; ``folder`` is None for a run that was not saved.
     """
 
-    method: Method
+    method: Method | Learner
     state: Any
     spec: Spec
     folder: pathlib.Path | None
@@ -46,11 +47,16 @@ class Run:
           ``float32[N, time, channels]`` in the same units.
 
         Raises:
-          TypeError: for a key or windows of another type.
+          TypeError: for a key or windows of another type, or a run of a learner.
           ValueError: for windows of another shape, or not finite.
           FloatingPointError: if what the method made of them is not finite, as
             DEEProtect's release is when its guarantee would not hold.
         """
+        if isinstance(self.method, Learner):
+            raise TypeError(
+                f"{self.method.name} predicts {self.spec.public} and rewrites no "
+                "windows; train a method of jaxanon.methods to anonymize."
+            )
         typed_key(key)
         windows = checks.windows(windows, self.spec.time, self.spec.channels)
         anonymize = jax.jit(self.method.anonymize)

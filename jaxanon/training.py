@@ -6,13 +6,22 @@ import json
 import math
 import pathlib
 import time
+import warnings
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon import __version__, checkpoint, checks, datasets, methods, progress
+from jaxanon import (
+    __version__,
+    checkpoint,
+    checks,
+    datasets,
+    learners,
+    methods,
+    progress,
+)
 from jaxanon.methods.method import check_hyper
 from jaxanon.methods.rounds import rounds_program
 from jaxanon.run import Run
@@ -40,7 +49,8 @@ def train(
     was not.
 
     Args:
-      method: a ``Method``, e.g. ``jaxanon.methods.blinder(data.spec)``.
+      method: a ``Method``, e.g. ``jaxanon.methods.blinder(data.spec)``, or a
+        ``Learner`` of ``jaxanon.learners.build``, which stops where its budget ends.
       data: ``jaxanon.datasets.Data``.
       epochs: passes of ``method.rounds_per_epoch`` rounds, at least 1. A finished run
         may be resumed with more.
@@ -76,6 +86,7 @@ def train(
     checks.whole(epochs=epochs, seed=seed)
     checks.positive(epochs=epochs)
     epochs, seed = int(epochs), int(seed)
+    epochs = _paid_for(method, epochs)
     _check(method, data)
     hyper = dict(hyper or {})
     check_hyper(method, hyper)
@@ -105,6 +116,21 @@ def train(
             saved.close()
     folder = None if out is None else pathlib.Path(out)
     return Run(method, state, data.spec, folder, history, config)
+
+
+def _paid_for(method, epochs):
+    """Epochs that a privacy budget pays for, of a method that has one."""
+    guarantee = getattr(method, "guarantee", None)
+    if guarantee is None or epochs <= guarantee.rounds:
+        return epochs
+    warnings.warn(
+        f"the privacy budget pays for {guarantee.rounds} rounds, and training stops "
+        f"after them, not after {epochs}; set rounds to {epochs} for more of them, and "
+        "more noise in each.",
+        UserWarning,
+        stacklevel=3,
+    )
+    return guarantee.rounds
 
 
 def _check(method, data):
@@ -143,7 +169,8 @@ def open_run(folder) -> Run:
     folder = pathlib.Path(folder)
     config = checkpoint.read_config(folder)
     spec = datasets.Spec.from_json(json.dumps(config["spec"]))
-    method = methods.build(config["method"], spec, **_as_built(config["settings"]))
+    builders = learners if config["method"] in learners.NAMES else methods
+    method = builders.build(config["method"], spec, **_as_built(config["settings"]))
     like = jax.eval_shape(method.init, jax.random.key(config["seed"]))
     if checkpoint.architecture(like) != config["architecture"]:
         raise ValueError(

@@ -33,9 +33,13 @@ MAY_IMPORT = {
         {"kernels", "models", "federated", "datasets", "metrics", "privacy"},
         {"jax", "numpy", "optax"},
     ),
+    "jaxanon.learners": Room(
+        {"kernels", "models", "federated", "datasets", "methods", "privacy"},
+        {"jax", "numpy", "optax"},
+    ),
     "jaxanon": Room(
         {
-            *("attacks", "datasets", "federated", "kernels"),
+            *("attacks", "datasets", "federated", "kernels", "learners"),
             *("methods", "metrics", "models", "privacy"),
         },
         {

@@ -38,6 +38,7 @@ def evaluate(
       overwrite: replace the report that is there
     """
     from jaxanon import evaluation, training, trial_names
+    from jaxanon.report.learned import sentences
 
     written = "report.json" if epsilons is None else "budget.json"
     files.refuse_existing(folder / written, overwrite)
@@ -53,8 +54,12 @@ def evaluate(
         return
     with show.pieces() as tell:
         report = evaluation.evaluate(run, data, attacks=names, seed=seed, progress=tell)
-    show.report(report)
-    _show_further(report["attacks"])
+    if "clients" in report:
+        for sentence in sentences(report):
+            show.say(sentence)
+    else:
+        show.report(report)
+        _show_further(report["attacks"])
     show.say(f"The report: {(folder / 'report.html').absolute()}")
 
 

@@ -19,9 +19,19 @@ def settings_of(method: str | None) -> type:
     """The dataclass of a method's settings; ValueError for an unknown method."""
     if method is None:
         return NoSettings
-    from jaxanon import methods
+    return _builders(method).config_class(method)
 
-    return methods.config_class(method)
+
+def _builders(name):
+    """Where a name is built: among learners, or among methods."""
+    from jaxanon import learners, methods
+
+    if name not in (*learners.NAMES, *methods.NAMES):
+        raise ValueError(
+            f"method must be one of {sorted(methods.NAMES)}, which anonymize, or "
+            f"{sorted(learners.NAMES)}, which predict; got {name!r}."
+        )
+    return learners if name in learners.NAMES else methods
 
 
 def fields_of(settings) -> dict:
@@ -66,10 +76,10 @@ def command(method: str | None):
 
 def train_run(method, options, settings, epochs, seed, out, resume):
     """Remembers where the data came from, trains, says what to do next."""
-    from jaxanon import methods, training
+    from jaxanon import training
 
     data = sources.load(options)
-    built = methods.build(method, data.spec, **fields_of(settings))
+    built = _builders(method).build(method, data.spec, **fields_of(settings))
     run = training.train(
         built,
         data,

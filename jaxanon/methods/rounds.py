@@ -47,5 +47,7 @@ def sound(state):
       >>> [bool(sound(State(0, {"w": jnp.float32(w)}, {}, {}))) for w in (1.0, 1e30)]
       [True, False]
     """
-    leaves = jax.tree.leaves((state.params, state.average))
+    kept = getattr(state, "own", None)  # Of clients that keep models of their own.
+    leaves = jax.tree.leaves((state.params, state.average, kept))
+    leaves = [x for x in leaves if jnp.issubdtype(jnp.result_type(x), jnp.floating)]
     return jnp.isfinite(jnp.stack([jnp.sum(jnp.square(x)) for x in leaves])).all()

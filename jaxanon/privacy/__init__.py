@@ -2,7 +2,6 @@
 
 from jaxanon.privacy.accounting import (
     ACCOUNTANTS,
-    SampledGaussian,
     epsilon_spent,
     noise_multiplier_for,
     steps_within,
@@ -15,6 +14,7 @@ from jaxanon.privacy.layers import (
     effective_noise_multiplier,
     layer_noise_multipliers,
 )
+from jaxanon.privacy.sampled import SampledGaussian
 
 __all__ = [
     "ACCOUNTANTS",

@@ -5,7 +5,7 @@ import os
 import pathlib
 import tempfile
 
-from jaxanon.report import budgets, figures, front, page
+from jaxanon.report import budgets, figures, front, learned, page
 
 
 def write(folder, report: dict, examples, history: list[dict]) -> pathlib.Path:
@@ -76,6 +76,27 @@ def write_budget(folder, title: str, about: str, rows: list[dict]) -> pathlib.Pa
     _replace(folder / "budget.json", text.encode())
     html = folder / "budget.html"
     _replace(html, budgets.render(title, about, rows, drawn).encode())
+    return html
+
+
+def write_learned(folder, report: dict) -> pathlib.Path:
+    """Writes ``report.json``, ``clients.png`` and ``report.html`` of a learner.
+
+    Args:
+      folder: made if it does not exist.
+      report: of ``jaxanon.learned.evaluate``.
+
+    Returns:
+      The path of ``report.html``.
+    """
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = learned.draw(report)
+    _replace(folder / "clients.png", drawn.png)
+    text = json.dumps(report, indent=1, allow_nan=False)
+    _replace(folder / "report.json", text.encode())
+    html = folder / "report.html"
+    _replace(html, learned.render(report, drawn).encode())
     return html
 
 

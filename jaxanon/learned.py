@@ -1,0 +1,149 @@
+"""How well clients predict with what they learned together."""
+
+import json
+import os
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon import __version__, checks, datasets, metrics, report
+from jaxanon.datasets import Data
+
+
+def predictions(run, data: Data, *, seed: int = 0) -> np.ndarray:
+    """The class that each test window's own client predicts.
+
+    A client without training windows predicts with what is shared, as one that has
+    just joined.
+
+    Args:
+      run: of a learner, trained on ``data``.
+      data: of ``jaxanon.load``.
+      seed: of what clients draw as they fit a model to their windows.
+
+    Returns:
+      ``int32[N]``, classes of the public attribute of ``data.test``.
+    """
+    learner, spec = run.method, run.spec
+    prepared = learner.prepare(datasets.by_client(data.train))
+    clients = datasets.by_client(data.test)
+    x = (clients.windows - np.float32(spec.mean)) / np.float32(spec.std)
+    subjects = jnp.asarray(np.asarray(clients.labels["subject"])[:, 0])
+    root = jax.random.key(seed)
+
+    @jax.jit
+    def all_of_them(key, state, prepared, x, subjects):
+        def of_client(client):
+            windows, subject = client
+            own_key = jax.random.fold_in(key, subject)
+            layers = learner.model(own_key, state, prepared, subject)
+            return jnp.argmax(learner.network.apply(layers, windows), axis=1)
+
+        return jax.lax.map(of_client, (x, subjects))
+
+    told = np.asarray(all_of_them(root, run.state, prepared, x, subjects))
+    found = np.empty(len(data.test.windows), np.int32)
+    # by_client keeps each subject's windows in their order.
+    for row, subject in enumerate(np.asarray(subjects)):
+        own = np.flatnonzero(data.test.labels["subject"] == subject)
+        found[own] = told[row, : len(own)]
+    return found
+
+
+def evaluate(
+    run,
+    data: Data,
+    *,
+    seed: int = 0,
+    out: str | os.PathLike | None = None,
+    progress: Callable | None = None,
+) -> dict:
+    """What clients of a learner predict of their own test windows.
+
+    Args:
+      run: of a learner.
+      data: of ``jaxanon.load``, that it was trained on.
+      seed: as in ``predictions``.
+      out: folder for ``report.json``, ``report.html`` and the figure; None is
+        ``run.folder``, and nothing is written if that is None.
+      progress: called as ``progress(done, total, what)``.
+
+    Returns:
+      A dict fit for strict JSON: ``clients`` (by subject: windows, scores), ``mean``
+      and ``std`` of their accuracy and macro F1 (over clients, each counts alike),
+      ``worst``, ``pooled`` (scores of all windows together), ``traffic`` (bytes of a
+      client in a round, both ways), ``privacy`` (None without noise), ``method``,
+      ``dataset``, ``seed``.
+
+    Raises:
+      ValueError: for data without test windows, or out of range.
+    """
+    spec = run.spec
+    windows = checks.windows(data.test.windows, spec.time, spec.channels)
+    if not len(windows):
+        raise ValueError("data.test must hold a window at least, got none.")
+    if progress is not None:
+        progress(0, 1, "predictions of every client")
+    classes = spec.classes[spec.public]
+    labels, subjects = data.test.labels[spec.public], data.test.labels["subject"]
+    told = predictions(run, data, seed=seed)
+    rows = []
+    for subject in np.unique(subjects):
+        own = subjects == subject
+        found = metrics.scores(labels[own], told[own], classes)
+        rows.append(
+            {
+                "subject": spec.classes["subject"][subject],
+                "windows": int(own.sum()),
+                "new": not bool(np.any(data.train.labels["subject"] == subject)),
+                "accuracy": found["accuracy"],
+                "macro_f1": found["macro_f1"],
+            }
+        )
+    each = {
+        name: np.array([row[name] for row in rows]) for name in ("accuracy", "macro_f1")
+    }
+    guarantee = run.method.guarantee
+    made = {
+        "method": {
+            "name": run.method.name,
+            "settings": run.config["settings"],
+            "rounds": int(run.state.round),
+            "version": __version__,
+        },
+        "dataset": run.config["data"],
+        "seed": seed,
+        "attribute": spec.public,
+        "clients": rows,
+        "mean": {name: float(values.mean()) for name, values in each.items()},
+        "std": {name: float(values.std()) for name, values in each.items()},
+        "worst": min(rows, key=lambda row: row["accuracy"])["subject"],
+        "pooled": metrics.scores(labels, told, classes),
+        "traffic": traffic(run),
+        "privacy": guarantee and guarantee.told(int(run.state.round)),
+    }
+    made = json.loads(json.dumps(made, allow_nan=False))
+    folder = run.folder if out is None else out
+    if folder is not None:
+        report.write_learned(folder, made)
+    return made
+
+
+def traffic(run) -> dict:
+    """Bytes that a client sends and gets in a round, on average.
+
+    Of learners that choose what they send, as the last rounds did; of the others the
+    parameters that are shared, both ways: twice for controls, none of whoever trains
+    alone, and of whoever trains in one place the windows are not counted.
+    """
+    if run.history and "bytes_up" in run.history[-1]["losses"]:
+        last = run.history[-1]["losses"]
+        return {"up": last["bytes_up"], "down": last["bytes_down"]}
+    if run.method.name == "centralized":
+        return {"up": 0.0, "down": 0.0}
+    server = getattr(run.state, "server", None)
+    shared = jax.tree.leaves((run.state.params, server))
+    size = float(sum(leaf.size * leaf.dtype.itemsize for leaf in shared))
+    return {"up": size, "down": size}

@@ -1,0 +1,79 @@
+"""Federated learners: clients that learn to predict together, each its own way."""
+
+from jaxanon.learners import builders
+from jaxanon.learners.config import (
+    AtlasConfig,
+    DittoConfig,
+    FedProxConfig,
+    LearnerConfig,
+    OwnLayersConfig,
+    PerFedAvgConfig,
+    PFedMeConfig,
+    PrivateConfig,
+    ScaffoldConfig,
+)
+from jaxanon.learners.learner import Learner
+
+_BUILDERS = {
+    "atlas": (builders.atlas, AtlasConfig),
+    "centralized": (builders.centralized, LearnerConfig),
+    "ditto": (builders.ditto, DittoConfig),
+    "fedavg": (builders.fedavg, LearnerConfig),
+    "fedper": (builders.fedper, OwnLayersConfig),
+    "fedprox": (builders.fedprox, FedProxConfig),
+    "fedrep": (builders.fedrep, OwnLayersConfig),
+    "fedsgd_ldp": (builders.fedsgd_ldp, PrivateConfig),
+    "localized": (builders.localized, LearnerConfig),
+    "perfedavg": (builders.perfedavg, PerFedAvgConfig),
+    "pfedme": (builders.pfedme, PFedMeConfig),
+    "scaffold": (builders.scaffold, ScaffoldConfig),
+}
+NAMES = tuple(_BUILDERS)
+
+__all__ = ["NAMES", "Learner", "build", "config_class"]
+
+
+def config_class(name: str) -> type:
+    """The frozen dataclass of a learner's settings.
+
+    Raises:
+      ValueError: if there is no such learner.
+
+    Example:
+      >>> config_class("fedavg").__name__
+      'LearnerConfig'
+    """
+    return _entry(name)[1]
+
+
+def build(name: str, spec, **settings) -> Learner:
+    """The learner of that name for windows of ``spec``.
+
+    Every subject of the spec is a client, and predicts the public attribute.
+
+    Args:
+      name: one of ``NAMES``.
+      spec: ``jaxanon.datasets.Spec``.
+      **settings: fields of ``config_class(name)``.
+
+    Returns:
+      ``Learner``, which ``jaxanon.train`` trains as it does a method.
+
+    Raises:
+      ValueError: if there is no such learner, or a setting is out of its range.
+      TypeError: for an unknown setting.
+
+    Example:
+      >>> from jaxanon.datasets import load
+      >>> spec = load("smartwatch").spec
+      >>> build("fedper", spec, filters=(4,), shared_layers=1).name
+      'fedper'
+    """
+    builder, config = _entry(name)
+    return builder(spec, config(**settings))
+
+
+def _entry(name):
+    if name not in _BUILDERS:
+        raise ValueError(f"learner must be one of {sorted(_BUILDERS)}, got {name!r}.")
+    return _BUILDERS[name]

@@ -1,0 +1,178 @@
+"""One builder for each learner: its algorithm, on the windows of a data set."""
+
+from jaxanon import federated
+from jaxanon.federated import Rounds, Steps
+from jaxanon.learners import guarantee
+from jaxanon.learners.learner import Learner, learner, loss_of, network_of
+from jaxanon.methods.blinder import cohort_size
+
+STEP = ("step_size",)
+
+
+def fedavg(spec, config) -> Learner:
+    """FedAvg; see ``jaxanon.federated.fed_avg``."""
+    network = network_of(spec, config)
+    algorithm = federated.fed_avg(
+        network.init,
+        loss_of(network),
+        num_steps=config.local_steps,
+        batch_size=config.batch,
+        cohort_size=cohort_size(config, spec.num_classes("subject")),
+    )
+    return learner("fedavg", spec, config, algorithm, network, STEP)
+
+
+def centralized(spec, config) -> Learner:
+    """All windows in one place, and gradient descent: what a federation avoids."""
+    network = network_of(spec, config)
+    algorithm = federated.fed_avg(
+        network.init,
+        loss_of(network),
+        num_steps=config.local_steps,
+        batch_size=config.batch,
+    )
+    return learner("centralized", spec, config, algorithm, network, STEP, pooled=True)
+
+
+def localized(spec, config) -> Learner:
+    """Every client alone; see ``jaxanon.federated.localized``."""
+    return _personal("localized", spec, config, federated.localized, STEP)
+
+
+def fedprox(spec, config) -> Learner:
+    """FedProx; see ``jaxanon.federated.fed_prox``."""
+    return _personal("fedprox", spec, config, federated.fed_prox, (*STEP, "mu"))
+
+
+def fedper(spec, config) -> Learner:
+    """FedPer; see ``jaxanon.federated.fed_per``."""
+    own = {"own_layers": _own_layers(spec, config)}
+    return _personal("fedper", spec, config, federated.fed_per, STEP, **own)
+
+
+def fedrep(spec, config) -> Learner:
+    """FedRep; see ``jaxanon.federated.fed_rep``."""
+    own = {"own_layers": _own_layers(spec, config), "own_steps": _steps(config)}
+    return _personal("fedrep", spec, config, federated.fed_rep, STEP, **own)
+
+
+def ditto(spec, config) -> Learner:
+    """Ditto; see ``jaxanon.federated.ditto``."""
+    own = {"own_steps": _steps(config)}
+    return _personal("ditto", spec, config, federated.ditto, (*STEP, "pull"), **own)
+
+
+def scaffold(spec, config) -> Learner:
+    """SCAFFOLD; see ``jaxanon.federated.scaffold``."""
+    names = (*STEP, "server_step_size")
+    return _personal("scaffold", spec, config, federated.scaffold, names)
+
+
+def pfedme(spec, config) -> Learner:
+    """pFedMe; see ``jaxanon.federated.p_fed_me``."""
+    names = (*STEP, "server_step_size", "pull", "mix")
+    own = {"own_steps": config.own_steps}
+    return _personal("pfedme", spec, config, federated.p_fed_me, names, **own)
+
+
+def perfedavg(spec, config) -> Learner:
+    """Per-FedAvg; see ``jaxanon.federated.per_fed_avg``."""
+    names = (*STEP, "adaptation_step_size")
+    more = {"second_order": config.second_order}
+    return _personal("perfedavg", spec, config, federated.per_fed_avg, names, **more)
+
+
+def fedsgd_ldp(spec, config) -> Learner:
+    """FedSGD-LDP; see ``jaxanon.federated.fed_sgd_ldp``. Without ε it is FedAvg."""
+    found = guarantee.of_steps(config, unit="an example of a client")
+    if found is None:
+        made = fedavg(spec, config)
+        return made._replace(name="fedsgd_ldp")
+    network = network_of(spec, config)
+    algorithm = federated.fed_sgd_ldp(
+        network.init,
+        loss_of(network),
+        lots=found.lots,
+        num_steps=config.local_steps,
+        num_clients=spec.num_classes("subject"),
+        rounds=_rounds(spec, config, "clients"),
+    )
+    return learner(
+        "fedsgd_ldp",
+        spec,
+        config,
+        algorithm,
+        network,
+        (*STEP, "max_norm"),
+        guarantee=found,
+        hyper_values={"noise_multiplier": found.noise_multiplier},
+    )
+
+
+def atlas(spec, config) -> Learner:
+    """Atlas; see ``jaxanon.federated.atlas``."""
+    found = guarantee.of_steps(
+        config,
+        unit="an example of a client",
+        holds=config.reading != "C" and config.scores != "published",
+    )
+    network = network_of(spec, config)
+    algorithm = federated.atlas(
+        network.init,
+        loss_of(network),
+        _steps(config),
+        num_clients=spec.num_classes("subject"),
+        lots=None if found is None else found.lots,
+        reading=config.reading,
+        scores=config.scores,
+        send_every_layer=config.send_every_layer,
+        most_layers=config.most_layers,
+        own_steps=_steps(config, config.own_steps) if config.own_steps else None,
+        rounds=_rounds(spec, config, "clients"),
+    )
+    names = (*STEP, "mask_step_size", "threshold", "first_score", "max_norm")
+    multiplier = 0.0 if found is None else found.noise_multiplier
+    return learner(
+        "atlas",
+        spec,
+        config,
+        algorithm,
+        network,
+        names,
+        guarantee=found,
+        hyper_values={"noise_multiplier": multiplier},
+    )
+
+
+def _personal(name, spec, config, make, hyper, **more):
+    network = network_of(spec, config)
+    algorithm = make(
+        network.init,
+        loss_of(network),
+        _steps(config),
+        num_clients=spec.num_classes("subject"),
+        rounds=_rounds(spec, config),
+        **more,
+    )
+    return learner(name, spec, config, algorithm, network, hyper)
+
+
+def _steps(config, num_steps=None):
+    num_steps = config.local_steps if num_steps is None else num_steps
+    return Steps(num_steps=num_steps, batch_size=config.batch)
+
+
+def _rounds(spec, config, weighting="rows"):
+    size = cohort_size(config, spec.num_classes("subject"))
+    return Rounds(cohort_size=size, weighting=weighting)
+
+
+def _own_layers(spec, config):
+    """Layers after the shared ones, in the order in which windows meet them."""
+    layers = network_of(spec, config).layers
+    if config.shared_layers > len(layers):
+        raise ValueError(
+            f"shared_layers must be at most the {len(layers)} layers of the model, got "
+            f"{config.shared_layers}."
+        )
+    return layers[config.shared_layers :]

@@ -1,0 +1,114 @@
+"""Gaussian noise on sums over samples, and what dp-accounting says of it."""
+
+import dataclasses
+import functools
+import math
+
+from jaxanon.kernels.checks import whole
+from jaxanon.privacy.composition import positive
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SampledGaussian:
+    """Gaussian noise on clipped sums over random samples, one sum a step.
+
+    Neighbours are data sets of which one has a record more: an example, or a client
+    with all of its examples, whichever is clipped. Each record is in each sample with
+    the same probability, independently of the others (Poisson sampling); batches taken
+    in turn, or of a fixed size, are something else, and cost more than this says.
+
+    Attributes:
+      noise_multiplier: z > 0, standard deviation of the noise over the clip norm.
+      sampling_probability: q in (0, 1]; 1 takes every record at every step.
+      steps: sums that leave, >= 1; of federated learning rounds times local steps.
+      capacity: most records of a sample, those beyond it are left out at random; None
+        is no bound. Given with ``records``.
+      records: how many there are, where there is a capacity.
+
+    Raises:
+      ValueError: for a number out of its range, or one of ``capacity`` and ``records``
+        without the other.
+      TypeError: for a count that is no whole number.
+
+    Example:
+      >>> SampledGaussian(noise_multiplier=1.0, sampling_probability=0.01, steps=1000)
+      SampledGaussian(noise_multiplier=1.0, sampling_probability=0.01, steps=1000, ...)
+    """
+
+    noise_multiplier: float
+    sampling_probability: float = 1.0
+    steps: int = 1
+    capacity: int | None = None
+    records: int | None = None
+
+    def __post_init__(self):
+        positive(noise_multiplier=self.noise_multiplier)
+        positive(sampling_probability=self.sampling_probability)
+        if self.sampling_probability > 1:
+            raise ValueError(
+                "sampling_probability must be in (0, 1], got "
+                f"{self.sampling_probability!r}."
+            )
+        whole("steps", self.steps, least=1)
+        if (self.capacity is None) != (self.records is None):
+            raise ValueError(
+                "capacity and records go together: what is left out depends on both; "
+                f"got {self.capacity!r} and {self.records!r}."
+            )
+        if self.capacity is not None:
+            whole("capacity", self.capacity, least=1)
+            whole("records", self.records, least=1)
+
+
+@functools.lru_cache(maxsize=256)  # Who opens a run again need not wait again.
+def composed(releases, delta, accountant, bounded):
+    """ε of a tuple of releases.
+
+    Args:
+      releases: ``SampledGaussian`` each.
+      delta: δ in (0, 1).
+      accountant: "pld" or "rdp".
+      bounded: whether to reckon with capacities, or take lots for whole.
+    """
+    account = _account(accountant)
+    for release in releases:
+        account.compose(_event(release, bounded), release.steps)
+    return max(0.0, float(account.get_epsilon(delta)))
+
+
+def beyond(release):
+    """Chernoff's bound of how probably a sample is larger than its capacity."""
+    if release.capacity is None or release.capacity >= release.records:
+        return 0.0
+    q, share = release.sampling_probability, (release.capacity + 1) / release.records
+    if share <= q:
+        return 1.0
+    rest = (1 - share) * math.log((1 - share) / (1 - q)) if share < 1 else 0.0
+    return math.exp(-release.records * (share * math.log(share / q) + rest))
+
+
+def _account(accountant):
+    import dp_accounting  # SciPy takes a second to come.
+
+    kind = {
+        "pld": dp_accounting.pld.PLDAccountant,
+        "rdp": dp_accounting.rdp.RdpAccountant,
+    }
+    relation = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
+    return kind[accountant](neighboring_relation=relation)
+
+
+def _event(release, bounded):
+    import dp_accounting
+
+    if bounded and release.capacity is not None:
+        return dp_accounting.TruncatedSubsampledGaussianDpEvent(
+            release.records,
+            release.sampling_probability,
+            release.capacity,
+            release.noise_multiplier,
+        )
+    event = dp_accounting.GaussianDpEvent(release.noise_multiplier)
+    if math.isclose(release.sampling_probability, 1.0):
+        return event
+    return dp_accounting.PoissonSampledDpEvent(release.sampling_probability, event)

@@ -1,0 +1,87 @@
+"""The page of a federated learner: how well every client predicts."""
+
+from html import escape
+
+from jaxanon.report import figures, page
+from jaxanon.report.figures import QUIET, RAW, SAFE, Picture
+from jaxanon.report.tables import table
+
+
+def draw(report: dict) -> Picture:
+    """Every client's accuracy, from the worst to the best, and their mean."""
+    rows = sorted(report["clients"], key=lambda row: row["accuracy"])
+    figure, axes = figures.grid(1, 1, max(4.8, 0.22 * len(rows)), 3.6)
+    axis = axes[0, 0]
+    colours = [SAFE if row["new"] else RAW for row in rows]
+    axis.bar(range(len(rows)), [100 * row["accuracy"] for row in rows], color=colours)
+    mean = 100 * report["mean"]["accuracy"]
+    axis.axhline(mean, color=QUIET, ls="--", lw=1.2, label=f"mean {mean:.1f} %")
+    chance = 100 * report["pooled"]["majority"]
+    axis.axhline(chance, color=QUIET, ls=":", lw=1.2, label="largest class")
+    if any(row["new"] for row in rows):
+        axis.bar([], [], color=SAFE, label="had no training windows")
+    if len(rows) <= 60:
+        names = [row["subject"] for row in rows]
+        axis.set_xticks(range(len(rows)), names, rotation=90, fontsize=7)
+    axis.set_ylim(0, 100)
+    axis.set_xlabel("client", fontsize=9)
+    axis.set_ylabel(f"{report['attribute']} predicted, %", fontsize=9)
+    axis.legend(fontsize=8, frameon=False, loc="lower right")
+    return figures.picture(
+        figure, "Accuracy of each client on its own test windows; dashed, their mean."
+    )
+
+
+def sentences(report: dict) -> list[str]:
+    """What the report comes to, in words."""
+    mean, std = report["mean"], report["std"]
+    worst = min(row["accuracy"] for row in report["clients"])
+    told = [
+        f"Clients predict {report['attribute']} of {100 * mean['accuracy']:.1f} ± "
+        f"{100 * std['accuracy']:.1f} % of their own test windows (macro F1 "
+        f"{100 * mean['macro_f1']:.1f} %), the worst of them {100 * worst:.1f} %; the "
+        f"largest class is {100 * report['pooled']['majority']:.1f} %."
+    ]
+    traffic = report["traffic"]
+    told.append(
+        f"In a round a client sends {traffic['up'] / 1e3:,.1f} kB and gets "
+        f"{traffic['down'] / 1e3:,.1f} kB."
+    )
+    privacy = report["privacy"]
+    if privacy is None:
+        told.append("No noise, and so no guarantee.")
+        return told
+    claim = (
+        f"epsilon {privacy['epsilon']:.3g} at delta {privacy['delta']:g} for "
+        f"{privacy['neighbours']}, after {privacy['steps']} noisy steps"
+    )
+    if privacy["holds"]:
+        told.append(f"What clients send keeps {claim}.")
+    else:
+        told.append(f"No guarantee: this form claims {claim}, and does not keep it.")
+    return told
+
+
+def render(report: dict, picture: Picture) -> str:
+    """The page: sentences, the figure, a table of clients."""
+    method, data = report["method"], report["dataset"]
+    lines = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences(report))
+    head = ("client", "test windows", "accuracy %", "macro F1 %", "")
+    rows = [
+        (
+            row["subject"],
+            str(row["windows"]),
+            f"{100 * row['accuracy']:.1f}",
+            f"{100 * row['macro_f1']:.1f}",
+            "no training windows" if row["new"] else "",
+        )
+        for row in report["clients"]
+    ]
+    parts = [
+        f'<section class="headline">{lines}</section>',
+        page.section("Clients", page.figure("clients", picture)),
+        page.section("Every client", table(head, rows)),
+    ]
+    title = f"{method['name']} on {data['name']}: predict {report['attribute']}"
+    kicker = f"jaxanon evaluation · {method['rounds']} rounds · seed {report['seed']}"
+    return page.document(title, kicker, "\n".join(parts))

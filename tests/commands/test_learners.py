@@ -1,0 +1,57 @@
+"""``jaxanon train fedper`` and its kin: trained, evaluated, refused."""
+
+import json
+
+import pytest
+
+from jaxanon import cli
+
+TINY = "--model mlp --hidden 6 --local-steps 2 --batch 4 --epochs 2".split()
+
+
+@pytest.fixture(scope="module")
+def learned(file, tmp_path_factory):
+    """``(name, *words) -> folder`` of a run that the command line trained."""
+    root = tmp_path_factory.mktemp("learned")
+
+    def learned(name, *words):
+        named = ["--dataset", str(file), "--public", "activity", "--private", "gender"]
+        out = ["--out", str(root / name)]
+        assert cli.main(["train", name, *named, *out, *TINY, *words]) == 0
+        return root / name
+
+    return learned
+
+
+def test_a_learner_is_trained_and_evaluated(learned, capsys):
+    folder = learned("fedper", "--shared-layers", "1")
+    assert cli.main(["evaluate", str(folder)]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Clients predict activity of" in told and "No noise" in told
+    report = json.loads((folder / "report.json").read_text())
+    assert len(report["clients"]) == 3 and report["method"]["rounds"] == 2
+    assert (folder / "clients.png").read_bytes().startswith(b"\x89PNG")
+    assert "fedper on" in (folder / "report.html").read_text()
+    assert cli.main(["evaluate", str(folder)]) == 2
+    assert "--overwrite" in capsys.readouterr().err
+
+
+def test_a_private_learner_says_what_it_keeps(learned, capsys):
+    folder = learned("atlas", "--epsilon", "4", "--records", "32", "--rounds", "2")
+    assert cli.main(["evaluate", str(folder)]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "What clients send keeps epsilon" in told and "after 4 noisy steps" in told
+
+
+def test_learners_do_not_anonymize(learned, file, tmp_path, capsys):
+    folder = learned("fedavg")
+    words = ["--input", str(file), "--output", str(tmp_path / "safe.npy")]
+    assert cli.main(["anonymize", str(folder), *words]) == 2
+    assert "fedavg predicts activity" in capsys.readouterr().err
+    assert not (tmp_path / "safe.npy").exists()
+
+
+def test_names_of_both_kinds_are_offered(capsys):
+    assert cli.main(["train", "fedavgg"]) == 2
+    told = capsys.readouterr().err
+    assert "'blinder'" in told and "'fedavg'" in told

@@ -1,0 +1,92 @@
+"""What learners' noise is worth, and that training stops where the budget does."""
+
+import jax
+import numpy as np
+import pytest
+
+import jaxanon as ja
+from jaxanon import training
+from jaxanon.privacy import SampledGaussian, epsilon_spent
+
+PRIVATE = pytest.mark.parametrize("name", ["atlas", "fedsgd_ldp"])
+
+
+@PRIVATE
+def test_all_rounds_together_spend_what_was_asked_for(name, small):
+    learner = small(name, epsilon=3.0, delta=1e-4, rounds=7, local_steps=3)
+    guarantee = learner.guarantee
+    spent = [guarantee.epsilon(rounds) for rounds in (0, 3, 7)]
+    assert spent[0] == 0.0 < spent[1] < spent[2] and 2.97 < spent[2] <= 3.0
+    free = SampledGaussian(
+        noise_multiplier=guarantee.noise_multiplier,
+        sampling_probability=4 / 64,
+        steps=21,
+    )
+    assert epsilon_spent([free], 1e-4) <= spent[2] * (1 + 1e-6)
+    hyper = learner.init(jax.random.key(0)).hyper
+    assert float(hyper["noise_multiplier"]) == pytest.approx(guarantee.noise_multiplier)
+
+
+@PRIVATE
+def test_training_stops_where_the_budget_ends(name, small, data, tmp_path):
+    learner = small(name)
+    with pytest.warns(UserWarning, match="pays for 3 rounds, and training stops after"):
+        run = training.train(
+            learner, data, epochs=9, out=tmp_path / "run", progress=False
+        )
+    assert int(run.state.round) == 3
+    with pytest.warns(UserWarning, match="not after 10; set rounds to 10"):
+        again = training.train(
+            learner,
+            data,
+            epochs=10,
+            out=tmp_path / "run",
+            resume=True,
+            progress=False,
+        )
+    assert int(again.state.round) == 3
+    found = training.open_run(tmp_path / "run")
+    privacy = ja.evaluate(found, data)["privacy"]
+    assert privacy["steps"] == 6 and 1.97 < privacy["epsilon"] <= 2.0
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "keeps epsilon 2" in page and "an example of a client more or less" in page
+
+
+def test_a_form_that_breaks_its_claim_says_so(trained, data, tmp_path):
+    for settings in ({"reading": "C"}, {"scores": "published"}):
+        run = trained("atlas", epochs=1, **settings)
+        report = ja.evaluate(run, data, out=tmp_path)
+        assert report["privacy"]["holds"] is False
+        page = (tmp_path / "report.html").read_text()
+        assert "No guarantee: this form claims" in page
+    assert ja.evaluate(trained("atlas", epochs=1), data)["privacy"]["holds"] is True
+
+
+@PRIVATE
+def test_without_epsilon_there_is_no_noise(name, trained, data, tmp_path):
+    run = trained(name, epsilon=0.0, epochs=4)
+    assert int(run.state.round) == 4  # No budget, no end.
+    assert ja.evaluate(run, data, out=tmp_path)["privacy"] is None
+    assert "No noise, and so no guarantee." in (tmp_path / "report.html").read_text()
+
+
+def test_more_windows_than_were_counted_for_are_refused(trained, data):
+    most = np.bincount(data.train.labels["subject"]).max()
+    with pytest.raises(ValueError, match=f"set records to {most} or more"):
+        trained("fedsgd_ldp", records=int(most) - 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epsilon": -1.0}, "epsilon must be finite and >= 0"),
+        ({"delta": 0.0}, "delta must be finite and > 0"),
+        ({"delta": 1.0}, "delta must be below 1"),
+        ({"rounds": 0}, "rounds must be >= 1"),
+        ({"max_norm": 0.0}, "max_norm must be finite and > 0"),
+        ({"batch": 99}, "batch must be at most records, 64, got 99"),
+    ],
+)
+def test_says_what_was_wrong(settings, message, small):
+    with pytest.raises(ValueError, match=message):
+        small("fedsgd_ldp", **settings)

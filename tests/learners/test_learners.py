@@ -1,0 +1,141 @@
+"""Learners: every one trains, is resumed, predicts with its clients' own models."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxanon as ja
+from jaxanon import datasets, learned, learners, training
+from jaxanon.learners.learner import population_of
+
+ALL = pytest.mark.parametrize("name", learners.NAMES)
+
+
+@ALL
+def test_every_learner_trains_and_tells_how_its_clients_predict(name, trained, data):
+    run = trained(name)
+    assert len(run.history) == 2 and np.isfinite(run.history[-1]["losses"]["loss"])
+    report = ja.evaluate(run, data)
+    assert [row["subject"] for row in report["clients"]] == list("01234")
+    accuracies = [row["accuracy"] for row in report["clients"]]
+    assert report["mean"]["accuracy"] == pytest.approx(np.mean(accuracies))
+    assert report["std"]["accuracy"] == pytest.approx(np.std(accuracies))
+    assert accuracies[int(report["worst"])] == min(accuracies)
+    told = learned.predictions(run, data)
+    share = np.mean(told == data.test.labels["activity"])
+    assert report["pooled"]["accuracy"] == pytest.approx(share)
+    layers = jax.tree.leaves(run.method.network.init(jax.random.key(0)))
+    size = 4 * sum(leaf.size for leaf in layers)
+    factor = {"centralized": 0, "localized": 0, "scaffold": 2}.get(name, 1)
+    if name in ("fedper", "fedrep"):
+        factor = (16 * 2 * 6 + 6) * 4 / size
+    if name == "atlas":  # All layers, and a score for each of two.
+        factor = (size + 8) / size
+    assert report["traffic"]["up"] == pytest.approx(factor * size)
+
+
+@pytest.mark.parametrize("name", ["atlas", "ditto", "fedavg"])
+def test_a_run_that_is_resumed_ends_in_the_same_bits(name, trained, tmp_path):
+    straight = trained(name, epochs=3)
+    trained(name, epochs=1, out=tmp_path / name)
+    resumed = trained(name, epochs=3, out=tmp_path / name, resume=True)
+    chex.assert_trees_all_equal(straight.state, resumed.state)
+    found = training.open_run(tmp_path / name)
+    chex.assert_trees_all_equal(straight.state, found.state)
+    assert found.method.name == name and len(found.history) == 3
+
+
+def test_clients_predict_with_models_of_their_own(trained, data):
+    """Client c's own model says class c % 3, whatever the window."""
+    run = trained("localized", epochs=1)
+    own = jax.tree.map(jnp.zeros_like, run.state.own)
+    bias = own["dense_2"]["bias"]
+    own["dense_2"]["bias"] = bias.at[jnp.arange(5), jnp.arange(5) % 3].set(1.0)
+    run = type(run)(
+        run.method,
+        run.state._replace(own=own),
+        *(run.spec, run.folder, run.history, run.config),
+    )
+    want = data.test.labels["subject"] % 3
+    np.testing.assert_array_equal(learned.predictions(run, data), want)
+
+
+def test_populations_are_standardised_and_every_subject_has_its_place(data):
+    some = data.train.labels["subject"] != 2
+    rows = datasets.spec.take(data.train, some)
+    found = population_of(data.spec, datasets.by_client(rows))
+    assert found.mask.shape[0] == 5 and not found.mask[2].any()
+    assert not found.rows["x"][2].any()
+    own = data.train.windows[data.train.labels["subject"] == 3]
+    standard = (own - np.float32(data.spec.mean)) / np.float32(data.spec.std)
+    np.testing.assert_allclose(found.rows["x"][3, : len(own)], standard, rtol=1e-5)
+    activity = data.train.labels["activity"][data.train.labels["subject"] == 3]
+    np.testing.assert_array_equal(found.rows["y"][3, : len(own)], activity)
+
+
+def test_a_client_that_has_just_joined_predicts_with_what_is_shared(small, data):
+    some = data.train.labels["subject"] != 4
+    rest = data._replace(train=datasets.spec.take(data.train, some))
+    run = training.train(small("fedavg"), rest, epochs=1, progress=False)
+    report = ja.evaluate(run, rest)
+    assert [row["new"] for row in report["clients"]] == [False] * 4 + [True]
+
+
+def test_the_centralized_model_sees_all_windows(small, data):
+    learner = small("centralized")
+    prepared = learner.prepare(datasets.by_client(data.train))
+    assert prepared.mask.shape[0] == 1 and prepared.mask.sum() == len(
+        data.train.windows
+    )
+
+
+@pytest.mark.parametrize("kind", ["cnn", "lstm", "mlp"])
+def test_networks_of_every_kind(kind, data):
+    learner = learners.build(
+        "fedavg", data.spec, model=kind, lstm_features=(4, 3), filters=(4,), hidden=(5,)
+    )
+    layers = learner.network.init(jax.random.key(0))
+    assert sorted(layers) == sorted(learner.network.layers)
+    first = {"cnn": ("conv_1",), "lstm": ("lstm_1", "lstm_2"), "mlp": ()}[kind]
+    assert learner.network.layers == (*first, "dense_1", "dense_2")
+    out = learner.network.apply(layers, jnp.ones((2, 16, 2)))
+    assert out.shape == (2, 3)
+    chex.assert_trees_all_close(out[0], out[1])
+
+
+def test_a_convolution_is_one(data):
+    """Against NumPy's correlation, at the borders too."""
+    learner = learners.build("fedavg", data.spec, filters=(1,), hidden=(1,))
+    layers = learner.network.init(jax.random.key(0))
+    layers = jax.tree.map(jnp.zeros_like, layers)
+    kernel = np.arange(1.0, 11.0).reshape(5, 2)  # Five samples of two channels.
+    layers["conv_1"]["kernel"] = jnp.array(kernel.reshape(10, 1), jnp.float32)
+    place = 3  # Of the 8 halves, the one of samples 6 and 7.
+    layers["dense_1"]["kernel"] = jnp.zeros((8, 1)).at[place].set(1.0)
+    layers["dense_2"]["kernel"] = jnp.ones((1, 3))
+    window = np.random.default_rng(0).uniform(size=(16, 2))
+    told = learner.network.apply(layers, jnp.array(window[None], jnp.float32))
+    padded = np.pad(window, ((2, 2), (0, 0)))
+    by_hand = [np.sum(padded[t : t + 5] * kernel) for t in (6, 7)]
+    np.testing.assert_allclose(told[0], np.mean(by_hand), rtol=1e-5)
+
+
+def test_says_what_was_wrong(small, trained, data):
+    with pytest.raises(ValueError, match="learner must be one of"):
+        learners.build("fedsgd", data.spec)
+    with pytest.raises(ValueError, match="shared_layers must be at most the 2 layers"):
+        small("fedper", shared_layers=3)
+    with pytest.raises(ValueError, match="model must be one of"):
+        small("fedavg", model="transformer")
+    with pytest.raises(ValueError, match=r"cohort must be in \(0, 1\], got 1.5"):
+        small("fedavg", cohort=1.5)
+    with pytest.raises(TypeError, match="local_steps must be whole"):
+        small("fedavg", local_steps=1.5)
+    with pytest.raises(ValueError, match="filters must name a layer at least for cnn"):
+        small("fedavg", model="cnn", filters=())
+    with pytest.raises(ValueError, match="first_score must reach the threshold 0.7"):
+        small("atlas", threshold=0.7)
+    with pytest.raises(TypeError, match="fedavg predicts activity and rewrites no"):
+        trained("fedavg", epochs=1).anonymize(jax.random.key(0), data.test.windows[:2])
