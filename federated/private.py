@@ -34,7 +34,7 @@ class Lots:
 
     Example:
       >>> Lots(sampling_probability=0.1, size=20.0, records=200).capacity
-      66
+      67
     """
 
     sampling_probability: float

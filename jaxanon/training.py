@@ -6,7 +6,6 @@ import json
 import math
 import pathlib
 import time
-import warnings
 from collections.abc import Callable
 
 import jax
@@ -22,6 +21,7 @@ from jaxanon import (
     methods,
     progress,
 )
+from jaxanon.learners.guarantee import paid_for
 from jaxanon.methods.method import check_hyper
 from jaxanon.methods.rounds import rounds_program
 from jaxanon.run import Run
@@ -86,7 +86,7 @@ def train(
     checks.whole(epochs=epochs, seed=seed)
     checks.positive(epochs=epochs)
     epochs, seed = int(epochs), int(seed)
-    epochs = _paid_for(method, epochs)
+    epochs = paid_for(method, epochs)
     _check(method, data)
     hyper = dict(hyper or {})
     check_hyper(method, hyper)
@@ -116,21 +116,6 @@ def train(
             saved.close()
     folder = None if out is None else pathlib.Path(out)
     return Run(method, state, data.spec, folder, history, config)
-
-
-def _paid_for(method, epochs):
-    """Epochs that a privacy budget pays for, of a method that has one."""
-    guarantee = getattr(method, "guarantee", None)
-    if guarantee is None or epochs <= guarantee.rounds:
-        return epochs
-    warnings.warn(
-        f"the privacy budget pays for {guarantee.rounds} rounds, and training stops "
-        f"after them, not after {epochs}; set rounds to {epochs} for more of them, and "
-        "more noise in each.",
-        UserWarning,
-        stacklevel=3,
-    )
-    return guarantee.rounds
 
 
 def _check(method, data):

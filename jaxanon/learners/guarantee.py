@@ -1,5 +1,6 @@
 """What a learner's noise is worth, and how many rounds it pays for."""
 
+import warnings
 from typing import NamedTuple
 
 from jaxanon.federated import Lots, sampled_gaussian
@@ -80,3 +81,23 @@ def of_steps(config, *, unit: str, holds: bool = True) -> Guarantee | None:
         unit,
         holds,
     )
+
+
+def paid_for(method, epochs: int) -> int:
+    """Epochs that a privacy budget pays for; all of them where there is none.
+
+    Args:
+      method: a ``Method`` or ``Learner``.
+      epochs: that were asked for; a warning says where they are too many.
+    """
+    guarantee = getattr(method, "guarantee", None)
+    if guarantee is None or epochs <= guarantee.rounds:
+        return epochs
+    warnings.warn(
+        f"the privacy budget pays for {guarantee.rounds} rounds, and training stops "
+        f"after them, not after {epochs}; set rounds to {epochs} for more of them, and "
+        "more noise in each.",
+        UserWarning,
+        stacklevel=4,
+    )
+    return guarantee.rounds

@@ -57,7 +57,7 @@ def epsilon_spent(
     if spill:
         # A lot spills over so rarely that what it is then may as well be anything.
         epsilon = composed(releases, (1 - SPARED) * delta, accountant, False)
-        if (1 + math.exp(epsilon)) * spill <= SPARED * delta:
+        if (1 + math.exp(min(epsilon, 700))) * spill <= SPARED * delta:
             return epsilon
         if accountant == "rdp":
             raise ValueError(
