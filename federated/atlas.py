@@ -221,7 +221,7 @@ def _traffic(params, send, share):
     }
     of = lambda flags: sum(sizes[name] * flags[name] for name in sizes)
     return {
-        "layers": sum(jnp.asarray(flag, float) for flag in share.values()),
+        "layers": jnp.sum(jnp.stack([*share.values()]).astype(float)),
         "bytes_up": jnp.asarray(of(send) + 4 * len(sizes), float),
         "bytes_down": jnp.asarray(of(send), float),
     }

@@ -33,7 +33,7 @@ class Lots:
         ``records``.
 
     Example:
-      >>> Lots(sampling_probability=0.1, size=20.0, records=200).capacity
+      >>> Lots(sampling_probability=0.1, size=20.0, records=200).largest
       67
     """
 
@@ -59,13 +59,17 @@ class Lots:
                 "records must be given, the most rows that a client has, or capacity, "
                 "the most that a lot has."
             )
-        if self.capacity is None:
-            # Bernstein's bound of a binomial's tail, at e^-32.3 = 1e-14.
-            mean = self.sampling_probability * self.records
-            spread = mean * (1 - self.sampling_probability)
-            beyond = 32.3 / 3 + math.sqrt((32.3 / 3) ** 2 + 2 * 32.3 * spread)
-            most = min(self.records, math.ceil(mean + beyond))
-            object.__setattr__(self, "capacity", most)
+
+    @property
+    def largest(self) -> int:
+        """The capacity, as given or as it follows from ``records``."""
+        if self.capacity is not None or self.records is None:
+            return self.capacity or 0
+        # Bernstein's bound of a binomial's tail, at e^-32.3 = 1e-14.
+        mean = self.sampling_probability * self.records
+        spread = mean * (1 - self.sampling_probability)
+        beyond = 32.3 / 3 + math.sqrt((32.3 / 3) ** 2 + 2 * 32.3 * spread)
+        return min(self.records, math.ceil(mean + beyond))
 
 
 def sampled_gaussian(
@@ -89,15 +93,15 @@ def sampled_gaussian(
     """
     if lots.records is None:
         raise ValueError(
-            f"lots hold {lots.capacity} rows at most, and what leaving out others "
+            f"lots hold {lots.largest} rows at most, and what leaving out others "
             "costs depends on how many there are; give their records."
         )
-    bounded = lots.capacity < lots.records
+    bounded = lots.largest < lots.records
     return SampledGaussian(
         noise_multiplier=noise_multiplier,
         sampling_probability=lots.sampling_probability,
         steps=steps,
-        capacity=lots.capacity if bounded else None,
+        capacity=lots.largest if bounded else None,
         records=lots.records if bounded else None,
     )
 
@@ -121,7 +125,7 @@ def draw_lot(key, mask, lots: Lots):
     """
     draws = jax.random.uniform(key, mask.shape)
     draws = jnp.where(mask, draws, jnp.inf)
-    capacity = min(lots.capacity, len(mask))
+    capacity = min(lots.largest, len(mask))
     # Of those below q the least are a sample of them that looks at nothing else.
     index = jnp.argsort(draws)[:capacity].astype(jnp.int32)
     return index, draws[index] < lots.sampling_probability

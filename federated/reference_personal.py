@@ -151,7 +151,7 @@ def p_fed_me(
         sent, kept, sizes = [], [], []
         for own_key, rows, size in _round(key, t, clients):
             index, loss_key = batches_of(own_key, size, **options)
-            copy = params
+            copy = mine = params
             for step, chosen in enumerate(index):
                 batch = jax.tree.map(lambda leaf, i=chosen: leaf[i], rows)
                 step_key = jax.random.fold_in(loss_key, step)

@@ -1,5 +1,6 @@
 """What Gaussian noise costs: ε and δ of whole trainings, by dp-accounting."""
 
+import functools
 import math
 import warnings
 from collections.abc import Iterable
@@ -67,10 +68,9 @@ def epsilon_spent(
     return composed(releases, delta, accountant, bool(spill))
 
 
-def _rare(given, beside):
+def _rare(releases):
     """Whether samples are cut so rarely that "rdp" may be asked about them."""
-    own = SampledGaussian(noise_multiplier=1.0, **given)
-    return all(beyond(release) < 1e-12 for release in (own, *beside))
+    return all(beyond(release) < 1e-12 for release in releases)
 
 
 def noise_multiplier_for(
@@ -109,9 +109,14 @@ def noise_multiplier_for(
     """
     positive(epsilon=epsilon)
     beside = list(beside)
-    given = {"sampling_probability": sampling_probability, "steps": steps}
-    given |= {"capacity": capacity, "records": records}
-    quick = "rdp" if _rare(given, beside) else accountant
+    noisy = functools.partial(
+        SampledGaussian,
+        sampling_probability=sampling_probability,
+        steps=steps,
+        capacity=capacity,
+        records=records,
+    )
+    quick = "rdp" if _rare([noisy(noise_multiplier=1.0), *beside]) else accountant
     alone = epsilon_spent(beside, delta, accountant=accountant)
     if alone >= epsilon:
         raise ValueError(
@@ -120,7 +125,7 @@ def noise_multiplier_for(
         )
 
     def spent(multiplier, accountant):
-        own = SampledGaussian(noise_multiplier=multiplier, **given)
+        own = noisy(noise_multiplier=multiplier)
         return epsilon_spent([own, *beside], delta, accountant=accountant)
 
     low, high = 0.0, 1.0

@@ -72,9 +72,9 @@ def test_a_lot_that_is_too_large_leaves_any_out_alike():
 
 def test_lots_hold_what_is_drawn_as_good_as_ever():
     lots = Lots(sampling_probability=0.1, size=20.0, records=200)
-    beyond = stats.binom.sf(lots.capacity, 200, 0.1)
+    beyond = stats.binom.sf(lots.largest, 200, 0.1)
     assert 1e-20 < beyond < 1e-14
-    assert EVERY.capacity == 4
+    assert EVERY.largest == 4
 
 
 def test_noiseless_steps_are_those_of_clipped_examples():
