@@ -137,8 +137,10 @@ def noise_multiplier_for(
                 f"within epsilon {epsilon:g}; take fewer steps, or a larger epsilon."
             )
     for judge in dict.fromkeys((quick, accountant)):
-        # What the quick one asks for is enough, and mostly a tenth too much.
+        # What the quick one asks for is mostly a tenth too much.
         if judge != quick:
+            while spent(high, judge) > epsilon:
+                high = 1.1 * high
             low = 0.8 * high
             while low > 0 and spent(low, judge) <= epsilon:
                 low, high = 0.8 * low, low

@@ -3,8 +3,10 @@
 from html import escape
 
 from jaxanon.report import figures, page
-from jaxanon.report.figures import QUIET, RAW, SAFE, Picture
+from jaxanon.report.figures import RAW, SAFE, Picture
 from jaxanon.report.tables import table
+
+INK = "#1c2430"
 
 
 def draw(report: dict) -> Picture:
@@ -13,20 +15,21 @@ def draw(report: dict) -> Picture:
     figure, axes = figures.grid(1, 1, max(4.8, 0.22 * len(rows)), 3.6)
     axis = axes[0, 0]
     colours = [SAFE if row["new"] else RAW for row in rows]
-    axis.bar(range(len(rows)), [100 * row["accuracy"] for row in rows], color=colours)
+    heights = [100 * row["accuracy"] for row in rows]
+    axis.bar(range(len(rows)), heights, color=colours, alpha=0.7)
     mean = 100 * report["mean"]["accuracy"]
-    axis.axhline(mean, color=QUIET, ls="--", lw=1.2, label=f"mean {mean:.1f} %")
+    axis.axhline(mean, color=INK, ls="--", lw=1.3, label=f"mean {mean:.1f} %")
     chance = 100 * report["pooled"]["majority"]
-    axis.axhline(chance, color=QUIET, ls=":", lw=1.2, label="largest class")
+    axis.axhline(chance, color=INK, ls=":", lw=1.3, label="largest class")
     if any(row["new"] for row in rows):
-        axis.bar([], [], color=SAFE, label="had no training windows")
+        axis.bar([], [], color=SAFE, alpha=0.7, label="had no training windows")
     if len(rows) <= 60:
         names = [row["subject"] for row in rows]
         axis.set_xticks(range(len(rows)), names, rotation=90, fontsize=7)
     axis.set_ylim(0, 100)
     axis.set_xlabel("client", fontsize=9)
     axis.set_ylabel(f"{report['attribute']} predicted, %", fontsize=9)
-    axis.legend(fontsize=8, frameon=False, loc="lower right")
+    figure.legend(fontsize=8, frameon=False, loc="outside upper right", ncols=3)
     return figures.picture(
         figure, "Accuracy of each client on its own test windows; dashed, their mean."
     )
