@@ -57,9 +57,10 @@ def atlas(
     noisy gradients do.
 
     ``init(key, step_size=0.1, mask_step_size=0.1, threshold=0.5, first_score=0.6,
-    max_norm=1.0, noise_multiplier=1.0)``. ``noise_multiplier`` is z*, of all layers
-    together. What holds is told by ``jaxanon.privacy`` for each reading of the paper's
-    equations 3.5 to 3.9:
+    max_norm=1.0, noise_multiplier=1.0, own_step_size=0.1)``, the last that of
+    ``own_steps``, whose gradients nobody clips. ``noise_multiplier`` is z*, of all
+    layers together. What holds is told by ``jaxanon.privacy`` for each reading of the
+    paper's equations 3.5 to 3.9:
 
     - "rescaled", noise of E_m C_m times what makes z* hold for all layers together;
     - "A", noise of √M z* C_m, and scores as a step size: z* holds;
@@ -197,7 +198,8 @@ def atlas(
         weights = importance.masked(*begun(client), client.hyper["threshold"])
         if own_steps is None:
             return weights
-        return train(client, loss_fn, weights, own_steps)[0]
+        hyper = client.hyper | {"step_size": client.hyper["own_step_size"]}
+        return train(client._replace(hyper=hyper), loss_fn, weights, own_steps)[0]
 
     return personal(
         init,
@@ -208,6 +210,7 @@ def atlas(
         hyper={
             **{"step_size": 0.1, "mask_step_size": 0.1, "threshold": 0.5},
             **{"first_score": 0.6, "max_norm": 1.0, "noise_multiplier": 1.0},
+            "own_step_size": 0.1,
         },
         rounds=rounds or Rounds(weighting="clients"),
     )

@@ -131,6 +131,7 @@ def atlas(spec, config) -> Learner:
         rounds=_rounds(spec, config, "clients"),
     )
     names = (*STEP, "mask_step_size", "threshold", "first_score", "max_norm")
+    names += ("own_step_size",)
     multiplier = 0.0 if found is None else found.noise_multiplier
     return learner(
         "atlas",

@@ -178,6 +178,8 @@ class AtlasConfig(PrivateConfig):
     """so many layers are sent at most; default: all that reach the threshold"""
     send_every_layer: bool = False
     """send all layers, so that nobody sees which are shared"""
+    own_step_size: float = 0.05
+    """step size of a client's last fit to its own windows"""
     own_steps: int = 20
     """steps without noise by which a client fits its model, which stays, to itself"""
 
@@ -186,6 +188,7 @@ class AtlasConfig(PrivateConfig):
         one_of("reading", self.reading, READINGS)
         one_of("scores", self.scores, tuple(x for x in SCORES if x != "public"))
         finite(zero=True, mask_step_size=self.mask_step_size)
+        finite(zero=False, own_step_size=self.own_step_size)
         whole(0, own_steps=self.own_steps)
         if self.most_layers is not None:
             whole(1, most_layers=self.most_layers)

@@ -151,7 +151,8 @@ def test_a_client_fits_its_model_to_its_rows_and_tells_nobody():
         own_steps=own,
     )
     one, clients = Steps(num_steps=1), federated.stack([jnp.array([4.0])])
-    state = build(one).init(jax.random.key(0), step_size=0.5)
+    hyper = {"step_size": 0.25, "own_step_size": 0.5}
+    state = build(one).init(jax.random.key(0), **hyper)
     seen = lambda own, state: build(own).model(
         jax.random.key(0), state, jnp.int32(0), clients.rows[0], clients.mask[0]
     )["w"]
