@@ -17,7 +17,7 @@ from jaxanon.federated.personal import (
     scaled_step,
     train,
 )
-from jaxanon.federated.private import Lots
+from jaxanon.federated.private import Lots, alike
 
 SCORES = ("privatised", "public", "published")
 
@@ -54,7 +54,7 @@ def atlas(
     its score E_m has a part in. The gradient is that of the masked weights; those of
     weights and masks follow from it and from nothing else that is private. So do the
     scores, what is sent and how much noise comes next, and all of it costs what the
-    noisy gradients do.
+    noisy gradients do. That a client has a row at all is no secret.
 
     ``init(key, step_size=0.1, mask_step_size=0.1, threshold=0.5, first_score=0.6,
     max_norm=1.0, noise_multiplier=1.0, own_step_size=0.1)``, the last that of
@@ -212,7 +212,7 @@ def atlas(
             **{"first_score": 0.6, "max_norm": 1.0, "noise_multiplier": 1.0},
             "own_step_size": 0.1,
         },
-        rounds=rounds or Rounds(weighting="clients"),
+        rounds=alike(rounds) if lots else rounds or Rounds(weighting="clients"),
     )
 
 

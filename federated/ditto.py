@@ -4,7 +4,15 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.algorithm import FederatedAlgorithm
-from jaxanon.federated.personal import Reply, Rounds, Steps, personal, replaced, train
+from jaxanon.federated.personal import (
+    Reply,
+    Rounds,
+    Steps,
+    own_or_shared,
+    personal,
+    replaced,
+    train,
+)
 
 
 def ditto(
@@ -32,7 +40,8 @@ def ditto(
       rounds: ``Rounds``; None is the default.
 
     Returns:
-      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` are whole models.
+      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` are whole models;
+      a client without rows predicts with what is shared.
 
     Raises:
       ValueError: as ``Steps``, ``Rounds`` and ``personal``.
@@ -77,7 +86,7 @@ def ditto(
         init,
         client,
         replaced,
-        lambda client: client.own,
+        own_or_shared,
         num_clients=num_clients,
         hyper={"step_size": 0.1, "pull": 0.1},
         rounds=rounds or Rounds(),

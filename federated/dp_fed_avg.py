@@ -44,7 +44,8 @@ def dp_fed_avg(
 
     Raises:
       ValueError: as ``Lots`` and ``Steps``, and for a ``count_stddev`` that is not > 0;
-        from ``init``, if the counts alone spend more than the noise multiplier allows.
+        from ``init``, if the counts alone spend more than a noise multiplier on the
+        host allows; with one that is traced parameters become infinite.
 
     Example:
       >>> from jaxanon.federated import stack
@@ -95,7 +96,8 @@ def dp_fed_avg(
             move = jax.tree.map(jnp.subtract, state.params, trained)
             row = jax.tree.map(lambda leaf: leaf[None], move)
             clipped = kernels.clipped_sum(row, max_norm).value
-            squares = jax.tree.map(lambda leaf: jnp.sum(jnp.square(leaf)), move)
+            wide = lambda leaf: leaf.astype(jnp.promote_types(leaf.dtype, jnp.float32))
+            squares = jax.tree.map(lambda leaf: jnp.sum(wide(leaf) ** 2), move)
             norm = jnp.sqrt(sum(jax.tree.leaves(squares)))
             return (clipped, {"loss": jnp.mean(losses)}), norm
 

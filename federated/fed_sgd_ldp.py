@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from jaxanon.federated.algorithm import FederatedAlgorithm
 from jaxanon.federated.personal import Reply, Rounds, personal, replaced
-from jaxanon.federated.private import Lots, descend_privately
+from jaxanon.federated.private import Lots, alike, descend_privately
 
 
 def fed_sgd_ldp(
@@ -21,7 +21,8 @@ def fed_sgd_ldp(
     ``init(key, step_size=0.1, max_norm=1.0, noise_multiplier=1.0)``. Against whoever
     sees what a client sends, the server too, the guarantee is for one example of it:
     account for ``sampled_gaussian(lots, noise_multiplier, rounds * num_steps)``.
-    ``info["loss"]`` is of the clients' rows and not covered.
+    That a client has a row at all is no secret. ``info["loss"]`` is of the clients'
+    rows and not covered.
 
     Args:
       init_fn: ``key -> params``.
@@ -79,5 +80,5 @@ def fed_sgd_ldp(
         lambda client: client.params,
         num_clients=num_clients,
         hyper={"step_size": 0.1, "max_norm": 1.0, "noise_multiplier": 1.0},
-        rounds=rounds or Rounds(weighting="clients"),
+        rounds=alike(rounds),
     )

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 from jaxanon.federated.algorithm import FederatedAlgorithm
 from jaxanon.federated.personal import Reply, Rounds, Steps, personal, replaced, train
+from jaxanon.federated.private import alike
 
 
 def two_points(key, weights, radius, epsilon):
@@ -12,7 +13,8 @@ def two_points(key, weights, radius, epsilon):
 
     A weight w, clipped to ``[-r, r]``, becomes ``± r (e^ε + 1) / (e^ε - 1)``, the
     positive one with probability ``(w (e^ε - 1) + r (e^ε + 1)) / (2 r (e^ε + 1))``.
-    ε is of each weight: k weights that belong together cost k ε.
+    ε is of each weight: k weights that belong together cost k ε. Draws have 23 bits:
+    from ε = 15 on, the value that is rarer than that does not come at all.
 
     Args:
       key: typed PRNG key.
@@ -34,8 +36,10 @@ def two_points(key, weights, radius, epsilon):
     weights = jnp.nan_to_num(jnp.clip(weights, -radius, radius))
     # (e^ε - 1) / (e^ε + 1), of which large ε make 1 and not nan.
     slope = jnp.tanh(jnp.asarray(epsilon, weights.dtype) / 2)
-    up = jax.random.uniform(key, weights.shape, weights.dtype)
-    positive = up < 0.5 + 0.5 * slope * weights / radius
+    # Rare values must not be lost to a coarse draw.
+    up = jax.random.uniform(key, weights.shape)
+    share = 0.5 + 0.5 * slope.astype(up.dtype) * weights.astype(up.dtype) / radius
+    positive = up < share
     return jnp.where(positive, radius, -radius).astype(weights.dtype) / slope
 
 
@@ -119,5 +123,5 @@ def ldp_fl(
         lambda client: client.params,
         num_clients=num_clients,
         hyper={"step_size": 0.1, "epsilon": 1.0},
-        rounds=rounds or Rounds(weighting="clients"),
+        rounds=alike(rounds),
     )

@@ -10,6 +10,7 @@ from jaxanon.federated.personal import (
     Reply,
     Rounds,
     Steps,
+    own_or_shared,
     personal,
     scaled_step,
 )
@@ -42,7 +43,8 @@ def p_fed_me(
       rounds: ``Rounds``; None is the default.
 
     Returns:
-      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` are whole models.
+      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` are whole models;
+      a client without rows predicts with what is shared.
 
     Raises:
       ValueError: for ``own_steps`` below 1, and as ``Steps``, ``Rounds`` and
@@ -112,7 +114,7 @@ def p_fed_me(
         init,
         client,
         server,
-        lambda client: client.own,
+        own_or_shared,
         num_clients=num_clients,
         hyper={"step_size": 0.1, "server_step_size": 0.05, "pull": 1.0, "mix": 1.0},
         rounds=rounds or Rounds(),

@@ -214,7 +214,8 @@ def personal(
         weights = jax.vmap(weigh)(clients.mask[ids])
         layout = rounds.layout
         if layout is None:
-            layout = layouts.default_layout(state.params, len(ids))
+            one_own = jax.tree.map(lambda leaf: leaf[0], state.own)
+            layout = layouts.default_layout((state.params, one_own), len(ids))
         total, own = layouts.sum_and_keep(one, ids, weights, layout)
         mean, info = layouts.divide(total, jnp.sum(weights))
         place = lambda all_, new: all_.at[ids].set(new.astype(all_.dtype))
@@ -236,6 +237,13 @@ def replaced(state: PersonalState, mean, share) -> PersonalState:
     del share
     as_kept = lambda new, old: new.astype(old.dtype)
     return state._replace(params=jax.tree.map(as_kept, mean, state.params))
+
+
+def own_or_shared(client: Client):
+    """A client's own model, or where it has nothing to learn from what all share."""
+    present = jnp.any(client.mask)
+    choose = lambda own, shared: jnp.where(present, own, shared)
+    return jax.tree.map(choose, client.own, client.params)
 
 
 def parted(params: dict, names: tuple[str, ...]) -> tuple[dict, dict]:

@@ -7,7 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon import kernels
+from jaxanon.federated.personal import Rounds
 from jaxanon.privacy import SampledGaussian
+from jaxanon.privacy.sampled import RARELY, beyond
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -84,7 +86,8 @@ def sampled_gaussian(
         no secret.
 
     Raises:
-      ValueError: for lots that leave rows out and don't say of how many.
+      ValueError: for lots that leave rows out and don't say of how many, or leave them
+        out so often that it tells of how many there are.
 
     Example:
       >>> lots = Lots(sampling_probability=0.1, size=20.0, records=200)
@@ -97,13 +100,22 @@ def sampled_gaussian(
             "costs depends on how many there are; give their records."
         )
     bounded = lots.largest < lots.records
-    return SampledGaussian(
+    release = SampledGaussian(
         noise_multiplier=noise_multiplier,
         sampling_probability=lots.sampling_probability,
         steps=steps,
         capacity=lots.largest if bounded else None,
         records=lots.records if bounded else None,
     )
+    # What cutting costs does not grow with the rows: for a client with some of them it
+    # may be more than for one with all.
+    if beyond(release) > RARELY:
+        raise ValueError(
+            f"lots of {lots.largest} rows at most are cut with probability up to "
+            f"{beyond(release):.1e}, and what that costs depends on how many rows each "
+            "client has; leave capacity out, or take a larger one."
+        )
+    return release
 
 
 def draw_lot(key, mask, lots: Lots):
@@ -114,6 +126,9 @@ def draw_lot(key, mask, lots: Lots):
       mask: ``bool[n]``, False where a row is padding.
       lots: ``Lots``.
 
+    Raises:
+      ValueError: for a mask that is longer than ``lots.records``.
+
     Returns:
       ``int32[capacity]``, rows, and ``bool[capacity]``, False where there is none.
 
@@ -123,6 +138,11 @@ def draw_lot(key, mask, lots: Lots):
       >>> real
       Array([ True,  True, False], dtype=bool)
     """
+    if lots.records is not None and len(mask) > lots.records:
+        raise ValueError(
+            f"there is room for {len(mask)} rows of a client, and records says "
+            f"{lots.records} at most; give records that hold all, or cut off padding."
+        )
     draws = jax.random.uniform(key, mask.shape)
     draws = jnp.where(mask, draws, jnp.inf)
     capacity = min(lots.largest, len(mask))
@@ -206,3 +226,26 @@ def descend_privately(
         return jax.tree.map(down, params, noisy), loss
 
     return jax.lax.scan(step, params, jnp.arange(num_steps))
+
+
+def alike(rounds: Rounds | None) -> Rounds:
+    """Rounds of clients whose noise hides how many rows they have.
+
+    Args:
+      rounds: ``Rounds``; None is the default.
+
+    Raises:
+      ValueError: if they weigh clients by their rows.
+
+    Example:
+      >>> alike(None).weighting
+      'clients'
+    """
+    if rounds is None:
+        return Rounds(weighting="clients")
+    if rounds.weighting != "clients":
+        raise ValueError(
+            f"weighting must be 'clients', got {rounds.weighting!r}: numbers of rows "
+            "are private, and weights would tell them."
+        )
+    return rounds

@@ -20,8 +20,8 @@ def scaffold(
 ) -> FederatedAlgorithm:
     """Clients descend along their gradient less their control, plus everybody's.
 
-    A control is a guess of a gradient: a client's own is the mean direction that it
-    went in its last round (option II of the paper), the server's the mean of theirs.
+    A control is a guess of a gradient: a client's own is the mean gradient that it met
+    in its last round (option II of the paper), the server's the mean of theirs.
     ``init(key, step_size=0.1, server_step_size=1.0)``. ``info["loss"]`` is the mean
     over steps and the cohort.
 
@@ -30,7 +30,8 @@ def scaffold(
       loss_fn: as ``fed_prox`` takes it.
       steps: ``Steps`` of a client in a round.
       num_clients: clients of the population.
-      rounds: ``Rounds``; None is the default. The paper weighs all clients alike.
+      rounds: ``Rounds``; None weighs all clients alike, as the paper does: only then
+        is the server's control the mean of theirs where cohorts are parts.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` and ``server`` are
@@ -92,5 +93,5 @@ def scaffold(
         lambda client: client.params,
         num_clients=num_clients,
         hyper={"step_size": 0.1, "server_step_size": 1.0},
-        rounds=rounds or Rounds(),
+        rounds=rounds or Rounds(weighting="clients"),
     )

@@ -104,6 +104,11 @@ def evaluate(
         than two windows, judges that lack an attribute.
     """
     if isinstance(getattr(run, "method", None), Learner):
+        if tuple(attacks) != trial_names.DEFAULT or judges is not None:
+            raise ValueError(
+                f"{run.method.name} predicts, and there is nothing to attack; leave "
+                "attacks and judges out."
+            )
         return learned.evaluate(run, data, seed=seed, out=out, progress=progress)
     options = {"attacks": attacks, "share": share, "judges": judges}
     return _evaluate([run], data, [seed], out=out, progress=progress, **options)[0]

@@ -15,8 +15,8 @@ from jaxanon.datasets import Data
 def predictions(run, data: Data, *, seed: int = 0) -> np.ndarray:
     """The class that each test window's own client predicts.
 
-    A client without training windows predicts with what is shared, as one that has
-    just joined.
+    A client without training windows has just joined: it predicts with what is shared,
+    and with layers or models of its own that nothing taught yet.
 
     Args:
       run: of a learner, trained on ``data``.
@@ -72,10 +72,11 @@ def evaluate(
 
     Returns:
       A dict fit for strict JSON: ``clients`` (by subject: windows, scores), ``mean``
-      and ``std`` of their accuracy and macro F1 (over clients, each counts alike),
-      ``worst``, ``pooled`` (scores of all windows together), ``traffic`` (bytes of a
-      client in a round, both ways), ``privacy`` (None without noise), ``method``,
-      ``dataset``, ``seed``.
+      and ``std`` of their accuracy and macro F1 (over clients that trained, each counts
+      alike), ``worst`` of those, ``new_clients`` (mean accuracy of the others, or
+      None), ``pooled`` (scores of all windows together), ``traffic`` (bytes of a client
+      in a round, both ways), ``privacy`` (None without noise), ``method``, ``dataset``,
+      ``seed``.
 
     Raises:
       ValueError: for data without test windows, or out of range.
@@ -102,10 +103,15 @@ def evaluate(
                 "macro_f1": found["macro_f1"],
             }
         )
+    old = [row for row in rows if not row["new"]] or rows
     each = {
-        name: np.array([row[name] for row in rows]) for name in ("accuracy", "macro_f1")
+        name: np.array([row[name] for row in old]) for name in ("accuracy", "macro_f1")
     }
+    fresh = [row["accuracy"] for row in rows if row["new"]]
     guarantee = run.method.guarantee
+    if guarantee is not None:  # What it was trained with, whoever reckons it now.
+        trained = float(run.state.hyper["noise_multiplier"])
+        guarantee = guarantee._replace(noise_multiplier=trained)
     made = {
         "method": {
             "name": run.method.name,
@@ -119,7 +125,8 @@ def evaluate(
         "clients": rows,
         "mean": {name: float(values.mean()) for name, values in each.items()},
         "std": {name: float(values.std()) for name, values in each.items()},
-        "worst": min(rows, key=lambda row: row["accuracy"])["subject"],
+        "worst": min(old, key=lambda row: row["accuracy"])["subject"],
+        "new_clients": float(np.mean(fresh)) if fresh else None,
         "pooled": metrics.scores(labels, told, classes),
         "traffic": traffic(run),
         "privacy": guarantee and guarantee.told(int(run.state.round)),

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import jax
 
 from jaxanon import checks, methods
+from jaxanon.learners import Learner
 from jaxanon.methods.method import Incompatible, check_hyper
 
 
@@ -43,6 +44,11 @@ def plan(builder, spec, grid: dict[str, list], num_seeds: int, settings: dict) -
     checks.positive(seeds=num_seeds)
     build = _builder(builder, settings)
     method = build(spec)
+    if isinstance(method, Learner):
+        raise TypeError(
+            f"{method.name} is a learner, which `jaxanon.train` trains one at a time: "
+            "members of a sweep would share a privacy budget that nobody counts."
+        )
     known = jax.eval_shape(lambda: method.init(jax.random.key(num_seeds))).hyper
     fields = {field.name for field in dataclasses.fields(method.config)}
     for name, values in grid.items():

@@ -7,9 +7,10 @@ from jaxanon.learners.learner import Learner, learner, loss_of, network_of
 from jaxanon.methods.blinder import cohort_size
 
 STEP = ("step_size",)
+EXAMPLE = "an example of a client that has others"
 
 
-def fedavg(spec, config) -> Learner:
+def fedavg(spec, config, weighting="rows") -> Learner:
     """FedAvg; see ``jaxanon.federated.fed_avg``."""
     network = network_of(spec, config)
     algorithm = federated.fed_avg(
@@ -18,6 +19,7 @@ def fedavg(spec, config) -> Learner:
         num_steps=config.local_steps,
         batch_size=config.batch,
         cohort_size=cohort_size(config, spec.num_classes("subject")),
+        weighting=weighting,
     )
     return learner("fedavg", spec, config, algorithm, network, STEP)
 
@@ -65,13 +67,14 @@ def ditto(spec, config) -> Learner:
 def scaffold(spec, config) -> Learner:
     """SCAFFOLD; see ``jaxanon.federated.scaffold``."""
     names = (*STEP, "server_step_size")
-    return _personal("scaffold", spec, config, federated.scaffold, names)
+    make = federated.scaffold
+    return _personal("scaffold", spec, config, make, names, weighting="clients")
 
 
 def pfedme(spec, config) -> Learner:
     """pFedMe; see ``jaxanon.federated.p_fed_me``."""
     names = (*STEP, "server_step_size", "pull", "mix")
-    own = {"own_steps": config.own_steps}
+    own = {"own_steps": config.own_steps, "weighting": "clients"}
     return _personal("pfedme", spec, config, federated.p_fed_me, names, **own)
 
 
@@ -84,9 +87,9 @@ def perfedavg(spec, config) -> Learner:
 
 def fedsgd_ldp(spec, config) -> Learner:
     """FedSGD-LDP; see ``jaxanon.federated.fed_sgd_ldp``. Without ε it is FedAvg."""
-    found = guarantee.of_steps(config, unit="an example of a client")
+    found = guarantee.of_steps(config, unit=EXAMPLE)
     if found is None:
-        made = fedavg(spec, config)
+        made = fedavg(spec, config, weighting="clients")
         return made._replace(name="fedsgd_ldp")
     network = network_of(spec, config)
     algorithm = federated.fed_sgd_ldp(
@@ -113,7 +116,7 @@ def atlas(spec, config) -> Learner:
     """Atlas; see ``jaxanon.federated.atlas``."""
     found = guarantee.of_steps(
         config,
-        unit="an example of a client",
+        unit=EXAMPLE,
         holds=config.reading != "C" and config.scores != "published",
     )
     network = network_of(spec, config)
@@ -145,14 +148,14 @@ def atlas(spec, config) -> Learner:
     )
 
 
-def _personal(name, spec, config, make, hyper, **more):
+def _personal(name, spec, config, make, hyper, *, weighting="rows", **more):
     network = network_of(spec, config)
     algorithm = make(
         network.init,
         loss_of(network),
         _steps(config),
         num_clients=spec.num_classes("subject"),
-        rounds=_rounds(spec, config),
+        rounds=_rounds(spec, config, weighting),
         **more,
     )
     return learner(name, spec, config, algorithm, network, hyper)
@@ -163,7 +166,7 @@ def _steps(config, num_steps=None):
     return Steps(num_steps=num_steps, batch_size=config.batch)
 
 
-def _rounds(spec, config, weighting="rows"):
+def _rounds(spec, config, weighting):
     size = cohort_size(config, spec.num_classes("subject"))
     return Rounds(cohort_size=size, weighting=weighting)
 

@@ -197,8 +197,8 @@ class AtlasConfig(PrivateConfig):
                 raise ValueError(
                     f"{name} must be in (0, 1), got {getattr(self, name)!r}."
                 )
-        if self.first_score < self.threshold:
+        if self.first_score <= self.threshold:
             raise ValueError(
-                f"first_score must reach the threshold {self.threshold}, got "
+                f"first_score must be above the threshold {self.threshold}, got "
                 f"{self.first_score!r}: no weight would count as training begins."
             )

@@ -4,7 +4,14 @@ import warnings
 from typing import NamedTuple
 
 from jaxanon.federated import Lots, sampled_gaussian
-from jaxanon.privacy import epsilon_spent, noise_multiplier_for
+from jaxanon.privacy import epsilon_spent, noise_multiplier_for, warn_of_delta
+
+NOT_COVERED = (
+    "the seed, from which noise can be drawn again, is in config.json",
+    "losses in metrics.jsonl are of clients' own windows",
+    "mean and deviation of each channel, over all training windows, are taken for "
+    "public",
+)
 
 
 class Guarantee(NamedTuple):
@@ -38,6 +45,7 @@ class Guarantee(NamedTuple):
             "epsilon": self.epsilon(rounds),
             "accountant": "pld",
             "holds": self.holds,
+            "not_covered": list(NOT_COVERED),
         }
 
 
@@ -57,6 +65,7 @@ def of_steps(config, *, unit: str, holds: bool = True) -> Guarantee | None:
     """
     if config.epsilon == 0:
         return None
+    warn_of_delta(config.delta, config.records)
     probability = config.batch / config.records
     lots = Lots(
         sampling_probability=probability,
@@ -98,6 +107,6 @@ def paid_for(method, epochs: int) -> int:
         f"after them, not after {epochs}; set rounds to {epochs} for more of them, and "
         "more noise in each.",
         UserWarning,
-        stacklevel=4,
+        stacklevel=3,
     )
     return guarantee.rounds

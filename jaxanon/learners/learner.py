@@ -130,6 +130,11 @@ def learner(
         return jax.tree.map(together, population)
 
     def init(key, **values):
+        if guarantee is not None and "noise_multiplier" in values:
+            raise ValueError(
+                "noise_multiplier follows from epsilon, delta and rounds, and what is "
+                "guaranteed from it; set those."
+            )
         given = {each: getattr(config, each) for each in hyper}
         return algorithm.init(key, **given | (hyper_values or {}) | values)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from jaxanon.kernels.checks import one_of
 from jaxanon.privacy.composition import positive
-from jaxanon.privacy.sampled import SampledGaussian, beyond, composed
+from jaxanon.privacy.sampled import RARELY, SampledGaussian, beyond, composed
 
 ACCOUNTANTS = ("pld", "rdp")
 MOST_MULTIPLIER = 1e6  # Beyond it noise is all there is.
@@ -70,7 +70,7 @@ def epsilon_spent(
 
 def _rare(releases):
     """Whether samples are cut so rarely that "rdp" may be asked about them."""
-    return all(beyond(release) < 1e-12 for release in releases)
+    return all(beyond(release) <= RARELY for release in releases)
 
 
 def noise_multiplier_for(

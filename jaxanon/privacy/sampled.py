@@ -7,6 +7,7 @@ import math
 from jaxanon.kernels.checks import whole
 from jaxanon.privacy.composition import positive
 
+RARELY = 1e-12  # A sample is cut, so that it costs nothing to speak of.
 # Of Rényi divergences: series of orders in between do not always converge.
 ORDERS = (*range(2, 65), 72, 80, 96, 112, 128, 160, 192, 256, 384, 512, 1024)
 
@@ -26,7 +27,8 @@ class SampledGaussian:
       steps: sums that leave, >= 1; of federated learning rounds times local steps.
       capacity: most records of a sample, those beyond it are left out at random; None
         is no bound. Given with ``records``.
-      records: how many there are, where there is a capacity.
+      records: how many there are, where there is a capacity: exactly, for of fewer the
+        same capacity may cost more.
 
     Raises:
       ValueError: for a number out of its range, or one of ``capacity`` and ``records``

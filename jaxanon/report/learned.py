@@ -38,13 +38,22 @@ def draw(report: dict) -> Picture:
 def sentences(report: dict) -> list[str]:
     """What the report comes to, in words."""
     mean, std = report["mean"], report["std"]
-    worst = min(row["accuracy"] for row in report["clients"])
+    (worst,) = [
+        row["accuracy"]
+        for row in report["clients"]
+        if row["subject"] == report["worst"]
+    ]
     told = [
         f"Clients predict {report['attribute']} of {100 * mean['accuracy']:.1f} ± "
         f"{100 * std['accuracy']:.1f} % of their own test windows (macro F1 "
         f"{100 * mean['macro_f1']:.1f} %), the worst of them {100 * worst:.1f} %; the "
         f"largest class is {100 * report['pooled']['majority']:.1f} %."
     ]
+    if report["new_clients"] is not None:
+        told.append(
+            "Clients without training windows, who are not counted there, predict "
+            f"{100 * report['new_clients']:.1f} %."
+        )
     traffic = report["traffic"]
     told.append(
         f"In a round a client sends {traffic['up'] / 1e3:,.1f} kB and gets "
@@ -60,6 +69,7 @@ def sentences(report: dict) -> list[str]:
     )
     if privacy["holds"]:
         told.append(f"What clients send keeps {claim}.")
+        told.append(f"Not covered: {'; '.join(privacy['not_covered'])}.")
     else:
         told.append(f"No guarantee: this form claims {claim}, and does not keep it.")
     return told

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from jaxanon import federated
-from jaxanon.federated import Lots
+from jaxanon.federated import Lots, Rounds, Steps
 from jaxanon.privacy import epsilon_spent
 
 EVERY = Lots(sampling_probability=1.0, size=4.0, records=4)
@@ -187,6 +187,61 @@ def test_says_what_was_wrong_with_lots(settings, message):
     given = {"sampling_probability": 0.5, "size": 4.0, "records": 8}
     with pytest.raises(ValueError, match=message):
         Lots(**given | settings)
+
+
+def test_lots_that_are_often_cut_have_no_price():
+    """Of 40 rows they would cost 3.8, and of the 200 that there may be 1.8."""
+    cut = Lots(sampling_probability=0.5, size=100.0, capacity=20, records=200)
+    with pytest.raises(ValueError, match="depends on how many rows each client has"):
+        federated.sampled_gaussian(cut, 2.0, 1)
+    few = Lots(sampling_probability=0.5, size=1.0, records=2)
+    with pytest.raises(ValueError, match="room for 3 rows of a client, and records"):
+        federated.draw_lot(jax.random.key(0), jnp.ones(3, bool), few)
+
+
+def test_padding_and_clients_without_rows_change_nothing():
+    """Noise aside: rows are drawn by place, so all of them are taken."""
+    every = Lots(sampling_probability=1.0, size=4.0, records=8)
+    x = [np.float32([[1.0, 2.0], [3.0, -1.0]]), np.float32([[0.5, 0.5]])]
+    plain = federated.stack([{"x": each, "y": each[:, 0]} for each in x])
+    grow = lambda leaf: jnp.pad(
+        leaf, [(0, 1), (0, 2)] + [(0, 0)] * (leaf.ndim - 2), constant_values=0
+    )
+    padded = jax.tree.map(grow, plain)
+    start = lambda key: {"w": jnp.ones(2), "b": jnp.zeros(())}
+    off = lambda p, rows, key: (rows["x"] @ p["w"] + p["b"] - rows["y"]) ** 2
+    for make in (
+        lambda n: federated.fed_sgd_ldp(
+            start, off, lots=every, num_steps=2, num_clients=n
+        ),
+        lambda n: federated.atlas(
+            start, off, Steps(num_steps=2), lots=every, num_clients=n
+        ),
+    ):
+        found = []
+        for clients in (plain, padded):
+            algorithm = make(len(clients.mask))
+            state = algorithm.init(jax.random.key(0), noise_multiplier=0.0)
+            state, _ = algorithm.update(jax.random.key(1), state, clients)
+            found.append(state.params)
+        for one, other in zip(*map(jax.tree.leaves, found), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_weights_by_rows_would_tell_their_number():
+    for make in (
+        lambda rounds: federated.fed_sgd_ldp(
+            start, loss, lots=EVERY, num_steps=1, num_clients=2, rounds=rounds
+        ),
+        lambda rounds: federated.atlas(
+            start, loss, Steps(num_steps=1), lots=EVERY, num_clients=2, rounds=rounds
+        ),
+        lambda rounds: federated.ldp_fl(
+            start, loss, Steps(num_steps=1), radii=1.0, num_clients=2, rounds=rounds
+        ),
+    ):
+        with pytest.raises(ValueError, match="weighting must be 'clients', got 'rows'"):
+            make(Rounds())
 
 
 def test_says_what_lots_cost_only_if_they_say_enough():

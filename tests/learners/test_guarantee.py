@@ -49,7 +49,8 @@ def test_training_stops_where_the_budget_ends(name, small, data, tmp_path):
     privacy = ja.evaluate(found, data)["privacy"]
     assert privacy["steps"] == 6 and 1.97 < privacy["epsilon"] <= 2.0
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "keeps epsilon 2" in page and "an example of a client more or less" in page
+    assert "keeps epsilon 2" in page and "Not covered: the seed" in page
+    assert "an example of a client that has others more or less" in page
 
 
 def test_a_form_that_breaks_its_claim_says_so(trained, data, tmp_path):
@@ -68,6 +69,15 @@ def test_without_epsilon_there_is_no_noise(name, trained, data, tmp_path):
     assert int(run.state.round) == 4  # No budget, no end.
     assert ja.evaluate(run, data, out=tmp_path)["privacy"] is None
     assert "No noise, and so no guarantee." in (tmp_path / "report.html").read_text()
+
+
+def test_nobody_takes_the_noise_off_and_keeps_the_claim(small, data):
+    with pytest.raises(ValueError, match="noise_multiplier follows from epsilon"):
+        training.train(
+            small("fedsgd_ldp"), data, epochs=1, hyper={"noise_multiplier": 0.0}
+        )
+    with pytest.warns(UserWarning, match="delta 0.1 is no less than 1 / 64"):
+        small("fedsgd_ldp", delta=0.1)
 
 
 def test_more_windows_than_were_counted_for_are_refused(trained, data):

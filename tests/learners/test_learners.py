@@ -36,7 +36,7 @@ def test_every_learner_trains_and_tells_how_its_clients_predict(name, trained, d
     assert report["traffic"]["up"] == pytest.approx(factor * size)
 
 
-@pytest.mark.parametrize("name", ["atlas", "ditto", "fedavg"])
+@pytest.mark.parametrize("name", ["atlas", "ditto", "fedavg", "fedsgd_ldp", "scaffold"])
 def test_a_run_that_is_resumed_ends_in_the_same_bits(name, trained, tmp_path):
     straight = trained(name, epochs=3)
     trained(name, epochs=1, out=tmp_path / name)
@@ -75,12 +75,21 @@ def test_populations_are_standardised_and_every_subject_has_its_place(data):
     np.testing.assert_array_equal(found.rows["y"][3, : len(own)], activity)
 
 
-def test_a_client_that_has_just_joined_predicts_with_what_is_shared(small, data):
+@pytest.mark.parametrize("name", ["fedavg", "ditto", "pfedme"])
+def test_a_client_that_has_just_joined_predicts_with_what_is_shared(name, small, data):
     some = data.train.labels["subject"] != 4
     rest = data._replace(train=datasets.spec.take(data.train, some))
-    run = training.train(small("fedavg"), rest, epochs=1, progress=False)
+    run = training.train(small(name), rest, epochs=1, progress=False)
     report = ja.evaluate(run, rest)
     assert [row["new"] for row in report["clients"]] == [False] * 4 + [True]
+    own = [row["accuracy"] for row in report["clients"]]
+    assert report["new_clients"] == own[4]
+    assert report["mean"]["accuracy"] == pytest.approx(np.mean(own[:4]))
+    x = data.test.windows[data.test.labels["subject"] == 4]
+    x = (x - np.float32(data.spec.mean)) / np.float32(data.spec.std)
+    shared = jnp.argmax(run.method.network.apply(run.state.params, x), axis=1)
+    told = learned.predictions(run, rest)[data.test.labels["subject"] == 4]
+    np.testing.assert_array_equal(told, shared)
 
 
 def test_the_centralized_model_sees_all_windows(small, data):
@@ -100,9 +109,13 @@ def test_networks_of_every_kind(kind, data):
     assert sorted(layers) == sorted(learner.network.layers)
     first = {"cnn": ("conv_1",), "lstm": ("lstm_1", "lstm_2"), "mlp": ()}[kind]
     assert learner.network.layers == (*first, "dense_1", "dense_2")
-    out = learner.network.apply(layers, jnp.ones((2, 16, 2)))
+    windows = jax.random.normal(jax.random.key(1), (2, 16, 2))
+    out = learner.network.apply(layers, windows)
     assert out.shape == (2, 3)
-    chex.assert_trees_all_close(out[0], out[1])
+    # Rows do not meet.
+    alone = learner.network.apply(layers, windows[1:])
+    chex.assert_trees_all_close(out[1:], alone, rtol=1e-5)
+    assert jnp.abs(out[0] - out[1]).max() > 1e-4
 
 
 def test_a_convolution_is_one(data):
@@ -135,7 +148,13 @@ def test_says_what_was_wrong(small, trained, data):
         small("fedavg", local_steps=1.5)
     with pytest.raises(ValueError, match="filters must name a layer at least for cnn"):
         small("fedavg", model="cnn", filters=())
-    with pytest.raises(ValueError, match="first_score must reach the threshold 0.7"):
-        small("atlas", threshold=0.7)
+    with pytest.raises(ValueError, match="first_score must be above the threshold"):
+        small("atlas", threshold=0.6)
+    with pytest.raises(ValueError, match="fedavg predicts, and there is nothing to"):
+        ja.evaluate(trained("fedavg", epochs=1), data, attacks=("cnn",))
+    with pytest.raises(
+        TypeError, match="fedavg is a learner, which `jaxanon.train` trains"
+    ):
+        ja.sweep(lambda spec: small("fedavg"), data, grid={}, seeds=1)
     with pytest.raises(TypeError, match="fedavg predicts activity and rewrites no"):
         trained("fedavg", epochs=1).anonymize(jax.random.key(0), data.test.windows[:2])
