@@ -15,6 +15,7 @@ from jaxanon.report.tables import table
 INK, FAINT = "#1c2430", "#767676"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKS = "os^Dv<>P"
+FILLS = {"flip": "none", "flip of half": "left"}  # Of forms; all others are full.
 KINDS = {"better": "key", "worse": "worst"}  # Classes of the page's style.
 
 
@@ -46,26 +47,22 @@ def picture(rows) -> bytes:
             number = systems.index(one["system"])
             private, private_std = one["retrained_balanced"][one["worst"]]
             public, public_std = one["public_accuracy"]
-            handles[one["system"]] = axis.errorbar(
+            drawn = axis.errorbar(
                 private,
                 public,
                 xerr=private_std,
                 yerr=public_std,
                 fmt=MARKS[number // len(COLOURS) % len(MARKS)],
                 color=COLOURS[number % len(COLOURS)],
+                fillstyle=FILLS.get(one["form"], "full"),
                 ms=7,
                 lw=1,
                 label=one["system"],
             )
-            if one["form"]:
-                axis.annotate(
-                    one["form"],
-                    (private, public),
-                    xytext=(6, -9),
-                    textcoords="offset points",
-                    fontsize=7,
-                    color=FAINT,
-                )
+            if one["form"] not in FILLS:
+                handles[one["system"]] = drawn
+            else:
+                handles.setdefault(one["system"], drawn)
         chance = next((one["chance"][0] for one in own if "chance" in one), None)
         if chance is not None:
             axis.axvline(chance, color=FAINT, lw=1, ls=":")
@@ -96,7 +93,8 @@ def page(rows, png) -> str:
     """The table as one file that needs no network."""
     parts = [f"<p>{escape(_anonymizer_rows.LEGEND.replace('*', ''))}</p>"]
     caption = (
-        "Utility against privacy: up is useful, left is private, dotted is guessing."
+        "Utility against privacy: up is useful, left is private, dotted is guessing. "
+        "Hollow marks flip the private class, half-full ones that of half the windows."
     )
     drawn = Picture(png, caption)
     parts.append(section("Utility against privacy", figure("front", drawn)))

@@ -23,6 +23,7 @@ PAPER = "Hajihassani et al. 2021, table 2"
 BLINDER = "Yang and Ardakanian 2023, on windows without standing"
 DYSAN = "Boutet et al. 2021"
 GEN = "notebook of Malekzadeh et al. 2018"
+RETRAINED = "DySan's judges are trained anew on sanitized windows, ours on raw ones"
 PUBLISHED = {
     ("MotionSense", "raw windows", ""): Published(
         96.94, 93.33, WEIGHTS, 95.4, (91.8, 95.0)
@@ -55,8 +56,15 @@ PUBLISHED = {
     ("MotionSense", "KD-Blinder", ""): Published(82.89, 77.50, BLINDER),
     ("MotionSense", "AAE", ""): Published(92.84, 78.23, BLINDER),
     ("MotionSense, raw axes", "raw windows", ""): Published(97.0, 98.5, DYSAN),
-    ("MotionSense, raw axes", "DySan", ""): Published(92.0, 51.0, DYSAN),
-    ("MotionSense, raw axes", "GEN, as DySan has it", ""): Published(95.0, 96.0, DYSAN),
+    ("MotionSense, raw axes", "DySan", ""): Published(
+        92.0, 51.0, DYSAN, reason=f"{RETRAINED}."
+    ),
+    ("MotionSense, raw axes", "GEN, as DySan has it", ""): Published(
+        95.0,
+        96.0,
+        DYSAN,
+        reason=f"{RETRAINED}, which do not know windows that nothing holds near them.",
+    ),
     ("MotionSense, seconds of 12 channels", "raw windows", ""): Published(
         95.1, 95.2, GEN
     ),
