@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon import __version__, checks, datasets, metrics, report
+from jaxanon import __version__, checks, datasets, ledger, metrics, report
 from jaxanon.datasets import Data
 
 
@@ -108,10 +108,7 @@ def evaluate(
         name: np.array([row[name] for row in old]) for name in ("accuracy", "macro_f1")
     }
     fresh = [row["accuracy"] for row in rows if row["new"]]
-    guarantee = run.method.guarantee
-    if guarantee is not None:  # What it was trained with, whoever reckons it now.
-        trained = float(run.state.hyper["noise_multiplier"])
-        guarantee = guarantee._replace(noise_multiplier=trained)
+    guarantee = ledger.of_run(run.method, run.state)
     made = {
         "method": {
             "name": run.method.name,

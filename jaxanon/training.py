@@ -18,6 +18,7 @@ from jaxanon import (
     checks,
     datasets,
     learners,
+    ledger,
     methods,
     progress,
 )
@@ -115,6 +116,8 @@ def train(
         if saved is not None:
             saved.close()
     folder = None if out is None else pathlib.Path(out)
+    if folder is not None:
+        ledger.write(folder, method, state)
     return Run(method, state, data.spec, folder, history, config)
 
 

@@ -1,5 +1,6 @@
 """``jaxanon privacy``: what noise costs, and what a budget needs, without training."""
 
+import pathlib
 import warnings
 from typing import Annotated
 
@@ -8,11 +9,16 @@ import tyro
 from jaxanon.commands import show
 
 Floats = Annotated[tuple[float, ...] | None, tyro.conf.arg(metavar="FLOAT ...")]
+Folder = Annotated[
+    tyro.conf.Positional[pathlib.Path | None], tyro.conf.arg(metavar="[DIR]")
+]
 Whole = Annotated[int | None, tyro.conf.arg(metavar="INT")]
 Real = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
 
 
 def privacy(
+    folder: Folder = None,
+    /,
     *,
     noise_multiplier: Floats = None,
     epsilon: Real = None,
@@ -26,11 +32,13 @@ def privacy(
 ) -> None:
     """Says which epsilon noise spends, or which noise an epsilon needs.
 
-    Of Gaussian noise on clipped sums over random samples of records (Poisson sampling),
+    Of a run, given its folder, what it has spent; else, without training, of Gaussian
+    noise on clipped sums over random samples of records (Poisson sampling),
     one sum at each local step of each round. Neighbours are data sets of which one has
     a record more: an example where examples are clipped, a client where clients are.
 
     Args:
+      folder: a run with noise in its training, such as atlas
       noise_multiplier: standard deviation of the noise over the clip norm; one number,
         or one for each layer that is clipped by itself
       epsilon: a budget, in place of the noise: says what noise it needs
@@ -45,10 +53,15 @@ def privacy(
     """
     from jaxanon import privacy as accounting
 
+    if folder is not None:
+        if noise_multiplier is not None or epsilon is not None:
+            raise ValueError(f"what {folder} spent is in it; leave the options out.")
+        _told(folder)
+        return
     if (noise_multiplier is None) == (epsilon is None):
         raise ValueError(
-            "give either --noise-multiplier, to learn which epsilon it spends, or "
-            "--epsilon, to learn which noise it needs."
+            "give the folder of a run, or either --noise-multiplier, to learn which "
+            "epsilon it spends, or --epsilon, to learn which noise it needs."
         )
     if scores is not None and noise_multiplier is None:
         raise ValueError("--scores are of layers; give their --noise-multiplier too.")
@@ -73,6 +86,14 @@ def privacy(
         _needed(epsilon, delta, shared)
     else:
         _spent(noise_multiplier, scores, delta, shared)
+
+
+def _told(folder):
+    from jaxanon import ledger
+    from jaxanon.report.learned import guaranteed
+
+    for sentence in guaranteed(ledger.read(folder)):
+        show.say(sentence)
 
 
 def _needed(epsilon, delta, shared):

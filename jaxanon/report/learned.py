@@ -59,20 +59,27 @@ def sentences(report: dict) -> list[str]:
         f"In a round a client sends {traffic['up'] / 1e3:,.1f} kB and gets "
         f"{traffic['down'] / 1e3:,.1f} kB."
     )
-    privacy = report["privacy"]
+    return told + guaranteed(report["privacy"])
+
+
+def guaranteed(privacy: dict | None) -> list[str]:
+    """What a ledger comes to, in words.
+
+    Args:
+      privacy: of ``jaxanon.learners.guarantee.Guarantee.told``; None without noise.
+    """
     if privacy is None:
-        told.append("No noise, and so no guarantee.")
-        return told
+        return ["No noise, and so no guarantee."]
     claim = (
         f"epsilon {privacy['epsilon']:.3g} at delta {privacy['delta']:g} for "
         f"{privacy['neighbours']}, after {privacy['steps']} noisy steps"
     )
-    if privacy["holds"]:
-        told.append(f"What clients send keeps {claim}.")
-        told.append(f"Not covered: {'; '.join(privacy['not_covered'])}.")
-    else:
-        told.append(f"No guarantee: this form claims {claim}, and does not keep it.")
-    return told
+    if not privacy["holds"]:
+        return [f"No guarantee: this form claims {claim}, and does not keep it."]
+    return [
+        f"What clients send keeps {claim}.",
+        f"Not covered: {'; '.join(privacy['not_covered'])}.",
+    ]
 
 
 def render(report: dict, picture: Picture) -> str:

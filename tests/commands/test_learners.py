@@ -41,6 +41,17 @@ def test_a_private_learner_says_what_it_keeps(learned, capsys):
     assert cli.main(["evaluate", str(folder)]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "What clients send keeps epsilon" in told and "after 4 noisy steps" in told
+    assert cli.main(["privacy", str(folder)]) == 0
+    again = " ".join(capsys.readouterr().out.split())
+    assert "What clients send keeps epsilon" in again and "Not covered: the" in again
+    assert cli.main(["privacy", str(folder), "--epsilon", "1"]) == 2
+    assert "leave the options out" in capsys.readouterr().err
+    (folder / "privacy.json").write_text("{}")
+    assert cli.main(["privacy", str(folder)]) == 2
+    assert "privacy.json is damaged" in capsys.readouterr().err
+    (folder / "privacy.json").unlink()
+    assert cli.main(["privacy", str(folder)]) == 2
+    assert "has no privacy.json" in capsys.readouterr().err
 
 
 def test_learners_do_not_anonymize(learned, file, tmp_path, capsys):

@@ -59,8 +59,8 @@ def test_a_delta_that_is_too_large_is_told_of(ask):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("", "give either --noise-multiplier"),
-        ("--epsilon 1 --noise-multiplier 1", "give either --noise-multiplier"),
+        ("", "or either --noise-multiplier"),
+        ("--epsilon 1 --noise-multiplier 1", "or either --noise-multiplier"),
         ("--epsilon 1 --scores .5", "--scores are of layers"),
         ("--noise-multiplier 1 --scores .5 .5", "scores must be 1, one for each"),
         ("--noise-multiplier 0", "noise_multiplier must be a finite number > 0"),

@@ -1,0 +1,64 @@
+"""A run's privacy ledger: what its noise has spent so far, beside its checkpoints."""
+
+import json
+import os
+import pathlib
+
+from jaxanon.checkpoint import write_atomically
+from jaxanon.learners.guarantee import Guarantee
+
+FILE = "privacy.json"
+
+
+def of_run(method, state) -> Guarantee | None:
+    """The guarantee of a run's noise as it was trained with; None without noise.
+
+    Args:
+      method: ``Learner``, or a ``Method``, whose noise is not in its training.
+      state: of its training.
+    """
+    guarantee = getattr(method, "guarantee", None)
+    if guarantee is None:
+        return None
+    trained = float(state.hyper["noise_multiplier"])
+    return guarantee._replace(noise_multiplier=trained)
+
+
+def write(folder: str | os.PathLike, method, state) -> None:
+    """Writes ``privacy.json``, where there is a guarantee to write of.
+
+    Args:
+      folder: of the run.
+      method, state: as ``of_run`` takes them.
+    """
+    guarantee = of_run(method, state)
+    if guarantee is not None:
+        told = guarantee.told(int(state.round))
+        path = pathlib.Path(folder) / FILE
+        write_atomically(path, json.dumps(told, indent=1) + "\n")
+
+
+def read(folder: str | os.PathLike) -> dict:
+    """What ``privacy.json`` of a run says.
+
+    Args:
+      folder: of the run.
+
+    Raises:
+      FileNotFoundError: if there is none: the run has no noise, or was not ended.
+      ValueError: if it is damaged.
+    """
+    path = pathlib.Path(folder) / FILE
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{folder} has no {FILE}: the run there trains without noise, or was "
+            "interrupted before it wrote one; go on with it by --resume."
+        )
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        return told | {"epsilon": float(told["epsilon"])}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path} is damaged ({error}); `jaxanon evaluate` reckons anew from the "
+            "checkpoint."
+        ) from error
