@@ -102,7 +102,7 @@ def noise_multiplier_for(
     Example:
       >>> z = noise_multiplier_for(2.0, 1e-5, sampling_probability=0.05, steps=100)
       >>> round(z, 2)
-      1.34
+      1.35
 
     References:
       As ``epsilon_spent``.

@@ -37,7 +37,7 @@ def test_a_learner_is_trained_and_evaluated(learned, capsys):
 
 
 def test_a_private_learner_says_what_it_keeps(learned, capsys):
-    folder = learned("atlas", "--epsilon", "4", "--records", "32", "--rounds", "2")
+    folder = learned("atlas", "--epsilon", "1", "--records", "32", "--rounds", "2")
     assert cli.main(["evaluate", str(folder)]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "What clients send keeps epsilon" in told and "after 4 noisy steps" in told

@@ -76,8 +76,8 @@ def test_nobody_takes_the_noise_off_and_keeps_the_claim(small, data):
         training.train(
             small("fedsgd_ldp"), data, epochs=1, hyper={"noise_multiplier": 0.0}
         )
-    with pytest.warns(UserWarning, match="delta 0.1 is no less than 1 / 64"):
-        small("fedsgd_ldp", delta=0.1)
+    with pytest.warns(UserWarning, match="delta 0.02 is no less than 1 / 64"):
+        small("fedsgd_ldp", delta=0.02)
 
 
 def test_more_windows_than_were_counted_for_are_refused(trained, data):
