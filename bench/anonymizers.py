@@ -154,7 +154,7 @@ class Bench:
                 seed=seed,
                 share=self.case.share if stage in FURTHER else 0.2,
                 judges=self.judges(),
-                out=path.parent / "report" if stage == "seeds" else None,
+                out=path.parent / "report" if stage == "seeds" and not seed else None,
             )
             seconds = {"evaluation": time.monotonic() - start}
             if stage == "seeds":
