@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxanon import kernels
 from jaxanon.federated import importance, local
-from jaxanon.federated.private import draw_lot
+from jaxanon.federated.private import clipped_lot, step_keys
 
 READINGS = ("rescaled", "A", "B", "C")
 LEAST_SCORE = 0.05  # Else the noise of the other layers has no bound.
@@ -76,17 +76,10 @@ def noisy(loss_fn, client, lots, reading):
     hyper = client.hyper
 
     def gradient_of(number, weights, scores):
-        key = jax.random.fold_in(client.key, number)
-        lot_key, loss_key, noise_key = jax.random.split(key, 3)
-        index, real = draw_lot(lot_key, client.mask, lots)
-        lot = jax.tree.map(lambda leaf: leaf[index], client.rows)
+        lot_key, noise_key = step_keys(client.key, number)
         norms = dict.fromkeys(weights, hyper["max_norm"] / math.sqrt(len(weights)))
-        total, info = kernels.clipped_gradient_sum(
-            lambda params, lot: loss_fn(params, lot, loss_key),
-            weights,
-            lot,
-            norms,
-            mask=real,
+        total, loss = clipped_lot(
+            loss_fn, lot_key, weights, client.rows, client.mask, lots, norms
         )
         multipliers = layer_multipliers(hyper["noise_multiplier"], scores, reading)
         by_score = importance.per_layer(scores, weights)
@@ -98,7 +91,6 @@ def noisy(loss_fn, client, lots, reading):
         if reading == "A":
             told = scale(told)
         mean = lambda tree: jax.tree.map(lambda leaf: leaf / lots.size, tree)
-        loss = jnp.sum(info.losses) / jnp.maximum(jnp.sum(real), 1)
         return mean(told), mean(exact), loss
 
     return gradient_of

@@ -151,6 +151,33 @@ def draw_lot(key, mask, lots: Lots):
     return index, draws[index] < lots.sampling_probability
 
 
+def step_keys(key, number):
+    """Keys of a noisy step: two of its lot, one of its noise."""
+    lot_key, loss_key, noise_key = jax.random.split(jax.random.fold_in(key, number), 3)
+    return (lot_key, loss_key), noise_key
+
+
+def clipped_lot(loss_fn, keys, params, rows, mask, lots, max_norms, groups=None):
+    """``(BoundedSum, mean loss)`` of a lot's clipped gradients, before the noise.
+
+    Args:
+      loss_fn, params, rows, mask, lots, max_norms, groups: as ``descend_privately``.
+      keys: of ``step_keys``, of the lot.
+    """
+    lot_key, loss_key = keys
+    index, real = draw_lot(lot_key, mask, lots)
+    lot = jax.tree.map(lambda leaf: leaf[index], rows)
+    total, info = kernels.clipped_gradient_sum(
+        lambda params, lot: loss_fn(params, lot, loss_key),
+        params,
+        lot,
+        max_norms,
+        groups=groups,
+        mask=real,
+    )
+    return total, jnp.sum(info.losses) / jnp.maximum(jnp.sum(real), 1)
+
+
 def descend_privately(
     loss_fn,
     key,
@@ -208,21 +235,12 @@ def descend_privately(
     """
 
     def step(params, number):
-        step_key = jax.random.fold_in(key, number)
-        lot_key, loss_key, noise_key = jax.random.split(step_key, 3)
-        index, real = draw_lot(lot_key, mask, lots)
-        lot = jax.tree.map(lambda leaf: leaf[index], rows)
-        total, info = kernels.clipped_gradient_sum(
-            lambda params, lot: loss_fn(params, lot, loss_key),
-            params,
-            lot,
-            max_norms,
-            groups=groups,
-            mask=real,
+        lot_key, noise_key = step_keys(key, number)
+        total, loss = clipped_lot(
+            loss_fn, lot_key, params, rows, mask, lots, max_norms, groups
         )
         noisy = kernels.add_noise_to_sum(noise_key, total, noise_multipliers)
         down = lambda p, g: p - (step_size * g / lots.size).astype(p.dtype)
-        loss = jnp.sum(info.losses) / jnp.maximum(jnp.sum(real), 1)
         return jax.tree.map(down, params, noisy), loss
 
     return jax.lax.scan(step, params, jnp.arange(num_steps))
