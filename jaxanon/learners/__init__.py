@@ -49,7 +49,8 @@ def config_class(name: str) -> type:
 def build(name: str, spec, **settings) -> Learner:
     """The learner of that name for windows of ``spec``.
 
-    Every subject of the spec is a client, and predicts the public attribute.
+    Every subject of the spec is a client, and predicts the public attribute: its class,
+    or the number where it is a target.
 
     Args:
       name: one of ``NAMES``.

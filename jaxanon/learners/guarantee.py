@@ -9,8 +9,8 @@ from jaxanon.privacy import epsilon_spent, noise_multiplier_for, warn_of_delta
 NOT_COVERED = (
     "the seed, from which noise can be drawn again, is in config.json",
     "losses in metrics.jsonl are of clients' own windows",
-    "mean and deviation of each channel, over all training windows, are taken for "
-    "public",
+    "mean and deviation of each channel, and of a target, over all training windows, "
+    "are taken for public",
 )
 
 

@@ -20,7 +20,8 @@ class Learner(NamedTuple):
     Up to ``work`` as in ``jaxanon.methods.method.Method``. ``model(key, state, data,
     client) -> layers`` is what client number ``client`` predicts with, given what
     ``prepare`` made of training windows, and ``network.apply(layers, standardised)``
-    its logits. ``guarantee`` says what its noise is worth, None where there is none.
+    its logits, or the number itself, standardised. ``guarantee`` says what its noise is
+    worth, None where there is none.
     """
 
     name: str
@@ -38,23 +39,31 @@ class Learner(NamedTuple):
 
 
 def network_of(spec, config) -> Predictor:
-    """The network that a config asks for, of windows of ``spec``."""
+    """The network that a config asks for, of windows of ``spec``.
+
+    It makes logits of the public attribute; of a target one number, standardised.
+    """
     return predictor(
         config.model,
         spec.time,
         len(spec.channels),
-        spec.num_classes(spec.public),
+        1 if spec.target else spec.num_classes(spec.public),
         hidden=config.hidden,
         filters=config.filters,
         lstm_features=config.lstm_features,
     )
 
 
-def loss_of(network: Predictor) -> Callable:
-    """Cross-entropy of every row, ``(layers, batch, key) -> float[B]``."""
+def loss_of(network: Predictor, spec) -> Callable:
+    """Cross-entropy of every row, ``(layers, batch, key) -> float[B]``.
+
+    Of a target it is the squared error in units of the target's deviation.
+    """
 
     def loss_fn(layers, batch, key):
         del key
+        if spec.target:
+            return jnp.square(network.apply(layers, batch["x"])[:, 0] - batch["y"])
         logits = network.apply(layers, batch["x"])
         return optax.softmax_cross_entropy_with_integer_labels(logits, batch["y"])
 
@@ -63,6 +72,8 @@ def loss_of(network: Predictor) -> Callable:
 
 def population_of(spec, clients, most: int | None = None) -> Population:
     """Windows of every subject of the spec, standardised, one client each.
+
+    Targets are standardised like channels, by mean and deviation of all training rows.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
@@ -84,7 +95,10 @@ def population_of(spec, clients, most: int | None = None) -> Population:
     mean, std = np.float32(spec.mean), np.float32(spec.std)
     mask = place(clients.mask)
     x = (place(clients.windows) - mean) / std * mask[:, :, None, None]
-    rows = {"x": x, "y": place(clients.labels[spec.public])}
+    y = place(clients.labels[spec.public])
+    if spec.target:
+        y = (y - np.float32(spec.target.mean)) / np.float32(spec.target.std) * mask
+    rows = {"x": x, "y": y}
     return Population(jax.tree.map(jnp.asarray, rows), jnp.asarray(mask))
 
 
@@ -112,7 +126,7 @@ def learner(
       name: of the learner.
       spec: ``jaxanon.datasets.Spec``.
       config: ``LearnerConfig``.
-      algorithm: over ``{"x": windows, "y": classes}``.
+      algorithm: over ``{"x": windows, "y": classes, or standardised numbers}``.
       network: of its parameters.
       hyper: settings that are its hyper-parameters.
       pooled: all clients' windows are one client's.

@@ -20,6 +20,7 @@ from jaxanon.metrics.distortion import (
 )
 from jaxanon.metrics.information import informativeness, mutual_information
 from jaxanon.metrics.ranking import auc, equal_error_rate
+from jaxanon.metrics.regression import errors, mae, r2, rmse
 
 __all__ = [
     "acceleration",
@@ -29,13 +30,17 @@ __all__ = [
     "chance",
     "confusion_matrix",
     "equal_error_rate",
+    "errors",
     "f1",
     "informativeness",
     "macro_f1",
+    "mae",
     "majority",
     "mutual_information",
     "precision",
+    "r2",
     "recall",
+    "rmse",
     "scores",
     "statistics_kept",
     "step_errors",
