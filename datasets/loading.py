@@ -75,7 +75,7 @@ def load(
     for attribute in private:
         choose("private", attribute, dataset.attributes)
     chosen = dataset.presets[preset]
-    parts = store.read(dataset, source, data_dir)
+    parts = store.read(chosen.origin or dataset, source, data_dir)
     classes, mean, std, train, test = windowed(dataset, chosen, parts, split, seed)
     spec = Spec(
         name=dataset.name,

@@ -10,6 +10,10 @@ from jaxanon.datasets.motion_sense.motion_sense_dataset_builder import (
 from jaxanon.datasets.smartwatch.smartwatch_dataset_builder import Builder as Watch
 from jaxanon.datasets.uci_hapt.uci_hapt_dataset_builder import Builder as Hapt
 from jaxanon.datasets.wifi_har.wifi_har_dataset_builder import Builder as Wifi
+from jaxanon.datasets.wisdm.wisdm_dataset_builder import AccelBuilder as WisdmAccel
+from jaxanon.datasets.wisdm.wisdm_dataset_builder import Builder as Wisdm
+
+BUILDERS = (Watch, MotionSense, Hapt, MobiAct, Wifi, Wisdm)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +57,7 @@ def test_other_attributes_may_be_public(watch_file):
 def test_listing():
     rows = {row["name"]: row for row in describe()}
     assert tuple(rows) == names()
-    assert names() == ("smartwatch", "motion_sense", "uci_hapt", "mobi_act", "wifi_har")
+    assert names() == tuple(builder.dataset.name for builder in BUILDERS)
     row = rows["motion_sense"]
     presets = ["mag4", "mag5", "raw12", "raw6", "acc10", "gen12"]
     assert list(row["presets"]) == presets
@@ -61,10 +65,10 @@ def test_listing():
     assert (row["public"], row["private"]) == ("activity", ("gender",))
     assert row["splits"] == ("trial", "subject", "time block")
     assert all(row["about"] for row in rows.values())
-    assert [row["rate_hz"] for row in rows.values()] == [50, 50, 50, 200, 320]
+    assert [row["rate_hz"] for row in rows.values()] == [50, 50, 50, 200, 320, 20]
 
 
-@pytest.mark.parametrize("builder", [Watch, MotionSense, Hapt, MobiAct, Wifi])
+@pytest.mark.parametrize("builder", [*BUILDERS, WisdmAccel])
 def test_tfds_finds_what_lies_beside_the_builder(builder, tmp_path):
     info = builder(data_dir=tmp_path).info
     rate = f"{builder.dataset.rate_hz:g} Hz"

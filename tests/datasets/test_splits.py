@@ -85,6 +85,14 @@ def test_a_long_recording_is_cut_with_a_gap():
     np.testing.assert_array_equal(values(test), np.arange(70, 100))
 
 
+def test_the_share_that_tests_may_be_another():
+    train, test = splits.by_time_block([recording(100)], window=10, share=0.2)
+    np.testing.assert_array_equal(values(train), np.arange(70))
+    np.testing.assert_array_equal(values(test), np.arange(80, 100))
+    people = [recording(5, subject=s) for s in range(10)]
+    assert len(splits.by_subject(people, seed=0, share=0.2)[1]) == 2
+
+
 def test_short_recordings_stay_whole():
     series = [recording(20, start=100 * i) for i in range(5)]
     # The boundary, row 70, is the middle of the fourth: at a tie it trains.
