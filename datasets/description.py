@@ -57,7 +57,8 @@ class Preset:
     ``derive`` turns recorded channels into ``channels``; the mean of ``every`` so many
     rows of them is one sample. ``length`` and ``stride`` are in samples. A ``stream``
     is cut end to end, anything else recording by recording; ``across`` recordings, a
-    window of a stream need only begin and end in the same class. ``origin`` is where
+    window of a stream need only begin and end in the same class. ``precut`` recordings
+    were put together from windows, so a time block begins with one. ``origin`` is where
     the recordings come from, if from other files than those of the data set.
     """
 
@@ -74,6 +75,7 @@ class Preset:
     every: int = 1
     stream: bool = False
     across: bool = False
+    precut: bool = False
     origin: Origin | None = None
 
 
@@ -86,7 +88,8 @@ class Dataset:
     defaults. ``builder`` is ``module:class`` of the TFDS builder, imported when
     needed; ``locate(source, cache)`` finds the original files; ``files`` is the
     pattern of the names that matter among them. ``test_share`` of the subjects, or of
-    the time, tests; a trial split trains on trials up to ``last_train_trial``.
+    the time, tests; a trial split, or a given one, trains on trials up to
+    ``last_train_trial``.
     """
 
     name: str

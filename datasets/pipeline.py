@@ -33,9 +33,10 @@ def divide(dataset: Dataset, preset: Preset, parts, split: str, seed: int):
     """The recordings of the training side and those of the test side."""
     if split == "subject":
         return splits.by_subject(parts, seed, dataset.test_share)
-    if split == "trial":
+    if split in ("trial", "given"):
         return splits.by_trial(parts, dataset.last_train_trial)
-    return splits.by_time_block(parts, preset.length, dataset.test_share)
+    step = preset.stride if preset.precut else 1
+    return splits.by_time_block(parts, preset.length, dataset.test_share, step)
 
 
 def cut_side(dataset: Dataset, preset: Preset, parts, classes, side: str):

@@ -9,11 +9,12 @@ from jaxanon.datasets.motion_sense.motion_sense_dataset_builder import (
 )
 from jaxanon.datasets.smartwatch.smartwatch_dataset_builder import Builder as Watch
 from jaxanon.datasets.uci_hapt.uci_hapt_dataset_builder import Builder as Hapt
+from jaxanon.datasets.uci_har.uci_har_dataset_builder import Builder as Har
 from jaxanon.datasets.wifi_har.wifi_har_dataset_builder import Builder as Wifi
 from jaxanon.datasets.wisdm.wisdm_dataset_builder import AccelBuilder as WisdmAccel
 from jaxanon.datasets.wisdm.wisdm_dataset_builder import Builder as Wisdm
 
-BUILDERS = (Watch, MotionSense, Hapt, MobiAct, Wifi, Wisdm)
+BUILDERS = (Watch, MotionSense, Hapt, MobiAct, Wifi, Wisdm, Har)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_listing():
     assert (row["public"], row["private"]) == ("activity", ("gender",))
     assert row["splits"] == ("trial", "subject", "time block")
     assert all(row["about"] for row in rows.values())
-    assert [row["rate_hz"] for row in rows.values()] == [50, 50, 50, 200, 320, 20]
+    assert [row["rate_hz"] for row in rows.values()] == [50, 50, 50, 200, 320, 20, 50]
 
 
 @pytest.mark.parametrize("builder", [*BUILDERS, WisdmAccel])

@@ -93,6 +93,15 @@ def test_the_share_that_tests_may_be_another():
     assert len(splits.by_subject(people, seed=0, share=0.2)[1]) == 2
 
 
+def test_a_recording_may_be_cut_at_steps_alone():
+    first, second = recording(100), recording(100, act=1)
+    train, test = splits.by_time_block([first, second], window=10, step=16)
+    for side in (train, test):  # 64 is the last multiple of 16 before 70.
+        assert len(side) == 2
+    np.testing.assert_array_equal(train[1].rows[:, 0], np.arange(54))
+    np.testing.assert_array_equal(test[1].rows[:, 0], np.arange(64, 100))
+
+
 def test_short_recordings_stay_whole():
     series = [recording(20, start=100 * i) for i in range(5)]
     # The boundary, row 70, is the middle of the fourth: at a tie it trains.
