@@ -58,8 +58,10 @@ class Preset:
     rows of them is one sample. ``length`` and ``stride`` are in samples. A ``stream``
     is cut end to end, anything else recording by recording; ``across`` recordings, a
     window of a stream need only begin and end in the same class. ``precut`` recordings
-    were put together from windows, so a time block begins with one. ``origin`` is where
-    the recordings come from, if from other files than those of the data set.
+    were put together from windows, so a time block begins with one. A ``sequence`` runs
+    through whatever somebody did in a trial: a window is of the class of its last row,
+    a time block of the trial. ``origin`` is where the recordings come from, if from
+    other files than those of the data set.
     """
 
     about: str
@@ -76,6 +78,7 @@ class Preset:
     stream: bool = False
     across: bool = False
     precut: bool = False
+    sequence: bool = False
     origin: Origin | None = None
 
 

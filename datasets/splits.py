@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxanon.datasets.recordings import Recording
+from jaxanon.datasets.recordings import Recording, trials
 from jaxanon.datasets.spec import Windows, take
 
 TEST_SHARE = 0.3  # Of the subjects, or of the time, where a data set has no other.
@@ -63,6 +63,24 @@ def by_time_block(
         boundary = round((1 - share) * sum(len(r.rows) for r in members))
         for recording in members:
             end, start = _cut(len(recording.rows), boundary // step * step, window)
+            train.append(recording._replace(rows=recording.rows[:end]))
+            test.append(recording._replace(rows=recording.rows[start:]))
+            boundary -= len(recording.rows)
+    return _with_rows(train), _with_rows(test)
+
+
+def by_time_of_trial(
+    recordings: Sequence[Recording], window: int, share: float = TEST_SHARE
+):
+    """Tests with the last ``share`` of every trial of everybody, whatever was done.
+
+    The ``window`` rows before it are left out.
+    """
+    train, test = [], []
+    for members in trials(recordings):
+        boundary = round((1 - share) * sum(len(r.rows) for r in members))
+        for recording in members:
+            end, start = max(0, boundary - window), max(0, boundary)
             train.append(recording._replace(rows=recording.rows[:end]))
             test.append(recording._replace(rows=recording.rows[start:]))
             boundary -= len(recording.rows)

@@ -7,6 +7,7 @@ from jaxanon.datasets.mobi_act.mobi_act_dataset_builder import Builder as MobiAc
 from jaxanon.datasets.motion_sense.motion_sense_dataset_builder import (
     Builder as MotionSense,
 )
+from jaxanon.datasets.sleep_edf.sleep_edf_dataset_builder import Builder as SleepEdf
 from jaxanon.datasets.smartwatch.smartwatch_dataset_builder import Builder as Watch
 from jaxanon.datasets.uci_hapt.uci_hapt_dataset_builder import Builder as Hapt
 from jaxanon.datasets.uci_har.uci_har_dataset_builder import Builder as Har
@@ -14,7 +15,7 @@ from jaxanon.datasets.wifi_har.wifi_har_dataset_builder import Builder as Wifi
 from jaxanon.datasets.wisdm.wisdm_dataset_builder import AccelBuilder as WisdmAccel
 from jaxanon.datasets.wisdm.wisdm_dataset_builder import Builder as Wisdm
 
-BUILDERS = (Watch, MotionSense, Hapt, MobiAct, Wifi, Wisdm, Har)
+BUILDERS = (Watch, MotionSense, Hapt, MobiAct, Wifi, Wisdm, Har, SleepEdf)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,8 @@ def test_listing():
     assert (row["public"], row["private"]) == ("activity", ("gender",))
     assert row["splits"] == ("trial", "subject", "time block")
     assert all(row["about"] for row in rows.values())
-    assert [row["rate_hz"] for row in rows.values()] == [50, 50, 50, 200, 320, 20, 50]
+    rates = [50, 50, 50, 200, 320, 20, 50, 1 / 30]
+    assert [row["rate_hz"] for row in rows.values()] == rates
 
 
 @pytest.mark.parametrize("builder", [*BUILDERS, WisdmAccel])

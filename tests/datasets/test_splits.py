@@ -102,6 +102,19 @@ def test_a_recording_may_be_cut_at_steps_alone():
     np.testing.assert_array_equal(test[1].rows[:, 0], np.arange(64, 100))
 
 
+def test_a_trial_is_cut_whatever_was_done():
+    nights = [
+        *(recording(30, act=0), recording(6, act=1, start=30)),
+        *(recording(4, act=0, start=36), recording(60, act=1, start=40)),
+        recording(10, trial=1, start=200),
+    ]
+    train, test = splits.by_time_of_trial(nights, window=5, share=0.4)
+    # Row 60 of 100, and row 6 of 10; what is 5 before neither trains nor tests.
+    np.testing.assert_array_equal(values(train), [*range(55), 200])
+    np.testing.assert_array_equal(values(test), [*range(60, 100), *range(206, 210)])
+    assert [(r.labels["act"], r.trial) for r in test] == [(1, 0), (0, 1)]
+
+
 def test_short_recordings_stay_whole():
     series = [recording(20, start=100 * i) for i in range(5)]
     # The boundary, row 70, is the middle of the fourth: at a tie it trains.
