@@ -38,6 +38,15 @@ def brackets(*bounds: int) -> tuple[str, ...]:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Where recordings come from: the fields of ``Dataset`` that say so."""
+
+    builder: str
+    locate: Callable[[str | Path | None, Path], tuple[Path, ...]]
+    files: str = ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Preset:
     """One way to turn recordings into windows.
 
@@ -48,7 +57,11 @@ class Preset:
     ``derive`` turns recorded channels into ``channels``; the mean of ``every`` so many
     rows of them is one sample. ``length`` and ``stride`` are in samples. A ``stream``
     is cut end to end, anything else recording by recording; ``across`` recordings, a
-    window of a stream need only begin and end in the same class.
+    window of a stream need only begin and end in the same class. ``precut`` recordings
+    were put together from windows, so a time block begins with one. A ``sequence`` runs
+    through whatever somebody did in a trial: a window is of the class of its last row,
+    a time block of the trial. ``origin`` is where the recordings come from, if from
+    other files than those of the data set.
     """
 
     about: str
@@ -64,6 +77,9 @@ class Preset:
     every: int = 1
     stream: bool = False
     across: bool = False
+    precut: bool = False
+    sequence: bool = False
+    origin: Origin | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -74,7 +90,9 @@ class Dataset:
     default public one; the first entries of ``presets`` and ``splits`` are the
     defaults. ``builder`` is ``module:class`` of the TFDS builder, imported when
     needed; ``locate(source, cache)`` finds the original files; ``files`` is the
-    pattern of the names that matter among them.
+    pattern of the names that matter among them. ``test_share`` of the subjects, or of
+    the time, tests; a trial split, or a given one, trains on trials up to
+    ``last_train_trial``.
     """
 
     name: str
@@ -88,6 +106,7 @@ class Dataset:
     locate: Callable[[str | Path | None, Path], tuple[Path, ...]]
     files: str = ""
     last_train_trial: int = 0
+    test_share: float = 0.3
 
     @property
     def public(self) -> str:

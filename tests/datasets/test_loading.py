@@ -7,9 +7,15 @@ from jaxanon.datasets.mobi_act.mobi_act_dataset_builder import Builder as MobiAc
 from jaxanon.datasets.motion_sense.motion_sense_dataset_builder import (
     Builder as MotionSense,
 )
+from jaxanon.datasets.sleep_edf.sleep_edf_dataset_builder import Builder as SleepEdf
 from jaxanon.datasets.smartwatch.smartwatch_dataset_builder import Builder as Watch
 from jaxanon.datasets.uci_hapt.uci_hapt_dataset_builder import Builder as Hapt
+from jaxanon.datasets.uci_har.uci_har_dataset_builder import Builder as Har
 from jaxanon.datasets.wifi_har.wifi_har_dataset_builder import Builder as Wifi
+from jaxanon.datasets.wisdm.wisdm_dataset_builder import AccelBuilder as WisdmAccel
+from jaxanon.datasets.wisdm.wisdm_dataset_builder import Builder as Wisdm
+
+BUILDERS = (Watch, MotionSense, Hapt, MobiAct, Wifi, Wisdm, Har, SleepEdf)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +59,7 @@ def test_other_attributes_may_be_public(watch_file):
 def test_listing():
     rows = {row["name"]: row for row in describe()}
     assert tuple(rows) == names()
-    assert names() == ("smartwatch", "motion_sense", "uci_hapt", "mobi_act", "wifi_har")
+    assert names() == tuple(builder.dataset.name for builder in BUILDERS)
     row = rows["motion_sense"]
     presets = ["mag4", "mag5", "raw12", "raw6", "acc10", "gen12"]
     assert list(row["presets"]) == presets
@@ -61,10 +67,11 @@ def test_listing():
     assert (row["public"], row["private"]) == ("activity", ("gender",))
     assert row["splits"] == ("trial", "subject", "time block")
     assert all(row["about"] for row in rows.values())
-    assert [row["rate_hz"] for row in rows.values()] == [50, 50, 50, 200, 320]
+    rates = [50, 50, 50, 200, 320, 20, 50, 1 / 30]
+    assert [row["rate_hz"] for row in rows.values()] == rates
 
 
-@pytest.mark.parametrize("builder", [Watch, MotionSense, Hapt, MobiAct, Wifi])
+@pytest.mark.parametrize("builder", [*BUILDERS, WisdmAccel])
 def test_tfds_finds_what_lies_beside_the_builder(builder, tmp_path):
     info = builder(data_dir=tmp_path).info
     rate = f"{builder.dataset.rate_hz:g} Hz"
