@@ -74,7 +74,9 @@ class Dataset:
     default public one; the first entries of ``presets`` and ``splits`` are the
     defaults. ``builder`` is ``module:class`` of the TFDS builder, imported when
     needed; ``locate(source, cache)`` finds the original files; ``files`` is the
-    pattern of the names that matter among them.
+    pattern of the names that matter among them. Where trials are days, ``test_days``
+    is the share of everybody's days, the last ones, that test in a split by time block;
+    elsewhere it is 0.
     """
 
     name: str
@@ -88,6 +90,7 @@ class Dataset:
     locate: Callable[[str | Path | None, Path], tuple[Path, ...]]
     files: str = ""
     last_train_trial: int = 0
+    test_days: float = 0.0
 
     @property
     def public(self) -> str:

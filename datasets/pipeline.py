@@ -35,6 +35,8 @@ def divide(dataset: Dataset, preset: Preset, parts, split: str, seed: int):
         return splits.by_subject(parts, seed)
     if split == "trial":
         return splits.by_trial(parts, dataset.last_train_trial)
+    if dataset.test_days:
+        return splits.by_day(parts, dataset.test_days)
     return splits.by_time_block(parts, preset.length)
 
 

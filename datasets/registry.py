@@ -3,13 +3,14 @@
 from jaxanon.datasets.description import Dataset
 from jaxanon.datasets.mobi_act.description import DATASET as MOBI_ACT
 from jaxanon.datasets.motion_sense.description import DATASET as MOTION_SENSE
+from jaxanon.datasets.smart_homes.description import DATASET as SMART_HOMES
 from jaxanon.datasets.smartwatch.description import DATASET as SMARTWATCH
 from jaxanon.datasets.uci_hapt.description import DATASET as UCI_HAPT
 from jaxanon.datasets.wifi_har.description import DATASET as WIFI_HAR
 
 _DATASETS = {
     dataset.name: dataset
-    for dataset in (SMARTWATCH, MOTION_SENSE, UCI_HAPT, MOBI_ACT, WIFI_HAR)
+    for dataset in (SMARTWATCH, MOTION_SENSE, UCI_HAPT, MOBI_ACT, WIFI_HAR, SMART_HOMES)
 }
 
 

@@ -53,7 +53,10 @@ def test_other_attributes_may_be_public(watch_file):
 def test_listing():
     rows = {row["name"]: row for row in describe()}
     assert tuple(rows) == names()
-    assert names() == ("smartwatch", "motion_sense", "uci_hapt", "mobi_act", "wifi_har")
+    assert names() == (
+        *("smartwatch", "motion_sense", "uci_hapt", "mobi_act", "wifi_har"),
+        *("smart_homes",),
+    )
     row = rows["motion_sense"]
     presets = ["mag4", "mag5", "raw12", "raw6", "acc10", "gen12"]
     assert list(row["presets"]) == presets
@@ -61,7 +64,8 @@ def test_listing():
     assert (row["public"], row["private"]) == ("activity", ("gender",))
     assert row["splits"] == ("trial", "subject", "time block")
     assert all(row["about"] for row in rows.values())
-    assert [row["rate_hz"] for row in rows.values()] == [50, 50, 50, 200, 320]
+    rates = [row["rate_hz"] for row in rows.values()]
+    assert rates == [50, 50, 50, 200, 320, pytest.approx(1 / 60)]
 
 
 @pytest.mark.parametrize("builder", [Watch, MotionSense, Hapt, MobiAct, Wifi])
