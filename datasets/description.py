@@ -92,7 +92,8 @@ class Dataset:
     needed; ``locate(source, cache)`` finds the original files; ``files`` is the
     pattern of the names that matter among them. ``test_share`` of the subjects, or of
     the time, tests; a trial split, or a given one, trains on trials up to
-    ``last_train_trial``.
+    ``last_train_trial``. Where trials are days, ``whole_days``, everybody's last ones
+    test in a split by time block.
     """
 
     name: str
@@ -107,6 +108,7 @@ class Dataset:
     files: str = ""
     last_train_trial: int = 0
     test_share: float = 0.3
+    whole_days: bool = False
 
     @property
     def public(self) -> str:

@@ -35,6 +35,8 @@ def divide(dataset: Dataset, preset: Preset, parts, split: str, seed: int):
         return splits.by_subject(parts, seed, dataset.test_share)
     if split in ("trial", "given"):
         return splits.by_trial(parts, dataset.last_train_trial)
+    if dataset.whole_days:
+        return splits.by_day(parts, dataset.test_share)
     if preset.sequence:
         return splits.by_time_of_trial(parts, preset.length, dataset.test_share)
     step = preset.stride if preset.precut else 1

@@ -4,6 +4,7 @@ from jaxanon.datasets.description import Dataset
 from jaxanon.datasets.mobi_act.description import DATASET as MOBI_ACT
 from jaxanon.datasets.motion_sense.description import DATASET as MOTION_SENSE
 from jaxanon.datasets.sleep_edf.description import DATASET as SLEEP_EDF
+from jaxanon.datasets.smart_homes.description import DATASET as SMART_HOMES
 from jaxanon.datasets.smartwatch.description import DATASET as SMARTWATCH
 from jaxanon.datasets.uci_hapt.description import DATASET as UCI_HAPT
 from jaxanon.datasets.uci_har.description import DATASET as UCI_HAR
@@ -14,7 +15,7 @@ _DATASETS = {
     dataset.name: dataset
     for dataset in (
         *(SMARTWATCH, MOTION_SENSE, UCI_HAPT, MOBI_ACT, WIFI_HAR, WISDM, UCI_HAR),
-        *(SLEEP_EDF,),
+        *(SLEEP_EDF, SMART_HOMES),
     )
 }
 

@@ -87,6 +87,26 @@ def by_time_of_trial(
     return _with_rows(train), _with_rows(test)
 
 
+def by_day(recordings: Sequence[Recording], share: float):
+    """Tests with the last ``share`` of the days of everybody, whose trials are days.
+
+    Days that hold a recording count, one of them at least tests and one trains; whoever
+    has a single day trains. A recording lies in one day, so no window sees two sides.
+    """
+    days = {}
+    for recording in recordings:
+        days.setdefault(recording.labels["subject"], set()).add(recording.trial)
+    first = {}  # Test day of each subject.
+    for subject, of_subject in days.items():
+        count = min(max(1, round(share * len(of_subject))), len(of_subject) - 1)
+        first[subject] = [*sorted(of_subject), float("inf")][len(of_subject) - count]
+    tests = [r.trial >= first[r.labels["subject"]] for r in recordings]
+    sides = [[], []]
+    for recording, test in zip(recordings, tests, strict=True):
+        sides[test].append(recording)
+    return sides[0], sides[1]
+
+
 def as_released(windows: Windows, seed: int):
     """Tests with one window in five of each subject, rounded up, drawn by ``seed``.
 

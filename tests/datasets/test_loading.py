@@ -8,6 +8,7 @@ from jaxanon.datasets.motion_sense.motion_sense_dataset_builder import (
     Builder as MotionSense,
 )
 from jaxanon.datasets.sleep_edf.sleep_edf_dataset_builder import Builder as SleepEdf
+from jaxanon.datasets.smart_homes.smart_homes_dataset_builder import Builder as Homes
 from jaxanon.datasets.smartwatch.smartwatch_dataset_builder import Builder as Watch
 from jaxanon.datasets.uci_hapt.uci_hapt_dataset_builder import Builder as Hapt
 from jaxanon.datasets.uci_har.uci_har_dataset_builder import Builder as Har
@@ -15,7 +16,7 @@ from jaxanon.datasets.wifi_har.wifi_har_dataset_builder import Builder as Wifi
 from jaxanon.datasets.wisdm.wisdm_dataset_builder import AccelBuilder as WisdmAccel
 from jaxanon.datasets.wisdm.wisdm_dataset_builder import Builder as Wisdm
 
-BUILDERS = (Watch, MotionSense, Hapt, MobiAct, Wifi, Wisdm, Har, SleepEdf)
+BUILDERS = (Watch, MotionSense, Hapt, MobiAct, Wifi, Wisdm, Har, SleepEdf, Homes)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_listing():
     assert (row["public"], row["private"]) == ("activity", ("gender",))
     assert row["splits"] == ("trial", "subject", "time block")
     assert all(row["about"] for row in rows.values())
-    rates = [50, 50, 50, 200, 320, 20, 50, 1 / 30]
+    rates = [50, 50, 50, 200, 320, 20, 50, 1 / 30, pytest.approx(1 / 60)]
     assert [row["rate_hz"] for row in rows.values()] == rates
 
 

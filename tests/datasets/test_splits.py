@@ -50,6 +50,28 @@ def test_one_subject_cannot_be_split():
         splits.by_subject([recording(5)], seed=0)
 
 
+@given(
+    st.dictionaries(
+        st.integers(0, 3),
+        st.lists(st.integers(1, 30), min_size=1, max_size=12),
+        min_size=1,
+    )
+)
+def test_of_everybody_s_days_the_last_test(days):
+    parts = [recording(5, who, trial=day) for who in days for day in days[who]]
+    train, test = splits.by_day(parts, 0.2)
+    assert len(train) + len(test) == len(parts)
+    for who in days:
+        sides = [
+            {r.trial for r in s if r.labels["subject"] == who} for s in (train, test)
+        ]
+        distinct = len(set(days[who]))
+        # A fifth, rounded, one at least: of 1 day none, of 2 to 7 one, of 8 two.
+        expected = 0 if distinct == 1 else 1 if distinct < 8 else 2
+        assert len(sides[1]) == expected and len(sides[0]) == distinct - expected
+        assert not sides[1] or max(sides[0]) < min(sides[1])
+
+
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=60), st.integers(0, 9))
 def test_released_draws_a_fifth_of_each_subject_rounded_up(subjects, seed):
     labels = {"subject": np.array(subjects), "index": np.arange(len(subjects))}

@@ -1,0 +1,1 @@
+"""Smart homes: binary sensors of seven homes, and what their residents did."""

@@ -1,0 +1,38 @@
+"""Where the files of the seven homes lie."""
+
+import re
+from pathlib import Path
+
+from jaxanon.datasets import sources
+
+HOUSES = tuple("ABCDE")  # van Kasteren A to C, MIT D and E.
+ORDONEZ = tuple("AB")
+TABLES = r"(?:^|/)house([A-E])\.(sensors|activities|sensor_names|activity_names)$"
+TEXTS = r"(?:^|/)Ordonez([AB])_(Sensors|ADLs)\.txt$"
+FILES = f"{TABLES}|{TEXTS}"
+REMEDY = (
+    "put houseA to houseE (.sensors, .activities, .sensor_names, .activity_names) of "
+    "https://github.com/agnesvanbelle/TL and Ordonez[AB]_Sensors.txt and "
+    "Ordonez[AB]_ADLs.txt of https://archive.ics.uci.edu/dataset/271 into one folder "
+    "and pass source=FOLDER_OR_ZIP, or make it $JAXANON_DATA/smart_homes."
+)
+WANTED = {
+    *(
+        f"house{home}.{part}"
+        for home in HOUSES
+        for part in ("sensors", "activities", "sensor_names", "activity_names")
+    ),
+    *(f"Ordonez{home}_{part}.txt" for home in ORDONEZ for part in ("Sensors", "ADLs")),
+}
+
+
+def locate(source, cache: Path) -> tuple[Path, ...]:
+    """The folder or zip that holds the files of all seven homes."""
+    del cache
+    found = sources.find("smart_homes", source, FILES)
+    if found is None:
+        raise FileNotFoundError(f"smart_homes was not found; {REMEDY}")
+    held = {re.sub(".*/", "", name) for name, *_ in sources.listing([found], FILES)}
+    if missing := sorted(WANTED - held):
+        raise FileNotFoundError(f"{found} lacks {missing} of smart_homes; {REMEDY}")
+    return (found,)

@@ -1,0 +1,119 @@
+"""Events and activities of a home, minute by minute."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+MINUTE = 60  # s
+DAY = 24 * 60  # minutes
+DAWN = 4 * 60  # The minute at which a day begins: people sleep.
+BEFORE, AFTER = 15, 14  # Minutes of a window before and after the one that it is of.
+NOTHING = -1
+
+
+class Spans(NamedTuple):
+    """Stretches of time, each of some kind."""
+
+    start: np.ndarray  # int64[N], s, of the home's own clock
+    end: np.ndarray  # int64[N], s, > start
+    kind: np.ndarray  # int64[N]
+
+
+def states(events: Spans, origin: int, minutes: int, kinds: int):
+    """How long in each minute a sensor of each kind was on, and whether one changed.
+
+    Args:
+      events: a sensor's times on, of sensors' types.
+      origin: second in which the first minute begins.
+      minutes: how many.
+      kinds: of sensors.
+
+    Returns:
+      ``float32[minutes, kinds]``, the share of the minute with one on at least, and
+      ``float32[minutes, kinds]``, 1 where one went on or off.
+
+    Example:
+      >>> half = Spans(np.array([30]), np.array([90]), np.array([0]))
+      >>> on, changed = states(half, 0, 3, 1)
+      >>> on[:, 0], changed[:, 0]
+      (array([0.5, 0.5, 0. ], dtype=float32), array([1., 1., 0.], dtype=float32))
+    """
+    seconds = minutes * MINUTE
+    on = np.zeros((minutes, kinds), np.float32)
+    changed = np.zeros((minutes, kinds), np.float32)
+    for kind in range(kinds):
+        of_kind = events.kind == kind
+        step = np.zeros(seconds + 1, np.int32)
+        for times, sign in ((events.start, 1), (events.end, -1)):
+            seen = times[of_kind] - origin
+            np.add.at(step, np.clip(seen, 0, seconds), sign)
+            inside = seen[(seen >= 0) & (seen < seconds)]
+            changed[inside // MINUTE, kind] = 1
+        active = np.cumsum(step[:-1]) > 0
+        on[:, kind] = active.reshape(minutes, MINUTE).mean(axis=1)
+    return on, changed
+
+
+def doing(activities: Spans, origin: int, minutes: int) -> np.ndarray:
+    """The kind of activity that has most of each minute, ``NOTHING`` where none is.
+
+    Of two that have as much, the one that began last, which interrupts the other.
+
+    Args:
+      activities: what was annotated.
+      origin, minutes: as in ``states``.
+
+    Returns:
+      ``int[minutes]``.
+
+    Example:
+      >>> two = Spans(np.array([0, 60]), np.array([180, 100]), np.array([5, 7]))
+      >>> doing(two, 0, 4).tolist()  # Of the second minute 5 has more.
+      [5, 5, 5, -1]
+    """
+    label = np.full(minutes, NOTHING)
+    most = np.zeros(minutes, np.int64)
+    order = np.argsort(activities.start, kind="stable")
+    for start, end, kind in zip(*(part[order] for part in activities), strict=True):
+        start, end = max(start - origin, 0), min(end - origin, minutes * MINUTE)
+        within = np.arange(start // MINUTE, -(-end // MINUTE))
+        spent = np.minimum(end, (within + 1) * MINUTE)
+        spent = spent - np.maximum(start, within * MINUTE)
+        wins = within[spent >= most[within]]
+        label[wins] = kind
+        most[wins] = spent[spent >= most[within]]
+    return label
+
+
+def stretches(label: np.ndarray) -> Iterator[tuple[int, int, int]]:
+    """Minutes in a row of one activity of one day, with those around them.
+
+    Args:
+      label: ``int[days * DAY]`` of ``doing``, from the beginning of a day on.
+
+    Yields:
+      ``(first, end, kind)``: of minutes ``first`` to ``end``, without ``end``, all but
+      the first ``BEFORE`` and the last ``AFTER`` are of that kind, and all are of one
+      day.
+    """
+    day = np.arange(len(label)) // DAY
+    starts = np.flatnonzero(np.diff(day * 1000 + label, prepend=-1000))
+    for start, end in zip(starts, [*starts[1:], len(label)], strict=True):
+        dawn = day[start] * DAY
+        first = max(start - BEFORE, dawn)
+        last = min(end + AFTER, dawn + DAY)
+        if label[start] != NOTHING and last - first >= BEFORE + 1 + AFTER:
+            yield int(first), int(last), int(label[start])
+
+
+def day_begun(second: int) -> int:
+    """The second at which the day of ``second`` began."""
+    dawn = DAWN * MINUTE
+    return int((second - dawn) // (DAY * MINUTE) * (DAY * MINUTE) + dawn)
+
+
+def time_of_day(origin: int, minutes: int) -> np.ndarray:
+    """Sine and cosine of the day's time, ``float32[minutes, 2]``; at midnight 0, 1."""
+    angle = 2 * np.pi * (origin // MINUTE + np.arange(minutes)) / DAY
+    return np.stack([np.sin(angle), np.cos(angle)], axis=1).astype(np.float32)
