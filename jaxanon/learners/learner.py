@@ -9,7 +9,7 @@ import numpy as np
 import optax
 
 from jaxanon.federated import FederatedAlgorithm, Population
-from jaxanon.learners.guarantee import Guarantee
+from jaxanon.learners.guarantee import Guarantee, PerWeight
 from jaxanon.methods.blinder import cohort_size
 from jaxanon.models.predictors import Predictor, predictor
 
@@ -35,7 +35,7 @@ class Learner(NamedTuple):
     work: str
     model: Callable
     network: Predictor
-    guarantee: Guarantee | None = None
+    guarantee: Guarantee | PerWeight | None = None
 
 
 def network_of(spec, config) -> Predictor:
@@ -117,7 +117,7 @@ def learner(
     hyper: tuple[str, ...],
     *,
     pooled: bool = False,
-    guarantee: Guarantee | None = None,
+    guarantee: Guarantee | PerWeight | None = None,
     hyper_values: dict | None = None,
 ) -> Learner:
     """Ties a federated algorithm to a data set's windows.
@@ -134,7 +134,7 @@ def learner(
       hyper_values: hyper-parameters that are no settings, and their defaults.
     """
     num_clients = spec.num_classes("subject")
-    most = None if guarantee is None else config.records
+    most = None if guarantee is None else guarantee.most_windows
 
     def prepare(clients):
         population = population_of(spec, clients, most)
@@ -144,10 +144,10 @@ def learner(
         return jax.tree.map(together, population)
 
     def init(key, **values):
-        if guarantee is not None and "noise_multiplier" in values:
+        if guarantee is not None and guarantee.rests_on in values:
             raise ValueError(
-                "noise_multiplier follows from epsilon, delta and rounds, and what is "
-                "guaranteed from it; set those."
+                f"{guarantee.rests_on} follows from epsilon, delta and rounds, and "
+                "what is guaranteed from it; set those."
             )
         given = {each: getattr(config, each) for each in hyper}
         return algorithm.init(key, **given | (hyper_values or {}) | values)

@@ -73,18 +73,24 @@ def guaranteed(privacy: dict | None) -> list[str]:
     """What a ledger comes to, in words.
 
     Args:
-      privacy: of ``jaxanon.learners.guarantee.Guarantee.told``; None without noise.
+      privacy: of ``told`` of a guarantee in ``jaxanon.learners.guarantee``; None
+        without noise.
     """
     if privacy is None:
         return ["No noise, and so no guarantee."]
     claim = (
-        f"epsilon {privacy['epsilon']:.3g} at delta {privacy['delta']:g} for "
-        f"{privacy['neighbours']}, after {privacy['steps']} noisy steps"
+        f"epsilon {privacy['epsilon']:,.3g} at delta {privacy['delta']:g} for "
+        f"{privacy['neighbours']}, after {privacy['steps']:,} noisy {privacy['noisy']}"
     )
+    if "claimed" in privacy:
+        return [
+            f"No guarantee: this form claims epsilon {privacy['claimed']:.3g}, which "
+            f"is of one of its noisy {privacy['noisy']}; together they cost {claim}."
+        ]
     if not privacy["holds"]:
         return [f"No guarantee: this form claims {claim}, and does not keep it."]
     return [
-        f"What clients send keeps {claim}.",
+        f"{privacy['released']} keeps {claim}.",
         f"Not covered: {'; '.join(privacy['not_covered'])}.",
     ]
 
