@@ -1,5 +1,6 @@
 """Atlas: important layers are everybody's, and noise follows their importance."""
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -17,7 +18,7 @@ from jaxanon.federated.personal import (
     scaled_step,
     train,
 )
-from jaxanon.federated.private import Lots, alike
+from jaxanon.federated.private import Lots, alike, lot_bytes
 
 SCORES = ("privatised", "public", "published")
 
@@ -163,9 +164,9 @@ def atlas(
             params, masks = learned
             weights = importance.masked(params, masks, threshold)
             told, exact, loss = gradient_of(number, weights, scores_of(masks))
-            down, _ = importance.gradients(told, params, masks, threshold)
-            seen = exact if scores == "published" else told
-            _, along = importance.gradients(seen, params, masks, threshold)
+            down, along = importance.gradients(told, params, masks, threshold)
+            if scores == "published":
+                _, along = importance.gradients(exact, params, masks, threshold)
             after = scaled_step(params, hyper["step_size"], down)
             if public_scores is None:
                 masks = scaled_step(masks, hyper["mask_step_size"], along)
@@ -213,6 +214,7 @@ def atlas(
             "own_step_size": 0.1,
         },
         rounds=alike(rounds) if lots else rounds or Rounds(weighting="clients"),
+        example_bytes_fn=lots and functools.partial(lot_bytes, loss_fn, lots=lots),
     )
 
 
