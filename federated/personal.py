@@ -146,6 +146,7 @@ def personal(
     num_clients: int,
     hyper: dict,
     rounds: Rounds,
+    example_bytes_fn: Callable | None = None,
 ) -> FederatedAlgorithm:
     """An algorithm whose clients keep something from round to round.
 
@@ -163,6 +164,8 @@ def personal(
       num_clients: clients of the population.
       hyper: names and defaults of the hyper-parameters.
       rounds: ``Rounds``.
+      example_bytes_fn: ``(key, params, rows) -> int``, of a client's single examples'
+        gradients that are alive at once; None where there are none.
 
     Raises:
       ValueError: for fewer than one client; at the first ``update``, for a population
@@ -215,7 +218,11 @@ def personal(
         layout = rounds.layout
         if layout is None:
             one_own = jax.tree.map(lambda leaf: leaf[0], state.own)
-            layout = layouts.default_layout((state.params, one_own), len(ids))
+            one_rows = jax.tree.map(lambda leaf: leaf[0], clients.rows)
+            held = example_bytes_fn and example_bytes_fn(key, state.params, one_rows)
+            layout = layouts.default_layout(
+                (state.params, one_own), len(ids), example_bytes=held or 0
+            )
         total, own = layouts.sum_and_keep(one, ids, weights, layout)
         mean, info = layouts.divide(total, jnp.sum(weights))
         place = lambda all_, new: all_.at[ids].set(new.astype(all_.dtype))

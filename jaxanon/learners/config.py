@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from jaxanon.federated.atlas import SCORES
 from jaxanon.federated.atlas_gradients import READINGS
+from jaxanon.federated.atlas_rounds import SCORES
 from jaxanon.kernels.checks import one_of
 from jaxanon.methods.setting_checks import finite, whole
 from jaxanon.models.predictors import KINDS
