@@ -9,7 +9,12 @@ import jax.numpy as jnp
 
 from jaxanon.federated import layout as layouts
 from jaxanon.federated import local
-from jaxanon.federated.algorithm import WEIGHTINGS, FederatedAlgorithm, hyper_arrays
+from jaxanon.federated.algorithm import (
+    WEIGHTINGS,
+    FederatedAlgorithm,
+    hyper_arrays,
+    or_nothing,
+)
 from jaxanon.federated.cohort import sample_cohort
 
 
@@ -188,28 +193,34 @@ def personal(
         own_key = jax.random.fold_in(key, client)
         return Client(own_key, state.params, own, state.server, rows, mask, state.hyper)
 
-    def update(key, state, clients):
-        if len(clients.mask) != num_clients:
-            raise ValueError(
-                f"the algorithm was made for {num_clients} clients, and the population "
-                f"has {len(clients.mask)}; make it for that many."
-            )
+    def cohort(key, state):
         size = num_clients if rounds.cohort_size is None else rounds.cohort_size
-        ids = sample_cohort(
+        return sample_cohort(
             key,
             state.round,
             num_clients,
             size,
             rounds_per_cohort=rounds.rounds_per_cohort,
         )
+
+    def replied(key, state, clients, client):
+        """What a client has as the round begins, and what it makes of it."""
         _, client_key = jax.random.split(jax.random.fold_in(key, state.round))
+        rows = jax.tree.map(lambda leaf: leaf[client], clients.rows)
+        before = seen(client_key, state, client, rows, clients.mask[client])
+        return before, client_fn(before)
+
+    def update(key, state, clients):
+        if len(clients.mask) != num_clients:
+            raise ValueError(
+                f"the algorithm was made for {num_clients} clients, and the population "
+                f"has {len(clients.mask)}; make it for that many."
+            )
+        ids = cohort(key, state)
 
         def one(client):
-            rows = jax.tree.map(lambda leaf: leaf[client], clients.rows)
-            mask = clients.mask[client]
-            before = seen(client_key, state, client, rows, mask)
-            reply = client_fn(before)
-            present = jnp.any(mask)
+            before, reply = replied(key, state, clients, client)
+            present = jnp.any(before.mask)
             keep = lambda new, old: jnp.where(present, new, old)
             own = jax.tree.map(keep, reply.own, before.own)
             return (reply.sent, reply.info), own
@@ -236,7 +247,11 @@ def personal(
     def model(key, state, client, rows, mask):
         return model_fn(seen(key, state, client, rows, mask))
 
-    return FederatedAlgorithm(init, update, model=model)
+    def sent(key, state, clients, client):
+        weight = weigh(clients.mask[client]) * jnp.any(cohort(key, state) == client)
+        return or_nothing(replied(key, state, clients, client)[1].sent, weight)
+
+    return FederatedAlgorithm(init, update, model=model, sent=sent)
 
 
 def replaced(state: PersonalState, mean, share) -> PersonalState:

@@ -21,7 +21,8 @@ class Learner(NamedTuple):
     client) -> layers`` is what client number ``client`` predicts with, given what
     ``prepare`` made of training windows, and ``network.apply(layers, standardised)``
     its logits, or the number itself, standardised. ``guarantee`` says what its noise is
-    worth, None where there is none.
+    worth, None where there is none. ``sent`` is that of the algorithm, for
+    ``federated.observed``.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Learner(NamedTuple):
     model: Callable
     network: Predictor
     guarantee: Guarantee | PerWeight | None = None
+    sent: Callable | None = None
 
 
 def network_of(spec, config) -> Predictor:
@@ -172,4 +174,5 @@ def learner(
         model=model,
         network=network,
         guarantee=guarantee,
+        sent=algorithm.sent,
     )
