@@ -1,6 +1,7 @@
 """The data sets that have a name."""
 
 from jaxanon.datasets.description import Dataset
+from jaxanon.datasets.mass.description import DATASET as MASS
 from jaxanon.datasets.mobi_act.description import DATASET as MOBI_ACT
 from jaxanon.datasets.motion_sense.description import DATASET as MOTION_SENSE
 from jaxanon.datasets.sleep_edf.description import DATASET as SLEEP_EDF
@@ -15,7 +16,7 @@ _DATASETS = {
     dataset.name: dataset
     for dataset in (
         *(SMARTWATCH, MOTION_SENSE, UCI_HAPT, MOBI_ACT, WIFI_HAR, WISDM, UCI_HAR),
-        *(SLEEP_EDF, SMART_HOMES),
+        *(SLEEP_EDF, MASS, SMART_HOMES),
     )
 }
 

@@ -3,6 +3,7 @@
 import pytest
 
 from jaxanon.datasets import describe, load, names
+from jaxanon.datasets.mass.mass_dataset_builder import Builder as Mass
 from jaxanon.datasets.mobi_act.mobi_act_dataset_builder import Builder as MobiAct
 from jaxanon.datasets.motion_sense.motion_sense_dataset_builder import (
     Builder as MotionSense,
@@ -16,7 +17,9 @@ from jaxanon.datasets.wifi_har.wifi_har_dataset_builder import Builder as Wifi
 from jaxanon.datasets.wisdm.wisdm_dataset_builder import AccelBuilder as WisdmAccel
 from jaxanon.datasets.wisdm.wisdm_dataset_builder import Builder as Wisdm
 
-BUILDERS = (Watch, MotionSense, Hapt, MobiAct, Wifi, Wisdm, Har, SleepEdf, Homes)
+BUILDERS = (
+    *(Watch, MotionSense, Hapt, MobiAct, Wifi, Wisdm, Har, SleepEdf, Mass, Homes),
+)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +71,7 @@ def test_listing():
     assert (row["public"], row["private"]) == ("activity", ("gender",))
     assert row["splits"] == ("trial", "subject", "time block")
     assert all(row["about"] for row in rows.values())
-    rates = [50, 50, 50, 200, 320, 20, 50, 1 / 30, pytest.approx(1 / 60)]
+    rates = [50, 50, 50, 200, 320, 20, 50, 1 / 30, 100, pytest.approx(1 / 60)]
     assert [row["rate_hz"] for row in rows.values()] == rates
 
 
