@@ -48,7 +48,8 @@ class Preset:
     ``derive`` turns recorded channels into ``channels``; the mean of ``every`` so many
     rows of them is one sample. ``length`` and ``stride`` are in samples. A ``stream``
     is cut end to end, anything else recording by recording; ``across`` recordings, a
-    window of a stream need only begin and end in the same class.
+    window of a stream need only begin and end in the same class. With ``tokens`` the
+    one channel holds numbers that stand for something, 0 to ``tokens - 1``.
     """
 
     about: str
@@ -64,6 +65,7 @@ class Preset:
     every: int = 1
     stream: bool = False
     across: bool = False
+    tokens: int = 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -77,6 +77,8 @@ def load(
     chosen = dataset.presets[preset]
     parts = store.read(dataset, source, data_dir)
     classes, mean, std, train, test = windowed(dataset, chosen, parts, split, seed)
+    if chosen.tokens:  # Numbers that stand for something have no mean.
+        mean, std = (0.0,), (1.0,)
     spec = Spec(
         name=dataset.name,
         preset=preset,
@@ -90,5 +92,6 @@ def load(
         mean=mean,
         std=std,
         split=split,
+        tokens=chosen.tokens,
     )
     return Data(spec, train, test)

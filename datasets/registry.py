@@ -1,5 +1,6 @@
 """The data sets that have a name."""
 
+from jaxanon.datasets.casas.description import DATASET as CASAS
 from jaxanon.datasets.description import Dataset
 from jaxanon.datasets.mobi_act.description import DATASET as MOBI_ACT
 from jaxanon.datasets.motion_sense.description import DATASET as MOTION_SENSE
@@ -10,7 +11,15 @@ from jaxanon.datasets.wifi_har.description import DATASET as WIFI_HAR
 
 _DATASETS = {
     dataset.name: dataset
-    for dataset in (SMARTWATCH, MOTION_SENSE, UCI_HAPT, MOBI_ACT, WIFI_HAR, SMART_HOMES)
+    for dataset in (
+        SMARTWATCH,
+        MOTION_SENSE,
+        UCI_HAPT,
+        MOBI_ACT,
+        WIFI_HAR,
+        SMART_HOMES,
+        CASAS,
+    )
 }
 
 

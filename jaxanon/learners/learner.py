@@ -12,6 +12,7 @@ from jaxanon.federated import FederatedAlgorithm, Population
 from jaxanon.learners.guarantee import Guarantee
 from jaxanon.methods.blinder import cohort_size
 from jaxanon.models.predictors import Predictor, predictor
+from jaxanon.models.tokens import embedded
 
 
 class Learner(NamedTuple):
@@ -39,15 +40,16 @@ class Learner(NamedTuple):
 
 def network_of(spec, config) -> Predictor:
     """The network that a config asks for, of windows of ``spec``."""
-    return predictor(
+    network = predictor(
         config.model,
         spec.time,
-        len(spec.channels),
+        config.embedding if spec.tokens else len(spec.channels),
         spec.num_classes(spec.public),
         hidden=config.hidden,
         filters=config.filters,
         lstm_features=config.lstm_features,
     )
+    return embedded(network, spec.tokens, config.embedding) if spec.tokens else network
 
 
 def loss_of(network: Predictor) -> Callable:
