@@ -49,7 +49,9 @@ class Preset:
     rows of them is one sample. ``length`` and ``stride`` are in samples. A ``stream``
     is cut end to end, anything else recording by recording; ``across`` recordings, a
     window of a stream need only begin and end in the same class. With ``tokens`` the
-    one channel holds numbers that stand for something, 0 to ``tokens - 1``.
+    one channel holds numbers that stand for something, 0 to ``tokens - 1``. Where
+    nobody made the windows, they are dealt to ``clients`` by Dirichlet draws with
+    ``alpha``.
     """
 
     about: str
@@ -66,6 +68,8 @@ class Preset:
     stream: bool = False
     across: bool = False
     tokens: int = 0
+    clients: int = 0
+    alpha: float = 1.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -39,7 +39,8 @@ def load(
       data_dir: where prepared data is kept; default ``$JAXANON_CACHE``, else
         ``~/.cache/jaxanon``. The first call fills it, later ones take a second.
       seed: draws the test subjects of ``split="subject"`` and the test windows of
-        ``"released"``; nothing else is random.
+        ``"released"``, and the clients of what nobody made (CIFAR-10); nothing else
+        is random.
 
     Returns:
       ``Data(spec, train, test)``: ``float32[N, time, channels]`` in physical units,

@@ -1,6 +1,7 @@
 """The data sets that have a name."""
 
 from jaxanon.datasets.casas.description import DATASET as CASAS
+from jaxanon.datasets.cifar10.description import DATASET as CIFAR10
 from jaxanon.datasets.description import Dataset
 from jaxanon.datasets.mobi_act.description import DATASET as MOBI_ACT
 from jaxanon.datasets.motion_sense.description import DATASET as MOTION_SENSE
@@ -19,6 +20,7 @@ _DATASETS = {
         WIFI_HAR,
         SMART_HOMES,
         CASAS,
+        CIFAR10,
     )
 }
 

@@ -55,7 +55,7 @@ def test_listing():
     assert tuple(rows) == names()
     assert names() == (
         *("smartwatch", "motion_sense", "uci_hapt", "mobi_act", "wifi_har"),
-        *("smart_homes", "casas"),
+        *("smart_homes", "casas", "cifar10"),
     )
     row = rows["motion_sense"]
     presets = ["mag4", "mag5", "raw12", "raw6", "acc10", "gen12"]
@@ -65,7 +65,7 @@ def test_listing():
     assert row["splits"] == ("trial", "subject", "time block")
     assert all(row["about"] for row in rows.values())
     rates = [row["rate_hz"] for row in rows.values()]
-    assert rates == [50, 50, 50, 200, 320, pytest.approx(1 / 60), 1]
+    assert rates == [50, 50, 50, 200, 320, pytest.approx(1 / 60), 1, 1]
 
 
 @pytest.mark.parametrize("builder", [Watch, MotionSense, Hapt, MobiAct, Wifi])
