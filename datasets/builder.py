@@ -25,6 +25,7 @@ class RecordingsBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True)
 
     dataset: Dataset
     num_channels: int
+    dtype: type = np.float32  # As stored.
 
     def __init__(self, *, source: tuple[Path, ...] = (), **kwargs):
         self._source = source
@@ -49,7 +50,7 @@ class RecordingsBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True)
         attributes = self.dataset.attributes.items()
         features = {
             "rows": tfds.features.Tensor(
-                shape=(None, self.num_channels), dtype=np.float32, encoding="bytes"
+                shape=(None, self.num_channels), dtype=self.dtype, encoding="bytes"
             ),
             "trial": np.int32,
             **{
@@ -67,7 +68,7 @@ class RecordingsBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True)
 
     def _generate_examples(self):
         for index, (rows, trial, labels) in enumerate(self.recordings(self._source)):
-            rows = np.ascontiguousarray(rows, np.float32)
+            rows = np.ascontiguousarray(rows, self.dtype)
             if not np.isfinite(rows).all():
                 raise ValueError(
                     f"recording {index} of {self.name} (trial {trial}, {labels}) "

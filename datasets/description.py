@@ -61,7 +61,9 @@ class Preset:
     were put together from windows, so a time block begins with one. A ``sequence`` runs
     through whatever somebody did in a trial: a window is of the class of its last row,
     a time block of the trial. ``origin`` is where the recordings come from, if from
-    other files than those of the data set.
+    other files than those of the data set. With ``tokens`` the one channel holds
+    numbers that stand for something, 0 to ``tokens - 1``. Where nobody made the
+    windows, they are dealt to ``clients`` by Dirichlet draws with ``alpha``.
     """
 
     about: str
@@ -80,6 +82,9 @@ class Preset:
     precut: bool = False
     sequence: bool = False
     origin: Origin | None = None
+    tokens: int = 0
+    clients: int = 0
+    alpha: float = 1.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

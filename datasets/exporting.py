@@ -69,6 +69,8 @@ def _arrays(data: Data, split: str) -> dict[str, np.ndarray]:
         "public": np.array(spec.public),
         "private": np.array(spec.private),
     }
+    if spec.tokens:
+        arrays["tokens"] = np.array(spec.tokens)
     for attribute, names in spec.classes.items():
         label = np.concatenate([side.labels[attribute] for side in sides])
         if attribute == "subject":  # Whoever is on the other side only is left out.

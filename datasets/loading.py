@@ -39,7 +39,8 @@ def load(
       data_dir: where prepared data is kept; default ``$JAXANON_CACHE``, else
         ``~/.cache/jaxanon``. The first call fills it, later ones take a second.
       seed: draws the test subjects of ``split="subject"`` and the test windows of
-        ``"released"``; nothing else is random.
+        ``"released"``, and the clients of what nobody made (CIFAR-10); nothing else
+        is random.
 
     Returns:
       ``Data(spec, train, test)``: ``float32[N, time, channels]`` in physical units,
@@ -77,6 +78,8 @@ def load(
     chosen = dataset.presets[preset]
     parts = store.read(chosen.origin or dataset, source, data_dir)
     classes, mean, std, train, test = windowed(dataset, chosen, parts, split, seed)
+    if chosen.tokens:  # Numbers that stand for something have no mean.
+        mean, std = (0.0,), (1.0,)
     spec = Spec(
         name=dataset.name,
         preset=preset,
@@ -90,5 +93,6 @@ def load(
         mean=mean,
         std=std,
         split=split,
+        tokens=chosen.tokens,
     )
     return Data(spec, train, test)

@@ -14,7 +14,9 @@ The file holds
 * optionally ``channels`` and ``units`` (strings, one per channel), ``rate_hz`` (else
   1.0: time counts in samples), ``name``, ``preset``, ``public``, ``private`` (the
   defaults of ``load``), and with ``split`` also ``mean`` and ``std`` (per channel, of
-  the training rows), ``target_mean`` and ``target_std``.
+  the training rows), ``target_mean`` and ``target_std``;
+* ``tokens``, an integer, if the one channel holds whole numbers from 0 to
+  ``tokens - 1`` that stand for something, 0 for nothing.
 
 Without ``split``, windows are taken to be in order of time. Of the windows that agree
 in every class the last 30 % test; training windows that share samples with a
@@ -34,12 +36,14 @@ from jaxanon.datasets.own_arrays import (
     classes_of,
     one_per,
     targets_of,
+    tokens_of,
     windows_of,
 )
 from jaxanon.datasets.own_split import by_subject, by_time_block, given
 from jaxanon.datasets.spec import Data, Spec, Windows, take
 from jaxanon.datasets.targets import Target, moments
 
+UNMEASURED = {"mean": (0.0,), "std": (1.0,)}  # Of numbers that stand for something.
 SIDES = {"given": given, "time block": by_time_block, "subject": by_subject}
 
 
@@ -71,6 +75,7 @@ def load_file(path, *, public, private, split, seed: int) -> Data:
     classes, labels = classes_of(arrays)
     split = split or ("given" if "split" in arrays else "time block")
     side = SIDES[choose("split", split, SIDES)](arrays, windows, labels, seed)
+    tokens = tokens_of(arrays, windows)
     both = Windows(windows, labels | numbers)
     train, test = (take(both, side == number) for number in (0, 1))
     for number, part in enumerate((train, test)):
@@ -81,12 +86,13 @@ def load_file(path, *, public, private, split, seed: int) -> Data:
             )
     spec = Spec(
         **_described(arrays, windows, path.stem),
-        **_statistics(arrays, train, split),
+        **(UNMEASURED if tokens else _statistics(arrays, train, split)),
         **_chosen(arrays, classes, [*numbers], public, private),
         time=windows.shape[1],
         classes=classes,
         split=split,
         targets=_targets(arrays, train, [*numbers], split),
+        tokens=tokens,
     )
     return Data(spec, train, test)
 

@@ -8,7 +8,7 @@ OF_TARGETS = tuple(
 )
 ABOUT = (
     *("windows", "split", "channels", "units", "rate_hz", "mean", "std"),
-    *("name", "preset", "public", "private", "targets", *OF_TARGETS),
+    *("name", "preset", "public", "private", "tokens", "targets", *OF_TARGETS),
 )  # Every other array is an attribute or the names of its classes.
 ENDING = "_names"
 
@@ -35,6 +35,26 @@ def windows_of(arrays: Arrays) -> np.ndarray:
             f"{len(windows)}, first in window {np.argmin(finite)}; drop or repair them."
         )
     return np.ascontiguousarray(windows, np.float32)
+
+
+def tokens_of(arrays: Arrays, windows: np.ndarray) -> int:
+    """How many values the channel has that stand for something; 0 if it measures."""
+    if "tokens" not in arrays:
+        return 0
+    tokens = arrays["tokens"]
+    if tokens.shape != () or tokens.dtype.kind not in "iu" or tokens < 1:
+        raise ValueError(
+            f"tokens must be one integer, at least 1, got {tokens!r}; leave it out "
+            "where windows are measured."
+        )
+    odd = (windows < 0) | (windows >= tokens) | (windows != np.round(windows))
+    if windows.shape[2] != 1 or odd.any():
+        raise ValueError(
+            f"with tokens, windows must be of one channel of whole numbers from 0 to "
+            f"{tokens - 1}, got {windows.shape[2]} channels and {odd.sum()} others, "
+            f"such as {windows[odd][:3].tolist()}."
+        )
+    return int(tokens)
 
 
 def classes_of(arrays: Arrays):

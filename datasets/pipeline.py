@@ -6,6 +6,7 @@ import numpy as np
 
 from jaxanon.datasets import recordings, splits
 from jaxanon.datasets.description import Dataset, Preset
+from jaxanon.datasets.partition import dealt
 from jaxanon.datasets.spec import Windows
 from jaxanon.datasets.windows import cut_each, cut_sequences, cut_stream
 
@@ -84,6 +85,15 @@ def check_subjects(name: str, classes, train: Windows, test: Windows) -> None:
 
 def windowed(dataset: Dataset, preset: Preset, parts, split: str, seed: int):
     """Returns ``(classes, mean, std, train, test)``; see ``load`` for what they are."""
+    if preset.clients:
+        parts = dealt(
+            parts,
+            dataset.public,
+            clients=preset.clients,
+            alpha=preset.alpha,
+            length=preset.length,
+            seed=seed,
+        )
     parts, classes = select(dataset, preset, parts)
     if split == splits.RELEASED:
         train = parts  # The statistics are of everything, too.

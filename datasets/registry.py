@@ -1,5 +1,7 @@
 """The data sets that have a name."""
 
+from jaxanon.datasets.casas.description import DATASET as CASAS
+from jaxanon.datasets.cifar10.description import DATASET as CIFAR10
 from jaxanon.datasets.description import Dataset
 from jaxanon.datasets.mass.description import DATASET as MASS
 from jaxanon.datasets.mobi_act.description import DATASET as MOBI_ACT
@@ -16,7 +18,7 @@ _DATASETS = {
     dataset.name: dataset
     for dataset in (
         *(SMARTWATCH, MOTION_SENSE, UCI_HAPT, MOBI_ACT, WIFI_HAR, WISDM, UCI_HAR),
-        *(SLEEP_EDF, MASS, SMART_HOMES),
+        *(SLEEP_EDF, MASS, SMART_HOMES, CASAS, CIFAR10),
     )
 }
 

@@ -25,7 +25,9 @@ class Spec:
     ``std`` (population) of each channel are those of the training rows, in physical
     units. ``split`` is one of ``"trial"``, ``"subject"``, ``"time block"``, ``"given"``
     and ``"released"``; the last leaks: its test windows overlap training windows, and
-    its statistics are of both sides.
+    its statistics are of both sides. ``tokens`` is 0 where windows are measured; else
+    the one channel holds whole numbers, 0 to ``tokens - 1``, that stand for something
+    (0 for nothing), and mean and std are 0 and 1.
 
     Raises:
       ValueError: if the parts do not fit each other.
@@ -55,6 +57,7 @@ class Spec:
     std: tuple[float, ...]
     split: str
     targets: dict[str, Target] = dataclasses.field(default_factory=dict)
+    tokens: int = 0
 
     def __post_init__(self):
         for field in ("units", "mean", "std"):
@@ -72,6 +75,12 @@ class Spec:
                     f"channel {channel!r} has mean {mean} and std {std} over the "
                     "training rows; a constant channel says nothing, leave it out."
                 )
+        if self.tokens < 0 or (self.tokens and (self.mean, self.std) != ((0,), (1,))):
+            raise ValueError(
+                "tokens must be 0, or the number of values of one channel of mean 0 "
+                f"and std 1; got {self.tokens!r} for channels {self.channels} of mean "
+                f"{self.mean} and std {self.std}."
+            )
         if self.split not in SPLITS:
             raise ValueError(f"split must be one of {SPLITS}, got {self.split!r}.")
         if isinstance(self.private, str) or not self.private:
@@ -123,10 +132,11 @@ class Spec:
         return len(self.classes[attribute])
 
     def to_json(self) -> str:
-        """The spec as one JSON object; without targets, it does not mention them."""
+        """The spec as one JSON object, without targets and tokens that there are not."""
         fields = dataclasses.asdict(self)
-        if not self.targets:  # As it was written before there were any.
-            del fields["targets"]
+        for name in ("targets", "tokens"):
+            if not fields[name]:  # As it was written before there were any.
+                del fields[name]
         return json.dumps(fields)
 
     @classmethod

@@ -12,7 +12,7 @@ import jax
 
 from jaxanon import checks, methods
 from jaxanon.learners import Learner
-from jaxanon.methods.method import Incompatible, check_hyper
+from jaxanon.methods.method import Incompatible, check_hyper, check_measured
 
 
 class Plan(NamedTuple):
@@ -44,6 +44,7 @@ def plan(builder, spec, grid: dict[str, list], num_seeds: int, settings: dict) -
     checks.positive(seeds=num_seeds)
     build = _builder(builder, settings)
     method = build(spec)
+    check_measured(method)
     if isinstance(method, Learner):
         raise TypeError(
             f"{method.name} is a learner, which `jaxanon.train` trains one at a time: "

@@ -23,7 +23,7 @@ from jaxanon import (
     progress,
 )
 from jaxanon.learners.guarantee import paid_for
-from jaxanon.methods.method import check_hyper
+from jaxanon.methods.method import check_hyper, check_measured
 from jaxanon.methods.rounds import rounds_program
 from jaxanon.run import Run
 
@@ -130,6 +130,7 @@ def _check(method, data):
             "spec differ from data.spec; make it from data.spec."
         )
     spec, (windows, labels) = data.spec, data.train
+    check_measured(method)
     checks.windows(windows, spec.time, spec.channels)
     for name, classes in spec.classes.items():
         checks.labels(name, labels[name], len(windows), classes)

@@ -26,6 +26,8 @@ class LearnerConfig:
     """filters of its convolutions (model=cnn)"""
     lstm_features: tuple[int, ...] = (32,) * 8
     """widths of its layers of LSTM (model=lstm)"""
+    embedding: int = 16
+    """numbers that stand for an event (of data whose windows hold events)"""
     local_steps: int = 10
     """steps of a client in a round"""
     batch: int = 16
@@ -39,6 +41,7 @@ class LearnerConfig:
         one_of("model", self.model, KINDS)
         whole(1, hidden=self.hidden, filters=self.filters, batch=self.batch)
         whole(1, lstm_features=self.lstm_features, local_steps=self.local_steps)
+        whole(1, embedding=self.embedding)
         finite(zero=False, step_size=self.step_size, cohort=self.cohort)
         if self.cohort > 1:
             raise ValueError(f"cohort must be in (0, 1], got {self.cohort!r}.")

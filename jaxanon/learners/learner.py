@@ -12,6 +12,7 @@ from jaxanon.federated import FederatedAlgorithm, Population
 from jaxanon.learners.guarantee import Guarantee, PerWeight
 from jaxanon.methods.blinder import cohort_size
 from jaxanon.models.predictors import Predictor, predictor
+from jaxanon.models.tokens import embedded
 
 
 class Learner(NamedTuple):
@@ -45,15 +46,16 @@ def network_of(spec, config) -> Predictor:
 
     It makes logits of the public attribute; of a target one number, standardised.
     """
-    return predictor(
+    network = predictor(
         config.model,
         spec.time,
-        len(spec.channels),
+        config.embedding if spec.tokens else len(spec.channels),
         1 if spec.target else spec.num_classes(spec.public),
         hidden=config.hidden,
         filters=config.filters,
         lstm_features=config.lstm_features,
     )
+    return embedded(network, spec.tokens, config.embedding) if spec.tokens else network
 
 
 def loss_of(network: Predictor, spec) -> Callable:

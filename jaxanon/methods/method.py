@@ -32,6 +32,20 @@ class Incompatible(ValueError):
     """Of settings that may each be, and not together; a sweep leaves them out."""
 
 
+def check_measured(method) -> None:
+    """Refuses to rewrite windows whose numbers stand for something.
+
+    Raises:
+      ValueError: if ``method`` anonymizes, and its spec has ``tokens``.
+    """
+    if method.spec.tokens and hasattr(method, "anonymize"):
+        raise ValueError(
+            f"{method.name} rewrites what was measured, and windows of "
+            f"{method.spec.name} ({method.spec.preset}) hold numbers that stand for "
+            "events; train a learner such as fedavg on them."
+        )
+
+
 def check_hyper(method: Method, hyper: dict) -> None:
     """Refuses hyper-parameters as the method's settings of the same names would be.
 

@@ -46,6 +46,8 @@ def test_counts_classes_of_every_attribute():
         ({"time": -1}, "time must be > 0, got -1"),
         ({"std": (1.0, 0.0)}, "channel 'y' has mean .* and std 0.0 .* constant"),
         ({"mean": (float("nan"), 0.0)}, "channel 'x' has mean nan"),
+        ({"tokens": 7}, "tokens must be 0, or the number of values of one channel of"),
+        ({"tokens": -1}, "tokens must be 0, or the number of values of one channel of"),
         ({"split": "window"}, "split must be one of .*, got 'window'"),
         ({"private": "sex"}, "private must be a tuple with at least one attribute"),
         ({"private": ()}, "private must be a tuple with at least one attribute"),

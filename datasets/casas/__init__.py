@@ -1,0 +1,1 @@
+"""CASAS smart homes: sequences of sensor events, each of one activity."""
