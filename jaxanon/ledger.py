@@ -20,8 +20,10 @@ def of_run(method, state) -> Guarantee | None:
     guarantee = getattr(method, "guarantee", None)
     if guarantee is None:
         return None
-    trained = float(state.hyper["noise_multiplier"])
-    return guarantee._replace(noise_multiplier=trained)
+    trained = {"noise_multiplier": float(state.hyper["noise_multiplier"])}
+    if guarantee.score_multiplier is not None:
+        trained["score_multiplier"] = float(state.hyper["score_multiplier"])
+    return guarantee._replace(**trained)
 
 
 def write(folder: str | os.PathLike, method, state) -> None:

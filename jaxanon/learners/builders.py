@@ -114,11 +114,15 @@ def fedsgd_ldp(spec, config) -> Learner:
 
 def atlas(spec, config) -> Learner:
     """Atlas; see ``jaxanon.federated.atlas``."""
-    found = guarantee.of_steps(
-        config,
-        unit=EXAMPLE,
-        holds=config.reading != "C" and config.scores != "published",
-    )
+    even = config.scores == "hidden"  # Then readings are all the same.
+    asked = {
+        "holds": config.scores != "published" and (even or config.reading != "C"),
+        "score_share": config.score_share if config.scores == "released" else None,
+    }
+    if config.guarantee == "client":
+        found = guarantee.of_clients(config, spec.num_classes("subject"), **asked)
+    else:
+        found = guarantee.of_steps(config, unit=EXAMPLE, **asked)
     network = network_of(spec, config)
     algorithm = federated.atlas(
         network.init,
@@ -126,7 +130,9 @@ def atlas(spec, config) -> Learner:
         _steps(config),
         num_clients=spec.num_classes("subject"),
         lots=None if found is None else found.lots,
+        guarantee="example" if found is None else config.guarantee,
         reading=config.reading,
+        clipping=config.clipping,
         scores=config.scores,
         send_every_layer=config.send_every_layer,
         most_layers=config.most_layers,
@@ -134,8 +140,11 @@ def atlas(spec, config) -> Learner:
         rounds=_rounds(spec, config, "clients"),
     )
     names = (*STEP, "mask_step_size", "threshold", "first_score", "max_norm")
-    names += ("own_step_size",)
-    multiplier = 0.0 if found is None else found.noise_multiplier
+    names += ("own_step_size", "score_norm")
+    noise = {"noise_multiplier": 0.0, "score_multiplier": 0.0}
+    if found is not None:
+        noise["noise_multiplier"] = found.noise_multiplier
+        noise["score_multiplier"] = found.score_multiplier or 0.0
     return learner(
         "atlas",
         spec,
@@ -144,7 +153,7 @@ def atlas(spec, config) -> Learner:
         network,
         names,
         guarantee=found,
-        hyper_values={"noise_multiplier": multiplier},
+        hyper_values=noise,
     )
 
 

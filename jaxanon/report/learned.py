@@ -72,8 +72,15 @@ def guaranteed(privacy: dict | None) -> list[str]:
         return ["No noise, and so no guarantee."]
     claim = (
         f"epsilon {privacy['epsilon']:.3g} at delta {privacy['delta']:g} for "
-        f"{privacy['neighbours']}, after {privacy['steps']} noisy steps"
+        f"{privacy['neighbours']}, after {privacy['steps']} "
+        f"{privacy.get('counted', 'noisy steps')}"
     )
+    alone = [
+        f"{part['what']} {part['epsilon']:.3g} of it"
+        for part in privacy.get("parts", ())
+    ]
+    if alone:
+        claim += f" (by themselves {', '.join(alone)})"
     if not privacy["holds"]:
         return [f"No guarantee: this form claims {claim}, and does not keep it."]
     return [
