@@ -59,12 +59,15 @@ class FederatedAlgorithm(NamedTuple):
     that ``update`` is made of, where an algorithm can be taken apart. ``model(key,
     state, client, rows, mask) -> params`` is what client number ``client`` predicts
     with, given its own training rows; None where that is ``state.params`` for all.
+    ``alone``, of the same arguments, is what it keeps of a round that nobody hears of;
+    None where clients keep nothing, and see ``join``.
     """
 
     init: Callable
     update: Callable
     acts: Acts | None = None
     model: Callable | None = None
+    alone: Callable | None = None
 
 
 def client_sum(acts, key, state, population, ids, weights):

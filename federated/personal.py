@@ -147,6 +147,7 @@ def personal(
     hyper: dict,
     rounds: Rounds,
     example_bytes_fn: Callable | None = None,
+    alone_fn: Callable | None = None,
 ) -> FederatedAlgorithm:
     """An algorithm whose clients keep something from round to round.
 
@@ -166,6 +167,7 @@ def personal(
       rounds: ``Rounds``.
       example_bytes_fn: ``(key, params, rows) -> int``, of a client's single examples'
         gradients that are alive at once; None where there are none.
+      alone_fn: ``client_fn`` of a round whose reply nobody gets; None is the same.
 
     Raises:
       ValueError: for fewer than one client; at the first ``update``, for a population
@@ -236,7 +238,10 @@ def personal(
     def model(key, state, client, rows, mask):
         return model_fn(seen(key, state, client, rows, mask))
 
-    return FederatedAlgorithm(init, update, model=model)
+    def alone(key, state, client, rows, mask):
+        return (alone_fn or client_fn)(seen(key, state, client, rows, mask)).own
+
+    return FederatedAlgorithm(init, update, model=model, alone=alone)
 
 
 def replaced(state: PersonalState, mean, share) -> PersonalState:

@@ -20,10 +20,7 @@ def of_run(method, state) -> Guarantee | None:
     guarantee = getattr(method, "guarantee", None)
     if guarantee is None:
         return None
-    trained = {"noise_multiplier": float(state.hyper["noise_multiplier"])}
-    if guarantee.score_multiplier is not None:
-        trained["score_multiplier"] = float(state.hyper["score_multiplier"])
-    return guarantee._replace(**trained)
+    return guarantee.trained_with(state.hyper)
 
 
 def write(folder: str | os.PathLike, method, state) -> None:

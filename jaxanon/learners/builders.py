@@ -3,6 +3,7 @@
 from jaxanon import federated
 from jaxanon.federated import Rounds, Steps
 from jaxanon.learners import guarantee
+from jaxanon.learners.atlas_guarantee import of_atlas
 from jaxanon.learners.learner import Learner, learner, loss_of, network_of
 from jaxanon.methods.blinder import cohort_size
 
@@ -114,15 +115,7 @@ def fedsgd_ldp(spec, config) -> Learner:
 
 def atlas(spec, config) -> Learner:
     """Atlas; see ``jaxanon.federated.atlas``."""
-    even = config.scores == "hidden"  # Then readings are all the same.
-    asked = {
-        "holds": config.scores != "published" and (even or config.reading != "C"),
-        "score_share": config.score_share if config.scores == "released" else None,
-    }
-    if config.guarantee == "client":
-        found = guarantee.of_clients(config, spec.num_classes("subject"), **asked)
-    else:
-        found = guarantee.of_steps(config, unit=EXAMPLE, **asked)
+    found = of_atlas(config, spec.num_classes("subject"))
     network = network_of(spec, config)
     algorithm = federated.atlas(
         network.init,
@@ -141,11 +134,8 @@ def atlas(spec, config) -> Learner:
     )
     names = (*STEP, "mask_step_size", "threshold", "first_score", "max_norm")
     names += ("own_step_size", "score_norm")
-    noise = {"noise_multiplier": 0.0, "score_multiplier": 0.0}
-    if found is not None:
-        noise["noise_multiplier"] = found.noise_multiplier
-        noise["score_multiplier"] = found.score_multiplier or 0.0
-    return learner(
+    multiplier = 0.0 if found is None else found.noise_multiplier
+    made = learner(
         "atlas",
         spec,
         config,
@@ -153,8 +143,21 @@ def atlas(spec, config) -> Learner:
         network,
         names,
         guarantee=found,
-        hyper_values=noise,
+        hyper_values={
+            "noise_multiplier": multiplier,
+            "score_multiplier": getattr(found, "score_multiplier", None) or 0.0,
+        },
     )
+
+    def init(key, **values):
+        if found is not None and "score_multiplier" in values:
+            raise ValueError(
+                "score_multiplier follows from epsilon, delta, rounds and score_share, "
+                "and what is guaranteed from it; set those."
+            )
+        return made.init(key, **values)
+
+    return made._replace(init=init)
 
 
 def _personal(name, spec, config, make, hyper, *, weighting="rows", **more):

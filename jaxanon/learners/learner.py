@@ -120,7 +120,7 @@ def learner(
       hyper_values: hyper-parameters that are no settings, and their defaults.
     """
     num_clients = spec.num_classes("subject")
-    most = None if guarantee is None or guarantee.lots is None else config.records
+    most = None if guarantee is None else guarantee.most_windows
 
     def prepare(clients):
         population = population_of(spec, clients, most)
@@ -130,11 +130,10 @@ def learner(
         return jax.tree.map(together, population)
 
     def init(key, **values):
-        fixed = values.keys() & {"noise_multiplier", "score_multiplier"}
-        if guarantee is not None and fixed:
+        if guarantee is not None and guarantee.rests_on in values:
             raise ValueError(
-                f"{min(fixed)} follows from epsilon, delta and rounds, and what is "
-                "guaranteed from it; set those."
+                f"{guarantee.rests_on} follows from epsilon, delta and rounds, and "
+                "what is guaranteed from it; set those."
             )
         given = {each: getattr(config, each) for each in hyper}
         return algorithm.init(key, **given | (hyper_values or {}) | values)

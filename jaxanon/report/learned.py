@@ -72,15 +72,10 @@ def guaranteed(privacy: dict | None) -> list[str]:
         return ["No noise, and so no guarantee."]
     claim = (
         f"epsilon {privacy['epsilon']:.3g} at delta {privacy['delta']:g} for "
-        f"{privacy['neighbours']}, after {privacy['steps']} "
-        f"{privacy.get('counted', 'noisy steps')}"
+        f"{privacy['neighbours']}, after {privacy['steps']:,} noisy {privacy['noisy']}"
     )
-    alone = [
-        f"{part['what']} {part['epsilon']:.3g} of it"
-        for part in privacy.get("parts", ())
-    ]
-    if alone:
-        claim += f" (by themselves {', '.join(alone)})"
+    for part in privacy.get("parts", ()):
+        claim += f"; {part['what']} by themselves {part['epsilon']:.3g}"
     if not privacy["holds"]:
         return [f"No guarantee: this form claims {claim}, and does not keep it."]
     return [
