@@ -132,7 +132,7 @@ class Spec:
         return len(self.classes[attribute])
 
     def to_json(self) -> str:
-        """The spec as one JSON object, without targets and tokens that there are not."""
+        """The spec as one JSON object; targets and tokens only where there are."""
         fields = dataclasses.asdict(self)
         for name in ("targets", "tokens"):
             if not fields[name]:  # As it was written before there were any.

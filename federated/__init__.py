@@ -11,6 +11,7 @@ from jaxanon.federated.fed_prox import fed_prox
 from jaxanon.federated.fed_rep import fed_rep
 from jaxanon.federated.fed_sgd import fed_sgd
 from jaxanon.federated.fed_sgd_ldp import fed_sgd_ldp
+from jaxanon.federated.joining import join
 from jaxanon.federated.layout import Layout, default_layout, mean_over_clients
 from jaxanon.federated.ldp_fl import ldp_fl, two_points
 from jaxanon.federated.local import descend
@@ -54,6 +55,7 @@ __all__ = [
     "fed_rep",
     "fed_sgd",
     "fed_sgd_ldp",
+    "join",
     "ldp_fl",
     "localized",
     "mean_over_clients",

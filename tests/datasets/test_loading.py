@@ -35,6 +35,7 @@ BUILDERS = (
         Cifar10,
     ),
 )
+COUNTED = (Casas, Cifar10)  # Their samples are events and pixels, and have no rate.
 
 
 @pytest.mark.parametrize(
