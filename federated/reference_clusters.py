@@ -7,7 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.federated.reference import _weighted_mean, descended
+from jaxanon.federated.reference import (
+    _mean_loss,
+    _real_rows,
+    _weighted_mean,
+    descended,
+)
 from jaxanon.federated.reference_personal import _round
 
 
@@ -88,6 +93,54 @@ def _members(models, outputs_fn, probe, temperature, num_clusters):
         column = np.maximum(column, 0)
         members[:, j] = column / np.linalg.norm(column)
     return members
+
+
+def clustered(
+    key, params, loss_fn, clients, num_rounds, *, step_size, num_steps, k, alone
+):
+    """Centralized clustering, all rows of a group at every step."""
+    num = len(clients.mask)
+    groups, models = [0] * num, [params] * k
+    each = [_real_rows(clients, i) for i in range(num)]
+    for t in range(num_rounds):
+        group_key, train_key = jax.random.split(jax.random.fold_in(key, t))
+        if t == alone:
+            slopes = []
+            for i, (rows, _) in enumerate(each):
+                own_key = jax.random.fold_in(group_key, i)
+                grads = jax.grad(_mean_loss, argnums=1)(
+                    loss_fn, models[0], rows, own_key
+                )
+                flat = np.concatenate([np.ravel(x) for x in jax.tree.leaves(grads)])
+                slopes.append(flat / np.linalg.norm(flat))
+            groups, models = k_means(np.array(slopes), k), [models[0]] * k
+        for j in range(k):
+            own = [rows for i, (rows, _) in enumerate(each) if groups[i] == j]
+            if not own:
+                continue
+            rows = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *own)
+            size = len(jax.tree.leaves(rows)[0])
+            own_key = jax.random.fold_in(train_key, j)
+            options = {"num_steps": num_steps, "batch_size": size}
+            models[j] = descended(
+                loss_fn, own_key, models[j], rows, size, step_size, **options
+            )
+    return models, groups
+
+
+def k_means(points, k, num_steps=20):
+    """Lloyd's steps from points that are each the furthest from those before."""
+    far = lambda centre: np.sum((points - centre) ** 2, axis=1)
+    centres = [points[np.argmax(far(points.mean(axis=0)))]]
+    while len(centres) < k:
+        centres.append(points[np.argmax(np.min([far(c) for c in centres], axis=0))])
+    for _ in range(num_steps + 1):
+        groups = np.argmin([far(c) for c in centres], axis=0)
+        centres = [
+            points[groups == j].mean(axis=0) if np.any(groups == j) else np.inf
+            for j in range(k)
+        ]
+    return groups.tolist()
 
 
 def _inner(a, b):

@@ -12,13 +12,14 @@ from jaxanon.learners.config import (
     PrivateConfig,
     ScaffoldConfig,
 )
-from jaxanon.learners.group_config import ClusterFLConfig
+from jaxanon.learners.group_config import ClusteredConfig, ClusterFLConfig
 from jaxanon.learners.learner import Learner
 from jaxanon.learners.private_config import DPFedAvgConfig, LdpFlConfig
 
 _BUILDERS = {
     "atlas": (builders.atlas, AtlasConfig),
     "centralized": (builders.centralized, LearnerConfig),
+    "centralized_clustering": (group_builders.centralized_clustering, ClusteredConfig),
     "clusterfl": (group_builders.clusterfl, ClusterFLConfig),
     "ditto": (builders.ditto, DittoConfig),
     "dpfedavg": (private_builders.dpfedavg, DPFedAvgConfig),

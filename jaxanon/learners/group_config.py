@@ -41,3 +41,22 @@ class ClusterFLConfig(LearnerConfig):
             raise ValueError(
                 f"rho must be above 2 beta, {2 * self.beta:g}, got {self.rho!r}."
             )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClusteredConfig(LearnerConfig):
+    """Settings of centralized clustering; ``cohort`` has no part in it."""
+
+    clusters: int = 3
+    """groups of clients, a model for each"""
+    by: str = "updates"
+    """updates: groups by directions of clients' gradients; windows: by means and
+    deviations of their channels"""
+    alone: int = 5
+    """rounds of one model for all, before groups are found"""
+
+    def __post_init__(self):
+        super().__post_init__()
+        whole(1, clusters=self.clusters)
+        whole(0, alone=self.alone)
+        one_of("by", self.by, ("updates", "windows"))

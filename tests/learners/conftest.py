@@ -18,6 +18,7 @@ OWN = {
     **{"fedper": SHARED, "fedrep": SHARED, "atlas": NOISY, "fedsgd_ldp": NOISY},
     **{"dpfedavg": BUDGET, "ldpfl": BUDGET},
     "clusterfl": {"clusters": 2, "probe": 8},
+    "centralized_clustering": {"clusters": 2, "alone": 1},
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from jaxanon import datasets
 from jaxanon.learners import builders, group_builders
-from jaxanon.learners.group_config import ClusterFLConfig
+from jaxanon.learners.group_config import ClusteredConfig, ClusterFLConfig
 from jaxanon.models.predictors import predictor
 
 
@@ -48,12 +48,39 @@ def test_cluster_fl_compares_numbers_where_there_is_one_output(
     np.testing.assert_allclose((members[:, 0] ** 2).sum(), 1, rtol=1e-4)
 
 
+def test_centralized_clustering_tells_who_learns_the_same(small, two_tongues):
+    learner = small("centralized_clustering", batch=64)
+    state, update = learner.init(jax.random.key(0)), jax.jit(learner.update)
+    for _ in range(2):
+        state, _ = update(jax.random.key(1), state, two_tongues)
+    groups = state.own.tolist()
+    assert groups in ([0] * 3 + [1] * 2, [1] * 3 + [0] * 2)
+    models = [learner.model(None, state, two_tongues, jnp.int32(c)) for c in (0, 4)]
+    assert any(
+        bool(jnp.any(a != b))
+        for a, b in zip(*map(jax.tree.leaves, models), strict=True)
+    )
+    assert learner.work_per_round(two_tongues) == 2
+
+
+def test_centralized_clustering_by_windows_tells_amplitudes(small, data):
+    """Subjects of one gender move twice as far: deviations are 2 and 1 of a kind."""
+    learner = small("centralized_clustering", by="windows", alone=0)
+    rows = learner.prepare(datasets.by_client(data.train))
+    state = learner.init(jax.random.key(0))
+    state, _ = jax.jit(learner.update)(jax.random.key(1), state, rows)
+    groups = np.asarray(state.own)
+    assert len({*groups[::2]}) == len({*groups[1::2]}) == 1 and groups[0] != groups[1]
+
+
 @pytest.mark.parametrize(
     ("config", "settings", "message"),
     [
         (ClusterFLConfig, {"rho": 0.001}, "rho must be above 2 beta, 0.001, got 0.001"),
         (ClusterFLConfig, {"form": "published"}, "form must be one of"),
         (ClusterFLConfig, {"every": 0}, "every must be >= 1"),
+        (ClusteredConfig, {"by": "names"}, "by must be one of"),
+        (ClusteredConfig, {"alone": -1}, "alone must be >= 0"),
         (ClusterFLConfig, {"temperature": 0.0}, "temperature must be finite and > 0"),
     ],
 )

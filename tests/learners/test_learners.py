@@ -28,7 +28,8 @@ def test_every_learner_trains_and_tells_how_its_clients_predict(name, trained, d
     assert report["pooled"]["accuracy"] == pytest.approx(share)
     layers = jax.tree.leaves(run.method.network.init(jax.random.key(0)))
     size = 4 * sum(leaf.size for leaf in layers)
-    factor = {"centralized": 0, "localized": 0, "scaffold": 2}.get(name, 1)
+    alone = dict.fromkeys(("centralized", "centralized_clustering", "localized"), 0)
+    factor = {**alone, "scaffold": 2}.get(name, 1)
     if name in ("fedper", "fedrep"):
         factor = (16 * 2 * 6 + 6) * 4 / size
     if name == "atlas":  # All layers, and a score for each of two.
