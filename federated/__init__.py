@@ -2,6 +2,8 @@
 
 from jaxanon.federated.algorithm import Acts, FederatedAlgorithm, State
 from jaxanon.federated.atlas import atlas
+from jaxanon.federated.cluster_fl import cluster_fl
+from jaxanon.federated.clustered import clustered
 from jaxanon.federated.cohort import Population, population, sample_cohort, stack
 from jaxanon.federated.ditto import ditto
 from jaxanon.federated.dp_fed_avg import dp_fed_avg
@@ -43,6 +45,8 @@ __all__ = [
     "State",
     "Steps",
     "atlas",
+    "cluster_fl",
+    "clustered",
     "default_layout",
     "descend",
     "descend_privately",

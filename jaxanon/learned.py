@@ -129,7 +129,7 @@ def traffic(run) -> dict:
     if run.history and "bytes_up" in run.history[-1]["losses"]:
         last = run.history[-1]["losses"]
         return {"up": last["bytes_up"], "down": last["bytes_down"]}
-    if run.method.name == "centralized":
+    if run.method.name.startswith("centralized"):
         return {"up": 0.0, "down": 0.0}
     server = getattr(run.state, "server", None)
     shared = jax.tree.leaves((run.state.params, server))
