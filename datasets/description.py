@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from jaxanon.datasets.splits import TEST_SHARE
+
 
 def unchanged(rows: np.ndarray) -> np.ndarray:
     """The channels as they were recorded."""
@@ -37,6 +39,15 @@ def brackets(*bounds: int) -> tuple[str, ...]:
     return (f"<={bounds[0]}", *between, f">{bounds[-1]}")
 
 
+@dataclasses.dataclass(frozen=True)
+class Forecast:
+    """A target: the mean of ``channel`` over the ``samples`` that follow a window."""
+
+    unit: str
+    channel: str
+    samples: int
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Preset:
     """One way to turn recordings into windows.
@@ -49,6 +60,14 @@ class Preset:
     rows of them is one sample. ``length`` and ``stride`` are in samples. A ``stream``
     is cut end to end, anything else recording by recording; ``across`` recordings, a
     window of a stream need only begin and end in the same class.
+
+    ``arrange`` makes the recordings that enter of those that are stored, before all
+    else. Every window comes with the ``targets``, for which recording by recording as
+    many rows are kept free after it. Recordings whose class is in ``new`` are only
+    tested with, whatever their time: nobody of that kind was there in training.
+
+    Raises:
+      ValueError: for targets of a stream.
     """
 
     about: str
@@ -64,17 +83,34 @@ class Preset:
     every: int = 1
     stream: bool = False
     across: bool = False
+    arrange: Callable[[list], list] = list
+    targets: dict[str, Forecast] = dataclasses.field(default_factory=dict)
+    new: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        if self.stream and self.targets:
+            raise ValueError(
+                f"a stream has no targets, got {sorted(self.targets)}: what follows a "
+                "window may be of another recording."
+            )
+
+    @property
+    def reach(self) -> int:
+        """Samples of a window and of what is predicted from it."""
+        return self.length + max((t.samples for t in self.targets.values()), default=0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Dataset:
     """A data set: what it holds, where it comes from, how it may be cut.
 
-    The first entry of ``attributes`` is the one that presets select by and the
-    default public one; the first entries of ``presets`` and ``splits`` are the
-    defaults. ``builder`` is ``module:class`` of the TFDS builder, imported when
-    needed; ``locate(source, cache)`` finds the original files; ``files`` is the
-    pattern of the names that matter among them.
+    The first entry of ``attributes`` is the one that presets select by, and the
+    default public one unless the presets have targets; the first entries of ``presets``
+    and ``splits`` are the defaults. An attribute without names is open: recordings
+    store the names themselves, which are numbered as they come. ``test_share`` is that
+    of a split by time block. ``builder`` is ``module:class`` of the TFDS builder,
+    imported when needed; ``locate(source, cache)`` finds the original files; ``files``
+    is the pattern of the names that matter among them.
     """
 
     name: str
@@ -88,8 +124,20 @@ class Dataset:
     locate: Callable[[str | Path | None, Path], tuple[Path, ...]]
     files: str = ""
     last_train_trial: int = 0
+    test_share: float = TEST_SHARE
+
+    @property
+    def selector(self) -> str:
+        """The attribute that presets select by."""
+        return next(iter(self.attributes))
+
+    @property
+    def targets(self) -> dict[str, str]:
+        """Units of the numbers that presets predict, by name."""
+        presets = self.presets.values()
+        return {name: t.unit for each in presets for name, t in each.targets.items()}
 
     @property
     def public(self) -> str:
-        """The attribute that is kept when nothing else is asked for."""
-        return next(iter(self.attributes))
+        """The attribute that is kept, or predicted, when nothing else is asked for."""
+        return next(iter(self.targets), self.selector)

@@ -41,23 +41,28 @@ def by_subject(recordings: Sequence[Recording], seed: int):
     return [r for r in recordings if r.labels["subject"] not in out], test
 
 
-def by_time_block(recordings: Sequence[Recording], window: int):
-    """Tests with the last ``TEST_SHARE`` of the time of everybody in everything.
+def by_time_block(
+    recordings: Sequence[Recording],
+    window: int,
+    share: float = TEST_SHARE,
+    step: int = 1,
+):
+    """Tests with the last ``share`` of the time of everybody in everything.
 
     Recordings that agree in every label form a series in their order; its last rows
     are the test side. Of the recording that the boundary cuts, the ``window`` rows
     before it are left out, so that what is tested is not what came an instant after
     training; if that leaves one side without a whole window, the recording goes
-    uncut to the side that has most of it.
+    uncut to the side that has most of it. It is cut after a multiple of ``step`` rows.
     """
     series = {}
     for recording in recordings:
         series.setdefault(tuple(recording.labels.items()), []).append(recording)
     train, test = [], []
     for members in series.values():
-        boundary = round((1 - TEST_SHARE) * sum(len(r.rows) for r in members))
+        boundary = round((1 - share) * sum(len(r.rows) for r in members))
         for recording in members:
-            end, start = _cut(len(recording.rows), boundary, window)
+            end, start = _cut(len(recording.rows), boundary // step * step, window)
             train.append(recording._replace(rows=recording.rows[:end]))
             test.append(recording._replace(rows=recording.rows[start:]))
             boundary -= len(recording.rows)
