@@ -86,9 +86,15 @@ def datasets(rows: list[dict]) -> None:
         table = Table(title=row["name"], title_justify="left", show_header=False)
         table.add_column(no_wrap=True)
         table.add_column()
-        attributes = [f"{name} ({num})" for name, num in row["attributes"].items()]
+        attributes = [
+            f"{name} ({num or 'as many as found'})"
+            for name, num in row["attributes"].items()
+        ]
         table.add_row("about", f"{row['about']}, {row['rate_hz']:g} Hz")
         table.add_row("attributes", ", ".join(attributes))
+        if row["targets"]:
+            numbers = [f"{name} [{unit}]" for name, unit in row["targets"].items()]
+            table.add_row("numbers", ", ".join(numbers))
         table.add_row("public", row["public"])
         table.add_row("private", ", ".join(row["private"]))
         for name, about in row["presets"].items():

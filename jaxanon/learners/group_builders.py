@@ -48,7 +48,7 @@ def centralized_clustering(spec, config) -> Learner:
     network = network_of(spec, config)
     algorithm = federated.clustered(
         network.init,
-        loss_of(network),
+        loss_of(network, spec),
         _steps(config),
         num_clients=spec.num_classes("subject"),
         num_clusters=config.clusters,
