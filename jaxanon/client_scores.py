@@ -16,8 +16,9 @@ def classified(data: Data, told) -> dict:
       told: ``int[N]``, the class predicted of each test window.
 
     Returns:
-      ``clients``, ``mean``, ``std``, ``worst``, ``new_clients`` and ``pooled``, as
-      ``jaxanon.learned.evaluate`` describes them, by ``accuracy`` and ``macro_f1``.
+      ``clients``, ``mean``, ``std``, ``median``, ``worst``, ``new_clients`` and
+      ``pooled``, as ``jaxanon.learned.evaluate`` describes them, by ``accuracy`` and
+      ``macro_f1``.
     """
     spec = data.spec
     classes, labels = spec.classes[spec.public], data.test.labels[spec.public]
@@ -121,6 +122,7 @@ def _of_clients(data, score_fn):
         "clients": rows,
         "mean": {name: float(values.mean()) for name, values in each.items()},
         "std": {name: float(values.std()) for name, values in each.items()},
+        "median": {name: float(np.median(values)) for name, values in each.items()},
         "worst": min(old, key=lambda row: row[names[0]])["subject"],
         "new_clients": float(np.mean(fresh)) if fresh else None,
     }

@@ -3,11 +3,16 @@
 import pytest
 
 from jaxanon.datasets import describe, load, names
+from jaxanon.datasets.households.households_dataset_builder import (
+    Builder as Households,
+)
 from jaxanon.datasets.mobi_act.mobi_act_dataset_builder import Builder as MobiAct
 from jaxanon.datasets.motion_sense.motion_sense_dataset_builder import (
     Builder as MotionSense,
 )
+from jaxanon.datasets.pecan_street.pecan_street_dataset_builder import Builder as Pecan
 from jaxanon.datasets.smartwatch.smartwatch_dataset_builder import Builder as Watch
+from jaxanon.datasets.tracebase.tracebase_dataset_builder import Builder as Traces
 from jaxanon.datasets.uci_hapt.uci_hapt_dataset_builder import Builder as Hapt
 from jaxanon.datasets.wifi_har.wifi_har_dataset_builder import Builder as Wifi
 
@@ -53,7 +58,9 @@ def test_other_attributes_may_be_public(watch_file):
 def test_listing():
     rows = {row["name"]: row for row in describe()}
     assert tuple(rows) == names()
-    assert names() == ("smartwatch", "motion_sense", "uci_hapt", "mobi_act", "wifi_har")
+    moved = ("smartwatch", "motion_sense", "uci_hapt", "mobi_act", "wifi_har")
+    metered = ("households", "tracebase", "pecan_street")
+    assert names() == moved + metered
     row = rows["motion_sense"]
     presets = ["mag4", "mag5", "raw12", "raw6", "acc10", "gen12"]
     assert list(row["presets"]) == presets
@@ -61,14 +68,25 @@ def test_listing():
     assert (row["public"], row["private"]) == ("activity", ("gender",))
     assert row["splits"] == ("trial", "subject", "time block")
     assert all(row["about"] for row in rows.values())
-    assert [row["rate_hz"] for row in rows.values()] == [50, 50, 50, 200, 320]
+    assert [rows[name]["rate_hz"] for name in moved] == [50, 50, 50, 200, 320]
+    for name, unit in zip(metered, ("W", "W", "kW"), strict=True):
+        assert (
+            rows[name]["targets"] == {"power": unit} and not rows[moved[0]]["targets"]
+        )
+        assert rows[name]["public"] == "power" and rows[name]["rate_hz"] == 1 / 60
+        assert rows[name]["attributes"]["subject"] == 0  # As many as are found.
 
 
-@pytest.mark.parametrize("builder", [Watch, MotionSense, Hapt, MobiAct, Wifi])
+MOVED, METERED = (Watch, MotionSense, Hapt, MobiAct, Wifi), (Households, Traces, Pecan)
+
+
+@pytest.mark.parametrize("builder", [*MOVED, *METERED])
 def test_tfds_finds_what_lies_beside_the_builder(builder, tmp_path):
     info = builder(data_dir=tmp_path).info
-    rate = f"{builder.dataset.rate_hz:g} Hz"
+    rate = "minute" if builder in METERED else f"{builder.dataset.rate_hz:g} Hz"
     assert rate in info.description and "Licence" in info.description
     assert info.citation.startswith("@")
     assert "content.data-type.time-series" in builder.get_metadata().tags
-    assert info.features["subject"].names == list(builder.dataset.attributes["subject"])
+    if builder in MOVED:
+        people = builder.dataset.attributes["subject"]
+        assert info.features["subject"].names == list(people)

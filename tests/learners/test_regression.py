@@ -94,6 +94,7 @@ def test_the_report_is_in_the_targets_unit(run, data):
         each = [row[name] for row in rows]
         assert report["mean"][name] == pytest.approx(np.mean(each))
         assert report["std"][name] == pytest.approx(np.std(each))
+        assert report["median"][name] == sorted(each)[1]
     lowest = min(rows, key=lambda row: row["r2"])
     assert report["worst"] == lowest["subject"]
     pooled = 1 - np.sum((told - truth) ** 2) / np.sum((truth - truth.mean()) ** 2)
