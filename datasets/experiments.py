@@ -109,10 +109,10 @@ def hold_out_subjects(data: Data, fraction: float, seed: int) -> Data:
         )
     mean = train.windows.mean(axis=(0, 1), dtype=np.float64)
     std = train.windows.std(axis=(0, 1), dtype=np.float64)
-    targets = {
-        name: dataclasses.replace(target, **moments(train.labels[name]))
-        for name, target in data.spec.targets.items()
-    }
+    targets = {}
+    for name, target in data.spec.targets.items():
+        middle, spread = moments(train.labels[name])
+        targets[name] = dataclasses.replace(target, mean=middle, std=spread)
     statistics = {"mean": tuple(mean.tolist()), "std": tuple(std.tolist())}
     spec = dataclasses.replace(
         data.spec, **statistics, targets=targets, split="subject"

@@ -58,7 +58,7 @@ def regressed(data: Data, told) -> dict:
         del rows["clients"]
     return {
         **found,
-        "unit": spec.target.unit,
+        "unit": _target(spec).unit,
         "baselines": baselines,
         "example": _example(data, told, found["clients"]),
     }
@@ -75,6 +75,9 @@ def baselines_of(data: Data) -> dict[str, np.ndarray]:
     Args:
       data: whose public attribute is a target.
 
+    Raises:
+      ValueError: for one that has classes.
+
     Example:
       >>> from jaxanon.datasets import Spec, Windows
       >>> from jaxanon.datasets.targets import Target
@@ -89,7 +92,7 @@ def baselines_of(data: Data) -> dict[str, np.ndarray]:
       {'mean': array([7.]), 'persistence': array([3.])}
     """
     spec, train, test = data
-    target = spec.target
+    target = _target(spec)
     means = np.full(len(spec.classes["subject"]), target.mean)
     for subject in np.unique(train.labels["subject"]):
         own = train.labels["subject"] == subject
@@ -100,6 +103,15 @@ def baselines_of(data: Data) -> dict[str, np.ndarray]:
         last = test.windows[:, -target.samples :, channel]
         found["persistence"] = last.mean(axis=1, dtype=np.float64)
     return found
+
+
+def _target(spec):
+    if spec.target is None:
+        raise ValueError(
+            f"{spec.public!r} has classes and is no number to predict; score it by "
+            "classified."
+        )
+    return spec.target
 
 
 def _of_clients(data, score_fn):
