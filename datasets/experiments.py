@@ -107,10 +107,10 @@ def hold_out_subjects(data: Data, fraction: float, seed: int) -> Data:
             f"the subjects left out (all but {training.tolist()}) have no test "
             "windows; raise fraction or change seed."
         )
-    targets = {
-        name: dataclasses.replace(target, **moments(train.labels[name]))
-        for name, target in data.spec.targets.items()
-    }
+    targets = {}
+    for name, target in data.spec.targets.items():
+        middle, spread = moments(train.labels[name])
+        targets[name] = dataclasses.replace(target, mean=middle, std=spread)
     spec = dataclasses.replace(data.spec, targets=targets, split="subject")
     if not spec.tokens:
         mean = train.windows.mean(axis=(0, 1), dtype=np.float64)

@@ -98,14 +98,13 @@ def load(
         std=std,
         split=split,
         tokens=chosen.tokens,
-        targets={
-            name: Target(
-                unit=target.unit,
-                channel=target.channel,
-                samples=target.samples,
-                **moments(train.labels[name]),
-            )
-            for name, target in numbers.items()
-        },
+        targets={name: _target(t, train.labels[name]) for name, t in numbers.items()},
     )
     return Data(spec, train, test)
+
+
+def _target(forecast, values) -> Target:
+    """What a preset predicts, with the statistics of training windows."""
+    mean, std = moments(values)
+    about = {"channel": forecast.channel, "samples": forecast.samples}
+    return Target(unit=forecast.unit, mean=mean, std=std, **about)

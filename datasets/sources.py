@@ -8,7 +8,7 @@ import re
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 
 def find(name: str, source, pattern: str) -> Path | None:
@@ -65,8 +65,8 @@ def read_each(sources: Sequence[Path], pattern: str) -> Iterator:
 
 
 @contextlib.contextmanager
-def opened(source: Path, name: str) -> Iterator[IO[bytes]]:
-    """One of the files that ``listing`` names, unpacked as it is read.
+def opened(source: Path, name: str) -> Iterator[Any]:
+    """One of the files that ``listing`` names, to read bytes from, unpacked on the way.
 
     A name that ends in ``.gz`` is decompressed on the way.
     """

@@ -8,6 +8,8 @@ import numpy as np
 HOUR = 60  # Minutes.
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
+ZERO = datetime.timedelta()
+
 
 def universal(stamps: np.ndarray) -> np.ndarray:
     """Minutes since 1970, UTC, of such stamps as ``2019-05-01 00:00:00-05``.
@@ -51,7 +53,7 @@ def minute_of_day(minutes: np.ndarray, zone: str) -> np.ndarray:
     hours, place = np.unique(minutes // HOUR, return_inverse=True)
     clocks = zoneinfo.ZoneInfo(zone)
     away = [
-        (EPOCH + datetime.timedelta(hours=hour)).astimezone(clocks).utcoffset()
+        (EPOCH + datetime.timedelta(hours=hour)).astimezone(clocks).utcoffset() or ZERO
         for hour in hours.tolist()
     ]
     minutes_away = np.array([delta // datetime.timedelta(minutes=1) for delta in away])
