@@ -21,6 +21,7 @@ class Learner(NamedTuple):
     client) -> layers`` is what client number ``client`` predicts with, given what
     ``prepare`` made of training windows, and ``network.apply(layers, standardised)``
     its logits. ``guarantee`` says what its noise is worth, None where there is none.
+    ``algorithm`` is what it trains by.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Learner(NamedTuple):
     model: Callable
     network: Predictor
     guarantee: Guarantee | None = None
+    algorithm: FederatedAlgorithm | None = None
 
 
 def network_of(spec, config) -> Predictor:
@@ -158,4 +160,5 @@ def learner(
         model=model,
         network=network,
         guarantee=guarantee,
+        algorithm=algorithm,
     )

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from jaxanon import cli
@@ -66,3 +67,26 @@ def test_names_of_both_kinds_are_offered(capsys):
     assert cli.main(["train", "fedavgg"]) == 2
     told = capsys.readouterr().err
     assert "'blinder'" in told and "'fedavg'" in told
+
+
+def test_people_join_a_run_from_the_command_line(file, tmp_path, capsys):
+    """Who has windows to test alone is new; of a trial split nobody is."""
+    arrays = dict(np.load(file))
+    new = arrays["subject"] == 2
+    arrays["split"] = np.where(new, 1, 0)
+    np.savez(tmp_path / "people.npz", **arrays)
+    named = ["--dataset", str(tmp_path / "people.npz"), "--public", "activity"]
+    out = str(tmp_path / "run")
+    words = ["--private", "gender", "--shared-layers", "1", *TINY, "--out", out]
+    assert cli.main(["train", "fedper", *named, *words]) == 0
+    capsys.readouterr()
+    assert cli.main(["evaluate", out, "--join", "0.5", "--join-rounds", "2"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "fits to 12 windows in 2 rounds alone" in told
+    report = json.loads((tmp_path / "run" / "newcomers" / "report.json").read_text())
+    (row,) = report["clients"]
+    assert row["subject"] == "2" and not row["new"] and 0 < row["windows"] <= 12
+    assert cli.main(["evaluate", out, "--join", "0.5"]) == 2
+    assert "--overwrite" in capsys.readouterr().err
+    assert cli.main(["evaluate", out, "--join", "0.5", "--epsilons", "1"]) == 2
+    assert "--join is of learners" in capsys.readouterr().err
