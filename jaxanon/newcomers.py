@@ -143,7 +143,7 @@ def overlap(windows: Windows) -> int:
 
     Example:
       >>> stream = np.arange(10.0, dtype=np.float32)[:, None]
-      >>> overlap(Windows(np.stack([stream[i : i + 4] for i in (0, 3, 6)]), {}))
+      >>> overlap(Windows(np.stack([stream[i : i + 4] for i in (0, 2, 4)]), {}))
       1
     """
     before, after = windows.windows[:-1], windows.windows[1:]
