@@ -124,14 +124,16 @@ def traffic(run) -> dict:
 
     Of learners that choose what they send, as the last rounds did; of the others the
     parameters that are shared, both ways: twice for controls, none of whoever trains
-    alone, and of whoever trains in one place the windows are not counted.
+    alone, and of whoever trains in one place the windows are not counted. Newcomers
+    send nothing, and get what is shared.
     """
-    if run.history and "bytes_up" in run.history[-1]["losses"]:
-        last = run.history[-1]["losses"]
+    new = "rounds_alone" in run.config["data"]
+    last = run.history[-1]["losses"] if run.history else {}
+    if "bytes_up" in last and not new:
         return {"up": last["bytes_up"], "down": last["bytes_down"]}
     if run.method.name.startswith("centralized"):
         return {"up": 0.0, "down": 0.0}
     server = getattr(run.state, "server", None)
     shared = jax.tree.leaves((run.state.params, server))
     size = float(sum(leaf.size * leaf.dtype.itemsize for leaf in shared))
-    return {"up": size, "down": size}
+    return {"up": 0.0 if new else size, "down": size}
