@@ -3,6 +3,7 @@
 import functools
 import itertools
 import json
+import re
 import time
 from typing import NamedTuple
 
@@ -29,7 +30,7 @@ class Sizes(NamedTuple):
         )
 
 
-SMOKE = Sizes(6, 8, (24, 8, 3, 8, 24), batch=2)
+SMOKE = Sizes(6, 8, (24, 8, 24), batch=2, steps=2)
 
 
 class Work(NamedTuple):
@@ -70,7 +71,9 @@ load_once = functools.cache(load)
 
 def named(layers) -> dict:
     """Layers as arrays with names."""
-    kernels = {f"kernel_{i}": np.asarray(kernel) for i, (kernel, _) in enumerate(layers)}
+    kernels = {
+        f"kernel_{i}": np.asarray(kernel) for i, (kernel, _) in enumerate(layers)
+    }
     return kernels | {f"bias_{i}": np.asarray(b) for i, (_, b) in enumerate(layers)}
 
 
@@ -178,6 +181,17 @@ def write(path, seconds, layers, first_s, **versions):
         path,
         seconds=np.asarray(seconds),
         first_s=first_s,
+        held_mib=held_mib(),
         versions=json.dumps(versions),
         **named(layers),
     )
+
+
+def held_mib() -> float:
+    """Most memory that this process has held; 0 where Linux doesn't say."""
+    try:
+        with open("/proc/self/status") as status:
+            found = re.search(r"VmHWM:\s+(\d+) kB", status.read())
+    except OSError:
+        return 0.0
+    return int(found[1]) / 1024 if found else 0.0

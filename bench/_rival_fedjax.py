@@ -1,13 +1,12 @@
-"""FedJAX on the work of bench/federated.py: python _rival_fedjax.py WORK OUT ROUNDS BACKEND."""
+"""FedJAX on the work of bench/federated.py: WORK OUT ROUNDS BACKEND."""
 
+import functools
 import importlib.metadata
 import os
 import sys
 
 if sys.argv[4] == "pmap":  # One device per core.
-    os.environ["XLA_FLAGS"] = (
-        f"--xla_force_host_platform_device_count={os.cpu_count()}"
-    )
+    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={os.cpu_count()}"
 
 import _fed_work
 import fedjax
@@ -35,7 +34,9 @@ def main():
         client_optimizer=fedjax.optimizers.sgd(sizes.step_size),
         server_optimizer=fedjax.optimizers.sgd(1.0),
         client_batch_hparams=fedjax.ShuffleRepeatBatchHParams(
-            batch_size=sizes.batch, num_epochs=None, num_steps=sizes.steps,
+            batch_size=sizes.batch,
+            num_epochs=None,
+            num_steps=sizes.steps,
             skip_shuffle=True,
         ),
     )
@@ -54,7 +55,7 @@ def main():
         for _ in range(laps.total):
             state, _ = algorithm.apply(state, clients)
             jax.block_until_ready(state.params)
-            laps.lap(lambda: layers(state.params))
+            laps.lap(functools.partial(layers, state.params))
     laps.save(fedjax=importlib.metadata.version("fedjax"), jax=jax.__version__)
 
 

@@ -70,9 +70,7 @@ def main():
         )
         arrays = ArrayRecord(net.state_dict())
         strategy.start(grid, arrays, laps.total, evaluate_fn=evaluate)
-        laps.save(
-            flwr=flwr.__version__, ray=ray.__version__, torch=torch.__version__
-        )
+        laps.save(flwr=flwr.__version__, ray=ray.__version__, torch=torch.__version__)
 
     run_simulation(
         server,

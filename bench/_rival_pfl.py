@@ -1,10 +1,10 @@
-"""Apple's pfl on the work of bench/federated.py: python _rival_pfl.py WORK OUT ROUNDS."""
+"""Apple's pfl on the work of bench/federated.py: WORK OUT ROUNDS."""
 
 import importlib.metadata
 import sys
 
-import _fed_work
 import _fed_torch
+import _fed_work
 import numpy as np
 import torch
 from pfl.aggregate.simulate import SimulatedBackend

@@ -1,5 +1,6 @@
 """TensorFlow Federated on the work of bench/federated.py: WORK OUT ROUNDS."""
 
+import functools
 import os
 import sys
 
@@ -54,7 +55,7 @@ def main():
 
     for _ in range(laps.total):
         state = process.next(state, clients).state
-        laps.lap(lambda: layers(state))
+        laps.lap(functools.partial(layers, state))
     laps.save(tff=tff.__version__, tensorflow=tf.__version__)
 
 
