@@ -11,7 +11,7 @@ class Clients(NamedTuple):
     """One row per client; padding is zero, of label 0 and masked out."""
 
     windows: np.ndarray  # float32[clients, n, time, channels]
-    labels: dict[str, np.ndarray]  # int32[clients, n]
+    labels: dict[str, np.ndarray]  # int32[clients, n]; of targets, float32
     mask: np.ndarray  # bool[clients, n]
 
 
@@ -23,7 +23,7 @@ def by_client(windows: Windows) -> Clients:
 
     Args:
       windows: ``float32[N, time, channels]`` with ``int32[N]`` labels, one of them
-        ``"subject"``.
+        ``"subject"``, and ``float32[N]`` targets.
 
     Returns:
       ``Clients`` with ``n`` the largest number of windows of one subject.

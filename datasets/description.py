@@ -38,6 +38,15 @@ def brackets(*bounds: int) -> tuple[str, ...]:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Where recordings come from: the fields of ``Dataset`` that say so."""
+
+    builder: str
+    locate: Callable[[str | Path | None, Path], tuple[Path, ...]]
+    files: str = ""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Preset:
     """One way to turn recordings into windows.
 
@@ -48,10 +57,13 @@ class Preset:
     ``derive`` turns recorded channels into ``channels``; the mean of ``every`` so many
     rows of them is one sample. ``length`` and ``stride`` are in samples. A ``stream``
     is cut end to end, anything else recording by recording; ``across`` recordings, a
-    window of a stream need only begin and end in the same class. With ``tokens`` the
-    one channel holds numbers that stand for something, 0 to ``tokens - 1``. Where
-    nobody made the windows, they are dealt to ``clients`` by Dirichlet draws with
-    ``alpha``.
+    window of a stream need only begin and end in the same class. ``precut`` recordings
+    were put together from windows, so a time block begins with one. A ``sequence`` runs
+    through whatever somebody did in a trial: a window is of the class of its last row,
+    a time block of the trial. ``origin`` is where the recordings come from, if from
+    other files than those of the data set. With ``tokens`` the one channel holds
+    numbers that stand for something, 0 to ``tokens - 1``. Where nobody made the
+    windows, they are dealt to ``clients`` by Dirichlet draws with ``alpha``.
     """
 
     about: str
@@ -67,6 +79,9 @@ class Preset:
     every: int = 1
     stream: bool = False
     across: bool = False
+    precut: bool = False
+    sequence: bool = False
+    origin: Origin | None = None
     tokens: int = 0
     clients: int = 0
     alpha: float = 1.0
@@ -80,9 +95,10 @@ class Dataset:
     default public one; the first entries of ``presets`` and ``splits`` are the
     defaults. ``builder`` is ``module:class`` of the TFDS builder, imported when
     needed; ``locate(source, cache)`` finds the original files; ``files`` is the
-    pattern of the names that matter among them. Where trials are days, ``test_days``
-    is the share of everybody's days, the last ones, that test in a split by time block;
-    elsewhere it is 0.
+    pattern of the names that matter among them. ``test_share`` of the subjects, or of
+    the time, tests; a trial split, or a given one, trains on trials up to
+    ``last_train_trial``. Where trials are days, ``whole_days``, everybody's last ones
+    test in a split by time block.
     """
 
     name: str
@@ -96,7 +112,8 @@ class Dataset:
     locate: Callable[[str | Path | None, Path], tuple[Path, ...]]
     files: str = ""
     last_train_trial: int = 0
-    test_days: float = 0.0
+    test_share: float = 0.3
+    whole_days: bool = False
 
     @property
     def public(self) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 
 from jaxanon.datasets.spec import Data, Windows, take
 from jaxanon.datasets.splits import held_out
+from jaxanon.datasets.targets import moments
 
 
 def imbalance(windows: Windows, attribute: str, ratio: float, seed: int) -> Windows:
@@ -23,8 +24,9 @@ def imbalance(windows: Windows, attribute: str, ratio: float, seed: int) -> Wind
       seed: draws the majority classes and the windows that stay.
 
     Raises:
-      ValueError: if the ratio is below 1, there is no such attribute, or a subject has
-        fewer than two classes or too few windows of its majority class.
+      ValueError: if the ratio is below 1, there is no such attribute or it is a
+        number, or a subject has fewer than two classes or too few windows of its
+        majority class.
 
     Example:
       >>> ten = Windows(np.zeros((10, 4, 1), np.float32),
@@ -40,6 +42,10 @@ def imbalance(windows: Windows, attribute: str, ratio: float, seed: int) -> Wind
     if attribute not in windows.labels:
         raise ValueError(
             f"attribute must be one of {sorted(windows.labels)}, got {attribute!r}."
+        )
+    if windows.labels[attribute].dtype.kind == "f":
+        raise ValueError(
+            f"attribute must have classes to skew, and {attribute!r} is a number."
         )
     random = np.random.default_rng(seed)
     label, subject = windows.labels[attribute], windows.labels["subject"]
@@ -101,10 +107,16 @@ def hold_out_subjects(data: Data, fraction: float, seed: int) -> Data:
             f"the subjects left out (all but {training.tolist()}) have no test "
             "windows; raise fraction or change seed."
         )
-    spec = dataclasses.replace(data.spec, split="subject")
-    if not spec.tokens:
-        mean = train.windows.mean(axis=(0, 1), dtype=np.float64)
-        std = train.windows.std(axis=(0, 1), dtype=np.float64)
-        of_others = {"mean": tuple(mean.tolist()), "std": tuple(std.tolist())}
-        spec = dataclasses.replace(spec, **of_others)
+    mean = train.windows.mean(axis=(0, 1), dtype=np.float64)
+    std = train.windows.std(axis=(0, 1), dtype=np.float64)
+    targets = {
+        name: dataclasses.replace(target, **moments(train.labels[name]))
+        for name, target in data.spec.targets.items()
+    }
+    statistics = {"mean": tuple(mean.tolist()), "std": tuple(std.tolist())}
+    if data.spec.tokens:  # Numbers that stand for something have no mean.
+        statistics = {}
+    spec = dataclasses.replace(
+        data.spec, **statistics, targets=targets, split="subject"
+    )
     return Data(spec, train, test)

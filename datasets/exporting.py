@@ -78,7 +78,26 @@ def _arrays(data: Data, split: str) -> dict[str, np.ndarray]:
             names = [names[index] for index in found]
         arrays[attribute] = label.astype(np.int32)
         arrays[f"{attribute}_names"] = np.array(names)
+    if spec.targets:
+        arrays |= _targets(spec.targets, sides, statistics=split == "all")
     if split == "all":
         arrays["split"] = np.repeat([0, 1], [len(side.windows) for side in sides])
         arrays["mean"], arrays["std"] = np.array(spec.mean), np.array(spec.std)
+    return arrays
+
+
+def _targets(targets, sides, statistics: bool) -> dict[str, np.ndarray]:
+    """Their numbers, and what there is to say of them, as ``own`` describes it."""
+    told = targets.values()
+    arrays = {
+        "targets": np.array([*targets]),
+        "target_units": np.array([one.unit for one in told]),
+        "target_channels": np.array([one.channel for one in told]),
+        "target_samples": np.array([one.samples for one in told]),
+    }
+    if statistics:
+        arrays["target_mean"] = np.array([one.mean for one in told])
+        arrays["target_std"] = np.array([one.std for one in told])
+    for name in targets:
+        arrays[name] = np.concatenate([side.labels[name] for side in sides])
     return arrays

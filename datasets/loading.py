@@ -31,7 +31,7 @@ def load(
         set.
       preset: how to cut the recordings; ``None`` is the data set's first.
       split: ``"trial"``, ``"subject"`` or ``"time block"``, where the data set
-        offers it, and ``"given"`` for a file that says so; ``None`` is the first.
+        offers it, and ``"given"`` where the files say so; ``None`` is the first.
         Never by window, because windows overlap; only ``"released"``, where a
         published program did so, repeats it, statistics of both sides included, for
         comparison with its numbers and nothing else.
@@ -76,7 +76,7 @@ def load(
     for attribute in private:
         choose("private", attribute, dataset.attributes)
     chosen = dataset.presets[preset]
-    parts = store.read(dataset, source, data_dir)
+    parts = store.read(chosen.origin or dataset, source, data_dir)
     classes, mean, std, train, test = windowed(dataset, chosen, parts, split, seed)
     if chosen.tokens:  # Numbers that stand for something have no mean.
         mean, std = (0.0,), (1.0,)

@@ -7,17 +7,21 @@ The file holds
 * any number of attributes, ``int[N]`` each under its own name, with the names of its
   classes in ``<attribute>_names`` if you like: labels then count from 0 through that
   list; without names the distinct numbers are the classes (so for ``subject``);
+* optionally ``targets``: names of arrays that are ``float[N]``, numbers to predict;
+  with them ``target_units``, and if a target is the mean of a channel over some samples
+  after the window, ``target_channels`` (else ``""``) and ``target_samples``;
 * optionally ``split``: ``int[N]``, 0 to train on, 1 to test with;
 * optionally ``channels`` and ``units`` (strings, one per channel), ``rate_hz`` (else
   1.0: time counts in samples), ``name``, ``preset``, ``public``, ``private`` (the
   defaults of ``load``), and with ``split`` also ``mean`` and ``std`` (per channel, of
-  the training rows);
+  the training rows), ``target_mean`` and ``target_std``;
 * ``tokens``, an integer, if the one channel holds whole numbers from 0 to
   ``tokens - 1`` that stand for something, 0 for nothing.
 
 Without ``split``, windows are taken to be in order of time. Of the windows that agree
-in every label the last 30 % test; training windows that share samples with a
+in every class the last 30 % test; training windows that share samples with a
 neighbouring test window are left out. ``split="subject"`` divides by person instead.
+A target that looks ahead may lie in a test window: give a ``split`` with a gap for it.
 """
 
 import zipfile
@@ -31,11 +35,13 @@ from jaxanon.datasets.own_arrays import (
     Arrays,
     classes_of,
     one_per,
+    targets_of,
     tokens_of,
     windows_of,
 )
 from jaxanon.datasets.own_split import by_subject, by_time_block, given
 from jaxanon.datasets.spec import Data, Spec, Windows, take
+from jaxanon.datasets.targets import Target, moments
 
 UNMEASURED = {"mean": (0.0,), "std": (1.0,)}  # Of numbers that stand for something.
 SIDES = {"given": given, "time block": by_time_block, "subject": by_subject}
@@ -65,11 +71,12 @@ def load_file(path, *, public, private, split, seed: int) -> Data:
     path = Path(path)
     arrays = read_arrays(path)
     windows = windows_of(arrays)
+    numbers = targets_of(arrays)
     classes, labels = classes_of(arrays)
     split = split or ("given" if "split" in arrays else "time block")
     side = SIDES[choose("split", split, SIDES)](arrays, windows, labels, seed)
     tokens = tokens_of(arrays, windows)
-    both = Windows(windows, labels)
+    both = Windows(windows, labels | numbers)
     train, test = (take(both, side == number) for number in (0, 1))
     for number, part in enumerate((train, test)):
         if len(part.windows) == 0:
@@ -80,10 +87,11 @@ def load_file(path, *, public, private, split, seed: int) -> Data:
     spec = Spec(
         **_described(arrays, windows, path.stem),
         **(UNMEASURED if tokens else _statistics(arrays, train, split)),
-        **_chosen(arrays, classes, public, private),
+        **_chosen(arrays, classes, [*numbers], public, private),
         time=windows.shape[1],
         classes=classes,
         split=split,
+        targets=_targets(arrays, train, [*numbers], split),
         tokens=tokens,
     )
     return Data(spec, train, test)
@@ -113,7 +121,32 @@ def _statistics(arrays, train, split):
     return {"mean": tuple(map(float, mean)), "std": tuple(map(float, std))}
 
 
-def _chosen(arrays, classes, public, private):
+def _targets(arrays, train, names, split):
+    """What the file says of each target, and the statistics as of the channels."""
+    entries = lambda name, default: one_per(
+        arrays, f"target_{name}", len(names), default, "targets"
+    )
+    told = [moments(train.labels[name]) for name in names]
+    if split == "given":
+        means, stds = entries("mean", None), entries("std", None)
+        for number, own in enumerate(told):
+            own |= {} if means is None else {"mean": float(means[number])}
+            own |= {} if stds is None else {"std": float(stds[number])}
+    blank = [""] * len(names)
+    units, channels = entries("units", blank), entries("channels", blank)
+    samples = entries("samples", [1] * len(names))
+    return {
+        name: Target(
+            unit=str(units[number]),
+            channel=str(channels[number]),
+            samples=int(samples[number]),
+            **told[number],
+        )
+        for number, name in enumerate(names)
+    }
+
+
+def _chosen(arrays, classes, targets, public, private):
     """The attribute to keep and those to hide: the caller's choice, else the file's."""
     if public is None and "public" in arrays:
         public = str(arrays["public"])
@@ -123,9 +156,9 @@ def _chosen(arrays, classes, public, private):
         if value is None:
             raise ValueError(
                 f"{argument} must be given for a file of your own; its attributes are "
-                f"{list(classes)}."
+                f"{[*classes, *targets]}."
             )
-    choose("public", public, classes)
+    choose("public", public, (*classes, *targets))
     for attribute in private:
         choose("private", attribute, classes)
     return {"public": public, "private": private}

@@ -3,9 +3,13 @@
 import numpy as np
 
 Arrays = dict[str, np.ndarray]
+OF_TARGETS = tuple(
+    f"target_{what}" for what in ("units", "mean", "std", "channels", "samples")
+)
 ABOUT = (
     *("windows", "split", "channels", "units", "rate_hz", "mean", "std"),
     *("name", "preset", "public", "private", "tokens"),
+    *("targets", *OF_TARGETS),
 )  # Every other array is an attribute or the names of its classes.
 ENDING = "_names"
 
@@ -58,7 +62,8 @@ def classes_of(arrays: Arrays):
     """Class names and ``int32[N]`` labels of every attribute, ``subject`` the last."""
     count = len(arrays["windows"])
     names = {key.removesuffix(ENDING): key for key in arrays if key.endswith(ENDING)}
-    attributes = [key for key in arrays if key not in (*ABOUT, *names.values())]
+    others = (*ABOUT, *names.values(), *target_names(arrays))
+    attributes = [key for key in arrays if key not in others]
     for attribute, key in names.items():
         if attribute not in attributes:
             raise ValueError(
@@ -90,22 +95,52 @@ def integers(name: str, array: np.ndarray, count: int) -> np.ndarray:
         raise ValueError(
             f"{name} must be int[{count}], one for each of the {count} windows, got "
             f"{array.dtype}{list(array.shape)}; np.unique(values, return_inverse=True) "
-            f"turns names into numbers, and names go into {name}_names."
+            f"turns names into numbers, and names go into {name}_names; what is no "
+            "class but a number to predict is named in targets."
         )
     return array
 
 
-def one_per(arrays: Arrays, name: str, channels: int, default):
-    """The array ``name`` with one entry for each channel, or ``default``."""
+def one_per(arrays: Arrays, name: str, count: int, default, what: str = "channels"):
+    """The array ``name`` with one entry for each of ``what``, or ``default``."""
     array = arrays.get(name)
     if array is None:
         return default
-    if array.shape != (channels,):
+    if array.shape != (count,):
         raise ValueError(
-            f"{name} must have one entry for each of the {channels} channels, got "
+            f"{name} must have one entry for each of the {count} {what}, got "
             f"shape {array.shape}."
         )
     return array
+
+
+def target_names(arrays: Arrays) -> tuple[str, ...]:
+    """Names of the arrays that are numbers to predict."""
+    return tuple(map(str, np.atleast_1d(arrays.get("targets", ()))))
+
+
+def targets_of(arrays: Arrays) -> dict[str, np.ndarray]:
+    """``float32[N]`` of every target; ValueError for anything else, NaN included."""
+    count, found = len(arrays["windows"]), {}
+    for name in target_names(arrays):
+        array = arrays.get(name)
+        if name == "subject" or name in ABOUT or array is None:
+            raise ValueError(
+                f"targets names {name!r}, which the file must hold as float[{count}], "
+                f"beside the subjects; it holds {sorted(arrays)}."
+            )
+        if array.shape != (count,) or array.dtype.kind not in "fiu":
+            raise ValueError(
+                f"target {name} must be float[{count}], one for each of the {count} "
+                f"windows, got {array.dtype}{list(array.shape)}."
+            )
+        found[name] = array.astype(np.float32)
+        if not np.isfinite(found[name]).all():
+            raise ValueError(
+                f"target {name} must be finite, got NaN or infinity in "
+                f"{np.sum(~np.isfinite(found[name]))} of {count}; drop those windows."
+            )
+    return found
 
 
 def _listed(attribute, listed, found):

@@ -8,7 +8,7 @@ from jaxanon.datasets import recordings, splits
 from jaxanon.datasets.description import Dataset, Preset
 from jaxanon.datasets.partition import dealt
 from jaxanon.datasets.spec import Windows
-from jaxanon.datasets.windows import cut_each, cut_stream
+from jaxanon.datasets.windows import cut_each, cut_sequences, cut_stream
 
 
 def select(dataset: Dataset, preset: Preset, parts):
@@ -33,25 +33,29 @@ def select(dataset: Dataset, preset: Preset, parts):
 def divide(dataset: Dataset, preset: Preset, parts, split: str, seed: int):
     """The recordings of the training side and those of the test side."""
     if split == "subject":
-        return splits.by_subject(parts, seed)
-    if split == "trial":
+        return splits.by_subject(parts, seed, dataset.test_share)
+    if split in ("trial", "given"):
         return splits.by_trial(parts, dataset.last_train_trial)
-    if dataset.test_days:
-        return splits.by_day(parts, dataset.test_days)
-    return splits.by_time_block(parts, preset.length)
+    if dataset.whole_days:
+        return splits.by_day(parts, dataset.test_share)
+    if preset.sequence:
+        return splits.by_time_of_trial(parts, preset.length, dataset.test_share)
+    step = preset.stride if preset.precut else 1
+    return splits.by_time_block(parts, preset.length, dataset.test_share, step)
 
 
 def cut_side(dataset: Dataset, preset: Preset, parts, classes, side: str):
     """The windows of one side, dropped classes gone, and the remaining classes."""
-    cut = cut_each
+    cut = cut_sequences if preset.sequence else cut_each
     if preset.stream:
         across = dataset.public if preset.across else None
         cut = functools.partial(cut_stream, across=across)
     windows = cut(parts, preset.length, preset.stride) if parts else None
     if windows is None or len(windows.windows) == 0:
-        longest = max((len(r.rows) for r in parts), default=0)
+        whole = recordings.trials(parts) if preset.sequence else [[r] for r in parts]
+        longest = max((sum(len(r.rows) for r in one) for one in whole), default=0)
         raise ValueError(
-            f"{dataset.name} gives no {side} windows: the longest of {len(parts)} "
+            f"{dataset.name} gives no {side} windows: the longest of {len(whole)} "
             f"recordings has {longest} rows, a window needs {preset.length}. Choose "
             "another split or preset."
         )

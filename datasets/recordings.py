@@ -1,5 +1,6 @@
 """Recordings: what the prepared files hold, before any window is cut."""
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -49,6 +50,12 @@ def occurring(recordings: Sequence[Recording], classes):
     ]
     names = {name: tuple(classes[name][old] for old in found[name]) for name in classes}
     return renumbered, names
+
+
+def trials(recordings: Sequence[Recording]) -> list[list[Recording]]:
+    """Those that follow one another in a trial of one subject, together."""
+    key = lambda recording: (recording.labels["subject"], recording.trial)
+    return [list(members) for _, members in itertools.groupby(recordings, key)]
 
 
 def statistics(recordings: Sequence[Recording]):

@@ -5,22 +5,19 @@ from jaxanon.datasets.cifar10.description import DATASET as CIFAR10
 from jaxanon.datasets.description import Dataset
 from jaxanon.datasets.mobi_act.description import DATASET as MOBI_ACT
 from jaxanon.datasets.motion_sense.description import DATASET as MOTION_SENSE
+from jaxanon.datasets.sleep_edf.description import DATASET as SLEEP_EDF
 from jaxanon.datasets.smart_homes.description import DATASET as SMART_HOMES
 from jaxanon.datasets.smartwatch.description import DATASET as SMARTWATCH
 from jaxanon.datasets.uci_hapt.description import DATASET as UCI_HAPT
+from jaxanon.datasets.uci_har.description import DATASET as UCI_HAR
 from jaxanon.datasets.wifi_har.description import DATASET as WIFI_HAR
+from jaxanon.datasets.wisdm.description import DATASET as WISDM
 
 _DATASETS = {
     dataset.name: dataset
     for dataset in (
-        SMARTWATCH,
-        MOTION_SENSE,
-        UCI_HAPT,
-        MOBI_ACT,
-        WIFI_HAR,
-        SMART_HOMES,
-        CASAS,
-        CIFAR10,
+        *(SMARTWATCH, MOTION_SENSE, UCI_HAPT, MOBI_ACT, WIFI_HAR, WISDM, UCI_HAR),
+        *(SLEEP_EDF, SMART_HOMES, CASAS, CIFAR10),
     )
 }
 

@@ -1,4 +1,4 @@
-"""What a data set's windows are: their shape, units, classes and statistics."""
+"""What a data set's windows are: their shape, units, labels and statistics."""
 
 import dataclasses
 import json
@@ -6,6 +6,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+
+from jaxanon.datasets.targets import Target
 
 SPLITS = ("trial", "subject", "time block", "given", "released")
 
@@ -16,15 +18,16 @@ class Spec:
 
     ``name`` and ``preset`` say where the windows come from. ``channels`` and
     ``units`` name the last axis, ``rate_hz`` and ``time`` (samples) the middle one.
-    ``classes`` holds the class names of *every* attribute, ``"subject"`` included;
-    ``public`` is the attribute that anonymized windows should keep, ``private``
-    those that they should hide. ``mean`` and ``std`` (population) of each channel
-    are those of the training rows, in physical units. ``split`` is one of
-    ``"trial"``, ``"subject"``, ``"time block"``, ``"given"`` and ``"released"``; the
-    last leaks: its test windows overlap training windows, and its statistics are of
-    both sides. ``tokens`` is 0 where windows are measured; else the one channel holds
-    whole numbers, 0 to ``tokens - 1``, that stand for something (0 for nothing), and
-    mean and std are 0 and 1.
+    ``classes`` holds the class names of *every* attribute, ``"subject"`` included,
+    and ``targets`` what there is beside them: attributes that are numbers. ``public``
+    is the attribute that anonymized windows should keep, or, if it is a target, that
+    learners should predict; ``private`` those that windows should hide. ``mean`` and
+    ``std`` (population) of each channel are those of the training rows, in physical
+    units. ``split`` is one of ``"trial"``, ``"subject"``, ``"time block"``, ``"given"``
+    and ``"released"``; the last leaks: its test windows overlap training windows, and
+    its statistics are of both sides. ``tokens`` is 0 where windows are measured; else
+    the one channel holds whole numbers, 0 to ``tokens - 1``, that stand for something
+    (0 for nothing), and mean and std are 0 and 1.
 
     Raises:
       ValueError: if the parts do not fit each other.
@@ -53,6 +56,7 @@ class Spec:
     mean: tuple[float, ...]
     std: tuple[float, ...]
     split: str
+    targets: dict[str, Target] = dataclasses.field(default_factory=dict)
     tokens: int = 0
 
     def __post_init__(self):
@@ -89,7 +93,16 @@ class Spec:
                 f"private {self.private!r} must not repeat an attribute nor contain "
                 f"the public one, {self.public!r}; an attribute is kept or hidden."
             )
-        for attribute in (*self.private, self.public, "subject"):
+        if taken := set(self.targets) & set(self.classes):
+            raise ValueError(f"{sorted(taken)} are both classes and targets; name one.")
+        for name, target in self.targets.items():
+            if target.channel and target.channel not in self.channels:
+                raise ValueError(
+                    f"target {name!r} goes on with channel {target.channel!r}, which "
+                    f"is none of {self.channels}."
+                )
+        with_classes = () if self.public in self.targets else (self.public,)
+        for attribute in (*self.private, *with_classes, "subject"):
             classes = self.num_classes(attribute)
             if classes < 2 and attribute != "subject":
                 raise ValueError(
@@ -97,8 +110,20 @@ class Spec:
                     "there must be at least 2."
                 )
 
+    @property
+    def target(self) -> Target | None:
+        """What the public attribute is as a number; None where it has classes."""
+        return self.targets.get(self.public)
+
     def num_classes(self, attribute: str) -> int:
-        """Number of classes of ``attribute``; ValueError if there is none such."""
+        """Number of classes of ``attribute``; ValueError if it has none."""
+        if attribute in self.targets:
+            raise ValueError(
+                f"{attribute!r} of {self.name!r} is a number and has no classes, which "
+                "is what anonymizers keep and hide; predict it by a learner, such as "
+                "jaxanon.learners.build('fedavg', spec) or `jaxanon train fedavg`, or "
+                f"choose public and private from {sorted(self.classes)}."
+            )
         if attribute not in self.classes:
             raise ValueError(
                 f"{self.name!r} has no attribute {attribute!r}; it has "
@@ -107,8 +132,12 @@ class Spec:
         return len(self.classes[attribute])
 
     def to_json(self) -> str:
-        """The spec as one JSON object."""
-        return json.dumps(dataclasses.asdict(self))
+        """The spec as one JSON object; of targets and tokens if there are any."""
+        fields = dataclasses.asdict(self)
+        for name in ("targets", "tokens"):  # Once there were none.
+            if not fields[name]:
+                del fields[name]
+        return json.dumps(fields)
 
     @classmethod
     def from_json(cls, text: str) -> "Spec":
@@ -117,6 +146,8 @@ class Spec:
         for name in ("channels", "units", "private", "mean", "std"):
             fields[name] = tuple(fields[name])
         fields["classes"] = {a: tuple(names) for a, names in fields["classes"].items()}
+        targets = fields.get("targets", {})
+        fields["targets"] = {name: Target(**told) for name, told in targets.items()}
         return cls(**fields)
 
 
@@ -124,7 +155,8 @@ class Windows(NamedTuple):
     """Windows of one side of a split, in physical units, with their labels."""
 
     windows: np.ndarray  # float32[N, time, channels]
-    labels: dict[str, np.ndarray]  # int32[N] for every attribute, "subject" included
+    # int32[N] for every attribute, "subject" included; float32[N] for every target.
+    labels: dict[str, np.ndarray]
 
 
 def take(windows: Windows, rows: np.ndarray) -> Windows:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxanon.datasets.recordings import Recording
+from jaxanon.datasets.recordings import Recording, trials
 from jaxanon.datasets.spec import Windows, take
 
-TEST_SHARE = 0.3  # Of the subjects, or of the time; a trial split has its own rule.
+TEST_SHARE = 0.3  # Of the subjects, or of the time, where a data set has no other.
 RELEASED = "released"
 
 
@@ -34,30 +34,53 @@ def held_out(subjects, share: float, seed: int) -> np.ndarray:
     return np.sort(picked)
 
 
-def by_subject(recordings: Sequence[Recording], seed: int):
-    """Tests with ``TEST_SHARE`` of the subjects, drawn by ``seed``."""
-    out = held_out([r.labels["subject"] for r in recordings], TEST_SHARE, seed)
+def by_subject(recordings: Sequence[Recording], seed: int, share: float = TEST_SHARE):
+    """Tests with ``share`` of the subjects, drawn by ``seed``."""
+    out = held_out([r.labels["subject"] for r in recordings], share, seed)
     test = [r for r in recordings if r.labels["subject"] in out]
     return [r for r in recordings if r.labels["subject"] not in out], test
 
 
-def by_time_block(recordings: Sequence[Recording], window: int):
-    """Tests with the last ``TEST_SHARE`` of the time of everybody in everything.
+def by_time_block(
+    recordings: Sequence[Recording],
+    window: int,
+    share: float = TEST_SHARE,
+    step: int = 1,
+):
+    """Tests with the last ``share`` of the time of everybody in everything.
 
     Recordings that agree in every label form a series in their order; its last rows
     are the test side. Of the recording that the boundary cuts, the ``window`` rows
     before it are left out, so that what is tested is not what came an instant after
     training; if that leaves one side without a whole window, the recording goes
-    uncut to the side that has most of it.
+    uncut to the side that has most of it. It is cut at a multiple of ``step`` rows.
     """
     series = {}
     for recording in recordings:
         series.setdefault(tuple(recording.labels.items()), []).append(recording)
     train, test = [], []
     for members in series.values():
-        boundary = round((1 - TEST_SHARE) * sum(len(r.rows) for r in members))
+        boundary = round((1 - share) * sum(len(r.rows) for r in members))
         for recording in members:
-            end, start = _cut(len(recording.rows), boundary, window)
+            end, start = _cut(len(recording.rows), boundary // step * step, window)
+            train.append(recording._replace(rows=recording.rows[:end]))
+            test.append(recording._replace(rows=recording.rows[start:]))
+            boundary -= len(recording.rows)
+    return _with_rows(train), _with_rows(test)
+
+
+def by_time_of_trial(
+    recordings: Sequence[Recording], window: int, share: float = TEST_SHARE
+):
+    """Tests with the last ``share`` of every trial of everybody, whatever was done.
+
+    The ``window`` rows before it are left out.
+    """
+    train, test = [], []
+    for members in trials(recordings):
+        boundary = round((1 - share) * sum(len(r.rows) for r in members))
+        for recording in members:
+            end, start = max(0, boundary - window), max(0, boundary)
             train.append(recording._replace(rows=recording.rows[:end]))
             test.append(recording._replace(rows=recording.rows[start:]))
             boundary -= len(recording.rows)

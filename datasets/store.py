@@ -6,7 +6,7 @@ import io
 import os
 from pathlib import Path
 
-from jaxanon.datasets.description import Dataset
+from jaxanon.datasets.description import Dataset, Origin
 from jaxanon.datasets.recordings import Recording
 from jaxanon.datasets.sources import digest
 
@@ -17,7 +17,7 @@ def cache_folder(data_dir=None) -> Path:
     return Path(folder).expanduser()
 
 
-def read(dataset: Dataset, source=None, data_dir=None) -> list[Recording]:
+def read(dataset: Dataset | Origin, source=None, data_dir=None) -> list[Recording]:
     """The recordings of ``dataset``, prepared first if they are not yet.
 
     Prepared data lies in a folder named for the content of the original files, so

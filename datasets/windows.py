@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxanon.datasets.recordings import Recording
+from jaxanon.datasets.recordings import Recording, trials
 from jaxanon.datasets.spec import Windows
 
 
@@ -69,6 +69,26 @@ def cut_stream(
     starts = starts[mark[starts] == mark[starts + length - 1]]
     counts = np.bincount(owner[starts], minlength=len(sizes))
     return _labelled(_gather(rows, starts, length), recordings, counts)
+
+
+def cut_sequences(recordings: Sequence[Recording], length: int, stride: int) -> Windows:
+    """Cuts trial by trial, through recordings of any label; that of the last row holds.
+
+    So a window ends with what it is labelled by, and begins with what came before.
+    """
+    parts = []
+    for members in trials(recordings):
+        windows = cut(np.concatenate([r.rows for r in members]), length, stride)
+        ends = np.cumsum([len(r.rows) for r in members])
+        last = np.arange(len(windows)) * stride + length - 1
+        owner = np.searchsorted(ends, last, side="right")
+        counts = np.bincount(owner, minlength=len(members))
+        parts.append(_labelled(windows, members, counts))
+    labels = {
+        name: np.concatenate([part.labels[name] for part in parts])
+        for name in parts[0].labels
+    }
+    return Windows(np.concatenate([part.windows for part in parts]), labels)
 
 
 def _gather(rows, starts, length):

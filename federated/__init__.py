@@ -16,6 +16,7 @@ from jaxanon.federated.ldp_fl import ldp_fl, two_points
 from jaxanon.federated.local import descend
 from jaxanon.federated.localized import localized
 from jaxanon.federated.meta import meta
+from jaxanon.federated.observed import Seen, observed
 from jaxanon.federated.p_fed_me import p_fed_me
 from jaxanon.federated.per_fed_avg import per_fed_avg
 from jaxanon.federated.personal import PersonalState, Rounds, Steps
@@ -36,6 +37,7 @@ __all__ = [
     "PersonalState",
     "Population",
     "Rounds",
+    "Seen",
     "Sharded",
     "State",
     "Steps",
@@ -56,6 +58,7 @@ __all__ = [
     "localized",
     "mean_over_clients",
     "meta",
+    "observed",
     "p_fed_me",
     "per_fed_avg",
     "population",

@@ -1,5 +1,6 @@
 """What a federated algorithm is, and how its acts make one round of it."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -59,12 +60,16 @@ class FederatedAlgorithm(NamedTuple):
     that ``update`` is made of, where an algorithm can be taken apart. ``model(key,
     state, client, rows, mask) -> params`` is what client number ``client`` predicts
     with, given its own training rows; None where that is ``state.params`` for all.
+    ``sent(key, state, clients, client) -> (message, weight)`` is what client number
+    ``client`` sends in the round that ``update`` with the same arguments is; see
+    ``observed``. None where single messages are nobody's to see.
     """
 
     init: Callable
     update: Callable
     acts: Acts | None = None
     model: Callable | None = None
+    sent: Callable | None = None
 
 
 def client_sum(acts, key, state, population, ids, weights):
@@ -72,19 +77,27 @@ def client_sum(acts, key, state, population, ids, weights):
 
     Entries of ``weights`` (``bool[m]``) that are False count for nothing.
     """
-    _, client_key = jax.random.split(jax.random.fold_in(key, state.round))
-
-    def one(client):
-        rows = jax.tree.map(lambda leaf: leaf[client], population.rows)
-        # The key belongs to the client, whatever its place in the cohort.
-        own_key = jax.random.fold_in(client_key, client)
-        return acts.client(own_key, state, rows, population.mask[client])
-
+    one = functools.partial(_reply, acts, key, state, population)
     weights = weights * jax.vmap(acts.weigh)(population.mask[ids])
     layout = acts.layout
     if layout is None:
         layout = layouts.default_layout(state.params, len(ids))
     return layouts.sum_over_clients(one, ids, weights, layout), jnp.sum(weights)
+
+
+def _reply(acts, key, state, population, client):
+    """What a client makes of a round."""
+    _, client_key = jax.random.split(jax.random.fold_in(key, state.round))
+    rows = jax.tree.map(lambda leaf: leaf[client], population.rows)
+    # The key belongs to the client, whatever its place in the cohort.
+    own_key = jax.random.fold_in(client_key, client)
+    return acts.client(own_key, state, rows, population.mask[client])
+
+
+def or_nothing(message, weight):
+    """``(message, weight)`` of a client; zeros where the weight is 0."""
+    nothing = lambda leaf: jnp.where(weight > 0, leaf, jnp.zeros_like(leaf))
+    return jax.tree.map(nothing, message), weight
 
 
 def from_acts(acts: Acts, init: Callable) -> FederatedAlgorithm:
@@ -98,7 +111,12 @@ def from_acts(acts: Acts, init: Callable) -> FederatedAlgorithm:
         gradient, info = layouts.divide(total, weight)
         return acts.server(state, gradient), info
 
-    return FederatedAlgorithm(init, update, acts)
+    def sent(key, state, clients: Population, client):
+        ids = acts.cohort(key, state.round, len(clients.mask))
+        weight = acts.weigh(clients.mask[client]) * jnp.any(ids == client)
+        return or_nothing(_reply(acts, key, state, clients, client)[0], weight)
+
+    return FederatedAlgorithm(init, update, acts, sent=sent)
 
 
 def build(

@@ -1,33 +1,23 @@
 """Atlas: important layers are everybody's, and noise follows their importance."""
 
-from typing import Any, NamedTuple
+import functools
+import math
+import numbers
 
 import jax
 import jax.numpy as jnp
 
-from jaxanon.federated import importance
+from jaxanon.federated import atlas_rounds, importance
 from jaxanon.federated.algorithm import FederatedAlgorithm
-from jaxanon.federated.atlas_gradients import READINGS, noisy, plain
-from jaxanon.federated.personal import (
-    PersonalState,
-    Reply,
-    Rounds,
-    Steps,
-    personal,
-    scaled_step,
-    train,
-)
-from jaxanon.federated.private import Lots, alike
+from jaxanon.federated.atlas_rounds import Kept, Settings, begun
+from jaxanon.federated.personal import PersonalState, Rounds, Steps, personal, train
+from jaxanon.federated.private import Lots, alike, lot_bytes
 
-SCORES = ("privatised", "public", "published")
-
-
-class Kept(NamedTuple):
-    """What a client keeps from round to round."""
-
-    params: Any  # dict of layers
-    masks: Any  # dict of layers
-    shared: Any  # dict of bool[], layers that it takes from the server
+HYPER = {
+    **{"step_size": 0.1, "mask_step_size": 0.1, "threshold": 0.5},
+    **{"first_score": 0.6, "max_norm": 1.0, "noise_multiplier": 1.0},
+    **{"score_norm": 1.0, "score_multiplier": 1.0, "own_step_size": 0.1},
+}
 
 
 def atlas(
@@ -37,7 +27,9 @@ def atlas(
     *,
     num_clients: int,
     lots: Lots | None = None,
+    guarantee: str = "example",
     reading: str = "rescaled",
+    clipping: str = "even",
     scores: str = "privatised",
     public_scores: dict | None = None,
     send_every_layer: bool = False,
@@ -49,40 +41,61 @@ def atlas(
 
     A client trains its weights and their masks (``importance``); layers whose score
     reaches the threshold are sent and averaged over those who sent them, the others
-    stay. With ``lots`` every step is a Gaussian mechanism: each layer of an example's
-    gradient is clipped to ``max_norm / √M``, and layer m of the sum gets noise that
-    its score E_m has a part in. The gradient is that of the masked weights; those of
-    weights and masks follow from it and from nothing else that is private. So do the
-    scores, what is sent and how much noise comes next, and all of it costs what the
-    noisy gradients do. That a client has a row at all is no secret.
+    stay. That a client has a row at all is no secret.
+
+    With ``lots`` every step hides an example: each layer of its gradient is clipped,
+    and layer m of the lot's sum gets noise that its score E_m has a part in. Gradients
+    are those of the masked weights; those of weights and masks follow from them and
+    from nothing else that is private. Account for ``sampled_gaussian(lots,
+    noise_multiplier, rounds * steps)``. With ``guarantee="client"`` steps are as they
+    come, and a round hides a client's data: the way of each layer from what the server
+    sent is clipped and gets noise, not divided by any lot. Account for a
+    ``SampledGaussian`` of each round that a client may be asked, without sampling: the
+    server knows who takes part. It is local, whatever the data, at half the multiplier,
+    for two updates may be apart by twice the clip norm.
 
     ``init(key, step_size=0.1, mask_step_size=0.1, threshold=0.5, first_score=0.6,
-    max_norm=1.0, noise_multiplier=1.0, own_step_size=0.1)``, the last that of
-    ``own_steps``, whose gradients nobody clips. ``noise_multiplier`` is z*, of all
-    layers together. What holds is told by ``jaxanon.privacy`` for each reading of the
+    max_norm=1.0, noise_multiplier=1.0, score_norm=1.0, score_multiplier=1.0,
+    own_step_size=0.1)``, the last that of ``own_steps``, whose gradients nobody clips.
+    ``noise_multiplier`` is z*, of all layers together. The squares of their clip norms
+    C_m add up to that of ``max_norm``; they are all the same, or with
+    ``clipping="scores"`` as E_m, and z* does not depend on it. For each reading of the
     paper's equations 3.5 to 3.9:
 
     - "rescaled", noise of E_m C_m times what makes z* hold for all layers together;
     - "A", noise of √M z* C_m, and scores as a step size: z* holds;
-    - "B", the same noise on sums multiplied by scores: more private than z*;
-    - "C", noise of E_m √M z* C_m, as the text has it: **z* does not hold**, account
-      for ``effective_noise_multiplier(..., scores, reading="C")`` with scores of every
-      step, or have no guarantee.
+    - "B", the same noise, on sums multiplied by scores: (Σ E²/M)^(-1/2) z*, which is
+      more private;
+    - "C", noise of E_m √M z* C_m, as the text has it: (Σ E^-2/M)^(-1/2) z*, so **z*
+      does not hold**; account for ``effective_noise_multiplier(..., scores,
+      reading="C")`` with scores of every step, or have no guarantee.
 
-    Nor does it with ``scores="published"``, where masks follow the gradients before the
-    noise; ``"public"`` takes scores that are given, and learns no masks.
+    Scores, what is sent and how much noise comes next are
+
+    - "privatised", made of noisy gradients or updates alone, and cost nothing more;
+    - "released", once a round, as M numbers that are clipped to ``score_norm`` and get
+      ``score_multiplier`` times that as noise (``atlas_scores``): one more Gaussian
+      mechanism, over a lot or of a client; masks inside layers are as private as with
+      the others of that guarantee;
+    - "public", given, and no masks are learned;
+    - "hidden", a client's alone: it sends every layer, noise is even, and which layers
+      it takes back nobody sees; for ``guarantee="client"`` only;
+    - "published", of masks that follow gradients before the noise: **no guarantee**.
 
     ``info`` has ``"loss"`` (of clients' rows, not covered), ``"layers"``, how many were
-    sent on average, and ``"bytes_up"`` and ``"bytes_down"`` of a client: layers that it
-    shares, both ways, and one score for each layer.
+    shared on average, and ``"bytes_up"`` and ``"bytes_down"`` of a client: layers that
+    it shares, both ways, and one score for each layer.
 
     Args:
       init_fn: ``key -> params``, a dict of M layers.
       loss_fn: ``(params, batch, key) -> float[B]``, with ``lots`` each of its own row.
       steps: ``Steps`` of a client in a round; with ``lots`` only how many.
       num_clients: clients of the population.
-      lots: ``Lots`` of noisy steps; None takes plain ones and guarantees nothing.
+      lots: ``Lots`` of noisy steps; None takes plain ones, which guarantee nothing
+        unless ``guarantee`` is "client".
+      guarantee: whom noise hides, an "example" or a "client".
       reading: one of ``READINGS``.
+      clipping: one of ``CLIPPINGS``.
       scores: one of ``SCORES``.
       public_scores: score in (0, 1] of each layer, for ``"public"``.
       send_every_layer: clients send all layers, so that nobody sees which they share;
@@ -96,8 +109,9 @@ def atlas(
       ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` is ``Kept``.
 
     Raises:
-      ValueError: for an unknown reading or kind of scores, ``public_scores`` of other
-        layers or without their kind, and as ``Steps``, ``Lots`` and ``personal``.
+      ValueError: for an unknown word, ``public_scores`` of other layers or without
+        their kind, settings that do not go together, and as ``Steps``, ``Lots`` and
+        ``personal``; from ``init``, for a hyper-parameter out of its range.
 
     Example:
       Two clients whose layers ``w`` and ``v`` add up; all is shared, and half of the
@@ -118,7 +132,23 @@ def atlas(
       noise of each layer's own; Dwork and Roth, 2014, proposition 2.1, for what follows
       from released gradients.
     """
-    _check(reading, scores, public_scores)
+    settings = Settings(
+        loss_fn=loss_fn,
+        steps=steps,
+        lots=lots,
+        guarantee=guarantee,
+        reading=reading,
+        clipping=clipping,
+        scores=scores,
+        public_scores=public_scores,
+        send_every_layer=send_every_layer,
+        most_layers=most_layers,
+    )
+    private = lots is not None or guarantee == "client"
+    of_round = {
+        "example": atlas_rounds.of_examples,
+        "client": atlas_rounds.of_client,
+    }[guarantee]
 
     def init(key):
         params = init_fn(key)
@@ -129,121 +159,65 @@ def atlas(
             )
         zeros = jax.tree.map(jnp.zeros_like, params)
         everything = {name: jnp.array(True) for name in params}
-        return params, Kept(params, zeros, everything), None
-
-    def scores_of(masks):
-        if public_scores is not None:
-            return {name: jnp.float32(x) for name, x in public_scores.items()}
-        return importance.scores(masks)
-
-    def begun(client):
-        """Weights, of the server's layers and its own, and masks."""
-        take = lambda old, new, flag: jnp.where(flag, new, old)
-        flags = importance.per_layer(client.own.shared, client.params)
-        params = jax.tree.map(take, client.own.params, client.params, flags)
-        masks = jax.tree.map(
-            lambda e: e + first(client).astype(e.dtype), client.own.masks
-        )
-        return params, masks
-
-    def first(client):
-        """Where masks begin; they are kept less that, for ``init`` sets no score."""
-        return jax.scipy.special.logit(client.hyper["first_score"])
-
-    def client_fn(client):
-        hyper = client.hyper
-        params, masks = begun(client)
-        if lots is None:
-            gradient_of = plain(loss_fn, client, steps)
-        else:
-            gradient_of = noisy(loss_fn, client, lots, reading)
-        threshold = hyper["threshold"]
-
-        def step(learned, number):
-            params, masks = learned
-            weights = importance.masked(params, masks, threshold)
-            told, exact, loss = gradient_of(number, weights, scores_of(masks))
-            down, _ = importance.gradients(told, params, masks, threshold)
-            seen = exact if scores == "published" else told
-            _, along = importance.gradients(seen, params, masks, threshold)
-            after = scaled_step(params, hyper["step_size"], down)
-            if public_scores is None:
-                masks = scaled_step(masks, hyper["mask_step_size"], along)
-            return (after, masks), loss
-
-        (params, masks), losses = jax.lax.scan(
-            step, (params, masks), jnp.arange(steps.num_steps)
-        )
-        share = importance.selected(scores_of(masks), threshold, most_layers)
-        send = {name: jnp.array(True) for name in share} if send_every_layer else share
-        flags = importance.per_layer(send, params)
-        sent = jax.tree.map(lambda w, flag: jnp.where(flag, w, 0), params, flags)
-        info = {"loss": jnp.mean(losses)} | _traffic(params, send, share)
-        masks = jax.tree.map(lambda e: e - first(client).astype(e.dtype), masks)
-        senders = {name: jnp.asarray(flag, float) for name, flag in send.items()}
-        return Reply((sent, senders), Kept(params, masks, share), info)
-
-    def server(state: PersonalState, mean, share):
-        del share
-        total, senders = mean
-        counts = importance.per_layer(senders, state.params)
-
-        def merge(old, summed, count):
-            new = summed / jnp.where(count > 0, count, 1)
-            return jnp.where(count > 0, new, old).astype(old.dtype)
-
-        return state._replace(params=jax.tree.map(merge, state.params, total, counts))
+        dtype = jnp.result_type(float)
+        logits = {name: jnp.zeros((), dtype) for name in params}
+        logits = logits if scores == "released" else None
+        return params, Kept(params, zeros, everything, logits), None
 
     def model(client):
-        weights = importance.masked(*begun(client), client.hyper["threshold"])
+        params, masks, _ = begun(client)
+        weights = importance.masked(params, masks, client.hyper["threshold"])
         if own_steps is None:
             return weights
         hyper = client.hyper | {"step_size": client.hyper["own_step_size"]}
         return train(client._replace(hyper=hyper), loss_fn, weights, own_steps)[0]
 
-    return personal(
+    algorithm = personal(
         init,
-        client_fn,
-        server,
+        functools.partial(of_round, settings),
+        _averaged,
         model,
         num_clients=num_clients,
-        hyper={
-            **{"step_size": 0.1, "mask_step_size": 0.1, "threshold": 0.5},
-            **{"first_score": 0.6, "max_norm": 1.0, "noise_multiplier": 1.0},
-            "own_step_size": 0.1,
-        },
-        rounds=alike(rounds) if lots else rounds or Rounds(weighting="clients"),
+        hyper=HYPER,
+        rounds=alike(rounds) if private else rounds or Rounds(weighting="clients"),
+        example_bytes_fn=lots and functools.partial(lot_bytes, loss_fn, lots=lots),
     )
 
+    def checked_init(key, **values):
+        _check_hyper(values)
+        return algorithm.init(key, **values)
 
-def _traffic(params, send, share):
-    """Bytes that a client sends and gets back: layers, and a score for each."""
-    sizes = {
-        name: sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(layer))
-        for name, layer in params.items()
-    }
-    of = lambda flags: sum(sizes[name] * flags[name] for name in sizes)
-    return {
-        "layers": jnp.sum(jnp.stack([*share.values()]).astype(float)),
-        "bytes_up": jnp.asarray(of(send) + 4 * len(sizes), float),
-        "bytes_down": jnp.asarray(of(send), float),
-    }
+    return algorithm._replace(init=checked_init)
 
 
-def _check(reading, scores, public_scores):
-    for name, value, known in (
-        ("reading", reading, READINGS),
-        ("scores", scores, SCORES),
-    ):
-        if value not in known:
-            raise ValueError(f"{name} must be one of {known}, got {value!r}.")
-    if (scores == "public") != (public_scores is not None):
-        raise ValueError(
-            "public_scores are for scores='public' and needed there, got "
-            f"{public_scores!r} for {scores!r}."
-        )
-    for layer, score in (public_scores or {}).items():
-        if not 0 < score <= 1:
+def _averaged(state: PersonalState, mean, share):
+    """Layers averaged over those who sent them; one that nobody sent stays."""
+    del share
+    total, senders = mean
+    counts = importance.per_layer(senders, state.params)
+
+    def merge(old, summed, count):
+        new = summed / jnp.where(count > 0, count, 1)
+        return jnp.where(count > 0, new, old).astype(old.dtype)
+
+    return state._replace(params=jax.tree.map(merge, state.params, total, counts))
+
+
+def _check_hyper(values):
+    """Refuses numbers out of their range; what is traced nobody can check."""
+    given = {n: x for n, x in values.items() if isinstance(x, numbers.Real)}
+    for name in ("max_norm", "score_norm"):
+        if not 0 < given.get(name, 1) < math.inf:
+            raise ValueError(f"{name} must be finite and > 0, got {given[name]!r}.")
+    for name in ("noise_multiplier", "score_multiplier"):
+        if not 0 <= given.get(name, 0) < math.inf:
             raise ValueError(
-                f"public_scores must be in (0, 1], got {score!r} for {layer!r}."
+                f"{name} must be finite and >= 0, got {given[name]!r}; 0 adds no "
+                "noise, and guarantees nothing."
             )
+    if not 0 <= given.get("threshold", 0.5) <= 1:
+        raise ValueError(f"threshold must be in [0, 1], got {given['threshold']!r}.")
+    if not 0 < given.get("first_score", 0.5) < 1:
+        raise ValueError(
+            f"first_score must be in (0, 1), got {given['first_score']!r}."
+        )

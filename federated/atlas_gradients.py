@@ -1,5 +1,6 @@
 """Gradients of Atlas's steps, plain or noisy, by a reading of its equations."""
 
+import dataclasses
 import math
 
 import jax
@@ -10,6 +11,7 @@ from jaxanon.federated import importance, local
 from jaxanon.federated.private import clipped_lot, step_keys
 
 READINGS = ("rescaled", "A", "B", "C")
+CLIPPINGS = ("even", "scores")
 LEAST_SCORE = 0.05  # Else the noise of the other layers has no bound.
 
 
@@ -40,6 +42,53 @@ def layer_multipliers(noise_multiplier, scores: dict, reading: str) -> dict:
     return {name: scale * x for name, x in found.items()}
 
 
+def layer_norms(max_norm, scores: dict, clipping: str) -> dict:
+    """The clip norm C_m of each layer; their squares add up to that of ``max_norm``.
+
+    They are in proportion to scores, or all the same. z* is that of the multipliers
+    either way, as long as nothing private but what was released is in the scores.
+
+    Args:
+      max_norm: C > 0, may be traced.
+      scores: E_m of each layer; below 0.05 it counts as that.
+      clipping: one of ``CLIPPINGS``.
+
+    Returns:
+      Dict of ``float[]``.
+
+    Example:
+      >>> scores = {"a": jnp.float32(0.3), "b": jnp.float32(0.4)}
+      >>> found = layer_norms(2.0, scores, "scores")
+      >>> round(float(found["a"]), 4), round(float(found["b"]), 4)
+      (1.2, 1.6)
+    """
+    if clipping == "even":
+        return dict.fromkeys(scores, max_norm / math.sqrt(len(scores)))
+    found = {name: jnp.maximum(x, LEAST_SCORE) for name, x in scores.items()}
+    root = jnp.sqrt(sum(x**2 for x in found.values()))
+    return {name: max_norm * x / root for name, x in found.items()}
+
+
+def told_of(key, total, scores, noise_multiplier, reading):
+    """A clipped sum behind its noise, by a reading.
+
+    Args:
+      key: typed PRNG key.
+      total: ``BoundedSum``, its bounds those of ``layer_norms``.
+      scores, noise_multiplier, reading: as ``layer_multipliers`` takes them.
+
+    Returns:
+      The tree of ``total.value``.
+    """
+    multipliers = layer_multipliers(noise_multiplier, scores, reading)
+    by_score = importance.per_layer(scores, total.value)
+    scale = lambda tree: jax.tree.map(jnp.multiply, tree, by_score)
+    if reading == "B":  # The bound stays: noise is as if scores were not there.
+        total = dataclasses.replace(total, value=scale(total.value))
+    told = kernels.add_noise_to_sum(key, total, multipliers)
+    return scale(told) if reading == "A" else told
+
+
 def plain(loss_fn, client, steps):
     """``(step, weights, scores) -> (gradient, gradient, loss)`` of a client's batches.
 
@@ -62,7 +111,7 @@ def plain(loss_fn, client, steps):
     return gradient_of
 
 
-def noisy(loss_fn, client, lots, reading):
+def noisy(loss_fn, client, lots, reading, clipping="even"):
     """``(step, weights, scores) -> (noisy, exact, loss)`` of a client's lots.
 
     Both are sums of clipped examples over ``lots.size``; the exact one may not leave.
@@ -72,25 +121,18 @@ def noisy(loss_fn, client, lots, reading):
       client: ``Client`` with ``max_norm`` and ``noise_multiplier`` in its ``hyper``.
       lots: ``Lots``.
       reading: one of ``READINGS``.
+      clipping: one of ``CLIPPINGS``.
     """
     hyper = client.hyper
 
     def gradient_of(number, weights, scores):
         lot_key, noise_key = step_keys(client.key, number)
-        norms = dict.fromkeys(weights, hyper["max_norm"] / math.sqrt(len(weights)))
+        norms = layer_norms(hyper["max_norm"], scores, clipping)
         total, loss = clipped_lot(
             loss_fn, lot_key, weights, client.rows, client.mask, lots, norms
         )
-        multipliers = layer_multipliers(hyper["noise_multiplier"], scores, reading)
-        by_score = importance.per_layer(scores, weights)
-        scale = lambda tree: jax.tree.map(jnp.multiply, tree, by_score)
-        exact = total.value
-        if reading == "B":  # The bound stays: noise is as if scores were not there.
-            total = kernels.BoundedSum(scale(exact), norms, total.squared_weights)
-        told = kernels.add_noise_to_sum(noise_key, total, multipliers)
-        if reading == "A":
-            told = scale(told)
+        told = told_of(noise_key, total, scores, hyper["noise_multiplier"], reading)
         mean = lambda tree: jax.tree.map(lambda leaf: leaf / lots.size, tree)
-        return mean(told), mean(exact), loss
+        return mean(told), mean(total.value), loss
 
     return gradient_of

@@ -1,10 +1,17 @@
 """FedSGD-LDP: clients descend by DP-SGD and send what comes out of it."""
 
+import functools
+
 import jax.numpy as jnp
 
 from jaxanon.federated.algorithm import FederatedAlgorithm
 from jaxanon.federated.personal import Reply, Rounds, personal, replaced
-from jaxanon.federated.private import Lots, alike, descend_privately
+from jaxanon.federated.private import (
+    Lots,
+    alike,
+    descend_privately,
+    lot_bytes,
+)
 
 
 def fed_sgd_ldp(
@@ -81,4 +88,5 @@ def fed_sgd_ldp(
         num_clients=num_clients,
         hyper={"step_size": 0.1, "max_norm": 1.0, "noise_multiplier": 1.0},
         rounds=alike(rounds),
+        example_bytes_fn=functools.partial(lot_bytes, loss_fn, lots=lots),
     )

@@ -74,6 +74,31 @@ def gradients(gradient, params, masks, threshold):
     return back(gradient)
 
 
+def along_layers(params, masks):
+    """Where weights go as all masks of a layer move by one and the same number.
+
+    A gradient of the masked weights, times this and summed over a layer, is the slope
+    of the loss by that number: the straight-through estimator of the layer's mask, in
+    place of those of its entries.
+
+    Args:
+      params, masks: as ``masked`` takes them.
+
+    Returns:
+      Tree like ``params``: weights times the sigmoid's slope at their masks.
+
+    Example:
+      >>> along_layers(jnp.array([3.0, 4.0]), jnp.zeros(2))
+      Array([0.75, 1.  ], dtype=float32)
+    """
+
+    def slope(weight, mask):
+        gate = jax.nn.sigmoid(mask)
+        return weight * gate * (1 - gate)
+
+    return jax.tree.map(slope, params, masks)
+
+
 def scores(masks: dict) -> dict:
     """The importance of each layer, the mean of its masks' sigmoids.
 

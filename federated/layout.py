@@ -37,17 +37,20 @@ class Layout:
             raise ValueError(f"unroll must be >= 1, got {self.unroll!r}.")
 
 
-def default_layout(params, num_clients, *, num_steps=1, backend=None) -> Layout:
+def default_layout(
+    params, num_clients, *, num_steps=1, example_bytes=0, backend=None
+) -> Layout:
     """The layout for these shapes on this backend.
 
     On a CPU one client after another, its steps unrolled (up to 8): a client's weights
     stay in cache. Elsewhere all side by side, or as many as 4 GiB of weights,
-    gradients and updates allow.
+    gradients and updates allow, and of what is held of single examples.
 
     Args:
       params: tree of arrays or shapes, one client's weights.
       num_clients: clients in a cohort.
       num_steps: local steps of a client.
+      example_bytes: of gradients of a client's single examples, alive at once.
       backend: ``"cpu"``, ``"gpu"``, ...; ``None`` is the one that JAX uses.
 
     Example:
@@ -61,7 +64,7 @@ def default_layout(params, num_clients, *, num_steps=1, backend=None) -> Layout:
         return Layout(chunk=1, unroll=unroll)
     leaves = jax.tree.leaves(params)
     num_bytes = sum(np.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)
-    fits = max(1, int(_BUDGET_BYTES // max(3 * num_bytes, 1)))
+    fits = max(1, int(_BUDGET_BYTES // max(3 * num_bytes + example_bytes, 1)))
     return Layout(chunk=None if fits >= num_clients else fits, unroll=unroll)
 
 

@@ -4,7 +4,15 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.algorithm import FederatedAlgorithm
-from jaxanon.federated.personal import Reply, Rounds, Steps, personal, replaced, train
+from jaxanon.federated.personal import (
+    Reply,
+    Rounds,
+    Steps,
+    personal,
+    replaced,
+    scaled_step,
+    train,
+)
 from jaxanon.federated.private import alike
 
 
@@ -50,16 +58,18 @@ def ldp_fl(
     *,
     radii,
     num_clients: int,
+    cut_mean: bool = True,
     rounds: Rounds | None = None,
 ) -> FederatedAlgorithm:
-    """Clients descend as they like and send every weight by ``two_points``.
+    """Clients descend within their layers' ranges and send weights by ``two_points``.
 
-    ``init(key, step_size=0.1, epsilon=1.0)``. The published ε is of one weight. What a
-    client sends in a round costs as many times that as there are weights, and its
-    rounds add up, so that no ε of a client below thousands leaves anything of a network
-    but noise. That weights are sent apart and shuffled changes nothing here: whose they
-    are is known to nobody then, if the channel keeps its word, but the guarantee of ε
-    for all of them needs an analysis of the shuffle that the paper does not give.
+    ``init(key, step_size=0.1, weight_epsilon=1.0)``. The published ε is of one weight.
+    What a client sends in a round costs as many times that as there are weights, and
+    its rounds add up (``jaxanon.privacy.responses_spent``), so that no ε of a client
+    below thousands leaves anything of a network but noise. That weights are sent apart
+    and shuffled changes nothing here: whose they are is known to nobody then, if the
+    channel keeps its word, but the guarantee of ε for all of them needs an analysis of
+    the shuffle that the paper does not give.
 
     Args:
       init_fn: ``key -> params``, a dict of layers.
@@ -68,6 +78,9 @@ def ldp_fl(
       radii: r > 0 of each layer's range around 0, public; a dict like ``params``, or
         one number for all.
       num_clients: clients of the population.
+      cut_mean: the server clips the mean to the layer's range, in which the mean of the
+        true weights lies: that is never further off, and costs nothing. The paper takes
+        the mean as it comes, which small ε put far outside.
       rounds: ``Rounds``; None weighs clients alike, for numbers of rows are private.
 
     Returns:
@@ -83,7 +96,7 @@ def ldp_fl(
       >>> algorithm = ldp_fl(
       ...     lambda key: {"w": jnp.zeros(())}, loss, Steps(num_steps=1), radii=2.0,
       ...     num_clients=1)
-      >>> state = algorithm.init(jax.random.key(0), step_size=0.5, epsilon=50.0)
+      >>> state = algorithm.init(jax.random.key(0), step_size=0.5, weight_epsilon=50.0)
       >>> state, _ = algorithm.update(
       ...     jax.random.key(1), state, stack([jnp.array([9.0])]))
       >>> state.params["w"]
@@ -97,31 +110,60 @@ def ldp_fl(
         if not radius > 0:
             raise ValueError(f"radii must be > 0, got {radius!r}.")
 
+    def of_layers(params):
+        own = radii if isinstance(radii, dict) else dict.fromkeys(params, radii)
+        if set(own) != set(params):
+            raise ValueError(
+                f"radii must be of the layers {sorted(params)}, got {sorted(own)}."
+            )
+        return own
+
+    def cut(params):
+        own = of_layers(params)
+        return {
+            name: jax.tree.map(lambda w, r=own[name]: jnp.clip(w, -r, r), layer)
+            for name, layer in params.items()
+        }
+
     def client(client):
         step_key, send_key = jax.random.split(client.key)
-        trained, losses = train(client, loss_fn, client.params, steps, key=step_key)
-        own = radii if isinstance(radii, dict) else dict.fromkeys(trained, radii)
-        if set(own) != set(trained):
-            raise ValueError(
-                f"radii must be of the layers {sorted(trained)}, got {sorted(own)}."
-            )
+        own = of_layers(client.params)
+        length = client.hyper["step_size"]
+
+        def direction(params, grads):
+            """Down the gradient, to the end of the range at most."""
+            after = cut(scaled_step(params, length, grads))
+            way = jnp.where(length > 0, length, 1)
+            return jax.tree.map(lambda w, v: (w - v) / way, params, after)
+
+        trained, losses = train(
+            client,
+            loss_fn,
+            cut(client.params),
+            steps,
+            key=step_key,
+            direction_fn=direction,
+        )
         sent = {}
         for number, name in enumerate(sorted(trained)):
             leaves, treedef = jax.tree.flatten(trained[name])
             keys = jax.random.split(jax.random.fold_in(send_key, number), len(leaves))
-            epsilon = client.hyper["epsilon"]
+            epsilon = client.hyper["weight_epsilon"]
             sent[name] = treedef.unflatten(
                 two_points(key, leaf, own[name], epsilon)
                 for key, leaf in zip(keys, leaves, strict=True)
             )
         return Reply(sent, None, {"loss": jnp.mean(losses)})
 
+    def server(state, mean, share):
+        return replaced(state, cut(mean) if cut_mean else mean, share)
+
     return personal(
         lambda key: (init_fn(key), None, None),
         client,
-        replaced,
+        server,
         lambda client: client.params,
         num_clients=num_clients,
-        hyper={"step_size": 0.1, "epsilon": 1.0},
+        hyper={"step_size": 0.1, "weight_epsilon": 1.0},
         rounds=alike(rounds),
     )

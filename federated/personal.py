@@ -9,7 +9,12 @@ import jax.numpy as jnp
 
 from jaxanon.federated import layout as layouts
 from jaxanon.federated import local
-from jaxanon.federated.algorithm import WEIGHTINGS, FederatedAlgorithm, hyper_arrays
+from jaxanon.federated.algorithm import (
+    WEIGHTINGS,
+    FederatedAlgorithm,
+    hyper_arrays,
+    or_nothing,
+)
 from jaxanon.federated.cohort import sample_cohort
 
 
@@ -146,6 +151,7 @@ def personal(
     num_clients: int,
     hyper: dict,
     rounds: Rounds,
+    example_bytes_fn: Callable | None = None,
 ) -> FederatedAlgorithm:
     """An algorithm whose clients keep something from round to round.
 
@@ -163,6 +169,8 @@ def personal(
       num_clients: clients of the population.
       hyper: names and defaults of the hyper-parameters.
       rounds: ``Rounds``.
+      example_bytes_fn: ``(key, params, rows) -> int``, of a client's single examples'
+        gradients that are alive at once; None where there are none.
 
     Raises:
       ValueError: for fewer than one client; at the first ``update``, for a population
@@ -185,28 +193,34 @@ def personal(
         own_key = jax.random.fold_in(key, client)
         return Client(own_key, state.params, own, state.server, rows, mask, state.hyper)
 
-    def update(key, state, clients):
-        if len(clients.mask) != num_clients:
-            raise ValueError(
-                f"the algorithm was made for {num_clients} clients, and the population "
-                f"has {len(clients.mask)}; make it for that many."
-            )
+    def cohort(key, state):
         size = num_clients if rounds.cohort_size is None else rounds.cohort_size
-        ids = sample_cohort(
+        return sample_cohort(
             key,
             state.round,
             num_clients,
             size,
             rounds_per_cohort=rounds.rounds_per_cohort,
         )
+
+    def replied(key, state, clients, client):
+        """What a client has as the round begins, and what it makes of it."""
         _, client_key = jax.random.split(jax.random.fold_in(key, state.round))
+        rows = jax.tree.map(lambda leaf: leaf[client], clients.rows)
+        before = seen(client_key, state, client, rows, clients.mask[client])
+        return before, client_fn(before)
+
+    def update(key, state, clients):
+        if len(clients.mask) != num_clients:
+            raise ValueError(
+                f"the algorithm was made for {num_clients} clients, and the population "
+                f"has {len(clients.mask)}; make it for that many."
+            )
+        ids = cohort(key, state)
 
         def one(client):
-            rows = jax.tree.map(lambda leaf: leaf[client], clients.rows)
-            mask = clients.mask[client]
-            before = seen(client_key, state, client, rows, mask)
-            reply = client_fn(before)
-            present = jnp.any(mask)
+            before, reply = replied(key, state, clients, client)
+            present = jnp.any(before.mask)
             keep = lambda new, old: jnp.where(present, new, old)
             own = jax.tree.map(keep, reply.own, before.own)
             return (reply.sent, reply.info), own
@@ -215,7 +229,11 @@ def personal(
         layout = rounds.layout
         if layout is None:
             one_own = jax.tree.map(lambda leaf: leaf[0], state.own)
-            layout = layouts.default_layout((state.params, one_own), len(ids))
+            one_rows = jax.tree.map(lambda leaf: leaf[0], clients.rows)
+            held = example_bytes_fn and example_bytes_fn(key, state.params, one_rows)
+            layout = layouts.default_layout(
+                (state.params, one_own), len(ids), example_bytes=held or 0
+            )
         total, own = layouts.sum_and_keep(one, ids, weights, layout)
         mean, info = layouts.divide(total, jnp.sum(weights))
         place = lambda all_, new: all_.at[ids].set(new.astype(all_.dtype))
@@ -229,7 +247,11 @@ def personal(
     def model(key, state, client, rows, mask):
         return model_fn(seen(key, state, client, rows, mask))
 
-    return FederatedAlgorithm(init, update, model=model)
+    def sent(key, state, clients, client):
+        weight = weigh(clients.mask[client]) * jnp.any(cohort(key, state) == client)
+        return or_nothing(replied(key, state, clients, client)[1].sent, weight)
+
+    return FederatedAlgorithm(init, update, model=model, sent=sent)
 
 
 def replaced(state: PersonalState, mean, share) -> PersonalState:

@@ -178,6 +178,31 @@ def clipped_lot(loss_fn, keys, params, rows, mask, lots, max_norms, groups=None)
     return total, jnp.sum(info.losses) / jnp.maximum(jnp.sum(real), 1)
 
 
+def lot_bytes(loss_fn, key, params, rows, lots: Lots) -> int:
+    """Bytes of what a step holds of the gradients of a lot's examples.
+
+    Args:
+      loss_fn, key, params, rows, lots: as ``descend_privately`` takes them.
+
+    Example:
+      >>> lots = Lots(sampling_probability=0.5, size=4.0, records=8)
+      >>> square = lambda w, x, key: jnp.sum((w[None] - x) ** 2, axis=1)
+      >>> lot_bytes(
+      ...     square, jax.random.key(0), jnp.zeros(3), jnp.zeros((8, 3)), lots) // 8
+      12
+    """
+
+    def lot_of(leaf):
+        size = min(lots.largest, len(leaf))
+        return jax.ShapeDtypeStruct((size, *leaf.shape[1:]), leaf.dtype)
+
+    return kernels.clipped_gradient_bytes(
+        lambda params, lot: loss_fn(params, lot, key),
+        params,
+        jax.tree.map(lot_of, rows),
+    )
+
+
 def descend_privately(
     loss_fn,
     key,

@@ -45,6 +45,25 @@ def labels(name: str, values, count: int, classes: tuple[str, ...]) -> None:
         )
 
 
+def numbers(name: str, values, count: int) -> None:
+    """Raises ValueError unless ``values`` is ``float[count]`` and finite.
+
+    Example:
+      >>> numbers("power", np.array([0.5, 2.0]), 2)
+    """
+    values = np.asarray(values)
+    if values.shape != (count,) or values.dtype.kind != "f":
+        raise ValueError(
+            f"labels[{name!r}] must be float[{count}], one per window, got "
+            f"{values.dtype}{list(values.shape)}."
+        )
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"labels[{name!r}] must be finite, got NaN or infinity in "
+            f"{np.sum(~np.isfinite(values))} of {count}; drop those windows."
+        )
+
+
 def windows(array, time: int, channels: tuple[str, ...]) -> np.ndarray:
     """``array`` as float32 windows of that shape.
 

@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon import __version__, checks, datasets, ledger, metrics, report
+from jaxanon import __version__, checks, client_scores, datasets, ledger, report
 from jaxanon.datasets import Data
 
 
 def predictions(run, data: Data, *, seed: int = 0) -> np.ndarray:
-    """The class that each test window's own client predicts.
+    """What each test window's own client predicts.
 
     A client without training windows has just joined: it predicts with what is shared,
     and with layers or models of its own that nothing taught yet.
@@ -24,9 +24,10 @@ def predictions(run, data: Data, *, seed: int = 0) -> np.ndarray:
       seed: of what clients draw as they fit a model to their windows.
 
     Returns:
-      ``int32[N]``, classes of the public attribute of ``data.test``.
+      ``int32[N]``, classes of the public attribute of ``data.test``; of one that is a
+      target ``float32[N]``, in its unit.
     """
-    learner, spec = run.method, run.spec
+    learner, spec, target = run.method, run.spec, run.spec.target
     prepared = learner.prepare(datasets.by_client(data.train))
     clients = datasets.by_client(data.test)
     x = (clients.windows - np.float32(spec.mean)) / np.float32(spec.std)
@@ -39,12 +40,16 @@ def predictions(run, data: Data, *, seed: int = 0) -> np.ndarray:
             windows, subject = client
             own_key = jax.random.fold_in(key, subject)
             layers = learner.model(own_key, state, prepared, subject)
-            return jnp.argmax(learner.network.apply(layers, windows), axis=1)
+            outputs = learner.network.apply(layers, windows)
+            if target is None:
+                return jnp.argmax(outputs, axis=1)
+            return outputs[:, 0] * target.std + target.mean
 
         return jax.lax.map(of_client, (x, subjects))
 
     told = np.asarray(all_of_them(root, run.state, prepared, x, subjects))
-    found = np.empty(len(data.test.windows), np.int32)
+    kind = np.int32 if target is None else np.float32
+    found = np.empty(len(data.test.windows), kind)
     # by_client keeps each subject's windows in their order.
     for row, subject in enumerate(np.asarray(subjects)):
         own = np.flatnonzero(data.test.labels["subject"] == subject)
@@ -76,7 +81,9 @@ def evaluate(
       alike), ``worst`` of those, ``new_clients`` (mean accuracy of the others, or
       None), ``pooled`` (scores of all windows together), ``traffic`` (bytes of a client
       in a round, both ways), ``privacy`` (None without noise), ``method``, ``dataset``,
-      ``seed``.
+      ``seed``. Of a target the scores are R² in place of accuracy, MAE and RMSE, as
+      ``jaxanon.metrics`` defines them, and there are ``unit``, ``baselines`` and
+      ``example`` besides: see ``jaxanon.client_scores.regressed``.
 
     Raises:
       ValueError: for data without test windows, or out of range.
@@ -87,27 +94,9 @@ def evaluate(
         raise ValueError("data.test must hold a window at least, got none.")
     if progress is not None:
         progress(0, 1, "predictions of every client")
-    classes = spec.classes[spec.public]
-    labels, subjects = data.test.labels[spec.public], data.test.labels["subject"]
+    score = client_scores.classified if spec.target is None else client_scores.regressed
     told = predictions(run, data, seed=seed)
-    rows = []
-    for subject in np.unique(subjects):
-        own = subjects == subject
-        found = metrics.scores(labels[own], told[own], classes)
-        rows.append(
-            {
-                "subject": spec.classes["subject"][subject],
-                "windows": int(own.sum()),
-                "new": not bool(np.any(data.train.labels["subject"] == subject)),
-                "accuracy": found["accuracy"],
-                "macro_f1": found["macro_f1"],
-            }
-        )
-    old = [row for row in rows if not row["new"]] or rows
-    each = {
-        name: np.array([row[name] for row in old]) for name in ("accuracy", "macro_f1")
-    }
-    fresh = [row["accuracy"] for row in rows if row["new"]]
+    scores = score(data._replace(spec=spec), told)
     guarantee = ledger.of_run(run.method, run.state)
     made = {
         "method": {
@@ -119,12 +108,7 @@ def evaluate(
         "dataset": run.config["data"],
         "seed": seed,
         "attribute": spec.public,
-        "clients": rows,
-        "mean": {name: float(values.mean()) for name, values in each.items()},
-        "std": {name: float(values.std()) for name, values in each.items()},
-        "worst": min(old, key=lambda row: row["accuracy"])["subject"],
-        "new_clients": float(np.mean(fresh)) if fresh else None,
-        "pooled": metrics.scores(labels, told, classes),
+        **scores,
         "traffic": traffic(run),
         "privacy": guarantee and guarantee.told(int(run.state.round)),
     }

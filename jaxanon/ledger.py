@@ -5,12 +5,12 @@ import os
 import pathlib
 
 from jaxanon.checkpoint import write_atomically
-from jaxanon.learners.guarantee import Guarantee
+from jaxanon.learners.guarantee import Guarantee, PerWeight
 
 FILE = "privacy.json"
 
 
-def of_run(method, state) -> Guarantee | None:
+def of_run(method, state) -> Guarantee | PerWeight | None:
     """The guarantee of a run's noise as it was trained with; None without noise.
 
     Args:
@@ -20,8 +20,7 @@ def of_run(method, state) -> Guarantee | None:
     guarantee = getattr(method, "guarantee", None)
     if guarantee is None:
         return None
-    trained = float(state.hyper["noise_multiplier"])
-    return guarantee._replace(noise_multiplier=trained)
+    return guarantee.trained_with(state.hyper)
 
 
 def write(folder: str | os.PathLike, method, state) -> None:

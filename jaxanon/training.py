@@ -134,6 +134,8 @@ def _check(method, data):
     checks.windows(windows, spec.time, spec.channels)
     for name, classes in spec.classes.items():
         checks.labels(name, labels[name], len(windows), classes)
+    for name in spec.targets:
+        checks.numbers(name, labels[name], len(windows))
 
 
 def _not_past(total, out, epochs):

@@ -39,13 +39,13 @@ def _check_labels(where, labels, attribute, spec, count):
             f"{where} lacks attribute {attribute!r} of the spec; it has "
             f"{sorted(labels)}."
         )
+    classes = spec.num_classes(attribute)  # A number is refused.
     values = np.asarray(labels[attribute])
     if values.shape != (count,) or not np.issubdtype(values.dtype, np.integer):
         raise ValueError(
             f"{where}[{attribute!r}] must be int[{count}], one per window, got "
             f"{values.dtype}{list(values.shape)}."
         )
-    classes = spec.num_classes(attribute)
     if not 0 <= values.min() <= values.max() < classes:
         raise ValueError(
             f"{where}[{attribute!r}] must lie in [0, {classes}), got {values.min()} "

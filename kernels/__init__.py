@@ -58,6 +58,7 @@ from jaxanon.kernels.factored import (
 )
 from jaxanon.kernels.ghost import (
     ExampleInfo,
+    clipped_gradient_bytes,
     clipped_gradient_sum,
     leaves_without_factors,
     lstm,
@@ -157,6 +158,7 @@ __all__ = [
     "clip_and_noise_per_client",
     "clip_rows",
     "clip_to_range",
+    "clipped_gradient_bytes",
     "clipped_gradient_sum",
     "clipped_sum",
     "convert_denoiser_output",

@@ -1,6 +1,5 @@
 """The TFDS builder of UCI HAPT."""
 
-import io
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +7,7 @@ from etils import epath
 
 from jaxanon.datasets.builder import RecordingsBuilder
 from jaxanon.datasets.sources import read_each
+from jaxanon.datasets.tables import read_numbers
 from jaxanon.datasets.uci_hapt.description import DATASET, LABELS, SIGNALS
 
 
@@ -55,15 +55,3 @@ def cut_segment(signals, experiment, user, activity, start, end):
             )
         parts.append(rows[start - 1 : end])
     return np.concatenate(parts, axis=1), experiment, labels
-
-
-def read_numbers(name: str, content: bytes, columns: int) -> np.ndarray:
-    """``float64[rows, columns]``; ValueError naming the file if it is damaged."""
-    try:
-        rows = np.loadtxt(io.BytesIO(content), ndmin=2) if content.strip() else None
-    except ValueError as error:
-        raise ValueError(f"{name} is truncated or damaged ({error}).") from error
-    if rows is None or rows.shape[1] != columns:
-        shape = None if rows is None else rows.shape
-        raise ValueError(f"{name} must hold {columns} numbers a row, got {shape}.")
-    return rows

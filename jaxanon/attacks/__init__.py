@@ -1,4 +1,4 @@
-"""Adversaries who read private attributes out of anonymized windows."""
+"""Adversaries: of anonymized windows, and of what clients send."""
 
 from jaxanon.attacks.attackers import ATTACKERS, Attacker
 from jaxanon.attacks.features import features
@@ -15,6 +15,14 @@ from jaxanon.attacks.linkage import (
     compare_streams,
     link_strangers,
     profile_streams,
+)
+from jaxanon.attacks.membership import (
+    Membership,
+    alignments,
+    infer_members,
+    likelihood_ratios,
+    log_odds,
+    shadow,
 )
 from jaxanon.attacks.reidentification import (
     Known,
@@ -37,16 +45,21 @@ __all__ = [
     "Judges",
     "Known",
     "Linked",
+    "Membership",
     "OwnShare",
     "Target",
+    "alignments",
     "client_gradient",
     "compare_streams",
     "correlation",
     "features",
     "halves",
+    "infer_members",
     "invert_gradient",
     "know",
+    "likelihood_ratios",
     "link_strangers",
+    "log_odds",
     "majority_vote",
     "mean_log_odds",
     "profile_streams",
@@ -55,6 +68,7 @@ __all__ = [
     "reidentify_by_class",
     "runs",
     "self_train",
+    "shadow",
     "train_judges",
     "uniqueness",
 ]

@@ -1,6 +1,6 @@
 """Federated learners: clients that learn to predict together, each its own way."""
 
-from jaxanon.learners import builders
+from jaxanon.learners import builders, private_builders
 from jaxanon.learners.config import (
     AtlasConfig,
     DittoConfig,
@@ -13,16 +13,19 @@ from jaxanon.learners.config import (
     ScaffoldConfig,
 )
 from jaxanon.learners.learner import Learner
+from jaxanon.learners.private_config import DPFedAvgConfig, LdpFlConfig
 
 _BUILDERS = {
     "atlas": (builders.atlas, AtlasConfig),
     "centralized": (builders.centralized, LearnerConfig),
     "ditto": (builders.ditto, DittoConfig),
+    "dpfedavg": (private_builders.dpfedavg, DPFedAvgConfig),
     "fedavg": (builders.fedavg, LearnerConfig),
     "fedper": (builders.fedper, OwnLayersConfig),
     "fedprox": (builders.fedprox, FedProxConfig),
     "fedrep": (builders.fedrep, OwnLayersConfig),
     "fedsgd_ldp": (builders.fedsgd_ldp, PrivateConfig),
+    "ldpfl": (private_builders.ldpfl, LdpFlConfig),
     "localized": (builders.localized, LearnerConfig),
     "perfedavg": (builders.perfedavg, PerFedAvgConfig),
     "pfedme": (builders.pfedme, PFedMeConfig),
@@ -49,7 +52,8 @@ def config_class(name: str) -> type:
 def build(name: str, spec, **settings) -> Learner:
     """The learner of that name for windows of ``spec``.
 
-    Every subject of the spec is a client, and predicts the public attribute.
+    Every subject of the spec is a client, and predicts the public attribute: its class,
+    or the number where it is a target.
 
     Args:
       name: one of ``NAMES``.

@@ -15,7 +15,7 @@ def fedavg(spec, config, weighting="rows") -> Learner:
     network = network_of(spec, config)
     algorithm = federated.fed_avg(
         network.init,
-        loss_of(network),
+        loss_of(network, spec),
         num_steps=config.local_steps,
         batch_size=config.batch,
         cohort_size=cohort_size(config, spec.num_classes("subject")),
@@ -29,7 +29,7 @@ def centralized(spec, config) -> Learner:
     network = network_of(spec, config)
     algorithm = federated.fed_avg(
         network.init,
-        loss_of(network),
+        loss_of(network, spec),
         num_steps=config.local_steps,
         batch_size=config.batch,
     )
@@ -94,7 +94,7 @@ def fedsgd_ldp(spec, config) -> Learner:
     network = network_of(spec, config)
     algorithm = federated.fed_sgd_ldp(
         network.init,
-        loss_of(network),
+        loss_of(network, spec),
         lots=found.lots,
         num_steps=config.local_steps,
         num_clients=spec.num_classes("subject"),
@@ -122,7 +122,7 @@ def atlas(spec, config) -> Learner:
     network = network_of(spec, config)
     algorithm = federated.atlas(
         network.init,
-        loss_of(network),
+        loss_of(network, spec),
         _steps(config),
         num_clients=spec.num_classes("subject"),
         lots=None if found is None else found.lots,
@@ -152,7 +152,7 @@ def _personal(name, spec, config, make, hyper, *, weighting="rows", **more):
     network = network_of(spec, config)
     algorithm = make(
         network.init,
-        loss_of(network),
+        loss_of(network, spec),
         _steps(config),
         num_clients=spec.num_classes("subject"),
         rounds=_rounds(spec, config, weighting),

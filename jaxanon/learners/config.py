@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from jaxanon.federated.atlas import SCORES
 from jaxanon.federated.atlas_gradients import READINGS
+from jaxanon.federated.atlas_rounds import SCORES
 from jaxanon.kernels.checks import one_of
 from jaxanon.methods.setting_checks import finite, whole
 from jaxanon.models.predictors import KINDS
@@ -133,16 +133,32 @@ class PerFedAvgConfig(LearnerConfig):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PrivateConfig(LearnerConfig):
+class BudgetConfig(LearnerConfig):
+    """What learners have whose noise is bought from a budget."""
+
+    epsilon: float = 2.0
+    """ε that all rounds spend; 0: no noise, no guarantee"""
+    delta: float = 1e-5
+    """δ of the guarantee"""
+    rounds: int = 50
+    """rounds that ε pays for; training stops after them"""
+
+    def __post_init__(self):
+        super().__post_init__()
+        finite(zero=True, epsilon=self.epsilon)
+        finite(zero=False, delta=self.delta)
+        whole(1, rounds=self.rounds)
+        if self.delta >= 1:
+            raise ValueError(f"delta must be below 1, got {self.delta!r}.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PrivateConfig(BudgetConfig):
     """Settings of learners whose clients' steps are noisy."""
 
     epsilon: float = 2.0
     """ε of an example of a client, against whoever sees what it sends; 0: no noise, no
     guarantee"""
-    delta: float = 1e-5
-    """δ of the guarantee"""
-    rounds: int = 50
-    """rounds that ε pays for; training stops after them"""
     records: int = 512
     """windows that no client has more of, a public number"""
     max_norm: float = 1.0
@@ -150,11 +166,8 @@ class PrivateConfig(LearnerConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        finite(zero=True, epsilon=self.epsilon)
-        finite(zero=False, delta=self.delta, max_norm=self.max_norm)
-        whole(1, rounds=self.rounds, records=self.records)
-        if self.delta >= 1:
-            raise ValueError(f"delta must be below 1, got {self.delta!r}.")
+        finite(zero=False, max_norm=self.max_norm)
+        whole(1, records=self.records)
         if self.batch > self.records:
             raise ValueError(
                 f"batch must be at most records, {self.records}, got {self.batch!r}."

@@ -4,18 +4,29 @@ import warnings
 from typing import NamedTuple
 
 from jaxanon.federated import Lots, sampled_gaussian
-from jaxanon.privacy import epsilon_spent, noise_multiplier_for, warn_of_delta
+from jaxanon.privacy import (
+    epsilon_spent,
+    noise_multiplier_for,
+    response_epsilon_for,
+    responses_spent,
+    warn_of_delta,
+)
 
 NOT_COVERED = (
     "the seed, from which noise can be drawn again, is in config.json",
     "losses in metrics.jsonl are of clients' own windows",
-    "mean and deviation of each channel, over all training windows, are taken for "
-    "public",
+    "mean and deviation of each channel, and of a target, over all training windows, "
+    "are taken for public",
 )
 
 
 class Guarantee(NamedTuple):
-    """Noise of one multiplier at every step, for so many rounds and no more."""
+    """Gaussian noise of one multiplier at every step, for so many rounds and no more.
+
+    What ``PerWeight`` shares with it: ``rounds``, ``holds``, ``most_windows``,
+    ``rests_on`` (the hyper-parameter that must stay as it was reckoned with),
+    ``trained_with``, ``epsilon`` and ``told``.
+    """
 
     lots: Lots
     noise_multiplier: float  # z*, of all that a step releases together
@@ -24,6 +35,15 @@ class Guarantee(NamedTuple):
     delta: float
     unit: str  # of whom there is one more or less: "an example of a client", ...
     holds: bool = True  # Else what is claimed.
+    most_windows: int | None = None  # of a client, where it was counted on
+    mechanism: str = "Gaussian noise on sums of clipped gradients over lots"
+    released: str = "What clients send"
+
+    rests_on = "noise_multiplier"
+
+    def trained_with(self, hyper: dict) -> "Guarantee":
+        """The guarantee of the noise that a state's ``hyper`` has."""
+        return self._replace(noise_multiplier=float(hyper[self.rests_on]))
 
     def epsilon(self, rounds: int) -> float:
         """ε of the first so many rounds, by privacy loss distributions."""
@@ -36,14 +56,58 @@ class Guarantee(NamedTuple):
     def told(self, rounds: int) -> dict:
         """What a report says of the guarantee after so many rounds."""
         return {
-            "mechanism": "Gaussian noise on sums of clipped gradients over lots",
+            "mechanism": self.mechanism,
+            "released": self.released,
             "neighbours": f"{self.unit} more or less",
             "sampling_probability": self.lots.sampling_probability,
             "noise_multiplier": self.noise_multiplier,
             "steps": rounds * self.local_steps,
+            "noisy": "steps",
             "delta": self.delta,
             "epsilon": self.epsilon(rounds),
             "accountant": "pld",
+            "holds": self.holds,
+            "not_covered": list(NOT_COVERED),
+        }
+
+
+class PerWeight(NamedTuple):
+    """One of two values for every weight that a client sends, in every round.
+
+    As ``Guarantee``; neighbours are any two sets of windows of a client.
+    """
+
+    weights: int  # of a model
+    weight_epsilon: float
+    rounds: int  # that were paid for
+    delta: float
+    holds: bool = True  # Else ε of a weight is claimed for the client.
+    most_windows: int | None = None
+
+    rests_on = "weight_epsilon"
+
+    def trained_with(self, hyper: dict) -> "PerWeight":
+        """The guarantee of the ε that a state's ``hyper`` has."""
+        return self._replace(weight_epsilon=float(hyper[self.rests_on]))
+
+    def epsilon(self, rounds: int) -> float:
+        """ε of all that a client sends in the first so many rounds."""
+        count = rounds * self.weights
+        return responses_spent(self.weight_epsilon, count, self.delta)
+
+    def told(self, rounds: int) -> dict:
+        """What a report says of the guarantee after so many rounds."""
+        claimed = {} if self.holds else {"claimed": self.weight_epsilon}
+        return claimed | {
+            "mechanism": "one of two values for every weight",
+            "released": "What clients send",
+            "neighbours": "any two sets of windows of a client",
+            "weight_epsilon": self.weight_epsilon,
+            "steps": rounds * self.weights,
+            "noisy": "weights",
+            "delta": self.delta,
+            "epsilon": self.epsilon(rounds),
+            "accountant": "rdp",
             "holds": self.holds,
             "not_covered": list(NOT_COVERED),
         }
@@ -72,15 +136,7 @@ def of_steps(config, *, unit: str, holds: bool = True) -> Guarantee | None:
         size=float(config.batch),
         records=config.records,
     )
-    asked = sampled_gaussian(lots, 1.0, config.rounds * config.local_steps)
-    multiplier = noise_multiplier_for(
-        config.epsilon,
-        config.delta,
-        sampling_probability=probability,
-        steps=asked.steps,
-        capacity=asked.capacity,
-        records=asked.records,
-    )
+    multiplier = _multiplier(config, lots, config.rounds * config.local_steps)
     return Guarantee(
         lots,
         multiplier,
@@ -89,6 +145,76 @@ def of_steps(config, *, unit: str, holds: bool = True) -> Guarantee | None:
         config.delta,
         unit,
         holds,
+        config.records,
+    )
+
+
+def of_clients(config, num_clients: int) -> Guarantee | None:
+    """The guarantee of whole clients that a config asks for; None for an ε of 0.
+
+    Args:
+      config: ``DPFedAvgConfig``.
+      num_clients: of the population, a public number.
+
+    Example:
+      >>> from jaxanon.learners.private_config import DPFedAvgConfig
+      >>> found = of_clients(DPFedAvgConfig(epsilon=8.0, rounds=2, cohort=0.5), 10)
+      >>> found.lots.size, 7.9 < found.epsilon(2) <= 8.0
+      (5.0, True)
+    """
+    if config.epsilon == 0:
+        return None
+    warn_of_delta(config.delta, num_clients)
+    lots = Lots(
+        sampling_probability=config.cohort,
+        size=config.cohort * num_clients,
+        records=num_clients,
+    )
+    return Guarantee(
+        lots,
+        _multiplier(config, lots, config.rounds),
+        1,
+        config.rounds,
+        config.delta,
+        "a client with all its windows",
+        mechanism="Gaussian noise on sums of clients' clipped moves, and on counts of "
+        "those within the clip norm",
+        released="What the server makes of it, and not what it sees,",
+    )
+
+
+def of_weights(config, weights: int) -> PerWeight | None:
+    """The guarantee that a config of LDP-FL asks for; None for an ε of 0.
+
+    Args:
+      config: ``LdpFlConfig``.
+      weights: that a client sends in a round.
+
+    Example:
+      >>> from jaxanon.learners.private_config import LdpFlConfig
+      >>> found = of_weights(LdpFlConfig(epsilon=4.0, rounds=2), 500)
+      >>> found.holds, 3.9 < found.epsilon(2) <= 4.0
+      (True, True)
+    """
+    if config.epsilon == 0:
+        return None
+    whole = config.claim == "client"
+    each = config.epsilon
+    if whole:
+        each = response_epsilon_for(each, config.rounds * weights, config.delta)
+    return PerWeight(weights, each, config.rounds, config.delta, holds=whole)
+
+
+def _multiplier(config, lots, steps):
+    """The noise multiplier with which so many steps on lots keep a config's ε."""
+    asked = sampled_gaussian(lots, 1.0, steps)
+    return noise_multiplier_for(
+        config.epsilon,
+        config.delta,
+        sampling_probability=lots.sampling_probability,
+        steps=asked.steps,
+        capacity=asked.capacity,
+        records=asked.records,
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import optax
 
 from jaxanon.federated import FederatedAlgorithm, Population
-from jaxanon.learners.guarantee import Guarantee
+from jaxanon.learners.guarantee import Guarantee, PerWeight
 from jaxanon.methods.blinder import cohort_size
 from jaxanon.models.predictors import Predictor, predictor
 from jaxanon.models.tokens import embedded
@@ -21,7 +21,9 @@ class Learner(NamedTuple):
     Up to ``work`` as in ``jaxanon.methods.method.Method``. ``model(key, state, data,
     client) -> layers`` is what client number ``client`` predicts with, given what
     ``prepare`` made of training windows, and ``network.apply(layers, standardised)``
-    its logits. ``guarantee`` says what its noise is worth, None where there is none.
+    its logits, or the number itself, standardised. ``guarantee`` says what its noise is
+    worth, None where there is none. ``sent`` is that of the algorithm, for
+    ``federated.observed``.
     """
 
     name: str
@@ -35,16 +37,20 @@ class Learner(NamedTuple):
     work: str
     model: Callable
     network: Predictor
-    guarantee: Guarantee | None = None
+    guarantee: Guarantee | PerWeight | None = None
+    sent: Callable | None = None
 
 
 def network_of(spec, config) -> Predictor:
-    """The network that a config asks for, of windows of ``spec``."""
+    """The network that a config asks for, of windows of ``spec``.
+
+    It makes logits of the public attribute; of a target one number, standardised.
+    """
     network = predictor(
         config.model,
         spec.time,
         config.embedding if spec.tokens else len(spec.channels),
-        spec.num_classes(spec.public),
+        1 if spec.target else spec.num_classes(spec.public),
         hidden=config.hidden,
         filters=config.filters,
         lstm_features=config.lstm_features,
@@ -52,11 +58,16 @@ def network_of(spec, config) -> Predictor:
     return embedded(network, spec.tokens, config.embedding) if spec.tokens else network
 
 
-def loss_of(network: Predictor) -> Callable:
-    """Cross-entropy of every row, ``(layers, batch, key) -> float[B]``."""
+def loss_of(network: Predictor, spec) -> Callable:
+    """Cross-entropy of every row, ``(layers, batch, key) -> float[B]``.
+
+    Of a target it is the squared error in units of the target's deviation.
+    """
 
     def loss_fn(layers, batch, key):
         del key
+        if spec.target:
+            return jnp.square(network.apply(layers, batch["x"])[:, 0] - batch["y"])
         logits = network.apply(layers, batch["x"])
         return optax.softmax_cross_entropy_with_integer_labels(logits, batch["y"])
 
@@ -65,6 +76,8 @@ def loss_of(network: Predictor) -> Callable:
 
 def population_of(spec, clients, most: int | None = None) -> Population:
     """Windows of every subject of the spec, standardised, one client each.
+
+    Targets are standardised like channels, by mean and deviation of all training rows.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
@@ -86,7 +99,10 @@ def population_of(spec, clients, most: int | None = None) -> Population:
     mean, std = np.float32(spec.mean), np.float32(spec.std)
     mask = place(clients.mask)
     x = (place(clients.windows) - mean) / std * mask[:, :, None, None]
-    rows = {"x": x, "y": place(clients.labels[spec.public])}
+    y = place(clients.labels[spec.public])
+    if spec.target:
+        y = (y - np.float32(spec.target.mean)) / np.float32(spec.target.std) * mask
+    rows = {"x": x, "y": y}
     return Population(jax.tree.map(jnp.asarray, rows), jnp.asarray(mask))
 
 
@@ -105,7 +121,7 @@ def learner(
     hyper: tuple[str, ...],
     *,
     pooled: bool = False,
-    guarantee: Guarantee | None = None,
+    guarantee: Guarantee | PerWeight | None = None,
     hyper_values: dict | None = None,
 ) -> Learner:
     """Ties a federated algorithm to a data set's windows.
@@ -114,7 +130,7 @@ def learner(
       name: of the learner.
       spec: ``jaxanon.datasets.Spec``.
       config: ``LearnerConfig``.
-      algorithm: over ``{"x": windows, "y": classes}``.
+      algorithm: over ``{"x": windows, "y": classes, or standardised numbers}``.
       network: of its parameters.
       hyper: settings that are its hyper-parameters.
       pooled: all clients' windows are one client's.
@@ -122,7 +138,7 @@ def learner(
       hyper_values: hyper-parameters that are no settings, and their defaults.
     """
     num_clients = spec.num_classes("subject")
-    most = None if guarantee is None else config.records
+    most = None if guarantee is None else guarantee.most_windows
 
     def prepare(clients):
         population = population_of(spec, clients, most)
@@ -132,10 +148,10 @@ def learner(
         return jax.tree.map(together, population)
 
     def init(key, **values):
-        if guarantee is not None and "noise_multiplier" in values:
+        if guarantee is not None and guarantee.rests_on in values:
             raise ValueError(
-                "noise_multiplier follows from epsilon, delta and rounds, and what is "
-                "guaranteed from it; set those."
+                f"{guarantee.rests_on} follows from epsilon, delta and rounds, and "
+                "what is guaranteed from it; set those."
             )
         given = {each: getattr(config, each) for each in hyper}
         return algorithm.init(key, **given | (hyper_values or {}) | values)
@@ -160,4 +176,5 @@ def learner(
         model=model,
         network=network,
         guarantee=guarantee,
+        sent=algorithm.sent,
     )

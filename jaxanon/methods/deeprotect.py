@@ -80,6 +80,7 @@ def deeprotect(spec, **settings) -> Method:
       Liu, Chakraborty and Mittal, DEEProtect: Enabling Inference Control on Mobile
       Sensing Applications, 2017, sections IV and V, Algorithms 1 to 3.
     """
+    spec.num_classes(spec.public)  # A number is refused.
     config = with_range(DEEProtectConfig(**settings), spec)
     for name in config.also:
         if name not in spec.classes or name in (spec.public, *spec.private):

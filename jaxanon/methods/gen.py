@@ -97,6 +97,7 @@ def gen(spec, **settings) -> Method:
       Inferences, W-P2DS 2018, section 3.
     """
     config = GENConfig(**settings)
+    spec.num_classes(spec.public)  # A number is refused.
     if spec.time < LEAST:
         raise ValueError(
             f"gen's windows must have at least {LEAST} samples for its three "

@@ -77,6 +77,7 @@ def orf(spec, **settings) -> Method:
     """
     config = ORFConfig(**settings)
     names = attributes(spec)
+    spec.num_classes(spec.public)  # A number is refused.
 
     def init_fn(key):
         del key

@@ -103,6 +103,7 @@ def with_classes(name: str, config: Any, spec) -> tuple[Any, Classes]:
       ValueError: if there is no default, a class is unknown or in both lists, or a list
         is empty.
     """
+    spec.num_classes(spec.public)  # A number is refused.
     names = spec.classes[spec.public]
     black, gray = PUBLISHED.get(spec.name, ((), ()))
     found = {

@@ -1,6 +1,7 @@
 """Measures of what anonymized windows still tell."""
 
 from jaxanon.metrics.acceleration import acceleration
+from jaxanon.metrics.auditing import epsilon_lower_bound, share_bounds
 from jaxanon.metrics.classification import (
     accuracy,
     balanced_accuracy,
@@ -19,7 +20,13 @@ from jaxanon.metrics.distortion import (
     warping_distances,
 )
 from jaxanon.metrics.information import informativeness, mutual_information
-from jaxanon.metrics.ranking import auc, equal_error_rate
+from jaxanon.metrics.ranking import (
+    auc,
+    equal_error_rate,
+    roc,
+    true_positive_rate,
+)
+from jaxanon.metrics.regression import errors, mae, r2, rmse
 
 __all__ = [
     "acceleration",
@@ -28,16 +35,24 @@ __all__ = [
     "balanced_accuracy",
     "chance",
     "confusion_matrix",
+    "epsilon_lower_bound",
     "equal_error_rate",
+    "errors",
     "f1",
     "informativeness",
     "macro_f1",
+    "mae",
     "majority",
     "mutual_information",
     "precision",
+    "r2",
     "recall",
+    "rmse",
+    "roc",
     "scores",
+    "share_bounds",
     "statistics_kept",
     "step_errors",
+    "true_positive_rate",
     "warping_distances",
 ]

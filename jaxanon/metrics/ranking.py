@@ -93,16 +93,68 @@ def equal_error_rate(labels, evidence) -> np.ndarray:
     for label, column in enumerate(evidence.T):
         own = labels == label
         if own.any() and not own.all():
-            found[label] = _crossing(*_roc(own, column))
+            found[label] = _crossing(*roc(own, column))
     return found
 
 
-def _roc(own, column):
-    """Shares accepted of the others and of the class, as the threshold falls."""
-    values, place = np.unique(-column, return_inverse=True)
+def roc(own, evidence) -> tuple[np.ndarray, np.ndarray]:
+    """The ROC curve: shares accepted of the others and of a class.
+
+    Args:
+      own: ``bool[N]``, who is of the class.
+      evidence: ``float[N]`` for it, infinities allowed.
+
+    Returns:
+      Two ``float64[thresholds + 1]`` that rise from 0 to 1 as the threshold falls, one
+      step for each value that occurs: false and true positive rates.
+
+    Raises:
+      ValueError: if shapes disagree, for NaN, or if one side is empty.
+
+    Example:
+      >>> false, true = roc(np.array([True, True, False]), np.array([3.0, 1.0, 1.0]))
+      >>> false, true
+      (array([0., 0., 1.]), array([0. , 0.5, 1. ]))
+    """
+    own = np.asarray(own, bool)
+    evidence = check_evidence(own, np.asarray(evidence)[..., None], 1)[:, 0]
+    if own.all() or not own.any():
+        raise ValueError(
+            f"own must be of some and not of all, got {own.sum()} of {len(own)}."
+        )
+    values, place = np.unique(-evidence, return_inverse=True)
     counts = lambda rows: np.bincount(place[rows], minlength=len(values))
     shares = lambda rows: np.concatenate([[0.0], np.cumsum(counts(rows)) / rows.sum()])
     return shares(~own), shares(own)
+
+
+def true_positive_rate(own, evidence, false_positive_rate: float) -> float:
+    """How many of a class are found where so few others are taken for it.
+
+    An attack that is sure of a few is worse than one that guesses well on average.
+
+    Args:
+      own, evidence: as ``roc`` takes them.
+      false_positive_rate: the most that may be, in [0, 1]; below one in as many as
+        there are others, none of them.
+
+    Returns:
+      The largest true positive rate of a threshold, 0 if there is none.
+
+    Raises:
+      ValueError: as ``roc``.
+
+    Example:
+      >>> evidence = np.array([0.9, 0.8, 0.1, 0.7, 0.3, 0.2])
+      >>> own = np.array([True, True, True, False, False, False])
+      >>> round(true_positive_rate(own, evidence, 0.0), 3)
+      0.667
+
+    References:
+      Carlini et al., Membership inference attacks from first principles, S&P 2022.
+    """
+    false, true = roc(own, evidence)
+    return float(true[false <= false_positive_rate].max())
 
 
 def _crossing(accepted, found):

@@ -14,6 +14,7 @@ from jaxanon.privacy.layers import (
     effective_noise_multiplier,
     layer_noise_multipliers,
 )
+from jaxanon.privacy.randomised import response_epsilon_for, responses_spent
 from jaxanon.privacy.sampled import SampledGaussian
 
 __all__ = [
@@ -29,6 +30,8 @@ __all__ = [
     "per_hour",
     "raw_error",
     "rebuilt_error",
+    "response_epsilon_for",
+    "responses_spent",
     "sequential",
     "steps_within",
     "warn_of_delta",

@@ -38,9 +38,9 @@ def draw(report: dict, examples, history: list[dict]) -> dict[str, Picture]:
     return drawn
 
 
-def grid(rows, columns, width, height, **options):
+def grid(rows, columns, width, height, *, layout="constrained", **options):
     """``(figure, axes)`` of panels of so many inches each, on a canvas of its own."""
-    figure = Figure((width * columns, height * rows), dpi=DPI, layout="constrained")
+    figure = Figure((width * columns, height * rows), dpi=DPI, layout=layout)
     FigureCanvasAgg(figure)
     axes = figure.subplots(rows, columns, squeeze=False, **options)
     for axis in axes.flat:
@@ -61,7 +61,9 @@ def windows(dataset: dict, examples) -> Picture:
     names = examples.names[:MOST_CLASSES]
     channels = dataset["channels"][:MOST_CHANNELS]
     seconds = np.arange(dataset["time"]) / dataset["rate_hz"]
-    figure, axes = grid(len(names), len(channels), 2.5, 1.45, sharex=True, sharey="col")
+    figure, axes = grid(
+        len(names), len(channels), 2.5, 1.45, layout=None, sharex=True, sharey="col"
+    )
     for row, name in enumerate(names):
         for column, channel in enumerate(channels):
             axis = axes[row, column]
@@ -75,9 +77,19 @@ def windows(dataset: dict, examples) -> Picture:
             if row == len(names) - 1:
                 axis.set_xlabel("s", fontsize=9)
         axes[row, 0].set_ylabel(name, fontsize=10, fontweight="bold")
+    # By hand: matplotlib's own layout of many panels takes seconds.
+    wide, high = figure.get_size_inches()
+    figure.subplots_adjust(
+        left=0.85 / wide,
+        right=1 - 0.1 / wide,
+        bottom=0.45 / high,
+        top=1 - 0.6 / high,
+        wspace=0.3,
+        hspace=0.25,
+    )
     lines = axes[0, 0].lines
     figure.legend(
-        lines, ("raw", "anonymized"), loc="outside upper left", ncols=2, frameon=False
+        lines, ("raw", "anonymized"), loc="upper left", ncols=2, frameon=False
     )
     left_out = len(dataset["channels"]) - len(channels)
     more = f" The last {left_out} channels are not shown." if left_out else ""

@@ -2,7 +2,7 @@
 
 from html import escape
 
-from jaxanon.report import figures, page
+from jaxanon.report import figures, page, regressed
 from jaxanon.report.figures import RAW, SAFE, Picture
 from jaxanon.report.tables import table
 
@@ -10,7 +10,9 @@ INK = "#1c2430"
 
 
 def draw(report: dict) -> Picture:
-    """Every client's accuracy, from the worst to the best, and their mean."""
+    """Every client's accuracy, or R², from the worst to the best, and their mean."""
+    if "unit" in report:
+        return regressed.draw(report)
     rows = sorted(report["clients"], key=lambda row: row["accuracy"])
     figure, axes = figures.grid(1, 1, max(4.8, 0.22 * len(rows)), 3.6)
     axis = axes[0, 0]
@@ -22,7 +24,7 @@ def draw(report: dict) -> Picture:
     chance = 100 * report["pooled"]["majority"]
     axis.axhline(chance, color=INK, ls=":", lw=1.3, label="largest class")
     if any(row["new"] for row in rows):
-        axis.bar([], [], color=SAFE, alpha=0.7, label="had no training windows")
+        axis.plot([], [], "s", color=SAFE, alpha=0.7, label="had no training windows")
     if len(rows) <= 60:
         names = [row["subject"] for row in rows]
         axis.set_xticks(range(len(rows)), names, rotation=90, fontsize=7)
@@ -37,6 +39,16 @@ def draw(report: dict) -> Picture:
 
 def sentences(report: dict) -> list[str]:
     """What the report comes to, in words."""
+    told = regressed.sentences(report) if "unit" in report else _classified(report)
+    traffic = report["traffic"]
+    told.append(
+        f"In a round a client sends {traffic['up'] / 1e3:,.1f} kB and gets "
+        f"{traffic['down'] / 1e3:,.1f} kB."
+    )
+    return told + guaranteed(report["privacy"])
+
+
+def _classified(report):
     mean, std = report["mean"], report["std"]
     (worst,) = [
         row["accuracy"]
@@ -54,30 +66,31 @@ def sentences(report: dict) -> list[str]:
             "Clients without training windows, who are not counted there, predict "
             f"{100 * report['new_clients']:.1f} %."
         )
-    traffic = report["traffic"]
-    told.append(
-        f"In a round a client sends {traffic['up'] / 1e3:,.1f} kB and gets "
-        f"{traffic['down'] / 1e3:,.1f} kB."
-    )
-    return told + guaranteed(report["privacy"])
+    return told
 
 
 def guaranteed(privacy: dict | None) -> list[str]:
     """What a ledger comes to, in words.
 
     Args:
-      privacy: of ``jaxanon.learners.guarantee.Guarantee.told``; None without noise.
+      privacy: of ``told`` of a guarantee in ``jaxanon.learners.guarantee``; None
+        without noise.
     """
     if privacy is None:
         return ["No noise, and so no guarantee."]
     claim = (
-        f"epsilon {privacy['epsilon']:.3g} at delta {privacy['delta']:g} for "
-        f"{privacy['neighbours']}, after {privacy['steps']} noisy steps"
+        f"epsilon {privacy['epsilon']:,.3g} at delta {privacy['delta']:g} for "
+        f"{privacy['neighbours']}, after {privacy['steps']:,} noisy {privacy['noisy']}"
     )
+    if "claimed" in privacy:
+        return [
+            f"No guarantee: this form claims epsilon {privacy['claimed']:.3g}, which "
+            f"is of one of its noisy {privacy['noisy']}; together they cost {claim}."
+        ]
     if not privacy["holds"]:
         return [f"No guarantee: this form claims {claim}, and does not keep it."]
     return [
-        f"What clients send keeps {claim}.",
+        f"{privacy['released']} keeps {claim}.",
         f"Not covered: {'; '.join(privacy['not_covered'])}.",
     ]
 
@@ -87,16 +100,10 @@ def render(report: dict, picture: Picture) -> str:
     method, data = report["method"], report["dataset"]
     lines = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences(report))
     head = ("client", "test windows", "accuracy %", "macro F1 %", "")
-    rows = [
-        (
-            row["subject"],
-            str(row["windows"]),
-            f"{100 * row['accuracy']:.1f}",
-            f"{100 * row['macro_f1']:.1f}",
-            "no training windows" if row["new"] else "",
-        )
-        for row in report["clients"]
-    ]
+    row_of = _row
+    if "unit" in report:
+        head, row_of = regressed.HEAD, regressed.row
+    rows = [row_of(client) for client in report["clients"]]
     parts = [
         f'<section class="headline">{lines}</section>',
         page.section("Clients", page.figure("clients", picture)),
@@ -105,3 +112,13 @@ def render(report: dict, picture: Picture) -> str:
     title = f"{method['name']} on {data['name']}: predict {report['attribute']}"
     kicker = f"jaxanon evaluation · {method['rounds']} rounds · seed {report['seed']}"
     return page.document(title, kicker, "\n".join(parts))
+
+
+def _row(client):
+    return (
+        client["subject"],
+        str(client["windows"]),
+        f"{100 * client['accuracy']:.1f}",
+        f"{100 * client['macro_f1']:.1f}",
+        "no training windows" if client["new"] else "",
+    )

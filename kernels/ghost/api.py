@@ -151,6 +151,40 @@ def leaves_without_factors(loss_fn, params, batch) -> list[str]:
     return [jax.tree_util.keystr(path) for path, uses in pairs if not uses]
 
 
+def clipped_gradient_bytes(loss_fn, params, batch) -> int:
+    """Bytes of what ``clipped_gradient_sum`` holds of all examples' gradients at once.
+
+    Factors where it keeps those, gradients where it makes them. From shapes alone;
+    nothing is computed.
+
+    Args:
+      loss_fn, params, batch: as ``leaves_without_factors`` takes them.
+
+    Returns:
+      A Python int; what a pass back through the loss holds anyway is not in it.
+
+    Raises:
+      ValueError: if ``loss_fn`` does not return ``float[B]``.
+
+    Example:
+      Four examples: a row of 2 and one of 3 in place of 6 weights, and 3 biases.
+
+      >>> loss_fn = lambda p, x: jnp.sum(x @ p["kernel"] + p["bias"][None], axis=1)
+      >>> params = {"kernel": jnp.ones((2, 3)), "bias": jnp.ones(3)}
+      >>> clipped_gradient_bytes(loss_fn, params, jnp.ones((4, 2))) // 4
+      32
+    """
+    leaves, treedef = jax.tree.flatten(params)
+
+    def gradients(leaves, batch):
+        plan = examples.plan(loss_fn, leaves, treedef, batch)
+        found = examples.losses_and_gradients(plan, leaves, batch)[1]
+        return [gradient.value for gradient in found]
+
+    held = jax.tree.leaves(jax.eval_shape(gradients, leaves, batch))
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in held)
+
+
 def _check_params(leaves):
     for leaf in leaves:
         dtype = jnp.result_type(leaf)

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from jaxanon import cli
@@ -66,3 +67,23 @@ def test_names_of_both_kinds_are_offered(capsys):
     assert cli.main(["train", "fedavgg"]) == 2
     told = capsys.readouterr().err
     assert "'blinder'" in told and "'fedavg'" in told
+
+
+def test_numbers_are_predicted_and_not_kept(file, tmp_path, capsys):
+    arrays = dict(np.load(file))
+    power = 100 + 9 * arrays["windows"][:, -1, 0]
+    told = {"targets": ["power"], "target_units": ["W"]}
+    np.savez(tmp_path / "watts.npz", **arrays, power=power, **told)
+    named = ["--dataset", str(tmp_path / "watts.npz"), "--private", "gender"]
+    named += ["--public", "power"]
+    out = ["--out", str(tmp_path / "run")]
+    assert cli.main(["train", "fedavg", *named, *out, *TINY]) == 0
+    assert cli.main(["train", "fedavg", *named, *out, *TINY, "--resume"]) == 0
+    assert cli.main(["evaluate", str(tmp_path / "run")]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Clients predict power of their own test windows with R²" in told
+    assert "W off (MAE; RMSE" in told and "by own mean: R²" in told
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert report["unit"] == "W" and list(report["baselines"]) == ["mean"]
+    assert cli.main(["train", "blinder", *named, "--out", str(tmp_path / "no")]) == 2
+    assert "predict it by a learner" in capsys.readouterr().err

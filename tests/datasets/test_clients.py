@@ -32,6 +32,14 @@ def test_unstacking_gives_each_subjects_windows_in_order(subjects):
     assert clients.labels["act"].dtype == np.int32
 
 
+def test_targets_stay_numbers():
+    power = np.array([0.5, 1.5, 2.5], np.float32)
+    labels = {"subject": np.array([1, 0, 1], np.int32), "power": power}
+    stacked = by_client(Windows(np.ones((3, 2, 1), np.float32), labels)).labels["power"]
+    np.testing.assert_array_equal(stacked, [[1.5, 0.0], [0.5, 2.5]])
+    assert stacked.dtype == np.float32
+
+
 def test_needs_windows_and_subjects():
     empty = np.zeros((0, 4, 1), np.float32)
     with pytest.raises(ValueError, match="at least one window to stack, got 0"):

@@ -3,13 +3,23 @@
 import pytest
 
 from jaxanon.datasets import describe, load, names
+from jaxanon.datasets.casas.casas_dataset_builder import Builder as Casas
+from jaxanon.datasets.cifar10.cifar10_dataset_builder import Builder as Cifar10
 from jaxanon.datasets.mobi_act.mobi_act_dataset_builder import Builder as MobiAct
 from jaxanon.datasets.motion_sense.motion_sense_dataset_builder import (
     Builder as MotionSense,
 )
+from jaxanon.datasets.sleep_edf.sleep_edf_dataset_builder import Builder as SleepEdf
+from jaxanon.datasets.smart_homes.smart_homes_dataset_builder import Builder as Homes
 from jaxanon.datasets.smartwatch.smartwatch_dataset_builder import Builder as Watch
 from jaxanon.datasets.uci_hapt.uci_hapt_dataset_builder import Builder as Hapt
+from jaxanon.datasets.uci_har.uci_har_dataset_builder import Builder as Har
 from jaxanon.datasets.wifi_har.wifi_har_dataset_builder import Builder as Wifi
+from jaxanon.datasets.wisdm.wisdm_dataset_builder import AccelBuilder as WisdmAccel
+from jaxanon.datasets.wisdm.wisdm_dataset_builder import Builder as Wisdm
+
+BUILDERS = (Watch, MotionSense, Hapt, MobiAct, Wifi, Wisdm, Har, SleepEdf, Homes)
+BUILDERS += (Casas, Cifar10)
 
 
 @pytest.mark.parametrize(
@@ -53,10 +63,7 @@ def test_other_attributes_may_be_public(watch_file):
 def test_listing():
     rows = {row["name"]: row for row in describe()}
     assert tuple(rows) == names()
-    assert names() == (
-        *("smartwatch", "motion_sense", "uci_hapt", "mobi_act", "wifi_har"),
-        *("smart_homes", "casas", "cifar10"),
-    )
+    assert names() == tuple(builder.dataset.name for builder in BUILDERS)
     row = rows["motion_sense"]
     presets = ["mag4", "mag5", "raw12", "raw6", "acc10", "gen12"]
     assert list(row["presets"]) == presets
@@ -64,15 +71,18 @@ def test_listing():
     assert (row["public"], row["private"]) == ("activity", ("gender",))
     assert row["splits"] == ("trial", "subject", "time block")
     assert all(row["about"] for row in rows.values())
-    rates = [row["rate_hz"] for row in rows.values()]
-    assert rates == [50, 50, 50, 200, 320, pytest.approx(1 / 60), 1, 1]
+    rates = [50, 50, 50, 200, 320, 20, 50, 1 / 30, pytest.approx(1 / 60)]
+    rates += [1, 1]
+    assert [row["rate_hz"] for row in rows.values()] == rates
 
 
-@pytest.mark.parametrize("builder", [Watch, MotionSense, Hapt, MobiAct, Wifi])
+@pytest.mark.parametrize("builder", [*BUILDERS, WisdmAccel])
 def test_tfds_finds_what_lies_beside_the_builder(builder, tmp_path):
     info = builder(data_dir=tmp_path).info
     rate = f"{builder.dataset.rate_hz:g} Hz"
-    assert rate in info.description and "Licence" in info.description
-    assert info.citation.startswith("@")
-    assert "content.data-type.time-series" in builder.get_metadata().tags
+    counted = builder in (Casas, Cifar10)  # Events or pixels, not samples of a second.
+    assert counted or rate in info.description
+    assert info.citation.startswith("@") and "Licence" in info.description
+    kind = "image" if builder is Cifar10 else "time-series"
+    assert f"content.data-type.{kind}" in builder.get_metadata().tags
     assert info.features["subject"].names == list(builder.dataset.attributes["subject"])

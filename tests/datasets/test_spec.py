@@ -6,6 +6,7 @@ import json
 import pytest
 
 from jaxanon.datasets import Spec
+from jaxanon.datasets.targets import Target
 
 GOOD = {
     "name": "toy",
@@ -61,6 +62,61 @@ def test_counts_classes_of_every_attribute():
 def test_says_what_does_not_fit(change, message):
     with pytest.raises(ValueError, match=message):
         Spec(**(GOOD | change))
+
+
+POWER = Target(unit="W", mean=1 / 3, std=2.0, channel="y", samples=4)
+WATTS = GOOD | {"public": "power", "private": ("sex",), "targets": {"power": POWER}}
+
+
+def test_tokens_survive_json():
+    one = {"channels": ("x",), "units": ("1",), "mean": (0.0,), "std": (1.0,)}
+    spec = Spec(**GOOD | one | {"tokens": 5})
+    assert Spec.from_json(spec.to_json()) == spec
+
+
+def test_a_number_may_be_public():
+    spec = Spec(**WATTS)
+    assert spec.target == POWER and Spec(**GOOD).target is None
+    assert Spec.from_json(spec.to_json()) == spec
+    beside = Spec(**WATTS | {"public": "act"})
+    assert beside.target is None and beside.num_classes("act") == 3
+    with pytest.raises(ValueError, match=r"'power' of 'toy' is a number.*by a learner"):
+        spec.num_classes("power")
+
+
+def test_json_without_targets_is_what_it_was_before_there_were_any():
+    told = json.loads(Spec(**GOOD).to_json())
+    assert sorted(told) == sorted(GOOD)
+    assert Spec.from_json(json.dumps(told)) == Spec(**GOOD)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"private": ("power",), "public": "act"}, "is a number and has no classes"),
+        ({"targets": {"sex": POWER}}, r"\['sex'\] are both classes and targets"),
+        (
+            {"targets": {"power": dataclasses.replace(POWER, channel="z")}},
+            "target 'power' goes on with channel 'z', which is none of",
+        ),
+    ],
+)
+def test_says_what_does_not_fit_of_a_number(change, message):
+    with pytest.raises(ValueError, match=message):
+        Spec(**(WATTS | change))
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"std": 0.0}, "has mean 0.3.* and std 0.0 .* constant cannot be learned"),
+        ({"mean": float("inf")}, "a target has mean inf"),
+        ({"samples": 0}, "samples must be at least 1, got 0"),
+    ],
+)
+def test_targets_refuse_what_cannot_be(change, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(POWER, **change)
 
 
 def test_cannot_be_changed():

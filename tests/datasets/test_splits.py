@@ -107,6 +107,36 @@ def test_a_long_recording_is_cut_with_a_gap():
     np.testing.assert_array_equal(values(test), np.arange(70, 100))
 
 
+def test_the_share_that_tests_may_be_another():
+    train, test = splits.by_time_block([recording(100)], window=10, share=0.2)
+    np.testing.assert_array_equal(values(train), np.arange(70))
+    np.testing.assert_array_equal(values(test), np.arange(80, 100))
+    people = [recording(5, subject=s) for s in range(10)]
+    assert len(splits.by_subject(people, seed=0, share=0.2)[1]) == 2
+
+
+def test_a_recording_may_be_cut_at_steps_alone():
+    first, second = recording(100), recording(100, act=1)
+    train, test = splits.by_time_block([first, second], window=10, step=16)
+    for side in (train, test):  # 64 is the last multiple of 16 before 70.
+        assert len(side) == 2
+    np.testing.assert_array_equal(train[1].rows[:, 0], np.arange(54))
+    np.testing.assert_array_equal(test[1].rows[:, 0], np.arange(64, 100))
+
+
+def test_a_trial_is_cut_whatever_was_done():
+    nights = [
+        *(recording(30, act=0), recording(6, act=1, start=30)),
+        *(recording(4, act=0, start=36), recording(60, act=1, start=40)),
+        recording(10, trial=1, start=200),
+    ]
+    train, test = splits.by_time_of_trial(nights, window=5, share=0.4)
+    # Row 60 of 100, and row 6 of 10; what is 5 before neither trains nor tests.
+    np.testing.assert_array_equal(values(train), [*range(55), 200])
+    np.testing.assert_array_equal(values(test), [*range(60, 100), *range(206, 210)])
+    assert [(r.labels["act"], r.trial) for r in test] == [(1, 0), (0, 1)]
+
+
 def test_short_recordings_stay_whole():
     series = [recording(20, start=100 * i) for i in range(5)]
     # The boundary, row 70, is the middle of the fourth: at a tie it trains.

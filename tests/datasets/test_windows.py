@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxanon.datasets.recordings import Recording
-from jaxanon.datasets.windows import cut, cut_each, cut_stream
+from jaxanon.datasets.windows import cut, cut_each, cut_sequences, cut_stream
 
 SIZES = st.lists(st.integers(1, 25), min_size=1, max_size=6)
 STEPS = {"length": st.integers(1, 8), "stride": st.integers(1, 9)}
@@ -99,3 +99,29 @@ def test_says_what_was_wrong():
         cut(np.zeros((5, 1)), 2, 0)
     with pytest.raises(ValueError, match="length must be at least 1 sample, got -2"):
         cut(np.zeros((5, 1)), -2, 1)
+
+
+def test_sequences_run_through_a_trial_and_end_with_their_label():
+    parts = [  # Rows from 0 to 7 and from 7 to 10; the last trial is too short.
+        part._replace(trial=trial, labels={"act": index, "subject": index // 4})
+        for index, (part, trial) in enumerate(
+            zip(numbered([2, 1, 4, 3, 2]), (0, 0, 0, 2, 2), strict=True)
+        )
+    ]
+    got = cut_sequences(parts, length=3, stride=2)
+    expected = [[0, 1, 2], [2, 3, 4], [4, 5, 6], [7, 8, 9]]
+    np.testing.assert_array_equal(got.windows[..., 0], expected)
+    assert got.labels["act"].tolist() == [1, 2, 2, 3]
+    assert got.labels["subject"].tolist() == [0] * 4
+
+
+@given(sizes=SIZES, **STEPS)
+def test_sequences_of_one_trial_are_as_if_it_were_one_recording(sizes, length, stride):
+    parts = numbered(sizes)
+    parts = [part._replace(labels=part.labels | {"subject": 0}) for part in parts]
+    got = cut_sequences(parts, length, stride)
+    rows = np.concatenate([part.rows for part in parts])
+    np.testing.assert_array_equal(got.windows, cut(rows, length, stride))
+    acts = np.repeat([part.labels["act"] for part in parts], sizes)
+    wanted = [acts[int(window[-1, 0])] for window in got.windows]
+    assert got.labels["act"].tolist() == wanted

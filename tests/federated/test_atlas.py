@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Layout, Rounds, Steps, importance
+from jaxanon.federated import Layout, Lots, Rounds, Steps, importance
 from jaxanon.federated.reference_atlas import atlas as loops
 
 OPTIONS = {"num_steps": 3, "batch_size": 2}
 HYPER = {"step_size": 0.1, "mask_step_size": 2.0, "threshold": 0.58}
 ZERO = jnp.zeros(())
+LOTS = Lots(sampling_probability=1.0, size=1.0, records=2)
 
 
 def network(params, batch, key):
@@ -178,6 +179,11 @@ def test_a_client_fits_its_model_to_its_rows_and_tells_nobody():
             {"scores": "public", "public_scores": {"v": 0.5}},
             r"of the layers \['w'\], got \['v'\]",
         ),
+        ({"guarantee": "server"}, "guarantee must be one of"),
+        ({"clipping": "odd"}, "clipping must be one of"),
+        ({"scores": "hidden"}, "scores='hidden' needs guarantee='client'"),
+        ({"scores": "released"}, "give the lots that they are of, or guarantee"),
+        ({"guarantee": "client", "lots": LOTS}, "lots are of examples, and guarantee="),
     ],
 )
 def test_says_what_was_wrong(settings, message):
@@ -189,3 +195,51 @@ def test_says_what_was_wrong(settings, message):
             num_clients=1,
             **settings,
         ).init(jax.random.key(0))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"max_norm": 0.0}, "max_norm must be finite and > 0, got 0.0"),
+        ({"score_norm": -1.0}, "score_norm must be finite and > 0, got -1.0"),
+        ({"noise_multiplier": -1.0}, "noise_multiplier must be finite and >= 0"),
+        ({"score_multiplier": float("nan")}, "score_multiplier must be finite and >="),
+        ({"threshold": 1.5}, r"threshold must be in \[0, 1\], got 1.5"),
+        ({"first_score": 1.0}, r"first_score must be in \(0, 1\), got 1.0"),
+    ],
+)
+def test_hyper_parameters_out_of_range_are_refused(values, message):
+    algorithm = federated.atlas(
+        lambda key: {"w": ZERO},
+        lambda p, x, key: p["w"] * x,
+        Steps(num_steps=1),
+        num_clients=1,
+    )
+    with pytest.raises(ValueError, match=message):
+        algorithm.init(jax.random.key(0), **values)
+
+
+@pytest.mark.parametrize("guarantee", ["example", "client"])
+def test_a_client_without_rows_sends_no_layer_and_keeps_what_it_had(guarantee):
+    algorithm = federated.atlas(
+        lambda key: {"w": ZERO, "v": jnp.ones(())},
+        lambda p, x, key: -x * (p["w"] + p["v"]),
+        Steps(num_steps=1),
+        num_clients=2,
+        guarantee=guarantee,
+        lots=LOTS if guarantee == "example" else None,
+    )
+    hyper = {"step_size": 1.0, "max_norm": 2**0.5, "noise_multiplier": 0.0}
+    state = algorithm.init(jax.random.key(0), **hyper)
+    clients = federated.stack([jnp.array([4.0]), jnp.array([4.0])])
+    empty = clients._replace(mask=jnp.array([[True], [False]]))
+    after, info = algorithm.update(jax.random.key(1), state, empty)
+    # A whole clipped step of 1, not halved by whom nobody hears.
+    assert float(after.params["w"]) == pytest.approx(1.0)
+    assert float(after.params["v"]) == pytest.approx(2.0)
+    assert info["layers"] == 2.0
+    of_second = lambda tree: jax.tree.map(lambda leaf: leaf[1], tree)
+    chex.assert_trees_all_equal(of_second(after.own), of_second(state.own))
+    nobody = clients._replace(mask=jnp.zeros((2, 1), bool))
+    after, _ = algorithm.update(jax.random.key(1), state, nobody)
+    chex.assert_trees_all_equal(after.params, state.params)

@@ -90,6 +90,39 @@ def test_default_follows_backend_and_memory():
     assert default(small, 400, backend="gpu").chunk == 341  # 4096 / 12, rounded down.
 
 
+def test_gradients_of_single_examples_take_room_too():
+    small = {"w": jax.ShapeDtypeStruct((1 << 20,), jnp.float32)}
+    default = federated.default_layout
+    held = 116 << 20  # Beside 12 MiB: 128 of them are 16 GiB.
+    assert default(small, 40, example_bytes=held, backend="gpu").chunk == 32
+
+
+@pytest.mark.parametrize("name", ["atlas", "fed_sgd_ldp"])
+def test_learners_on_lots_say_what_their_examples_take(name, monkeypatch):
+    """A matrix of one row a window stays factors, of 50 it is multiplied out."""
+    loss = lambda p, x, key: jnp.sum((x @ p["a"]["w"]) ** 2, axis=(1, 2))
+    lots = federated.Lots(sampling_probability=0.5, size=2.0, records=4)
+    seen = []
+    found = federated.layout.default_layout
+    monkeypatch.setattr(
+        federated.layout,
+        "default_layout",
+        lambda *args, **more: seen.append(more) or found(*args, **more),
+    )
+    shared = {"num_clients": 2, "lots": lots}
+    start = lambda key: {"a": {"w": jnp.zeros((6, 7))}}
+    for time, floats in ((1, 6 + 7), (50, 6 * 7)):
+        if name == "atlas":
+            steps = federated.Steps(num_steps=1)
+            algorithm = federated.atlas(start, loss, steps, **shared)
+        else:
+            algorithm = federated.fed_sgd_ldp(start, loss, num_steps=1, **shared)
+        state = algorithm.init(jax.random.key(0))
+        clients = federated.stack([np.ones((4, time, 6), np.float32)] * 2)
+        jax.eval_shape(algorithm.update, jax.random.key(1), state, clients)
+        assert seen.pop() == {"example_bytes": 4 * 4 * floats}
+
+
 def test_refuses_what_cannot_be_laid_out():
     with pytest.raises(ValueError, match=r"chunk must be >= 1, or None.*got 0"):
         Layout(chunk=0)

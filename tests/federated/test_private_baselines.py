@@ -67,10 +67,47 @@ def test_ldp_fl_of_two_clients_by_hand():
         radii={"w": 2.0},
         num_clients=2,
     )
-    state = algorithm.init(jax.random.key(0), step_size=0.5, epsilon=60.0)
+    state = algorithm.init(jax.random.key(0), step_size=0.5, weight_epsilon=60.0)
     clients = federated.stack([jnp.full((1, 3), 8.0), jnp.array([[8.0, -8.0, -8.0]])])
     state, _ = algorithm.update(jax.random.key(1), state, clients)
     np.testing.assert_allclose(state.params["w"], [2.0, 0.0, 0.0])
+
+
+def ldp_fl_of_one(cut_mean, radius=0.5):
+    """LDP-FL of a client at 4 whose one layer is sent with ε = ln 3: 2 radii away."""
+    return federated.ldp_fl(
+        lambda key: {"w": jnp.zeros(64)},
+        lambda p, x, key: 0.5 * jnp.sum((p["w"][None] - x) ** 2, axis=1),
+        Steps(num_steps=2),
+        radii=radius,
+        num_clients=1,
+        cut_mean=cut_mean,
+    )
+
+
+def test_a_mean_outside_the_range_is_cut_or_taken_as_published():
+    clients = federated.stack([jnp.full((1, 64), 4.0)])
+    for cut_mean, far in ((True, 0.5), (False, 1.0)):
+        algorithm = ldp_fl_of_one(cut_mean)
+        state = algorithm.init(
+            jax.random.key(0), step_size=0.1, weight_epsilon=math.log(3.0)
+        )
+        state, info = algorithm.update(jax.random.key(1), state, clients)
+        np.testing.assert_allclose(np.abs(state.params["w"]), far, rtol=1e-6)
+        assert len(np.unique(state.params["w"])) == 2
+        # Steps end at the edge: 0.4, then 0.76, which is cut to 0.5.
+        told = 64 * 0.5 * (4.0**2 + 3.6**2) / 2
+        assert float(info["loss"]) == pytest.approx(told, rel=1e-5)
+
+
+def test_ldp_fl_begins_and_stays_within_the_range():
+    """From 1, outside 0.5: the first loss is that of 0.5."""
+    clients = federated.stack([jnp.full((1, 64), 4.0)])
+    algorithm = ldp_fl_of_one(False)
+    state = algorithm.init(jax.random.key(0), step_size=0.1)
+    state = state._replace(params={"w": jnp.ones(64)})
+    _, info = algorithm.update(jax.random.key(1), state, clients)
+    assert float(info["loss"]) == pytest.approx(64 * 0.5 * 3.5**2, rel=1e-5)
 
 
 def test_dp_fed_avg_of_two_clients_by_hand():

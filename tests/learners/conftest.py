@@ -13,7 +13,11 @@ _TOY = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(_TOY)
 SMALL = {"model": "mlp", "hidden": (6,), "local_steps": 2, "batch": 4}
 SHARED, NOISY = {"shared_layers": 1}, {"records": 64, "rounds": 3}
-OWN = {"fedper": SHARED, "fedrep": SHARED, "atlas": NOISY, "fedsgd_ldp": NOISY}
+BUDGET = {"rounds": 3}
+OWN = {
+    **{"fedper": SHARED, "fedrep": SHARED, "atlas": NOISY, "fedsgd_ldp": NOISY},
+    **{"dpfedavg": BUDGET, "ldpfl": BUDGET},
+}
 
 
 @pytest.fixture(scope="session")

@@ -63,7 +63,7 @@ def test_a_form_that_breaks_its_claim_says_so(trained, data, tmp_path):
     assert ja.evaluate(trained("atlas", epochs=1), data)["privacy"]["holds"] is True
 
 
-@PRIVATE
+@pytest.mark.parametrize("name", ["atlas", "dpfedavg", "fedsgd_ldp", "ldpfl"])
 def test_without_epsilon_there_is_no_noise(name, trained, data, tmp_path):
     run = trained(name, epsilon=0.0, epochs=4)
     assert int(run.state.round) == 4  # No budget, no end.

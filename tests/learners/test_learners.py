@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
-from jaxanon import datasets, learned, learners, training
+from jaxanon import datasets, federated, learned, learners, training
 from jaxanon.learners.learner import population_of
 
 ALL = pytest.mark.parametrize("name", learners.NAMES)
@@ -33,6 +33,8 @@ def test_every_learner_trains_and_tells_how_its_clients_predict(name, trained, d
         factor = (16 * 2 * 6 + 6) * 4 / size
     if name == "atlas":  # All layers, and a score for each of two.
         factor = (size + 8) / size
+    if name == "dpfedavg":  # And the clip norm.
+        factor = (size + 4) / size
     assert report["traffic"]["up"] == pytest.approx(factor * size)
 
 
@@ -156,3 +158,17 @@ def test_says_what_was_wrong(small, trained, data):
         ja.sweep(lambda spec: small("fedavg"), data, grid={}, seeds=1)
     with pytest.raises(TypeError, match="fedavg predicts activity and rewrites no"):
         trained("fedavg", epochs=1).anonymize(jax.random.key(0), data.test.windows[:2])
+
+
+def test_what_a_learner_s_clients_send_can_be_observed(small, data):
+    learner = small("fedsgd_ldp")
+    population = learner.prepare(datasets.by_client(data.train))
+    state = learner.init(jax.random.key(0))
+    args = (learner, jax.random.key(1), state, population, 2)
+    _, mean = federated.observed(*args)
+    _, own = federated.observed(*args, client=3)
+    chex.assert_trees_all_equal_shapes(own, mean)
+    assert own.weight.tolist() == [1.0, 1.0] and mean.weight.tolist() == [5.0, 5.0]
+    second = jax.tree.map(lambda leaf: leaf[1], mean.before)
+    first = jax.tree.map(lambda leaf: leaf[0], mean.message)
+    chex.assert_trees_all_close(second, first, rtol=1e-5, atol=1e-6)

@@ -96,3 +96,24 @@ def test_says_what_was_wrong(measure):
         measure(np.zeros(3, int), np.zeros((2, 2)))
     with pytest.raises(ValueError, match="evidence must be numbers, got NaN"):
         measure(np.zeros(2, int), np.full((2, 2), np.nan))
+
+
+def test_the_curve_is_scikit_learn_s():
+    rng = np.random.default_rng(0)
+    own = rng.random(200) < 0.4
+    evidence = np.round(rng.normal(size=200) + own, 1)
+    false, true = metrics.roc(own, evidence)
+    want = oracle.roc_curve(own, evidence, drop_intermediate=False)
+    np.testing.assert_allclose([false, true], want[:2])
+    # The largest share of the class by a threshold that so few of the others reach.
+    for rate in (0.0, 0.01, 0.3, 1.0):
+        reach = [t for t in [*evidence, np.inf] if (evidence[~own] >= t).mean() <= rate]
+        most = max((evidence[own] >= t).mean() for t in reach)
+        assert metrics.true_positive_rate(own, evidence, rate) == pytest.approx(most)
+
+
+def test_a_curve_needs_both_sides():
+    with pytest.raises(ValueError, match="own must be of some and not of all, got 2"):
+        metrics.roc([True, True], [0.0, 1.0])
+    with pytest.raises(ValueError, match=r"evidence must be float\[2, 1\]"):
+        metrics.roc([True, False], [0.0, 1.0, 2.0])

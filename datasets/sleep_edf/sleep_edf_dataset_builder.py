@@ -1,0 +1,99 @@
+"""The TFDS builder of the features of Sleep-EDF."""
+
+import re
+import zipfile
+from pathlib import Path
+
+import numpy as np
+from etils import epath
+
+from jaxanon.datasets.builder import RecordingsBuilder
+from jaxanon.datasets.sleep_edf.description import (
+    AROUND,
+    CHANNELS,
+    DATASET,
+    FAR,
+    STAGES,
+)
+from jaxanon.datasets.sleep_edf.location import NIGHT
+
+
+class Builder(RecordingsBuilder):
+    """Reads ``<night>.npz`` with X and y, or files with ``<night>_X`` and so on."""
+
+    name = "sleep_edf"
+    pkg_dir_path = epath.Path(__file__).parent
+    code_path = epath.Path(__file__)
+    dataset = DATASET
+    num_channels = len(CHANNELS)
+
+    def recordings(self, source: tuple[Path, ...]):
+        """One per stretch of a stage, by subject, night and time."""
+        nights = {}
+        for path in source:
+            for night, arrays in read_nights(path).items():
+                if night in nights:
+                    raise ValueError(f"{path.name} holds night {night} a second time.")
+                nights[night] = arrays
+        for night in sorted(nights):
+            features, stages = nights[night]
+            subject, trial = re.fullmatch(NIGHT, night).groups()
+            stages = far_from_sleep(stages)
+            edges = np.flatnonzero(np.diff(stages)) + 1
+            for rows, stage in zip(
+                np.split(features, edges), stages[[0, *edges]], strict=True
+            ):
+                who = DATASET.attributes["subject"].index(subject)
+                yield rows, int(trial), {"stage": stage, "subject": who}
+
+
+def far_from_sleep(stages: np.ndarray) -> np.ndarray:
+    """Stages with a class of its own for waking hours long before or after sleep.
+
+    Example:
+      >>> marked = far_from_sleep(np.array([0] * 62 + [2, 0, 2] + [0] * 61))
+      >>> marked[[0, 1, 2, 63, -2, -1]]
+      array([5, 5, 0, 0, 0, 5])
+    """
+    asleep = np.flatnonzero(stages > 0)
+    first, last = (asleep[0], asleep[-1]) if len(asleep) else (len(stages) + AROUND, 0)
+    index = np.arange(len(stages))
+    far = (index < first - AROUND) | (index > last + AROUND)
+    return np.where(far, DATASET.attributes["stage"].index(FAR), stages)
+
+
+def read_nights(path: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """``float[epochs, 72]`` and ``int[epochs]`` of each night of a file."""
+    try:
+        with path.open("rb") as file, np.load(file) as found:
+            arrays = dict(found)
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{path} is no whole .npz file ({error}); get it anew."
+        ) from error
+    if set(arrays) == {"X", "y"}:
+        arrays = {f"{path.stem}_{name}": array for name, array in arrays.items()}
+    names = sorted({name.rpartition("_")[0] for name in arrays})
+    return {night: _night(path, night, arrays) for night in names}
+
+
+def _night(path, night, arrays):
+    where = f"{path.name}, night {night!r}:"
+    match = re.fullmatch(NIGHT, night)
+    if match is None or match.group(1) not in DATASET.attributes["subject"]:
+        raise ValueError(f"{where} nights are SC4001E0 to SC4822G0, not this.")
+    features, stages = (arrays.get(f"{night}_{name}") for name in "Xy")
+    if features is None or stages is None:
+        raise ValueError(f"{where} it must have both X and y; get the file anew.")
+    shapes = (*features.shape[:1], len(CHANNELS)), features.shape[:1]
+    if (features.shape, stages.shape) != shapes or not stages.size:
+        raise ValueError(
+            f"{where} X must be float[epochs, {len(CHANNELS)}] and y int[epochs], got "
+            f"shapes {features.shape} and {stages.shape}."
+        )
+    if not np.isin(stages, np.arange(len(STAGES))).all():
+        raise ValueError(
+            f"{where} y must be 0 to 4 ({', '.join(STAGES)}), got "
+            f"{np.unique(stages).tolist()}."
+        )
+    return features, stages.astype(int)

@@ -1,0 +1,1 @@
+"""UCI HAR: phone on the waist, 30 people, 6 activities, in windows as published."""

@@ -1,0 +1,1 @@
+"""WISDM: a watch on the wrist of 51 people who go about 18 activities."""

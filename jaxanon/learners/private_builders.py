@@ -1,0 +1,81 @@
+"""Builders of LDP-FL and DP-FedAvg."""
+
+import math
+
+import jax
+
+from jaxanon import federated
+from jaxanon.learners import guarantee
+from jaxanon.learners.builders import STEP, _rounds, _steps, fedavg
+from jaxanon.learners.learner import Learner, learner, loss_of, network_of
+
+
+def ldpfl(spec, config) -> Learner:
+    """LDP-FL; see ``jaxanon.federated.ldp_fl``. Without ε it is FedAvg.
+
+    What goes by that name in programs of others, a Gaussian on each example's clipped
+    gradient, is ``fedsgd_ldp``.
+    """
+    network = network_of(spec, config)
+    shapes = jax.eval_shape(network.init, jax.eval_shape(jax.random.key, 0))
+    weights = sum(leaf.size for leaf in jax.tree.leaves(shapes))
+    found = guarantee.of_weights(config, weights)
+    if found is None:
+        made = fedavg(spec, config, weighting="clients")
+        return made._replace(name="ldpfl")
+    radii = {
+        name: config.reach / math.sqrt(_inputs(layer)) for name, layer in shapes.items()
+    }
+    algorithm = federated.ldp_fl(
+        network.init,
+        loss_of(network),
+        _steps(config),
+        radii=radii,
+        num_clients=spec.num_classes("subject"),
+        cut_mean=config.cut_mean,
+        rounds=_rounds(spec, config, "clients"),
+    )
+    return learner(
+        "ldpfl",
+        spec,
+        config,
+        algorithm,
+        network,
+        STEP,
+        guarantee=found,
+        hyper_values={"weight_epsilon": found.weight_epsilon},
+    )
+
+
+def dpfedavg(spec, config) -> Learner:
+    """DP-FedAvg; see ``jaxanon.federated.dp_fed_avg``. Without ε it is FedAvg."""
+    found = guarantee.of_clients(config, spec.num_classes("subject"))
+    if found is None:
+        made = fedavg(spec, config, weighting="clients")
+        return made._replace(name="dpfedavg")
+    network = network_of(spec, config)
+    multiplier = found.noise_multiplier
+    algorithm = federated.dp_fed_avg(
+        network.init,
+        loss_of(network),
+        _steps(config),
+        cohorts=found.lots,
+        # 1 / (2 s)^2 is what counts take of 1 / z^2.
+        count_stddev=multiplier / (2 * math.sqrt(config.count_share)),
+    )
+    names = ("server_step_size", "max_norm", "quantile", "norm_step_size")
+    return learner(
+        "dpfedavg",
+        spec,
+        config,
+        algorithm,
+        network,
+        (*STEP, *names),
+        guarantee=found,
+        hyper_values={"noise_multiplier": multiplier},
+    )
+
+
+def _inputs(layer):
+    """Numbers that each output of a layer is made of: rows of its largest matrix."""
+    return max(jax.tree.leaves(layer), key=lambda leaf: leaf.size).shape[0]

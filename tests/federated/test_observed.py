@@ -1,0 +1,161 @@
+"""What is observed of a client is what the server took the mean of."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import federated
+from jaxanon.federated import Lots, Population, Rounds, Steps
+
+STEPS = Steps(num_steps=2, batch_size=2)
+COHORT = {"rounds": Rounds(cohort_size=3), "num_clients": 4}
+ALIKE = COHORT | {"rounds": Rounds(cohort_size=3, weighting="clients")}
+LOTS = Lots(sampling_probability=0.5, size=2.0, records=5)
+CLOSE = {"rtol": 1e-5, "atol": 1e-6}
+
+
+def loss_fn(params, batch, key):
+    return (batch["x"] @ params["w"] + params["b"] - batch["y"]) ** 2
+
+
+def init_fn(key):
+    return {"w": jnp.array([0.5, -1.0]), "b": jnp.zeros(())}
+
+
+def trained(before, message):
+    return message
+
+
+def moved(before, message):
+    return jax.tree.map(jnp.subtract, before, message)
+
+
+def layers(before, message):
+    """Atlas: the mean over who sent a layer."""
+    total, senders = message
+    new = lambda old, x, n: np.where(n > 0, x / np.where(n > 0, n, 1), old)
+    return {name: new(before[name], total[name], senders[name]) for name in before}
+
+
+# How it is built, what is sent by whom, and what the server makes of the mean.
+CASES = {
+    "fed_avg": (
+        lambda: federated.fed_avg(init_fn, loss_fn, num_steps=2, cohort_size=3),
+        moved,
+    ),
+    "fed_sgd": (
+        lambda: federated.fed_sgd(init_fn, loss_fn, weighting="clients"),
+        lambda before, mean: jax.tree.map(lambda p, g: p - 0.1 * g, before, mean),
+    ),
+    "fed_prox": (
+        lambda: federated.fed_prox(init_fn, loss_fn, STEPS, **COHORT),
+        trained,
+    ),
+    "scaffold": (
+        lambda: federated.scaffold(init_fn, loss_fn, STEPS, **ALIKE),
+        lambda before, mean: moved(before, mean[0]),
+    ),
+    "fed_sgd_ldp": (
+        lambda: federated.fed_sgd_ldp(
+            init_fn, loss_fn, lots=LOTS, num_steps=2, **ALIKE
+        ),
+        trained,
+    ),
+    "ldp_fl": (
+        lambda: federated.ldp_fl(init_fn, loss_fn, STEPS, radii=1.0, **ALIKE),
+        trained,
+    ),
+    "atlas": (
+        lambda: federated.atlas(init_fn, loss_fn, STEPS, lots=LOTS, **ALIKE),
+        layers,
+    ),
+}
+
+
+def population():
+    """Four clients with 5, 2, 0 and 3 rows."""
+    rng = np.random.default_rng(0)
+    sizes = (5, 2, 0, 3)
+    mask = np.arange(5) < np.array(sizes)[:, None]
+    x = rng.normal(size=(4, 5, 2)).astype(np.float32) * mask[..., None]
+    rows = {"x": jnp.asarray(x), "y": jnp.asarray(x[..., 0] * 2)}
+    return Population(rows, jnp.asarray(mask))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_server_took_the_mean_of_what_was_sent(name):
+    make, server = CASES[name]
+    algorithm, clients, key = make(), population(), jax.random.key(1)
+    program = jax.jit(federated.observed, static_argnums=(0, 4))
+    own = lambda client: program(
+        algorithm, key, algorithm.init(jax.random.key(0)), clients, 3, client
+    )
+    each = [own(jnp.int32(client)) for client in range(4)]
+    state, seen = own(None)
+    weights = np.stack([of.weight for _, of in each])
+    assert not weights[2].any()  # It has no row.
+    if name != "fed_sgd":  # Else all are of the cohort.
+        assert (weights[[0, 1, 3]] == 0).any() and (weights > 0).sum(0).max() <= 3
+    rows = np.array([[5], [2], [1], [3]])
+    want = {"fed_avg": rows, "fed_prox": rows}.get(name, 1.0)
+    np.testing.assert_array_equal(weights, np.where(weights > 0, want, 0))
+    np.testing.assert_allclose(seen.weight, weights.sum(0))
+    messages = jax.tree.map(lambda *x: np.stack(x), *[of.message for _, of in each])
+    for leaf in jax.tree.leaves(messages):
+        assert not leaf[weights == 0].any()
+    share = weights / weights.sum(0)
+    mean = jax.tree.map(lambda x: np.einsum("cr...,cr->r...", x, share), messages)
+    chex.assert_trees_all_close(seen.message, mean, **CLOSE)
+    # From one round to the next, and in all of them, as it is without an onlooker.
+    for number in range(2):
+        at = lambda tree, number=number: jax.tree.map(lambda x: x[number], tree)
+        after = server(at(seen.before), at(mean))
+        chex.assert_trees_all_close(after, at(_later(seen.before)), **CLOSE)
+    start = algorithm.init(jax.random.key(0))
+    plain, _ = federated.simulate(algorithm, key, start, clients, 3)
+    chex.assert_trees_all_close(state, plain, **CLOSE)
+
+
+def _later(tree):
+    return jax.tree.map(lambda x: x[1:], tree)
+
+
+def test_two_clients_by_hand():
+    """Gradient steps of 0.5 from 0 to 4 and to 0, clipped to 2 by DP-SGD: 1 and 0."""
+    algorithm = federated.fed_sgd_ldp(
+        lambda key: jnp.zeros(()),
+        lambda w, x, key: 0.5 * (w - x) ** 2,
+        lots=Lots(sampling_probability=1.0, size=1.0, records=1),
+        num_steps=1,
+        num_clients=2,
+    )
+    hyper = {"step_size": 0.5, "max_norm": 2.0, "noise_multiplier": 0.0}
+    clients = federated.stack([jnp.array([4.0]), jnp.array([0.0])])
+    see = lambda client: federated.observed(
+        algorithm,
+        jax.random.key(1),
+        algorithm.init(jax.random.key(0), **hyper),
+        clients,
+        2,
+        client,
+    )[1]
+    # Then from 0.5: 1.5 and, with gradient 0.5, 0.25.
+    for client, told in ((0, [1.0, 1.5]), (1, [0.0, 0.25]), (None, [0.5, 0.875])):
+        seen = see(client)
+        np.testing.assert_allclose(seen.before, [0.0, 0.5])
+        np.testing.assert_allclose(seen.message, told)
+
+
+def test_says_what_was_wrong():
+    central = federated.dp_fed_avg(
+        init_fn, loss_fn, STEPS, cohorts=LOTS, count_stddev=1.0
+    )
+    see = lambda algorithm, rounds: federated.observed(
+        algorithm, jax.random.key(0), None, population(), rounds
+    )
+    with pytest.raises(ValueError, match="algorithm has no sent: what one client"):
+        see(central, 1)
+    with pytest.raises(ValueError, match="num_rounds must be >= 1, got 0"):
+        see(federated.fed_sgd(init_fn, loss_fn), 0)

@@ -1,0 +1,99 @@
+"""What DP-FedAvg's and LDP-FL's noise is worth: whole clients, and single weights."""
+
+import math
+
+import jax
+import numpy as np
+import pytest
+
+import jaxanon as ja
+from jaxanon import datasets, training
+from jaxanon.learners.private_config import DPFedAvgConfig, LdpFlConfig
+from jaxanon.privacy import SampledGaussian, epsilon_spent, responses_spent
+
+WEIGHTS = (16 * 2 * 6 + 6) + (6 * 3 + 3)
+
+
+def test_dp_fed_avg_spends_on_sums_and_counts_together(small):
+    learner = small("dpfedavg", epsilon=6.0, rounds=4, cohort=0.5, count_share=0.25)
+    found = learner.guarantee
+    assert found.holds and found.lots.size == 2.5 and found.most_windows is None
+    each = SampledGaussian(
+        noise_multiplier=found.noise_multiplier, sampling_probability=0.5, steps=4
+    )
+    assert 5.9 < epsilon_spent([each], 1e-5) <= found.epsilon(4) <= 6.0
+    state = learner.init(jax.random.key(0))
+    assert float(state.hyper["noise_multiplier"]) == pytest.approx(
+        found.noise_multiplier
+    )
+
+
+def test_dp_fed_avg_noise_is_what_is_left_beside_the_counts(small, data):
+    """Nobody moves by steps of 1e-30: parameters differ by the sum's noise alone, of
+    z / √(1 - 1/4) clip norms over 5 clients."""
+    learner = small(
+        "dpfedavg", epsilon=6.0, rounds=1, count_share=0.25, step_size=1e-30
+    )
+    clients = learner.prepare(datasets.by_client(data.train))
+    begun = learner.init(jax.random.key(3))
+    after, _ = learner.update(jax.random.key(4), begun, clients)
+    moved = jax.tree.map(lambda a, b: np.asarray(a - b), after.params, begun.params)
+    noise = np.concatenate([leaf.ravel() for leaf in jax.tree.leaves(moved)])
+    want = learner.guarantee.noise_multiplier / math.sqrt(0.75) / 5
+    assert noise.std() == pytest.approx(want, rel=4 / math.sqrt(2 * len(noise)))
+
+
+def test_the_page_says_whose_eyes_dp_fed_avg_guards_against(trained, data, tmp_path):
+    ja.evaluate(trained("dpfedavg", epochs=3), data, out=tmp_path)
+    page = " ".join((tmp_path / "report.html").read_text().split())
+    assert "What the server makes of it, and not what it sees, keeps epsilon 2" in page
+    assert "a client with all its windows more or less, after 3 noisy steps" in page
+
+
+def test_ldp_fl_keeps_a_budget_of_all_weights_in_all_rounds(small):
+    found = small("ldpfl", epsilon=3.0, rounds=4).guarantee
+    assert found.holds and found.weights == WEIGHTS
+    spent = responses_spent(found.weight_epsilon, 4 * WEIGHTS, 1e-5)
+    assert 2.99 < spent == found.epsilon(4) <= 3.0 and found.epsilon(0) == 0.0
+    state = small("ldpfl", epsilon=3.0, rounds=4).init(jax.random.key(0))
+    assert float(state.hyper["weight_epsilon"]) == pytest.approx(found.weight_epsilon)
+
+
+def test_the_published_claim_is_of_one_weight_and_does_not_hold(
+    trained, data, tmp_path
+):
+    run = trained("ldpfl", epochs=2, claim="weight", epsilon=1.0)
+    told = ja.evaluate(run, data, out=tmp_path)["privacy"]
+    assert told["holds"] is False and told["claimed"] == 1.0
+    # Every answer of e : 1 loses tanh(1/2) on average, and 1 at most.
+    count = 2 * WEIGHTS
+    assert told["steps"] == count
+    assert count * math.tanh(0.5) < told["epsilon"] < count
+    page = " ".join((tmp_path / "report.html").read_text().split())
+    assert "No guarantee: this form claims epsilon 1, which is of one of its" in page
+    assert f"after {count} noisy weights" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "rests_on"),
+    [("dpfedavg", "noise_multiplier"), ("ldpfl", "weight_epsilon")],
+)
+def test_nobody_takes_the_noise_off_and_keeps_the_claim(name, rests_on, small, data):
+    with pytest.raises(ValueError, match=f"{rests_on} follows from epsilon"):
+        training.train(small(name), data, epochs=1, hyper={rests_on: 1e9})
+
+
+@pytest.mark.parametrize(
+    ("config", "settings", "message"),
+    [
+        (LdpFlConfig, {"claim": "all"}, "claim must be one of .'client', 'weight'"),
+        (LdpFlConfig, {"reach": 0.0}, "reach must be finite and > 0"),
+        (DPFedAvgConfig, {"count_share": 1.0}, r"count_share must be in \(0, 1\)"),
+        (DPFedAvgConfig, {"quantile": 1.5}, r"quantile must be in \(0, 1\), got 1.5"),
+        (DPFedAvgConfig, {"delta": 2.0}, "delta must be below 1"),
+        (DPFedAvgConfig, {"max_norm": 0.0}, "max_norm must be finite and > 0"),
+    ],
+)
+def test_says_what_was_wrong(config, settings, message):
+    with pytest.raises(ValueError, match=message):
+        config(**settings)

@@ -1,0 +1,127 @@
+"""Lower bounds of ε: of mechanisms whose ε is known, and as often right as they say."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxanon import metrics
+from jaxanon.privacy import SampledGaussian, epsilon_spent
+
+
+def test_bounds_on_a_share_are_those_of_scipy():
+    for hits, trials in ((0, 7), (3, 50), (7, 7), (400, 1000)):
+        told = [float(bound) for bound in metrics.share_bounds(hits, trials, 0.975)]
+        want = stats.binomtest(hits, trials).proportion_ci(0.95, method="exact")
+        assert told == pytest.approx([want.low, want.high])
+    low, high = metrics.share_bounds(np.array([[1], [2]]), np.array([4, 9]), 0.9)
+    assert low.shape == high.shape == (2, 2) and (low < high).all()
+
+
+def test_bounds_hold_where_shares_differ_from_trial_to_trial():
+    rng = np.random.default_rng(0)
+    shares = np.array([0.01, 0.2, 0.9])
+    hits = rng.binomial(10, shares, size=(20_000, 3)).sum(1)
+    low, high = metrics.share_bounds(hits, 30, 0.95)
+    wrong = (low > shares.mean()).mean(), (high < shares.mean()).mean()
+    assert max(wrong) <= 0.05
+
+
+def runs(rng, count, sample):
+    """Evidence of two halves, ``sample(rng, member, shape)``."""
+    draw = lambda: np.stack([sample(rng, member, count) for member in (0, 1)])
+    return draw(), draw()
+
+
+def randomised(epsilon):
+    """A bit that is told right with probability e^ε / (1 + e^ε)."""
+    right = math.exp(epsilon) / (1 + math.exp(epsilon))
+    return lambda rng, member, shape: np.where(
+        rng.random(shape) < right, member, 1 - member
+    ).astype(float)
+
+
+def test_a_bit_that_is_randomised_costs_what_it_is_known_to():
+    rng = np.random.default_rng(0)
+    for epsilon in (0.3, 1.0, 3.0):
+        halves = runs(rng, 20_000, randomised(epsilon))
+        found = metrics.epsilon_lower_bound(*halves, 0.0)
+        assert 0.85 * epsilon < found <= epsilon
+
+
+def test_what_is_lost_with_probability_delta_is_not_counted():
+    def lost(rng, member, shape):
+        return np.where(rng.random(shape) < 0.05, 5.0 * member, 0.0)
+
+    halves = runs(np.random.default_rng(0), 5_000, lost)
+    assert metrics.epsilon_lower_bound(*halves, 0.05) < 0.01
+    assert metrics.epsilon_lower_bound(*halves, 0.01) > 3
+
+
+def test_either_inequality_counts():
+    """Half of the runs without it look as none with it does."""
+
+    def sample(rng, member, shape):
+        return np.where(rng.random(shape) < 0.5, 1.0, member)
+
+    for swap in (False, True):
+        halves = runs(np.random.default_rng(0), 2_000, sample)
+        turned = [-half[::-1] if swap else half for half in halves]
+        # 0.5 less its error, over 3.7 / 2000 that none of them can rule out.
+        found = metrics.epsilon_lower_bound(*turned, 0.0)
+        assert found == pytest.approx(math.log(0.48 * 2000 / 3.7), abs=0.1)
+
+
+@pytest.mark.parametrize("multiplier", [1.0, 4.0])
+def test_gaussian_noise_costs_at_least_nearly_what_is_accounted(multiplier):
+    def sample(rng, member, shape):
+        return member + multiplier * rng.normal(size=shape)
+
+    spent = epsilon_spent([SampledGaussian(noise_multiplier=multiplier)], 1e-3)
+    halves = runs(np.random.default_rng(0), 100_000, sample)
+    assert 0.7 * spent < metrics.epsilon_lower_bound(*halves, 1e-3) <= spent
+    too_little = 0.7 * multiplier
+    halves = runs(
+        np.random.default_rng(0),
+        100_000,
+        lambda rng, member, shape: member + too_little * rng.normal(size=shape),
+    )
+    assert metrics.epsilon_lower_bound(*halves, 1e-3) > spent
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1.0])
+def test_wrong_as_rarely_as_it_says(epsilon):
+    rng, sample = np.random.default_rng(0), randomised(epsilon)
+    bound = lambda: metrics.epsilon_lower_bound(
+        *runs(rng, 300, sample), 0.0, confidence=0.8
+    )
+    assert np.mean([bound() > epsilon for _ in range(200)]) <= 0.2
+
+
+def test_wrong_more_often_where_half_of_the_runs_chooses_and_counts():
+    """Evidence of nothing: any ε above 0 is wrong."""
+    rng, wrong = np.random.default_rng(0), np.zeros(2)
+    for _ in range(100):
+        chosen, counted = runs(rng, 300, lambda rng, member, n: rng.normal(size=n))
+        for place, half in enumerate((counted, chosen)):
+            found = metrics.epsilon_lower_bound(chosen, half, 0.0, confidence=0.8)
+            wrong[place] += found > 0
+    assert wrong[0] <= 20 < 30 <= wrong[1]
+
+
+def test_says_what_was_wrong():
+    good = np.zeros((2, 5))
+    bound = metrics.epsilon_lower_bound
+    with pytest.raises(ValueError, match=r"counted_on must be float\[2, runs\]"):
+        bound(good, np.zeros(5), 0.0)
+    with pytest.raises(ValueError, match=r"chosen_on must be float\[2, runs\].*\(2, 0"):
+        bound(np.zeros((2, 0)), good, 0.0)
+    with pytest.raises(ValueError, match="counted_on must be numbers, got NaN"):
+        bound(good, np.full((2, 5), np.nan), 0.0)
+    with pytest.raises(ValueError, match=r"delta must be in \[0, 1\), got 1.0"):
+        bound(good, good, 1.0)
+    with pytest.raises(ValueError, match=r"confidence must be in \[1/2, 1\), got 1"):
+        bound(good, good, 0.0, confidence=1.0)
+    with pytest.raises(ValueError, match=r"confidence must be in \[1/2, 1\), got 0.2"):
+        metrics.share_bounds(1, 2, 0.2)

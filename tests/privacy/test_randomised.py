@@ -1,0 +1,75 @@
+"""Sums of randomised responses: the exact theorem, closed forms, what is refused."""
+
+import math
+
+import pytest
+from scipy import optimize, special
+
+from jaxanon.privacy import response_epsilon_for, responses_spent
+
+
+def exact(epsilon, count, delta):
+    """Theorem 3.3 of Kairouz, Oh and Viswanath, solved for the sum's ε.
+
+    Of k answers i are the unlikely ones: the loss is (k - 2i) ε with probability
+    C(k, i) e^{(k - i) ε} / (1 + e^ε)^k.
+    """
+
+    def excess(total):
+        found = 0.0
+        for i in range(count + 1):
+            loss = (count - 2 * i) * epsilon
+            if loss > total:
+                log = (count - i) * epsilon - count * math.log1p(math.exp(epsilon))
+                log += special.gammaln(count + 1)
+                log -= special.gammaln(i + 1) + special.gammaln(count - i + 1)
+                found += math.exp(log) * -math.expm1(total - loss)
+        return found - delta
+
+    return optimize.brentq(excess, 0, count * epsilon) if excess(0) > 0 else 0.0
+
+
+@pytest.mark.parametrize(("epsilon", "count"), [(0.1, 100), (0.02, 900), (1.0, 60)])
+def test_lies_above_the_exact_sum_and_not_far(epsilon, count):
+    least = exact(epsilon, count, 1e-5)
+    told = responses_spent(epsilon, count, 1e-5)
+    assert least <= told <= min(1.25 * least, count * epsilon)
+    assert least < 0.9 * count * epsilon
+
+
+def test_many_small_answers_cost_what_gaussian_noise_would():
+    """A divergence of α ε² / 2, and so ε² k / 2 + √(2 k ln(1/δ)) ε at the most."""
+    told = responses_spent(1e-3, 100_000, 1e-6)
+    mean = 1e-6 * 100_000 / 2
+    assert told < mean + math.sqrt(4 * mean * math.log(1e6))
+    assert told > 0.7 * math.sqrt(4 * mean * math.log(1e6))
+
+
+def test_few_large_answers_add_up():
+    assert responses_spent(2.0, 3, 1e-5) == 6.0
+    assert responses_spent(700.0, 10, 1e-5) == 7000.0
+    assert responses_spent(2.0, 0, 1e-5) == 0.0
+    # Two values apart by e^ε: the mean loss is ε tanh(ε / 2), all that many keep.
+    per = responses_spent(1.0, 10**7, 1e-5) / 10**7
+    assert math.tanh(0.5) < per < 1.02 * math.tanh(0.5)
+
+
+@pytest.mark.parametrize("count", [1, 1000, 10**7])
+def test_a_budget_is_used_up_and_kept(count):
+    each = response_epsilon_for(3.0, count, 1e-5)
+    spent = responses_spent(each, count, 1e-5)
+    assert 2.99 <= spent <= 3.0
+    assert responses_spent(1.002 * each, count, 1e-5) > 3.0
+
+
+def test_says_what_was_wrong():
+    with pytest.raises(ValueError, match="epsilon must be a finite number > 0, got 0"):
+        responses_spent(0.0, 3, 1e-5)
+    with pytest.raises(ValueError, match="count must be >= 0, got -1"):
+        responses_spent(1.0, -1, 1e-5)
+    with pytest.raises(TypeError, match=r"count must be a Python int, got 1\.5"):
+        responses_spent(1.0, 1.5, 1e-5)
+    with pytest.raises(ValueError, match="delta must be below 1, got 1"):
+        responses_spent(1.0, 3, 1.0)
+    with pytest.raises(ValueError, match="count must be >= 1, got 0"):
+        response_epsilon_for(1.0, 0, 1e-5)
