@@ -31,7 +31,7 @@ def test_events_and_activities_are_as_many_as_counted(source):
 
 
 def test_every_type_is_in_three_homes_at_least(source):
-    # Two of seven are left out by a split by home, and no channel may be constant.
+    # Some are left out by a split by home, and no channel may be constant.
     homes = [set(events.kind.tolist()) for events, _ in builder.homes(source)]
     counts = [sum(kind in home for home in homes) for kind in range(len(TYPES))]
     assert min(counts) >= 3, dict(zip(TYPES, counts, strict=True))

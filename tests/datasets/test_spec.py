@@ -68,6 +68,12 @@ POWER = Target(unit="W", mean=1 / 3, std=2.0, channel="y", samples=4)
 WATTS = GOOD | {"public": "power", "private": ("sex",), "targets": {"power": POWER}}
 
 
+def test_tokens_survive_json():
+    one = {"channels": ("x",), "units": ("1",), "mean": (0.0,), "std": (1.0,)}
+    spec = Spec(**GOOD | one | {"tokens": 5})
+    assert Spec.from_json(spec.to_json()) == spec
+
+
 def test_a_number_may_be_public():
     spec = Spec(**WATTS)
     assert spec.target == POWER and Spec(**GOOD).target is None
