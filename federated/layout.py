@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 _BUDGET_BYTES = 4 << 30  # Weights that may be alive at once on an accelerator.
+_MOST_UNROLLED = 40  # Arrays of a network.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,8 @@ def default_layout(
     """The layout for these shapes on this backend.
 
     On a CPU one client after another, its steps unrolled (up to 8): a client's weights
-    stay in cache. Elsewhere all side by side, or as many as 4 GiB of weights,
+    stay in cache. Networks of more than 40 arrays are not unrolled, for they would take
+    minutes to compile. Elsewhere all side by side, or as many as 4 GiB of weights,
     gradients and updates allow, and of what is held of single examples.
 
     Args:
@@ -59,10 +61,10 @@ def default_layout(
       >>> default_layout(jnp.zeros(10), 64, backend="gpu")
       Layout(chunk=None, unroll=1)
     """
-    unroll = min(num_steps, 8)
+    leaves = jax.tree.leaves(params)
+    unroll = min(num_steps, 8) if len(leaves) <= _MOST_UNROLLED else 1
     if (backend or jax.default_backend()) == "cpu":
         return Layout(chunk=1, unroll=unroll)
-    leaves = jax.tree.leaves(params)
     num_bytes = sum(np.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)
     fits = max(1, int(_BUDGET_BYTES // max(3 * num_bytes + example_bytes, 1)))
     return Layout(chunk=None if fits >= num_clients else fits, unroll=unroll)

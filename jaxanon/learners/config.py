@@ -19,9 +19,9 @@ class LearnerConfig:
     """
 
     model: str = "cnn"
-    """network: cnn, lstm or mlp"""
+    """network: cnn, lstm or mlp; of images resnet32 or vgg16, too"""
     hidden: tuple[int, ...] = (64,)
-    """widths of its dense layers before the last"""
+    """widths of its dense layers before the last (not of resnet32 and vgg16)"""
     filters: tuple[int, ...] = (16, 32, 32)
     """filters of its convolutions (model=cnn)"""
     lstm_features: tuple[int, ...] = (32,) * 8

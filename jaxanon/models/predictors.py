@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from jaxanon.models.images import VGG, ResNet, check_pixels
 from jaxanon.models.recurrent import LSTM
 
 REACH = 5  # Samples that a convolution sees.
@@ -92,7 +93,8 @@ def _dense(x, hidden, outputs):
     return nn.Dense(outputs, name=f"dense_{len(hidden) + 1}")(x)
 
 
-KINDS = ("cnn", "lstm", "mlp")
+KINDS = ("cnn", "lstm", "mlp", "resnet32", "vgg16")
+IMAGES = KINDS[3:]  # Kinds that see a window as an image.
 
 
 def predictor(
@@ -111,15 +113,16 @@ def predictor(
     which are the outputs.
 
     Args:
-      kind: one of ``KINDS``.
+      kind: one of ``KINDS``; "resnet32" and "vgg16" see the square image whose pixels
+        a window holds row by row, and their widths are their own.
       time, channels: of a window.
       outputs: classes, or numbers to predict.
-      hidden: widths of the dense layers before the outputs.
+      hidden: widths of the dense layers before the outputs, of the other kinds.
       filters: of the convolutions, of "cnn".
       lstm_features: widths of the layers of LSTM, of "lstm".
 
     Raises:
-      ValueError: for another kind.
+      ValueError: for another kind, or windows that are no images of one.
 
     Example:
       >>> net = predictor("cnn", 32, 3, 4, hidden=(8,), filters=(6, 6))
@@ -133,9 +136,13 @@ def predictor(
         "cnn": lambda: Convolutional(outputs, tuple(filters), tuple(hidden)),
         "lstm": lambda: Recurrent(outputs, tuple(lstm_features), tuple(hidden)),
         "mlp": lambda: Perceptron(outputs, tuple(hidden)),
+        "resnet32": lambda: ResNet(outputs),
+        "vgg16": lambda: VGG(outputs),
     }
     if kind not in modules:
         raise ValueError(f"model must be one of {KINDS}, got {kind!r}.")
+    if kind in IMAGES:
+        check_pixels(kind, time)
     module = modules[kind]()
     blank = jnp.zeros((1, time, channels))
 
@@ -143,9 +150,11 @@ def predictor(
     def init(key):
         return module.init(key, blank)["params"]
 
-    before = {"cnn": ("conv", filters), "lstm": ("lstm", lstm_features)}
-    word, widths = before.get(kind, ("", ()))
-    names = [f"{word}_{number}" for number in range(1, len(widths) + 1)]
-    names += [f"dense_{number}" for number in range(1, len(hidden) + 2)]
+    before = {"lstm": len(lstm_features), "cnn": len(filters), "mlp": 0}
+    before |= {"resnet32": 31, "vgg16": 13}
+    word = "lstm" if kind == "lstm" else "conv"
+    names = [f"{word}_{number}" for number in range(1, before[kind] + 1)]
+    dense = 1 if kind in IMAGES else 1 + len(hidden)
+    names += [f"dense_{number}" for number in range(1, dense + 1)]
     apply = lambda layers, x: module.apply({"params": layers}, x)
     return Predictor(init, apply, tuple(names))

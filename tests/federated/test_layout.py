@@ -84,6 +84,8 @@ def test_default_follows_backend_and_memory():
     params = {"w": jax.ShapeDtypeStruct((1 << 28,), jnp.float32)}  # 1 GiB.
     default = federated.default_layout
     assert default(params, 8, num_steps=20, backend="cpu") == Layout(chunk=1, unroll=8)
+    deep = {str(number): jnp.zeros(1) for number in range(41)}
+    assert default(deep, 8, num_steps=20, backend="cpu") == Layout(chunk=1, unroll=1)
     assert default(params, 8, backend="gpu").chunk == 1  # 3 GiB of 4 for a client.
     small = {"w": jax.ShapeDtypeStruct((1 << 20,), jnp.float32)}
     assert default(small, 300, backend="gpu").chunk is None

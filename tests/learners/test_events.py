@@ -53,7 +53,7 @@ def test_classes_that_one_event_tells_are_learned(events):
     assert ja.evaluate(run, events)["pooled"]["accuracy"] > 0.9  # Guessing: 1/3.
 
 
-@pytest.mark.parametrize("name", ["atlas", "fedper", "fedsgd_ldp"])
+@pytest.mark.parametrize("name", ["fedper", "fedsgd_ldp"])
 def test_the_table_is_a_layer_like_others(name, events):
     extra = {"records": 64, "rounds": 2} if name != "fedper" else {"shared_layers": 1}
     learner = learners.build(

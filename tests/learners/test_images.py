@@ -1,0 +1,45 @@
+"""Learners whose clients' networks see windows as images."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+import jaxanon as ja
+from jaxanon import datasets, learners, training
+
+
+@pytest.fixture(scope="module")
+def images(data):
+    """Windows of 16 samples taken for images of 4 x 4 pixels."""
+    spec = dataclasses.replace(data.spec, name="images")
+    return data._replace(spec=spec)
+
+
+def test_clients_train_a_resnet32(images):
+    learner = learners.build(
+        "fedavg", images.spec, model="resnet32", local_steps=1, batch=2, cohort=0.4
+    )
+    run = training.train(learner, images, epochs=1, progress=False)
+    assert np.isfinite(run.history[-1]["losses"]["loss"])
+    report = ja.evaluate(run, images)
+    # 27 numbers of 3 x 3 pixels and colours become 18 of 2, and 10 classes 3.
+    size = 464_154 - 9 * 16 - 7 * 65
+    assert report["traffic"]["up"] == 4 * size
+
+
+@pytest.mark.parametrize("name", ["fedper", "atlas"])
+def test_its_layers_are_shared_one_by_one(name, images):
+    extra = {"records": 64, "rounds": 2} if name == "atlas" else {}
+    learner = learners.build(
+        name, images.spec, model="resnet32", local_steps=1, batch=2, **extra
+    )
+    prepared = learner.prepare(datasets.by_client(images.train))
+    state = jax.eval_shape(learner.init, jax.random.key(0))
+    new, _ = jax.eval_shape(learner.update, jax.random.key(1), state, prepared)
+    assert jax.tree.structure(new) == jax.tree.structure(state)
+    if name == "fedper":  # Four layers, in the order in which windows meet them.
+        assert set(new.params) == {"conv_1", "conv_2", "conv_3", "conv_4"}
+    else:
+        assert set(new.params) == set(learner.network.layers)
