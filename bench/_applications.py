@@ -1,0 +1,143 @@
+"""What the comparison with Atlas trains, and on what."""
+
+from typing import Any, NamedTuple
+
+EPSILON, DELTA = 2.0, 1e-5
+
+
+class Application(NamedTuple):
+    """One data set, and how clients learn from it."""
+
+    name: str
+    dataset: str
+    load: dict[str, Any]  # more arguments of jaxanon.load
+    metric: str  # accuracy or r2
+    records: int  # training windows that no client has more of
+    settings: dict[str, Any]  # of every learner
+    rounds: int
+    clients: tuple[int, ...]  # how many take part, for the second question
+    published: dict[str, float]  # what the chapter's text tells of its own data
+    stands_for: str
+    step_sizes: tuple[float, ...] = (0.02, 0.05, 0.1)  # of which each method takes one
+
+
+class Entry(NamedTuple):
+    """One row: a learner, its settings, and what kind of method it is."""
+
+    name: str
+    learner: str
+    kind: str  # traditional, federated, personal, noisy
+    settings: dict[str, Any]
+    tuned_as: str  # the entry whose step size it takes
+
+
+def application(name, dataset, stands_for, **given) -> Application:
+    """An ``Application`` with the defaults of most."""
+    values = {
+        "load": given.pop("load", {}),
+        "metric": "accuracy",
+        "rounds": 30,
+        "settings": {"model": "cnn", "batch": 32, "local_steps": 10},
+        "clients": (5, 10, 20),
+        "published": {},
+    }
+    values |= {"name": name, "dataset": dataset, "stands_for": stands_for}
+    return Application(**values | given)
+
+
+APPLICATIONS = (
+    application(
+        "UCI HAPT",
+        "uci_hapt",
+        "UCI-HAR",
+        records=300,
+        published={"Atlas": 94, "ClusterFL": 98},
+    ),
+    application(
+        "Sleep-EDF",
+        "sleep_edf",
+        "MASS",
+        records=1300,
+        clients=(3, 6),
+        published={
+            "Atlas": 85,
+            "centralized clustering": 89,
+            "ClusterFL": 88,
+            "LDP-FL": 78,
+        },
+    ),
+    application(
+        "WISDM watch",
+        "wisdm",
+        "WISDM-W",
+        load={"preset": "watch-accel"},
+        records=100,
+        clients=(10, 20, 40),
+    ),
+    application("Smart homes", "smart_homes", "CASAS", records=2000, clients=(3, 5)),
+    application(
+        "Homes' energy",
+        "tracebase",
+        "Pecan Street",
+        load={"preset": "day24"},
+        metric="r2",
+        records=550,
+        step_sizes=(0.003, 0.01, 0.03),
+        settings={"model": "mlp", "batch": 32, "local_steps": 10},
+        clients=(10, 30, 60),
+    ),
+)
+
+
+def entry(name, learner, kind="personal", tuned_as=None, **settings) -> Entry:
+    """An ``Entry`` with the defaults of most."""
+    return Entry(name, learner, kind, settings, tuned_as or name)
+
+
+def noisy(name, learner, epsilon=EPSILON, tuned_as=None, **settings) -> Entry:
+    """One whose clients send noise."""
+    settings = {"epsilon": epsilon, "delta": DELTA, **settings}
+    return entry(name, learner, "noisy", tuned_as, **settings)
+
+
+ENTRIES = {
+    each.name: each
+    for each in (
+        entry("localized", "localized", "traditional"),
+        entry("centralized", "centralized", "traditional"),
+        entry("centralized clustering", "centralized_clustering", "traditional"),
+        entry("FedAvg", "fedavg", "federated"),
+        entry("FedProx", "fedprox", "federated"),
+        entry("SCAFFOLD", "scaffold", "federated"),
+        entry("FedPer", "fedper"),
+        entry("FedRep", "fedrep"),
+        entry("FedMask", "fedmask"),
+        entry("FedDL", "feddl"),
+        entry("ClusterFL", "clusterfl"),
+        entry("Per-FedAvg", "perfedavg"),
+        entry("Ditto", "ditto"),
+        entry("pFedMe", "pfedme"),
+        entry("Atlas, no noise", "atlas", epsilon=0.0),
+        noisy("FedSGD-LDP", "fedsgd_ldp"),
+        noisy("LDP-FL", "ldpfl"),
+        noisy("DP-FedAvg", "dpfedavg"),
+        noisy("Atlas", "atlas"),
+        noisy("Atlas, as claimed", "atlas", tuned_as="Atlas", reading="C"),
+    )
+}
+OVER_CLIENTS = ("FedAvg", "FedPer", "ClusterFL", "FedSGD-LDP", "LDP-FL", "Atlas")
+OVER_EPSILON = ("FedSGD-LDP", "LDP-FL", "Atlas", "Atlas, as claimed")
+EPSILONS = (0.5, 1.0, 4.0, 8.0)
+OVER_ROUNDS = ("FedAvg", "FedPer", "ClusterFL", "Atlas, no noise", "Atlas")
+JOINING = ("FedAvg", "FedPer", "Atlas, no noise", "Atlas")
+SMOKE = (
+    application(
+        "Smartwatch",
+        "smartwatch",
+        "a test",
+        load={"public": "exercise", "private": ["side"]},
+        records=1200,
+        clients=(2,),
+        settings={"model": "mlp", "hidden": (8,), "batch": 16, "local_steps": 2},
+    ),
+)

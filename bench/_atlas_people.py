@@ -1,0 +1,76 @@
+"""Data of fewer people, and of people who join when training is over."""
+
+import dataclasses
+
+import _applications as applications
+import numpy as np
+
+from jaxanon import learned, newcomers
+from jaxanon.datasets import Data
+from jaxanon.datasets.spec import take
+from jaxanon.datasets.splits import held_out
+from jaxanon.datasets.targets import moments
+
+
+def some(data: Data, count: int, seed: int) -> Data:
+    """The windows of so many people, drawn by ``seed``, as a data set of their own."""
+    people = np.unique(data.train.labels["subject"])
+    if count >= len(people):
+        return data
+    drawn = np.random.default_rng(seed).permutation(people)[:count]
+    return of_people(data, np.sort(drawn))
+
+
+def of_people(data: Data, people: np.ndarray) -> Data:
+    """The windows of some people, who are all the people of the new data set."""
+
+    def side(windows):
+        kept = take(windows, np.isin(windows.labels["subject"], people))
+        subject = np.searchsorted(people, kept.labels["subject"]).astype(np.int32)
+        return kept._replace(labels=kept.labels | {"subject": subject})
+
+    train, test = side(data.train), side(data.test)
+    names = [data.spec.classes["subject"][one] for one in people]
+    targets = {}
+    for name, target in data.spec.targets.items():
+        mean, std = moments(train.labels[name])
+        targets[name] = dataclasses.replace(target, mean=mean, std=std)
+    spec = dataclasses.replace(
+        data.spec,
+        classes=data.spec.classes | {"subject": tuple(names)},
+        mean=tuple(train.windows.mean(axis=(0, 1), dtype=np.float64).tolist()),
+        std=tuple(train.windows.std(axis=(0, 1), dtype=np.float64).tolist()),
+        targets=targets,
+    )
+    return Data(spec, train, test)
+
+
+def joining(bench, entry, data: Data, seed: int, step_size: float, more: dict) -> dict:
+    """What people get who join when the others have trained, and what they get alone.
+
+    Three in ten are newcomers. They fit to their own training windows for as many
+    rounds as alone, from what is shared or from scratch, and send nothing.
+    """
+    everybody = np.unique(data.train.labels["subject"])
+    new = held_out(everybody, 0.3, seed)
+    others = of_people(data, np.setdiff1d(everybody, new))
+    fresh = of_people(data, new)
+    rounds = max(1, bench.rounds() // 3)
+    joined = _joined(bench, entry, others, fresh, seed, step_size, more, rounds)
+    local = applications.ENTRIES["localized"]
+    own_size = bench.step_size(local)
+    options = {"epochs": 1}  # Nothing of it is anybody's but theirs.
+    alone = _joined(bench, local, others, fresh, seed, own_size, {}, rounds, **options)
+    return {
+        "value": float(np.mean(joined)),
+        "spread": float(np.std(joined)),
+        "joined": joined,
+        "alone": alone,
+        "rounds_alone": rounds,
+    }
+
+
+def _joined(bench, entry, others, fresh, seed, step_size, more, rounds, **options):
+    run = bench.train(entry, others, seed, step_size, more, **options)
+    report = learned.evaluate(newcomers.join(run, fresh, num_rounds=rounds), fresh)
+    return [row[bench.application.metric] for row in report["clients"]]

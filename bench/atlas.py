@@ -1,0 +1,280 @@
+"""Atlas beside what it is compared with: python bench/atlas.py [--smoke] [options].
+
+Answers the five questions of the Atlas chapter (figures 3.9 to 3.13) on real data that
+stand for the chapter's: how well clients predict by each method, by how many clients,
+over ε, what people who join later get, and what is sent. ε is of an example of a
+client, by privacy loss distributions, δ 1e-5; "Atlas, as claimed" adds the noise that
+the published text describes, and its guarantee does not hold.
+
+``--json F`` writes the rows to F, tables as F with .md and .html, figures as F with the
+question and .png. What was found is kept in ``--folder`` (runs/atlas), so that the same
+command goes on where it was stopped; ``--hours`` says when to begin nothing new.
+``--case`` names one application and ``--only`` methods, with semicolons between;
+``--question`` one of methods, clients, epsilon, joining, traffic; ``--seeds`` how many
+seeds, 1 by default; ``--model lstm`` trains the chapter's network in place of a CNN.
+
+Each method's step size is the one of a grid by which the last fifth of each client's
+training windows, class by class, are told best, by the first seed and at ε = 2.
+"""
+
+import dataclasses
+import json
+import pathlib
+import tempfile
+import time
+import traceback
+
+import _applications as applications
+import _atlas_page
+import _atlas_people as people
+import _timing
+import blinder
+import numpy as np
+
+import jaxanon as ja
+from jaxanon import learned, learners
+from jaxanon.datasets.spec import take
+
+QUESTIONS = ("methods", "epsilon", "joining", "traffic", "clients")
+
+
+def main():
+    """Trains and evaluates what is missing, then writes all that there is."""
+    args = _timing.arguments(
+        __doc__.splitlines()[0],
+        folder="what was found so far, runs/atlas by default",
+        case=f"one of {[each.name for each in applications.APPLICATIONS]}",
+        only="methods, with semicolons between; all by default",
+        question=f"one of {QUESTIONS}; all by default",
+        seeds="seeds, 1 by default",
+        hours="begin nothing new after so many hours",
+        model="cnn by default; lstm is the chapter's",
+    )
+    default = "runs/atlas-smoke" if args.smoke else "runs/atlas"
+    folder = pathlib.Path(args.folder or default)
+    end = time.monotonic() + 3600 * float(args.hours or np.inf)
+    only = args.only.split(";") if args.only else tuple(applications.ENTRIES)
+    chosen = applications.SMOKE if args.smoke else applications.APPLICATIONS
+    benches = []
+    for each in chosen:
+        if args.case in (None, each.name):
+            if args.model:
+                each = each._replace(settings=each.settings | {"model": args.model})
+            try:
+                benches.append(Bench(each, folder, args.smoke))
+            except (OSError, ValueError) as error:
+                print(f"{each.name} is left out: {error}")
+    failed = set()
+    for seed in range(int(args.seeds or 1)):
+        for question in QUESTIONS if args.question is None else (args.question,):
+            for bench in benches:
+                for job in bench.jobs(question, only):
+                    if time.monotonic() > end:
+                        break
+                    try:
+                        bench.answer(question, seed, **job)
+                    except (
+                        Exception
+                    ):  # One method must not cost the others their hours.
+                        failed.add((bench.application.name, job["name"]))
+                        traceback.print_exc()
+    rows = [row for bench in benches for row in bench.rows()]
+    if args.json is not None:
+        _atlas_page.write(args.json, rows)
+    print(_atlas_page.markdown(rows))
+    if failed:
+        raise SystemExit(f"failed, and left out: {sorted(failed)}")
+
+
+def fifth_apart(data):
+    """Training windows alone: the last fifth of each client's class is the test side.
+
+    Of a continuous attribute, the last fifth of each client's windows.
+    """
+    labels = data.train.labels
+    groups = labels["subject"].astype(np.int64)
+    if data.spec.public in data.spec.classes:
+        groups = groups * 1000 + labels[data.spec.public]
+    later = np.zeros(len(groups), bool)
+    for group in np.unique(groups):
+        own = np.flatnonzero(groups == group)
+        later[own[len(own) * 4 // 5 :]] = True
+    return data._replace(train=take(data.train, ~later), test=take(data.train, later))
+
+
+class Bench:
+    """An application in the making. A class, for its data are read once."""
+
+    def __init__(self, application, folder, smoke):
+        self.application, self.smoke = application, smoke
+        data = ja.load(application.dataset, **application.load)
+        self.data = blinder.thin(data) if smoke else data
+        self.folder = folder / application.settings["model"] / plain(application.name)
+
+    def jobs(self, question, only):
+        """Keywords of ``answer`` for each answer to a question."""
+        names = [name for name in applications.ENTRIES if name in only]
+        entry = applications.ENTRIES.get
+        names = [name for name in names if entry(name).learner in learners.NAMES]
+        within = lambda listed: [name for name in names if name in listed]
+        if question == "clients":
+            counts = self.application.clients
+            names = within(applications.OVER_CLIENTS)
+            return [{"name": name, "clients": n} for n in counts for name in names]
+        if question == "epsilon":
+            names = within(applications.OVER_EPSILON)
+            epsilons = applications.EPSILONS
+            return [{"name": name, "epsilon": e} for e in epsilons for name in names]
+        listed = {
+            "methods": names,
+            "joining": applications.JOINING,
+            "traffic": applications.OVER_ROUNDS,
+        }
+        return [{"name": name} for name in within(listed[question])]
+
+    def answer(self, question, seed, name, clients=None, epsilon=None):
+        """Finds and keeps one answer, unless that was done."""
+        parts = [plain(name), clients, epsilon, seed]
+        what = "-".join(str(part) for part in parts if part is not None)
+        path = self.folder / question / f"{what}.json"
+        if path.is_file():
+            return
+        entry = applications.ENTRIES[name]
+        step_size = self.step_size(entry)
+        more = {} if epsilon is None else {"epsilon": epsilon}
+        data = self.data
+        if clients is not None:
+            data = people.some(data, clients, seed)
+        start = time.monotonic()
+        ask = {"joining": self.joining, "traffic": self.over_rounds}
+        found = ask.get(question, self.once)(entry, data, seed, step_size, more)
+        row = {
+            "question": question,
+            "application": self.application.name,
+            "stands_for": self.application.stands_for,
+            "metric": self.application.metric,
+            "published": self.application.published.get(name),
+            "name": name,
+            "kind": entry.kind,
+            "seed": seed,
+            "clients": clients or len(np.unique(data.train.labels["subject"])),
+            "epsilon": epsilon if more else entry.settings.get("epsilon") or None,
+            "rounds": self.rounds(),
+            "step_size": step_size,
+            "model": self.application.settings["model"],
+            "seconds": time.monotonic() - start,
+            **found,
+            **_timing.about(),
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(".draft")
+        draft.write_text(json.dumps(row))
+        draft.replace(path)
+        print(f"{self.application.name}, {question}: {name} {told(row)}", flush=True)
+
+    def rounds(self):
+        """Rounds of every run."""
+        return 2 if self.smoke else self.application.rounds
+
+    def learner(self, entry, spec, step_size, more):
+        """The learner of an entry."""
+        config = learners.config_class(entry.learner)
+        given = self.application.settings | entry.settings | more
+        given |= {"step_size": step_size}
+        offered = config.__dataclass_fields__
+        if "records" in offered:
+            given |= {"records": self.application.records}
+        if "rounds" in offered:
+            given |= {"rounds": self.rounds()}
+        return learners.build(entry.learner, spec, **given)
+
+    def train(self, entry, data, seed, step_size, more, **options):
+        """A run of an entry."""
+        learner = self.learner(entry, data.spec, step_size, more)
+        options = {"epochs": self.rounds(), "progress": False} | options
+        return ja.train(learner, data, seed=seed, **options)
+
+    def once(self, entry, data, seed, step_size, more):
+        """What its clients predict after the last round."""
+        run = self.train(entry, data, seed, step_size, more)
+        return self.scores(run, data)
+
+    def scores(self, run, data):
+        """What a report says that the tables need."""
+        report = learned.evaluate(run, data)
+        metric = self.application.metric
+        each = [row[metric] for row in report["clients"]]
+        privacy = report["privacy"] or {}
+        return {
+            "value": report["mean"][metric],
+            "spread": report["std"][metric],
+            "median": float(np.median(each)),
+            "least": min(each),
+            "bytes_up": report["traffic"]["up"],
+            "bytes_down": report["traffic"]["down"],
+            "spent": privacy.get("epsilon"),
+            "holds": privacy.get("holds"),
+        }
+
+    def over_rounds(self, entry, data, seed, step_size, more):
+        """The same after every few rounds."""
+        last = self.rounds()
+        marks = sorted({max(1, round(last * part / 10)) for part in range(1, 11)})
+        curve = []
+        with tempfile.TemporaryDirectory() as folder:
+            for mark in marks:
+                options = {"epochs": mark, "out": folder, "resume": True}
+                run = self.train(entry, data, seed, step_size, more, **options)
+                scores = self.scores(dataclasses.replace(run, folder=None), data)
+                curve.append({"round": mark, **scores})
+        return {"curve": curve, **curve[-1]}
+
+    def joining(self, entry, data, seed, step_size, more):
+        """What people get who join after training, beside training alone."""
+        return people.joining(self, entry, data, seed, step_size, more)
+
+    def step_size(self, entry):
+        """Of the grid, the one by which held-back training windows are told best."""
+        entry = applications.ENTRIES[entry.tuned_as]
+        path = self.folder / "tuned" / f"{plain(entry.name)}.json"
+        if not path.is_file():
+            data = fifth_apart(self.data)
+            found = {}
+            for step_size in self.application.step_sizes[: 1 if self.smoke else None]:
+                try:
+                    run = self.train(entry, data, 0, step_size, {})
+                    found[step_size] = self.scores(run, data)["value"]
+                except FloatingPointError:
+                    found[step_size] = -np.inf
+            best = max(found, key=found.get)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            kept = {"step_size": best, "found": {str(k): v for k, v in found.items()}}
+            path.write_text(json.dumps(kept))
+            print(f"{self.application.name}: {entry.name} tuned, {found}", flush=True)
+        return json.loads(path.read_text())["step_size"]
+
+    def rows(self):
+        """Every answer that there is."""
+        places = (self.folder / question for question in QUESTIONS)
+        paths = [path for place in places for path in sorted(place.glob("*.json"))]
+        return [json.loads(path.read_text()) for path in paths]
+
+
+def told(row):
+    """A row in a few words."""
+    score = f"{row['metric']} {row['value']:.3f} ± {row['spread']:.3f}"
+    return f"({row['clients']} clients, ε {row['epsilon']}): {score}"
+
+
+def plain(name):
+    """A name as that of a file.
+
+    Example:
+      >>> plain("Homes' energy")
+      'Homes_energy'
+    """
+    return name.replace(",", "").replace("'", "").replace(" ", "_")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""The comparison with Atlas: who takes part, and the arithmetic of its tables."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from jaxanon.datasets import Data, Spec, Windows
+
+
+@pytest.fixture
+def atlas(bench):
+    return bench("atlas")
+
+
+@pytest.fixture
+def tables(bench):
+    return bench("_atlas_tables")
+
+
+def made(question="methods", name="FedAvg", value=0.5, **more):
+    row = {"question": question, "application": "A", "stands_for": "B", "seed": 0}
+    row |= {"kind": "noisy"}
+    row |= {"metric": "accuracy", "published": None, "name": name, "value": value}
+    row |= {
+        "spread": 0.1,
+        "clients": 3,
+        "epsilon": None,
+        "spent": None,
+        "kind": "noisy",
+    }
+    return row | more
+
+
+def test_bytes_count_every_round_at_what_was_sent_then(tables):
+    marks = [(2, 0.4, 10, 20), (5, 0.6, 1, 2)]
+    curve = [
+        {"round": r, "value": v, "bytes_up": up, "bytes_down": down}
+        for r, v, up, down in marks
+    ]
+    average = made("traffic", curve=curve, bytes_up=1, bytes_down=2, value=0.6)
+    # 2 rounds of 30 bytes, then 3 rounds of 3.
+    assert tables.bytes_until(average, 2) == 60
+    assert tables.bytes_until(average, 5) == 69
+    short = [{"round": 2, "value": 0.7, "bytes_up": 5, "bytes_down": 5}]
+    sent = {"bytes_up": 5, "bytes_down": 5}
+    other = made("traffic", "FedPer", 0.7, curve=short, **sent)
+    never = made("traffic", "Atlas", 0.1, curve=[short[0] | {"value": 0.1}], **sent)
+    lines = tables.traffic_table([average, other, never]).splitlines()
+    # 20 bytes of 69 to where FedAvg ends; 10 a round beside its 3.
+    assert lines[3] == "| A | FedPer | 0.0 | 70.0 | 3.33 | 0.29 |"
+    assert lines[4].endswith("| never |") and lines[2].endswith("| 1.00 | 1.00 |")
+
+
+def test_what_is_published_and_spent_stands_beside(tables):
+    rows = [
+        made(value=0.2, epsilon=2.0, spent=1.9, holds=True, published=94),
+        made(seed=1, value=0.4, epsilon=2.0, spent=1.9, holds=True, published=94),
+        made(name="Atlas, as claimed", epsilon=2.0, spent=2.0, holds=False),
+    ]
+    first, second = tables.methods_table(rows).splitlines()[2:]
+    assert first == "| FedAvg | ε 1.90 | 30.0 ± 10.0 (chapter: 94) |"
+    assert second.startswith("| Atlas, as claimed | ε 2.00: no guarantee | 50.0")
+    numbers = [made(value=0.25, metric="r2", spread=0.5)]
+    assert "| 0.250 ± 0.500 |" in tables.methods_table(numbers)
+
+
+def test_what_all_had_at_the_first_budget_stands_in_the_curve(tables):
+    rows = [made(name="Atlas", epsilon=2.0, value=0.6)]
+    rows += [made("epsilon", "Atlas", 0.4, epsilon=1.0)]
+    rows += [made(name="Atlas, no noise", value=0.9), made(name="Ditto")]
+    asked = tables.asked(rows, "epsilon")
+    assert tables.line(asked, "Atlas", "epsilon") == ([1.0, 2.0], [0.4, 0.6])
+    assert [row["name"] for row in asked if row.get("reference")] == ["Atlas, no noise"]
+    assert tables.asked(rows, "clients") == []
+
+
+def test_newcomers_are_counted_one_by_one(tables):
+    row = made("joining", joined=[0.5, 0.9, 0.4], alone=[0.5, 0.6, 0.5], value=0.6)
+    last = tables.joining_table([row]).splitlines()[-1]
+    assert last == "| A | FedAvg | 0 | 53.3 | 60.0 | 2 of 3 |"
+
+
+def people(count):
+    subject = np.repeat(np.arange(count), 4).astype(np.int32)
+    x = np.arange(count * 4, dtype=np.float32)[:, None, None] * np.ones((1, 2, 1))
+    act = np.tile([0, 0, 1, 1], count).astype(np.int32)
+    windows = Windows(x.astype(np.float32), {"subject": subject, "act": act})
+    names = {"act": ("sit", "walk"), "subject": tuple("abcdefgh"[:count])}
+    spec = Spec(
+        **{"name": "toy", "preset": "raw", "channels": ("x",), "units": ("g",)},
+        **{"rate_hz": 1.0, "time": 2, "public": "act", "private": ("subject",)},
+        **{"classes": names, "mean": (0.0,), "std": (1.0,), "split": "given"},
+    )
+    return Data(spec, windows, windows)
+
+
+def test_some_people_are_a_data_set_of_their_own(bench):
+    chosen = bench("_atlas_people").of_people(people(4), np.array([1, 3]))
+    assert chosen.spec.classes["subject"] == ("b", "d")
+    assert chosen.train.labels["subject"].tolist() == [0] * 4 + [1] * 4
+    # Windows 4 to 7 and 12 to 15.
+    assert chosen.spec.mean == (9.5,) and chosen.spec.std[0] ** 2 == 17.25
+    some = bench("_atlas_people").some
+    assert some(people(4), 9, 0).spec == people(4).spec
+    assert len(some(people(4), 3, 0).spec.classes["subject"]) == 3
+
+
+def test_step_sizes_are_chosen_on_the_last_of_every_class(atlas):
+    data = atlas.fifth_apart(people(2))
+    assert data.train.windows[:, 0, 0].tolist() == [0, 2, 4, 6]
+    assert data.test.windows[:, 0, 0].tolist() == [1, 3, 5, 7]
+
+
+@pytest.mark.filterwarnings("ignore:.*delta")
+def test_smoke(atlas, tmp_path, monkeypatch, capsys):
+    rows = tmp_path / "rows.json"
+    words = [
+        "atlas.py",
+        "--smoke",
+        "--json",
+        str(rows),
+        "--folder",
+        str(tmp_path / "f"),
+    ]
+    words += ["--only", "localized;FedAvg;Atlas, no noise"]
+    monkeypatch.setattr(sys, "argv", words)
+    atlas.main()
+    told = capsys.readouterr().out
+    assert "## New clients (figure 3.12)" in told
+    found = json.loads(rows.read_text())
+    assert {row["question"] for row in found} == {
+        *("methods", "joining", "traffic", "clients")
+    }
+    assert all(0 <= row["value"] <= 1 and row["seconds"] > 0 for row in found)
+    for question in ("methods", "joining", "traffic", "clients"):
+        assert (tmp_path / f"rows_{question}.png").stat().st_size > 5000
+    assert "no worse off than alone" in (tmp_path / "rows.html").read_text()
+    atlas.main()  # Everything is there: nothing is trained a second time.
+    again = capsys.readouterr().out
+    assert "tuned" not in again and json.loads(rows.read_text()) == found
