@@ -112,3 +112,7 @@ def test_what_is_hidden_shows_in_nothing_that_is_sent():
         jax.random.key(0), state, jnp.int32(0), clients.rows[0], clients.mask[0]
     )
     assert [float(seen[n]) for n in "ab"] == pytest.approx([2.0, 3.0])
+    # Once more, from the server's 2 and its own 3, to 10 and 5: again one each from 2.
+    after, _ = algorithm.update(jax.random.key(1), state, clients)
+    assert [float(after.params[n]) for n in "ab"] == pytest.approx([3.0, 3.0])
+    assert float(after.own.params["b"][0]) == pytest.approx(5.0)
