@@ -106,3 +106,28 @@ def k_means(products, present, num_groups: int, *, num_steps: int = 20):
 
     groups, _ = jax.lax.scan(step, nearest_of(jnp.stack(centres)), length=num_steps)
     return groups.astype(jnp.int32)
+
+
+def linked(near):
+    """Groups of clients that are linked to each other, by others if need be.
+
+    Args:
+      near: ``bool[clients, clients]``, symmetric.
+
+    Returns:
+      ``bool[clients, clients]``, who is of one group; each is of its own.
+
+    Example:
+      >>> near = jnp.zeros((4, 4), bool).at[0, 1].set(True).at[1, 3].set(True)
+      >>> linked(near | near.T).astype(int)
+      Array([[1, 1, 0, 1],
+             [1, 1, 0, 1],
+             [0, 0, 1, 0],
+             [1, 1, 0, 1]], dtype=int32)
+    """
+    found = near | jnp.eye(len(near), dtype=bool)
+    # Each product doubles how many links lie between two of a group.
+    for _ in range((len(near) - 1).bit_length()):
+        counts = found.astype(jnp.float32) @ found.astype(jnp.float32)
+        found = counts > 0.5
+    return found

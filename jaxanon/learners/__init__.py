@@ -15,6 +15,7 @@ from jaxanon.learners.config import (
 from jaxanon.learners.group_config import (
     ClusteredConfig,
     ClusterFLConfig,
+    FedDLConfig,
     FedMaskConfig,
 )
 from jaxanon.learners.learner import Learner
@@ -28,6 +29,7 @@ _BUILDERS = {
     "ditto": (builders.ditto, DittoConfig),
     "dpfedavg": (private_builders.dpfedavg, DPFedAvgConfig),
     "fedavg": (builders.fedavg, LearnerConfig),
+    "feddl": (group_builders.feddl, FedDLConfig),
     "fedmask": (group_builders.fedmask, FedMaskConfig),
     "fedper": (builders.fedper, OwnLayersConfig),
     "fedprox": (builders.fedprox, FedProxConfig),

@@ -43,6 +43,13 @@ def clusterfl(spec, config) -> Learner:
     )
 
 
+def feddl(spec, config) -> Learner:
+    """FedDL; see ``jaxanon.federated.fed_dl``."""
+    layers = network_of(spec, config).layers
+    names = (*STEP, "similarity")
+    return _personal("feddl", spec, config, federated.fed_dl, names, layers=layers)
+
+
 def fedmask(spec, config) -> Learner:
     """FedMask; see ``jaxanon.federated.fed_mask``."""
     layers = network_of(spec, config).layers

@@ -44,6 +44,19 @@ class ClusterFLConfig(LearnerConfig):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class FedDLConfig(LearnerConfig):
+    """FedDL's settings."""
+
+    similarity: float = 0.4
+    """cosine, in [-1, 1], from which on clients' layers are merged"""
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not -1 <= self.similarity <= 1:
+            raise ValueError(f"similarity must be in [-1, 1], got {self.similarity!r}.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class FedMaskConfig(LearnerConfig):
     """FedMask's settings; the network's weights are random, and stay so."""
 

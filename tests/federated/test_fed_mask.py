@@ -8,7 +8,7 @@ import pytest
 
 from jaxanon import federated
 from jaxanon.federated import Layout, Rounds, Steps
-from jaxanon.federated.reference_clusters import fed_mask as loops
+from jaxanon.federated.reference_layers import fed_mask as loops
 
 OPTIONS = {"num_steps": 3, "batch_size": 2}
 BOTH = ("base", "head")

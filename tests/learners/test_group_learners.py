@@ -10,6 +10,7 @@ from jaxanon.learners import builders, group_builders
 from jaxanon.learners.group_config import (
     ClusteredConfig,
     ClusterFLConfig,
+    FedDLConfig,
     FedMaskConfig,
 )
 from jaxanon.models.predictors import predictor
@@ -85,12 +86,27 @@ def test_fed_mask_masks_the_last_layers(small):
         small("fedmask", masked_layers=3)
 
 
+def test_fed_dl_parts_at_the_outputs_those_who_call_things_otherwise(
+    small, two_tongues
+):
+    learner = small("feddl", local_steps=20, step_size=0.2, batch=16)
+    state, update = learner.init(jax.random.key(0)), jax.jit(learner.update)
+    for _ in range(3):
+        state, info = update(jax.random.key(1), state, two_tongues)
+    assert [*state.server.groups] == ["dense_1", "dense_2"]
+    assert state.server.groups["dense_2"].tolist() == [0, 0, 0, 3, 3]
+    below = state.server.groups["dense_1"].tolist()
+    assert below in ([0] * 5, [0, 0, 0, 3, 3])  # In groups that are no smaller.
+    assert info["layers"] == 2.0
+
+
 @pytest.mark.parametrize(
     ("config", "settings", "message"),
     [
         (ClusterFLConfig, {"rho": 0.001}, "rho must be above 2 beta, 0.001, got 0.001"),
         (ClusterFLConfig, {"form": "published"}, "form must be one of"),
         (ClusterFLConfig, {"every": 0}, "every must be >= 1"),
+        (FedDLConfig, {"similarity": 1.5}, r"similarity must be in \[-1, 1\], got 1.5"),
         (FedMaskConfig, {"certainty": 0.5}, r"certainty must be in \(0.5, 1\)"),
         (FedMaskConfig, {"masked_layers": 0}, "masked_layers must be >= 1"),
         (ClusteredConfig, {"by": "names"}, "by must be one of"),
