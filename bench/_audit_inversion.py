@@ -12,7 +12,7 @@ from jaxanon.federated import Lots, Steps
 
 DELTA, STEP_SIZE, HIDDEN = 1e-3, 0.1, 48
 ALONE = Lots(sampling_probability=1.0, size=1.0, records=1)
-VICTIMS, SHOWN = 4, 1
+VICTIMS = 4
 # Learner and noise multiplier; None neither clips nor adds noise.
 SETTINGS = (
     ("FedAvg", None),
@@ -32,8 +32,9 @@ def rows(dataset, smoke, runs):
     del runs
     data = ja.load(dataset, private=["subject"])
     spec, count = data.spec, 1 if smoke else VICTIMS
-    chosen = np.linspace(0, len(data.test.windows) - 1, count).round().astype(int)
-    windows = (data.test.windows[chosen] - np.float32(spec.mean)) / np.float32(spec.std)
+    windows = (data.test.windows - np.float32(spec.mean)) / np.float32(spec.std)
+    chosen = moving(windows, count)
+    windows = windows[chosen]
     classes = spec.num_classes(spec.public)
     labels = jax.nn.one_hot(data.test.labels[spec.public][chosen], classes)
     start = begin(windows[0].size, classes)
@@ -55,7 +56,7 @@ def rows(dataset, smoke, runs):
             alike.append(abs(float(attacks.correlation(window, found.window))))
             # Of what is left when scale and offset are the best there are.
             ratios.append(-10 * np.log10(max(1 - alike[-1] ** 2, 1e-9)))
-            if victim == min(SHOWN, count - 1):
+            if victim == 0:
                 shown = window, rescaled(window, found.window)
         epsilon = None
         if multiplier:
@@ -69,9 +70,22 @@ def rows(dataset, smoke, runs):
             "victims": count,
             "correlation": float(np.mean(alike)),
             "snr_db": float(np.median(ratios)),
-            "window": np.round(shown[0][:, 0], 3).tolist(),
-            "rebuilt": np.round(shown[1][:, 0], 3).tolist(),
+            **shown_of(*shown),
         }
+
+
+def moving(windows, count):
+    """So many windows of the half that moves most, evenly over time."""
+    moves = windows.std(axis=1).mean(axis=-1)
+    places = np.flatnonzero(moves >= np.median(moves))
+    return places[np.linspace(0, len(places) - 1, count + 2).round().astype(int)[1:-1]]
+
+
+def shown_of(window, rebuilt):
+    """The channel of a window that varies most, for the figure."""
+    channel = window.std(axis=0).argmax()
+    sides = {"window": window, "rebuilt": rebuilt}
+    return {name: np.round(x[:, channel], 3).tolist() for name, x in sides.items()}
 
 
 def rescaled(window, found):

@@ -43,7 +43,7 @@ def sections(rows) -> list[tuple[str, str]]:
             [
                 *("learner", "who sees", "ε claimed", "in question", "by"),
                 *("area under the curve", "found at 1 % false", "at 10 %"),
-                *("ε counted", "of at most", "accuracy"),
+                *("ε counted", "of at most", "accuracy, one run"),
             ],
             _members,
         ),
@@ -103,7 +103,9 @@ def _inversion(row):
 
 
 def _epsilon(value):
-    return "none" if value is None else f"{value:.3g}"
+    if value is None:
+        return "none"
+    return f"{value:,.0f}" if value >= 100 else f"{round(value, 1):g}"
 
 
 def write(path, rows):
@@ -139,17 +141,20 @@ def draw(rows):
     for axis, row in zip(axes[1], rebuilt, strict=False):
         axis.plot(row["window"], color=RAW, lw=1.3)
         axis.plot(row["rebuilt"], color=SAFE, lw=1.0)
-        epsilon = "no ε" if row["claimed"] is None else f"ε = {row['claimed']:.3g}"
+        epsilon = f"ε = {_epsilon(row['claimed'])}"
+        if not row["noise_multiplier"]:
+            epsilon = "clipped" if row["noise_multiplier"] == 0 else "no noise"
         axis.set_title(f"{row['learner']}, {epsilon}", fontsize=9)
         low, high = min(row["window"]), max(row["window"])
-        margin = 0.6 * (high - low) + 0.1
+        margin = 0.2 * (high - low) + 0.1
         axis.set_ylim(low - margin, high + margin)
         axis.set_xlabel(f"correlation {row['correlation']:.2f}", fontsize=9)
     for axis in (*axes[0, 3:], *axes[1, len(rebuilt) :]):
-        axis.set_visible(False)
+        axis.set_axis_off()
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    if handles and columns > 3:
-        figure.legend(handles, labels, loc="outside right upper", fontsize=9)
+    if handles:
+        place = axes[0, 3] if columns > 3 else axes[0, 0]
+        place.legend(handles, labels, loc="center left", fontsize=9, frameon=False)
     return picture(figure, CAPTION)
 
 
@@ -160,7 +165,8 @@ def _curves(axis, rows, examples):
     for row in rows:
         place = styles[row["learner"]] = styles.get(row["learner"], -1) + 1
         false, true = (np.maximum(rates, 1e-4) for rates in row["roc"])
-        epsilon = "no noise" if row["claimed"] is None else f"ε = {row['claimed']:.3g}"
+        epsilon = _epsilon(row["claimed"])
+        epsilon = "no noise" if epsilon == "none" else f"ε = {epsilon}"
         axis.plot(
             false,
             true,
@@ -183,7 +189,7 @@ def _counted(axis, rows):
         axis.plot(row["claimed"], max(row["counted"], 0.05), mark, color=colour, ms=7)
     axis.plot([0.1, 20], [0.1, 20], color="#767676", ls=":", lw=1)
     axis.set(xscale="log", yscale="log")
-    axis.set_title("worst example: dots keep their word, crosses do not", fontsize=9)
+    axis.set_title("worst example; crosses: broken noise", fontsize=9)
     axis.set_xlabel("ε claimed", fontsize=9)
     axis.set_ylabel("ε counted, at least", fontsize=9)
     axis.grid(alpha=0.25, lw=0.5)

@@ -12,8 +12,10 @@ of learners with and without noise, beside the ε that is accounted for:
 
 ``--part`` names one of them, ``--dataset`` the windows (uci_hapt by default, for
 ``members`` its magnitudes). ``--json F`` writes the rows to F, and F with .md, .html
-and .png beside.
+and .png beside; with ``--part``, F keeps its rows of other parts.
 """
+
+import json
 
 import _audit_inversion
 import _audit_mechanisms
@@ -46,7 +48,16 @@ def main():
                 print(_audit_page.line(row), flush=True)
     print(_audit_page.markdown(found))
     if args.json is not None:
-        _audit_page.write(args.json, found)
+        _audit_page.write(args.json, beside(args, found))
+
+
+def beside(args, found):
+    """All rows of the file, those of this part anew."""
+    before = []
+    if args.part and args.json.exists():
+        before = json.loads(args.json.read_text())
+    rows = [row for row in before if row["kind"] != args.part] + found
+    return sorted(rows, key=lambda row: list(PARTS).index(row["kind"]))
 
 
 if __name__ == "__main__":

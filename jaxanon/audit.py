@@ -57,6 +57,9 @@ def observer(
     - ``"outputs"``, with ``apply_fn``: log-odds that the model which was sent gives to
       the example's class.
 
+    What the client weighs is left out: where it counts rows, it tells at once whether
+    there was one more, to whoever knows all others.
+
     Args:
       algorithm: ``FederatedAlgorithm`` with ``sent``, or a learner.
       loss_fn: ``(params, batch, key) -> float[B]``, with a dict of layers.

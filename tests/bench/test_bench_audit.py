@@ -85,6 +85,16 @@ def test_what_was_rebuilt_is_shown_where_it_is_nearest(bench):
     np.testing.assert_allclose(told, window, atol=1e-9)
 
 
+def test_windows_that_move_are_rebuilt_and_the_channel_that_does_is_shown(bench):
+    inversion = bench("_audit_inversion")
+    scale = np.array([0.0, 1.0, 2.0, 3.0, 0.0, 4.0])[:, None, None]
+    windows = scale * np.sin(np.arange(8.0))[:, None] * np.array([0.5, 1.0])
+    assert inversion.moving(windows, 1).tolist() in ([2], [3])
+    told = inversion.shown_of(windows[1], -windows[1])
+    np.testing.assert_allclose(told["window"], np.sin(np.arange(8.0)), atol=1e-3)
+    np.testing.assert_allclose(told["rebuilt"], -np.sin(np.arange(8.0)), atol=1e-3)
+
+
 def test_smoke(bench, tmp_path):
     rows = tmp_path / "rows.json"
     script = bench("audit").__file__
