@@ -41,7 +41,10 @@ class RecordingsBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True)
             Recording(
                 example["rows"],
                 int(example["trial"]),
-                {name: int(example[name]) for name in self.dataset.attributes},
+                {
+                    name: int(example[name]) if names else example[name].decode()
+                    for name, names in self.dataset.attributes.items()
+                },
             )
             for example in self.as_data_source(SPLIT)
         ]
@@ -53,10 +56,7 @@ class RecordingsBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True)
                 shape=(None, self.num_channels), dtype=self.dtype, encoding="bytes"
             ),
             "trial": np.int32,
-            **{
-                a: tfds.features.ClassLabel(names=list(names))
-                for a, names in attributes
-            },
+            **{a: _feature(names) for a, names in attributes},
         }
         return self.dataset_info_from_configs(
             features=tfds.features.FeaturesDict(features), disable_shuffling=True
@@ -74,5 +74,15 @@ class RecordingsBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True)
                     f"recording {index} of {self.name} (trial {trial}, {labels}) "
                     "holds NaN or infinity; get its file anew."
                 )
-            integers = {name: int(label) for name, label in labels.items()}
-            yield index, {"rows": rows, "trial": trial, **integers}
+            known = {
+                name: int(label) if self.dataset.attributes[name] else str(label)
+                for name, label in labels.items()
+            }
+            yield index, {"rows": rows, "trial": trial, **known}
+
+
+def _feature(names):
+    """Of an attribute: its class, or the name itself where names are open."""
+    if not names:
+        return tfds.features.Text()
+    return tfds.features.ClassLabel(names=list(names))

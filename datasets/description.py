@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from jaxanon.datasets.splits import TEST_SHARE
+
 
 def unchanged(rows: np.ndarray) -> np.ndarray:
     """The channels as they were recorded."""
@@ -37,6 +39,15 @@ def brackets(*bounds: int) -> tuple[str, ...]:
     return (f"<={bounds[0]}", *between, f">{bounds[-1]}")
 
 
+@dataclasses.dataclass(frozen=True)
+class Forecast:
+    """A target: the mean of ``channel`` over the ``samples`` that follow a window."""
+
+    unit: str
+    channel: str
+    samples: int
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Origin:
     """Where recordings come from: the fields of ``Dataset`` that say so."""
@@ -64,6 +75,14 @@ class Preset:
     other files than those of the data set. With ``tokens`` the one channel holds
     numbers that stand for something, 0 to ``tokens - 1``. Where nobody made the
     windows, they are dealt to ``clients`` by Dirichlet draws with ``alpha``.
+
+    ``arrange`` makes the recordings that enter of those that are stored, before all
+    else. Every window comes with the ``targets``, for which recording by recording as
+    many rows are kept free after it. Recordings whose class is in ``new`` are only
+    tested with, whatever their time: nobody of that kind was there in training.
+
+    Raises:
+      ValueError: for targets of a stream, or of a sequence.
     """
 
     about: str
@@ -85,20 +104,37 @@ class Preset:
     tokens: int = 0
     clients: int = 0
     alpha: float = 1.0
+    arrange: Callable[[list], list] = list
+    targets: dict[str, Forecast] = dataclasses.field(default_factory=dict)
+    new: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        if (self.stream or self.sequence) and self.targets:
+            what = "stream" if self.stream else "sequence"
+            raise ValueError(
+                f"a {what} has no targets, got {sorted(self.targets)}: what follows a "
+                "window may be of another recording."
+            )
+
+    @property
+    def reach(self) -> int:
+        """Samples of a window and of what is predicted from it."""
+        return self.length + max((t.samples for t in self.targets.values()), default=0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Dataset:
     """A data set: what it holds, where it comes from, how it may be cut.
 
-    The first entry of ``attributes`` is the one that presets select by and the
-    default public one; the first entries of ``presets`` and ``splits`` are the
-    defaults. ``builder`` is ``module:class`` of the TFDS builder, imported when
-    needed; ``locate(source, cache)`` finds the original files; ``files`` is the
-    pattern of the names that matter among them. ``test_share`` of the subjects, or of
-    the time, tests; a trial split, or a given one, trains on trials up to
-    ``last_train_trial``. Where trials are days, ``whole_days``, everybody's last ones
-    test in a split by time block.
+    The first entry of ``attributes`` is the one that presets select by, and the
+    default public one unless the presets have targets; the first entries of ``presets``
+    and ``splits`` are the defaults. An attribute without names is open: recordings
+    store the names themselves, which are numbered as they come. ``builder`` is
+    ``module:class`` of the TFDS builder, imported when needed; ``locate(source,
+    cache)`` finds the original files; ``files`` is the pattern of the names that matter
+    among them. ``test_share`` of the subjects, or of the time, tests; a trial split, or
+    a given one, trains on trials up to ``last_train_trial``. Where trials are days,
+    ``whole_days``, everybody's last ones test in a split by time block.
     """
 
     name: str
@@ -112,10 +148,21 @@ class Dataset:
     locate: Callable[[str | Path | None, Path], tuple[Path, ...]]
     files: str = ""
     last_train_trial: int = 0
-    test_share: float = 0.3
+    test_share: float = TEST_SHARE
     whole_days: bool = False
 
     @property
-    def public(self) -> str:
-        """The attribute that is kept when nothing else is asked for."""
+    def selector(self) -> str:
+        """The attribute that presets select by."""
         return next(iter(self.attributes))
+
+    @property
+    def targets(self) -> dict[str, str]:
+        """Units of the numbers that presets predict, by name."""
+        presets = self.presets.values()
+        return {name: t.unit for each in presets for name, t in each.targets.items()}
+
+    @property
+    def public(self) -> str:
+        """The attribute that is kept, or predicted, when nothing else is asked for."""
+        return next(iter(self.targets), self.selector)

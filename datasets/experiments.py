@@ -107,16 +107,14 @@ def hold_out_subjects(data: Data, fraction: float, seed: int) -> Data:
             f"the subjects left out (all but {training.tolist()}) have no test "
             "windows; raise fraction or change seed."
         )
-    mean = train.windows.mean(axis=(0, 1), dtype=np.float64)
-    std = train.windows.std(axis=(0, 1), dtype=np.float64)
-    targets = {
-        name: dataclasses.replace(target, **moments(train.labels[name]))
-        for name, target in data.spec.targets.items()
-    }
-    statistics = {"mean": tuple(mean.tolist()), "std": tuple(std.tolist())}
-    if data.spec.tokens:  # Numbers that stand for something have no mean.
-        statistics = {}
-    spec = dataclasses.replace(
-        data.spec, **statistics, targets=targets, split="subject"
-    )
+    targets = {}
+    for name, target in data.spec.targets.items():
+        middle, spread = moments(train.labels[name])
+        targets[name] = dataclasses.replace(target, mean=middle, std=spread)
+    spec = dataclasses.replace(data.spec, targets=targets, split="subject")
+    if not spec.tokens:
+        mean = train.windows.mean(axis=(0, 1), dtype=np.float64)
+        std = train.windows.std(axis=(0, 1), dtype=np.float64)
+        of_others = {"mean": tuple(mean.tolist()), "std": tuple(std.tolist())}
+        spec = dataclasses.replace(spec, **of_others)
     return Data(spec, train, test)

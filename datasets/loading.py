@@ -7,6 +7,7 @@ from jaxanon.datasets.choices import choose
 from jaxanon.datasets.own import load_file
 from jaxanon.datasets.pipeline import windowed
 from jaxanon.datasets.spec import Data, Spec
+from jaxanon.datasets.targets import Target, moments
 
 
 def load(
@@ -26,7 +27,8 @@ def load(
       name_or_npz: a name of ``datasets.names()``, or the path of an ``.npz`` file of
         your own, laid out as ``jaxanon.datasets.own`` says; there ``public`` and
         ``private`` have no default unless the file gives one.
-      public: the attribute that anonymized windows keep; default by data set.
+      public: the attribute that anonymized windows keep, or the target that learners
+        predict; default by data set.
       private: the attributes that they hide, one name or several; default by data
         set.
       preset: how to cut the recordings; ``None`` is the data set's first.
@@ -44,7 +46,8 @@ def load(
 
     Returns:
       ``Data(spec, train, test)``: ``float32[N, time, channels]`` in physical units,
-      ``int32[N]`` labels. Mean and standard deviation are of the training rows.
+      ``int32[N]`` labels, ``float32[N]`` targets. Mean and standard deviation are of
+      the training rows.
 
     Raises:
       ValueError: for a name, attribute, preset or split that there is not, and for
@@ -71,7 +74,8 @@ def load(
     dataset = registry.find(name)
     split = choose("split", split or dataset.splits[0], dataset.splits)
     preset = choose("preset", preset or next(iter(dataset.presets)), dataset.presets)
-    public = choose("public", public or dataset.public, dataset.attributes)
+    numbers = dataset.presets[preset].targets
+    public = choose("public", public or dataset.public, [*dataset.attributes, *numbers])
     private = dataset.private if private is None else private
     for attribute in private:
         choose("private", attribute, dataset.attributes)
@@ -94,5 +98,13 @@ def load(
         std=std,
         split=split,
         tokens=chosen.tokens,
+        targets={name: _target(t, train.labels[name]) for name, t in numbers.items()},
     )
     return Data(spec, train, test)
+
+
+def _target(forecast, values) -> Target:
+    """What a preset predicts, with the statistics of training windows."""
+    mean, std = moments(values)
+    about = {"channel": forecast.channel, "samples": forecast.samples}
+    return Target(unit=forecast.unit, mean=mean, std=std, **about)

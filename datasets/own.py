@@ -127,11 +127,9 @@ def _targets(arrays, train, names, split):
         arrays, f"target_{name}", len(names), default, "targets"
     )
     told = [moments(train.labels[name]) for name in names]
+    means, stds = [mean for mean, _ in told], [std for _, std in told]
     if split == "given":
-        means, stds = entries("mean", None), entries("std", None)
-        for number, own in enumerate(told):
-            own |= {} if means is None else {"mean": float(means[number])}
-            own |= {} if stds is None else {"std": float(stds[number])}
+        means, stds = entries("mean", means), entries("std", stds)
     blank = [""] * len(names)
     units, channels = entries("units", blank), entries("channels", blank)
     samples = entries("samples", [1] * len(names))
@@ -140,7 +138,8 @@ def _targets(arrays, train, names, split):
             unit=str(units[number]),
             channel=str(channels[number]),
             samples=int(samples[number]),
-            **told[number],
+            mean=float(means[number]),
+            std=float(stds[number]),
         )
         for number, name in enumerate(names)
     }

@@ -8,8 +8,7 @@ OF_TARGETS = tuple(
 )
 ABOUT = (
     *("windows", "split", "channels", "units", "rate_hz", "mean", "std"),
-    *("name", "preset", "public", "private", "tokens"),
-    *("targets", *OF_TARGETS),
+    *("name", "preset", "public", "private", "tokens", "targets", *OF_TARGETS),
 )  # Every other array is an attribute or the names of its classes.
 ENDING = "_names"
 

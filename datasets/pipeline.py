@@ -13,21 +13,29 @@ from jaxanon.datasets.windows import cut_each, cut_sequences, cut_stream
 
 def select(dataset: Dataset, preset: Preset, parts):
     """The recordings that enter, in order, with derived channels, and the classes."""
-    classes, public = dataset.attributes, dataset.public
-    keep = preset.keep or classes[public]
+    parts, classes = recordings.numbered(preset.arrange(parts), dataset.attributes)
+    selector = dataset.selector
+    keep = preset.keep or classes[selector]
     people = preset.people or classes["subject"]
     parts = [r for r in parts if classes["subject"][r.labels["subject"]] in people]
-    parts = recordings.read_as(parts, classes, public, preset.read_as)
-    parts, classes = recordings.keep_classes(parts, classes, public, keep)
+    parts = recordings.read_as(parts, classes, selector, preset.read_as)
+    parts, classes = recordings.keep_classes(parts, classes, selector, keep)
     if not parts:
         of = f" of subjects {preset.people}" if preset.people else ""
         raise ValueError(
-            f"{dataset.name} holds no recording with {public} in {keep}{of}; is its "
+            f"{dataset.name} holds no recording with {selector} in {keep}{of}; is its "
             "source complete?"
         )
     parts, classes = recordings.occurring(parts, classes)
     sample = lambda rows: recordings.means_of(preset.every, preset.derive(rows))
     return [r._replace(rows=sample(r.rows)) for r in parts], classes
+
+
+def newcomers(dataset: Dataset, preset: Preset, parts, classes):
+    """The recordings to be divided, and those of classes that are only tested with."""
+    name = lambda part: classes[dataset.selector][part.labels[dataset.selector]]
+    new = [part for part in parts if name(part) in preset.new]
+    return [part for part in parts if name(part) not in preset.new], new
 
 
 def divide(dataset: Dataset, preset: Preset, parts, split: str, seed: int):
@@ -40,15 +48,22 @@ def divide(dataset: Dataset, preset: Preset, parts, split: str, seed: int):
         return splits.by_day(parts, dataset.test_share)
     if preset.sequence:
         return splits.by_time_of_trial(parts, preset.length, dataset.test_share)
-    step = preset.stride if preset.precut else 1
-    return splits.by_time_block(parts, preset.length, dataset.test_share, step)
+    # What is predicted begins at the same times of the clock on both sides.
+    step = preset.stride if preset.precut or preset.targets else 1
+    return splits.by_time_block(parts, preset.reach, dataset.test_share, step)
 
 
 def cut_side(dataset: Dataset, preset: Preset, parts, classes, side: str):
     """The windows of one side, dropped classes gone, and the remaining classes."""
-    cut = cut_sequences if preset.sequence else cut_each
+    ahead = {
+        name: (preset.channels.index(target.channel), target.samples)
+        for name, target in preset.targets.items()
+    }
+    cut = functools.partial(cut_each, ahead=ahead)
+    if preset.sequence:
+        cut = cut_sequences
     if preset.stream:
-        across = dataset.public if preset.across else None
+        across = dataset.selector if preset.across else None
         cut = functools.partial(cut_stream, across=across)
     windows = cut(parts, preset.length, preset.stride) if parts else None
     if windows is None or len(windows.windows) == 0:
@@ -56,16 +71,17 @@ def cut_side(dataset: Dataset, preset: Preset, parts, classes, side: str):
         longest = max((sum(len(r.rows) for r in one) for one in whole), default=0)
         raise ValueError(
             f"{dataset.name} gives no {side} windows: the longest of {len(whole)} "
-            f"recordings has {longest} rows, a window needs {preset.length}. Choose "
+            f"recordings has {longest} rows, a window needs {preset.reach}. Choose "
             "another split or preset."
         )
-    names = classes[dataset.public]
+    selector = dataset.selector
+    names = classes[selector]
     kept = [index for index, name in enumerate(names) if name not in preset.drop]
-    label = windows.labels[dataset.public]
+    label = windows.labels[selector]
     rows = np.isin(label, kept)
     labels = {name: values[rows] for name, values in windows.labels.items()}
-    labels[dataset.public] = np.searchsorted(kept, label[rows]).astype(np.int32)
-    classes = classes | {dataset.public: tuple(names[index] for index in kept)}
+    labels[selector] = np.searchsorted(kept, label[rows]).astype(np.int32)
+    classes = classes | {selector: tuple(names[index] for index in kept)}
     return Windows(windows.windows[rows] if preset.drop else windows.windows, labels), (
         classes
     )
@@ -100,7 +116,9 @@ def windowed(dataset: Dataset, preset: Preset, parts, split: str, seed: int):
         windows, left = cut_side(dataset, preset, parts, classes, "training")
         train_windows, test_windows = splits.as_released(windows, seed)
     else:
-        train, test = divide(dataset, preset, parts, split, seed)
+        known, new = newcomers(dataset, preset, parts, classes)
+        train, test = divide(dataset, preset, known, split, seed)
+        test = [*test, *new]
         train_windows, left = cut_side(dataset, preset, train, classes, "training")
         test_windows, _ = cut_side(dataset, preset, test, classes, "test")
     check_subjects(dataset.name, left, train_windows, test_windows)

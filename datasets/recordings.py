@@ -12,7 +12,28 @@ class Recording(NamedTuple):
 
     rows: np.ndarray  # float[rows, channels], physical units
     trial: int
-    labels: dict[str, int]  # one class index per attribute, "subject" included
+    # One class index per attribute, "subject" included; a name where names are open.
+    labels: dict[str, int | str]
+
+
+def numbered(recordings: Sequence[Recording], classes):
+    """Numbers the names of open attributes in the order in which they come.
+
+    Example:
+      >>> two = [Recording(np.zeros((1, 1)), 0, {"subject": who}) for who in "ba"]
+      >>> two, classes = numbered(two, {"subject": ()})
+      >>> classes, two[1].labels
+      ({'subject': ('b', 'a')}, {'subject': 1})
+    """
+    found = {
+        attribute: tuple(dict.fromkeys(r.labels[attribute] for r in recordings))
+        for attribute, names in classes.items()
+        if not names
+    }
+    index = {a: {name: i for i, name in enumerate(found[a])} for a in found}
+    number = lambda labels: {a: index[a][labels[a]] for a in found}
+    changed = [r._replace(labels=r.labels | number(r.labels)) for r in recordings]
+    return changed, classes | found
 
 
 def keep_classes(recordings: Sequence[Recording], classes, attribute, names):

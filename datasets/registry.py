@@ -3,11 +3,15 @@
 from jaxanon.datasets.casas.description import DATASET as CASAS
 from jaxanon.datasets.cifar10.description import DATASET as CIFAR10
 from jaxanon.datasets.description import Dataset
+from jaxanon.datasets.households.description import DATASET as HOUSEHOLDS
+from jaxanon.datasets.mass.description import DATASET as MASS
 from jaxanon.datasets.mobi_act.description import DATASET as MOBI_ACT
 from jaxanon.datasets.motion_sense.description import DATASET as MOTION_SENSE
+from jaxanon.datasets.pecan_street.description import DATASET as PECAN_STREET
 from jaxanon.datasets.sleep_edf.description import DATASET as SLEEP_EDF
 from jaxanon.datasets.smart_homes.description import DATASET as SMART_HOMES
 from jaxanon.datasets.smartwatch.description import DATASET as SMARTWATCH
+from jaxanon.datasets.tracebase.description import DATASET as TRACEBASE
 from jaxanon.datasets.uci_hapt.description import DATASET as UCI_HAPT
 from jaxanon.datasets.uci_har.description import DATASET as UCI_HAR
 from jaxanon.datasets.wifi_har.description import DATASET as WIFI_HAR
@@ -17,7 +21,8 @@ _DATASETS = {
     dataset.name: dataset
     for dataset in (
         *(SMARTWATCH, MOTION_SENSE, UCI_HAPT, MOBI_ACT, WIFI_HAR, WISDM, UCI_HAR),
-        *(SLEEP_EDF, SMART_HOMES, CASAS, CIFAR10),
+        *(SLEEP_EDF, MASS, SMART_HOMES, CASAS, CIFAR10),
+        *(HOUSEHOLDS, TRACEBASE, PECAN_STREET),
     )
 }
 
@@ -47,8 +52,9 @@ def describe() -> list[dict]:
 
     Returns:
       Dicts of ``name``, ``about``, ``rate_hz``, ``public``, ``private`` (both the
-      defaults), ``attributes`` (name -> number of classes), ``presets`` (name ->
-      description, the default first) and ``splits`` (the default first).
+      defaults), ``targets`` (name -> unit), ``attributes`` (name -> number of classes,
+      0 if that is as many as there are), ``presets`` (name -> description, the default
+      first) and ``splits`` (the default first).
 
     Example:
       >>> describe()[0]["attributes"]
@@ -61,6 +67,7 @@ def describe() -> list[dict]:
             "rate_hz": dataset.rate_hz,
             "public": dataset.public,
             "private": dataset.private,
+            "targets": dataset.targets,
             "attributes": {a: len(names) for a, names in dataset.attributes.items()},
             "presets": {name: preset.about for name, preset in dataset.presets.items()},
             "splits": dataset.splits,

@@ -1,11 +1,14 @@
 """Original files, whether they lie in folders, in zips or by themselves."""
 
+import contextlib
+import gzip
 import hashlib
 import os
 import re
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 
 def find(name: str, source, pattern: str) -> Path | None:
@@ -59,6 +62,24 @@ def read_each(sources: Sequence[Path], pattern: str) -> Iterator:
         with zipfile.ZipFile(source) as archive:
             for name in names:
                 yield re.search(pattern, name), archive.read(name)
+
+
+@contextlib.contextmanager
+def opened(source: Path, name: str) -> Iterator[Any]:
+    """One of the files that ``listing`` names, to read bytes from, unpacked on the way.
+
+    A name that ends in ``.gz`` is decompressed on the way.
+    """
+    with contextlib.ExitStack() as stack:
+        if zipfile.is_zipfile(source):
+            archive = stack.enter_context(zipfile.ZipFile(source))
+            file = stack.enter_context(archive.open(name))
+        else:
+            path = source / name if source.is_dir() else source
+            file = stack.enter_context(path.open("rb"))
+        if name.endswith(".gz"):
+            file = stack.enter_context(gzip.open(file))
+        yield file
 
 
 def _entries(source):

@@ -132,10 +132,10 @@ class Spec:
         return len(self.classes[attribute])
 
     def to_json(self) -> str:
-        """The spec as one JSON object; of targets and tokens if there are any."""
+        """The spec as one JSON object; targets and tokens only where there are."""
         fields = dataclasses.asdict(self)
-        for name in ("targets", "tokens"):  # Once there were none.
-            if not fields[name]:
+        for name in ("targets", "tokens"):
+            if not fields[name]:  # As it was written before there were any.
                 del fields[name]
         return json.dumps(fields)
 

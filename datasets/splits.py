@@ -53,7 +53,7 @@ def by_time_block(
     are the test side. Of the recording that the boundary cuts, the ``window`` rows
     before it are left out, so that what is tested is not what came an instant after
     training; if that leaves one side without a whole window, the recording goes
-    uncut to the side that has most of it. It is cut at a multiple of ``step`` rows.
+    uncut to the side that has most of it. It is cut after a multiple of ``step`` rows.
     """
     series = {}
     for recording in recordings:

@@ -40,12 +40,12 @@ class Target:
             raise ValueError(f"samples must be at least 1, got {self.samples!r}.")
 
 
-def moments(values: np.ndarray) -> dict[str, float]:
+def moments(values: np.ndarray) -> tuple[float, float]:
     """Mean and population standard deviation of ``float[N]``, as ``Target`` has them.
 
     Example:
       >>> moments(np.array([1.0, 3.0]))
-      {'mean': 2.0, 'std': 1.0}
+      (2.0, 1.0)
     """
     values = values.astype(np.float64)
-    return {"mean": float(values.mean()), "std": float(values.std())}
+    return float(values.mean()), float(values.std())

@@ -1,6 +1,7 @@
 """Recordings cut into windows of equal length."""
 
-from collections.abc import Sequence
+import types
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -39,10 +40,38 @@ def cut(rows: np.ndarray, length: int, stride: int) -> np.ndarray:
     return _gather(rows, starts, length)
 
 
-def cut_each(recordings: Sequence[Recording], length: int, stride: int) -> Windows:
-    """Cuts recording by recording: no window holds rows of two recordings."""
-    cuts = [cut(r.rows, length, stride) for r in recordings]
-    return _labelled(np.concatenate(cuts), recordings, [len(c) for c in cuts])
+def cut_each(
+    recordings: Sequence[Recording],
+    length: int,
+    stride: int,
+    ahead: Mapping[str, tuple[int, int]] = types.MappingProxyType({}),
+) -> Windows:
+    """Cuts recording by recording: no window holds rows of two recordings.
+
+    Args:
+      recordings: of at least one row altogether.
+      length, stride: of ``cut``.
+      ahead: of each target the channel whose mean it is, and over how many rows after
+        the window. Where those rows are missing there is no window.
+
+    Example:
+      >>> one = Recording(np.arange(5.0)[:, None], 0, {"subject": 0})
+      >>> cut_each([one], 2, 1, {"next": (0, 2)}).labels["next"]
+      array([2.5, 3.5], dtype=float32)
+    """
+    most = max((samples for _, samples in ahead.values()), default=0)
+    cuts = [
+        cut(r.rows[: max(0, len(r.rows) - most)], length, stride) for r in recordings
+    ]
+    counts = [len(c) for c in cuts]
+    windows, labels = _labelled(np.concatenate(cuts), recordings, counts)
+    for name, (channel, samples) in ahead.items():
+        means = [
+            _following(r.rows[:, channel], length + stride * np.arange(count), samples)
+            for r, count in zip(recordings, counts, strict=True)
+        ]
+        labels[name] = np.concatenate(means).astype(np.float32)
+    return Windows(windows, labels)
 
 
 def cut_stream(
@@ -89,6 +118,14 @@ def cut_sequences(recordings: Sequence[Recording], length: int, stride: int) -> 
         for name in parts[0].labels
     }
     return Windows(np.concatenate([part.windows for part in parts]), labels)
+
+
+def _following(values, starts, samples):
+    """Means of so many values from each start on."""
+    if len(starts) == 0:
+        return np.zeros(0)
+    view = np.lib.stride_tricks.sliding_window_view(values, samples)
+    return view[starts].mean(axis=1, dtype=np.float64)
 
 
 def _gather(rows, starts, length):

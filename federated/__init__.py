@@ -2,6 +2,8 @@
 
 from jaxanon.federated.algorithm import Acts, FederatedAlgorithm, State
 from jaxanon.federated.atlas import atlas
+from jaxanon.federated.cluster_fl import cluster_fl
+from jaxanon.federated.clustered import clustered
 from jaxanon.federated.cohort import Population, population, sample_cohort, stack
 from jaxanon.federated.ditto import ditto
 from jaxanon.federated.dp_fed_avg import dp_fed_avg
@@ -11,6 +13,7 @@ from jaxanon.federated.fed_prox import fed_prox
 from jaxanon.federated.fed_rep import fed_rep
 from jaxanon.federated.fed_sgd import fed_sgd
 from jaxanon.federated.fed_sgd_ldp import fed_sgd_ldp
+from jaxanon.federated.joining import join
 from jaxanon.federated.layout import Layout, default_layout, mean_over_clients
 from jaxanon.federated.ldp_fl import ldp_fl, two_points
 from jaxanon.federated.local import descend
@@ -42,6 +45,8 @@ __all__ = [
     "State",
     "Steps",
     "atlas",
+    "cluster_fl",
+    "clustered",
     "default_layout",
     "descend",
     "descend_privately",
@@ -54,6 +59,7 @@ __all__ = [
     "fed_rep",
     "fed_sgd",
     "fed_sgd_ldp",
+    "join",
     "ldp_fl",
     "localized",
     "mean_over_clients",

@@ -62,7 +62,9 @@ class FederatedAlgorithm(NamedTuple):
     with, given its own training rows; None where that is ``state.params`` for all.
     ``sent(key, state, clients, client) -> (message, weight)`` is what client number
     ``client`` sends in the round that ``update`` with the same arguments is; see
-    ``observed``. None where single messages are nobody's to see.
+    ``observed``. None where single messages are nobody's to see. ``alone``, of the
+    arguments of ``model``, is what a client keeps of a round that nobody hears of; None
+    where clients keep nothing, and see ``join``.
     """
 
     init: Callable
@@ -70,6 +72,7 @@ class FederatedAlgorithm(NamedTuple):
     acts: Acts | None = None
     model: Callable | None = None
     sent: Callable | None = None
+    alone: Callable | None = None
 
 
 def client_sum(acts, key, state, population, ids, weights):

@@ -180,6 +180,7 @@ def atlas(
         num_clients=num_clients,
         hyper=HYPER,
         rounds=alike(rounds) if private else rounds or Rounds(weighting="clients"),
+        alone_fn=functools.partial(atlas_rounds.alone, settings),
         example_bytes_fn=lots and functools.partial(lot_bytes, loss_fn, lots=lots),
     )
 

@@ -152,6 +152,7 @@ def personal(
     hyper: dict,
     rounds: Rounds,
     example_bytes_fn: Callable | None = None,
+    alone_fn: Callable | None = None,
 ) -> FederatedAlgorithm:
     """An algorithm whose clients keep something from round to round.
 
@@ -171,6 +172,7 @@ def personal(
       rounds: ``Rounds``.
       example_bytes_fn: ``(key, params, rows) -> int``, of a client's single examples'
         gradients that are alive at once; None where there are none.
+      alone_fn: ``client_fn`` of a round whose reply nobody gets; None is the same.
 
     Raises:
       ValueError: for fewer than one client; at the first ``update``, for a population
@@ -251,7 +253,10 @@ def personal(
         weight = weigh(clients.mask[client]) * jnp.any(cohort(key, state) == client)
         return or_nothing(replied(key, state, clients, client)[1].sent, weight)
 
-    return FederatedAlgorithm(init, update, model=model, sent=sent)
+    def alone(key, state, client, rows, mask):
+        return (alone_fn or client_fn)(seen(key, state, client, rows, mask)).own
+
+    return FederatedAlgorithm(init, update, model=model, sent=sent, alone=alone)
 
 
 def replaced(state: PersonalState, mean, share) -> PersonalState:

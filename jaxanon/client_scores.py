@@ -16,8 +16,9 @@ def classified(data: Data, told) -> dict:
       told: ``int[N]``, the class predicted of each test window.
 
     Returns:
-      ``clients``, ``mean``, ``std``, ``worst``, ``new_clients`` and ``pooled``, as
-      ``jaxanon.learned.evaluate`` describes them, by ``accuracy`` and ``macro_f1``.
+      ``clients``, ``mean``, ``std``, ``median``, ``worst``, ``new_clients`` and
+      ``pooled``, as ``jaxanon.learned.evaluate`` describes them, by ``accuracy`` and
+      ``macro_f1``.
     """
     spec = data.spec
     classes, labels = spec.classes[spec.public], data.test.labels[spec.public]
@@ -57,7 +58,7 @@ def regressed(data: Data, told) -> dict:
         del rows["clients"]
     return {
         **found,
-        "unit": spec.target.unit,
+        "unit": _target(spec).unit,
         "baselines": baselines,
         "example": _example(data, told, found["clients"]),
     }
@@ -74,6 +75,9 @@ def baselines_of(data: Data) -> dict[str, np.ndarray]:
     Args:
       data: whose public attribute is a target.
 
+    Raises:
+      ValueError: for one that has classes.
+
     Example:
       >>> from jaxanon.datasets import Spec, Windows
       >>> from jaxanon.datasets.targets import Target
@@ -88,7 +92,7 @@ def baselines_of(data: Data) -> dict[str, np.ndarray]:
       {'mean': array([7.]), 'persistence': array([3.])}
     """
     spec, train, test = data
-    target = spec.target
+    target = _target(spec)
     means = np.full(len(spec.classes["subject"]), target.mean)
     for subject in np.unique(train.labels["subject"]):
         own = train.labels["subject"] == subject
@@ -99,6 +103,15 @@ def baselines_of(data: Data) -> dict[str, np.ndarray]:
         last = test.windows[:, -target.samples :, channel]
         found["persistence"] = last.mean(axis=1, dtype=np.float64)
     return found
+
+
+def _target(spec):
+    if spec.target is None:
+        raise ValueError(
+            f"{spec.public!r} has classes and is no number to predict; score it by "
+            "classified."
+        )
+    return spec.target
 
 
 def _of_clients(data, score_fn):
@@ -121,6 +134,7 @@ def _of_clients(data, score_fn):
         "clients": rows,
         "mean": {name: float(values.mean()) for name, values in each.items()},
         "std": {name: float(values.std()) for name, values in each.items()},
+        "median": {name: float(np.median(values)) for name, values in each.items()},
         "worst": min(old, key=lambda row: row[names[0]])["subject"],
         "new_clients": float(np.mean(fresh)) if fresh else None,
     }

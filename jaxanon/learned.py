@@ -76,14 +76,14 @@ def evaluate(
       progress: called as ``progress(done, total, what)``.
 
     Returns:
-      A dict fit for strict JSON: ``clients`` (by subject: windows, scores), ``mean``
-      and ``std`` of their accuracy and macro F1 (over clients that trained, each counts
-      alike), ``worst`` of those, ``new_clients`` (mean accuracy of the others, or
-      None), ``pooled`` (scores of all windows together), ``traffic`` (bytes of a client
-      in a round, both ways), ``privacy`` (None without noise), ``method``, ``dataset``,
-      ``seed``. Of a target the scores are R² in place of accuracy, MAE and RMSE, as
-      ``jaxanon.metrics`` defines them, and there are ``unit``, ``baselines`` and
-      ``example`` besides: see ``jaxanon.client_scores.regressed``.
+      A dict fit for strict JSON: ``clients`` (by subject: windows, scores), ``mean``,
+      ``std`` and ``median`` of their accuracy and macro F1 (over clients that trained,
+      each counts alike), ``worst`` of those, ``new_clients`` (mean accuracy of the
+      others, or None), ``pooled`` (scores of all windows together), ``traffic`` (bytes
+      of a client in a round, both ways), ``privacy`` (None without noise), ``method``,
+      ``dataset``, ``seed``. Of a target the scores are R² in place of accuracy, MAE and
+      RMSE, as ``jaxanon.metrics`` defines them, and there are ``unit``, ``baselines``
+      and ``example`` besides: see ``jaxanon.client_scores.regressed``.
 
     Raises:
       ValueError: for data without test windows, or out of range.
@@ -124,14 +124,16 @@ def traffic(run) -> dict:
 
     Of learners that choose what they send, as the last rounds did; of the others the
     parameters that are shared, both ways: twice for controls, none of whoever trains
-    alone, and of whoever trains in one place the windows are not counted.
+    alone, and of whoever trains in one place the windows are not counted. Newcomers
+    send nothing, and get what is shared.
     """
-    if run.history and "bytes_up" in run.history[-1]["losses"]:
-        last = run.history[-1]["losses"]
+    new = "rounds_alone" in run.config["data"]
+    last = run.history[-1]["losses"] if run.history else {}
+    if "bytes_up" in last and not new:
         return {"up": last["bytes_up"], "down": last["bytes_down"]}
-    if run.method.name == "centralized":
+    if run.method.name.startswith("centralized"):
         return {"up": 0.0, "down": 0.0}
     server = getattr(run.state, "server", None)
     shared = jax.tree.leaves((run.state.params, server))
     size = float(sum(leaf.size * leaf.dtype.itemsize for leaf in shared))
-    return {"up": size, "down": size}
+    return {"up": 0.0 if new else size, "down": size}

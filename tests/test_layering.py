@@ -19,7 +19,7 @@ class Room(NamedTuple):
 # A room is the longest of these names that a module's own name begins with.
 MAY_IMPORT = {
     "jaxanon.kernels": Room(set(), {"jax", "numpy"}),
-    "jaxanon.datasets": Room(set(), {"numpy", "tensorflow_datasets", "etils"}),
+    "jaxanon.datasets": Room(set(), {"numpy", "tensorflow_datasets", "etils", "edfio"}),
     "jaxanon.privacy": Room({"kernels"}, {"jax", "numpy", "optax", "dp_accounting"}),
     "jaxanon.models": Room({"kernels"}, {"jax", "numpy", "optax", "flax"}),
     "jaxanon.federated": Room({"kernels", "privacy"}, {"jax", "numpy", "optax"}),

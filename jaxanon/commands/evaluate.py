@@ -15,6 +15,8 @@ def evaluate(
     *,
     attacks: Annotated[str, tyro.conf.arg(metavar="A,B,...")] = "mlp,forest",
     epsilons: Annotated[str | None, tyro.conf.arg(metavar="E,E,...")] = None,
+    join: Annotated[float | None, tyro.conf.arg(metavar="SHARE")] = None,
+    join_rounds: int = 1,
     seed: int = 0,
     dataset: sources.Path = None,
     source: sources.Path = None,
@@ -32,6 +34,11 @@ def evaluate(
       epsilons: instead, what is read of windows that are released at each of these,
         such as 0.5,1,2,5,10,20, by the forest, or if --attacks has none by its first
         attacker; deeprotect alone. Writes budget.json, budget.png and budget.html
+      join: instead, how well people predict who join a learner when it has been
+        trained: test subjects without training windows, who fit a model of their own to
+        this share of their test windows, and are tested on the others. Writes into the
+        folder newcomers of the run
+      join_rounds: that they go through alone
       seed: of everything that the evaluation draws
       dataset: where the run's data is now, if it moved
       source: where the original files are now, if they moved
@@ -41,6 +48,12 @@ def evaluate(
     from jaxanon.report.learned import sentences
 
     written = "report.json" if epsilons is None else "budget.json"
+    if join is not None:
+        if epsilons is not None:
+            raise ValueError(
+                "--join is of learners, --epsilons of deeprotect; give one."
+            )
+        written = "newcomers/report.json"
     files.refuse_existing(folder / written, overwrite)
     names = sources.names(attacks, "attacks")
     chosen = trial_names.choose(names)
@@ -51,6 +64,9 @@ def evaluate(
         who = chosen.attackers
         who = "forest" if "forest" in who else who[0]
         _over_budgets(run, data, tried, who, seed)
+        return
+    if join is not None:
+        _joined(run, data, join, join_rounds, seed)
         return
     with show.pieces() as tell:
         report = evaluation.evaluate(run, data, attacks=names, seed=seed, progress=tell)
@@ -70,6 +86,23 @@ def _number(text):
         raise ValueError(
             f"--epsilons must be numbers with commas between them, got {text!r}."
         ) from error
+
+
+def _joined(run, data, share, num_rounds, seed):
+    """Prints how well newcomers predict, and writes the report of it."""
+    from jaxanon import learned, newcomers
+    from jaxanon.report.learned import sentences
+
+    fresh = newcomers.parted(data, share)
+    joined = newcomers.join(run, fresh, num_rounds=num_rounds)
+    out = run.folder / "newcomers"
+    with show.pieces() as tell:
+        report = learned.evaluate(joined, fresh, seed=seed, out=out, progress=tell)
+    count = len(fresh.train.windows)
+    show.say(f"Who joins fits to {count} windows in {num_rounds} rounds alone.")
+    for sentence in sentences(report):
+        show.say(sentence)
+    show.say(f"The report: {(out / 'report.html').absolute()}")
 
 
 def _over_budgets(run, data, epsilons, attacker, seed):

@@ -86,9 +86,17 @@ def datasets(rows: list[dict]) -> None:
         table = Table(title=row["name"], title_justify="left", show_header=False)
         table.add_column(no_wrap=True)
         table.add_column()
-        attributes = [f"{name} ({num})" for name, num in row["attributes"].items()]
-        table.add_row("about", f"{row['about']}, {row['rate_hz']:g} Hz")
+        attributes = [
+            f"{name} ({num or 'as many as found'})"
+            for name, num in row["attributes"].items()
+        ]
+        rate = row["rate_hz"]
+        often = f"{rate:g} Hz" if rate >= 1 else f"every {1 / rate:g} s"
+        table.add_row("about", f"{row['about']}, {often}")
         table.add_row("attributes", ", ".join(attributes))
+        if row["targets"]:
+            numbers = [f"{name} ({unit})" for name, unit in row["targets"].items()]
+            table.add_row("numbers", ", ".join(numbers))
         table.add_row("public", row["public"])
         table.add_row("private", ", ".join(row["private"]))
         for name, about in row["presets"].items():

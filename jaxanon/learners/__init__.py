@@ -1,6 +1,6 @@
 """Federated learners: clients that learn to predict together, each its own way."""
 
-from jaxanon.learners import builders, private_builders
+from jaxanon.learners import builders, group_builders, private_builders
 from jaxanon.learners.config import (
     AtlasConfig,
     DittoConfig,
@@ -12,12 +12,15 @@ from jaxanon.learners.config import (
     PrivateConfig,
     ScaffoldConfig,
 )
+from jaxanon.learners.group_config import ClusteredConfig, ClusterFLConfig
 from jaxanon.learners.learner import Learner
 from jaxanon.learners.private_config import DPFedAvgConfig, LdpFlConfig
 
 _BUILDERS = {
     "atlas": (builders.atlas, AtlasConfig),
     "centralized": (builders.centralized, LearnerConfig),
+    "centralized_clustering": (group_builders.centralized_clustering, ClusteredConfig),
+    "clusterfl": (group_builders.clusterfl, ClusterFLConfig),
     "ditto": (builders.ditto, DittoConfig),
     "dpfedavg": (private_builders.dpfedavg, DPFedAvgConfig),
     "fedavg": (builders.fedavg, LearnerConfig),

@@ -3,6 +3,7 @@
 from jaxanon import federated
 from jaxanon.federated import Rounds, Steps
 from jaxanon.learners import guarantee
+from jaxanon.learners.atlas_guarantee import of_atlas
 from jaxanon.learners.learner import Learner, learner, loss_of, network_of
 from jaxanon.methods.blinder import cohort_size
 
@@ -114,11 +115,7 @@ def fedsgd_ldp(spec, config) -> Learner:
 
 def atlas(spec, config) -> Learner:
     """Atlas; see ``jaxanon.federated.atlas``."""
-    found = guarantee.of_steps(
-        config,
-        unit=EXAMPLE,
-        holds=config.reading != "C" and config.scores != "published",
-    )
+    found = of_atlas(config, spec.num_classes("subject"))
     network = network_of(spec, config)
     algorithm = federated.atlas(
         network.init,
@@ -126,7 +123,9 @@ def atlas(spec, config) -> Learner:
         _steps(config),
         num_clients=spec.num_classes("subject"),
         lots=None if found is None else found.lots,
+        guarantee="example" if found is None else config.guarantee,
         reading=config.reading,
+        clipping=config.clipping,
         scores=config.scores,
         send_every_layer=config.send_every_layer,
         most_layers=config.most_layers,
@@ -134,9 +133,9 @@ def atlas(spec, config) -> Learner:
         rounds=_rounds(spec, config, "clients"),
     )
     names = (*STEP, "mask_step_size", "threshold", "first_score", "max_norm")
-    names += ("own_step_size",)
+    names += ("own_step_size", "score_norm")
     multiplier = 0.0 if found is None else found.noise_multiplier
-    return learner(
+    made = learner(
         "atlas",
         spec,
         config,
@@ -144,8 +143,21 @@ def atlas(spec, config) -> Learner:
         network,
         names,
         guarantee=found,
-        hyper_values={"noise_multiplier": multiplier},
+        hyper_values={
+            "noise_multiplier": multiplier,
+            "score_multiplier": getattr(found, "score_multiplier", None) or 0.0,
+        },
     )
+
+    def init(key, **values):
+        if found is not None and "score_multiplier" in values:
+            raise ValueError(
+                "score_multiplier follows from epsilon, delta, rounds and score_share, "
+                "and what is guaranteed from it; set those."
+            )
+        return made.init(key, **values)
+
+    return made._replace(init=init)
 
 
 def _personal(name, spec, config, make, hyper, *, weighting="rows", **more):

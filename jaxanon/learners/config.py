@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from jaxanon.federated.atlas_gradients import READINGS
-from jaxanon.federated.atlas_rounds import SCORES
+from jaxanon.federated.atlas_gradients import CLIPPINGS, READINGS
+from jaxanon.federated.atlas_rounds import GUARANTEES, SCORES
 from jaxanon.kernels.checks import one_of
 from jaxanon.methods.setting_checks import finite, whole
 from jaxanon.models.predictors import KINDS
@@ -162,7 +162,7 @@ class PrivateConfig(BudgetConfig):
     records: int = 512
     """windows that no client has more of, a public number"""
     max_norm: float = 1.0
-    """clip norm of an example's gradient"""
+    """clip norm of an example's gradient, or of a client's update"""
 
     def __post_init__(self):
         super().__post_init__()
@@ -178,12 +178,21 @@ class PrivateConfig(BudgetConfig):
 class AtlasConfig(PrivateConfig):
     """Atlas's settings; what the chapter does not tell is ours."""
 
+    guarantee: str = "example"
+    """whom noise hides: an example of a client, or a client, whatever its data"""
     reading: str = "rescaled"
     """noise: rescaled, by scores and what is claimed holds; A, B, C: as its equations
     can be read, of which C breaks its claim"""
+    clipping: str = "even"
+    """clip norms of layers: even, or by scores"""
     scores: str = "privatised"
-    """privatised: from noisy gradients; published: from gradients before the noise,
+    """privatised: from noisy gradients; released: behind noise of their own; hidden:
+    every layer is sent (guarantee=client); published: from gradients before the noise,
     which guarantees nothing"""
+    score_share: float = 0.1
+    """share of epsilon that released scores would spend alone"""
+    score_norm: float = 1.0
+    """clip norm of released scores, of all layers together"""
     threshold: float = 0.5
     """τ, score from which on a layer is sent"""
     first_score: float = 0.6
@@ -203,6 +212,16 @@ class AtlasConfig(PrivateConfig):
         super().__post_init__()
         one_of("reading", self.reading, READINGS)
         one_of("scores", self.scores, tuple(x for x in SCORES if x != "public"))
+        one_of("guarantee", self.guarantee, GUARANTEES)
+        one_of("clipping", self.clipping, CLIPPINGS)
+        finite(zero=False, score_norm=self.score_norm, score_share=self.score_share)
+        if self.score_share >= 1:
+            raise ValueError(f"score_share must be below 1, got {self.score_share!r}.")
+        if self.epsilon == 0 and self.scores in ("released", "hidden"):
+            raise ValueError(
+                f"scores={self.scores!r} are hidden by noise, and with epsilon 0 there "
+                "is none; leave scores out."
+            )
         finite(zero=True, mask_step_size=self.mask_step_size)
         finite(zero=False, own_step_size=self.own_step_size)
         whole(0, own_steps=self.own_steps)

@@ -22,8 +22,8 @@ class Learner(NamedTuple):
     client) -> layers`` is what client number ``client`` predicts with, given what
     ``prepare`` made of training windows, and ``network.apply(layers, standardised)``
     its logits, or the number itself, standardised. ``guarantee`` says what its noise is
-    worth, None where there is none. ``sent`` is that of the algorithm, for
-    ``federated.observed``.
+    worth, None where there is none. ``algorithm`` is what it trains by, and ``sent``
+    that algorithm's, for ``federated.observed``.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Learner(NamedTuple):
     network: Predictor
     guarantee: Guarantee | PerWeight | None = None
     sent: Callable | None = None
+    algorithm: FederatedAlgorithm | None = None
 
 
 def network_of(spec, config) -> Predictor:
@@ -177,4 +178,5 @@ def learner(
         network=network,
         guarantee=guarantee,
         sent=algorithm.sent,
+        algorithm=algorithm,
     )

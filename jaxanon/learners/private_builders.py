@@ -28,7 +28,7 @@ def ldpfl(spec, config) -> Learner:
     }
     algorithm = federated.ldp_fl(
         network.init,
-        loss_of(network),
+        loss_of(network, spec),
         _steps(config),
         radii=radii,
         num_clients=spec.num_classes("subject"),
@@ -57,7 +57,7 @@ def dpfedavg(spec, config) -> Learner:
     multiplier = found.noise_multiplier
     algorithm = federated.dp_fed_avg(
         network.init,
-        loss_of(network),
+        loss_of(network, spec),
         _steps(config),
         cohorts=found.lots,
         # 1 / (2 s)^2 is what counts take of 1 / z^2.

@@ -82,6 +82,8 @@ def guaranteed(privacy: dict | None) -> list[str]:
         f"epsilon {privacy['epsilon']:,.3g} at delta {privacy['delta']:g} for "
         f"{privacy['neighbours']}, after {privacy['steps']:,} noisy {privacy['noisy']}"
     )
+    for part in privacy.get("parts", ()):
+        claim += f"; {part['what']} by themselves {part['epsilon']:.3g}"
     if "claimed" in privacy:
         return [
             f"No guarantee: this form claims epsilon {privacy['claimed']:.3g}, which "

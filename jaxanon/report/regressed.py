@@ -72,9 +72,10 @@ def sentences(report: dict) -> list[str]:
     ]
     told = [
         f"Clients predict {report['attribute']} of their own test windows with R² "
-        f"{mean['r2']:.3f} ± {std['r2']:.3f}, {mean['mae']:.4g} {unit} off (MAE; RMSE "
-        f"{mean['rmse']:.4g} {unit}), the worst of them with R² {worst:.3f}; of all "
-        f"windows together R² is {report['pooled']['r2']:.3f}."
+        f"{mean['r2']:.3f} ± {std['r2']:.3f} (median {report['median']['r2']:.3f}), "
+        f"{mean['mae']:.4g} {unit} off (MAE; RMSE {mean['rmse']:.4g} {unit}), the "
+        f"worst of them with R² {worst:.3f}; of all windows together R² is "
+        f"{report['pooled']['r2']:.3f}."
     ]
     for name, scores in report["baselines"].items():
         told.append(

@@ -86,6 +86,7 @@ def test_datasets_are_listed_and_exported(tmp_path, capsys, refused):
         assert cli.main(words) == 0
         shown = capsys.readouterr().out
         assert all(name in shown for name in datasets.names()) and "mag4" in shown
+        assert "power (kW)" in shown and "every 60 s" in shown and "50 Hz" in shown
     path = tmp_path / "watch.npz"
     words = ["datasets", "export", "smartwatch", "--output", str(path)]
     words += ["--preset", "raw6", "--split", "test", "--private", "side,subject"]

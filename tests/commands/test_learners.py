@@ -87,3 +87,26 @@ def test_numbers_are_predicted_and_not_kept(file, tmp_path, capsys):
     assert report["unit"] == "W" and list(report["baselines"]) == ["mean"]
     assert cli.main(["train", "blinder", *named, "--out", str(tmp_path / "no")]) == 2
     assert "predict it by a learner" in capsys.readouterr().err
+
+
+def test_people_join_a_run_from_the_command_line(file, tmp_path, capsys):
+    """Who has windows to test alone is new; of a trial split nobody is."""
+    arrays = dict(np.load(file))
+    new = arrays["subject"] == 2
+    arrays["split"] = np.where(new, 1, 0)
+    np.savez(tmp_path / "people.npz", **arrays)
+    named = ["--dataset", str(tmp_path / "people.npz"), "--public", "activity"]
+    out = str(tmp_path / "run")
+    words = ["--private", "gender", "--shared-layers", "1", *TINY, "--out", out]
+    assert cli.main(["train", "fedper", *named, *words]) == 0
+    capsys.readouterr()
+    assert cli.main(["evaluate", out, "--join", "0.5", "--join-rounds", "2"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "fits to 12 windows in 2 rounds alone" in told
+    report = json.loads((tmp_path / "run" / "newcomers" / "report.json").read_text())
+    (row,) = report["clients"]
+    assert row["subject"] == "2" and not row["new"] and 0 < row["windows"] <= 12
+    assert cli.main(["evaluate", out, "--join", "0.5"]) == 2
+    assert "--overwrite" in capsys.readouterr().err
+    assert cli.main(["evaluate", out, "--join", "0.5", "--epsilons", "1"]) == 2
+    assert "--join is of learners" in capsys.readouterr().err

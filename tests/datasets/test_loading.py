@@ -5,21 +5,32 @@ import pytest
 from jaxanon.datasets import describe, load, names
 from jaxanon.datasets.casas.casas_dataset_builder import Builder as Casas
 from jaxanon.datasets.cifar10.cifar10_dataset_builder import Builder as Cifar10
+from jaxanon.datasets.households.households_dataset_builder import (
+    Builder as Households,
+)
+from jaxanon.datasets.mass.mass_dataset_builder import Builder as Mass
 from jaxanon.datasets.mobi_act.mobi_act_dataset_builder import Builder as MobiAct
 from jaxanon.datasets.motion_sense.motion_sense_dataset_builder import (
     Builder as MotionSense,
 )
+from jaxanon.datasets.pecan_street.pecan_street_dataset_builder import Builder as Pecan
 from jaxanon.datasets.sleep_edf.sleep_edf_dataset_builder import Builder as SleepEdf
 from jaxanon.datasets.smart_homes.smart_homes_dataset_builder import Builder as Homes
 from jaxanon.datasets.smartwatch.smartwatch_dataset_builder import Builder as Watch
+from jaxanon.datasets.tracebase.tracebase_dataset_builder import Builder as Traces
 from jaxanon.datasets.uci_hapt.uci_hapt_dataset_builder import Builder as Hapt
 from jaxanon.datasets.uci_har.uci_har_dataset_builder import Builder as Har
 from jaxanon.datasets.wifi_har.wifi_har_dataset_builder import Builder as Wifi
 from jaxanon.datasets.wisdm.wisdm_dataset_builder import AccelBuilder as WisdmAccel
 from jaxanon.datasets.wisdm.wisdm_dataset_builder import Builder as Wisdm
 
-BUILDERS = (Watch, MotionSense, Hapt, MobiAct, Wifi, Wisdm, Har, SleepEdf, Homes)
-BUILDERS += (Casas, Cifar10)
+METERED = (Households, Traces, Pecan)
+COUNTED = (Casas, Cifar10)  # Their samples are events and pixels, and have no rate.
+BUILDERS = (
+    *(Watch, MotionSense, Hapt, MobiAct, Wifi, Wisdm, Har, SleepEdf, Mass, Homes),
+    *COUNTED,
+    *METERED,
+)
 
 
 @pytest.mark.parametrize(
@@ -71,18 +82,25 @@ def test_listing():
     assert (row["public"], row["private"]) == ("activity", ("gender",))
     assert row["splits"] == ("trial", "subject", "time block")
     assert all(row["about"] for row in rows.values())
-    rates = [50, 50, 50, 200, 320, 20, 50, 1 / 30, pytest.approx(1 / 60)]
-    rates += [1, 1]
-    assert [row["rate_hz"] for row in rows.values()] == rates
+    rates = [50, 50, 50, 200, 320, 20, 50, 1 / 30, 100, pytest.approx(1 / 60), 1, 1]
+    assert [row["rate_hz"] for row in rows.values()][:-3] == rates
+    for builder, unit in zip(METERED, ("W", "W", "kW"), strict=True):
+        row = rows[builder.dataset.name]
+        assert row["targets"] == {"power": unit} and row["public"] == "power"
+        assert row["rate_hz"] == 1 / 60
+        assert row["attributes"]["subject"] == 0  # As many as are found.
 
 
 @pytest.mark.parametrize("builder", [*BUILDERS, WisdmAccel])
 def test_tfds_finds_what_lies_beside_the_builder(builder, tmp_path):
     info = builder(data_dir=tmp_path).info
     rate = f"{builder.dataset.rate_hz:g} Hz"
-    counted = builder in (Casas, Cifar10)  # Events or pixels, not samples of a second.
-    assert counted or rate in info.description
-    assert info.citation.startswith("@") and "Licence" in info.description
+    rate = "minute" if builder in METERED else rate
+    assert rate in info.description or builder in COUNTED
+    assert "Licence" in info.description
+    assert info.citation.startswith("@")
     kind = "image" if builder is Cifar10 else "time-series"
     assert f"content.data-type.{kind}" in builder.get_metadata().tags
-    assert info.features["subject"].names == list(builder.dataset.attributes["subject"])
+    if builder not in METERED:
+        people = builder.dataset.attributes["subject"]
+        assert info.features["subject"].names == list(people)

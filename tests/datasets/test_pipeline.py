@@ -3,8 +3,10 @@
 import dataclasses
 
 import numpy as np
+import pytest
 
 from jaxanon.datasets import registry
+from jaxanon.datasets.description import Dataset, Preset
 from jaxanon.datasets.pipeline import windowed
 from jaxanon.datasets.recordings import Recording
 
@@ -33,3 +35,45 @@ def test_a_dropped_class_counts_for_the_statistics_only():
         np.testing.assert_array_equal(side.windows[:, 0, 0], expected)
         assert set(side.labels["activity"].tolist()) == {0, 1}
     np.testing.assert_allclose(mean, [(0 + 3 + 5) / 3] * 6)
+
+
+def test_whoever_is_new_only_tests_and_open_names_are_numbered_as_they_come():
+    preset = Preset(
+        about="",
+        channels=("x",),
+        units=("W",),
+        length=2,
+        stride=2,
+        keep=("here", "there"),
+        new=("there",),
+        arrange=lambda parts: parts[::-1],
+    )
+    dataset = Dataset(
+        name="made up",
+        about="",
+        rate_hz=1.0,
+        attributes={"place": ("there", "here", "nowhere"), "subject": ()},
+        private=("subject",),
+        presets={"only": preset},
+        splits=("time block",),
+        builder="",
+        locate=lambda source, cache: (),
+        test_share=0.5,
+    )
+    parts = [
+        Recording(
+            np.arange(12.0)[:, None] + 100 * place, 0, {"place": place, "subject": who}
+        )
+        for place, who in ((0, "c"), (1, "a"), (1, "b"), (2, "d"))
+    ]
+    classes, mean, _, train, test = windowed(dataset, preset, parts, "time block", 0)
+    assert classes == {"place": ("here", "there"), "subject": ("b", "a", "c")}
+    assert train.labels["subject"].tolist() == [0, 0, 1, 1]  # 12 / 2 less a window.
+    assert test.labels["subject"].tolist() == [0] * 3 + [1] * 3 + [2] * 6
+    assert mean == (101.5,)  # Of rows 100 to 103, none of those who are new.
+    with pytest.raises(
+        ValueError, match="'made up' gives no|made up gives no test wind"
+    ):
+        windowed(
+            dataset, dataclasses.replace(preset, length=7), parts[1:], "time block", 0
+        )

@@ -85,6 +85,13 @@ def test_one_file_of_all_nights_gives_the_same(folder, tmp_path):
         np.testing.assert_array_equal(other.train.windows, data.train.windows)
 
 
+def test_says_when_a_night_is_too_short(folder):
+    for path in folder.glob("SC4*1?0.npz"):
+        np.savez(path, **night(7))
+    with pytest.raises(ValueError, match="no training windows: the longest of 2 reco"):
+        load("sleep_edf", source=folder, preset="whole")
+
+
 @pytest.mark.parametrize(
     "arrays, message",
     [

@@ -137,6 +137,13 @@ def test_a_trial_is_cut_whatever_was_done():
     assert [(r.labels["act"], r.trial) for r in test] == [(1, 0), (0, 1)]
 
 
+def test_the_share_and_where_a_recording_is_cut_are_the_callers():
+    train, test = splits.by_time_block([recording(99)], 10, share=0.2, step=4)
+    # 80 % of 99 is row 79; the multiple of 4 before it is 76.
+    np.testing.assert_array_equal(values(train), np.arange(66))
+    np.testing.assert_array_equal(values(test), np.arange(76, 99))
+
+
 def test_short_recordings_stay_whole():
     series = [recording(20, start=100 * i) for i in range(5)]
     # The boundary, row 70, is the middle of the fourth: at a tie it trains.

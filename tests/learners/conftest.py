@@ -17,6 +17,8 @@ BUDGET = {"rounds": 3}
 OWN = {
     **{"fedper": SHARED, "fedrep": SHARED, "atlas": NOISY, "fedsgd_ldp": NOISY},
     **{"dpfedavg": BUDGET, "ldpfl": BUDGET},
+    "clusterfl": {"clusters": 2, "probe": 8},
+    "centralized_clustering": {"clusters": 2, "alone": 1},
 }
 
 

@@ -28,7 +28,8 @@ def test_every_learner_trains_and_tells_how_its_clients_predict(name, trained, d
     assert report["pooled"]["accuracy"] == pytest.approx(share)
     layers = jax.tree.leaves(run.method.network.init(jax.random.key(0)))
     size = 4 * sum(leaf.size for leaf in layers)
-    factor = {"centralized": 0, "localized": 0, "scaffold": 2}.get(name, 1)
+    alone = dict.fromkeys(("centralized", "centralized_clustering", "localized"), 0)
+    factor = {**alone, "scaffold": 2}.get(name, 1)
     if name in ("fedper", "fedrep"):
         factor = (16 * 2 * 6 + 6) * 4 / size
     if name == "atlas":  # All layers, and a score for each of two.
@@ -38,7 +39,9 @@ def test_every_learner_trains_and_tells_how_its_clients_predict(name, trained, d
     assert report["traffic"]["up"] == pytest.approx(factor * size)
 
 
-@pytest.mark.parametrize("name", ["atlas", "ditto", "fedavg", "fedsgd_ldp", "scaffold"])
+@pytest.mark.parametrize(
+    "name", ["atlas", "clusterfl", "ditto", "fedavg", "fedsgd_ldp", "scaffold"]
+)
 def test_a_run_that_is_resumed_ends_in_the_same_bits(name, trained, tmp_path):
     straight = trained(name, epochs=3)
     trained(name, epochs=1, out=tmp_path / name)
@@ -77,7 +80,7 @@ def test_populations_are_standardised_and_every_subject_has_its_place(data):
     np.testing.assert_array_equal(found.rows["y"][3, : len(own)], activity)
 
 
-@pytest.mark.parametrize("name", ["fedavg", "ditto", "pfedme"])
+@pytest.mark.parametrize("name", ["clusterfl", "fedavg", "ditto", "pfedme"])
 def test_a_client_that_has_just_joined_predicts_with_what_is_shared(name, small, data):
     some = data.train.labels["subject"] != 4
     rest = data._replace(train=datasets.spec.take(data.train, some))

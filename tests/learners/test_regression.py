@@ -29,7 +29,8 @@ def data():
     labels = {"power": power, "subject": subject}
     both, test = Windows(windows, labels), np.arange(96) % 32 >= 24
     train = datasets.spec.take(both, ~test)
-    target = Target(unit="W", channel="b", samples=2, **moments(train.labels["power"]))
+    mean, std = moments(train.labels["power"])
+    target = Target(unit="W", channel="b", samples=2, mean=mean, std=std)
     spec = Spec(
         name="linear",
         preset="file",
@@ -94,6 +95,7 @@ def test_the_report_is_in_the_targets_unit(run, data):
         each = [row[name] for row in rows]
         assert report["mean"][name] == pytest.approx(np.mean(each))
         assert report["std"][name] == pytest.approx(np.std(each))
+        assert report["median"][name] == sorted(each)[1]
     lowest = min(rows, key=lambda row: row["r2"])
     assert report["worst"] == lowest["subject"]
     pooled = 1 - np.sum((told - truth) ** 2) / np.sum((truth - truth.mean()) ** 2)
@@ -124,6 +126,13 @@ def test_what_needs_no_model_is_told_beside_it(run, data):
     target = dataclasses.replace(data.spec.target, channel="")
     spec = dataclasses.replace(data.spec, targets={"power": target})
     assert list(client_scores.baselines_of(data._replace(spec=spec))) == ["mean"]
+
+
+def test_classes_are_no_numbers(data):
+    target = dict(classes=data.spec.classes | {"act": ("a", "b")}, public="act")
+    spec = dataclasses.replace(data.spec, **target)
+    with pytest.raises(ValueError, match="'act' has classes and is no number to pred"):
+        client_scores.baselines_of(data._replace(spec=spec))
 
 
 def test_a_client_that_has_just_joined_has_no_mean_of_its_own(data):

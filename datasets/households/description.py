@@ -1,0 +1,40 @@
+"""The five homes: their columns, and the ways in which they are cut."""
+
+from jaxanon.datasets import energy
+from jaxanon.datasets.description import Dataset
+from jaxanon.datasets.households.location import FILES, locate
+
+SURVEYS = {"REFIT": "REFIT", "UKDALE": "UK-DALE", "IDEAL": "IDEAL"}  # In file names.
+# Columns of the files in the order in which they are stored, after the minute.
+COLUMNS = (
+    *("Aggregate", "Dishwasher", "WashingMachine"),  # Every home has these.
+    *("Kettle", "Microwave", "Shower"),
+)
+CHANNELS = {"aggregate": 1, "dishwasher": 2, "washing_machine": 3}
+
+
+def _preset(about, every, **more):
+    return energy.hour_ahead(about, every, CHANNELS, unit="W", **more)
+
+
+DATASET = Dataset(
+    name="households",
+    about="5 British homes, their power and that of 2 appliances, by the minute",
+    rate_hz=1 / 60,
+    attributes={"survey": tuple(SURVEYS.values()), "subject": ()},
+    private=("subject",),
+    presets={
+        "day96": _preset("24 h of 15-minute means, then the next hour's mean", 15),
+        "day24": _preset("the same of hourly means", 60),
+        "months24": _preset(
+            "as day24, every month of a home a client of its own",
+            60,
+            arrange=energy.by_month,
+        ),
+    },
+    splits=("time block", "subject"),
+    builder="jaxanon.datasets.households.households_dataset_builder:Builder",
+    locate=locate,
+    files=FILES,
+    test_share=0.2,
+)

@@ -1,0 +1,5 @@
+"""Tracebase: what devices take from their plugs, and homes composed of them."""
+
+from jaxanon.datasets.tracebase.composition import Homes, compose, homes
+
+__all__ = ["Homes", "compose", "homes"]

@@ -1,0 +1,166 @@
+"""What Atlas's noise is worth: of examples or of clients, and of scores beside them."""
+
+from typing import NamedTuple
+
+from jaxanon.federated import Lots, sampled_gaussian
+from jaxanon.learners.guarantee import NOT_COVERED, Guarantee, of_steps
+from jaxanon.privacy import (
+    SampledGaussian,
+    epsilon_spent,
+    noise_multiplier_for,
+    warn_of_delta,
+)
+
+EXAMPLE = "an example of a client that has others more or less"
+CLIENT = "any other data of a client in place of its own"
+
+
+class AtlasGuarantee(NamedTuple):
+    """As ``Guarantee``, of a client, or with scores that are released once a round.
+
+    Without lots a client is hidden among all that it could have been: nothing is
+    sampled, for the server knows who takes part, and two of its updates may be twice a
+    clip norm apart, so that half of each multiplier counts. It is taken to take part in
+    every round.
+    """
+
+    lots: Lots | None
+    noise_multiplier: float  # z*, of all layers together
+    score_multiplier: float | None  # of released scores, all layers' together
+    local_steps: int  # noisy ones of a round; of a client one, what it sends
+    rounds: int  # that were paid for
+    delta: float
+    holds: bool = True  # Else what is claimed.
+
+    rests_on = "noise_multiplier"
+
+    @property
+    def most_windows(self) -> int | None:
+        """Windows that no client may have more of, where they were counted on."""
+        return None if self.lots is None else self.lots.records
+
+    def trained_with(self, hyper: dict) -> "AtlasGuarantee":
+        """The guarantee of the noise that a state's ``hyper`` has."""
+        trained = {"noise_multiplier": float(hyper["noise_multiplier"])}
+        if self.score_multiplier is not None:
+            trained["score_multiplier"] = float(hyper["score_multiplier"])
+        return self._replace(**trained)
+
+    def releases(self, rounds: int) -> dict[str, SampledGaussian]:
+        """What leaves in so many rounds, >= 1, by what it is."""
+        what = "updates" if self.lots is None else "gradients"
+        steps = rounds * self.local_steps
+        found = {what: self._release(self.noise_multiplier, steps)}
+        if self.score_multiplier is not None:
+            found["scores"] = self._release(self.score_multiplier, rounds)
+        return found
+
+    def epsilon(self, rounds: int) -> float:
+        """ε of the first so many rounds, by privacy loss distributions."""
+        if rounds == 0:
+            return 0.0
+        return epsilon_spent(self.releases(rounds).values(), self.delta)
+
+    def told(self, rounds: int) -> dict:
+        """What a report says of the guarantee after so many rounds.
+
+        ``parts`` are what would be spent by each release alone, if there are two.
+        """
+        whole = self.lots is None
+        sums = "every client's clipped update" if whole else "clipped sums over lots"
+        return {
+            "mechanism": f"Gaussian noise on {sums}",
+            "released": "What clients send",
+            "neighbours": CLIENT if whole else EXAMPLE,
+            "sampling_probability": 1.0 if whole else self.lots.sampling_probability,
+            "noise_multiplier": self.noise_multiplier,
+            "steps": rounds * self.local_steps,
+            "noisy": "updates" if whole else "steps",
+            "delta": self.delta,
+            "epsilon": self.epsilon(rounds),
+            "accountant": "pld",
+            "holds": self.holds,
+            "parts": self._parts(rounds),
+            "not_covered": list(NOT_COVERED),
+        }
+
+    def _release(self, multiplier, steps):
+        if self.lots is not None:
+            return sampled_gaussian(self.lots, multiplier, steps)
+        return SampledGaussian(noise_multiplier=multiplier / 2, steps=steps)
+
+    def _parts(self, rounds):
+        if rounds == 0 or self.score_multiplier is None:
+            return []
+        found = self.releases(rounds).items()
+        multipliers = (self.noise_multiplier, self.score_multiplier)
+        return [
+            {
+                "what": what,
+                "noise_multiplier": multiplier,
+                "steps": release.steps,
+                "epsilon": epsilon_spent([release], self.delta),
+            }
+            for (what, release), multiplier in zip(found, multipliers, strict=True)
+        ]
+
+
+def of_atlas(config, num_clients: int) -> Guarantee | AtlasGuarantee | None:
+    """The guarantee that a config's ε, δ and rounds ask for; None for an ε of 0.
+
+    Args:
+      config: ``AtlasConfig``.
+      num_clients: of all of them, a public number.
+
+    Example:
+      >>> from jaxanon.learners.config import AtlasConfig
+      >>> config = AtlasConfig(guarantee="client", epsilon=4.0, rounds=2)
+      >>> found = of_atlas(config, 100)
+      >>> 3.9 < found.epsilon(2) <= 4.0, round(found.noise_multiplier, 1)
+      (True, 3.1)
+    """
+    hidden, released = config.scores == "hidden", config.scores == "released"
+    # Noise that follows no score is the same in all readings.
+    holds = config.scores != "published" and (hidden or config.reading != "C")
+    unit = EXAMPLE.removesuffix(" more or less")
+    if config.guarantee == "example" and not released:
+        return of_steps(config, unit=unit, holds=holds)
+    if config.epsilon == 0:
+        return None
+    if config.guarantee == "client":
+        warn_of_delta(config.delta, num_clients)
+        z, of_scores = _multipliers(config, config.rounds, released)
+        of_scores = None if of_scores is None else 2 * of_scores
+        return AtlasGuarantee(
+            None, 2 * z, of_scores, 1, config.rounds, config.delta, holds
+        )
+    warn_of_delta(config.delta, config.records)
+    probability = config.batch / config.records
+    lots = Lots(
+        sampling_probability=probability,
+        size=float(config.batch),
+        records=config.records,
+    )
+    asked = sampled_gaussian(lots, 1.0, config.rounds * config.local_steps)
+    z, of_scores = _multipliers(
+        config,
+        asked.steps,
+        released,
+        sampling_probability=probability,
+        capacity=asked.capacity,
+        records=asked.records,
+    )
+    counted = (config.local_steps, config.rounds, config.delta)
+    return AtlasGuarantee(lots, z, of_scores, *counted, holds)
+
+
+def _multipliers(config, steps, released, **each):
+    """Of so many sums and, if they are released, of scores once a round."""
+    budget, beside, of_scores = (config.epsilon, config.delta), [], None
+    if released:
+        scores = {"steps": config.rounds, **each}
+        alone = config.score_share * config.epsilon
+        of_scores = noise_multiplier_for(alone, config.delta, **scores)
+        beside = [SampledGaussian(noise_multiplier=of_scores, **scores)]
+    z = noise_multiplier_for(*budget, steps=steps, beside=beside, **each)
+    return z, of_scores

@@ -1,0 +1,62 @@
+"""Settings of learners that group clients."""
+
+import dataclasses
+
+from jaxanon.federated.cluster_fl import FORMS
+from jaxanon.kernels.checks import one_of
+from jaxanon.learners.config import LearnerConfig
+from jaxanon.methods.setting_checks import finite, whole
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClusterFLConfig(LearnerConfig):
+    """ClusterFL's settings."""
+
+    clusters: int = 3
+    """clusters of clients, axes along which their models' outputs differ"""
+    alpha: float = 1e-3
+    """α, weight of all models' squares"""
+    beta: float = 5e-4
+    """β, how much of it being near one's cluster takes back"""
+    rho: float = 4e-3
+    """ρ, of the augmented Lagrangian; above 4 β, or duals swing for ever (published:
+    0.002, which is 4 β)"""
+    temperature: float = 6.0
+    """what logits are divided by before they are compared"""
+    every: int = 3
+    """rounds after which clusters are found anew"""
+    probe: int = 64
+    """made-up windows, of noise, on which models are compared"""
+    form: str = "corrected"
+    """corrected: towards one's cluster; released: with the published program's sign and
+    without the others' part"""
+
+    def __post_init__(self):
+        super().__post_init__()
+        whole(1, clusters=self.clusters, every=self.every, probe=self.probe)
+        finite(zero=True, alpha=self.alpha, beta=self.beta)
+        finite(zero=False, rho=self.rho, temperature=self.temperature)
+        one_of("form", self.form, FORMS)
+        if self.rho <= 2 * self.beta:
+            raise ValueError(
+                f"rho must be above 2 beta, {2 * self.beta:g}, got {self.rho!r}."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClusteredConfig(LearnerConfig):
+    """Settings of centralized clustering; ``cohort`` has no part in it."""
+
+    clusters: int = 3
+    """groups of clients, a model for each"""
+    by: str = "updates"
+    """updates: groups by directions of clients' gradients; windows: by means and
+    deviations of their channels"""
+    alone: int = 5
+    """rounds of one model for all, before groups are found"""
+
+    def __post_init__(self):
+        super().__post_init__()
+        whole(1, clusters=self.clusters)
+        whole(0, alone=self.alone)
+        one_of("by", self.by, ("updates", "windows"))

@@ -1,0 +1,108 @@
+"""Those who join after training: two of them, by hand, under every learner."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxanon import federated
+from jaxanon.federated import Lots, Steps
+
+ONE, ZERO = Steps(num_steps=1), jnp.zeros(())
+square = lambda w, x, key: 0.5 * (w - x) ** 2
+layered = lambda p, x, key: 0.5 * (p["w"] + p["v"] - x) ** 2
+zero = lambda key: ZERO
+zeros = lambda key: {"w": ZERO, "v": ZERO}
+
+
+def joined(algorithm, shared, num_rounds, row=8.0, real=True, **hyper):
+    """The models of one with the row 8, or another, among clients of other numbers."""
+    state = algorithm.init(jax.random.key(0), step_size=0.5, **hyper)
+    own = jax.tree.map(lambda leaf: leaf[0], state.own)
+    # What the others keep is theirs: nobody new may see it.
+    theirs = lambda leaf: jnp.full_like(leaf, True if leaf.dtype == bool else jnp.nan)
+    state = state._replace(own=jax.tree.map(theirs, state.own))
+    if shared is not None:
+        state = state._replace(params=shared)
+    before = jax.tree.map(jnp.copy, state)
+    found = federated.join(
+        *(algorithm, jax.random.key(1), state, own),
+        *(jnp.array([row, 99.0]), jnp.array([real, False]), num_rounds),
+    )
+    chex.assert_trees_all_equal(before, state)
+    return jax.tree.map(float, found)
+
+
+@pytest.mark.parametrize(("row", "model"), [(8.0, 6.0), (4.0, 3.0)])
+def test_localized_begins_from_scratch(row, model):
+    algorithm = federated.localized(zero, square, ONE, num_clients=5)
+    assert joined(algorithm, None, 2, row) == model  # Half of the way, twice.
+
+
+@pytest.mark.parametrize(("row", "own"), [(8.0, 3.75), (4.0, 0.75)])
+def test_layers_of_their_own_follow_shared_ones_that_rest(row, own):
+    """3 is shared: v goes half of the way to row - 3 from 0, twice."""
+    for make, more in (
+        (federated.fed_per, {}),
+        (federated.fed_rep, {"own_steps": ONE}),
+    ):
+        algorithm = make(zeros, layered, ONE, own_layers=("v",), num_clients=5, **more)
+        found = joined(algorithm, {"w": jnp.array(3.0)}, 2, row)
+        assert found == {"w": 3.0, "v": own}
+
+
+@pytest.mark.parametrize(("row", "model"), [(8.0, 5.0), (4.0, 3.0)])
+def test_models_near_the_shared_one_begin_with_it(row, model):
+    ditto = federated.ditto(zero, square, ONE, own_steps=ONE, num_clients=5)
+    # From 2, half of the way; the second round is held back by all that was gone.
+    assert joined(ditto, jnp.array(2.0), 1, row, pull=1.0) == model
+    assert joined(ditto, jnp.array(2.0), 2, row, pull=1.0) == model
+    near = federated.p_fed_me(zero, square, ONE, own_steps=1, num_clients=5)
+    assert joined(near, jnp.array(2.0), 1, row, pull=2.0) == model
+    for algorithm in (ditto, near):
+        assert joined(algorithm, jnp.array(2.0), 0, row) == 2.0
+        assert joined(algorithm, jnp.array(2.0), 1, row, real=False) == 2.0
+
+
+@pytest.mark.parametrize(("row", "model"), [(8.0, 5.0), (4.0, 3.0)])
+def test_one_step_adapts_a_meta_learned_model(row, model):
+    algorithm = federated.per_fed_avg(zero, square, ONE, num_clients=5)
+    for rounds in (0, 3):
+        found = joined(algorithm, jnp.array(2.0), rounds, row, adaptation_step_size=0.5)
+        assert found == model
+
+
+@pytest.mark.parametrize("guarantee", ["example", "client", None])
+def test_atlas_keeps_the_layer_that_its_own_masks_give_away(guarantee):
+    """3 and 1 are shared, noise is for those who send, and w has the larger slope.
+
+    From 3 + 1 each goes half of the way of 4, and v's 3 stays. From 3 + 3 half of the
+    way of 2, and v's 4 stays; the last fit takes a quarter of the way from 3 + 4.
+    """
+    lots = Lots(sampling_probability=0.5, size=1.0, records=2)
+    algorithm = federated.atlas(
+        *(zeros, layered, ONE),
+        num_clients=5,
+        lots=lots if guarantee == "example" else None,
+        guarantee=guarantee or "example",
+        scores="released" if guarantee else "privatised",
+        most_layers=1,
+        own_steps=ONE,
+    )
+    shared = {"w": jnp.array(3.0), "v": jnp.array(1.0)}
+    hyper = {"max_norm": 0.1, "own_step_size": 0.25}
+    assert joined(algorithm, shared, 2, **hyper) == {"w": 3.25, "v": 4.25}
+    # At once, without a round: a quarter of the way from 3 + 1.
+    assert joined(algorithm, shared, 0, **hyper) == {"w": 4.0, "v": 2.0}
+    # Without a window: what is shared.
+    assert joined(algorithm, shared, 2, real=False, **hyper) == {"w": 3.0, "v": 1.0}
+
+
+def test_without_anything_of_their_own_they_take_what_is_shared():
+    algorithm = federated.fed_avg(zero, square, num_steps=1)
+    state = algorithm.init(jax.random.key(0))
+    rows, mask = jnp.array([8.0]), jnp.ones(1, bool)
+    found = federated.join(algorithm, jax.random.key(1), state, None, rows, mask, 3)
+    assert found == 0.0
+    with pytest.raises(ValueError, match="num_rounds must be >= 0, got -1"):
+        federated.join(algorithm, jax.random.key(1), state, None, rows, mask, -1)

@@ -1,0 +1,123 @@
+"""Layers that arrive shuffled: the same mean, and what still tells whose they are."""
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import federated
+from jaxanon.federated import Steps, shuffled
+from jaxanon.federated.shuffled import Arrivals
+
+CLIENTS = 12
+
+
+def pulled(**settings):
+    """Atlas of clients who are each pulled their own way, by layers of 40 and 3."""
+    loss = lambda p, x, key: (
+        jnp.sum(x * (p["a"]["w"][None] + 0.1), axis=1) + jnp.sum(p["b"] ** 2)
+    )
+    start = lambda key: {"a": {"w": jnp.zeros(40)}, "b": jnp.ones(3)}
+    algorithm = federated.atlas(
+        start, loss, Steps(num_steps=1), num_clients=CLIENTS, **settings
+    )
+    rows = jax.random.normal(jax.random.key(5), (CLIENTS, 1, 40))
+    return algorithm, federated.stack([np.asarray(row) for row in rows])
+
+
+def messages(algorithm, key, state, clients):
+    """What every client would send, by letting the others have no rows."""
+
+    def one(client):
+        alone = clients._replace(
+            mask=clients.mask & (jnp.arange(CLIENTS) == client)[:, None]
+        )
+        after, _ = algorithm.update(key, state, alone)
+        flags = jax.tree.map(lambda leaf: leaf[client], after.own.shared)
+        return after.params, flags
+
+    sent, senders = jax.jit(jax.vmap(one))(jnp.arange(CLIENTS))
+    return sent, jax.tree.map(np.asarray, senders)
+
+
+def two_rounds(noise_multiplier):
+    """Arrivals of two rounds, whose they are, and what was sent out for each."""
+    algorithm, clients = pulled(guarantee="client")
+    hyper = {"noise_multiplier": noise_multiplier, "mask_step_size": 0.0}
+    state = algorithm.init(jax.random.key(0), **hyper)
+    seen = []
+    for number in range(2):
+        key = jax.random.key(1)
+        sent, senders = messages(algorithm, key, state, clients)
+        own_key = jax.random.fold_in(jax.random.key(2), number)
+        arrivals, whose = shuffled.shuffled(own_key, sent, senders, num_slots=4)
+        before = state.params
+        state, _ = algorithm.update(key, state, clients)
+        made = shuffled.aggregated(before, arrivals)
+        chex.assert_trees_all_close(made, state.params, rtol=1e-5, atol=1e-6)
+        seen.append((arrivals["a"], whose["a"], before["a"]))
+    return seen
+
+
+@pytest.mark.parametrize(("noise_multiplier", "low", "high"), [(0, 1, 1), (9, 0, 0.5)])
+def test_the_mean_is_unchanged_and_only_noise_hides_whose_it_was(
+    noise_multiplier, low, high
+):
+    """Of 12 clients a guess links one on average; without noise all are linked."""
+    (first, whose, before), (later, theirs, after) = two_rounds(noise_multiplier)
+    assert len(first.slot) == len(later.slot) == CLIENTS
+    assert (whose != np.arange(CLIENTS)).any() and (whose != theirs).any()
+    guess = shuffled.linked(first, later, before, after)
+    assert sorted(guess) == list(range(CLIENTS))
+    assert low <= np.mean(whose[guess] == theirs) <= high
+
+
+def test_slots_and_orders_are_random_and_layers_do_not_share_them():
+    sent = {"a": jnp.arange(2000.0), "b": jnp.arange(2000.0)}
+    senders = {name: np.arange(2000) % 4 != 3 for name in sent}
+    arrivals, whose = shuffled.shuffled(jax.random.key(0), sent, senders, 5)
+    for name in "ab":
+        slot, layer = arrivals[name]
+        assert (np.diff(slot) >= 0).all()
+        counts = np.bincount(slot, minlength=5)  # 300 each, of deviation 15.5.
+        assert counts.sum() == 1500 and np.abs(counts - 300).max() < 5 * 15.5
+        np.testing.assert_array_equal(layer, whose[name])
+        np.testing.assert_array_equal(
+            np.sort(whose[name]), np.flatnonzero(senders[name])
+        )
+        # Neither the client's number nor the other layer's order tells the slot.
+        assert abs(np.corrcoef(slot, whose[name])[0, 1]) < 5 / 1500**0.5
+        within = whose[name][slot == 2]
+        assert abs(np.corrcoef(within, np.arange(len(within)))[0, 1]) < 5 / 280**0.5
+    place = [np.argsort(whose[name]) for name in "ab"]
+    assert abs(np.corrcoef(*place)[0, 1]) < 5 / 1500**0.5
+
+
+def test_bytes_are_those_of_atlas_but_for_the_names_of_layers():
+    """A client that sends both layers: 43 numbers, two scores, and two numbers of 4."""
+    algorithm, clients = pulled()
+    state = algorithm.init(jax.random.key(0), step_size=0.0)
+    _, info = algorithm.update(jax.random.key(1), state, clients)
+    sent, senders = messages(algorithm, jax.random.key(1), state, clients)
+    arrivals, _ = shuffled.shuffled(jax.random.key(2), sent, senders, 3)
+    assert shuffled.num_bytes(arrivals) == CLIENTS * (43 * 4 + 2 * 8)
+    assert info["bytes_up"] == 43 * 4 + 2 * 4
+
+
+def test_a_round_with_fewer_messages_leaves_some_unlinked():
+    row = lambda *values: jnp.array(values)[:, None] * jnp.ones((1, 3))
+    few = Arrivals(np.array([0]), row(2.0))
+    more = Arrivals(np.array([0, 0]), row(-1.0, 5.0))
+    zero = jnp.zeros(3)
+    assert shuffled.linked(few, more, zero, zero).tolist() == [-1, 0]
+    assert shuffled.linked(more, few, zero, zero).tolist() == [1]
+
+
+def test_says_what_was_wrong():
+    one = {"a": jnp.ones(2)}
+    senders = {"a": np.ones(2, bool)}
+    with pytest.raises(ValueError, match="num_slots must be >= 1, got 0"):
+        shuffled.shuffled(jax.random.key(0), one, senders, 0)
+    with pytest.raises(ValueError, match=r"of the layers \['a'\], got \['b'\]"):
+        shuffled.shuffled(jax.random.key(0), one, {"b": senders["a"]}, 2)

@@ -1,0 +1,104 @@
+"""Atlas's budgets: of whole clients, and of scores that are released by themselves."""
+
+import jax
+import pytest
+
+from jaxanon import ledger, training
+from jaxanon.privacy import SampledGaussian, epsilon_spent
+from jaxanon.report.learned import guaranteed
+
+
+def test_released_scores_are_paid_for_beside_the_steps(small):
+    learner = small("atlas", scores="released")
+    guarantee = learner.guarantee
+    told = guarantee.told(3)
+    steps, scores = told["parts"]
+    assert [steps["what"], scores["what"]] == ["gradients", "scores"]
+    assert (steps["steps"], scores["steps"]) == (6, 3)
+    assert 0.197 < scores["epsilon"] <= 0.2 < steps["epsilon"] < told["epsilon"]
+    assert 1.97 < told["epsilon"] <= 2.0
+    # By hand, of the multipliers that it tells: three sums of scores and six of steps.
+    each = [
+        SampledGaussian(
+            noise_multiplier=part["noise_multiplier"],
+            sampling_probability=4 / 64,
+            steps=part["steps"],
+        )
+        for part in told["parts"]
+    ]
+    assert epsilon_spent(each, 1e-5) == pytest.approx(told["epsilon"], rel=0.02)
+    hyper = learner.init(jax.random.key(0)).hyper
+    assert float(hyper["score_multiplier"]) == pytest.approx(guarantee.score_multiplier)
+    assert guarantee.noise_multiplier > small("atlas").guarantee.noise_multiplier
+    # Nobody takes that noise off either.
+    with pytest.raises(ValueError, match="score_multiplier follows from epsilon"):
+        learner.init(jax.random.key(0), score_multiplier=0.0)
+
+
+def test_a_clients_budget_is_of_unsampled_updates_twice_a_clip_norm_apart(small):
+    settings = {"guarantee": "client", "cohort": 0.4, "local_steps": 7}
+    guarantee = small("atlas", **settings).guarantee
+    told = guarantee.told(3)
+    assert told["steps"] == 3 and told["sampling_probability"] == 1.0
+    assert told["neighbours"] == "any other data of a client in place of its own"
+    # Three Gaussians are one of noise smaller by √3, at half the multiplier.
+    one = SampledGaussian(noise_multiplier=guarantee.noise_multiplier / 2 / 3**0.5)
+    assert epsilon_spent([one], 1e-5) == pytest.approx(told["epsilon"], rel=1e-3)
+    assert 1.97 < told["epsilon"] <= 2.0
+    # What reading C claims too much is not in noise that follows no score.
+    hidden = {"scores": "hidden", "guarantee": "client"}
+    kept = [
+        small("atlas", reading="C", **more).guarantee.holds for more in (hidden, {})
+    ]
+    assert kept == [True, False]
+    with pytest.warns(UserWarning, match="delta 0.3 is no less than 1 / 5"):
+        small("atlas", guarantee="client", delta=0.3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (
+            {"scores": "released", "clipping": "scores"},
+            (
+                "an example of a",
+                "gradients by themselves",
+                "scores by themselves 0.1",
+            ),
+        ),
+        (
+            {"guarantee": "client", "scores": "released"},
+            ("any other data of a client", "noisy updates", "scores by themselves 0.1"),
+        ),
+    ],
+)
+def test_what_every_form_keeps_is_in_its_ledger(settings, words, trained, tmp_path):
+    """Rows of a client are no part of what is hidden of a whole client."""
+    more = {"records": 4} if settings.get("guarantee") == "client" else {}
+    run = trained("atlas", epochs=2, out=tmp_path / "run", **settings, **more)
+    privacy = ledger.read(tmp_path / "run")
+    asked = run.method.guarantee.told(2)
+    assert privacy.keys() == asked.keys() and len(privacy["parts"]) == 2
+    assert privacy["epsilon"] == pytest.approx(asked["epsilon"], rel=1e-5)
+    kept = guaranteed(privacy)[0]
+    assert kept.startswith("What clients send keeps epsilon")
+    assert all(word in kept for word in words)
+    again = training.open_run(tmp_path / "run")
+    assert again.method.config == run.method.config
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"guarantee": "server"}, "guarantee must be one of"),
+        ({"clipping": "odd"}, "clipping must be one of"),
+        ({"scores": "public"}, "scores must be one of"),
+        ({"score_share": 1.0}, "score_share must be below 1, got 1.0"),
+        ({"score_norm": 0.0}, "score_norm must be finite and > 0"),
+        ({"scores": "hidden"}, "scores='hidden' needs guarantee='client'"),
+        ({"scores": "released", "epsilon": 0.0}, "with epsilon 0 there is none; leave"),
+    ],
+)
+def test_atlas_says_what_was_wrong(settings, message, small):
+    with pytest.raises(ValueError, match=message):
+        small("atlas", **settings)

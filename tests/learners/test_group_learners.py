@@ -1,0 +1,89 @@
+"""Learners that group clients find groups that are there, and refuse what is wrong."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import datasets
+from jaxanon.learners import builders, group_builders
+from jaxanon.learners.group_config import ClusteredConfig, ClusterFLConfig
+from jaxanon.models.predictors import predictor
+
+
+@pytest.fixture(scope="module")
+def two_tongues(small, data):
+    """Rows of five clients that call low, middle and high windows 0, 1 and 2; two of
+    them 1, 2 and 0."""
+    rows = small("fedavg").prepare(datasets.by_client(data.train))
+    x = jax.random.normal(jax.random.key(0), rows.rows["x"].shape)
+    level = jax.random.normal(jax.random.key(1), rows.mask.shape)
+    y = jnp.digitize(level, jnp.array([-0.5, 0.5]))
+    y = jnp.where(jnp.arange(5)[:, None] >= 3, (y + 1) % 3, y)
+    return rows._replace(rows={"x": 0.3 * x + level[:, :, None, None], "y": y})
+
+
+def test_cluster_fl_tells_who_learns_the_same(small, two_tongues):
+    learner = small("clusterfl", clusters=1, local_steps=20, step_size=0.2, batch=16)
+    state = learner.init(jax.random.key(0))
+    state, _ = jax.jit(learner.update)(jax.random.key(1), state, two_tongues)
+    side = np.asarray(state.server.members[:, 0]) > 0.2
+    assert side.tolist() in ([True] * 3 + [False] * 2, [False] * 3 + [True] * 2)
+
+
+def test_cluster_fl_compares_numbers_where_there_is_one_output(
+    small, two_tongues, monkeypatch
+):
+    """A softmax of one output says the same of everything."""
+    for module in (builders, group_builders):
+        one = lambda spec, config: predictor("mlp", 16, 2, 1, hidden=(4,))
+        monkeypatch.setattr(module, "network_of", one)
+    learner = small("clusterfl", clusters=2)
+    state = learner.init(jax.random.key(0))
+    scale = lambda w: w * jnp.arange(1.0, 6.0).reshape(5, *[1] * (w.ndim - 1))
+    own = state.own._replace(model=jax.tree.map(scale, state.own.model))
+    state = state._replace(own=own)
+    state, _ = jax.jit(learner.update)(jax.random.key(1), state, two_tongues)
+    members = np.asarray(state.server.members)
+    np.testing.assert_allclose((members[:, 0] ** 2).sum(), 1, rtol=1e-4)
+
+
+def test_centralized_clustering_tells_who_learns_the_same(small, two_tongues):
+    learner = small("centralized_clustering", batch=64)
+    state, update = learner.init(jax.random.key(0)), jax.jit(learner.update)
+    for _ in range(2):
+        state, _ = update(jax.random.key(1), state, two_tongues)
+    groups = state.own.tolist()
+    assert groups in ([0] * 3 + [1] * 2, [1] * 3 + [0] * 2)
+    models = [learner.model(None, state, two_tongues, jnp.int32(c)) for c in (0, 4)]
+    assert any(
+        bool(jnp.any(a != b))
+        for a, b in zip(*map(jax.tree.leaves, models), strict=True)
+    )
+    assert learner.work_per_round(two_tongues) == 2
+
+
+def test_centralized_clustering_by_windows_tells_amplitudes(small, data):
+    """Subjects of one gender move twice as far: deviations are 2 and 1 of a kind."""
+    learner = small("centralized_clustering", by="windows", alone=0)
+    rows = learner.prepare(datasets.by_client(data.train))
+    state = learner.init(jax.random.key(0))
+    state, _ = jax.jit(learner.update)(jax.random.key(1), state, rows)
+    groups = np.asarray(state.own)
+    assert len({*groups[::2]}) == len({*groups[1::2]}) == 1 and groups[0] != groups[1]
+
+
+@pytest.mark.parametrize(
+    ("config", "settings", "message"),
+    [
+        (ClusterFLConfig, {"rho": 0.001}, "rho must be above 2 beta, 0.001, got 0.001"),
+        (ClusterFLConfig, {"form": "published"}, "form must be one of"),
+        (ClusterFLConfig, {"every": 0}, "every must be >= 1"),
+        (ClusteredConfig, {"by": "names"}, "by must be one of"),
+        (ClusteredConfig, {"alone": -1}, "alone must be >= 0"),
+        (ClusterFLConfig, {"temperature": 0.0}, "temperature must be finite and > 0"),
+    ],
+)
+def test_says_what_was_wrong(config, settings, message):
+    with pytest.raises(ValueError, match=message):
+        config(**settings)

@@ -1,0 +1,166 @@
+"""Newcomers of a trained run: which windows they fit to, and what they make of it."""
+
+import dataclasses
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxanon as ja
+from jaxanon import datasets, federated, learned, newcomers, training
+from jaxanon.datasets import Windows
+from jaxanon.learners.learner import population_of
+
+
+@pytest.fixture(scope="session")
+def apart(data):
+    """``data`` whose subjects 3 and 4 are new, and have windows to test alone."""
+    old = data.train.labels["subject"] < 3
+    new = data.test.labels["subject"] >= 3
+    take = datasets.spec.take
+    train, test = take(data.train, old), take(data.test, new)
+    return data._replace(train=train, test=test)
+
+
+@pytest.fixture(scope="session")
+def fresh(data, apart):
+    """Of the new subjects: what they fit to, and what they are tested on."""
+    later = datasets.spec.take(data.train, data.train.labels["subject"] >= 3)
+    return apart._replace(train=later)
+
+
+@pytest.fixture(scope="session")
+def run_of(small, apart):
+    """``name -> Run`` that three subjects trained."""
+    return lambda name, **settings: training.train(
+        small(name, **settings), apart, epochs=2, progress=False
+    )
+
+
+def test_newcomers_begin_as_all_began_and_see_nothing_that_others_keep(run_of, fresh):
+    run = run_of("localized")
+    gone = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), run.state.own)
+    run = dataclasses.replace(run, state=run.state._replace(own=gone))
+    told = learned.predictions(newcomers.join(run, fresh, num_rounds=0), fresh)
+    init_key, _ = jax.random.split(jax.random.key(0))  # Of a run with the seed 0.
+    first = jax.tree.map(lambda leaf: leaf[0], run.method.init(init_key).own)
+    x = (fresh.test.windows - np.float32(run.spec.mean)) / np.float32(run.spec.std)
+    want = jnp.argmax(run.method.network.apply(first, x), axis=1)
+    np.testing.assert_array_equal(told, want)
+
+
+def test_a_newcomers_model_is_that_of_their_own_windows(run_of, fresh):
+    """Against ``federated.join`` of each of them, on windows standardised as before."""
+    run = run_of("fedper")
+    before = jax.tree.map(jnp.copy, run.state)
+    told = learned.predictions(newcomers.join(run, fresh, num_rounds=3), fresh, seed=7)
+    chex.assert_trees_all_equal(before, run.state)
+    init_key, _ = jax.random.split(jax.random.key(0))
+    own = jax.tree.map(lambda leaf: leaf[0], run.method.init(init_key).own)
+    found = population_of(run.spec, datasets.by_client(fresh.train))
+    x = (fresh.test.windows - np.float32(run.spec.mean)) / np.float32(run.spec.std)
+    for subject in (3, 4):
+        layers = federated.join(
+            run.method.algorithm,
+            jax.random.fold_in(jax.random.key(7), subject),
+            *(run.state, own),
+            jax.tree.map(lambda leaf, s=subject: leaf[s], found.rows),
+            found.mask[subject],
+            3,
+        )
+        chex.assert_trees_all_equal(layers["dense_1"], run.state.params["dense_1"])
+        theirs = fresh.test.labels["subject"] == subject
+        want = jnp.argmax(run.method.network.apply(layers, x[theirs]), axis=1)
+        np.testing.assert_array_equal(told[theirs], want)
+
+
+@pytest.mark.parametrize("name", ["atlas", "fedavg", "fedsgd_ldp", "localized"])
+def test_who_joins_is_evaluated_as_clients_are(name, run_of, fresh, tmp_path):
+    run = run_of(name)
+    joined = newcomers.join(run, fresh, num_rounds=30)
+    report = ja.evaluate(joined, fresh, out=tmp_path)
+    assert [row["subject"] for row in report["clients"]] == ["3", "4"]
+    assert not any(row["new"] for row in report["clients"])
+    assert report["dataset"]["rounds_alone"] == 30 and report["traffic"]["up"] == 0.0
+    assert (report["privacy"] is None) == (name in ("fedavg", "localized"))
+    assert (tmp_path / "report.html").is_file()
+    if name in ("fedavg", "fedsgd_ldp"):  # Nothing is anybody's own.
+        x = (fresh.test.windows - np.float32(run.spec.mean)) / np.float32(run.spec.std)
+        want = jnp.argmax(run.method.network.apply(run.state.params, x), axis=1)
+        np.testing.assert_array_equal(learned.predictions(joined, fresh), want)
+    else:  # They learn from windows of their own.
+        assert report["mean"]["accuracy"] > 0.55
+
+
+def test_newcomers_may_be_of_another_data_set(run_of, fresh):
+    names = {"subject": ("anna", "bo")}
+    spec = dataclasses.replace(fresh.spec, classes=fresh.spec.classes | names)
+
+    def renamed(windows):
+        subject = (windows.labels["subject"] - 3).astype(np.int32)
+        return Windows(windows.windows, windows.labels | {"subject": subject})
+
+    train, test = renamed(fresh.train), renamed(fresh.test)
+    other = fresh._replace(spec=spec, train=train, test=test)
+    report = ja.evaluate(newcomers.join(run_of("ditto"), other), other)
+    assert [row["subject"] for row in report["clients"]] == ["anna", "bo"]
+
+
+def streams(steps, kinds, subjects):
+    """Windows of 4 samples cut from one stream at these steps."""
+    stream = np.arange(100.0, dtype=np.float32)[:, None]
+    windows = np.stack([stream[i : i + 4] for i in steps])
+    labels = {"activity": np.int32(kinds), "subject": np.int32(subjects)}
+    return Windows(windows, labels)
+
+
+def test_the_first_of_every_class_are_fitted_on_and_those_that_overlap_left_out(data):
+    test = streams(range(12), [0] * 7 + [1] * 5, [4] * 10 + [1] * 2)
+    train = streams([50], [0], [1])
+    fresh = newcomers.parted(data._replace(train=train, test=test), 0.4, gap=2)
+    # Of subject 4 the windows 0 to 6 and 7 to 9; 1 is not new.
+    assert fresh.train.windows[:, 0, 0].tolist() == [0, 1, 2, 7]
+    assert fresh.test.windows[:, 0, 0].tolist() == [5, 6]
+    # A window and those that begin in it: three after each.
+    found = newcomers.parted(data._replace(train=train, test=test), 0.4)
+    assert found.test.windows[:, 0, 0].tolist() == [6]
+    numbers = test.labels | {"activity": np.linspace(0.0, 1.0, 12)}
+    one = data._replace(train=train, test=Windows(test.windows, numbers))
+    assert newcomers.parted(one, 0.4).test.windows[:, 0, 0].tolist() == [7, 8, 9]
+
+
+@pytest.mark.parametrize(
+    ("steps", "overlap"),
+    [((0, 1, 2), 3), ((0, 20, 22), 1), ((0, 20, 23), 0), ((0, 4, 8), 0), ((5,), 0)],
+)
+def test_overlap_is_found_by_the_samples(steps, overlap):
+    assert newcomers.overlap(streams(steps, [0] * len(steps), steps)) == overlap
+
+
+def test_a_constant_stretch_is_no_overlap():
+    still = Windows(np.zeros((3, 4, 1), np.float32), {})
+    assert newcomers.overlap(still) == 0
+
+
+def test_says_what_was_wrong(run_of, data, apart, fresh):
+    with pytest.raises(ValueError, match=r"share must be in \(0, 1\), got 1.0"):
+        newcomers.parted(apart, 1.0)
+    with pytest.raises(ValueError, match="nobody is new: every subject"):
+        newcomers.parted(data, 0.5)
+    with pytest.raises(ValueError, match="windows to fit on and 0 to test, with 99"):
+        newcomers.parted(apart, 0.7, gap=99)
+    run = run_of("localized")
+    with pytest.raises(ValueError, match="num_rounds must be >= 0, got -1"):
+        newcomers.join(run, fresh, num_rounds=-1)
+    other = dataclasses.replace(data.spec, time=8)
+    with pytest.raises(ValueError, match="newcomers' data have time 8, and the run's"):
+        newcomers.join(run, fresh._replace(spec=other))
+    names = data.spec.classes | {"activity": ("a", "b", "d")}
+    other = dataclasses.replace(data.spec, classes=names)
+    with pytest.raises(ValueError, match="newcomers' classes of activity are"):
+        newcomers.join(run, fresh._replace(spec=other))
+    blinder = ja.methods.build("blinder", data.spec)
+    with pytest.raises(TypeError, match="blinder is no learner, and nobody joins it"):
+        newcomers.join(dataclasses.replace(run, method=blinder), fresh)
