@@ -35,6 +35,12 @@ def newcomers(dataset: Dataset, preset: Preset, parts, classes):
     """The recordings to be divided, and those of classes that are only tested with."""
     name = lambda part: classes[dataset.selector][part.labels[dataset.selector]]
     new = [part for part in parts if name(part) in preset.new]
+    if preset.new and not new:
+        raise ValueError(
+            f"{dataset.name} holds no recording with {dataset.selector} in "
+            f"{preset.new}, on whom this preset tests; add their files, or choose "
+            "another preset."
+        )
     return [part for part in parts if name(part) not in preset.new], new
 
 

@@ -8,6 +8,7 @@ from jaxanon.federated.cohort import Population, population, sample_cohort, stac
 from jaxanon.federated.ditto import ditto
 from jaxanon.federated.dp_fed_avg import dp_fed_avg
 from jaxanon.federated.fed_avg import fed_avg
+from jaxanon.federated.fed_mask import fed_mask
 from jaxanon.federated.fed_per import fed_per
 from jaxanon.federated.fed_prox import fed_prox
 from jaxanon.federated.fed_rep import fed_rep
@@ -54,6 +55,7 @@ __all__ = [
     "dp_fed_avg",
     "draw_lot",
     "fed_avg",
+    "fed_mask",
     "fed_per",
     "fed_prox",
     "fed_rep",

@@ -128,6 +128,56 @@ def clustered(
     return models, groups
 
 
+def fed_mask(
+    key, params, loss_fn, clients, num_rounds, options, *, step_size, certainty, names
+):
+    """FedMask, one weight at a time where masks meet."""
+    num = len(clients.mask)
+    logit = lambda p: np.log(p / (1 - p))
+    every = lambda value: {
+        n: jax.tree.map(lambda w: np.full(w.shape, value), params[n]) for n in names
+    }
+    masks, retained = [every(logit(certainty))] * num, [every(True)] * num
+    for t in range(num_rounds):
+        bits = []
+        for i, (own_key, rows, size) in enumerate(_round(key, t, clients)):
+
+            def masked(e, batch, key, keep=retained[i]):
+                gate = jax.tree.map(_straight_through, e)
+                own = {
+                    n: jax.tree.map(
+                        lambda w, g, k: w * g * k, params[n], gate[n], keep[n]
+                    )
+                    for n in names
+                }
+                return loss_fn(params | own, batch, key)
+
+            masks[i] = descended(
+                masked, own_key, masks[i], rows, size, step_size, **options
+            )
+            bits.append(jax.tree.map(lambda e: np.asarray(e) >= 0, masks[i]))
+        if t == 0:
+            retained = bits
+        masks = [jax.tree.map(np.array, e) for e in masks]
+        leaves = [list(map(jax.tree.leaves, x)) for x in (masks, bits, retained)]
+        for place in range(len(leaves[0][0])):
+            for index in np.ndindex(leaves[0][0][place].shape):
+                who = [i for i in range(num) if leaves[2][i][place][index]]
+                if len(who) > 1:
+                    share = np.mean([leaves[1][i][place][index] for i in who])
+                    merged = certainty * share + (1 - certainty) * (1 - share)
+                    for i in who:
+                        if leaves[1][i][place][index] != (share >= 0.5):
+                            leaves[0][i][place][index] = logit(merged)
+    return masks, retained
+
+
+def _straight_through(e):
+    """1 from 0 on, with the sigmoid's slope."""
+    soft = jax.nn.sigmoid(e)
+    return soft + jax.lax.stop_gradient((e >= 0) - soft)
+
+
 def k_means(points, k, num_steps=20):
     """Lloyd's steps from points that are each the furthest from those before."""
     far = lambda centre: np.sum((points - centre) ** 2, axis=1)

@@ -12,7 +12,11 @@ from jaxanon.learners.config import (
     PrivateConfig,
     ScaffoldConfig,
 )
-from jaxanon.learners.group_config import ClusteredConfig, ClusterFLConfig
+from jaxanon.learners.group_config import (
+    ClusteredConfig,
+    ClusterFLConfig,
+    FedMaskConfig,
+)
 from jaxanon.learners.learner import Learner
 from jaxanon.learners.private_config import DPFedAvgConfig, LdpFlConfig
 
@@ -24,6 +28,7 @@ _BUILDERS = {
     "ditto": (builders.ditto, DittoConfig),
     "dpfedavg": (private_builders.dpfedavg, DPFedAvgConfig),
     "fedavg": (builders.fedavg, LearnerConfig),
+    "fedmask": (group_builders.fedmask, FedMaskConfig),
     "fedper": (builders.fedper, OwnLayersConfig),
     "fedprox": (builders.fedprox, FedProxConfig),
     "fedrep": (builders.fedrep, OwnLayersConfig),

@@ -43,6 +43,26 @@ def clusterfl(spec, config) -> Learner:
     )
 
 
+def fedmask(spec, config) -> Learner:
+    """FedMask; see ``jaxanon.federated.fed_mask``."""
+    layers = network_of(spec, config).layers
+    most = len(layers) if config.masked_layers is None else config.masked_layers
+    if most > len(layers):
+        raise ValueError(
+            f"masked_layers must be at most the {len(layers)} layers of the model, got "
+            f"{most}."
+        )
+    return _personal(
+        "fedmask",
+        spec,
+        config,
+        federated.fed_mask,
+        (*STEP, "certainty"),
+        weighting="clients",
+        masked_layers=layers[-most:],
+    )
+
+
 def centralized_clustering(spec, config) -> Learner:
     """A model for each group of clients; see ``jaxanon.federated.clustered``."""
     network = network_of(spec, config)

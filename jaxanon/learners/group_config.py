@@ -44,6 +44,26 @@ class ClusterFLConfig(LearnerConfig):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class FedMaskConfig(LearnerConfig):
+    """FedMask's settings; the network's weights are random, and stay so."""
+
+    step_size: float = 200.0
+    """step size of the masks' descent"""
+    masked_layers: int | None = None
+    """so many layers, the last ones, have masks, and the others are used as they are;
+    default: all"""
+    certainty: float = 0.6
+    """sigmoid of a mask on which all clients agree, and of all as training begins"""
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.masked_layers is not None:
+            whole(1, masked_layers=self.masked_layers)
+        if not 0.5 < self.certainty < 1:
+            raise ValueError(f"certainty must be in (0.5, 1), got {self.certainty!r}.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class ClusteredConfig(LearnerConfig):
     """Settings of centralized clustering; ``cohort`` has no part in it."""
 

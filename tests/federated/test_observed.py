@@ -53,18 +53,10 @@ CASES = {
         lambda: federated.fed_prox(init_fn, loss_fn, STEPS, **COHORT),
         trained,
     ),
-    "scaffold": (
-        lambda: federated.scaffold(init_fn, loss_fn, STEPS, **ALIKE),
-        lambda before, mean: moved(before, mean[0]),
-    ),
     "fed_sgd_ldp": (
         lambda: federated.fed_sgd_ldp(
             init_fn, loss_fn, lots=LOTS, num_steps=2, **ALIKE
         ),
-        trained,
-    ),
-    "ldp_fl": (
-        lambda: federated.ldp_fl(init_fn, loss_fn, STEPS, radii=1.0, **ALIKE),
         trained,
     ),
     "atlas": (

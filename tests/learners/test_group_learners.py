@@ -7,7 +7,11 @@ import pytest
 
 from jaxanon import datasets
 from jaxanon.learners import builders, group_builders
-from jaxanon.learners.group_config import ClusteredConfig, ClusterFLConfig
+from jaxanon.learners.group_config import (
+    ClusteredConfig,
+    ClusterFLConfig,
+    FedMaskConfig,
+)
 from jaxanon.models.predictors import predictor
 
 
@@ -73,12 +77,22 @@ def test_centralized_clustering_by_windows_tells_amplitudes(small, data):
     assert len({*groups[::2]}) == len({*groups[1::2]}) == 1 and groups[0] != groups[1]
 
 
+def test_fed_mask_masks_the_last_layers(small):
+    learner = small("fedmask", masked_layers=1)
+    assert [*learner.init(jax.random.key(0)).own.masks] == ["dense_2"]
+    assert len(small("fedmask").init(jax.random.key(0)).own.masks) == 2
+    with pytest.raises(ValueError, match="masked_layers must be at most the 2 layers"):
+        small("fedmask", masked_layers=3)
+
+
 @pytest.mark.parametrize(
     ("config", "settings", "message"),
     [
         (ClusterFLConfig, {"rho": 0.001}, "rho must be above 2 beta, 0.001, got 0.001"),
         (ClusterFLConfig, {"form": "published"}, "form must be one of"),
         (ClusterFLConfig, {"every": 0}, "every must be >= 1"),
+        (FedMaskConfig, {"certainty": 0.5}, r"certainty must be in \(0.5, 1\)"),
+        (FedMaskConfig, {"masked_layers": 0}, "masked_layers must be >= 1"),
         (ClusteredConfig, {"by": "names"}, "by must be one of"),
         (ClusteredConfig, {"alone": -1}, "alone must be >= 0"),
         (ClusterFLConfig, {"temperature": 0.0}, "temperature must be finite and > 0"),

@@ -1,0 +1,137 @@
+"""Gradient inversion of the one message of a client that has one window."""
+
+import dp_accounting
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxanon as ja
+from jaxanon import attacks, federated
+from jaxanon.audit import MESSAGES
+from jaxanon.federated import Lots, Steps
+
+DELTA, STEP_SIZE, HIDDEN = 1e-3, 0.1, 48
+ALONE = Lots(sampling_probability=1.0, size=1.0, records=1)
+VICTIMS, SHOWN = 4, 1
+# Learner and noise multiplier; None neither clips nor adds noise.
+SETTINGS = (
+    ("FedAvg", None),
+    ("FedSGD-LDP", 0.0),
+    ("FedSGD-LDP", 0.01),
+    ("FedSGD-LDP", 0.05),
+    ("FedSGD-LDP", 0.5),
+    ("Atlas", 0.0),
+    ("Atlas", 0.01),
+    ("Atlas", 0.05),
+    ("Atlas", 0.5),
+)
+
+
+def rows(dataset, smoke, runs):
+    """A row of each learner and multiplier, of all victims together."""
+    del runs
+    data = ja.load(dataset, private=["subject"])
+    spec, count = data.spec, 1 if smoke else VICTIMS
+    chosen = np.linspace(0, len(data.test.windows) - 1, count).round().astype(int)
+    windows = (data.test.windows[chosen] - np.float32(spec.mean)) / np.float32(spec.std)
+    classes = spec.num_classes(spec.public)
+    labels = jax.nn.one_hot(data.test.labels[spec.public][chosen], classes)
+    start = begin(windows[0].size, classes)
+    for learner, multiplier in SETTINGS[1:2] if smoke else SETTINGS:
+        alike, ratios, shown = [], [], None
+        for victim, (window, label) in enumerate(zip(windows, labels, strict=True)):
+            key = jax.random.fold_in(jax.random.key(3), victim)
+            gradient = message(learner, multiplier, start, key, window, label)
+            found = attacks.invert_gradient(
+                key,
+                loss_of_one,
+                start,
+                gradient,
+                window.shape,
+                label.shape,
+                steps=20 if smoke else 200,
+                restarts=1 if smoke else 2,
+            )
+            alike.append(abs(float(attacks.correlation(window, found.window))))
+            # Of what is left when scale and offset are the best there are.
+            ratios.append(-10 * np.log10(max(1 - alike[-1] ** 2, 1e-9)))
+            if victim == min(SHOWN, count - 1):
+                shown = window, rescaled(window, found.window)
+        epsilon = None
+        if multiplier:
+            epsilon = dp_accounting.get_epsilon_gaussian(multiplier, DELTA)
+        yield {
+            "dataset": dataset,
+            "learner": learner,
+            "noise_multiplier": multiplier,
+            "claimed": epsilon,
+            "delta": DELTA,
+            "victims": count,
+            "correlation": float(np.mean(alike)),
+            "snr_db": float(np.median(ratios)),
+            "window": np.round(shown[0][:, 0], 3).tolist(),
+            "rebuilt": np.round(shown[1][:, 0], 3).tolist(),
+        }
+
+
+def rescaled(window, found):
+    """What was rebuilt, at the scale, sign and offset at which it is nearest."""
+    slope, offset = np.polyfit(np.ravel(found), np.ravel(window), 1)
+    return slope * np.asarray(found) + offset
+
+
+def begin(inputs, classes):
+    """A network with a second derivative, which deep leakage needs."""
+    keys = jax.random.split(jax.random.key(0))
+    return {
+        "first": {
+            "kernel": jax.random.normal(keys[0], (inputs, HIDDEN)) / inputs**0.5,
+            "bias": jnp.zeros(HIDDEN),
+        },
+        "last": {
+            "kernel": jax.random.normal(keys[1], (HIDDEN, classes)) / HIDDEN**0.5,
+            "bias": jnp.zeros(classes),
+        },
+    }
+
+
+def logits(params, x):
+    """``float[B, time, channels] -> float[B, classes]``."""
+    x = x.reshape(len(x), -1)
+    x = jnp.tanh(x @ params["first"]["kernel"] + params["first"]["bias"])
+    return x @ params["last"]["kernel"] + params["last"]["bias"]
+
+
+def loss_of_one(params, window, label):
+    """Cross-entropy of one window."""
+    return -jnp.sum(label * jax.nn.log_softmax(logits(params, window[None])[0]))
+
+
+def loss_fn(params, batch, key):
+    """Cross-entropy of every row, as clients have it."""
+    del key
+    return jax.vmap(loss_of_one, in_axes=(None, 0, 0))(params, batch["x"], batch["y"])
+
+
+def message(learner, multiplier, start, key, window, label):
+    """The gradient that the server reads off what the client sends."""
+    init = lambda key: jax.tree.map(jnp.copy, start)
+    own = {"num_clients": 1}
+    hyper = {"step_size": STEP_SIZE, "noise_multiplier": multiplier}
+    if learner == "FedAvg":
+        algorithm = federated.fed_avg(init, loss_fn, num_steps=1)
+        hyper, kind = {"step_size": STEP_SIZE}, "moves"
+    elif learner == "FedSGD-LDP":
+        algorithm = federated.fed_sgd_ldp(init, loss_fn, lots=ALONE, num_steps=1, **own)
+        kind = "params"
+    else:
+        algorithm = federated.atlas(
+            init, loss_fn, Steps(num_steps=1), lots=ALONE, **own
+        )
+        kind = "layers"
+    clients = federated.stack([{"x": window[None], "y": np.asarray(label)[None]}])
+    state = algorithm.init(jax.random.key(0), **hyper)
+    _, seen = federated.observed(algorithm, key, state, clients, 1, 0)
+    before, sent = jax.tree.map(lambda leaf: leaf[0], (seen.before, seen.message))
+    after, _ = MESSAGES[kind](before, sent)
+    return jax.tree.map(lambda old, new: (old - new) / STEP_SIZE, before, after)
