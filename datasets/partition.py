@@ -55,7 +55,7 @@ def dealt(
       ValueError: if in 100 draws some client has always no window in some trial.
     """
     random = np.random.default_rng(seed)
-    classes = 1 + max(part.labels[attribute] for part in parts)
+    classes = 1 + max(int(part.labels[attribute]) for part in parts)
     counts = [len(part.rows) // length for part in parts]
     for _ in range(DRAWS):
         drawn = shares(random, classes, clients, alpha)

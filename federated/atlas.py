@@ -172,6 +172,9 @@ def atlas(
         hyper = client.hyper | {"step_size": client.hyper["own_step_size"]}
         return train(client._replace(hyper=hyper), loss_fn, weights, own_steps)[0]
 
+    example_bytes_fn = None
+    if lots is not None:
+        example_bytes_fn = functools.partial(lot_bytes, loss_fn, lots=lots)
     algorithm = personal(
         init,
         functools.partial(of_round, settings),
@@ -181,7 +184,7 @@ def atlas(
         hyper=HYPER,
         rounds=alike(rounds) if private else rounds or Rounds(weighting="clients"),
         alone_fn=functools.partial(atlas_rounds.alone, settings),
-        example_bytes_fn=lots and functools.partial(lot_bytes, loss_fn, lots=lots),
+        example_bytes_fn=example_bytes_fn,
     )
 
     def checked_init(key, **values):
@@ -206,7 +209,7 @@ def _averaged(state: PersonalState, mean, share):
 
 def _check_hyper(values):
     """Refuses numbers out of their range; what is traced nobody can check."""
-    given = {n: x for n, x in values.items() if isinstance(x, numbers.Real)}
+    given = {n: float(x) for n, x in values.items() if isinstance(x, numbers.Real)}
     for name in ("max_norm", "score_norm"):
         if not 0 < given.get(name, 1) < math.inf:
             raise ValueError(f"{name} must be finite and > 0, got {given[name]!r}.")

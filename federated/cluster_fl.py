@@ -128,6 +128,7 @@ def cluster_fl(
     whole("num_clusters", num_clusters, least=1)
     whole("every", every, least=1)
     given = _checked(members, num_clients, num_clusters, outputs_fn, probe_fn)
+    of_probe: Any = outputs_fn  # Called where there is one.
 
     def init(key):
         params_key, probe_key = jax.random.split(key)
@@ -166,7 +167,7 @@ def cluster_fl(
     def found(state: PersonalState):
         """Memberships by what the clients' models say now."""
         own, probe = state.own, state.server.probe
-        outputs = jax.vmap(lambda model: outputs_fn(model, probe))(own.model)
+        outputs = jax.vmap(lambda model: of_probe(model, probe))(own.model)
         apart = similarity.divergences(
             outputs, state.hyper["temperature"], numbers=numbers
         )

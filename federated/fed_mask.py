@@ -151,7 +151,7 @@ def fed_mask(
         used = jax.tree.map(jnp.multiply, bits, kept)
         size = sum(leaf.size for leaf in jax.tree.leaves(used))
         share = sum(jnp.sum(leaf) for leaf in jax.tree.leaves(used)) / size
-        info = {"loss": jnp.mean(losses), "used": share}
+        info = {"loss": jnp.mean(losses), "used": jnp.asarray(share)}
         info |= {
             "bytes_up": jnp.asarray(size / 8),
             "bytes_down": jnp.asarray(4.0 * size),

@@ -53,7 +53,7 @@ def join(algorithm: FederatedAlgorithm, key, state, own, rows, mask, num_rounds:
     """
     if num_rounds < 0:
         raise ValueError(f"num_rounds must be >= 0, got {num_rounds!r}.")
-    if algorithm.model is None:
+    if algorithm.model is None or algorithm.alone is None:
         return state.params
     if _alike(own, state.params):
         own = state.params

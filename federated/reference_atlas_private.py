@@ -100,9 +100,9 @@ def _rounds(params, clients, num_rounds, round_of, given):
     masks = [jax.tree.map(lambda w: np.full_like(w, first), params)] * count
     logits = [dict.fromkeys(params, first) for _ in range(count)]
     own, shared = [params] * count, [dict.fromkeys(params, True)] * count
-    scores = [None] * count
+    scores = [{} for _ in range(count)]
     for _ in range(num_rounds):
-        sent = [None] * count
+        sent = [{} for _ in range(count)]
         for c in range(count):
             rows, size = _real_rows(clients, c)
             mine = {m: params[m] if shared[c][m] else own[c][m] for m in params}

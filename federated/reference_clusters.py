@@ -184,13 +184,14 @@ def k_means(points, k, num_steps=20):
     centres = [points[np.argmax(far(points.mean(axis=0)))]]
     while len(centres) < k:
         centres.append(points[np.argmax(np.min([far(c) for c in centres], axis=0))])
-    for _ in range(num_steps + 1):
-        groups = np.argmin([far(c) for c in centres], axis=0)
+    nearest = lambda: np.argmin([far(c) for c in centres], axis=0)
+    for _ in range(num_steps):
+        groups = nearest()
         centres = [
             points[groups == j].mean(axis=0) if np.any(groups == j) else np.inf
             for j in range(k)
         ]
-    return groups.tolist()
+    return nearest().tolist()
 
 
 def _inner(a, b):

@@ -1,6 +1,7 @@
 """People who join when a learner has been trained: their models, and what they do."""
 
 import dataclasses
+from typing import Any
 
 import jax
 import numpy as np
@@ -65,7 +66,8 @@ def join(run: Run, data: Data, *, num_rounds: int = 1) -> Run:
         mask = population.mask[client]
         return federated.join(algorithm, key, state, own, rows, mask, num_rounds)
 
-    method = run.method._replace(
+    method: Any = run.method
+    method = method._replace(
         spec=spec, prepare=lambda clients: population_of(spec, clients), model=model
     )
     found = training.describe(method, data, run.state, epochs=0, seed=0)["data"]

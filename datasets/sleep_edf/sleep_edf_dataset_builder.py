@@ -37,7 +37,7 @@ class Builder(RecordingsBuilder):
                 nights[night] = arrays
         for night in sorted(nights):
             features, stages = nights[night]
-            subject, trial = re.fullmatch(NIGHT, night).groups()
+            subject, trial = re.findall(NIGHT, night)[0]
             stages = far_from_sleep(stages)
             edges = np.flatnonzero(np.diff(stages)) + 1
             for rows, stage in zip(

@@ -38,4 +38,4 @@ def _find(source, pattern):
 
 def _people(path):
     names = [entry[0] for entry in sources.listing([path], ACCEL)]
-    return len({re.search(ACCEL, name).group(1) for name in names})
+    return len({user for name in names for user in re.findall(ACCEL, name)})

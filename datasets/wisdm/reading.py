@@ -29,7 +29,7 @@ def read_tasks(name: str, user: str, content: bytes) -> dict[int, list[Piece]]:
     table = _table(name, user, content)
     letters = table["letter"]
     tasks = {}
-    if "time" in table.dtype.names:
+    if "time" in (table.dtype.names or ()):
         for letter in np.unique(letters).tolist():
             times, first = np.unique(
                 table["time"][letters == letter], return_index=True

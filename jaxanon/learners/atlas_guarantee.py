@@ -72,7 +72,7 @@ class AtlasGuarantee(NamedTuple):
             "mechanism": f"Gaussian noise on {sums}",
             "released": "What clients send",
             "neighbours": CLIENT if whole else EXAMPLE,
-            "sampling_probability": 1.0 if whole else self.lots.sampling_probability,
+            "sampling_probability": _share(self.lots),
             "noise_multiplier": self.noise_multiplier,
             "steps": rounds * self.local_steps,
             "noisy": "updates" if whole else "steps",
@@ -103,6 +103,10 @@ class AtlasGuarantee(NamedTuple):
             }
             for (what, release), multiplier in zip(found, multipliers, strict=True)
         ]
+
+
+def _share(lots):
+    return 1.0 if lots is None else lots.sampling_probability
 
 
 def of_atlas(config, num_clients: int) -> Guarantee | AtlasGuarantee | None:

@@ -9,6 +9,7 @@ import numpy as np
 import optax
 
 from jaxanon.federated import FederatedAlgorithm, Population
+from jaxanon.learners.atlas_guarantee import AtlasGuarantee
 from jaxanon.learners.guarantee import Guarantee, PerWeight
 from jaxanon.methods.blinder import cohort_size
 from jaxanon.models.predictors import Predictor, predictor
@@ -37,7 +38,7 @@ class Learner(NamedTuple):
     work: str
     model: Callable
     network: Predictor
-    guarantee: Guarantee | PerWeight | None = None
+    guarantee: Guarantee | AtlasGuarantee | PerWeight | None = None
     sent: Callable | None = None
     algorithm: FederatedAlgorithm | None = None
 
@@ -122,7 +123,7 @@ def learner(
     hyper: tuple[str, ...],
     *,
     pooled: bool = False,
-    guarantee: Guarantee | PerWeight | None = None,
+    guarantee: Guarantee | AtlasGuarantee | PerWeight | None = None,
     hyper_values: dict | None = None,
 ) -> Learner:
     """Ties a federated algorithm to a data set's windows.

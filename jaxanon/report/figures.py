@@ -2,7 +2,7 @@
 
 import io
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -38,7 +38,7 @@ def draw(report: dict, examples, history: list[dict]) -> dict[str, Picture]:
     return drawn
 
 
-def grid(rows, columns, width, height, *, layout="constrained", **options):
+def grid(rows, columns, width, height, *, layout: Any = "constrained", **options):
     """``(figure, axes)`` of panels of so many inches each, on a canvas of its own."""
     figure = Figure((width * columns, height * rows), dpi=DPI, layout=layout)
     FigureCanvasAgg(figure)
