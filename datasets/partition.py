@@ -63,7 +63,7 @@ def dealt(
             np.round(np.cumsum(drawn[part.labels[attribute]]) * count).astype(int)
             for part, count in zip(parts, counts, strict=True)
         ]
-        held = {}
+        held: dict[int, list[np.ndarray]] = {}
         for part, end in zip(parts, ends, strict=True):
             held.setdefault(part.trial, []).append(np.diff(end, prepend=0))
         if min(np.sum(each, axis=0).min() for each in held.values()) > 0:
