@@ -40,16 +40,16 @@ def hyper_arrays(defaults: dict, values: dict) -> dict[str, jax.Array]:
 class Acts(NamedTuple):
     """The acts of a round, apart, for whoever has to place them on devices.
 
-    ``cohort(key, round, num_clients) -> int32[m]``, ``client(key, state, rows, mask)
-    -> (gradient, info)``, ``weigh(mask) -> float[]`` and ``server(state, gradient) ->
-    state``. ``gradient`` points uphill, as Optax wants it; ``info`` is a dict.
+    ``cohort(key, state, num_clients) -> int32[m]``; ``work(key, state, clients, ids,
+    counted) -> (sums, kept)``, weighted sums over ``ids`` of whom ``counted``
+    (``bool[len(ids)]``) says so, and what each of ``ids`` keeps; ``merge(state, ids,
+    sums, kept) -> (state, info)``, with the sums of all parts of a cohort added up and
+    what they keep in its order.
     """
 
     cohort: Callable
-    client: Callable
-    weigh: Callable
-    server: Callable
-    layout: layouts.Layout | None
+    work: Callable
+    merge: Callable
 
 
 class FederatedAlgorithm(NamedTuple):
@@ -75,51 +75,21 @@ class FederatedAlgorithm(NamedTuple):
     alone: Callable | None = None
 
 
-def client_sum(acts, key, state, population, ids, weights):
-    """Weighted sums of gradients and infos over ``ids``, and the sum of weights.
-
-    Entries of ``weights`` (``bool[m]``) that are False count for nothing.
-    """
-    one = functools.partial(_reply, acts, key, state, population)
-    weights = weights * jax.vmap(acts.weigh)(population.mask[ids])
-    layout = acts.layout
-    if layout is None:
-        layout = layouts.default_layout(state.params, len(ids))
-    return layouts.sum_over_clients(one, ids, weights, layout), jnp.sum(weights)
-
-
-def _reply(acts, key, state, population, client):
-    """What a client makes of a round."""
-    _, client_key = jax.random.split(jax.random.fold_in(key, state.round))
-    rows = jax.tree.map(lambda leaf: leaf[client], population.rows)
-    # The key belongs to the client, whatever its place in the cohort.
-    own_key = jax.random.fold_in(client_key, client)
-    return acts.client(own_key, state, rows, population.mask[client])
-
-
 def or_nothing(message, weight):
     """``(message, weight)`` of a client; zeros where the weight is 0."""
     nothing = lambda leaf: jnp.where(weight > 0, leaf, jnp.zeros_like(leaf))
     return jax.tree.map(nothing, message), weight
 
 
-def from_acts(acts: Acts, init: Callable) -> FederatedAlgorithm:
-    """Ties the acts into one program for one device."""
+def one_round(acts: Acts) -> Callable:
+    """``update`` of all acts, one program for one device."""
 
     def update(key, state, clients: Population):
-        ids = acts.cohort(key, state.round, len(clients.mask))
-        total, weight = client_sum(
-            acts, key, state, clients, ids, jnp.ones(len(ids), bool)
-        )
-        gradient, info = layouts.divide(total, weight)
-        return acts.server(state, gradient), info
+        ids = acts.cohort(key, state, len(clients.mask))
+        counted = jnp.ones(len(ids), bool)
+        return acts.merge(state, ids, *acts.work(key, state, clients, ids, counted))
 
-    def sent(key, state, clients: Population, client):
-        ids = acts.cohort(key, state.round, len(clients.mask))
-        weight = acts.weigh(clients.mask[client]) * jnp.any(ids == client)
-        return or_nothing(_reply(acts, key, state, clients, client)[0], weight)
-
-    return FederatedAlgorithm(init, update, acts, sent=sent)
+    return update
 
 
 def build(
@@ -141,6 +111,7 @@ def build(
         raise ValueError(
             f"weighting must be one of {sorted(WEIGHTINGS)}, got {weighting!r}."
         )
+    weigh = WEIGHTINGS[weighting]
 
     def init(key, **values):
         arrays = hyper_arrays(hyper, values)
@@ -148,22 +119,47 @@ def build(
         opt_state = server_optimizer.init(params)
         return State(jnp.zeros((), jnp.int32), params, opt_state, arrays)
 
-    def cohort(key, round_, num_clients):
+    def cohort(key, state, num_clients):
         size = num_clients if cohort_size is None else cohort_size
         size = size(num_clients) if callable(size) else size
         return sample_cohort(
-            key, round_, num_clients, size, rounds_per_cohort=rounds_per_cohort
+            key, state.round, num_clients, size, rounds_per_cohort=rounds_per_cohort
         )
 
-    def server(state, gradient):
+    def reply(key, state, clients, number):
+        """What a client makes of a round."""
+        _, client_key = jax.random.split(jax.random.fold_in(key, state.round))
+        rows = jax.tree.map(lambda leaf: leaf[number], clients.rows)
+        # The key belongs to the client, whatever its place in the cohort.
+        own_key = jax.random.fold_in(client_key, number)
+        return client(own_key, state, rows, clients.mask[number])
+
+    def work(key, state, clients, ids, counted):
+        one = functools.partial(reply, key, state, clients)
+        weights = counted * jax.vmap(weigh)(clients.mask[ids])
+        chosen = layout or layouts.default_layout(state.params, len(ids))
+        total = layouts.sum_over_clients(one, ids, weights, chosen)
+        return (total, jnp.sum(weights)), ()
+
+    def merge(state, ids, sums, kept):
+        del ids, kept
+        gradient, info = layouts.divide(*sums)
         updates, opt_state = server_optimizer.update(
             gradient, state.opt_state, state.params
         )
         params = optax.apply_updates(state.params, updates)
-        return state._replace(round=state.round + 1, params=params, opt_state=opt_state)
+        after = state._replace(
+            round=state.round + 1, params=params, opt_state=opt_state
+        )
+        return after, info
 
-    acts = Acts(cohort, client, WEIGHTINGS[weighting], server, layout)
-    return from_acts(acts, init)
+    def sent(key, state, clients, number):
+        ids = cohort(key, state, len(clients.mask))
+        weight = weigh(clients.mask[number]) * jnp.any(ids == number)
+        return or_nothing(reply(key, state, clients, number)[0], weight)
+
+    acts = Acts(cohort, work, merge)
+    return FederatedAlgorithm(init, one_round(acts), acts, sent=sent)
 
 
 WEIGHTINGS = {

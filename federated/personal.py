@@ -11,8 +11,10 @@ from jaxanon.federated import layout as layouts
 from jaxanon.federated import local
 from jaxanon.federated.algorithm import (
     WEIGHTINGS,
+    Acts,
     FederatedAlgorithm,
     hyper_arrays,
+    one_round,
     or_nothing,
 )
 from jaxanon.federated.cohort import sample_cohort
@@ -195,15 +197,15 @@ def personal(
         own_key = jax.random.fold_in(key, client)
         return Client(own_key, state.params, own, state.server, rows, mask, state.hyper)
 
-    def cohort(key, state):
-        size = num_clients if rounds.cohort_size is None else rounds.cohort_size
-        return sample_cohort(
-            key,
-            state.round,
-            num_clients,
-            size,
-            rounds_per_cohort=rounds.rounds_per_cohort,
-        )
+    def cohort(key, state, found):
+        if found != num_clients:
+            raise ValueError(
+                f"the algorithm was made for {num_clients} clients, and the population "
+                f"has {found}; make it for that many."
+            )
+        size, per = rounds.cohort_size, rounds.rounds_per_cohort
+        size = num_clients if size is None else size
+        return sample_cohort(key, state.round, num_clients, size, rounds_per_cohort=per)
 
     def replied(key, state, clients, client):
         """What a client has as the round begins, and what it makes of it."""
@@ -212,14 +214,7 @@ def personal(
         before = seen(client_key, state, client, rows, clients.mask[client])
         return before, client_fn(before)
 
-    def update(key, state, clients):
-        if len(clients.mask) != num_clients:
-            raise ValueError(
-                f"the algorithm was made for {num_clients} clients, and the population "
-                f"has {len(clients.mask)}; make it for that many."
-            )
-        ids = cohort(key, state)
-
+    def work(key, state, clients, ids, counted):
         def one(client):
             before, reply = replied(key, state, clients, client)
             present = jnp.any(before.mask)
@@ -227,7 +222,7 @@ def personal(
             own = jax.tree.map(keep, reply.own, before.own)
             return (reply.sent, reply.info), own
 
-        weights = jax.vmap(weigh)(clients.mask[ids])
+        weights = counted * jax.vmap(weigh)(clients.mask[ids])
         layout = rounds.layout
         if layout is None:
             one_own = jax.tree.map(lambda leaf: leaf[0], state.own)
@@ -237,26 +232,33 @@ def personal(
                 (state.params, one_own), len(ids), example_bytes=held or 0
             )
         total, own = layouts.sum_and_keep(one, ids, weights, layout)
-        mean, info = layouts.divide(total, jnp.sum(weights))
-        place = lambda all_, new: all_.at[ids].set(new.astype(all_.dtype))
+        return (total, jnp.sum(weights)), own
+
+    def merge(state, ids, sums, own):
+        mean, info = layouts.divide(*sums)
+
+        whole = len(ids) == num_clients  # In order: nobody's place is looked for.
+        place = lambda all_, new: new if whole else all_.at[ids].set(new)
+        own = jax.tree.map(lambda all_, new: new.astype(all_.dtype), state.own, own)
         state = state._replace(own=jax.tree.map(place, state.own, own))
         after = server_fn(state, mean, len(ids) / num_clients)
-        some = jnp.any(clients.mask[ids])  # Else nobody sent anything.
-        stay = lambda new, old: jnp.where(some, new, old)
-        after = jax.tree.map(stay, after, state)
+        some = sums[1] > 0  # Else nobody sent anything.
+        after = jax.tree.map(lambda new, old: jnp.where(some, new, old), after, state)
         return after._replace(round=state.round + 1), info
 
     def model(key, state, client, rows, mask):
         return model_fn(seen(key, state, client, rows, mask))
 
     def sent(key, state, clients, client):
-        weight = weigh(clients.mask[client]) * jnp.any(cohort(key, state) == client)
+        ids = cohort(key, state, len(clients.mask))
+        weight = weigh(clients.mask[client]) * jnp.any(ids == client)
         return or_nothing(replied(key, state, clients, client)[1].sent, weight)
 
     def alone(key, state, client, rows, mask):
         return (alone_fn or client_fn)(seen(key, state, client, rows, mask)).own
 
-    return FederatedAlgorithm(init, update, model=model, sent=sent, alone=alone)
+    acts = Acts(cohort, work, merge)
+    return FederatedAlgorithm(init, one_round(acts), acts, model, sent, alone)
 
 
 def replaced(state: PersonalState, mean, share) -> PersonalState:

@@ -1,14 +1,14 @@
 """Many rounds in one call, on one device or with one shard of clients on each."""
 
+import concurrent.futures
 import functools
+import os
 from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-
-from jaxanon.federated import algorithm as algorithms
-from jaxanon.federated import layout as layouts
+import numpy as np
 
 
 @functools.partial(
@@ -48,7 +48,7 @@ def simulate(algorithm, key, state, clients, num_rounds):
 
 
 class Sharded(NamedTuple):
-    """An algorithm whose cohorts are shared out to devices.
+    """An algorithm whose cohorts are shared out to workers.
 
     ``place(clients)`` copies the population to every device, once; ``update(key, state,
     placed) -> (state, info)`` is one round, driven from Python.
@@ -59,16 +59,18 @@ class Sharded(NamedTuple):
 
 
 def shard(algorithm, devices=None) -> Sharded:
-    """One shard of the cohort per device, each its own program, merged by the host.
+    """One shard of the cohort per worker, each its own program, merged by the host.
 
-    No collectives: on a CPU with as many simulated devices as cores they can wait for
-    each other for ever. The result is that of ``algorithm.update`` up to rounding.
+    On a CPU small products are slow to share out to cores, and one program per core is
+    several times as fast as ``simulate``. No collectives: where devices of a CPU are
+    simulated, they can wait for each other for ever. The result is that of
+    ``algorithm.update`` up to rounding.
 
     Args:
       algorithm: a ``FederatedAlgorithm`` with ``acts``, such as ``fed_avg`` makes.
-      devices: a sequence of devices; ``None`` is ``jax.local_devices()``. For one per
-        core of a CPU, set ``XLA_FLAGS=--xla_force_host_platform_device_count=2``
-        before JAX is imported.
+      devices: a sequence of devices, where one that stands there twice works on two
+        shards at a time; ``None`` is ``jax.local_devices()``, and a CPU that is one
+        device once for each of its cores.
 
     Raises:
       ValueError: if the algorithm has no ``acts``.
@@ -90,30 +92,45 @@ def shard(algorithm, devices=None) -> Sharded:
             "algorithm must have acts to be sharded; build it with fed_sgd or fed_avg, "
             "or run it on one device by simulate."
         )
-    devices = jax.local_devices() if devices is None else list(devices)
+    devices = _workers() if devices is None else list(devices)
+    # Programs that one thread starts on one device run one after another.
+    threads = concurrent.futures.ThreadPoolExecutor(len(devices), "shard")
 
     @jax.jit
     def of_shard(key, state, clients, which):
-        ids = acts.cohort(key, state.round, len(clients.mask))
+        ids = acts.cohort(key, state, len(clients.mask))
         size = -(-len(ids) // len(devices))
         place = which * size + jnp.arange(size)
         own = ids[jnp.minimum(place, len(ids) - 1)]
-        return algorithms.client_sum(acts, key, state, clients, own, place < len(ids))
+        return acts.work(key, state, clients, own, place < len(ids))
 
-    @jax.jit
-    def merge(state, sums):
-        total, weight = functools.reduce(lambda a, b: jax.tree.map(jnp.add, a, b), sums)
-        gradient, info = layouts.divide(total, weight)
-        return acts.server(state, gradient), info
+    @functools.partial(jax.jit, static_argnames="num_clients")
+    def merge(key, state, parts, num_clients):
+        ids = acts.cohort(key, state, num_clients)
+        sums, kept = zip(*parts, strict=True)
+        total = functools.reduce(lambda a, b: jax.tree.map(jnp.add, a, b), sums)
+        joined = jax.tree.map(lambda *a: jnp.concatenate(a)[: len(ids)], *kept)
+        return acts.merge(state, ids, total, joined)
 
     def place(clients):
         return [jax.device_put(clients, device) for device in devices]
 
     def update(key, state, placed):
-        sums = []
-        for which, device in enumerate(devices):
-            inputs = jax.device_put((key, state), device)
-            sums.append(of_shard(*inputs, placed[which], jnp.int32(which)))
-        return merge(state, jax.device_put(sums, devices[0]))
+        # All in its place before the first begins, for copies wait for programs.
+        inputs = [
+            jax.device_put((key, state, np.int32(which)), device)
+            for which, device in enumerate(devices)
+        ]
+        run = lambda own, clients: of_shard(own[0], own[1], clients, own[2])
+        parts = jax.device_put([*threads.map(run, inputs, placed)], devices[0])
+        return merge(key, state, parts, len(placed[0].mask))
 
     return Sharded(place, update)
+
+
+def _workers():
+    """Devices, or the only one once for each core of the CPU that it is."""
+    devices = jax.local_devices()
+    if len(devices) > 1 or devices[0].platform != "cpu":
+        return devices
+    return devices * (os.cpu_count() or 1)

@@ -1,6 +1,7 @@
 """Rounds in one call are rounds one by one; shards are one program."""
 
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -49,28 +50,66 @@ def test_the_state_is_donated():
     assert state.params.is_deleted()
 
 
-SHARDS = """
-import jax, jax.numpy as jnp, numpy as np
-from jaxanon import federated
+def _square(w, x, key):
+    return 0.5 * (w[:1] - x) ** 2 + w[:1] * jax.random.normal(key)
 
-assert len(jax.devices()) == 3
-square = lambda w, x, key: 0.5 * (w - x) ** 2 + w * jax.random.normal(key)
-clients = federated.stack([np.arange(n + 1.0) for n in range(7)])
-# Cohorts of 5, 1: a ragged last shard, and shards with no client at all.
-for size in (5, 1):
-    algorithm = federated.fed_avg(
-        lambda key: jnp.zeros(2), lambda w, x, key: square(w[:1], x, key),
-        num_steps=2, batch_size=2, cohort_size=size)
-    sharded = federated.shard(algorithm)
+
+def _averaging(size):
+    return federated.fed_avg(
+        *(lambda key: jnp.zeros(2), _square),
+        **{"num_steps": 2, "batch_size": 2, "cohort_size": size},
+    )
+
+
+def _keeping(size):
+    # Each client's head has to come back to its own place.
+    return federated.fed_per(
+        lambda key: {"base": jnp.zeros(2), "head": jnp.zeros(2)},
+        lambda p, x, key: _square(p["base"] + p["head"], x, key),
+        federated.Steps(num_steps=2, batch_size=2),
+        own_layers=("head",),
+        num_clients=7,
+        rounds=federated.Rounds(cohort_size=size),
+    )
+
+
+def check_shards(make, size, devices=None):
+    """Three sharded rounds are three rounds of one program."""
+    clients = federated.stack([np.arange(n + 1.0) for n in range(7)])
+    algorithm = make(size)
+    sharded = federated.shard(algorithm, devices)
     placed = sharded.place(clients)
     one = many = algorithm.init(jax.random.key(0))
-    key = jax.random.key(1)
+    key, update = jax.random.key(1), jax.jit(algorithm.update)
     for _ in range(3):
-        one, info = jax.jit(algorithm.update)(key, one, clients)
+        one, info = update(key, one, clients)
         many, other = sharded.update(key, many, placed)
-        np.testing.assert_allclose(one.params, many.params, rtol=1e-5)
-        np.testing.assert_allclose(info["loss"], other["loss"], rtol=1e-5)
-    assert one.params[0] != 0 and one.round == many.round == 3
+        chex.assert_trees_all_close(one, many, rtol=1e-5)
+        chex.assert_trees_all_close(info, other, rtol=1e-5)
+    assert one.round == 3 and all(x.any() for x in jax.tree.leaves(one.params))
+    return placed
+
+
+# Cohorts of 7, 5 and 1 by three: a ragged last shard, and shards with no client at all.
+@pytest.mark.parametrize("size", [None, 5, 1])
+@pytest.mark.parametrize("make", [_averaging, _keeping])
+def test_shards_of_one_device_are_the_same_algorithm(make, size):
+    check_shards(make, size, jax.devices()[:1] * 3)
+
+
+def test_a_cpu_that_is_one_device_has_a_shard_for_each_core():
+    placed = check_shards(_averaging, 5)
+    assert len(placed) == os.cpu_count()
+
+
+SHARDS = """
+import jax
+import test_simulate
+
+assert len(jax.devices()) == 3
+for make in (test_simulate._averaging, test_simulate._keeping):
+    placed = test_simulate.check_shards(make, 5)
+    assert [clients.mask.device for clients in placed] == jax.devices()
 """
 
 
@@ -78,8 +117,9 @@ def test_one_shard_per_device_is_the_same_algorithm(tmp_path):
     # Devices are counted when JAX starts, so this takes a process of its own.
     flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=3"
     env = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
+    here = str(pathlib.Path(__file__).parent)
     done = subprocess.run(
-        [sys.executable, "-P", "-c", SHARDS],
+        [sys.executable, "-P", "-c", f"import sys; sys.path.append({here!r}){SHARDS}"],
         env=env,
         cwd=tmp_path,
         capture_output=True,
