@@ -29,6 +29,7 @@ class Entry(NamedTuple):
     kind: str  # traditional, federated, personal, noisy
     settings: dict[str, Any]
     tuned_as: str  # the entry whose step size it takes
+    scale: float = 1.0  # of the application's step sizes
 
 
 def application(name, dataset, stands_for, **given) -> Application:
@@ -89,9 +90,9 @@ APPLICATIONS = (
 )
 
 
-def entry(name, learner, kind="personal", tuned_as=None, **settings) -> Entry:
+def entry(name, learner, kind="personal", tuned_as=None, scale=1.0, **settings):
     """An ``Entry`` with the defaults of most."""
-    return Entry(name, learner, kind, settings, tuned_as or name)
+    return Entry(name, learner, kind, settings, tuned_as or name, scale)
 
 
 def noisy(name, learner, epsilon=EPSILON, tuned_as=None, **settings) -> Entry:
@@ -111,7 +112,8 @@ ENTRIES = {
         entry("SCAFFOLD", "scaffold", "federated"),
         entry("FedPer", "fedper"),
         entry("FedRep", "fedrep"),
-        entry("FedMask", "fedmask"),
+        # Its step size is of masks, whose gradients are small.
+        entry("FedMask", "fedmask", scale=2000.0),
         entry("FedDL", "feddl"),
         entry("ClusterFL", "clusterfl"),
         entry("Per-FedAvg", "perfedavg"),
