@@ -236,7 +236,6 @@ def personal(
 
     def merge(state, ids, sums, own):
         mean, info = layouts.divide(*sums)
-
         whole = len(ids) == num_clients  # In order: nobody's place is looked for.
         place = lambda all_, new: new if whole else all_.at[ids].set(new)
         own = jax.tree.map(lambda all_, new: new.astype(all_.dtype), state.own, own)
