@@ -30,6 +30,7 @@ class Entry(NamedTuple):
     settings: dict[str, Any]
     tuned_as: str  # the entry whose step size it takes
     scale: float = 1.0  # of the application's step sizes
+    tuned: str = "step_size"  # which setting they are
 
 
 def application(name, dataset, stands_for, **given) -> Application:
@@ -90,9 +91,9 @@ APPLICATIONS = (
 )
 
 
-def entry(name, learner, kind="personal", tuned_as=None, scale=1.0, **settings):
+def entry(name, learner, kind="personal", tuned_as=None, **settings) -> Entry:
     """An ``Entry`` with the defaults of most."""
-    return Entry(name, learner, kind, settings, tuned_as or name, scale)
+    return Entry(name, learner, kind, settings, tuned_as or name)
 
 
 def noisy(name, learner, epsilon=EPSILON, tuned_as=None, **settings) -> Entry:
@@ -113,7 +114,7 @@ ENTRIES = {
         entry("FedPer", "fedper"),
         entry("FedRep", "fedrep"),
         # Its step size is of masks, whose gradients are small.
-        entry("FedMask", "fedmask", scale=2000.0),
+        entry("FedMask", "fedmask")._replace(scale=2000.0),
         entry("FedDL", "feddl"),
         entry("ClusterFL", "clusterfl"),
         entry("Per-FedAvg", "perfedavg"),
@@ -122,7 +123,8 @@ ENTRIES = {
         entry("Atlas, no noise", "atlas", epsilon=0.0),
         noisy("FedSGD-LDP", "fedsgd_ldp"),
         noisy("LDP-FL", "ldpfl"),
-        noisy("DP-FedAvg", "dpfedavg"),
+        # Of a whole client: what the server takes of so much noise has to be little.
+        noisy("DP-FedAvg", "dpfedavg")._replace(scale=0.1, tuned="server_step_size"),
         noisy("Atlas", "atlas"),
         noisy("Atlas, as claimed", "atlas", tuned_as="Atlas", reading="C"),
     )

@@ -98,7 +98,7 @@ def ldp_fl(work):
         radii=RADIUS,
         num_clients=sizes.clients,
     )
-    return algorithm, {"step_size": sizes.step_size, "epsilon": EPSILON}
+    return algorithm, {"step_size": sizes.step_size, "weight_epsilon": EPSILON}
 
 
 def simulated(algorithm, hyper, clients):

@@ -186,7 +186,7 @@ class Bench:
         """The learner of an entry."""
         config = learners.config_class(entry.learner)
         given = self.application.settings | entry.settings | more
-        given |= {"step_size": step_size}
+        given |= {entry.tuned: step_size}
         offered = config.__dataclass_fields__
         if "records" in offered:
             given |= {"records": self.application.records}

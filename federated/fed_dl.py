@@ -123,9 +123,11 @@ def fed_dl(
         merged = own.merged
         info = {
             "loss": jnp.mean(losses),
-            "layers": sum(flag.astype(float) for flag in merged.values()),
+            "layers": jnp.sum(jnp.stack([*merged.values()]).astype(float)),
             "bytes_up": jnp.asarray(sum(size.values())),
-            "bytes_down": sum(size[name] * flag for name, flag in merged.items()),
+            "bytes_down": jnp.sum(
+                jnp.stack([size[name] * flag for name, flag in merged.items()])
+            ),
         }
         weight = weigh(client.mask).astype(own.weight.dtype)
         return Reply(model, Kept(model, merged, weight, client.server.round), info)

@@ -27,7 +27,9 @@ def binarised(masks, threshold):
       Atlas, equations 3.1 to 3.3; Bengio, Léonard and Courville, arXiv 1308.3432; Li et
       al., FedMask, SenSys 2021.
     """
-    return (jax.nn.sigmoid(masks) >= threshold).astype(masks.dtype)
+    # Of numbers, for sigmoids of all weights at every step would cost as much as they.
+    least = jax.scipy.special.logit(jnp.asarray(threshold, masks.dtype))
+    return (masks >= least).astype(masks.dtype)
 
 
 @binarised.defjvp

@@ -91,48 +91,82 @@ def sum_and_keep(fn, clients, weights, layout):
       >>> sum_and_keep(lambda c: (c, c + 1), x, weights, Layout(chunk=2))
       (Array(13., dtype=float32), Array([2., 3., 6.], dtype=float32))
     """
+    first = lambda clients: fn(jax.tree.map(lambda leaf: leaf[0], clients))[1]
+    room = lambda leaf: jnp.zeros((len(weights), *leaf.shape), leaf.dtype)
+    kept = jax.tree.map(room, jax.eval_shape(first, clients))
+    return sum_and_change(lambda client, _: fn(client), clients, kept, weights, layout)
+
+
+def sum_and_change(fn, clients, own, weights, layout):
+    """The weighted sum of one thing over clients, while something of each changes.
+
+    One after another, each client's own is changed where it lies, and nothing is copied
+    where the program may have ``own`` (``donate_argnums``).
+
+    Args:
+      fn: ``(client, own) -> (summed, own)``, trees of arrays.
+      clients, weights, layout: as in ``mean_over_clients``.
+      own: tree of arrays ``[clients, ...]``.
+
+    Returns:
+      The sum of ``weights[c] * summed``, and ``own`` as it is now, of clients of weight
+      0 too.
+
+    Example:
+      >>> fn = lambda client, own: (client, own + client)
+      >>> x, own = jnp.array([1.0, 2.0]), jnp.array([10.0, 20.0])
+      >>> sum_and_change(fn, x, own, jnp.array([1.0, 3.0]), Layout(chunk=1))
+      (Array(7., dtype=float32), Array([11., 22.], dtype=float32))
+    """
     num = len(weights)
     chunk = num if layout.chunk is None else min(layout.chunk, num)
 
-    def side_by_side(chunk_of_clients):
-        clients, weights = chunk_of_clients
-        summed, kept = jax.vmap(fn)(clients)
+    def side_by_side(clients, own, weights):
+        summed, own = jax.vmap(fn)(clients, own)
         weigh = lambda leaf: jnp.sum(_weigh(weights, leaf), axis=0)
-        return jax.tree.map(weigh, summed), kept
+        return jax.tree.map(weigh, summed), own
 
-    def alone(client):
-        client, weight = client
-        summed, kept = fn(client)
-        return jax.tree.map(functools.partial(_weigh, weight), summed), kept
+    def alone(client, own, weight):
+        summed, own = fn(client, own)
+        return jax.tree.map(functools.partial(_weigh, weight), summed), own
 
     if chunk == num:
-        return side_by_side((clients, weights))
-    of_part, parts = alone, (clients, weights)
+        return side_by_side(clients, own, weights)
+    of_part, index = alone, jnp.arange(num)
     if chunk > 1:
-        # The last chunk may be ragged: it is filled up, and that weighs nothing.
-        index = jnp.arange(-(-num // chunk) * chunk).reshape(-1, chunk)
-        inside = jnp.minimum(index, num - 1)
-        weights = jnp.where(index < num, weights[inside], 0)
-        parts = jax.tree.map(lambda leaf: leaf[inside], clients), weights
+        # The last chunk may be ragged: it is filled up by its last client, whose
+        # repetitions weigh nothing and end in what it ends in.
+        place = jnp.arange(-(-num // chunk) * chunk).reshape(-1, chunk)
+        index = jnp.minimum(place, num - 1)
+        weights = jnp.where(place < num, weights[index], 0)
+        clients = jax.tree.map(lambda leaf: leaf[index], clients)
         of_part = side_by_side
-    first = lambda parts: of_part(jax.tree.map(lambda leaf: leaf[0], parts))[0]
+
+    def put(all_, index, new):
+        new = new.astype(all_.dtype)
+        if chunk > 1:
+            return all_.at[index].set(new)
+        return jax.lax.dynamic_update_index_in_dim(all_, new, index, 0)
+
+    def add(carry, part):
+        total, own = carry
+        index, clients, weights = part
+        before = jax.tree.map(lambda leaf: leaf[index], own)
+        summed, after = of_part(clients, before, weights)
+        own = jax.tree.map(lambda all_, x: put(all_, index, x), own, after)
+        return (jax.tree.map(jnp.add, total, summed), own), None
+
+    def first(parts, own):
+        index, clients, weights = jax.tree.map(lambda leaf: leaf[0], parts)
+        before = jax.tree.map(lambda leaf: leaf[index], own)
+        return of_part(clients, before, weights)[0]
+
+    parts = index, clients, weights
     zeros = jax.tree.map(
-        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(first, parts)
+        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype),
+        jax.eval_shape(first, parts, own),
     )
-
-    def add(total, part):
-        summed, kept = of_part(part)
-        return jax.tree.map(jnp.add, total, summed), kept
-
-    total, kept = jax.lax.scan(add, zeros, parts)
-    if chunk > 1:
-        kept = jax.tree.map(lambda leaf: _rows(leaf)[:num], kept)
-    return total, kept
-
-
-def _rows(leaf):
-    """``[chunks, chunk, ...]`` as ``[chunks * chunk, ...]``."""
-    return leaf.reshape(-1, *leaf.shape[2:])
+    return jax.lax.scan(add, (zeros, own), parts)[0]
 
 
 def _weigh(weight, leaf):

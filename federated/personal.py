@@ -191,8 +191,9 @@ def personal(
         own = jax.tree.map(each, own)
         return PersonalState(jnp.zeros((), jnp.int32), params, own, server, arrays)
 
-    def seen(key, state, client, rows, mask):
-        own = jax.tree.map(lambda leaf: leaf[client], state.own)
+    def seen(key, state, client, rows, mask, own=None):
+        if own is None:
+            own = jax.tree.map(lambda leaf: leaf[client], state.own)
         # The key belongs to the client, whatever its place in the cohort.
         own_key = jax.random.fold_in(key, client)
         return Client(own_key, state.params, own, state.server, rows, mask, state.hyper)
@@ -207,20 +208,19 @@ def personal(
         size = num_clients if size is None else size
         return sample_cohort(key, state.round, num_clients, size, rounds_per_cohort=per)
 
-    def replied(key, state, clients, client):
+    def replied(key, state, clients, client, own=None):
         """What a client has as the round begins, and what it makes of it."""
         _, client_key = jax.random.split(jax.random.fold_in(key, state.round))
         rows = jax.tree.map(lambda leaf: leaf[client], clients.rows)
-        before = seen(client_key, state, client, rows, clients.mask[client])
+        before = seen(client_key, state, client, rows, clients.mask[client], own)
         return before, client_fn(before)
 
     def work(key, state, clients, ids, counted):
-        def one(client):
-            before, reply = replied(key, state, clients, client)
+        def one(client, own):
+            before, reply = replied(key, state, clients, client, own)
             present = jnp.any(before.mask)
             keep = lambda new, old: jnp.where(present, new, old)
-            own = jax.tree.map(keep, reply.own, before.own)
-            return (reply.sent, reply.info), own
+            return (reply.sent, reply.info), jax.tree.map(keep, reply.own, own)
 
         weights = counted * jax.vmap(weigh)(clients.mask[ids])
         layout = rounds.layout
@@ -231,18 +231,21 @@ def personal(
             layout = layouts.default_layout(
                 (state.params, one_own), len(ids), example_bytes=held or 0
             )
-        total, own = layouts.sum_and_keep(one, ids, weights, layout)
+        own = state.own
+        if len(ids) < num_clients:
+            own = jax.tree.map(lambda leaf: leaf[ids], own)
+        total, own = layouts.sum_and_change(one, ids, own, weights, layout)
         return (total, jnp.sum(weights)), own
 
     def merge(state, ids, sums, own):
         mean, info = layouts.divide(*sums)
         whole = len(ids) == num_clients  # In order: nobody's place is looked for.
         place = lambda all_, new: new if whole else all_.at[ids].set(new)
-        own = jax.tree.map(lambda all_, new: new.astype(all_.dtype), state.own, own)
         state = state._replace(own=jax.tree.map(place, state.own, own))
         after = server_fn(state, mean, len(ids) / num_clients)
         some = sums[1] > 0  # Else nobody sent anything.
-        after = jax.tree.map(lambda new, old: jnp.where(some, new, old), after, state)
+        stay = lambda new, old: new if new is old else jnp.where(some, new, old)
+        after = jax.tree.map(stay, after, state)
         return after._replace(round=state.round + 1), info
 
     def model(key, state, client, rows, mask):

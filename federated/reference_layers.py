@@ -65,7 +65,7 @@ def fed_dl(
     key, params, loss_fn, clients, num_rounds, options, *, step_size, similarity, layers
 ):
     """FedDL: from the first layer on, groups within groups."""
-    start, models = params, [params] * len(clients.mask)
+    start, models, found = params, [params] * len(clients.mask), {}
     for t in range(num_rounds):
         sent, sizes = [], []
         for i, (own_key, rows, size) in enumerate(_round(key, t, clients)):
@@ -75,7 +75,7 @@ def fed_dl(
             sent.append(local)
             sizes.append(size)
         params = _weighted_mean(sent, sizes)
-        models, groups, found = [{**w} for w in sent], [[*range(len(sent))]], {}
+        models, groups = [{**w} for w in sent], [[*range(len(sent))]]
         for name in layers:
             ways = [_add(w[name], start[name], -1.0) for w in sent]
             parts = [_parts(group, ways, similarity) for group in groups]
