@@ -231,9 +231,8 @@ def personal(
             layout = layouts.default_layout(
                 (state.params, one_own), len(ids), example_bytes=held or 0
             )
-        own = state.own
-        if len(ids) < num_clients:
-            own = jax.tree.map(lambda leaf: leaf[ids], own)
+        of_ids = lambda leaf: leaf[ids] if len(ids) < num_clients else leaf
+        own = jax.tree.map(of_ids, state.own)
         total, own = layouts.sum_and_change(one, ids, own, weights, layout)
         return (total, jnp.sum(weights)), own
 
