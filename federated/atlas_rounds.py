@@ -17,7 +17,8 @@ from jaxanon.federated.atlas_gradients import (
     plain,
     told_of,
 )
-from jaxanon.federated.personal import Client, Reply, Steps, scaled_step
+from jaxanon.federated.local import scaled_step
+from jaxanon.federated.personal import Client, Reply, Steps
 from jaxanon.federated.private import Lots
 
 SCORES = ("privatised", "released", "public", "hidden", "published")
