@@ -10,6 +10,7 @@ import optax
 
 from jaxanon.federated import layout as layouts
 from jaxanon.federated.cohort import Population, sample_cohort
+from jaxanon.federated.ranges import in_range
 
 
 class State(NamedTuple):
@@ -114,6 +115,7 @@ def build(
     weigh = WEIGHTINGS[weighting]
 
     def init(key, **values):
+        in_range(values)
         arrays = hyper_arrays(hyper, values)
         params = init_fn(key)
         opt_state = server_optimizer.init(params)

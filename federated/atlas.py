@@ -1,8 +1,6 @@
 """Atlas: important layers are everybody's, and noise follows their importance."""
 
 import functools
-import math
-import numbers
 
 import jax
 import jax.numpy as jnp
@@ -175,7 +173,7 @@ def atlas(
     example_bytes_fn = None
     if lots is not None:
         example_bytes_fn = functools.partial(lot_bytes, loss_fn, lots=lots)
-    algorithm = personal(
+    return personal(
         init,
         functools.partial(of_round, settings),
         _averaged,
@@ -186,12 +184,6 @@ def atlas(
         alone_fn=functools.partial(atlas_rounds.alone, settings),
         example_bytes_fn=example_bytes_fn,
     )
-
-    def checked_init(key, **values):
-        _check_hyper(values)
-        return algorithm.init(key, **values)
-
-    return algorithm._replace(init=checked_init)
 
 
 def _averaged(state: PersonalState, mean, share):
@@ -205,23 +197,3 @@ def _averaged(state: PersonalState, mean, share):
         return jnp.where(count > 0, new, old).astype(old.dtype)
 
     return state._replace(params=jax.tree.map(merge, state.params, total, counts))
-
-
-def _check_hyper(values):
-    """Refuses numbers out of their range; what is traced nobody can check."""
-    given = {n: float(x) for n, x in values.items() if isinstance(x, numbers.Real)}
-    for name in ("max_norm", "score_norm"):
-        if not 0 < given.get(name, 1) < math.inf:
-            raise ValueError(f"{name} must be finite and > 0, got {given[name]!r}.")
-    for name in ("noise_multiplier", "score_multiplier"):
-        if not 0 <= given.get(name, 0) < math.inf:
-            raise ValueError(
-                f"{name} must be finite and >= 0, got {given[name]!r}; 0 adds no "
-                "noise, and guarantees nothing."
-            )
-    if not 0 <= given.get("threshold", 0.5) <= 1:
-        raise ValueError(f"threshold must be in [0, 1], got {given['threshold']!r}.")
-    if not 0 < given.get("first_score", 0.5) < 1:
-        raise ValueError(
-            f"first_score must be in (0, 1), got {given['first_score']!r}."
-        )

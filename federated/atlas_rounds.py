@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from jaxanon import kernels
 from jaxanon.federated import atlas_scores, importance
+from jaxanon.federated import layout as layouts
 from jaxanon.federated.atlas_gradients import (
     CLIPPINGS,
     READINGS,
@@ -17,7 +18,8 @@ from jaxanon.federated.atlas_gradients import (
     plain,
     told_of,
 )
-from jaxanon.federated.personal import Client, Reply, Steps, scaled_step
+from jaxanon.federated.local import scaled_step
+from jaxanon.federated.personal import Client, Reply, Steps
 from jaxanon.federated.private import Lots
 
 SCORES = ("privatised", "released", "public", "hidden", "published")
@@ -186,7 +188,10 @@ def _descended(settings, hyper, gradient_of, params, masks, scores_of):
         return (after, masks), loss
 
     numbers = jnp.arange(settings.steps.num_steps)
-    (params, masks), losses = jax.lax.scan(step, (params, masks), numbers)
+    unroll = layouts.default_layout(params, 1, num_steps=len(numbers)).unroll
+    (params, masks), losses = jax.lax.scan(
+        step, (params, masks), numbers, unroll=1 if settings.lots else unroll
+    )
     return params, masks, losses
 
 

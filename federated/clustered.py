@@ -7,6 +7,7 @@ from jaxanon.federated import grouping, local
 from jaxanon.federated import layout as layouts
 from jaxanon.federated.algorithm import FederatedAlgorithm, hyper_arrays
 from jaxanon.federated.personal import Client, PersonalState, Steps, train
+from jaxanon.federated.ranges import in_range
 from jaxanon.kernels.checks import whole
 
 
@@ -77,6 +78,7 @@ def clustered(
         )
 
     def init(key, **values):
+        in_range(values)
         arrays = hyper_arrays({"step_size": 0.1}, values)
         each = lambda leaf: jnp.repeat(jnp.asarray(leaf)[None], num_clusters, axis=0)
         params = jax.tree.map(each, init_fn(key))

@@ -6,8 +6,10 @@ import jax.numpy as jnp
 from jaxanon import kernels
 from jaxanon.federated import layout as layouts
 from jaxanon.federated.algorithm import FederatedAlgorithm, hyper_arrays
-from jaxanon.federated.personal import Client, PersonalState, Steps, scaled_step, train
+from jaxanon.federated.local import scaled_step
+from jaxanon.federated.personal import Client, PersonalState, Steps, train
 from jaxanon.federated.private import Lots, draw_lot
+from jaxanon.federated.ranges import in_range
 
 
 def dp_fed_avg(
@@ -73,6 +75,7 @@ def dp_fed_avg(
     }
 
     def init(key, **values):
+        in_range(values)
         given = defaults | values
         # Which says so where the counts leave nothing.
         kernels.noise_multiplier_beside_counts(given["noise_multiplier"], count_stddev)

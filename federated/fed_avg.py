@@ -45,7 +45,8 @@ def fed_avg(
 
     Raises:
       ValueError: if ``num_steps`` or ``batch_size`` is below 1 or ``weighting`` is
-        unknown; at the first ``update``, if the cohort is larger than the population.
+        unknown; from ``init``, for a step size on the host out of its range; at the
+        first ``update``, if the cohort is larger than the population.
 
     Example:
       >>> from jaxanon.federated import stack

@@ -12,11 +12,11 @@ from jaxanon.federated.personal import (
     Reply,
     Rounds,
     Steps,
-    own_or_shared,
     personal,
     replaced,
     train,
 )
+from jaxanon.federated.sharing import own_or_shared
 
 
 class Kept(NamedTuple):

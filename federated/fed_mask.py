@@ -12,10 +12,10 @@ from jaxanon.federated.personal import (
     Reply,
     Rounds,
     Steps,
-    parted,
     personal,
     train,
 )
+from jaxanon.federated.sharing import parted
 
 HALF = 0.5  # Of a mask's sigmoid, from which on its weight is used.
 

@@ -3,15 +3,8 @@
 import jax.numpy as jnp
 
 from jaxanon.federated.algorithm import FederatedAlgorithm
-from jaxanon.federated.personal import (
-    Reply,
-    Rounds,
-    Steps,
-    parted,
-    personal,
-    replaced,
-    train,
-)
+from jaxanon.federated.personal import Rounds, Steps, train
+from jaxanon.federated.sharing import partly_shared
 
 
 def fed_per(
@@ -63,21 +56,14 @@ def fed_per(
       1912.00818, algorithms 1 and 2.
     """
 
-    def init(key):
-        shared, own = parted(init_fn(key), own_layers)
-        return shared, own, None
+    def train_fn(client):
+        params, losses = train(client, loss_fn, client.params | client.own, steps)
+        return params, {"loss": jnp.mean(losses)}
 
-    def client(client):
-        trained, losses = train(client, loss_fn, client.params | client.own, steps)
-        shared, own = parted(trained, own_layers)
-        return Reply(shared, own, {"loss": jnp.mean(losses)})
-
-    return personal(
-        init,
-        client,
-        replaced,
-        lambda client: client.params | client.own,
+    return partly_shared(
+        init_fn,
+        train_fn,
+        own_layers=own_layers,
         num_clients=num_clients,
-        hyper={"step_size": 0.1},
-        rounds=rounds or Rounds(),
+        rounds=rounds,
     )

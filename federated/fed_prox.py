@@ -1,10 +1,10 @@
 """FedProx: FedAvg whose clients are held near the model that they were sent."""
 
 import jax
-import jax.numpy as jnp
 
 from jaxanon.federated.algorithm import FederatedAlgorithm
-from jaxanon.federated.personal import Reply, Rounds, Steps, personal, replaced, train
+from jaxanon.federated.personal import Rounds, Steps, train
+from jaxanon.federated.sharing import shared
 
 
 def fed_prox(
@@ -33,6 +33,7 @@ def fed_prox(
       From 0 half of the way to 4; there the gradient is -2 and the penalty's 1, and
       half of their sum is left to go.
 
+      >>> import jax.numpy as jnp
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = fed_prox(
@@ -47,24 +48,16 @@ def fed_prox(
       algorithm 2.
     """
 
-    def client(client):
+    def train_fn(client):
         mu = client.hyper["mu"]
         pull = lambda w, g, sent: g + mu * (w - sent)
-        trained, losses = train(
-            client,
-            loss_fn,
-            client.params,
-            steps,
-            direction_fn=lambda w, g: jax.tree.map(pull, w, g, client.params),
-        )
-        return Reply(trained, None, {"loss": jnp.mean(losses)})
+        hold = lambda w, g: jax.tree.map(pull, w, g, client.params)
+        return train(client, loss_fn, client.params, steps, direction_fn=hold)
 
-    return personal(
-        lambda key: (init_fn(key), None, None),
-        client,
-        replaced,
-        lambda client: client.params,
+    return shared(
+        init_fn,
+        train_fn,
         num_clients=num_clients,
         hyper={"step_size": 0.1, "mu": 0.1},
-        rounds=rounds or Rounds(),
+        rounds=rounds,
     )

@@ -4,15 +4,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.algorithm import FederatedAlgorithm
-from jaxanon.federated.personal import (
-    Reply,
-    Rounds,
-    Steps,
-    parted,
-    personal,
-    replaced,
-    train,
-)
+from jaxanon.federated.personal import Rounds, Steps, train
+from jaxanon.federated.sharing import partly_shared
 
 
 def fed_rep(
@@ -66,11 +59,7 @@ def fed_rep(
       learning, ICML 2021, algorithm 1.
     """
 
-    def init(key):
-        shared, own = parted(init_fn(key), own_layers)
-        return shared, own, None
-
-    def client(client):
+    def train_fn(client):
         own_key, shared_key = jax.random.split(client.key)
         own, own_losses = train(
             client,
@@ -87,14 +76,12 @@ def fed_rep(
             key=shared_key,
         )
         info = {"loss": jnp.mean(losses), "own loss": jnp.mean(own_losses)}
-        return Reply(shared, own, info)
+        return shared | own, info
 
-    return personal(
-        init,
-        client,
-        replaced,
-        lambda client: client.params | client.own,
+    return partly_shared(
+        init_fn,
+        train_fn,
+        own_layers=own_layers,
         num_clients=num_clients,
-        hyper={"step_size": 0.1},
-        rounds=rounds or Rounds(),
+        rounds=rounds,
     )

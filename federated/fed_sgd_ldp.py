@@ -2,16 +2,15 @@
 
 import functools
 
-import jax.numpy as jnp
-
 from jaxanon.federated.algorithm import FederatedAlgorithm
-from jaxanon.federated.personal import Reply, Rounds, personal, replaced
+from jaxanon.federated.personal import Rounds
 from jaxanon.federated.private import (
     Lots,
     alike,
     descend_privately,
     lot_bytes,
 )
+from jaxanon.federated.sharing import shared
 
 
 def fed_sgd_ldp(
@@ -47,6 +46,7 @@ def fed_sgd_ldp(
 
     Example:
       >>> import jax
+      >>> import jax.numpy as jnp
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> algorithm = fed_sgd_ldp(
@@ -65,8 +65,8 @@ def fed_sgd_ldp(
     if num_steps < 1:
         raise ValueError(f"num_steps must be >= 1, got {num_steps!r}.")
 
-    def client(client):
-        trained, losses = descend_privately(
+    def train_fn(client):
+        return descend_privately(
             loss_fn,
             client.key,
             client.params,
@@ -78,13 +78,10 @@ def fed_sgd_ldp(
             max_norms=client.hyper["max_norm"],
             noise_multipliers=client.hyper["noise_multiplier"],
         )
-        return Reply(trained, None, {"loss": jnp.mean(losses)})
 
-    return personal(
-        lambda key: (init_fn(key), None, None),
-        client,
-        replaced,
-        lambda client: client.params,
+    return shared(
+        init_fn,
+        train_fn,
         num_clients=num_clients,
         hyper={"step_size": 0.1, "max_norm": 1.0, "noise_multiplier": 1.0},
         rounds=alike(rounds),

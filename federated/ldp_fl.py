@@ -4,16 +4,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.algorithm import FederatedAlgorithm
-from jaxanon.federated.personal import (
-    Reply,
-    Rounds,
-    Steps,
-    personal,
-    replaced,
-    scaled_step,
-    train,
-)
+from jaxanon.federated.local import scaled_step
+from jaxanon.federated.personal import Rounds, Steps, replaced, train
 from jaxanon.federated.private import alike
+from jaxanon.federated.sharing import shared
 
 
 def two_points(key, weights, radius, epsilon):
@@ -125,7 +119,7 @@ def ldp_fl(
             for name, layer in params.items()
         }
 
-    def client(client):
+    def train_fn(client):
         step_key, send_key = jax.random.split(client.key)
         own = of_layers(client.params)
         length = client.hyper["step_size"]
@@ -153,17 +147,16 @@ def ldp_fl(
                 two_points(key, leaf, own[name], epsilon)
                 for key, leaf in zip(keys, leaves, strict=True)
             )
-        return Reply(sent, None, {"loss": jnp.mean(losses)})
+        return sent, losses
 
     def server(state, mean, share):
         return replaced(state, cut(mean) if cut_mean else mean, share)
 
-    return personal(
-        lambda key: (init_fn(key), None, None),
-        client,
-        server,
-        lambda client: client.params,
+    return shared(
+        init_fn,
+        train_fn,
         num_clients=num_clients,
         hyper={"step_size": 0.1, "weight_epsilon": 1.0},
         rounds=alike(rounds),
+        server_fn=server,
     )

@@ -134,8 +134,18 @@ def descend(
         )
         if direction_fn is not None:
             grads = direction_fn(params, grads)
-        down = lambda p, g: p - (step_size * g).astype(p.dtype)
-        return jax.tree.map(down, params, grads), loss
+        return scaled_step(params, step_size, grads), loss
 
     steps = jnp.arange(num_steps)
     return jax.lax.scan(descend_once, params, steps, unroll=min(unroll, num_steps))
+
+
+def scaled_step(numbers, step_size, direction):
+    """``numbers - step_size * direction``, in the type of the numbers.
+
+    Example:
+      >>> scaled_step({"w": jnp.array(3.0)}, 0.5, {"w": jnp.array(2.0)})
+      {'w': Array(2., dtype=float32)}
+    """
+    down = lambda p, d: p - (step_size * d).astype(p.dtype)
+    return jax.tree.map(down, numbers, direction)

@@ -5,15 +5,15 @@ import jax.numpy as jnp
 
 from jaxanon.federated import local
 from jaxanon.federated.algorithm import FederatedAlgorithm
+from jaxanon.federated.local import scaled_step
 from jaxanon.federated.personal import (
     PersonalState,
     Reply,
     Rounds,
     Steps,
-    own_or_shared,
     personal,
-    scaled_step,
 )
+from jaxanon.federated.sharing import own_or_shared
 
 
 def p_fed_me(

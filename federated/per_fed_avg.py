@@ -5,15 +5,9 @@ import jax.numpy as jnp
 
 from jaxanon.federated import local
 from jaxanon.federated.algorithm import FederatedAlgorithm
-from jaxanon.federated.personal import (
-    Client,
-    Reply,
-    Rounds,
-    Steps,
-    personal,
-    replaced,
-    scaled_step,
-)
+from jaxanon.federated.local import scaled_step
+from jaxanon.federated.personal import Client, Rounds, Steps
+from jaxanon.federated.sharing import shared
 
 
 def per_fed_avg(
@@ -74,7 +68,7 @@ def per_fed_avg(
             grads = jax.lax.stop_gradient(grads)
         return scaled_step(params, client.hyper["adaptation_step_size"], grads)
 
-    def client_fn(client):
+    def train_fn(client):
         order_key, loss_key = jax.random.split(client.key)
         batch_of = local.batches(
             order_key, client.rows, client.mask, steps.batch_size, steps.shuffle
@@ -94,18 +88,16 @@ def per_fed_avg(
             loss, grads = jax.value_and_grad(grade)(params)
             return scaled_step(params, client.hyper["step_size"], grads), loss
 
-        params, losses = jax.lax.scan(step, client.params, jnp.arange(steps.num_steps))
-        return Reply(params, None, {"loss": jnp.mean(losses)})
+        return jax.lax.scan(step, client.params, jnp.arange(steps.num_steps))
 
     def model(client):
         return adapted(client, client.params, client.rows, client.mask, client.key)
 
-    return personal(
-        lambda key: (init_fn(key), None, None),
-        client_fn,
-        replaced,
-        model,
+    return shared(
+        init_fn,
+        train_fn,
         num_clients=num_clients,
         hyper={"step_size": 0.1, "adaptation_step_size": 0.1},
-        rounds=rounds or Rounds(),
+        rounds=rounds,
+        model_fn=model,
     )

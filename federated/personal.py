@@ -18,6 +18,7 @@ from jaxanon.federated.algorithm import (
     or_nothing,
 )
 from jaxanon.federated.cohort import sample_cohort
+from jaxanon.federated.ranges import Range, in_range
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -128,6 +129,14 @@ def train(
 
     Returns:
       The trained params, and ``float[num_steps]``, the loss before each step.
+
+    Example:
+      >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
+      >>> rows, mask = jnp.array([4.0, 8.0]), jnp.array([True, True])
+      >>> client = Client(
+      ...     jax.random.key(0), None, None, None, rows, mask, {"step_size": 0.5})
+      >>> train(client, square, jnp.zeros(()), Steps(num_steps=1))
+      (Array(3., dtype=float32), Array([20.], dtype=float32))
     """
     return local.descend(
         loss_fn,
@@ -139,7 +148,7 @@ def train(
         num_steps=steps.num_steps,
         batch_size=steps.batch_size,
         shuffle=steps.shuffle,
-        unroll=min(steps.num_steps, 8) if jax.default_backend() == "cpu" else 1,
+        unroll=layouts.default_layout(params, 1, num_steps=steps.num_steps).unroll,
         direction_fn=direction_fn,
     )
 
@@ -155,6 +164,7 @@ def personal(
     rounds: Rounds,
     example_bytes_fn: Callable | None = None,
     alone_fn: Callable | None = None,
+    ranges: dict[str, Range] | None = None,
 ) -> FederatedAlgorithm:
     """An algorithm whose clients keep something from round to round.
 
@@ -175,16 +185,33 @@ def personal(
       example_bytes_fn: ``(key, params, rows) -> int``, of a client's single examples'
         gradients that are alive at once; None where there are none.
       alone_fn: ``client_fn`` of a round whose reply nobody gets; None is the same.
+      ranges: ``Range`` of hyper-parameters, where not that of ``RANGES``.
 
     Raises:
       ValueError: for fewer than one client; at the first ``update``, for a population
-        of another size, or a cohort that is larger than it.
+        of another size, or a cohort that is larger than it; from ``init``, for a
+        hyper-parameter on the host out of its range.
+
+    Example:
+      Clients remember the largest row that they saw, and the mean of those is shared.
+
+      >>> from jaxanon.federated import stack
+      >>> most = lambda client: jnp.maximum(client.own, jnp.max(client.rows))
+      >>> algorithm = personal(
+      ...     lambda key: (jnp.zeros(()), jnp.zeros(()), None),
+      ...     lambda client: Reply(most(client), most(client), {}), replaced,
+      ...     lambda client: client.own, num_clients=2, hyper={}, rounds=Rounds())
+      >>> state = algorithm.init(jax.random.key(0))
+      >>> clients = stack([jnp.array([4.0]), jnp.array([1.0])])
+      >>> algorithm.update(jax.random.key(1), state, clients)[0][1:3]
+      (Array(2.5, dtype=float32), Array([4., 1.], dtype=float32))
     """
     if num_clients < 1:
         raise ValueError(f"num_clients must be >= 1, got {num_clients!r}.")
     weigh = WEIGHTINGS[rounds.weighting]
 
     def init(key, **values):
+        in_range(values, **(ranges or {}))
         arrays = hyper_arrays(hyper, values)
         params, own, server = init_fn(key)
         each = lambda leaf: jnp.repeat(jnp.asarray(leaf)[None], num_clients, axis=0)
@@ -194,9 +221,8 @@ def personal(
     def seen(key, state, client, rows, mask, own=None):
         if own is None:
             own = jax.tree.map(lambda leaf: leaf[client], state.own)
-        # The key belongs to the client, whatever its place in the cohort.
-        own_key = jax.random.fold_in(key, client)
-        return Client(own_key, state.params, own, state.server, rows, mask, state.hyper)
+        key = jax.random.fold_in(key, client)  # Its own, whatever its place.
+        return Client(key, state.params, own, state.server, rows, mask, state.hyper)
 
     def cohort(key, state, found):
         if found != num_clients:
@@ -225,12 +251,11 @@ def personal(
         weights = counted * jax.vmap(weigh)(clients.mask[ids])
         layout = rounds.layout
         if layout is None:
-            one_own = jax.tree.map(lambda leaf: leaf[0], state.own)
-            one_rows = jax.tree.map(lambda leaf: leaf[0], clients.rows)
-            held = example_bytes_fn and example_bytes_fn(key, state.params, one_rows)
-            layout = layouts.default_layout(
-                (state.params, one_own), len(ids), example_bytes=held or 0
-            )
+            one_of = lambda tree: jax.tree.map(lambda leaf: leaf[0], tree)
+            alive = example_bytes_fn or (lambda key, params, rows: 0)
+            held = alive(key, state.params, one_of(clients.rows))
+            kept = state.params, one_of(state.own)
+            layout = layouts.default_layout(kept, len(ids), example_bytes=held)
         of_ids = lambda leaf: leaf[ids] if len(ids) < num_clients else leaf
         own = jax.tree.map(of_ids, state.own)
         total, own = layouts.sum_and_change(one, ids, own, weights, layout)
@@ -263,39 +288,13 @@ def personal(
 
 
 def replaced(state: PersonalState, mean, share) -> PersonalState:
-    """The server's act that takes the mean for what all share."""
+    """The server's act that takes the mean for what all share.
+
+    Example:
+      >>> state = PersonalState(0, jnp.zeros(()), None, None, {})
+      >>> replaced(state, jnp.array(2.5), 1.0).params
+      Array(2.5, dtype=float32)
+    """
     del share
     as_kept = lambda new, old: new.astype(old.dtype)
     return state._replace(params=jax.tree.map(as_kept, mean, state.params))
-
-
-def own_or_shared(client: Client):
-    """A client's own model, or where it has nothing to learn from what all share."""
-    present = jnp.any(client.mask)
-    choose = lambda own, shared: jnp.where(present, own, shared)
-    return jax.tree.map(choose, client.own, client.params)
-
-
-def parted(params: dict, names: tuple[str, ...]) -> tuple[dict, dict]:
-    """``(shared, own)``: layers of a dict, and those of the given names apart.
-
-    Raises:
-      ValueError: for a name of no layer.
-
-    Example:
-      >>> parted({"base": 1, "head": 2}, ("head",))
-      ({'base': 1}, {'head': 2})
-    """
-    unknown = sorted(set(names) - set(params))
-    if unknown:
-        raise ValueError(
-            f"there are no layers {unknown}; the model has {sorted(params)}."
-        )
-    own = {name: params[name] for name in params if name in names}
-    return {name: params[name] for name in params if name not in names}, own
-
-
-def scaled_step(numbers, step_size, direction):
-    """``numbers - step_size * direction``, in the type of the numbers."""
-    down = lambda p, d: p - (step_size * d).astype(p.dtype)
-    return jax.tree.map(down, numbers, direction)

@@ -4,15 +4,16 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.algorithm import FederatedAlgorithm
+from jaxanon.federated.local import scaled_step
 from jaxanon.federated.personal import (
     PersonalState,
     Reply,
     Rounds,
     Steps,
     personal,
-    scaled_step,
     train,
 )
+from jaxanon.federated.ranges import POSITIVE
 
 
 def scaffold(
@@ -93,5 +94,6 @@ def scaffold(
         lambda client: client.params,
         num_clients=num_clients,
         hyper={"step_size": 0.1, "server_step_size": 1.0},
+        ranges={"step_size": POSITIVE},  # Controls are divided by it.
         rounds=rounds or Rounds(weighting="clients"),
     )

@@ -16,31 +16,8 @@ ZERO = jnp.zeros(())
 LOTS = Lots(sampling_probability=1.0, size=1.0, records=2)
 
 
-def network(params, batch, key):
-    hidden = jnp.tanh(batch["x"] @ params["base"]["w"] + params["base"]["b"][None])
-    v = params["head"]["v"]
-    noise = 0.1 * jax.random.normal(key, v.shape, v.dtype)
-    return (hidden @ (v + noise) - batch["y"]) ** 2
-
-
-def start(key):
-    keys = jax.random.split(key)
-    dtype = jnp.result_type(float)
-    return {
-        "base": {"w": jax.random.normal(keys[0], (3, 4), dtype), "b": jnp.ones(4)},
-        "head": {"v": jax.random.normal(keys[1], (4,), dtype)},
-    }
-
-
-def population(sizes=(5, 2, 7)):
-    rng = np.random.default_rng(0)
-    dtype = jnp.result_type(float)
-    x = [rng.normal(size=(n, 3)).astype(dtype) for n in sizes]
-    return federated.stack([{"x": each, "y": each[:, 0]} for each in x])
-
-
 @pytest.mark.parametrize("chunk", [None, 1, 2])
-def test_agrees_with_the_loops_in_float64(chunk):
+def test_agrees_with_the_loops_in_float64(chunk, network, start, population):
     with jax.enable_x64(True):
         clients = population()
         algorithm = federated.atlas(
@@ -123,7 +100,7 @@ def test_sending_every_layer_hides_which_are_shared():
     assert info["layers"] == 1.0 and after.own.shared["a"].all()
 
 
-def test_gradients_are_those_of_the_masked_loss():
+def test_gradients_are_those_of_the_masked_loss(network, start):
     params = start(jax.random.key(0))
     keys = jax.random.split(jax.random.key(1), 2)
     masks = jax.tree.map(lambda w: jnp.sin(7 * w), params)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Layout, Population, Rounds, Steps
+from jaxanon.federated import Layout, Rounds, Steps
 from jaxanon.federated import reference_personal as loops
 
 OPTIONS = {"num_steps": 3, "batch_size": 2}
@@ -61,54 +61,51 @@ CASES = {
 ALL = pytest.mark.parametrize("name", sorted(CASES))
 
 
-def network(params, batch, key):
-    """A loss that is random in its key and has a layer for a head."""
-    hidden = jnp.tanh(batch["x"] @ params["base"]["w"] + params["base"]["b"][None])
-    v = params["head"]["v"]
-    noise = 0.1 * jax.random.normal(key, v.shape, v.dtype)
-    return (hidden @ (v + noise) - batch["y"]) ** 2
+@pytest.fixture(scope="module")
+def made(network, start):
+    """An algorithm of ``CASES`` for so many clients."""
+
+    def made(name, num_clients=3, steps=None, **rounds):
+        case = CASES[name]
+        steps = steps or Steps(**OPTIONS)
+        given = {"num_clients": num_clients, "rounds": Rounds(**rounds)}
+        return case.make(start, network, steps, **case.settings, **given)
+
+    return made
 
 
-def start(key):
-    keys = jax.random.split(key)
-    dtype = jnp.result_type(float)
-    return {
-        "base": {"w": jax.random.normal(keys[0], (3, 4), dtype), "b": jnp.zeros(4)},
-        "head": {"v": jax.random.normal(keys[1], (4,), dtype)},
-    }
+@pytest.fixture(scope="module")
+def ran(made):
+    """Its state and what it told after rounds with these clients."""
+
+    def ran(name, clients, num_rounds=2, **options):
+        algorithm = made(name, len(clients.mask), **options)
+        hyper = {"step_size": 0.1} | CASES[name].hyper
+        state = algorithm.init(jax.random.key(0), **hyper)
+        key = jax.random.key(1)
+        return federated.simulate(algorithm, key, state, clients, num_rounds)
+
+    return ran
 
 
-def population(sizes=(5, 2, 7)):
-    rng = np.random.default_rng(0)
-    dtype = jnp.result_type(float)
-    return federated.stack(
-        [
-            {
-                "x": rng.normal(size=(n, 3)).astype(dtype),
-                "y": rng.normal(size=n).astype(dtype),
-            }
-            for n in sizes
-        ]
-    )
+@pytest.fixture(scope="module")
+def expected(network, start, population):
+    """What its loops come to."""
 
+    @functools.cache
+    def expected(name):
+        case = CASES[name]
+        params = start(jax.random.key(0))
+        told = {"step_size": 0.1} | case.hyper | case.told
+        key = jax.random.key(1)
+        return case.loops(key, params, network, population(), 2, OPTIONS, **told)
 
-def made(name, num_clients=3, steps=None, **rounds):
-    case = CASES[name]
-    steps = steps or Steps(**OPTIONS)
-    given = {"num_clients": num_clients, "rounds": Rounds(**rounds)}
-    return case.make(start, network, steps, **case.settings, **given)
-
-
-def ran(name, clients, num_rounds=2, **options):
-    algorithm = made(name, len(clients.mask), **options)
-    hyper = {"step_size": 0.1} | CASES[name].hyper
-    state = algorithm.init(jax.random.key(0), **hyper)
-    return federated.simulate(algorithm, jax.random.key(1), state, clients, num_rounds)
+    return expected
 
 
 @pytest.mark.parametrize("chunk", [None, 1, 2])
 @pytest.mark.parametrize("name", [name for name in sorted(CASES) if CASES[name].loops])
-def test_agrees_with_the_loops_in_float64(name, chunk):
+def test_agrees_with_the_loops_in_float64(name, chunk, ran, expected, population):
     with jax.enable_x64(True):
         state, _ = ran(name, population(), layout=Layout(chunk=chunk))
         params, own = expected(name)
@@ -119,17 +116,8 @@ def test_agrees_with_the_loops_in_float64(name, chunk):
             chex.assert_trees_all_close(state.own, stacked, **close)
 
 
-@functools.cache
-def expected(name):
-    case = CASES[name]
-    params = start(jax.random.key(0))
-    told = {"step_size": 0.1} | case.hyper | case.told
-    key = jax.random.key(1)
-    return case.loops(key, params, network, population(), 2, OPTIONS, **told)
-
-
 @ALL
-def test_padded_rows_and_clients_change_nothing(name):
+def test_padded_rows_and_clients_change_nothing(name, made, ran, population, grown):
     plain, plain_info = ran(name, population())
     padded, padded_info = ran(name, grown(population()))
     close = {"rtol": 1e-5, "atol": 1e-6}
@@ -142,17 +130,8 @@ def test_padded_rows_and_clients_change_nothing(name):
     chex.assert_trees_all_equal(*last)
 
 
-def grown(clients):
-    """The same population with two more clients and three rows, all padding."""
-    grow = lambda leaf, value: jnp.pad(
-        leaf, [(0, 2), (0, 3)] + [(0, 0)] * (leaf.ndim - 2), constant_values=value
-    )
-    rows = jax.tree.map(lambda leaf: grow(leaf, 9.0), clients.rows)
-    return Population(rows, grow(clients.mask, False))
-
-
 @pytest.mark.parametrize("name", sorted({*CASES} - {"fed_prox", "per_fed_avg"}))
-def test_who_is_not_of_the_cohort_keeps_what_it_had(name):
+def test_who_is_not_of_the_cohort_keeps_what_it_had(name, made, ran, population):
     clients = population()
     state, _ = ran(name, clients, num_rounds=1, cohort_size=1)
     begun = made(name).init(jax.random.key(0)).own
@@ -167,7 +146,7 @@ def test_who_is_not_of_the_cohort_keeps_what_it_had(name):
 
 
 @ALL
-def test_seeds_and_hyper_parameters_are_one_more_axis(name):
+def test_seeds_and_hyper_parameters_are_one_more_axis(name, made, population):
     algorithm, clients = made(name), population()
 
     def run(seed, step_size):
@@ -265,7 +244,7 @@ def test_per_fed_avg_predicts_with_what_a_step_made():
     assert params == 1.0
 
 
-def test_says_what_was_wrong():
+def test_says_what_was_wrong(made, network, start, population):
     with pytest.raises(ValueError, match="num_steps must be >= 1, got 0"):
         Steps(num_steps=0)
     with pytest.raises(ValueError, match=r"batch_size must be >= 1, or None.*got 0"):
