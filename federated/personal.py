@@ -267,8 +267,7 @@ def personal(
         place = lambda all_, new: new if whole else all_.at[ids].set(new)
         state = state._replace(own=jax.tree.map(place, state.own, own))
         after = server_fn(state, mean, len(ids) / num_clients)
-        some = sums[1] > 0  # Else nobody sent anything.
-        stay = lambda new, old: new if new is old else jnp.where(some, new, old)
+        stay = lambda new, old: new if new is old else jnp.where(sums[1] > 0, new, old)
         after = jax.tree.map(stay, after, state)
         return after._replace(round=state.round + 1), info
 
