@@ -39,7 +39,10 @@ def write(path, rows):
         name = f"{path.stem}_{tables.TITLES[title]}.png"
         path.with_name(name).write_bytes(drawn.png)
         shown = figure(tables.TITLES[title], drawn)
-        parts.append(section(title, shown + _html(written[title])))
+        below = _html(written[title])
+        if draw is methods:
+            below += _html(written[tables.DIFFERENCES])
+        parts.append(section(title, shown + below))
     page = document("Atlas beside its rivals", "jaxanon benchmark", "".join(parts))
     path.with_suffix(".html").write_text(page)
 

@@ -82,6 +82,28 @@ def test_newcomers_are_counted_one_by_one(tables):
     assert last == "| A | FedAvg | 0 | 53.3 | 60.0 | 2 of 3 |"
 
 
+def test_margins_are_differences_of_means_over_seeds(tables):
+    rows = [made(name="Atlas", value=0.5), made(name="Atlas", value=0.7, seed=1)]
+    rows += [made(name="LDP-FL", value=0.2)]
+    rows += [made(name="Atlas", value=0.3, metric="r2", application="C")]
+    rows += [made(name="LDP-FL", value=0.4, metric="r2", application="C")]
+    lines = tables.margins_table(rows).splitlines()[2:]
+    assert lines == ["| A |  |  |  | +40.0 |  |", "| C |  |  |  | -0.100 |  |"]
+    found = list(tables.every([*rows, made("joining", joined=[1], alone=[1])]))
+    assert found[1] == tables.DIFFERENCES and len(found) == 3
+
+
+def test_what_diverged_goes_on_with_the_next_lower_step_size(atlas, bench):
+    entry = bench("_applications").ENTRIES["DP-FedAvg"]
+    assert (entry.tuned, entry.scale) == ("server_step_size", 0.1)
+    one = atlas.Bench.__new__(atlas.Bench)
+    one.application = bench("_applications").APPLICATIONS[0]
+    np.testing.assert_allclose(one.step_sizes(entry), [0.002, 0.005, 0.01])
+    assert one.lower(entry, 0.01) == pytest.approx(0.005)
+    with pytest.raises(FloatingPointError, match="DP-FedAvg diverges at every"):
+        one.lower(entry, 0.002)
+
+
 def people(count):
     subject = np.repeat(np.arange(count), 4).astype(np.int32)
     x = np.arange(count * 4, dtype=np.float32)[:, None, None] * np.ones((1, 2, 1))
