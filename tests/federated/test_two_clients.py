@@ -1,0 +1,84 @@
+"""Two clients, at 4 and at 0, by hand: algorithms of one model, and of shared layers.
+
+The loss is half the square of what is missing to a client's number, every step goes
+half of the way, and all begins at 0.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import federated
+from jaxanon.federated import Steps
+
+ONE = Steps(num_steps=1)
+
+
+def ran(make, num_rounds, of_layers=False, **options):
+    """``(params, own)`` after rounds, of a number or of layers that add up."""
+    if of_layers:
+        start = lambda key: {"base": jnp.zeros(()), "head": jnp.zeros(())}
+        loss = lambda p, x, key: 0.5 * (p["base"] + p["head"] - x) ** 2
+        options |= {"own_layers": ("head",)}
+    else:
+        start = lambda key: jnp.zeros(())
+        loss = lambda w, x, key: 0.5 * (w - x) ** 2
+    algorithm = make(start, loss, **options)
+    state = algorithm.init(jax.random.key(0), step_size=0.5)
+    clients = federated.stack([jnp.array([4.0]), jnp.array([0.0])])
+    key = jax.random.key(1)
+    state, _ = federated.simulate(algorithm, key, state, clients, num_rounds)
+    return state.params, getattr(state, "own", None)
+
+
+@pytest.mark.parametrize(("num_rounds", "want"), [(1, 1.0), (2, 1.5)])
+def test_fed_avg(num_rounds, want):
+    """To 2 and 0, whose mean is 1; from there to 2.5 and 0.5."""
+    params, _ = ran(federated.fed_avg, num_rounds, num_steps=1)
+    assert params == want
+
+
+def test_fed_avg_of_all_rows_in_one_place():
+    """Gradients -4 and 0 are -2 on average, then -3 and 1 are -1."""
+    algorithm = federated.fed_avg(
+        lambda key: jnp.zeros(()),
+        lambda w, x, key: 0.5 * (w - x) ** 2,
+        num_steps=2,
+    )
+    state = algorithm.init(jax.random.key(0), step_size=0.5)
+    everything = federated.stack([jnp.array([4.0, 0.0])])
+    state, _ = algorithm.update(jax.random.key(1), state, everything)
+    assert state.params == 1.5
+
+
+def test_localized():
+    """2, then 3, for one, and nothing for the other; nobody shares anything."""
+    params, own = ran(
+        lambda *args, **more: federated.localized(*args, ONE, **more), 2, num_clients=2
+    )
+    assert params is None
+    np.testing.assert_array_equal(own, [3.0, 0.0])
+
+
+def test_fed_per():
+    """Both layers move at once: to 2 and 2, and 0 and 0; the base's mean is 1.
+
+    Then one misses 4 - 1 - 2 = 1 and the other -1, and half of that goes into each
+    layer: bases of 1.5 and 0.5, heads of 2.5 and -0.5.
+    """
+    make = lambda *args, **more: federated.fed_per(*args, ONE, **more)
+    params, own = ran(make, 2, of_layers=True, num_clients=2)
+    assert params["base"] == 1.0
+    np.testing.assert_array_equal(own["head"], [2.5, -0.5])
+
+
+def test_fed_rep():
+    """The head first: 2, which leaves 2 to the base: 1. The bases' mean is 0.5.
+
+    Then heads miss 1.5 and -0.5: 2.75 and -0.25; bases 0.75 and -0.25: 0.875 and 0.375.
+    """
+    make = lambda *args, **more: federated.fed_rep(*args, ONE, own_steps=ONE, **more)
+    params, own = ran(make, 2, of_layers=True, num_clients=2)
+    assert params["base"] == 0.625
+    np.testing.assert_array_equal(own["head"], [2.75, -0.25])
