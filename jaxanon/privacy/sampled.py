@@ -72,7 +72,7 @@ def composed(releases, delta, accountant, bounded):
     Args:
       releases: ``SampledGaussian`` each.
       delta: δ in (0, 1).
-      accountant: "pld" or "rdp".
+      accountant: "pld", "coarse pld" or "rdp".
       bounded: whether to reckon with capacities, or take lots for whole.
     """
     account = _account(accountant)
@@ -96,8 +96,9 @@ def _account(accountant):
     import dp_accounting  # SciPy takes a second to come.
 
     relation = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
-    if accountant == "pld":
-        return dp_accounting.pld.PLDAccountant(neighboring_relation=relation)
+    intervals = {"pld": 1e-4, "coarse pld": 2e-3}
+    if accountant in intervals:
+        return dp_accounting.pld.PLDAccountant(relation, intervals[accountant])
     return dp_accounting.rdp.RdpAccountant(ORDERS, neighboring_relation=relation)
 
 

@@ -88,6 +88,22 @@ def test_the_multiplier_for_a_budget_keeps_it_and_hardly_less_does_not(
     assert spent(multiplier) <= epsilon < spent(0.995 * multiplier)
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "given"),
+    [
+        (2.0, {"sampling_probability": 0.2, "steps": 2}),
+        # A coarse accountant's steps are larger than what each of these tells.
+        (0.05, {"sampling_probability": 0.01, "steps": 900}),
+    ],
+)
+def test_the_tight_multiplier_is_found_by_way_of_coarse_ones(epsilon, given):
+    multiplier = noise_multiplier_for(epsilon, 1e-5, **given)
+    spent = lambda z: epsilon_spent(
+        [SampledGaussian(noise_multiplier=z, **given)], 1e-5
+    )
+    assert spent(multiplier) <= epsilon < spent(0.998 * multiplier)
+
+
 def test_a_budget_is_shared_with_what_is_released_beside_it():
     beside = [SampledGaussian(noise_multiplier=4.0)]
     alone = noise_multiplier_for(2.0, 1e-5, accountant="rdp")
