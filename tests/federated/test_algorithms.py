@@ -12,6 +12,8 @@ import pytest
 from jaxanon import federated
 from jaxanon.federated import Layout, Population, fed_avg, fed_sgd, reference
 
+pytestmark = pytest.mark.long
+
 
 def _network(params, batch, key):
     hidden = jnp.tanh(batch["x"] @ params["w"] + params["b"][None])

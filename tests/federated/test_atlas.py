@@ -10,6 +10,8 @@ from jaxanon import federated
 from jaxanon.federated import Layout, Lots, Rounds, Steps, importance
 from jaxanon.federated.reference_atlas import atlas as loops
 
+pytestmark = pytest.mark.long
+
 OPTIONS = {"num_steps": 3, "batch_size": 2}
 HYPER = {"step_size": 0.1, "mask_step_size": 2.0, "threshold": 0.58}
 ZERO = jnp.zeros(())

@@ -13,6 +13,8 @@ from jaxanon.federated import Steps
 from jaxanon.federated.atlas_gradients import layer_multipliers
 from jaxanon.privacy import SampledGaussian, epsilon_spent
 
+pytestmark = pytest.mark.long
+
 ZERO = jnp.zeros(())
 SCORES = {"a": 0.9, "b": 0.5, "c": 0.7, "d": 0.3}
 

@@ -18,6 +18,8 @@ from jaxanon.privacy import (
     effective_noise_multiplier,
 )
 
+pytestmark = pytest.mark.long
+
 ZERO = jnp.zeros(())
 SCORES = {"a": 0.9, "b": 0.5, "c": 0.7, "d": 0.3}
 HYPER = {

@@ -10,6 +10,8 @@ from jaxanon import federated
 from jaxanon.federated import Layout, Rounds, Steps, similarity
 from jaxanon.federated.reference_clusters import cluster_fl as loops
 
+pytestmark = pytest.mark.long
+
 OPTIONS = {"num_steps": 3, "batch_size": 2}
 HYPER = {"step_size": 0.1, "alpha": 0.1, "beta": 0.05, "rho": 0.3}
 SQUARE = lambda w, x, key: 0.5 * (w - x) ** 2

@@ -12,6 +12,8 @@ from jaxanon import federated
 from jaxanon.federated import Layout, Steps, grouping
 from jaxanon.federated import reference_clusters as loops
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("chunk", [None, 1])
 def test_agrees_with_the_loops_in_float64(chunk, network, start, population):

@@ -11,6 +11,8 @@ from jaxanon import federated
 from jaxanon.federated import Layout, Rounds, Steps, grouping
 from jaxanon.federated.reference_layers import fed_dl as loops
 
+pytestmark = pytest.mark.long
+
 OPTIONS = {"num_steps": 3, "batch_size": 2}
 ORDER = ("base", "head")
 

@@ -10,6 +10,8 @@ from jaxanon import federated
 from jaxanon.federated import Layout, Rounds, Steps
 from jaxanon.federated.reference_layers import fed_mask as loops
 
+pytestmark = pytest.mark.long
+
 OPTIONS = {"num_steps": 3, "batch_size": 2}
 BOTH = ("base", "head")
 

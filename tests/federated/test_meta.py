@@ -11,6 +11,8 @@ from jaxanon import federated
 from jaxanon.federated import meta
 from jaxanon.kernels import Objective, Phase
 
+pytestmark = pytest.mark.long
+
 TARGETS = jnp.array([1.0, 3.0, 8.0])  # One client each.
 
 

@@ -13,6 +13,8 @@ from jaxanon import federated
 from jaxanon.federated import Layout, Rounds, Steps
 from jaxanon.federated import reference_personal as loops
 
+pytestmark = pytest.mark.long
+
 OPTIONS = {"num_steps": 3, "batch_size": 2}
 HEAD = ("head",)
 

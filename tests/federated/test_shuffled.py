@@ -10,6 +10,8 @@ from jaxanon import federated
 from jaxanon.federated import Steps, shuffled
 from jaxanon.federated.shuffled import Arrivals
 
+pytestmark = pytest.mark.long
+
 CLIENTS = 12
 
 

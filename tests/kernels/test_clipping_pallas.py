@@ -14,6 +14,8 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxanon.kernels import clipping
 from jaxanon.kernels.clipping import cases, pallas_noise, pallas_sum, reference
 
+pytestmark = pytest.mark.long
+
 INTERPRETED = "pallas_interpreted"
 
 

@@ -13,6 +13,8 @@ from jax.test_util import check_grads
 from jaxanon.kernels import diffusion
 from jaxanon.kernels.diffusion import cases, reference
 
+pytestmark = pytest.mark.long
+
 CASE = cases.CASES["small"]
 BETAS, T = CASE.betas, len(CASE.betas)
 KINDS = ("noise", "x0", "v")

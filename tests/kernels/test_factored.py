@@ -10,6 +10,8 @@ import pytest
 
 from jaxanon import kernels
 
+pytestmark = pytest.mark.long
+
 
 def random_factors(seed, rows, d_in, d_out, *lead):
     rng = np.random.default_rng(seed)

@@ -12,6 +12,8 @@ import pytest
 from jaxanon.kernels import ghost
 from jaxanon.kernels.ghost import cases, reference
 
+pytestmark = pytest.mark.long
+
 EACH = pytest.mark.parametrize("name", sorted(cases.CASES))
 MASK = np.array([True, False, True, True])
 LINEAR = jnp.array([[3.0, 4.0], [0.0, 2.0], [6.0, 8.0]])

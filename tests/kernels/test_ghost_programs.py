@@ -12,6 +12,8 @@ from jaxanon import kernels
 from jaxanon.kernels import ghost
 from jaxanon.kernels.ghost import cases, reference
 
+pytestmark = pytest.mark.long
+
 
 def names_without_factors(loss_fn, params, batch):
     """Paths of the leaves that fall back, with slashes."""

@@ -12,6 +12,8 @@ from scipy import integrate, stats
 from jaxanon.kernels import mechanisms
 from jaxanon.kernels.mechanisms import cases, choice, reference
 
+pytestmark = pytest.mark.long
+
 NUM = 6000
 MAKERS = {
     "gumbel": (

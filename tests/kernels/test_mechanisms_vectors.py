@@ -12,6 +12,8 @@ from scipy import stats
 from jaxanon.kernels import mechanisms
 from jaxanon.kernels.mechanisms import reference, sphere
 
+pytestmark = pytest.mark.long
+
 NUM = 200_000
 NORMS = {"l2": lambda z: np.linalg.norm(z, axis=-1), "linf": lambda z: abs(z).max(-1)}
 each_norm = pytest.mark.parametrize("norm", sorted(NORMS))

@@ -14,6 +14,8 @@ from jaxanon.kernels.meta import reference
 from jaxanon.kernels.meta.api import IMPLEMENTATIONS
 from jaxanon.kernels.meta.cases import adversarial
 
+pytestmark = pytest.mark.long
+
 FAST = [name for name in IMPLEMENTATIONS if name != "reference"]
 
 

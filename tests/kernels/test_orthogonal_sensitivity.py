@@ -15,6 +15,8 @@ from scipy import optimize, spatial
 from jaxanon.kernels import mechanisms, orthogonal
 from jaxanon.kernels.orthogonal import cases, reference
 
+pytestmark = pytest.mark.long
+
 SPANS = pytest.mark.parametrize("name", cases.SPANS)
 
 

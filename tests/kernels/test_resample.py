@@ -13,6 +13,8 @@ from scipy import stats
 from jaxanon import kernels
 from jaxanon.kernels.resample import cases, reference
 
+pytestmark = pytest.mark.long
+
 SMALL = pytest.mark.parametrize("name", ["ragged", "no_padding"])
 # One program each; operation by operation there would be dozens to compile.
 NEIGHBOURS = jax.jit(

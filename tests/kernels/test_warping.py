@@ -12,6 +12,8 @@ from hypothesis.extra import numpy as arrays
 
 from jaxanon.kernels.warping import cases, dtw, dtw_path, reference
 
+pytestmark = pytest.mark.long
+
 SETTINGS = [
     ("wide", None, "squared_euclidean"),
     ("wide", 2, "euclidean"),

@@ -7,6 +7,8 @@ from jaxanon import ledger, training
 from jaxanon.privacy import SampledGaussian, epsilon_spent
 from jaxanon.report.learned import guaranteed
 
+pytestmark = pytest.mark.long
+
 
 def test_released_scores_are_paid_for_beside_the_steps(small):
     learner = small("atlas", scores="released")

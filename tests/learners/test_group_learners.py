@@ -15,6 +15,8 @@ from jaxanon.learners.group_config import (
 )
 from jaxanon.models.predictors import predictor
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def two_tongues(small, data):

@@ -8,6 +8,8 @@ import jaxanon as ja
 from jaxanon import training
 from jaxanon.privacy import SampledGaussian, epsilon_spent
 
+pytestmark = pytest.mark.long
+
 PRIVATE = pytest.mark.parametrize("name", ["atlas", "fedsgd_ldp"])
 
 

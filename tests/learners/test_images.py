@@ -9,6 +9,8 @@ import pytest
 import jaxanon as ja
 from jaxanon import datasets, learners, training
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def images(data):

@@ -13,6 +13,8 @@ from jaxanon import datasets, federated, learned, newcomers, training
 from jaxanon.datasets import Windows
 from jaxanon.learners.learner import population_of
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="session")
 def apart(data):

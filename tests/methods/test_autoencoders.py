@@ -10,6 +10,8 @@ import pytest
 from jaxanon import datasets, methods, training
 from jaxanon.methods import judges
 
+pytestmark = pytest.mark.long
+
 TINY = {"latent": 3, "batch": 16, "judge_batch": 8, "hidden": ()}
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from jaxanon import datasets, methods, training
 
+pytestmark = pytest.mark.long
+
 SETTINGS = {"hidden": (12,), "latent": 3, "adversary_hidden": (7,), "batch": 8}
 HYPER = {"beta": 0.1, "step_size": 0.003}
 

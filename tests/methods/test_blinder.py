@@ -16,6 +16,8 @@ from jaxanon.models import blinder as models
 from jaxanon.models import blinder_losses as losses
 from jaxanon.models import guided
 
+pytestmark = pytest.mark.long
+
 _path = pathlib.Path(__file__).with_name("toy.py")
 _spec = importlib.util.spec_from_file_location("toy", _path)
 toy = importlib.util.module_from_spec(_spec)

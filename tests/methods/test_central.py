@@ -14,6 +14,8 @@ from jaxanon import datasets, training
 from jaxanon.methods import pool
 from jaxanon.methods.central import Player, Room, central
 
+pytestmark = pytest.mark.long
+
 SGD = {"optimizer": optax.identity()}
 
 

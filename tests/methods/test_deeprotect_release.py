@@ -17,6 +17,8 @@ from jaxanon.methods.deeprotect_config import DEEProtectConfig
 from jaxanon.methods.deeprotect_range import in_range
 from jaxanon.models import tied
 
+pytestmark = pytest.mark.long
+
 RANGE = {"low": (0.0, 0.0), "high": (20.0, 20.0)}
 CURVES = pytest.mark.parametrize("curve", ["sigmoid", "linear"])
 

@@ -12,6 +12,8 @@ from jaxanon.federated import Layout
 from jaxanon.methods.averaged import system_of
 from jaxanon.methods.fed_blinder import FedBlinderConfig, fed_blinder
 
+pytestmark = pytest.mark.long
+
 _path = pathlib.Path(__file__).with_name("plain_rounds.py")
 _spec = importlib.util.spec_from_file_location("plain_rounds", _path)
 plain = importlib.util.module_from_spec(_spec)

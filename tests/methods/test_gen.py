@@ -12,6 +12,8 @@ import pytest
 from jaxanon import datasets
 from jaxanon.methods.gen import gen
 
+pytestmark = pytest.mark.long
+
 _PATH = pathlib.Path(__file__).with_name("toy.py")
 _SPEC = importlib.util.spec_from_file_location("toy_of_gen", _PATH)
 TOY = importlib.util.module_from_spec(_SPEC)

@@ -11,6 +11,8 @@ from jaxanon.federated import Population
 from jaxanon.methods.averaged import system_of
 from jaxanon.methods.kd_blinder import KDBlinderConfig, kd_blinder
 
+pytestmark = pytest.mark.long
+
 _path = pathlib.Path(__file__).with_name("plain_rounds.py")
 _spec = importlib.util.spec_from_file_location("plain_rounds", _path)
 plain = importlib.util.module_from_spec(_spec)

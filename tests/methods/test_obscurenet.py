@@ -13,6 +13,8 @@ from jaxanon import datasets, methods
 from jaxanon.methods.rounds import rounds_program
 from jaxanon.models.rewriter_losses import Batch, rewriter_loss
 
+pytestmark = pytest.mark.long
+
 _path = pathlib.Path(__file__).with_name("toy.py")
 _spec = importlib.util.spec_from_file_location("toy", _path)
 toy = importlib.util.module_from_spec(_spec)

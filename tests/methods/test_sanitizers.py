@@ -17,6 +17,8 @@ from jaxanon.methods.dysan_gen import dysan_gen
 from jaxanon.methods.dysan_msda import dysan_msda
 from jaxanon.methods.olympus import olympus
 
+pytestmark = pytest.mark.long
+
 _PATH = pathlib.Path(__file__).with_name("toy.py")
 _SPEC = importlib.util.spec_from_file_location("toy_of_sanitizers", _PATH)
 TOY = importlib.util.module_from_spec(_SPEC)

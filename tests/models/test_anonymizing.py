@@ -11,6 +11,8 @@ from jaxanon.models import anonymizing
 from jaxanon.models.guardian import Estimator, Guardian
 from jaxanon.models.replacement import Replacement, Replacer
 
+pytestmark = pytest.mark.long
+
 MAGNITUDES = (1, 128, 2)  # MotionSense's windows of 2 channels.
 
 

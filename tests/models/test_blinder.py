@@ -12,6 +12,8 @@ import pytest
 from jaxanon.models import blinder, blinder_losses
 from jaxanon.models.layers import Dense, flatten, unflatten
 
+pytestmark = pytest.mark.long
+
 
 def count(tree):
     return sum(leaf.size for leaf in jax.tree.leaves(tree))

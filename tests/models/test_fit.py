@@ -7,6 +7,8 @@ import pytest
 from jaxanon.models import fit
 from jaxanon.models.rows import arrange
 
+pytestmark = pytest.mark.long
+
 SMALL = {"hidden": (16,), "epochs": 8, "batch": 16}
 
 

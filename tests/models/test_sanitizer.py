@@ -10,6 +10,8 @@ from jaxanon.models import dysan
 from jaxanon.models.sanitizer import Sanitizer, compose, sanitize
 from jaxanon.models.sanitizer_judges import Discriminator, Predictor, least_time
 
+pytestmark = pytest.mark.long
+
 TIME, CHANNELS, ROWS = 20, 3, 4
 SANITIZER = Sanitizer(filters=(4, 5), hidden=(6, 3))
 
