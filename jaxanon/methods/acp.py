@@ -14,7 +14,7 @@ DROPOUT = 0.3  # Of the classifiers' features.
 WARM_UP = 10  # Rounds in which the running mean soon forgets where it began.
 
 
-def denoising(nets: Networks) -> Player:
+def denoising(nets: Networks, when_fn=None) -> Player:
     """The denoiser, by the mean squared error of what it predicts.
 
     Steps are uniform from 1 to T. What a window is told of is forgotten now and then,
@@ -26,7 +26,7 @@ def denoising(nets: Networks) -> Player:
         loss = denoising_loss(nets, key, params[DENOISER], hyper["forgetting"], batch)
         return loss, ({"denoising": loss}, {})
 
-    return Player((DENOISER,), loss_fn)
+    return Player((DENOISER,), loss_fn, when_fn=when_fn)
 
 
 def denoising_loss(nets: Networks, key, denoiser, forgetting, batch: Batch):

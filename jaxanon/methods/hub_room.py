@@ -30,6 +30,9 @@ class Batch(NamedTuple):
     windows: jax.Array  # float32[batch, time, d]
     labels: dict[str, jax.Array]  # int32[batch] of each attribute
     condition: Condition
+    # What fine-tuning compares with, where there are classes to hide.
+    positives: jax.Array | None = None  # as ``windows``: others of their classes
+    negatives: "Batch | None" = None  # windows of classes to hide
 
 
 def room(nets: Networks) -> Room:
@@ -38,7 +41,9 @@ def room(nets: Networks) -> Room:
 
     def draw(key, data, copy):
         del copy
-        return to_batch(nets, data, pool.draw(key, data.pool, size))
+        if not nets.config.hide:
+            return to_batch(nets, data, pool.draw(key, data.pool, size))
+        return compared(nets, key, data)
 
     return Room(
         lambda clients: prepare(nets, clients),
@@ -52,21 +57,21 @@ def prepare(nets: Networks, clients) -> Prepared:
     """Standardises windows, and takes their moments.
 
     Raises:
-      ValueError: if windows do not fit the spec or their categories, or a class to hide
-        or to show has none.
+      ValueError: if windows do not fit the spec or their categories, or, where there
+        are classes to hide, a class has fewer than two windows.
     """
     spec = nets.spec
     check_values(clients.windows[clients.mask], spec.channels, nets.bits.values)
     found = pool.pool(spec, clients)
     counts = np.asarray(found.counts)
     names = spec.classes[spec.public]
-    if nets.config.hide:
-        none = [name for name, count in zip(names, counts, strict=True) if not count]
-        if none:
-            raise ValueError(
-                f"classes {none} of {spec.public!r} have no training windows, so what "
-                "tells them apart cannot be learned; leave them out of the data."
-            )
+    few = [name for name, count in zip(names, counts, strict=True) if count < 2]
+    if nets.config.hide and few:
+        raise ValueError(
+            f"classes {few} of {spec.public!r} have fewer than two training windows, "
+            "too few to filter and compare with, which hiding classes needs; leave "
+            "them out of the data."
+        )
     take = jax.jit(lambda windows: conditions.moments(nets.bits.encode(windows)))
     parts = [
         take(found.windows[start : start + CHUNK])
@@ -128,6 +133,19 @@ def to_batch(nets: Networks, data: Prepared, drawn: pool.Drawn) -> Batch:
     known = jnp.ones(len(public), bool)
     condition = Condition(labels, features, known)
     return Batch(nets.bits.encode(drawn.windows), labels, condition)
+
+
+def compared(nets: Networks, key, data: Prepared) -> Batch:
+    """A batch with windows of the same classes, and windows of classes to hide."""
+    key, own_key, positive_key, class_key = jax.random.split(key, 4)
+    size, public = nets.config.batch, nets.spec.public
+    own = to_batch(nets, data, pool.draw(own_key, data.pool, size))
+    others = pool.draw(positive_key, data.pool, size, own.labels[public])
+    names = nets.spec.classes[public]
+    hidden = jnp.array([names.index(name) for name in nets.config.hide], jnp.int32)
+    classes = jax.random.choice(class_key, hidden, (size,))
+    secret = to_batch(nets, data, pool.draw(key, data.pool, size, classes))
+    return own._replace(positives=nets.bits.encode(others.windows), negatives=secret)
 
 
 def drawn_statistics(key, statistics, public):

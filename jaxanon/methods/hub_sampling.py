@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxanon import kernels
 from jaxanon.methods.hub_networks import AVERAGE, STATISTICS, Networks
@@ -133,3 +134,50 @@ def is_hidden(nets: Networks):
     """``bool[classes]``, which public classes are to hide."""
     names = nets.spec.classes[nets.spec.public]
     return jnp.array([name in nets.config.hide for name in names])
+
+
+def every(nets: Networks, classes) -> dict:
+    """``int32[n]`` of all attributes; those that are not among ``classes`` not known.
+
+    Raises:
+      ValueError: if the public attribute is missing, there are others than the spec's,
+        or classes out of range, where they are known on the host.
+    """
+    if nets.spec.public not in classes:
+        raise ValueError(
+            f"classes must have {nets.spec.public!r}, of each window to be made, got "
+            f"{sorted(classes)}."
+        )
+    if unknown := sorted(set(classes) - set(nets.sizes)):
+        raise ValueError(
+            f"classes must be of {sorted(nets.sizes)}, got {unknown}; nothing else was "
+            "learned."
+        )
+    for name, own in classes.items():
+        if not isinstance(own, jax.core.Tracer):
+            own, size = np.asarray(own), nets.sizes[name]
+            wrong = own[(own < 0) | (own >= size)]
+            if len(wrong):
+                raise ValueError(
+                    f"classes of {name!r} must lie in [0, {size}), got {wrong[0]}; "
+                    f"they are {nets.spec.classes[name]}."
+                )
+    public = jnp.asarray(classes[nets.spec.public], jnp.int32)
+    none = nets.nothing(len(public)).classes
+    return none | {name: jnp.asarray(own, jnp.int32) for name, own in classes.items()}
+
+
+def standardised(nets: Networks, windows):
+    """Windows as their spec's mean and deviation scale them."""
+    mean, std = _scale(nets.spec)
+    return (windows - mean) / std
+
+
+def physical(nets: Networks, windows):
+    """The inverse; values of categorical channels come out whole."""
+    mean, std = _scale(nets.spec)
+    return nets.bits.whole(windows * std + mean).astype(jnp.float32)
+
+
+def _scale(spec):
+    return (jnp.float32(x)[None, None] for x in (spec.mean, spec.std))

@@ -28,6 +28,8 @@ class Method(NamedTuple):
     work: str = "client updates"  # what a round is counted in, and its speed told
     # (key, state, {attribute: int32[n]}) -> windows of such classes, made from nothing.
     sample: Callable | None = None
+    # (info) -> None; raises where what a call of rounds told makes going on useless.
+    check_info: Callable | None = None
     takes_tokens: bool = False  # whether windows' numbers may stand for something
 
 

@@ -1,10 +1,9 @@
 """PrivateHub: synthetic windows of many sensors that keep some classes secret."""
 
-import jax.numpy as jnp
-
 from jaxanon.kernels.checks import typed_key
-from jaxanon.methods import acp, hub_sampling
+from jaxanon.methods import aaf, acp, hub_sampling
 from jaxanon.methods.central import central
+from jaxanon.methods.epochs import by_epoch, during
 from jaxanon.methods.hub_networks import AVERAGE, STATISTICS, Networks, networks
 from jaxanon.methods.hub_room import room
 from jaxanon.methods.method import Method
@@ -18,6 +17,12 @@ def privatehub(spec, **settings) -> Method:
     classes and statistics, and a classifier of each attribute learns from raw windows.
     What samples is a running mean of the U-Net's weights.
 
+    App-aware fine-tuning, after ``pretraining`` epochs, where there are classes in
+    ``hide``: windows made of classes to show, if the classifier is sure enough of them,
+    learn to lie nearer to real ones of their class than to those made of classes to
+    hide, by the classifier's features. The classifiers rest. Who judges the result must
+    have a classifier of his own.
+
     ``sample`` makes windows of classes that one names. ``anonymize`` rewrites windows:
     noised part of the way (``strength``), they are led back to their public class and
     away from their private ones, as the classifiers see them. Those of a class in
@@ -26,8 +31,9 @@ def privatehub(spec, **settings) -> Method:
     Corrected, with the published form as an option: the schedule leaves no signal at
     its last step, from which sampling starts (``schedule="paper"``,
     ``prediction="noise"``); the z-score told is that of a window's mean among its
-    class's, for one of every sample would tell the window. Widths are our own, and
-    nothing stops early.
+    class's, for one of every sample would tell the window; the triplet loss has a hinge
+    (``triplet="paper"``), and pre-training's loss is replayed beside it (``replay``).
+    Widths are our own, and nothing stops early.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
@@ -38,7 +44,7 @@ def privatehub(spec, **settings) -> Method:
 
     Raises:
       ValueError: if a setting is out of range, windows cannot be halved, or ``hide``
-        names no class, or all.
+        names no class, or all. Training raises it where the threshold filters all.
       TypeError: for an unknown setting.
 
     Example:
@@ -52,22 +58,38 @@ def privatehub(spec, **settings) -> Method:
     """
     config = PrivateHubConfig(**settings)
     nets = networks(spec, config)
-    method = central(
-        "privatehub",
-        config,
-        spec,
-        room(nets),
-        init_fn=nets.init,
-        players=(acp.denoising(nets), acp.classifying(nets)),
-        hyper={name: getattr(config, name) for name in HYPER},
-        anonymize_fn=lambda key, params, windows: windows,
-        finish_fn=lambda key, state, data: {
-            AVERAGE: acp.running_mean(state),
-            STATISTICS: data.statistics,
-        },
-    )
+
+    def make(rounds):
+        before = after = None
+        if config.hide:
+            before = during(rounds, 0, config.pretraining)
+            after = during(rounds, config.pretraining)
+        players = (
+            acp.denoising(nets, before),
+            *([aaf.discriminating(nets, after)] if config.hide else []),
+            acp.classifying(nets, before),
+        )
+        return central(
+            "privatehub",
+            config,
+            spec,
+            room(nets),
+            init_fn=nets.init,
+            players=players,
+            hyper={name: getattr(config, name) for name in HYPER},
+            anonymize_fn=lambda key, params, windows: windows,
+            finish_fn=lambda key, state, data: {
+                AVERAGE: acp.running_mean(state),
+                STATISTICS: data.statistics,
+            },
+        )
+
+    method = by_epoch(make) if config.hide else make(1)
     return method._replace(
-        anonymize=_anonymize(nets), sample=_sample(nets), takes_tokens=True
+        anonymize=_anonymize(nets),
+        sample=_sample(nets),
+        check_info=aaf.check_kept if config.hide else None,
+        takes_tokens=True,
     )
 
 
@@ -75,9 +97,10 @@ def _anonymize(nets: Networks):
     """Of a ``Method``: ``(key, state, windows) -> windows``."""
 
     def anonymize(key, state, windows):
-        mean, std = _scale(nets.spec)
-        given = state.params, state.hyper, (windows - mean) / std
-        return _physical(nets, hub_sampling.rewrite(nets, key, *given))
+        standard = hub_sampling.standardised(nets, windows)
+        given = state.params, state.hyper, standard
+        made = hub_sampling.rewrite(nets, key, *given)
+        return hub_sampling.physical(nets, made)
 
     return anonymize
 
@@ -87,34 +110,8 @@ def _sample(nets: Networks):
 
     def sample(key, state, classes):
         typed_key(key)
-        full = _every(nets, classes)
+        full = hub_sampling.every(nets, classes)
         made = hub_sampling.synthesise(nets, key, state.params, state.hyper, full)
-        return _physical(nets, made)
+        return hub_sampling.physical(nets, made)
 
     return sample
-
-
-def _every(nets, classes):
-    """All attributes' classes, those that are not given as not known."""
-    if nets.spec.public not in classes:
-        raise ValueError(
-            f"classes must have {nets.spec.public!r}, of each window to be made, got "
-            f"{sorted(classes)}."
-        )
-    if unknown := sorted(set(classes) - set(nets.sizes)):
-        raise ValueError(
-            f"classes must be of {sorted(nets.sizes)}, got {unknown}; nothing else was "
-            "learned."
-        )
-    public = jnp.asarray(classes[nets.spec.public], jnp.int32)
-    none = nets.nothing(len(public)).classes
-    return none | {name: jnp.asarray(own, jnp.int32) for name, own in classes.items()}
-
-
-def _physical(nets, windows):
-    mean, std = _scale(nets.spec)
-    return nets.bits.whole(windows * std + mean).astype(jnp.float32)
-
-
-def _scale(spec):
-    return (jnp.float32(x)[None, None] for x in (spec.mean, spec.std))

@@ -12,6 +12,9 @@ PREDICTIONS = ("v", "x0", "noise")
 FIRST_BETA, LAST_BETA, PUBLISHED_STEPS = 1e-4, 0.05, 100
 HYPER = ("step_size", "classifier_step_size", "forgetting", "ema")
 HYPER += ("guidance", "negative_guidance")
+HYPER += ("fine_step_size", "threshold", "margin", "replay")
+TRIPLETS = ("hinge", "paper")
+GRADIENTS = ("one_step", "last_steps")
 
 
 def _line(num_steps, zero):
@@ -78,24 +81,48 @@ class PrivateHubConfig:
     negative_guidance: float = 0.5
     """weight of the condition to get away from, the private classes"""
 
+    pretraining: int = 150
+    """epochs before fine-tuning, which there is if there are classes to hide"""
+    fine_step_size: float = 1e-4
+    """step size of Adam in fine-tuning"""
+    threshold: float = 0.5
+    """G: what is made counts if the classifier gives its class more than this"""
+    margin: float = 0.2
+    """of the triplet loss"""
+    triplet: str = "hinge"
+    """hinge: on features of length 1; paper: no hinge, no length, no lower bound"""
+    gradient: str = "one_step"
+    """what fine-tuning is graded on: one_step: clean windows as the denoiser sees them
+    in noised ones, at a random step; last_steps: windows sampled from noise, of which
+    the last gradient_steps learn"""
+    gradient_steps: int = 2
+    """steps of DDIM that learn, with last_steps"""
+    replay: float = 1.0
+    """weight of the pre-training's loss in fine-tuning; the paper's: 0"""
+
     def __post_init__(self):
         counts = "batch", "num_steps", "blocks", "heads", "sampling_steps", "widths"
+        counts += "gradient_steps", "pretraining"
         whole(1, **{name: getattr(self, name) for name in counts})
         finite(
             zero=False,
             step_size=self.step_size,
             classifier_step_size=self.classifier_step_size,
+            fine_step_size=self.fine_step_size,
             strength=self.strength,
         )
         names = "forgetting", "ema", "guidance", "negative_guidance"
+        names += "threshold", "margin", "replay"
         finite(zero=True, **{name: getattr(self, name) for name in names})
-        for name in ("forgetting", "ema", "strength"):
+        for name in ("forgetting", "ema", "strength", "threshold"):
             value = getattr(self, name)
             if value > 1 or (value == 1 and name != "strength"):
                 bound = "<= 1" if name == "strength" else "< 1"
                 raise ValueError(f"{name} must be {bound}, got {value!r}.")
         one_of("schedule", self.schedule, tuple(SCHEDULES))
         one_of("prediction", self.prediction, PREDICTIONS)
+        one_of("triplet", self.triplet, TRIPLETS)
+        one_of("gradient", self.gradient, GRADIENTS)
         one_of("dtype", self.dtype, tuple(DTYPES))
         check_heads(self.widths, self.heads)
         if self.num_steps < 2:
@@ -107,6 +134,12 @@ class PrivateHubConfig:
             raise ValueError(
                 f"sampling_steps must be <= num_steps, {self.num_steps}, got "
                 f"{self.sampling_steps!r}."
+            )
+        learning = self.gradient_steps if self.gradient == "last_steps" else 0
+        if learning > self.sampling_steps:
+            raise ValueError(
+                f"gradient_steps must be <= sampling_steps, {self.sampling_steps}, got "
+                f"{self.gradient_steps!r}."
             )
         if self.prediction == "noise" and self.schedule != "paper":
             raise ValueError(
