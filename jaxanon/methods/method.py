@@ -26,7 +26,8 @@ class Method(NamedTuple):
     rounds_per_epoch: Callable  # (data) -> int
     work_per_round: Callable  # (data) -> int, how many of ``work``
     work: str = "client updates"  # what a round is counted in, and its speed told
-    # (key, state, {attribute: int32[n]}) -> windows of such classes, made from nothing.
+    # (key, state, {attribute: int32[n]}, samples=None) -> windows of such classes, made
+    # from nothing, or streams of so many samples.
     sample: Callable | None = None
     # (info) -> None; raises where what a call of rounds told makes going on useless.
     check_info: Callable | None = None

@@ -1,7 +1,7 @@
 """PrivateHub: synthetic windows of many sensors that keep some classes secret."""
 
 from jaxanon.kernels.checks import typed_key
-from jaxanon.methods import aaf, acp, hub_sampling
+from jaxanon.methods import aaf, acp, hub_sampling, hub_streams
 from jaxanon.methods.central import central
 from jaxanon.methods.epochs import by_epoch, during
 from jaxanon.methods.hub_networks import AVERAGE, STATISTICS, Networks, networks
@@ -106,11 +106,13 @@ def _anonymize(nets: Networks):
 
 
 def _sample(nets: Networks):
-    """Of a ``Method``: ``(key, state, classes) -> windows``."""
+    """Of a ``Method``: ``(key, state, classes, samples) -> windows``, or streams."""
 
-    def sample(key, state, classes):
+    def sample(key, state, classes, samples=None):
         typed_key(key)
         full = hub_sampling.every(nets, classes)
+        if samples not in (None, nets.spec.time):
+            return hub_streams.stream(nets, key, state, full, samples)
         made = hub_sampling.synthesise(nets, key, state.params, state.hyper, full)
         return hub_sampling.physical(nets, made)
 

@@ -158,6 +158,17 @@ def test_it_learns_and_makes_windows_of_the_class_that_was_asked_for():
     assert loudness(1) > 1.4 * loudness(0)
 
 
+def test_streams_are_of_their_class_all_along():
+    method, state, _ = trained()
+    wanted = np.repeat(np.arange(3), 20)
+    classes, key = {"activity": wanted}, jax.random.key(5)
+    sample = jax.jit(method.sample, static_argnums=3)
+    made = np.asarray(sample(key, state, classes, 44))
+    assert made.shape == (60, 44, 2)
+    for first in (0, 11, 28):  # Whether or not a window began there.
+        assert (frequency(made[:, first : first + 16]) == wanted).mean() > 0.85
+
+
 def test_rewriting_keeps_the_public_class():
     method, state, _ = trained()
     windows, labels = DATA.test
@@ -173,6 +184,10 @@ def test_what_cannot_be_sampled():
         method.sample(jax.random.key(0), state, {"gender": [0]})
     with pytest.raises(ValueError, match=r"of \['activity', 'gender'\], got \['age'\]"):
         method.sample(jax.random.key(0), state, {"activity": [0], "age": [1]})
+    with pytest.raises(
+        ValueError, match=r"'activity' must lie in \[0, 3\), got 3; they"
+    ):
+        method.sample(jax.random.key(0), state, {"activity": [0, 3]})
     with pytest.raises(TypeError, match="key must be a typed PRNG key"):
         method.sample(0, state, {"activity": [0]})
 
@@ -188,6 +203,13 @@ def test_what_cannot_be_sampled():
         ({"num_steps": 1, "sampling_steps": 1}, "num_steps must be >= 2, got 1"),
         ({"strength": 1.5}, "strength must be <= 1, got 1.5"),
         ({"ema": 1.0}, "ema must be < 1, got 1.0"),
+        ({"threshold": 1.0}, "threshold must be < 1, got 1.0"),
+        (
+            {"gradient": "last_steps", "gradient_steps": 21},
+            "gradient_steps must be <= sampling_steps, 20, got 21",
+        ),
+        ({"triplet": "soft"}, "triplet must be one of"),
+        ({"gradient": "all"}, "gradient must be one of"),
         ({"categories": ("z",)}, r"must name channels, of \('x', 'y'\), got 'z'"),
         ({"schedule": "linear"}, "schedule must be one of"),
         ({"dtype": "float16"}, "dtype must be one of"),
@@ -217,7 +239,9 @@ def test_windows_that_cannot_be():
     method = methods.privatehub(DATA.spec, **SMALL, categories=("x",))
     with pytest.raises(ValueError, match="channel 'x' must hold whole numbers from 0"):
         method.prepare(clients)
-    none = {**clients.labels, "activity": 0 * clients.labels["activity"]}
+    few = 0 * clients.labels["activity"]
+    few[0, 0] = 1
+    few = {**clients.labels, "activity": few}
     method = methods.privatehub(DATA.spec, **SMALL, hide=("a",))
-    with pytest.raises(ValueError, match=r"\['b', 'c'\] .* have no training windows"):
-        method.prepare(clients._replace(labels=none))
+    with pytest.raises(ValueError, match=r"\['b', 'c'\] .* fewer than two training w"):
+        method.prepare(clients._replace(labels=few))
