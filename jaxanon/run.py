@@ -93,7 +93,8 @@ class Run:
           ValueError: for classes that there are not, or streams shorter than a window.
           FloatingPointError: if what was made is not finite.
         """
-        if getattr(self.method, "sample", None) is None:
+        made_by = getattr(self.method, "sample", None)
+        if made_by is None:
             raise TypeError(
                 f"{self.method.name} makes no windows from nothing; train privatehub, "
                 "which does."
@@ -112,7 +113,7 @@ class Run:
                 f"seconds must be a window's at least, {time / self.spec.rate_hz:g}, "
                 f"got {seconds!r}; make windows, and cut them."
             )
-        make = jax.jit(functools.partial(self.method.sample, samples=samples))
+        make = jax.jit(functools.partial(made_by, samples=samples))
         rows = max(1, BATCH * time // samples)
         parts = []
         for start in range(0, number, rows):

@@ -1,6 +1,6 @@
 """What PrivateHub trains on: a pool of windows, and statistics of each class's."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +32,7 @@ class Batch(NamedTuple):
     condition: Condition
     # What fine-tuning compares with, where there are classes to hide.
     positives: jax.Array | None = None  # as ``windows``: others of their classes
-    negatives: "Batch | None" = None  # windows of classes to hide
+    negatives: Any = None  # Batch, windows of classes to hide
 
 
 def room(nets: Networks) -> Room:
@@ -118,7 +118,7 @@ def class_statistics(moments, labels, classes: int) -> dict[str, np.ndarray]:
         "mean": mean,
         "root": root,
     }
-    return {name: np.float32(array) for name, array in found.items()}
+    return {name: array.astype(np.float32) for name, array in found.items()}
 
 
 def to_batch(nets: Networks, data: Prepared, drawn: pool.Drawn) -> Batch:

@@ -111,7 +111,7 @@ def _sample(nets: Networks):
     def sample(key, state, classes, samples=None):
         typed_key(key)
         full = hub_sampling.every(nets, classes)
-        if samples not in (None, nets.spec.time):
+        if samples is not None and samples != nets.spec.time:
             return hub_streams.stream(nets, key, state, full, samples)
         made = hub_sampling.synthesise(nets, key, state.params, state.hyper, full)
         return hub_sampling.physical(nets, made)

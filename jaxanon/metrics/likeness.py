@@ -185,8 +185,8 @@ def nearest_distances(windows, training) -> np.ndarray:
     windows, training = _flat(1, windows, training)
     nearest = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(training)
     # Found through squares, which lose the small ones; so taken anew.
-    index = nearest.kneighbors(windows, return_distance=False)[:, 0]
-    return np.sqrt(np.mean((windows - training[index]) ** 2, axis=1))
+    _, index = nearest.kneighbors(windows)
+    return np.sqrt(np.mean((windows - training[index[:, 0]]) ** 2, axis=1))
 
 
 def memorisation(training, synthetic, held_out, *, share: float = 0.05) -> dict:
