@@ -20,7 +20,7 @@ _SPEC = importlib.util.spec_from_file_location("toy_of_aaf", _PATH)
 TOY = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(TOY)
 DATA = TOY.data()
-SMALL = {"widths": (4, 8), "heads": 2, "batch": 32, "num_steps": 20}
+SMALL = {"widths": (4,), "heads": 2, "batch": 32, "num_steps": 20}
 SMALL |= {"sampling_steps": 5, "hide": ("b",)}
 
 
