@@ -15,6 +15,7 @@ from jaxanon.commands import (
     evaluate,
     inferences,
     privacy,
+    sample,
     sweep,
     train,
 )
@@ -80,6 +81,7 @@ def _run(argv):
         "train": train.command(method if verb == "train" else None),
         "evaluate": evaluate.evaluate,
         "anonymize": anonymize.anonymize,
+        "sample": sample.sample,
         "sweep": sweep.command(method if verb == "sweep" else None),
         "datasets": datasets.show_all,
         "inferences": inferences.inferences,

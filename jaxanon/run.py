@@ -1,6 +1,7 @@
 """A trained anonymizer: what ``train`` returns and ``open_run`` finds again."""
 
 import dataclasses
+import functools
 import pathlib
 from typing import Any
 
@@ -74,3 +75,57 @@ class Run:
                 "them is returned; train it, for an epoch at least, or train it anew."
             )
         return safe
+
+    def sample(self, key, classes, *, seconds: float | None = None) -> np.ndarray:
+        """Makes windows, or longer streams, of named classes from nothing.
+
+        Args:
+          key: typed PRNG key; the same key and classes give the same windows.
+          classes: ``int[N]`` of each attribute that is to be told; the public one must
+            be there. N at least 1.
+          seconds: how long each is, a window's length at least; None is a window's.
+
+        Returns:
+          ``float32[N, samples, channels]``, in the dataset's own units.
+
+        Raises:
+          TypeError: for a key of another type, or a method that makes none.
+          ValueError: for classes that there are not, or streams shorter than a window.
+          FloatingPointError: if what was made is not finite.
+        """
+        made_by = getattr(self.method, "sample", None)
+        if made_by is None:
+            raise TypeError(
+                f"{self.method.name} makes no windows from nothing; train privatehub, "
+                "which does."
+            )
+        typed_key(key)
+        number = len(next(iter(classes.values()), ()))
+        if not number:
+            raise ValueError("classes must be int[N] of an attribute, N at least 1.")
+        for name, own in classes.items():
+            if name in self.spec.classes:  # Others the method refuses.
+                checks.labels(name, own, number, self.spec.classes[name])
+        time = self.spec.time
+        samples = time if seconds is None else round(seconds * self.spec.rate_hz)
+        if samples < time:
+            raise ValueError(
+                f"seconds must be a window's at least, {time / self.spec.rate_hz:g}, "
+                f"got {seconds!r}; make windows, and cut them."
+            )
+        make = jax.jit(functools.partial(made_by, samples=samples))
+        rows = max(1, BATCH * time // samples)
+        parts = []
+        for start in range(0, number, rows):
+            own = {
+                name: np.asarray(each)[start : start + rows]
+                for name, each in classes.items()
+            }
+            parts.append(make(jax.random.fold_in(key, start), self.state, own))
+        found = np.concatenate([np.asarray(part) for part in parts])
+        if not np.isfinite(found).all():
+            raise FloatingPointError(
+                f"{self.method.name} made windows that are not finite, and none of "
+                "them is returned; train it, for an epoch at least, or train it anew."
+            )
+        return found

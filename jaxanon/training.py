@@ -71,7 +71,7 @@ def train(
       ValueError: if the run in ``out`` is another one or went further than ``epochs``,
         if its checkpoints are damaged, for epochs below 1, for a method made for
         another spec, for windows that are not finite, for labels and
-        hyper-parameters out of range.
+        hyper-parameters out of range; if the method finds that going on is of no use.
       TypeError: for a seed or epochs that is no whole number.
       FloatingPointError: if a loss, or the square of a parameter, is no longer finite;
         the last checkpoint before it stays.
@@ -257,6 +257,8 @@ def _rounds(loop, state, history, show):
             seconds = time.monotonic() - start
             done += num
             _finite(info, int(bad), num, done - num, loop, state.hyper)
+            if check_info := getattr(method, "check_info", None):  # No Learner has it.
+                check_info(info)
             row = {
                 "round": done,
                 "epoch": done / per_epoch,

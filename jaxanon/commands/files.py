@@ -48,11 +48,22 @@ def write_array(path: pathlib.Path, array) -> None:
     """Saves an ``.npy`` beside ``path`` and moves it there when it is complete."""
     import numpy as np
 
+    _write(path, lambda file: np.save(file, array))
+
+
+def write_arrays(path: pathlib.Path, arrays: dict) -> None:
+    """The same for an ``.npz`` of several."""
+    import numpy as np
+
+    _write(path, lambda file: np.savez(file, **arrays))
+
+
+def _write(path, save):
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.stem}.{os.getpid()}.part.npy")
+    part = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
     try:
         with part.open("wb") as file:
-            np.save(file, array)
+            save(file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)

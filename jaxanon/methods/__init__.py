@@ -22,6 +22,8 @@ from jaxanon.methods.obscurenet import ObscureNetConfig, obscurenet
 from jaxanon.methods.olympus import olympus
 from jaxanon.methods.orf import ORFConfig, orf
 from jaxanon.methods.personal import personalise
+from jaxanon.methods.privatehub import privatehub
+from jaxanon.methods.privatehub_config import PrivateHubConfig
 from jaxanon.methods.rae import RAEConfig, rae
 from jaxanon.methods.rae_aae import RAEAAEConfig, rae_aae
 
@@ -43,6 +45,7 @@ _BUILDERS = {
     "obscurenet": (obscurenet, ObscureNetConfig),
     "olympus": (olympus, OlympusConfig),
     "orf": (orf, ORFConfig),
+    "privatehub": (privatehub, PrivateHubConfig),
     "rae": (rae, RAEConfig),
     "rae_aae": (rae_aae, RAEAAEConfig),
 }
@@ -67,6 +70,7 @@ __all__ = [
     "ORFConfig",
     "ObscureNetConfig",
     "OlympusConfig",
+    "PrivateHubConfig",
     "RAEAAEConfig",
     "RAEConfig",
     "aae",
@@ -89,6 +93,7 @@ __all__ = [
     "olympus",
     "orf",
     "personalise",
+    "privatehub",
     "rae",
     "rae_aae",
 ]

@@ -26,6 +26,12 @@ class Method(NamedTuple):
     rounds_per_epoch: Callable  # (data) -> int
     work_per_round: Callable  # (data) -> int, how many of ``work``
     work: str = "client updates"  # what a round is counted in, and its speed told
+    # (key, state, {attribute: int32[n]}, samples=None) -> windows of such classes, made
+    # from nothing, or streams of so many samples.
+    sample: Callable | None = None
+    # (info) -> None; raises where what a call of rounds told makes going on useless.
+    check_info: Callable | None = None
+    takes_tokens: bool = False  # whether windows' numbers may stand for something
 
 
 class Incompatible(ValueError):
@@ -36,9 +42,12 @@ def check_measured(method) -> None:
     """Refuses to rewrite windows whose numbers stand for something.
 
     Raises:
-      ValueError: if ``method`` anonymizes, and its spec has ``tokens``.
+      ValueError: if ``method`` anonymizes, its spec has ``tokens``, and it does not say
+        that it takes them.
     """
-    if method.spec.tokens and hasattr(method, "anonymize"):
+    if not hasattr(method, "anonymize") or method.takes_tokens:
+        return
+    if method.spec.tokens:
         raise ValueError(
             f"{method.name} rewrites what was measured, and windows of "
             f"{method.spec.name} ({method.spec.preset}) hold numbers that stand for "

@@ -73,13 +73,14 @@ def pool(spec, clients, *, by_class: bool = False) -> Pool:
 
 
 def draw(key, data: Pool, size: int, public=None) -> Drawn:
-    """``size`` windows drawn uniformly with replacement, of one public class if given.
+    """``size`` windows drawn uniformly with replacement, of public classes if given.
 
     Args:
       key: typed PRNG key.
       data: the pool.
       size: windows of the batch.
-      public: ``int32[]``, a public class that has windows; None is all of them.
+      public: ``int32[]``, a public class that has windows, or ``int32[size]``, one for
+        each window; None is all of them.
     """
     if public is None:
         index = jax.random.randint(key, (size,), 0, len(data.windows))

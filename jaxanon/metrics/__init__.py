@@ -20,6 +20,14 @@ from jaxanon.metrics.distortion import (
     warping_distances,
 )
 from jaxanon.metrics.information import informativeness, mutual_information
+from jaxanon.metrics.likeness import (
+    autocorrelation_error,
+    cross_channel_error,
+    frechet_distance,
+    memorisation,
+    mmd,
+    nearest_distances,
+)
 from jaxanon.metrics.ranking import (
     auc,
     equal_error_rate,
@@ -27,24 +35,37 @@ from jaxanon.metrics.ranking import (
     true_positive_rate,
 )
 from jaxanon.metrics.regression import errors, mae, r2, rmse
+from jaxanon.metrics.synthesis import (
+    discriminative_score,
+    predictive_score,
+    transfer_scores,
+)
 
 __all__ = [
     "acceleration",
     "accuracy",
     "auc",
+    "autocorrelation_error",
     "balanced_accuracy",
     "chance",
     "confusion_matrix",
+    "cross_channel_error",
+    "discriminative_score",
     "epsilon_lower_bound",
     "equal_error_rate",
     "errors",
     "f1",
+    "frechet_distance",
     "informativeness",
     "macro_f1",
     "mae",
     "majority",
+    "memorisation",
+    "mmd",
     "mutual_information",
+    "nearest_distances",
     "precision",
+    "predictive_score",
     "r2",
     "recall",
     "rmse",
@@ -53,6 +74,7 @@ __all__ = [
     "share_bounds",
     "statistics_kept",
     "step_errors",
+    "transfer_scores",
     "true_positive_rate",
     "warping_distances",
 ]

@@ -1,0 +1,160 @@
+"""App-aware fine-tuning: what is made of classes to show leaves those to hide."""
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon import kernels
+from jaxanon.methods.acp import denoising_loss
+from jaxanon.methods.central import Player
+from jaxanon.methods.hub_networks import DENOISER, Networks
+from jaxanon.methods.hub_room import Batch
+from jaxanon.methods.hub_sampling import is_hidden
+from jaxanon.models.conditions import Condition
+from jaxanon.models.window_classifier import unit
+
+FILTERED = "all filtered"  # Of an info: the share of rounds that kept nothing.
+
+
+def discriminating(nets: Networks, when_fn) -> Player:
+    """The denoiser, by the triplet loss of what it makes of classes to show.
+
+    The anchor is a window made of such a class, kept if the classifier gives its class
+    more than ``threshold``; the positive is a real window of that class, the negative
+    one made of a class to hide, through which no gradient goes. All three are compared
+    by the classifier's features. A round that keeps nothing learns by ``replay`` alone.
+    """
+    public = nets.spec.public
+
+    def loss_fn(key, params, hyper, batch: Batch, given):
+        del given
+        keys = jax.random.split(key, 3)
+        labels = batch.labels[public]
+        made = make(nets, keys[0], params[DENOISER], batch)
+        secret = make(nets, keys[1], params[DENOISER], batch.negatives)
+        read = lambda windows: nets.classify(params, public, windows)
+        logits, anchors = read(made)
+        positives = read(batch.positives)[1]
+        negatives = read(jax.lax.stop_gradient(secret))[1]
+        shown = ~is_hidden(nets)[labels]
+        kept = shown & passes(logits, labels, hyper["threshold"])
+        kept = jax.lax.stop_gradient(kept.astype(jnp.float32))
+        form = nets.config.triplet
+        losses = triplet(anchors, positives, negatives, hyper["margin"], form)
+        number = jnp.sum(kept)
+        loss = jnp.sum(kept * losses) / jnp.maximum(number, 1)
+        own = hyper["forgetting"], batch
+        rest = denoising_loss(nets, keys[2], params[DENOISER], *own)
+        info = {
+            "triplet": loss,
+            "kept": number / jnp.maximum(jnp.sum(shown), 1),
+            FILTERED: (number == 0).astype(jnp.float32),
+        }
+        return loss + hyper["replay"] * rest, (info, {})
+
+    return Player((DENOISER,), loss_fn, when_fn=when_fn, step_size="fine_step_size")
+
+
+def make(nets: Networks, key, denoiser, batch: Batch):
+    """Windows of a batch's public classes, as bits, with gradients to the denoiser.
+
+    They are told their statistics too, and nothing of other attributes. ``one_step``
+    begins at a random step of the batch's own windows, ``last_steps`` in pure noise.
+
+    Returns:
+      ``float[batch, time, d]``.
+    """
+    null, public = nets.nothing(len(batch.windows)), nets.spec.public
+    classes = null.classes | {public: batch.labels[public]}
+    told = Condition(classes, batch.condition.features, batch.condition.known)
+    prediction, schedule = nets.config.prediction, nets.schedule
+    if nets.config.gradient == "last_steps":
+        return sampled(nets, key, denoiser, batch.windows.shape, told)
+    step_key, noise_key = jax.random.split(key)
+    shape = (len(batch.windows),)
+    t = jax.random.randint(step_key, shape, 1, schedule.num_steps + 1)
+    noise = jax.random.normal(noise_key, batch.windows.shape)
+    x_t = kernels.diffuse(schedule, batch.windows, noise, t)
+    found = nets.denoise(denoiser, x_t, t, told)
+    return kernels.convert_denoiser_output(schedule, x_t, found, t, prediction, "x0")
+
+
+def sampled(nets: Networks, key, denoiser, shape, told: Condition):
+    """Windows from pure noise by DDIM; gradients pass through the last steps alone.
+
+    What those steps computed is computed again on the way back, not kept.
+    """
+    config = nets.config
+    noise_key, sample_key = jax.random.split(key)
+    denoise_fn = lambda x, t: nets.denoise(denoiser, x, t, told)
+    steps = kernels.diffusion_steps(config.num_steps, config.sampling_steps)
+    first = config.sampling_steps - config.gradient_steps
+    x = jax.random.normal(noise_key, shape)
+    given = {"prediction": config.prediction}
+    rest = sample_key, nets.schedule
+    x = kernels.ddim_sample(denoise_fn, *rest, x, steps[: first + 1], **given)
+    x = jax.lax.stop_gradient(x)
+    again = jax.checkpoint(denoise_fn)
+    return kernels.ddim_sample(again, *rest, x, steps[first:], **given)
+
+
+def passes(logits, labels, threshold):
+    """``bool[batch]``, whether the class that was asked for is more likely than that.
+
+    Example:
+      >>> passes(jnp.log(jnp.array([[0.75, 0.25], [0.5, 0.5]])), jnp.array([0, 1]), 0.6)
+      Array([ True, False], dtype=bool)
+
+    References:
+      PrivateHub, equation 4.8, where the score is not defined.
+    """
+    chances = jax.nn.softmax(logits)
+    own = jnp.take_along_axis(chances, labels[:, None], axis=1)[:, 0]
+    return own > threshold
+
+
+def triplet(anchors, positives, negatives, margin, form: str = "hinge"):
+    """How much nearer anchors are to negatives than to positives, plus the margin.
+
+    Args:
+      anchors, positives, negatives: ``float[batch, d]``, features.
+      margin: ``float[]``.
+      form: "hinge", of features of length 1, at least 0; "paper": of features as they
+        are, without a lower bound, so that the margin has no effect on what is learned.
+
+    Returns:
+      ``float32[batch]``, squared distances' difference plus the margin.
+
+    Example:
+      >>> one, other = jnp.array([[2.0, 0.0]]), jnp.array([[0.0, 1.0]])
+      >>> triplet(one, one, other, 0.5), triplet(one, one, other, 0.5, "paper")
+      (Array([0.], dtype=float32), Array([-4.5], dtype=float32))
+      >>> triplet(one, other, one, 0.5)
+      Array([2.5], dtype=float32)
+
+    References:
+      Schroff, Kalenichenko, Philbin, FaceNet, CVPR 2015, equation 3; PrivateHub,
+      equation 4.9.
+    """
+    if form == "hinge":
+        anchors, positives, negatives = map(unit, (anchors, positives, negatives))
+    squares = lambda one, other: jnp.sum((one - other) ** 2, axis=-1)
+    losses = squares(anchors, positives) - squares(anchors, negatives) + margin
+    return jnp.maximum(losses, 0) if form == "hinge" else losses
+
+
+def check_kept(info: dict) -> None:
+    """Refuses to go on where the threshold has filtered everything.
+
+    Raises:
+      ValueError: if no round that ``info`` is the mean of has kept a window.
+
+    Example:
+      >>> check_kept({"all filtered": 0.98})
+    """
+    if info.get(FILTERED, 0) == 1:
+        raise ValueError(
+            "threshold filters everything: the classifier gave none of the windows "
+            "that were made more than it, in all of these rounds, so fine-tuning "
+            "learns nothing; lower threshold, or pre-train for more epochs "
+            "(pretraining)."
+        )

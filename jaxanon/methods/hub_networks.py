@@ -1,0 +1,108 @@
+"""The networks of PrivateHub: a denoiser of windows and classifiers of raw ones."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon import kernels
+from jaxanon.methods.draws import attributes
+from jaxanon.methods.privatehub_config import SCHEDULES, PrivateHubConfig
+from jaxanon.models.analog_bits import AnalogBits, values_of
+from jaxanon.models.conditions import Condition, nothing
+from jaxanon.models.unet import UNet, check_halved
+from jaxanon.models.window_classifier import WindowClassifier
+
+DENOISER, CLASSIFIERS = "denoiser", "classifiers"
+AVERAGE, STATISTICS = "average", "statistics"
+
+
+class Networks(NamedTuple):
+    """What all of PrivateHub shares; windows are standardised, their values as bits."""
+
+    spec: Any
+    config: PrivateHubConfig
+    bits: AnalogBits
+    schedule: kernels.NoiseSchedule
+    sizes: dict[str, int]  # number of classes of each attribute
+    unet: UNet
+    classifiers: dict[str, WindowClassifier]
+
+    @property
+    def num_features(self) -> int:
+        """Of the statistics that a condition has."""
+        return 3 * self.bits.channels
+
+    def init(self, key):
+        """Parameters of both; the statistics are empty until there are data."""
+        window = jnp.zeros((1, self.spec.time, self.bits.channels))
+        key, unet_key = jax.random.split(key)
+        step, told = jnp.ones(1, jnp.int32), self.nothing(1)
+        denoiser = self.unet.init(unet_key, window, step, told)["params"]
+        keys = jax.random.split(key, len(self.classifiers))
+        pairs = zip(self.classifiers.items(), keys, strict=True)
+        classes, d = self.sizes[self.spec.public], self.bits.channels
+        return {
+            DENOISER: denoiser,
+            CLASSIFIERS: {
+                name: net.init(key, window)["params"] for (name, net), key in pairs
+            },
+            AVERAGE: jax.tree.map(jnp.copy, denoiser),
+            STATISTICS: {
+                "center": jnp.zeros((classes, d)),
+                "spread": jnp.zeros((classes, d)),
+                "mean": jnp.zeros((classes, 2 * d)),
+                "root": jnp.zeros((classes, 2 * d, 2 * d)),
+            },
+        }
+
+    def denoise(self, denoiser, x, t, condition):
+        """What the U-Net of those parameters predicts, in the shape of ``x``."""
+        return self.unet.apply({"params": denoiser}, x, t, condition)
+
+    def classify(self, params, name, x, key=None, dropout=0.0):
+        """Logits and features of an attribute."""
+        own = {"params": params[CLASSIFIERS][name]}
+        return self.classifiers[name].apply(own, x, key, dropout)
+
+    def nothing(self, batch: int) -> Condition:
+        """The condition that says nothing."""
+        return nothing(self.sizes, self.num_features, batch)
+
+
+def networks(spec, config: PrivateHubConfig) -> Networks:
+    """The networks for windows of ``spec``.
+
+    Raises:
+      ValueError: for a public attribute that is a number, a window that cannot be
+        halved, categories that name no channel, classes to hide that there are not, or
+        all of them.
+    """
+    sizes = {name: spec.num_classes(name) for name in attributes(spec)}
+    check_halved(spec.time, len(config.widths))
+    if spec.tokens:
+        values = (spec.tokens,)
+    else:
+        values = values_of(spec.channels, config.categories)
+    unknown = [name for name in config.hide if name not in spec.classes[spec.public]]
+    if unknown:
+        raise ValueError(
+            f"hide must name classes of {spec.public!r}, of "
+            f"{spec.classes[spec.public]}, got {unknown}."
+        )
+    if len(set(config.hide)) == sizes[spec.public]:
+        raise ValueError(
+            f"hide names every class of {spec.public!r}, {config.hide}; leave one to "
+            "be shown."
+        )
+    return Networks(
+        spec=spec,
+        config=config,
+        bits=AnalogBits(values, tuple(spec.mean), tuple(spec.std)),
+        schedule=SCHEDULES[config.schedule](config.num_steps),
+        sizes=sizes,
+        unet=UNet(
+            sizes, tuple(config.widths), config.blocks, config.heads, config.dtype
+        ),
+        classifiers={name: WindowClassifier(size) for name, size in sizes.items()},
+    )

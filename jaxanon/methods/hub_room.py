@@ -1,0 +1,168 @@
+"""What PrivateHub trains on: a pool of windows, and statistics of each class's."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon.methods import pool
+from jaxanon.methods.central import Room
+from jaxanon.methods.hub_networks import Networks
+from jaxanon.models import conditions
+from jaxanon.models.analog_bits import check_values
+from jaxanon.models.conditions import Condition
+
+CHUNK = 4096  # Windows whose moments are taken at a time.
+
+
+class Prepared(NamedTuple):
+    """Windows on the device, and what is known of their classes."""
+
+    pool: pool.Pool
+    moments: jax.Array  # float32[N, 2 d]; mean and deviation of each channel as bits
+    statistics: dict[str, jax.Array]  # of each public class; see ``class_statistics``
+
+
+class Batch(NamedTuple):
+    """Windows as the diffusion sees them, and all that is known of them."""
+
+    windows: jax.Array  # float32[batch, time, d]
+    labels: dict[str, jax.Array]  # int32[batch] of each attribute
+    condition: Condition
+    # What fine-tuning compares with, where there are classes to hide.
+    positives: jax.Array | None = None  # as ``windows``: others of their classes
+    negatives: Any = None  # Batch, windows of classes to hide
+
+
+def room(nets: Networks) -> Room:
+    """Batches drawn uniformly, with replacement, from all clients' windows."""
+    size = nets.config.batch
+
+    def draw(key, data, copy):
+        del copy
+        if not nets.config.hide:
+            return to_batch(nets, data, pool.draw(key, data.pool, size))
+        return compared(nets, key, data)
+
+    return Room(
+        lambda clients: prepare(nets, clients),
+        draw,
+        lambda data: pool.rounds_per_epoch(data.pool, size),
+        size,
+    )
+
+
+def prepare(nets: Networks, clients) -> Prepared:
+    """Standardises windows, and takes their moments.
+
+    Raises:
+      ValueError: if windows do not fit the spec or their categories, or, where there
+        are classes to hide, a class has fewer than two windows.
+    """
+    spec = nets.spec
+    check_values(clients.windows[clients.mask], spec.channels, nets.bits.values)
+    found = pool.pool(spec, clients)
+    counts = np.asarray(found.counts)
+    names = spec.classes[spec.public]
+    few = [name for name, count in zip(names, counts, strict=True) if count < 2]
+    if nets.config.hide and few:
+        raise ValueError(
+            f"classes {few} of {spec.public!r} have fewer than two training windows, "
+            "too few to filter and compare with, which hiding classes needs; leave "
+            "them out of the data."
+        )
+    take = jax.jit(lambda windows: conditions.moments(nets.bits.encode(windows)))
+    parts = [
+        take(found.windows[start : start + CHUNK])
+        for start in range(0, len(found.windows), CHUNK)
+    ]
+    moments = np.concatenate([np.asarray(part) for part in parts])
+    public = np.asarray(found.labels[spec.public])
+    statistics = class_statistics(moments, public, len(names))
+    return Prepared(found, jnp.asarray(moments), jax.tree.map(jnp.asarray, statistics))
+
+
+def class_statistics(moments, labels, classes: int) -> dict[str, np.ndarray]:
+    """What there is to know of the moments of each class's windows.
+
+    Args:
+      moments: ``float[N, 2 d]``, of ``conditions.moments``.
+      labels: ``int[N]``.
+      classes: how many.
+
+    Returns:
+      ``center`` and ``spread``, ``float32[classes, d]``: mean and deviation of windows'
+      means; ``mean``, ``float32[classes, 2 d]``, and ``root``, ``float32[classes, 2 d,
+      2 d]``, whose product with its transpose is the covariance of all moments. Zeros
+      for a class without windows.
+
+    Example:
+      >>> found = class_statistics(np.array([[1.0, 0.0], [3.0, 0.0]]), [0, 0], 1)
+      >>> found["center"], found["spread"]
+      (array([[2.]], dtype=float32), array([[1.]], dtype=float32))
+    """
+    labels, width = np.asarray(labels), moments.shape[1]
+    mean = np.zeros((classes, width))
+    root = np.zeros((classes, width, width))
+    for label in np.unique(labels):
+        own = np.asarray(moments[labels == label], np.float64)
+        mean[label] = own.mean(axis=0)
+        centred = own - mean[label]
+        values, vectors = np.linalg.eigh(centred.T @ centred / len(own))
+        root[label] = vectors * np.sqrt(np.maximum(values, 0))
+    variance = np.sum(root**2, axis=2)[:, : width // 2]
+    found = {
+        "center": mean[:, : width // 2],
+        "spread": np.sqrt(variance),
+        "mean": mean,
+        "root": root,
+    }
+    return {name: array.astype(np.float32) for name, array in found.items()}
+
+
+def to_batch(nets: Networks, data: Prepared, drawn: pool.Drawn) -> Batch:
+    """A drawn batch with its condition, of which nothing is forgotten yet."""
+    public = drawn.labels[nets.spec.public]
+    features = conditions.statistics(
+        data.moments[drawn.index],
+        data.statistics["center"][public],
+        data.statistics["spread"][public],
+    )
+    labels = {name: drawn.labels[name] for name in nets.sizes}
+    known = jnp.ones(len(public), bool)
+    condition = Condition(labels, features, known)
+    return Batch(nets.bits.encode(drawn.windows), labels, condition)
+
+
+def compared(nets: Networks, key, data: Prepared) -> Batch:
+    """A batch with windows of the same classes, and windows of classes to hide."""
+    key, own_key, positive_key, class_key = jax.random.split(key, 4)
+    size, public = nets.config.batch, nets.spec.public
+    own = to_batch(nets, data, pool.draw(own_key, data.pool, size))
+    others = pool.draw(positive_key, data.pool, size, own.labels[public])
+    names = nets.spec.classes[public]
+    hidden = jnp.array([names.index(name) for name in nets.config.hide], jnp.int32)
+    classes = jax.random.choice(class_key, hidden, (size,))
+    secret = to_batch(nets, data, pool.draw(key, data.pool, size, classes))
+    return own._replace(positives=nets.bits.encode(others.windows), negatives=secret)
+
+
+def drawn_statistics(key, statistics, public):
+    """Statistics for windows that there are not: moments from their class's Gaussian.
+
+    Args:
+      key: typed PRNG key.
+      statistics: of ``class_statistics``.
+      public: ``int32[batch]``.
+
+    Returns:
+      ``float32[batch, 3 d]``, as ``conditions.statistics`` has them.
+    """
+    mean, root = statistics["mean"][public], statistics["root"][public]
+    noise = jax.random.normal(key, mean.shape)
+    moments = mean + jnp.einsum("bij,bj->bi", root, noise)
+    half = mean.shape[1] // 2
+    moments = moments.at[:, half:].set(jnp.maximum(moments[:, half:], 0))
+    centre, spread = (statistics[name][public] for name in ("center", "spread"))
+    return conditions.statistics(moments, centre, spread)

@@ -1,0 +1,183 @@
+"""PrivateHub at work: windows from nothing, and windows rewritten."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon import kernels
+from jaxanon.methods.hub_networks import AVERAGE, STATISTICS, Networks
+from jaxanon.methods.hub_room import drawn_statistics
+from jaxanon.models.conditions import Condition
+
+
+def guided(nets: Networks, params, positive: Condition, negative, hyper):
+    """``(x, t) -> output`` that leans towards one condition and away from another.
+
+    Args:
+      nets: ``Networks``.
+      params: of them; the running mean of the denoiser is asked.
+      positive: ``Condition``, what to have, of each window.
+      negative: what not to have; None where there is nothing to get away from.
+      hyper: with ``guidance`` and ``negative_guidance``, ``float[]`` each.
+    """
+    denoise = lambda x, t, told: nets.denoise(params[AVERAGE], x, t, told)
+    null, weight = nets.nothing(len(positive.known)), hyper["guidance"]
+    if negative is None:
+        return kernels.classifier_free_guidance(denoise, positive, null, weight)
+    return kernels.negative_guidance(
+        denoise, positive, negative, null, weight, hyper["negative_guidance"]
+    )
+
+
+def denoised(nets: Networks, key, denoise_fn, x, start: int):
+    """``x`` at step ``start`` taken back to data by DDIM.
+
+    There are as many steps as ``sampling_steps`` says, fewer where ``start`` is.
+    """
+    steps = kernels.diffusion_steps(start, min(nets.config.sampling_steps, start))
+    return kernels.ddim_sample(
+        denoise_fn, key, nets.schedule, x, steps, prediction=nets.config.prediction
+    )
+
+
+def first_step(config) -> int:
+    """Where a rewriting begins: the step that ``strength`` says, at least 1."""
+    return max(1, round(config.strength * config.num_steps))
+
+
+def synthesise(nets: Networks, key, params, hyper, classes):
+    """Windows from pure noise, of given classes.
+
+    Statistics are drawn from the Gaussian of the public class's training windows, so no
+    single window of those is asked for.
+
+    Args:
+      nets: ``Networks``.
+      key: typed PRNG key.
+      params: of them.
+      hyper: as in ``guided``.
+      classes: ``int32[batch]`` of each attribute; one that has its number of classes
+        is not known.
+
+    Returns:
+      ``float32[batch, time, channels]``, standardised.
+    """
+    noise_key, told_key, sample_key = jax.random.split(key, 3)
+    public = classes[nets.spec.public]
+    features = drawn_statistics(told_key, params[STATISTICS], public)
+    positive = Condition(classes, features, jnp.ones(len(public), bool))
+    shape = len(public), nets.spec.time, nets.bits.channels
+    x = jax.random.normal(noise_key, shape)
+    denoise_fn = guided(nets, params, positive, None, hyper)
+    x = denoised(nets, sample_key, denoise_fn, x, nets.config.num_steps)
+    return nets.bits.decode(x)
+
+
+def rewrite(nets: Networks, key, params, hyper, windows):
+    """Windows noised part of the way, and taken back another way.
+
+    Each is told its public class and led away from its private ones, all as the
+    classifiers see them; its statistics are not told. A window of a class to hide is
+    made from pure noise as one of another class, drawn evenly, so that nothing is left
+    of it.
+
+    Args:
+      nets: ``Networks``.
+      key: typed PRNG key.
+      params: of them.
+      hyper: as in ``guided``.
+      windows: ``float32[batch, time, channels]``, standardised.
+
+    Returns:
+      ``float32[batch, time, channels]``, standardised.
+
+    References:
+      Meng et al., SDEdit, ICLR 2022; Yang and Ardakanian, PrivDiffuser, PoPETs 2025,
+      for the negative condition.
+    """
+    class_key, noise_key, sample_key = jax.random.split(key, 3)
+    x0 = nets.bits.encode(windows)
+    positive, negative, hidden = _wanted(nets, class_key, params, x0)
+    denoise_fn = guided(nets, params, positive, negative, hyper)
+    noise = jax.random.normal(noise_key, x0.shape)
+    start, last = first_step(nets.config), nets.config.num_steps
+    x = kernels.diffuse(nets.schedule, x0, noise, start)
+    if nets.config.hide and start == last:
+        x = jnp.where(hidden[:, None, None], noise, x)
+    made = denoised(nets, sample_key, denoise_fn, x, start)
+    if nets.config.hide and start < last:
+        anew = denoised(nets, sample_key, denoise_fn, noise, last)
+        made = jnp.where(hidden[:, None, None], anew, made)
+    return nets.bits.decode(made)
+
+
+def _wanted(nets, key, params, x0):
+    """What to make of windows, what not, and ``bool[batch]``: which are to hide."""
+    public = nets.spec.public
+    found = {}
+    for name in nets.sizes:
+        logits, _ = nets.classify(params, name, x0)
+        found[name] = jnp.argmax(logits, axis=-1).astype(jnp.int32)
+    null = nets.nothing(len(x0))
+    secret = is_hidden(nets)
+    hidden = secret[found[public]]
+    shown = jnp.log(1.0 - secret)
+    other = jax.random.categorical(key, shown, shape=(len(x0),)).astype(jnp.int32)
+    wanted = jnp.where(hidden, other, found[public])
+    avoided = jnp.where(hidden, found[public], nets.sizes[public])
+    positive = null._replace(classes=null.classes | {public: wanted})
+    negative = null._replace(classes=found | {public: avoided})
+    return positive, negative, hidden
+
+
+def is_hidden(nets: Networks):
+    """``bool[classes]``, which public classes are to hide."""
+    names = nets.spec.classes[nets.spec.public]
+    return jnp.array([name in nets.config.hide for name in names])
+
+
+def every(nets: Networks, classes) -> dict:
+    """``int32[n]`` of all attributes; those that are not among ``classes`` not known.
+
+    Raises:
+      ValueError: if the public attribute is missing, there are others than the spec's,
+        or classes out of range, where they are known on the host.
+    """
+    if nets.spec.public not in classes:
+        raise ValueError(
+            f"classes must have {nets.spec.public!r}, of each window to be made, got "
+            f"{sorted(classes)}."
+        )
+    if unknown := sorted(set(classes) - set(nets.sizes)):
+        raise ValueError(
+            f"classes must be of {sorted(nets.sizes)}, got {unknown}; nothing else was "
+            "learned."
+        )
+    for name, own in classes.items():
+        if not isinstance(own, jax.core.Tracer):
+            own, size = np.asarray(own), nets.sizes[name]
+            wrong = own[(own < 0) | (own >= size)]
+            if len(wrong):
+                raise ValueError(
+                    f"classes of {name!r} must lie in [0, {size}), got {wrong[0]}; "
+                    f"they are {nets.spec.classes[name]}."
+                )
+    public = jnp.asarray(classes[nets.spec.public], jnp.int32)
+    none = nets.nothing(len(public)).classes
+    return none | {name: jnp.asarray(own, jnp.int32) for name, own in classes.items()}
+
+
+def standardised(nets: Networks, windows):
+    """Windows as their spec's mean and deviation scale them."""
+    mean, std = _scale(nets.spec)
+    return (windows - mean) / std
+
+
+def physical(nets: Networks, windows):
+    """The inverse; values of categorical channels come out whole."""
+    mean, std = _scale(nets.spec)
+    return nets.bits.whole(windows * std + mean).astype(jnp.float32)
+
+
+def _scale(spec):
+    return (jnp.float32(x)[None, None] for x in (spec.mean, spec.std))

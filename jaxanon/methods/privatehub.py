@@ -1,0 +1,119 @@
+"""PrivateHub: synthetic windows of many sensors that keep some classes secret."""
+
+from jaxanon.kernels.checks import typed_key
+from jaxanon.methods import aaf, acp, hub_sampling, hub_streams
+from jaxanon.methods.central import central
+from jaxanon.methods.epochs import by_epoch, during
+from jaxanon.methods.hub_networks import AVERAGE, STATISTICS, Networks, networks
+from jaxanon.methods.hub_room import room
+from jaxanon.methods.method import Method
+from jaxanon.methods.privatehub_config import HYPER, PrivateHubConfig
+
+
+def privatehub(spec, **settings) -> Method:
+    """Builds PrivateHub for windows of ``spec``.
+
+    App-conditioned pre-training: a U-Net learns to take noise off windows, told their
+    classes and statistics, and a classifier of each attribute learns from raw windows.
+    What samples is a running mean of the U-Net's weights.
+
+    App-aware fine-tuning, after ``pretraining`` epochs, where there are classes in
+    ``hide``: windows made of classes to show, if the classifier is sure enough of them,
+    learn to lie nearer to real ones of their class than to those made of classes to
+    hide, by the classifier's features. The classifiers rest. Who judges the result must
+    have a classifier of his own.
+
+    ``sample`` makes windows of classes that one names. ``anonymize`` rewrites windows:
+    noised part of the way (``strength``), they are led back to their public class and
+    away from their private ones, as the classifiers see them. Those of a class in
+    ``hide`` are made from nothing, as windows of other classes.
+
+    Corrected, with the published form as an option: the schedule leaves no signal at
+    its last step, from which sampling starts (``schedule="paper"``,
+    ``prediction="noise"``); the z-score told is that of a window's mean among its
+    class's, for one of every sample would tell the window; the triplet loss has a hinge
+    (``triplet="paper"``), and pre-training's loss is replayed beside it (``replay``).
+    Widths are our own, and nothing stops early.
+
+    Args:
+      spec: ``jaxanon.datasets.Spec``.
+      **settings: fields of ``PrivateHubConfig``.
+
+    Returns:
+      ``Method``, with ``sample``.
+
+    Raises:
+      ValueError: if a setting is out of range, windows cannot be halved, or ``hide``
+        names no class, or all. Training raises it where the threshold filters all.
+      TypeError: for an unknown setting.
+
+    Example:
+      >>> from jaxanon.datasets import load
+      >>> method = privatehub(load("smartwatch").spec, sampling_steps=10)
+      >>> method.config.schedule, method.config.num_steps
+      ('cosine', 100)
+
+    References:
+      PrivateHub, chapter 4 of the dissertation in which Atlas is chapter 3.
+    """
+    config = PrivateHubConfig(**settings)
+    nets = networks(spec, config)
+
+    def make(rounds):
+        before = after = None
+        if config.hide:
+            before = during(rounds, 0, config.pretraining)
+            after = during(rounds, config.pretraining)
+        players = (
+            acp.denoising(nets, before),
+            *([aaf.discriminating(nets, after)] if config.hide else []),
+            acp.classifying(nets, before),
+        )
+        return central(
+            "privatehub",
+            config,
+            spec,
+            room(nets),
+            init_fn=nets.init,
+            players=players,
+            hyper={name: getattr(config, name) for name in HYPER},
+            anonymize_fn=lambda key, params, windows: windows,
+            finish_fn=lambda key, state, data: {
+                AVERAGE: acp.running_mean(state),
+                STATISTICS: data.statistics,
+            },
+        )
+
+    method = by_epoch(make) if config.hide else make(1)
+    return method._replace(
+        anonymize=_anonymize(nets),
+        sample=_sample(nets),
+        check_info=aaf.check_kept if config.hide else None,
+        takes_tokens=True,
+    )
+
+
+def _anonymize(nets: Networks):
+    """Of a ``Method``: ``(key, state, windows) -> windows``."""
+
+    def anonymize(key, state, windows):
+        standard = hub_sampling.standardised(nets, windows)
+        given = state.params, state.hyper, standard
+        made = hub_sampling.rewrite(nets, key, *given)
+        return hub_sampling.physical(nets, made)
+
+    return anonymize
+
+
+def _sample(nets: Networks):
+    """Of a ``Method``: ``(key, state, classes, samples) -> windows``, or streams."""
+
+    def sample(key, state, classes, samples=None):
+        typed_key(key)
+        full = hub_sampling.every(nets, classes)
+        if samples is not None and samples != nets.spec.time:
+            return hub_streams.stream(nets, key, state, full, samples)
+        made = hub_sampling.synthesise(nets, key, state.params, state.hyper, full)
+        return hub_sampling.physical(nets, made)
+
+    return sample

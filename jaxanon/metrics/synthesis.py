@@ -1,0 +1,184 @@
+"""What synthetic windows are good for: trained on, told apart, predicted from."""
+
+import jax
+import numpy as np
+
+from jaxanon.metrics.classification import balanced_accuracy, confusion_matrix
+from jaxanon.models.attack_networks import RecurrentClassifier
+from jaxanon.models.fit import fit_classifier, predict
+from jaxanon.models.forecaster import fit_forecaster, forecast_error
+
+HELD_OUT = 0.2  # Share of windows that a discriminator is judged by.
+
+
+def transfer_scores(key, real, synthetic, num_classes: int, **options) -> dict:
+    """Balanced accuracies of classifiers trained on one kind and tested on the other.
+
+    Each kind of windows is split in two by chance, within each class, so that no score
+    is of windows that were trained on.
+
+    Args:
+      key: typed PRNG key.
+      real: ``(windows, labels)``: ``float[N, time, channels]``, standardised, and
+        ``int[N]``; at least two windows of each class that there is.
+      synthetic: likewise, labels being what was asked for.
+      num_classes: at least 2.
+      **options: of ``models.fit.fit_classifier``, such as ``steps`` or ``net``.
+
+    Returns:
+      ``synthetic_to_real`` (train on synthetic, test on real), ``real_to_synthetic``,
+      and ``real_to_real``, which the first is to be compared with.
+
+    Raises:
+      ValueError: if windows and labels do not fit, or a class has a single window.
+
+    Example:
+      >>> windows = np.repeat([[-1.0], [1.0]], 32, axis=0)[..., None]
+      >>> told = windows, np.repeat([0, 1], 32)
+      >>> found = transfer_scores(jax.random.key(0), told, told, 2, steps=60)
+      >>> found["synthetic_to_real"]
+      1.0
+
+    References:
+      Esteban, Hyland, Rätsch, Real-valued (medical) time series generation with
+      recurrent conditional GANs, 2017, section 4.2.
+    """
+    split_key, real_key, made_key = jax.random.split(key, 3)
+    generator = _generator(split_key)
+    sides = {}
+    for name, (windows, labels) in (("real", real), ("synthetic", synthetic)):
+        windows, labels = _checked(name, windows, labels)
+        second = _second_half(name, generator, labels)
+        sides[name] = (
+            (windows[~second], labels[~second]),
+            (windows[second], labels[second]),
+        )
+    fit = lambda key, side: fit_classifier(key, *sides[side][0], num_classes, **options)
+    of_real, of_made = fit(real_key, "real"), fit(made_key, "synthetic")
+
+    def score(net, side):
+        windows, labels = sides[side][1]
+        return balanced_accuracy(
+            confusion_matrix(labels, predict(net, windows), num_classes)
+        )
+
+    return {
+        "synthetic_to_real": score(of_made, "real"),
+        "real_to_synthetic": score(of_real, "synthetic"),
+        "real_to_real": score(of_real, "real"),
+    }
+
+
+def discriminative_score(key, real, synthetic, **options) -> float:
+    """``|0.5 - accuracy|`` of a classifier that tells synthetic windows from real ones.
+
+    As many of each, drawn by chance; a fifth of each is held out to be judged by. 0 is
+    guessing, 0.5 is told without fail.
+
+    Args:
+      key: typed PRNG key.
+      real: ``float[N, time, channels]``, standardised; N at least 10.
+      synthetic: ``float[M, time, channels]``, M at least 10.
+      **options: of ``models.fit.fit_classifier``; ``net`` is an LSTM unless named.
+
+    Raises:
+      ValueError: if windows are not of one shape and rank 3, or too few.
+
+    Example:
+      >>> plain = {"net": None, "hidden": (16,), "steps": 200}
+      >>> real = np.ones((100, 2, 1))
+      >>> discriminative_score(jax.random.key(0), real, -real, **plain)
+      0.5
+
+    References:
+      Yoon, Jarrett, van der Schaar, Time-series generative adversarial networks,
+      NeurIPS 2019, section 5 (there two layers of LSTM).
+    """
+    real, synthetic = _pair(10, real, synthetic)
+    split_key, fit_key = jax.random.split(key)
+    generator, number = _generator(split_key), min(len(real), len(synthetic))
+    both = [x[generator.permutation(len(x))[:number]] for x in (real, synthetic)]
+    held = max(1, round(HELD_OUT * number))
+    parts = lambda rows: np.concatenate([x[rows] for x in both])
+    labels = lambda count: np.repeat([0, 1], count)
+    options = {"net": RecurrentClassifier(2)} | options
+    train, test = slice(held, None), slice(held)
+    fitted = fit_classifier(fit_key, parts(train), labels(number - held), 2, **options)
+    right = predict(fitted, parts(test)) == labels(held)
+    return float(abs(0.5 - right.mean()))
+
+
+def predictive_score(key, real, synthetic, **options) -> float:
+    """Error on real windows of a forecaster that was trained on synthetic ones.
+
+    An LSTM predicts the next sample of every channel from those before it. (TimeGAN's
+    program predicts the last channel from the others.)
+
+    Args:
+      key: typed PRNG key.
+      real: ``float[N, time, channels]``, standardised, time at least 2; N at least 1.
+      synthetic: ``float[M, time, channels]``.
+      **options: of ``models.forecaster.fit_forecaster``: ``hidden``, ``steps``,
+        ``batch``.
+
+    Returns:
+      Mean absolute error, in standard deviations; to be compared with that of a
+      forecaster trained on other real windows.
+
+    Raises:
+      ValueError: if windows are not of one shape and rank 3, or too short or few.
+
+    Example:
+      >>> still = np.ones((4, 5, 1))
+      >>> predictive_score(jax.random.key(0), still, still, steps=2, hidden=2) < 0.1
+      True
+
+    References:
+      Yoon, Jarrett, van der Schaar, NeurIPS 2019, section 5.
+    """
+    real, synthetic = _pair(1, real, synthetic)
+    if real.shape[1] < 2:
+        raise ValueError(
+            f"windows must have two samples at least to predict one, got "
+            f"{real.shape[1]}."
+        )
+    return forecast_error(fit_forecaster(key, synthetic, **options), real)
+
+
+def _generator(key):
+    return np.random.default_rng(int(jax.random.bits(key, dtype=np.uint32)))
+
+
+def _pair(least, real, synthetic):
+    real, synthetic = (np.asarray(x, np.float32) for x in (real, synthetic))
+    few = min(len(real), len(synthetic)) < least
+    if real.ndim != 3 or real.shape[1:] != synthetic.shape[1:] or few:
+        raise ValueError(
+            f"windows must be float[N, time, channels], N at least {least}, and of one "
+            f"shape, got shapes {real.shape} and {synthetic.shape}."
+        )
+    return real, synthetic
+
+
+def _checked(name, windows, labels):
+    windows, labels = np.asarray(windows, np.float32), np.asarray(labels)
+    if windows.ndim != 3 or labels.shape != windows.shape[:1]:
+        raise ValueError(
+            f"{name} must be windows, float[N, time, channels], and labels, int[N], "
+            f"got shapes {windows.shape} and {labels.shape}."
+        )
+    return windows, labels
+
+
+def _second_half(name, generator, labels):
+    """``bool[N]``, half of each class, less one where that is odd."""
+    second = np.zeros(len(labels), bool)
+    for label in np.unique(labels):
+        rows = np.flatnonzero(labels == label)
+        if len(rows) < 2:
+            raise ValueError(
+                f"{name} has a single window of class {label}, which cannot be both "
+                "trained on and tested with; make more, or leave it out."
+            )
+        second[generator.permutation(rows)[: len(rows) // 2]] = True
+    return second

@@ -1,0 +1,150 @@
+"""The denoiser of a diffusion over windows: a U-Net with self-attention over time."""
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+from flax import linen as nn
+
+from jaxanon.models.conditions import Condition
+from jaxanon.models.unet_blocks import (
+    DTYPES,
+    Attention,
+    Convolution,
+    Double,
+    Halve,
+    Residual,
+    norm,
+    sinusoids,
+)
+
+
+class UNet(nn.Module):
+    """A noised window to what was predicted of it, given a step and a condition.
+
+    Going down, each level has ``blocks`` residual blocks of its width, then halves the
+    window; going up, as many and one more, each of which is shown what a block of that
+    level said on the way down. Transformer blocks stand behind the residual blocks of
+    the narrowest level, where samples are few. The step's sinusoids, a learned vector
+    for each class (one more for "not known") and the statistics are added up, and scale
+    and shift each block. The last layer starts at 0.
+
+    Parameters and norms are float32; ``dtype="bfloat16"`` multiplies in that.
+
+    Example:
+      >>> import jax
+      >>> from jaxanon.models.conditions import nothing
+      >>> told = nothing({"activity": 3}, num_features=4, batch=2)
+      >>> net = UNet({"activity": 3}, widths=(8, 16), heads=2)
+      >>> given = jnp.zeros((2, 64, 5)), jnp.array([1, 7]), told
+      >>> params = jax.eval_shape(net.init, jax.random.key(0), *given)
+      >>> jax.eval_shape(net.apply, params, *given).shape
+      (2, 64, 5)
+
+    References:
+      Ronneberger, Fischer, Brox, U-Net, MICCAI 2015; Ho et al., Denoising diffusion
+      probabilistic models, NeurIPS 2020, appendix B. Widths are not published by
+      PrivateHub.
+    """
+
+    sizes: dict[str, int]  # number of classes of each attribute
+    widths: Sequence[int] = (32, 64, 128)  # of the levels
+    blocks: int = 1
+    heads: int = 4
+    dtype: str = "float32"
+
+    @nn.compact
+    def __call__(self, x, t, condition: Condition):
+        """The prediction: noise, x0 or v, whatever it is trained to be.
+
+        Args:
+          x: ``float[batch, time, channels]``; time must be a multiple of
+            ``2 ** (len(widths) - 1)``.
+          t: ``int[]`` or ``int[batch]``, the steps that windows are noised to.
+          condition: of ``batch`` windows.
+
+        Returns:
+          In shape and dtype of ``x``.
+
+        Raises:
+          ValueError: for a window that cannot be halved so often, or a narrowest level
+            that does not divide into heads.
+        """
+        check_halved(x.shape[1], len(self.widths))
+        check_heads(self.widths, self.heads)
+        like, dtype = x, DTYPES[self.dtype]
+        told = self._told(jnp.broadcast_to(jnp.asarray(t), x.shape[:1]), condition)
+        told, x = told.astype(dtype), x.astype(dtype)
+
+        def block(x, features, name, looks):
+            x = Residual(features, name=f"{name}_residual")(x, told)
+            return Attention(self.heads, name=f"{name}_attention")(x) if looks else x
+
+        lowest = len(self.widths) - 1
+        x = Convolution(self.widths[0], name="first")(x)
+        seen = [x]
+        for level, width in enumerate(self.widths):
+            for number in range(self.blocks):
+                x = block(x, width, f"down_{level}_{number}", level == lowest)
+                seen.append(x)
+            if level < lowest:
+                x = Halve(name=f"halve_{level}")(x)
+                seen.append(x)
+        x = block(x, self.widths[-1], "middle_0", True)
+        x = block(x, self.widths[-1], "middle_1", False)
+        for level, width in reversed([*enumerate(self.widths)]):
+            for number in range(self.blocks + 1):
+                x = jnp.concatenate([x, seen.pop()], axis=-1)
+                x = block(x, width, f"up_{level}_{number}", level == lowest)
+            if level:
+                x = Double(self.widths[level - 1], name=f"double_{level}")(x)
+        x = nn.silu(norm(x.shape[-1], "norm", dtype)(x))
+        x = Convolution(like.shape[-1], zero=True, name="last")(x)
+        return x.astype(like.dtype)
+
+    def _told(self, t, condition):
+        """``float32[batch, d]``, what every block is told."""
+        size = 4 * self.widths[0]
+        told = nn.Dense(size, name="step_1")(sinusoids(t, self.widths[0]))
+        told = nn.Dense(size, name="step_2")(nn.silu(told))
+        for name, classes in self.sizes.items():
+            table = nn.Embed(classes + 1, size, name=f"classes_{name}")
+            told = told + table(condition.classes[name])
+        known = condition.known[:, None]
+        features = nn.Dense(size, name="features_1")(
+            jnp.where(known, condition.features, 0)
+        )
+        features = nn.Dense(size, name="features_2")(nn.silu(features))
+        return told + jnp.where(known, features, 0)
+
+
+def check_halved(time: int, levels: int) -> None:
+    """Raises ValueError unless a U-Net of so many levels can halve a window.
+
+    Example:
+      >>> check_halved(2000, 5)
+    """
+    whole = 2 ** (levels - 1)
+    if time % whole or time < whole:
+        near = sorted({max(time // whole, 1) * whole, (time // whole + 1) * whole})
+        raise ValueError(
+            f"windows must have a multiple of {whole} samples for a U-Net of {levels} "
+            f"widths, which halves them {levels - 1} times; got {time}. Cut windows of "
+            f"{' or '.join(map(str, near))} samples, or give fewer widths."
+        )
+
+
+def check_heads(widths: Sequence[int], heads: int) -> None:
+    """Raises ValueError unless the narrowest level divides into heads, others by two.
+
+    Example:
+      >>> check_heads((32, 64), 4)
+    """
+    if widths[-1] % heads:
+        raise ValueError(
+            f"widths must end in a multiple of heads, {heads}, got {tuple(widths)}."
+        )
+    if widths[0] % 2:
+        raise ValueError(
+            f"widths must begin with an even one, which sines and cosines share, got "
+            f"{tuple(widths)}."
+        )

@@ -1,0 +1,97 @@
+"""``jaxanon sample``: windows and streams of named classes, and what is refused."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+from jaxanon import cli, training
+
+TINY = "--widths 4 --heads 1 --batch 16 --num-steps 6 --sampling-steps 2".split()
+
+
+@pytest.fixture(scope="module")
+def hub(file, tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "hub"
+    named = ["--dataset", str(file), "--public", "activity", "--private", "gender"]
+    words = ["train", "privatehub", *named, "--out", str(out), "--epochs", "1", *TINY]
+    assert cli.main(words) == 0
+    return out
+
+
+@pytest.fixture
+def sample(hub, tmp_path):
+    """``(*words, out=...) -> exit status``."""
+
+    def sample(*words, out="made.npz"):
+        given = [str(word) for word in words]
+        return cli.main(["sample", str(hub), "--output", str(tmp_path / out), *given])
+
+    return sample
+
+
+def test_windows_of_named_classes_are_written(sample, tmp_path, capsys):
+    assert sample("--label", "fast, slow", "--count", 3, "--seed", 1) == 0
+    assert "6 windows of 8 samples made" in " ".join(capsys.readouterr().out.split())
+    made = np.load(tmp_path / "made.npz")
+    assert sorted(made) == ["activity", "activity_names", "windows"]
+    assert made["windows"].shape == (6, 8, 2) and made["windows"].dtype == np.float32
+    assert made["activity"].tolist() == [1, 1, 1, 0, 0, 0]
+    assert made["activity_names"].tolist() == ["slow", "fast"]
+    assert sample("--label", "fast", "--seed", 1) == 2  # Nothing is overwritten.
+    assert "made.npz exists; pass --overwrite" in capsys.readouterr().err
+    again = ("--label", "fast, slow", "--count", 3, "--seed", 1)
+    assert sample(*again, out="again.npz") == 0
+    same = np.load(tmp_path / "again.npz")["windows"]
+    np.testing.assert_array_equal(same, made["windows"])
+    assert sample("--label", "fast", "--count", 3, out="new.npz") == 0
+    assert not np.allclose(np.load(tmp_path / "new.npz")["windows"], same[:3])
+
+
+def test_streams_are_as_long_as_asked_for(sample, tmp_path, capsys):
+    assert sample("--label", "fast", "--seconds", 21) == 0  # At 1 Hz.
+    assert np.load(tmp_path / "made.npz")["windows"].shape == (1, 21, 2)
+    assert sample("--label", "fast", "--seconds", 5, out="short.npz") == 2
+    assert "seconds must be a window's at least, 8, got 5.0" in capsys.readouterr().err
+
+
+def test_what_is_refused(sample, capsys):
+    refused = [
+        (
+            ("--label", "hop"),
+            {},
+            "--label must be of ('slow', 'fast'), classes of 'act",
+        ),
+        (("--label", "fast", "--count", 0), {}, "--count must be >= 1, got 0"),
+        (("--label", "fast"), {"out": "made.npy"}, "--output must end in .npz, got"),
+    ]
+    for words, given, message in refused:
+        assert sample(*words, **given) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_many_are_made_in_parts_and_labels_are_checked(hub, monkeypatch):
+    run = training.open_run(hub)
+    monkeypatch.setattr("jaxanon.run.BATCH", 4)
+    labels = np.arange(6) % 2
+    made = run.sample(jax.random.key(0), {"activity": labels})
+    assert made.shape == (6, 8, 2) and not np.allclose(made[0], made[4])
+    with pytest.raises(ValueError, match=r"labels\['activity'\] must lie in \[0, 2\)"):
+        run.sample(jax.random.key(0), {"activity": np.array([0, 2])})
+    with pytest.raises(ValueError, match="N at least 1"):
+        run.sample(jax.random.key(0), {})
+    state = run.state._replace(
+        params=jax.tree.map(lambda x: x * np.nan, run.state.params)
+    )
+    with pytest.raises(
+        FloatingPointError, match="privatehub made windows that are not"
+    ):
+        dataclasses.replace(run, state=state).sample(
+            jax.random.key(0), {"activity": [0]}
+        )
+    other = dataclasses.replace(run, method=run.method._replace(sample=None))
+    with pytest.raises(
+        TypeError, match="makes no windows from nothing; train privateh"
+    ):
+        other.sample(jax.random.key(0), {"activity": [0]})

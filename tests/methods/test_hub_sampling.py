@@ -1,0 +1,214 @@
+"""PrivateHub's sampling against closed forms: Gaussians, guidance, classes to hide."""
+
+import functools
+import importlib.util
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon.methods import hub_networks, hub_sampling
+from jaxanon.methods.privatehub_config import PrivateHubConfig
+
+_PATH = pathlib.Path(__file__).with_name("toy.py")
+_SPEC = importlib.util.spec_from_file_location("toy_of_hub_sampling", _PATH)
+TOY = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(TOY)
+TOY.TIME = 3
+DATA = TOY.data()
+# Six numbers in a window. Means of no class, three activities and two genders.
+RANDOM = np.random.default_rng(0)
+CENTRE = RANDOM.normal(size=(3, 2))
+ACTIVITY = np.concatenate([RANDOM.normal(size=(3, 3, 2)), np.zeros((1, 3, 2))])
+GENDER = np.concatenate([RANDOM.normal(size=(2, 3, 2)), np.zeros((1, 3, 2))])
+ROOT = np.eye(6) * 0.5 + 0.2 * RANDOM.normal(size=(6, 6))
+COVARIANCE = ROOT @ ROOT.T
+
+
+class Gaussian:
+    """The best denoiser of Gaussians of one covariance, whose means classes add to."""
+
+    def __init__(self, schedule, covariance=COVARIANCE):
+        self.schedule = schedule
+        self.values, self.vectors = map(jnp.float32, np.linalg.eigh(covariance))
+
+    def mean(self, condition):
+        classes = condition.classes
+        own = jnp.float32(ACTIVITY)[classes["activity"]]
+        own = own + jnp.float32(GENDER)[classes["gender"]]
+        return (jnp.float32(CENTRE)[None] + own).reshape(len(own), 6)
+
+    def apply(self, variables, x, t, condition):
+        del variables
+        signal, level = self.schedule.signal[t], self.schedule.noise[t]
+        off = x.reshape(len(x), 6) - signal * self.mean(condition)
+        share = self.values / (signal**2 * self.values + level**2)
+        drawn = lambda share: (off @ self.vectors * share[None]) @ self.vectors.T
+        x0 = self.mean(condition) + signal * drawn(share)
+        noise = level * drawn(1 / (signal**2 * self.values + level**2))
+        return (signal * noise - level * x0).reshape(x.shape)
+
+
+class Told:
+    """A classifier that reads the class from a window's first sample."""
+
+    def __init__(self, channel, classes):
+        self.channel, self.classes = channel, classes
+
+    def apply(self, variables, x, key, dropout):
+        del variables, key, dropout
+        classes = jnp.int32(jnp.round(x[:, 0, self.channel]))
+        return jax.nn.one_hot(classes, self.classes), None
+
+
+def nets_of(covariance=COVARIANCE, **settings):
+    settings = {"widths": (4,), "heads": 1} | settings
+    nets = hub_networks.networks(DATA.spec, PrivateHubConfig(**settings))
+    classifiers = {"activity": Told(0, 3), "gender": Told(1, 2)}
+    return nets._replace(
+        unet=Gaussian(nets.schedule, covariance), classifiers=classifiers
+    )
+
+
+PARAMS = {"average": {}, "classifiers": {"activity": {}, "gender": {}}}
+
+
+def hyper(guidance=1.0, negative=0.0):
+    return {
+        "guidance": jnp.float32(guidance),
+        "negative_guidance": jnp.float32(negative),
+    }
+
+
+def told(nets, activity=3, gender=2, batch=7):
+    null = nets.nothing(batch)
+    full = lambda value: jnp.full(batch, value, jnp.int32)
+    return null._replace(classes={"activity": full(activity), "gender": full(gender)})
+
+
+@functools.cache
+def moments(guidance, negative, steps=1000):
+    """Mean and covariance of what is sampled, exactly: samplers are affine in noise."""
+    nets = nets_of(num_steps=1000, sampling_steps=steps)
+
+    @jax.jit
+    def run(x, hyper):
+        conditions = told(nets, activity=1), told(nets, gender=0)
+        denoise_fn = hub_sampling.guided(nets, PARAMS, *conditions, hyper)
+        return hub_sampling.denoised(nets, jax.random.key(0), denoise_fn, x, 1000)
+
+    starts = jnp.concatenate([jnp.zeros((1, 6)), jnp.eye(6)]).reshape(7, 3, 2)
+    ends = np.asarray(run(starts, hyper(guidance, negative)), np.float64).reshape(7, 6)
+    matrix = ends[1:] - ends[0]
+    return ends[0], matrix.T @ matrix
+
+
+@pytest.mark.parametrize(
+    ("guidance", "negative"), [(1.0, 0.0), (0.0, 0.0), (1.5, 0.0), (2.0, 0.75)]
+)
+def test_gaussians_are_sampled_within_1_percent(guidance, negative):
+    """Guided Gaussians of one covariance are Gaussian, their means guided likewise."""
+    mean, covariance = moments(guidance, negative)
+    want = (CENTRE + guidance * ACTIVITY[1] - negative * GENDER[0]).ravel()
+    assert np.linalg.norm(mean - want) < 0.01 * np.linalg.norm(want)
+    gap = np.linalg.norm(covariance - COVARIANCE)
+    assert gap < 0.01 * np.linalg.norm(COVARIANCE)
+
+
+def test_few_steps_are_near_and_the_closed_form_rejects_other_guidance():
+    mean, _ = moments(1.5, 0.0, steps=20)
+    want, wrong = ((CENTRE + w * ACTIVITY[1]).ravel() for w in (1.5, 1.4))
+    assert np.linalg.norm(mean - want) < 0.02 * np.linalg.norm(want)
+    mean, _ = moments(1.5, 0.0)
+    assert np.linalg.norm(mean - wrong) > 0.02 * np.linalg.norm(wrong)
+
+
+def test_the_paper_s_schedule_is_biased_and_may_start_from_data():
+    """Of its last step 28 % is signal, which pure noise lacks; noised data have it."""
+    nets = nets_of(schedule="paper", sampling_steps=100)
+    assert nets.config.num_steps == 100
+
+    @jax.jit
+    def run(x):
+        conditions = told(nets, 1, 0, len(x)), None, hyper()
+        denoise_fn = hub_sampling.guided(nets, PARAMS, *conditions)
+        return hub_sampling.denoised(nets, jax.random.key(0), denoise_fn, x, 100)
+
+    want = (CENTRE + ACTIVITY[1] + GENDER[0]).ravel()
+    signal = float(nets.schedule.signal[-1])
+    starts = jnp.stack([jnp.zeros(6), jnp.float32(signal * want)]).reshape(2, 3, 2)
+    nothing, data = np.asarray(run(starts)).reshape(2, 6)
+    off = lambda mean: np.linalg.norm(mean - want) / np.linalg.norm(want)
+    assert off(data) < 0.01 and off(nothing) > 0.05
+
+
+POINT = 1e-8 * np.eye(6)  # A denoiser that knows its windows: what comes out is a mean.
+
+
+def rewritten(windows, seed=0, weights=(2.0, 0.5), **settings):
+    nets = nets_of(POINT, sampling_steps=10, **settings)
+    run = jax.jit(
+        lambda key, x: hub_sampling.rewrite(nets, key, PARAMS, hyper(*weights), x)
+    )
+    return np.asarray(run(jax.random.key(seed), jnp.float32(windows)))
+
+
+def labelled(activity, gender):
+    windows = np.random.default_rng(1).normal(size=(len(activity), 3, 2))
+    windows[:, 0] = np.stack([activity, gender], axis=1)
+    return windows
+
+
+def test_rewriting_leads_to_the_public_class_and_from_the_private_one():
+    activity, gender = np.array([0, 1, 2, 2]), np.array([0, 1, 1, 0])
+    got = rewritten(labelled(activity, gender), schedule="rescaled")
+    want = CENTRE + 2.0 * ACTIVITY[activity] - 0.5 * GENDER[gender]
+    np.testing.assert_allclose(got, want, atol=0.02)
+
+
+def test_windows_to_hide_are_made_of_other_classes():
+    activity, gender = np.tile([0, 1, 2, 1], 150), np.tile([0, 1, 1, 0], 150)
+    for strength in (0.5, 1.0):
+        got = rewritten(labelled(activity, gender), hide=("b",), strength=strength)
+        shown = activity != 1
+        want = CENTRE + 2.0 * ACTIVITY[activity] - 0.5 * GENDER[gender]
+        np.testing.assert_allclose(got[shown], want[shown], atol=0.02)
+        # The others: class 0 or 2, each as often, and away from the one they were.
+        base = got[~shown] - CENTRE + 0.5 * (ACTIVITY[1] + GENDER[gender[~shown]])
+        made = [base - 2.0 * ACTIVITY[other] for other in (0, 2)]
+        first, last = (np.abs(off).max((1, 2)) < 0.02 for off in made)
+        assert (first ^ last).all()
+        assert first.mean() == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.parametrize("strength", [0.5, 1.0])
+@pytest.mark.parametrize("schedule", ["cosine", "paper"])
+def test_nothing_is_left_of_windows_to_hide(strength, schedule):
+    """One hidden window for another changes nothing; others leave a mark."""
+    gender = np.zeros(6, int)
+    one = labelled(np.array([1, 1, 1, 0, 0, 0]), gender)
+    other = one + 0.1 * np.arange(1, 7)[:, None, None] * [[[0.0], [1.0], [1.0]]]
+    settings = {"strength": strength, "schedule": schedule, "hide": ("b",)}
+    nets = nets_of(sampling_steps=10, **settings)
+    run = jax.jit(
+        lambda x: hub_sampling.rewrite(nets, jax.random.key(0), PARAMS, hyper(), x)
+    )
+    change = np.abs(run(jnp.float32(one)) - run(jnp.float32(other))).max((1, 2))
+    assert (change[:3] == 0).all()
+    if strength < 1 or schedule == "paper":
+        assert (change[3:] > 1e-3).all()
+
+
+def test_weak_rewriting_changes_little():
+    windows = labelled(np.array([0, 1]), np.array([0, 1]))
+    got = rewritten(windows, strength=0.01)  # One step of a hundred.
+    assert hub_sampling.first_step(nets_of(strength=0.001).config) == 1
+    nets = nets_of(sampling_steps=10, strength=0.01)
+    soft = hub_sampling.rewrite(
+        nets, jax.random.key(0), PARAMS, hyper(), jnp.float32(windows)
+    )
+    level = float(nets.schedule.noise[1])
+    assert np.abs(soft - windows).max() < 10 * level
+    assert np.abs(got - windows).max() > 0.5  # A denoiser that is sure moves all.

@@ -1,0 +1,75 @@
+"""Streams of overlapping windows: weights by hand, and the stream that is a window."""
+
+import importlib.util
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import methods
+from jaxanon.methods import hub_networks, hub_sampling, hub_streams
+
+_PATH = pathlib.Path(__file__).with_name("toy.py")
+_SPEC = importlib.util.spec_from_file_location("toy_of_hub_streams", _PATH)
+TOY = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(TOY)
+SPEC = TOY.data().spec
+METHOD = methods.privatehub(SPEC, widths=(2,), heads=1, num_steps=4, sampling_steps=2)
+NETS = hub_networks.networks(SPEC, METHOD.config)
+
+
+def test_where_windows_overlap_they_are_averaged():
+    """Windows of 4 at 0, 2 and 3 of 7 samples say 10, 20 and 30; weights 1, 2, 2, 1."""
+    said = jnp.array([10.0, 20.0, 30.0])
+    of_window = lambda x, t: jnp.broadcast_to(jnp.tile(said, 2)[:, None, None], x.shape)
+    of_stream = hub_streams.overlapping(of_window, 7, 4, [0, 2, 3])
+    got = of_stream(jnp.zeros((2, 7, 1)), 5)
+    third = (2 * 10 + 1 * 20) / 3
+    fourth = (1 * 10 + 2 * 20 + 1 * 30) / 4
+    fifth, sixth = (2 * 20 + 2 * 30) / 4, (1 * 20 + 2 * 30) / 3
+    want = [10, 10, third, fourth, fifth, sixth, 30]
+    np.testing.assert_allclose(got[..., 0], [want, want], rtol=1e-6)
+
+
+def test_windows_are_cut_where_they_lie():
+    """What looks at the sample before sees it wherever the window begins."""
+    x = jax.random.normal(jax.random.key(0), (3, 11, 2))
+    cut = hub_streams.starts(11, 4, 3)
+    windows = []
+
+    def of_window(rows, t):
+        windows.append(rows)
+        return rows * t
+
+    got = hub_streams.overlapping(of_window, 11, 4, cut)(x, 3)
+    np.testing.assert_allclose(got, 3 * x, rtol=1e-5)
+    want = np.stack([x[:, first : first + 4] for first in cut], axis=1)
+    np.testing.assert_array_equal(windows[0], want.reshape(12, 4, 2))
+
+
+def _state():
+    state = jax.jit(METHOD.init)(jax.random.key(0))
+    moved = jax.tree.map(lambda leaf: leaf + 0.1, state.params)
+    return state._replace(params=moved)
+
+
+def test_a_stream_as_long_as_a_window_is_one():
+    classes, state = {"activity": np.array([0, 2])}, _state()
+    one = jax.jit(METHOD.sample)(jax.random.key(1), state, classes)
+    full = hub_sampling.every(NETS, classes)
+    run = jax.jit(lambda *given: hub_streams.stream(NETS, *given, 16))
+    other = run(jax.random.key(1), state, full)
+    np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+
+
+def test_streams_that_cannot_be():
+    full = hub_sampling.every(NETS, {"activity": [0]})
+    given = jax.random.key(1), None, full
+    with pytest.raises(ValueError, match="a window's at least, 16, got 15; make"):
+        hub_streams.stream(NETS, *given, 15)
+    with pytest.raises(ValueError, match="stride must be <= 16, .* got 17"):
+        hub_streams.stream(NETS, *given, 40, stride=17)
+    with pytest.raises(ValueError, match="stride must be >= 1, got 0"):
+        hub_streams.stream(NETS, *given, 40, stride=0)

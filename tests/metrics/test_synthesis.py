@@ -1,0 +1,116 @@
+"""What synthetic windows are good for: Bayes errors, copies, and splits that hold."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxanon import metrics
+from jaxanon.metrics import synthesis
+from jaxanon.models import forecaster
+
+PLAIN = {"net": None, "hidden": (16,), "steps": 300}
+
+
+def shifted(count, gap, seed):
+    """Two classes at distance ``gap`` times the deviation, one number to a window."""
+    random = np.random.default_rng(seed)
+    labels = np.arange(count) % 2
+    return (gap * (labels - 0.5) + random.normal(size=count))[:, None, None], labels
+
+
+def test_transfer_reaches_what_can_be_reached_and_shows_what_cannot():
+    real, made = shifted(2000, 2.0, 0), shifted(2000, 2.0, 1)
+    found = metrics.transfer_scores(jax.random.key(0), real, made, 2, **PLAIN)
+    best = stats.norm.cdf(1.0)  # The boundary lies in the middle: 0.841.
+    for name in ("synthetic_to_real", "real_to_synthetic", "real_to_real"):
+        assert found[name] == pytest.approx(best, abs=0.03)
+    # Labels that tell nothing teach nothing; those that are turned teach the contrary.
+    turned = made[0], 1 - made[1]
+    found = metrics.transfer_scores(jax.random.key(0), real, turned, 2, **PLAIN)
+    assert found["synthetic_to_real"] == pytest.approx(1 - best, abs=0.03)
+    assert found["real_to_real"] == pytest.approx(best, abs=0.03)
+
+
+def test_halves_hold_half_of_each_class():
+    labels = np.repeat([0, 2, 3], [7, 2, 4])
+    second = synthesis._second_half("real", np.random.default_rng(0), labels)
+    assert [second[labels == label].sum() for label in (0, 2, 3)] == [3, 1, 2]
+
+
+def test_a_discriminator_is_as_good_as_bayes():
+    real = shifted(6000, 0.0, 2)[0]
+    apart = lambda gap, seed: shifted(3000, 0.0, seed)[0] + gap
+    score = lambda made: metrics.discriminative_score(
+        jax.random.key(1), real, made, **PLAIN
+    )
+    assert score(apart(2.0, 3)) == pytest.approx(stats.norm.cdf(1.0) - 0.5, abs=0.04)
+    assert score(apart(0.0, 4)) < 0.04  # Six hundred times two are judged.
+
+
+def test_the_default_discriminator_reads_an_order():
+    """Slopes up or down, whose samples are alike as a set."""
+    random = np.random.default_rng(0)
+    up = np.linspace(-1, 1, 6)[None, :, None] + 0.05 * random.normal(size=(60, 6, 1))
+    found = metrics.discriminative_score(jax.random.key(2), up, up[:, ::-1], steps=120)
+    assert found == 0.5
+
+
+def walk(count, coefficient, seed, time=12):
+    """A first-order autoregression with noise of deviation 1."""
+    random = np.random.default_rng(seed)
+    x = [random.normal(size=(count, 1)) / np.sqrt(1 - coefficient**2)]
+    for _ in range(time - 1):
+        x.append(coefficient * x[-1] + random.normal(size=(count, 1)))
+    return np.stack(x, axis=1)
+
+
+def test_forecasts_are_as_good_as_can_be_if_trained_on_the_same():
+    quick = {"steps": 400, "hidden": 8, "batch": 64}
+    score = lambda made: metrics.predictive_score(
+        jax.random.key(3), walk(2000, 0.8, 0), made, **quick
+    )
+    best = np.sqrt(2 / np.pi)  # Of |e| for a standard normal e.
+    assert score(walk(2000, 0.8, 1)) == pytest.approx(best, rel=0.03)
+    # Who learned that it swings back predicts -0.8 x where 0.8 x is right.
+    worse = score(walk(2000, -0.8, 2))
+    spread = np.sqrt(1 + 1.6**2 / (1 - 0.8**2))
+    assert worse == pytest.approx(best * spread, rel=0.15)
+
+
+def test_an_untrained_forecaster_says_that_all_stays():
+    windows = np.random.default_rng(0).normal(size=(5, 7, 2))
+    net = forecaster.Forecaster(4)
+    params = net.init(jax.random.key(0), jnp.zeros((1, 6, 2)))
+    found = forecaster.Forecasts(net, params, jnp.zeros(0))
+    want = np.abs(np.diff(windows, axis=1)).mean()
+    assert forecaster.forecast_error(found, windows) == pytest.approx(want, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda key, x: metrics.transfer_scores(
+                key, (x, np.arange(20) % 2), (x[:3], [0, 0, 1]), 2
+            ),
+            "synthetic has a single window of class 1, which cannot be both",
+        ),
+        (
+            lambda key, x: metrics.transfer_scores(key, (x, [0]), (x, [0]), 2),
+            r"real must be windows, .* got shapes \(20, 3, 1\) and \(1,\)",
+        ),
+        (
+            lambda key, x: metrics.discriminative_score(key, x, x[:9]),
+            r"N at least 10, .* \(9, 3, 1\)",
+        ),
+        (
+            lambda key, x: metrics.predictive_score(key, x[:, :1], x[:, :1]),
+            "two samples at least to predict one, got 1",
+        ),
+    ],
+)
+def test_says_what_was_wrong(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(jax.random.key(0), np.zeros((20, 3, 1)))
