@@ -2,6 +2,7 @@
 
 from jaxanon.energy.metering import Meters, metered
 from jaxanon.energy.modes import OFF, ON, STANDBY, Levels, find_levels, mode_of
+from jaxanon.energy.q_learning import Agent, AgentState, DQNConfig, dqn, greedy
 from jaxanon.energy.saving import (
     FIXED_CENTS,
     Savings,
@@ -28,14 +29,19 @@ __all__ = [
     "OFF",
     "ON",
     "STANDBY",
+    "Agent",
+    "AgentState",
+    "DQNConfig",
     "Environment",
     "Levels",
     "Meters",
     "Savings",
     "Series",
     "cents",
+    "dqn",
     "environment",
     "find_levels",
+    "greedy",
     "metered",
     "mode_of",
     "observation",
