@@ -1,5 +1,17 @@
 """Homes that switch standby off: their devices, the environment, what it saves."""
 
+from jaxanon.energy.forecasting import (
+    FitState,
+    ForecastConfig,
+    Forecaster,
+    Trace,
+    begin_fit,
+    fit_gradient,
+    fit_step,
+    forecaster,
+    persistence,
+    scale_of,
+)
 from jaxanon.energy.metering import Meters, metered
 from jaxanon.energy.modes import OFF, ON, STANDBY, Levels, find_levels, mode_of
 from jaxanon.energy.q_learning import Agent, AgentState, DQNConfig, dqn, greedy
@@ -33,14 +45,22 @@ __all__ = [
     "AgentState",
     "DQNConfig",
     "Environment",
+    "FitState",
+    "ForecastConfig",
+    "Forecaster",
     "Levels",
     "Meters",
     "Savings",
     "Series",
+    "Trace",
+    "begin_fit",
     "cents",
     "dqn",
     "environment",
     "find_levels",
+    "fit_gradient",
+    "fit_step",
+    "forecaster",
     "greedy",
     "metered",
     "mode_of",
@@ -50,8 +70,10 @@ __all__ = [
     "per_day",
     "per_hour",
     "per_month",
+    "persistence",
     "reward",
     "savings",
+    "scale_of",
     "summary",
     "variable_price",
 ]
