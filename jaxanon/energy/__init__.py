@@ -26,6 +26,8 @@ from jaxanon.energy.saving import (
     summary,
     variable_price,
 )
+from jaxanon.energy.simulator import APPLIANCES, Appliance, Households, households
+from jaxanon.energy.street import Street, street
 from jaxanon.energy.switching import (
     Environment,
     Series,
@@ -37,21 +39,25 @@ from jaxanon.energy.switching import (
 )
 
 __all__ = [
+    "APPLIANCES",
     "FIXED_CENTS",
     "OFF",
     "ON",
     "STANDBY",
     "Agent",
     "AgentState",
+    "Appliance",
     "DQNConfig",
     "Environment",
     "FitState",
     "ForecastConfig",
     "Forecaster",
+    "Households",
     "Levels",
     "Meters",
     "Savings",
     "Series",
+    "Street",
     "Trace",
     "begin_fit",
     "cents",
@@ -62,6 +68,7 @@ __all__ = [
     "fit_step",
     "forecaster",
     "greedy",
+    "households",
     "metered",
     "mode_of",
     "observation",
@@ -74,6 +81,7 @@ __all__ = [
     "reward",
     "savings",
     "scale_of",
+    "street",
     "summary",
     "variable_price",
 ]

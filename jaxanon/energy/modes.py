@@ -103,7 +103,7 @@ def _levels(row):
         return 0.0, 0.0
     border = np.exp(_otsu(np.log(measured)))
     low, high = measured[measured < border], measured[measured >= border]
-    if len(low) >= LEAST_SHARE * len(row):
+    if len(high) and len(low) >= LEAST_SHARE * len(row):
         standby, on = np.median(low), np.median(high)
         if standby <= MOST_STANDBY_W and on >= LEAST_RATIO * standby:
             return standby, on
@@ -111,13 +111,14 @@ def _levels(row):
 
 
 def _otsu(values):
-    """Where numbers are parted best; their least if they are all alike."""
+    """Where numbers are parted best; anywhere if they are all alike."""
     counts, edges = np.histogram(values, _BINS)
     middles = (edges[1:] + edges[:-1]) / 2
     below = np.cumsum(counts)[:-1]
     total = np.cumsum(counts * middles)[:-1]
     above = len(values) - below
-    apart = total / np.maximum(below, 1) - (np.sum(counts * middles) - total) / above
+    rest = np.sum(counts * middles) - total
+    apart = total / np.maximum(below, 1) - rest / np.maximum(above, 1)
     between = below * above * apart**2
     # Every border of an empty stretch is as good: the middle one.
     best = np.flatnonzero(between >= between.max() * (1 - 1e-9))

@@ -69,6 +69,11 @@ def test_levels_of_devices(parts, standby, on):
     np.testing.assert_allclose(found.on[0, 0], on, rtol=0.02)
 
 
+def test_a_device_that_never_changes_is_on():
+    found = energy.find_levels(np.full((1, 50, 1), 9.0))
+    assert found.standby[0, 0] == 0 and found.on[0, 0] == 9
+
+
 def test_twice_is_too_near():
     # A computer that is busy or not.
     found = energy.find_levels(minutes((12, 700), (24, 700)))
