@@ -14,6 +14,8 @@ from jaxanon.energy.forecasting import (
 )
 from jaxanon.energy.metering import Meters, metered
 from jaxanon.energy.modes import OFF, ON, STANDBY, Levels, find_levels, mode_of
+from jaxanon.energy.pfdrl import System, SystemState, live, pfdrl
+from jaxanon.energy.pfdrl_config import METHODS, PFDRLConfig
 from jaxanon.energy.q_learning import Agent, AgentState, DQNConfig, dqn, greedy
 from jaxanon.energy.saving import (
     FIXED_CENTS,
@@ -27,6 +29,7 @@ from jaxanon.energy.saving import (
     variable_price,
 )
 from jaxanon.energy.simulator import APPLIANCES, Appliance, Households, households
+from jaxanon.energy.slots import Acted, measured
 from jaxanon.energy.street import Street, street
 from jaxanon.energy.switching import (
     Environment,
@@ -41,9 +44,11 @@ from jaxanon.energy.switching import (
 __all__ = [
     "APPLIANCES",
     "FIXED_CENTS",
+    "METHODS",
     "OFF",
     "ON",
     "STANDBY",
+    "Acted",
     "Agent",
     "AgentState",
     "Appliance",
@@ -55,9 +60,12 @@ __all__ = [
     "Households",
     "Levels",
     "Meters",
+    "PFDRLConfig",
     "Savings",
     "Series",
     "Street",
+    "System",
+    "SystemState",
     "Trace",
     "begin_fit",
     "cents",
@@ -69,6 +77,8 @@ __all__ = [
     "forecaster",
     "greedy",
     "households",
+    "live",
+    "measured",
     "metered",
     "mode_of",
     "observation",
@@ -78,6 +88,7 @@ __all__ = [
     "per_hour",
     "per_month",
     "persistence",
+    "pfdrl",
     "reward",
     "savings",
     "scale_of",

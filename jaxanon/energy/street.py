@@ -83,5 +83,12 @@ def street(power, kinds=None, *, learn_minutes=None, graph=None, names=None) -> 
         levels=Levels(*(jnp.asarray(level.reshape(-1)) for level in levels)),
         present=jnp.asarray(present),
         neighbours=metropolis(alike & near),
-        everybody=metropolis(alike),
+        everybody=jnp.asarray(_mean_of(alike)),
     )
+
+
+def _mean_of(alike):
+    """The mean over one's kind: rows that are the same to the bit, unlike weights that
+    leave the rest to oneself, so that what begins alike stays alike."""
+    alike = alike | np.eye(len(alike), dtype=bool)
+    return (alike / alike.sum(axis=1, keepdims=True)).astype(np.float32)
