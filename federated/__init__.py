@@ -16,8 +16,6 @@ from jaxanon.federated.fed_rep import fed_rep
 from jaxanon.federated.fed_sgd import fed_sgd
 from jaxanon.federated.fed_sgd_ldp import fed_sgd_ldp
 from jaxanon.federated.gossip import (
-    Mailbox,
-    Messages,
     base_layers,
     exchange,
     exchange_every,
@@ -38,6 +36,7 @@ from jaxanon.federated.layout import Layout, default_layout, mean_over_clients
 from jaxanon.federated.ldp_fl import ldp_fl, two_points
 from jaxanon.federated.local import descend
 from jaxanon.federated.localized import localized
+from jaxanon.federated.mail import Mailbox, Messages
 from jaxanon.federated.meta import meta
 from jaxanon.federated.observed import Seen, observed
 from jaxanon.federated.p_fed_me import p_fed_me

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 
-from jaxanon.federated.gossip import fates
+from jaxanon.federated.mail import fates
 
 
 def gossip(key, params, mixing, num_rounds, *, shared, messages, train_fn):

@@ -34,8 +34,8 @@ def street(power, kinds=None, *, learn_minutes=None, graph=None, names=None) -> 
       power: ``float[homes, minutes, devices]``, W, as ``metered`` takes it.
       kinds: ``int[homes, devices]``; None is that devices of one column are of a kind.
       learn_minutes: the first so many of them; None is all.
-      graph: ``bool[homes, homes]`` of ``jaxanon.federated``, which homes hear each
-        other; None is ``complete``, as in the chapter.
+      graph: ``bool[homes, homes]``, which homes hear each other, symmetric, of
+        ``jaxanon.federated``; None is ``complete``, as in the chapter.
       names: of homes and of devices, for messages; a pair, or None.
 
     Returns:
@@ -43,8 +43,8 @@ def street(power, kinds=None, *, learn_minutes=None, graph=None, names=None) -> 
 
     Raises:
       TypeError: as ``metered``.
-      ValueError: as ``metered``; if kinds or the graph have another shape, or
-        ``learn_minutes`` are not among those there are.
+      ValueError: as ``metered``; if kinds or the graph have another shape, the graph is
+        not symmetric, or ``learn_minutes`` are not among those there are.
 
     Example:
       >>> made = street(np.ones((3, 60, 2)))
@@ -71,6 +71,10 @@ def street(power, kinds=None, *, learn_minutes=None, graph=None, names=None) -> 
                 f"{name} must have shape {expected}, for {homes} homes of {devices} "
                 f"devices, got {found}."
             )
+    if not (graph == graph.T).all():
+        raise ValueError(
+            "graph must be symmetric: whoever is heard hears; give graph | graph.T."
+        )
     kind, present = kinds.reshape(-1), meters.present.reshape(-1)
     alike = (kind[:, None] == kind[None]) & present[:, None] & present[None]
     home = np.repeat(np.arange(homes), devices)

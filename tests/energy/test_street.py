@@ -73,6 +73,7 @@ def test_levels_are_of_the_minutes_one_may_learn_from():
         ({"learn_minutes": 101}, r"learn_minutes must lie in \[1, 100\]"),
         ({"learn_minutes": 0}, "got 0"),
         ({"kinds": [[0, 1]]}, r"kinds must have shape \(3, 2\)"),
+        ({"graph": np.eye(3, k=1, dtype=bool)}, "graph must be symmetric"),
         ({"graph": np.eye(2, dtype=bool)}, r"graph must have shape \(3, 3\)"),
     ],
 )
