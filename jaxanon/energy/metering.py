@@ -49,7 +49,7 @@ def metered(power, homes=None, devices=None) -> Meters:
             f"{power.shape}."
         )
     power = power.astype(np.float32)
-    present = ~np.isnan(power).all(axis=1)
+    present = np.asarray(~np.isnan(power).all(axis=1))
     for home, device in np.argwhere(present):
         column = power[home, :, device]
         name = _name("home", homes, home), _name("device", devices, device)

@@ -135,7 +135,10 @@ def pfdrl(config: PFDRLConfig) -> System:
         return slots.Home(street.power, street.scale, street.levels, street.present)
 
     def act(state, street, slot):
-        one = lambda all_: slots.acted(parts, *all_, slot)
+        def one(inputs):
+            layers, params, home = inputs
+            return slots.acted(parts, layers, params, home, slot)
+
         return each(one)((state.fits.layers, state.control.params, homes_of(street)))
 
     def update(key, state, street):

@@ -105,8 +105,8 @@ def households(
         keys = jax.random.split(jax.random.fold_in(key, number), len(numbers))
         return jax.vmap(device, out_axes=(1, 1, 0, 0))(keys, numbers)
 
-    made = jax.jit(jax.vmap(home))(jnp.arange(num_homes))
-    return Households(*made, tuple(one.name for one in appliances))
+    power, mode, standby, on = jax.jit(jax.vmap(home))(jnp.arange(num_homes))
+    return Households(power, mode, standby, on, tuple(one.name for one in appliances))
 
 
 def _chain(begins, ends, draws):
