@@ -15,11 +15,28 @@ from jaxanon.federated.fed_prox import fed_prox
 from jaxanon.federated.fed_rep import fed_rep
 from jaxanon.federated.fed_sgd import fed_sgd
 from jaxanon.federated.fed_sgd_ldp import fed_sgd_ldp
+from jaxanon.federated.gossip import (
+    base_layers,
+    exchange,
+    exchange_every,
+    mix,
+    no_mail,
+)
+from jaxanon.federated.graphs import (
+    check_mixing,
+    complete,
+    convergence_rate,
+    k_regular,
+    metropolis,
+    random_graph,
+    ring,
+)
 from jaxanon.federated.joining import join
 from jaxanon.federated.layout import Layout, default_layout, mean_over_clients
 from jaxanon.federated.ldp_fl import ldp_fl, two_points
 from jaxanon.federated.local import descend
 from jaxanon.federated.localized import localized
+from jaxanon.federated.mail import Mailbox, Messages
 from jaxanon.federated.meta import meta
 from jaxanon.federated.observed import Seen, observed
 from jaxanon.federated.p_fed_me import p_fed_me
@@ -39,6 +56,8 @@ __all__ = [
     "FederatedAlgorithm",
     "Layout",
     "Lots",
+    "Mailbox",
+    "Messages",
     "PersonalState",
     "Population",
     "Rounds",
@@ -47,14 +66,20 @@ __all__ = [
     "State",
     "Steps",
     "atlas",
+    "base_layers",
+    "check_mixing",
     "cluster_fl",
     "clustered",
+    "complete",
+    "convergence_rate",
     "default_layout",
     "descend",
     "descend_privately",
     "ditto",
     "dp_fed_avg",
     "draw_lot",
+    "exchange",
+    "exchange_every",
     "fed_avg",
     "fed_dl",
     "fed_mask",
@@ -64,14 +89,20 @@ __all__ = [
     "fed_sgd",
     "fed_sgd_ldp",
     "join",
+    "k_regular",
     "ldp_fl",
     "localized",
     "mean_over_clients",
     "meta",
+    "metropolis",
+    "mix",
+    "no_mail",
     "observed",
     "p_fed_me",
     "per_fed_avg",
     "population",
+    "random_graph",
+    "ring",
     "sample_cohort",
     "sampled_gaussian",
     "scaffold",

@@ -16,7 +16,7 @@ _HOMES = {
     "open_run": "jaxanon.training",
 }
 _ROOMS = (
-    *("attacks", "datasets", "federated", "kernels", "learners"),
+    *("attacks", "datasets", "energy", "federated", "kernels", "learners"),
     *("methods", "metrics", "models", "privacy"),
 )
 

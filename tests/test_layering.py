@@ -37,9 +37,13 @@ MAY_IMPORT = {
         {"kernels", "models", "federated", "datasets", "methods", "privacy"},
         {"jax", "numpy", "optax"},
     ),
+    "jaxanon.energy": Room(
+        {"kernels", "models", "federated", "datasets", "metrics", "privacy"},
+        {"jax", "numpy", "optax"},
+    ),
     "jaxanon": Room(
         {
-            *("attacks", "datasets", "federated", "kernels", "learners"),
+            *("attacks", "datasets", "energy", "federated", "kernels", "learners"),
             *("methods", "metrics", "models", "privacy"),
         },
         {

@@ -58,7 +58,7 @@ class Networks(NamedTuple):
 
     def denoise(self, denoiser, x, t, condition):
         """What the U-Net of those parameters predicts, in the shape of ``x``."""
-        return self.unet.apply({"params": denoiser}, x, t, condition)
+        return jnp.asarray(self.unet.apply({"params": denoiser}, x, t, condition))
 
     def classify(self, params, name, x, key=None, dropout=0.0):
         """Logits and features of an attribute."""

@@ -19,6 +19,7 @@ from jaxanon.metrics.distortion import (
     step_errors,
     warping_distances,
 )
+from jaxanon.metrics.forecasts import forecast_errors, load_accuracy, mase
 from jaxanon.metrics.information import informativeness, mutual_information
 from jaxanon.metrics.likeness import (
     autocorrelation_error,
@@ -55,11 +56,14 @@ __all__ = [
     "equal_error_rate",
     "errors",
     "f1",
+    "forecast_errors",
     "frechet_distance",
     "informativeness",
+    "load_accuracy",
     "macro_f1",
     "mae",
     "majority",
+    "mase",
     "memorisation",
     "mmd",
     "mutual_information",

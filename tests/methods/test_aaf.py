@@ -15,6 +15,8 @@ from jaxanon import datasets, kernels, methods
 from jaxanon.methods import aaf, hub_networks, hub_room
 from jaxanon.methods.privatehub_config import PrivateHubConfig
 
+pytestmark = pytest.mark.long
+
 _PATH = pathlib.Path(__file__).with_name("toy.py")
 _SPEC = importlib.util.spec_from_file_location("toy_of_aaf", _PATH)
 TOY = importlib.util.module_from_spec(_SPEC)

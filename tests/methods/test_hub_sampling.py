@@ -12,6 +12,8 @@ import pytest
 from jaxanon.methods import hub_networks, hub_sampling
 from jaxanon.methods.privatehub_config import PrivateHubConfig
 
+pytestmark = pytest.mark.long
+
 _PATH = pathlib.Path(__file__).with_name("toy.py")
 _SPEC = importlib.util.spec_from_file_location("toy_of_hub_sampling", _PATH)
 TOY = importlib.util.module_from_spec(_SPEC)

@@ -11,6 +11,8 @@ import pytest
 from jaxanon import methods
 from jaxanon.methods import hub_networks, hub_sampling, hub_streams
 
+pytestmark = pytest.mark.long
+
 _PATH = pathlib.Path(__file__).with_name("toy.py")
 _SPEC = importlib.util.spec_from_file_location("toy_of_hub_streams", _PATH)
 TOY = importlib.util.module_from_spec(_SPEC)

@@ -16,6 +16,8 @@ from jaxanon.methods import acp, hub_networks, hub_room
 from jaxanon.methods.method import check_measured
 from jaxanon.methods.privatehub_config import PrivateHubConfig
 
+pytestmark = pytest.mark.long
+
 _PATH = pathlib.Path(__file__).with_name("toy.py")
 _SPEC = importlib.util.spec_from_file_location("toy_of_hub", _PATH)
 TOY = importlib.util.module_from_spec(_SPEC)

@@ -10,6 +10,8 @@ from jaxanon import metrics
 from jaxanon.metrics import synthesis
 from jaxanon.models import forecaster
 
+pytestmark = pytest.mark.long
+
 PLAIN = {"net": None, "hidden": (16,), "steps": 300}
 
 

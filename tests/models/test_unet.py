@@ -10,6 +10,8 @@ import pytest
 from jaxanon.models import conditions, unet_blocks
 from jaxanon.models.unet import UNet, check_halved, check_heads
 
+pytestmark = pytest.mark.long
+
 SIZES = {"activity": 3, "gender": 2}
 NET = UNet(SIZES, widths=(8, 16), heads=2)
 

@@ -1,0 +1,75 @@
+"""Messages between agents: which are lost, which are late, what is there to read."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.kernels.checks import whole
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Messages:
+    """What becomes of a message, independently for every link and round.
+
+    Attributes:
+      lost: probability that it never arrives.
+      late: probability that it arrives a round later.
+      max_age: rounds that an agent goes on with the last message that arrived. Beyond
+        that, or where none ever came, it takes its own layers in the place of others'.
+
+    Raises:
+      ValueError: for probabilities that are none, or a negative age.
+
+    Example:
+      >>> Messages(lost=0.1, max_age=2)
+      Messages(lost=0.1, late=0.0, max_age=2)
+    """
+
+    lost: float = 0.0
+    late: float = 0.0
+    max_age: int = 0
+
+    def __post_init__(self):
+        if not (self.lost >= 0 and self.late >= 0 and self.lost + self.late <= 1):
+            raise ValueError(
+                f"lost and late must be probabilities of at most 1 together, got "
+                f"{self.lost!r} and {self.late!r}."
+            )
+        if self.max_age < 0:
+            raise ValueError(f"max_age must be >= 0, got {self.max_age!r}.")
+
+
+class Mailbox(NamedTuple):
+    """What was broadcast lately, and what of it each agent has."""
+
+    round: jax.Array  # int32[]; broadcasts done
+    sent: Any  # [max_age, agents, ...]; the latest first
+    age: jax.Array  # int32[agents, agents]; of what the row's agent has of the column's
+    under_way: jax.Array  # bool[agents, agents]; the latest arrives with the next
+
+
+def fates(key, num_agents: int, messages: Messages):
+    """Which of a round's messages are in time, and which come a round later.
+
+    Args:
+      key: typed PRNG key, the round's own.
+      num_agents: a Python int >= 1.
+      messages: ``Messages``.
+
+    Returns:
+      Two ``bool[agents, agents]``, row the receiver; nobody is late to oneself.
+
+    Example:
+      >>> in_time, late = fates(jax.random.key(0), 2, Messages(lost=1.0))
+      >>> in_time
+      Array([[ True, False],
+             [False,  True]], dtype=bool)
+    """
+    count = whole("num_agents", num_agents, least=1)
+    draws = jax.random.uniform(key, (count, count))
+    oneself = jnp.eye(count, dtype=bool)
+    lost = messages.lost
+    late = (draws >= lost) & (draws < lost + messages.late) & ~oneself
+    return (draws >= lost + messages.late) | oneself, late

@@ -1,0 +1,98 @@
+"""Homes that switch standby off: their devices, the environment, what it saves."""
+
+from jaxanon.energy.forecasting import (
+    FitState,
+    ForecastConfig,
+    Forecaster,
+    Trace,
+    begin_fit,
+    fit_gradient,
+    fit_step,
+    forecaster,
+    persistence,
+    scale_of,
+)
+from jaxanon.energy.metering import Meters, metered
+from jaxanon.energy.modes import OFF, ON, STANDBY, Levels, find_levels, mode_of
+from jaxanon.energy.pfdrl import System, SystemState, live, pfdrl
+from jaxanon.energy.pfdrl_config import METHODS, PFDRLConfig
+from jaxanon.energy.q_learning import Agent, AgentState, DQNConfig, dqn, greedy
+from jaxanon.energy.saving import (
+    FIXED_CENTS,
+    Savings,
+    cents,
+    per_day,
+    per_hour,
+    per_month,
+    savings,
+    summary,
+    variable_price,
+)
+from jaxanon.energy.simulator import APPLIANCES, Appliance, Households, households
+from jaxanon.energy.slots import Acted, measured
+from jaxanon.energy.street import Street, street
+from jaxanon.energy.switching import (
+    Environment,
+    Series,
+    environment,
+    observation,
+    optimal_actions,
+    optimal_values,
+    reward,
+)
+
+__all__ = [
+    "APPLIANCES",
+    "FIXED_CENTS",
+    "METHODS",
+    "OFF",
+    "ON",
+    "STANDBY",
+    "Acted",
+    "Agent",
+    "AgentState",
+    "Appliance",
+    "DQNConfig",
+    "Environment",
+    "FitState",
+    "ForecastConfig",
+    "Forecaster",
+    "Households",
+    "Levels",
+    "Meters",
+    "PFDRLConfig",
+    "Savings",
+    "Series",
+    "Street",
+    "System",
+    "SystemState",
+    "Trace",
+    "begin_fit",
+    "cents",
+    "dqn",
+    "environment",
+    "find_levels",
+    "fit_gradient",
+    "fit_step",
+    "forecaster",
+    "greedy",
+    "households",
+    "live",
+    "measured",
+    "metered",
+    "mode_of",
+    "observation",
+    "optimal_actions",
+    "optimal_values",
+    "per_day",
+    "per_hour",
+    "per_month",
+    "persistence",
+    "pfdrl",
+    "reward",
+    "savings",
+    "scale_of",
+    "street",
+    "summary",
+    "variable_price",
+]

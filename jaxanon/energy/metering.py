@@ -1,0 +1,92 @@
+"""What meters of homes deliver, checked at the door."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+BRIDGED = 15  # Missing minutes in a row that are filled.
+
+
+class Meters(NamedTuple):
+    """Power without a gap, and which home has which device."""
+
+    power: np.ndarray  # float32[homes, minutes, devices], W; 0 of what is not there
+    present: np.ndarray  # bool[homes, devices]
+
+
+def metered(power, homes=None, devices=None) -> Meters:
+    """Checks and mends what meters delivered.
+
+    A missing minute (NaN) is the last one before it, at the start the first after it,
+    up to 15 in a row. A device without any minute is one that the home lacks: it takes
+    part in nothing.
+
+    Args:
+      power: ``float[homes, minutes, devices]``, W.
+      homes, devices: names for messages; None is "home 0", ... and "device 0", ...
+
+    Returns:
+      ``Meters``.
+
+    Raises:
+      TypeError: if power holds no real numbers.
+      ValueError: for another rank; naming home and device, for power that is negative
+        (a clamp the wrong way round, or solar cells) or infinite, and for a gap of more
+        than 15 minutes.
+
+    Example:
+      >>> power = np.array([[[1.0, np.nan], [np.nan, np.nan], [3.0, np.nan]]])
+      >>> meters = metered(power)
+      >>> meters.power[0, :, 0], meters.present
+      (array([1., 1., 3.], dtype=float32), array([[ True, False]]))
+    """
+    power = np.array(power)
+    if power.dtype.kind not in "fiu":
+        raise TypeError(f"power must hold real numbers, got {power.dtype}.")
+    if power.ndim != 3 or not power.size:
+        raise ValueError(
+            f"power must be float[homes, minutes, devices], none of them 0, got shape "
+            f"{power.shape}."
+        )
+    power = power.astype(np.float32)
+    present = np.asarray(~np.isnan(power).all(axis=1))
+    for home, device in np.argwhere(present):
+        column = power[home, :, device]
+        name = _name("home", homes, home), _name("device", devices, device)
+        _refuse(column, *name)
+        power[home, :, device] = _filled(column, *name)
+    return Meters(np.where(present[:, None], power, 0), present)
+
+
+def _name(word, names, number):
+    return f"{word} {number}" if names is None else str(names[number])
+
+
+def _refuse(column, home, device):
+    if (column < 0).any():
+        minute = int(np.argmax(column < 0))
+        raise ValueError(
+            f"power must not be negative: {device} of {home} takes {column[minute]} W "
+            f"in minute {minute}; turn its clamp round, or leave it out (NaN)."
+        )
+    if np.isinf(column).any():
+        minute = int(np.argmax(np.isinf(column)))
+        raise ValueError(
+            f"power must be finite: {device} of {home} has an infinity in minute "
+            f"{minute}; mark it as missing (NaN)."
+        )
+
+
+def _filled(column, home, device):
+    known = np.flatnonzero(~np.isnan(column))
+    edges = np.concatenate([[-1], known, [len(column)]])
+    gaps = np.diff(edges) - 1
+    if gaps.max() > BRIDGED:
+        minute = int(edges[np.argmax(gaps)]) + 1
+        raise ValueError(
+            f"{device} of {home} lacks {gaps.max()} minutes from minute {minute} on, "
+            f"and at most {BRIDGED} are bridged; choose days that are whole, or leave "
+            "the device out (NaN)."
+        )
+    last = np.searchsorted(known, np.arange(len(column)), side="right") - 1
+    return column[known[np.maximum(last, 0)]]

@@ -1,0 +1,93 @@
+"""The five compared methods, and what of them is fixed when they are compiled."""
+
+import dataclasses
+from typing import NamedTuple
+
+from jaxanon.energy.forecasting import ForecastConfig
+from jaxanon.energy.q_learning import DQNConfig
+from jaxanon.energy.switching import OBSERVED
+from jaxanon.federated import Layout, Messages
+from jaxanon.models.q_network import HIDDEN
+
+
+class Sharing(NamedTuple):
+    """What agents share of each of their two models.
+
+    ``"nothing"``: each learns alone. ``"data"``: one model is trained on everybody's,
+    as a cloud does: every step takes the mean of all gradients. ``"server"``: all
+    layers are averaged over everybody, as FedAvg does. ``"gossip"``: all layers are
+    broadcast, and mixed with what arrives from neighbours; ``"base"``: the first
+    ``alpha`` of them.
+    """
+
+    forecast: str
+    control: str
+
+
+METHODS = {
+    "local": Sharing("nothing", "nothing"),
+    "cloud": Sharing("data", "nothing"),
+    "fl": Sharing("server", "nothing"),
+    "frl": Sharing("server", "server"),
+    "pfdrl": Sharing("gossip", "base"),
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PFDRLConfig:
+    """A method of Figure 2.3, and the sizes of its parts.
+
+    Attributes:
+      method: one of ``METHODS``.
+      forecast: ``ForecastConfig``.
+      fit_steps: learning steps of a forecaster in a slot.
+      fit_batch: windows of one.
+      dqn: ``DQNConfig``; its environments are stretches of a slot, side by side.
+      hidden: widths of the Q-network.
+      observed: of ``environment``.
+      slot_min: minutes after which models learn, and may be exchanged; forecasts begin
+        anew at each, and every ``forecast.ahead`` minutes.
+      messages: what becomes of broadcasts, where there is no server.
+      layout: agents side by side or in turn; None is in turn on a CPU. Changes no
+        result.
+
+    Raises:
+      ValueError: for another method, a number below 1, or a slot that environments
+        cannot share evenly.
+
+    Example:
+      >>> METHODS[PFDRLConfig(method="frl").method]
+      Sharing(forecast='server', control='server')
+
+    References:
+      Chapter 2, sections 2.2.4 and 2.2.5 and Figure 2.3.
+    """
+
+    method: str = "pfdrl"
+    forecast: ForecastConfig = dataclasses.field(default_factory=ForecastConfig)
+    fit_steps: int = 4
+    fit_batch: int = 32
+    dqn: DQNConfig = dataclasses.field(default_factory=lambda: DQNConfig(num_envs=4))
+    hidden: tuple[int, ...] = HIDDEN
+    observed: str = "power"
+    slot_min: int = 60
+    messages: Messages = dataclasses.field(default_factory=Messages)
+    layout: Layout | None = None
+
+    def __post_init__(self):
+        if self.method not in METHODS:
+            raise ValueError(
+                f"method must be one of {tuple(METHODS)}, got {self.method!r}."
+            )
+        if self.observed not in OBSERVED:
+            raise ValueError(
+                f"observed must be one of {tuple(OBSERVED)}, got {self.observed!r}."
+            )
+        for name in ("fit_steps", "fit_batch", "slot_min"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)!r}.")
+        if self.slot_min % self.dqn.num_envs:
+            raise ValueError(
+                f"dqn.num_envs must divide slot_min, so that its environments are "
+                f"stretches of a slot, got {self.dqn.num_envs} and {self.slot_min}."
+            )

@@ -1,0 +1,242 @@
+"""Deep Q-learning: acting, remembering and learning as one pure function."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxanon.energy.replay import Replay, Transition, blank, draw, store
+from jaxanon.models.predictors import Predictor
+
+HYPER = {"learning_rate": 1e-3, "discount": 0.9, "epsilon": 0.1}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DQNConfig:
+    """What of deep Q-learning is fixed when it is compiled.
+
+    Attributes:
+      capacity: transitions that are remembered.
+      batch_size: transitions of a learning step, which comes after every step of the
+        environments once there are so many. The chapter gives none; 32 is usual.
+      target_every: learning steps after which the target network is renewed.
+      double: the network itself chooses what the target network then rates.
+      num_envs: environments that an agent is in at once.
+
+    Raises:
+      ValueError: for a number below 1, or a memory that cannot hold a batch or a step
+        of all environments.
+
+    Example:
+      >>> DQNConfig(double=True).capacity
+      2000
+    """
+
+    capacity: int = 2000
+    batch_size: int = 32
+    target_every: int = 100
+    double: bool = False
+    num_envs: int = 1
+
+    def __post_init__(self):
+        for name in ("batch_size", "target_every", "num_envs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)!r}.")
+        least = max(self.batch_size, self.num_envs)
+        if self.capacity < least:
+            raise ValueError(
+                f"capacity must be >= {least}, a batch and a step of all environments, "
+                f"got {self.capacity!r}."
+            )
+
+
+class AgentState(NamedTuple):
+    """All that changes from step to step, and so all that is checkpointed."""
+
+    step: jax.Array  # int32[]; steps of the environments done
+    learned: jax.Array  # int32[]; learning steps done
+    params: dict  # layers of the network
+    target: dict  # as they were when the target was last renewed
+    opt_state: optax.OptState
+    replay: Replay
+    observation: jax.Array  # float[num_envs, observed]
+    place: Any  # [num_envs, ...]; states of the environments
+    hyper: dict[str, jax.Array]  # float[] each; what a sweep varies
+
+
+class Agent(NamedTuple):
+    """``init(key, env_params, **hyper) -> AgentState`` and ``update``.
+
+    ``update(key, state, env_params) -> (state, info)`` is one step, given the run's
+    key: that of a step is ``fold_in(key, state.step)``. ``info`` has ``reward`` (mean
+    over environments) and ``loss`` (0 as long as nothing is learned). Agents are an
+    axis by ``vmap``.
+    """
+
+    init: Callable
+    update: Callable
+
+
+def td_target(reward, ended, discount, rated, chosen):
+    """What transitions turned out to be worth.
+
+    Args:
+      reward: ``float[batch]``.
+      ended: ``bool[batch]``, whether nothing comes after.
+      discount: ``float[]``.
+      rated: ``float[batch, actions]``, the target network's worths of what follows.
+      chosen: ``float[batch, actions]``, by whose worths the action is chosen: the same,
+        or in double Q-learning those of the network that learns.
+
+    Returns:
+      ``float[batch]``.
+
+    Example:
+      >>> rated, own = jnp.array([[4.0, 2.0]]), jnp.array([[0.0, 1.0]])
+      >>> one, no = jnp.ones(1), jnp.array([False])
+      >>> td_target(one, no, 0.5, rated, rated), td_target(one, no, 0.5, rated, own)
+      (Array([3.], dtype=float32), Array([2.], dtype=float32))
+
+    References:
+      Mnih et al., Human-level control through deep reinforcement learning, Nature
+      2015; van Hasselt et al., Deep reinforcement learning with double Q-learning, AAAI
+      2016.
+    """
+    best = jnp.argmax(chosen, axis=1)
+    after = jnp.take_along_axis(rated, best[:, None], axis=1)[:, 0]
+    return reward + jnp.where(ended, 0, discount * after)
+
+
+def greedy(net: Predictor, params, observed):
+    """The actions that a network thinks best, the first of equals.
+
+    Args:
+      net: ``Predictor``.
+      params: its layers.
+      observed: ``float[batch, observed]``.
+
+    Returns:
+      ``int32[batch]``.
+
+    Example:
+      >>> net = Predictor(None, lambda layers, x: x @ layers, ())
+      >>> greedy(net, jnp.array([[1.0, -1.0]]), jnp.array([[2.0], [-2.0]]))
+      Array([0, 1], dtype=int32)
+    """
+    return jnp.argmax(net.apply(params, observed), axis=1).astype(jnp.int32)
+
+
+def dqn(env, net: Predictor, config: DQNConfig) -> Agent:
+    """Deep Q-learning with replay, a target network, Huber loss, Adam.
+
+    At every step an agent acts in all its environments, at random with probability
+    ``epsilon`` and else greedily, remembers what came of it, and learns one batch.
+    Hyper-parameters are ``init``'s: ``learning_rate`` 1e-3, ``discount`` 0.9,
+    ``epsilon`` 0.1 (not in the chapter). Where what follows is certain, as in chapter
+    2, it converges to Bellman's values; else Huber's loss leans from the mean of what
+    may follow to its median.
+
+    Args:
+      env: ``Environment``, or any with Gymnax's ``reset`` and ``step`` and
+        ``num_actions`` and ``num_observed``, that begins anew by itself.
+      net: of ``q_network``.
+      config: ``DQNConfig``.
+
+    Returns:
+      ``Agent``.
+
+    Raises:
+      TypeError: from ``init``, for a hyper-parameter that there is not.
+
+    Example:
+      >>> from jaxanon.energy import Levels, Series, environment
+      >>> from jaxanon.models.q_network import q_network
+      >>> env = environment(3, "modes")
+      >>> series = Series(jnp.zeros(3), jnp.ones(3), Levels(1.0, 50.0))
+      >>> agent = dqn(env, q_network(6, 3, (8,)), DQNConfig(batch_size=2))
+      >>> state = agent.init(jax.random.key(0), series, epsilon=1.0)
+      >>> state, info = agent.update(jax.random.key(1), state, series)
+      >>> state.replay.count, info["loss"]
+      (Array(1, dtype=int32), Array(0., dtype=float32))
+
+    References:
+      Chapter 2, section 2.2.3 and algorithm 2.
+    """
+    optimizer = optax.scale_by_adam()
+
+    def init(key, env_params, **hyper):
+        unknown = sorted(set(hyper) - set(HYPER))
+        if unknown:
+            raise TypeError(
+                f"init takes the hyper-parameters {sorted(HYPER)}, got {unknown}."
+            )
+        net_key, env_key = jax.random.split(key)
+        params = net.init(net_key)
+        keys = jax.random.split(env_key, config.num_envs)
+        observed, place = jax.vmap(env.reset, in_axes=(0, None))(keys, env_params)
+        to_array = lambda value: jnp.asarray(value, jnp.float32)
+        return AgentState(
+            step=jnp.zeros((), jnp.int32),
+            learned=jnp.zeros((), jnp.int32),
+            params=params,
+            target=jax.tree.map(jnp.copy, params),
+            opt_state=optimizer.init(params),
+            replay=blank(config.capacity, env.num_observed),
+            observation=observed,
+            place=place,
+            hyper={name: to_array(value) for name, value in (HYPER | hyper).items()},
+        )
+
+    def act(key, state, env_params):
+        coin_key, random_key, env_key = jax.random.split(key, 3)
+        shape = (config.num_envs,)
+        at_random = jax.random.randint(random_key, shape, 0, env.num_actions)
+        coin = jax.random.bernoulli(coin_key, state.hyper["epsilon"], shape)
+        best = greedy(net, state.params, state.observation)
+        action = jnp.where(coin, at_random, best)
+        keys = jax.random.split(env_key, config.num_envs)
+        step = jax.vmap(env.step, in_axes=(0, 0, 0, None))
+        observed, place, reward, done, _ = step(keys, state.place, action, env_params)
+        new = Transition(state.observation, action, reward, observed, done)
+        replay = store(state.replay, new)
+        state = state._replace(observation=observed, place=place, replay=replay)
+        return state, jnp.mean(reward)
+
+    def loss_fn(params, target, batch, discount):
+        rated = net.apply(target, batch.following)
+        own = net.apply(params, batch.following) if config.double else rated
+        worth = td_target(batch.reward, batch.ended, discount, rated, own)
+        values = net.apply(params, batch.observation)
+        value = jnp.take_along_axis(values, batch.action[:, None], axis=1)[:, 0]
+        return jnp.mean(optax.huber_loss(value, jax.lax.stop_gradient(worth)))
+
+    def learn(key, state):
+        batch = draw(key, state.replay, config.batch_size)
+        loss, gradient = jax.value_and_grad(loss_fn)(
+            state.params, state.target, batch, state.hyper["discount"]
+        )
+        direction, opt_state = optimizer.update(gradient, state.opt_state)
+        down = lambda p, d: p - state.hyper["learning_rate"] * d
+        params = jax.tree.map(down, state.params, direction)
+        learned = state.learned + 1
+        renewed = learned % config.target_every == 0
+        renew = lambda new, old: jnp.where(renewed, new, old)
+        target = jax.tree.map(renew, params, state.target)
+        after = state._replace(
+            learned=learned, params=params, target=target, opt_state=opt_state
+        )
+        return after, loss
+
+    def update(key, state, env_params):
+        act_key, learn_key = jax.random.split(jax.random.fold_in(key, state.step))
+        state, reward = act(act_key, state, env_params)
+        enough = state.replay.count >= config.batch_size
+        after, loss = learn(learn_key, state)
+        state = jax.tree.map(lambda a, b: jnp.where(enough, a, b), after, state)
+        info = {"reward": reward, "loss": jnp.where(enough, loss, 0)}
+        return state._replace(step=state.step + 1), info
+
+    return Agent(init, update)

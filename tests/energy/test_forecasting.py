@@ -1,0 +1,162 @@
+"""Forecasters: linear ones against NumPy and scikit-learn, all against persistence."""
+
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn.svm import SVR
+
+from jaxanon import energy, metrics
+from jaxanon.energy import ForecastConfig, Trace
+from jaxanon.energy.forecasting import KINDS
+
+pytestmark = pytest.mark.long
+
+SMALL = {"lookback": 24, "every": 2, "ahead": 4, "hidden": (16,), "features": 8}
+
+
+def wave(minutes=2 * 1440):
+    """Twelve minutes on and twelve off, with noise: persistence errs half the time."""
+    rng = np.random.default_rng(0)
+    on = (np.arange(minutes) // 12) % 2
+    power = np.float32(on * rng.normal(100, 5, minutes))
+    return Trace(jnp.asarray(np.maximum(power, 0)), jnp.float32(100))
+
+
+@functools.partial(jax.jit, static_argnames=("model", "steps", "batch_size"))
+def fitted(model, key, trace, steps, learning_rate=0.02, batch_size=64, known=None):
+    known = (0, len(trace.power)) if known is None else known
+
+    def one(state, _):
+        loss, gradient = energy.fit_gradient(
+            key, model, state, trace, known, batch_size
+        )
+        return energy.fit_step(state, gradient, learning_rate), loss
+
+    layers = model.init(jax.random.fold_in(key, 7))
+    return jax.lax.scan(one, energy.begin_fit(layers), length=steps)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_kinds_begin_as_persistence_and_beat_it(kind):
+    model = energy.forecaster(ForecastConfig(kind=kind, **SMALL))
+    trace, key = wave(), jax.random.key(0)
+    ends = jnp.arange(1440, 2876)
+    held = energy.persistence(trace, ends, 4)
+    chex.assert_trees_all_close(
+        model.predict(model.init(key), trace, ends), held, rtol=1e-5
+    )
+    state, losses = fitted(model, key, trace, 200, known=(0, 1440))
+    assert losses[-20:].mean() < losses[:5].mean()
+    truth = trace.power[ends[:, None] + jnp.arange(4)[None]]
+    predictions = model.predict(state.layers, trace, ends)
+    assert (predictions >= 0).all()
+    assert metrics.mase(truth, predictions, held) < 0.8
+
+
+def rows_of(model_steps, trace, ends, every):
+    """What the models see, in plain loops: means, then sines and cosines."""
+    power, found = np.asarray(trace.power) / float(trace.scale), []
+    for end in np.asarray(ends):
+        row = []
+        for step in range(model_steps):
+            start = end - (model_steps - step) * every
+            minutes = np.maximum(np.arange(start, start + every), 0)
+            turn = 2 * np.pi * start / 1440
+            row += [power[minutes].mean(), np.sin(turn), np.cos(turn)]
+        found.append(row)
+    return np.array(found)
+
+
+def changes(trace, ends, ahead):
+    power, ends = np.asarray(trace.power) / float(trace.scale), np.asarray(ends)
+    minutes = ends[:, None] + np.arange(ahead)
+    return power[minutes] - power[np.maximum(ends - 1, 0)][:, None]
+
+
+def test_linear_regression_is_least_squares():
+    config = ForecastConfig(kind="lr", lookback=4, every=2, ahead=2)
+    model = energy.forecaster(config)
+    rng = np.random.default_rng(1)
+    trace = Trace(jnp.asarray(rng.uniform(0, 9, 1400), jnp.float32), jnp.float32(3))
+    ends = jnp.arange(4, 1398)
+    x, y = rows_of(2, trace, ends, 2), changes(trace, ends, 2)
+    x = np.column_stack([x, np.ones(len(x))])
+    weights = np.linalg.lstsq(x, y, rcond=None)[0]
+    best = np.mean((x @ weights - y) ** 2)
+    # The loss at NumPy's own solution, put into the layers, is the least.
+    kernel, bias = jnp.float32(weights[:-1]), jnp.float32(weights[-1])
+    layers = {"dense_1": {"kernel": kernel, "bias": bias}}
+    np.testing.assert_allclose(model.loss(layers, trace, ends), best, rtol=1e-4)
+    state, _ = fitted(model, jax.random.key(0), trace, 600, batch_size=256)
+    np.testing.assert_allclose(model.loss(state.layers, trace, ends), best, rtol=0.02)
+
+
+def test_the_linear_svm_is_scikit_learn_s():
+    config = ForecastConfig(
+        kind="svm", lookback=4, every=2, ahead=1, tolerance=0.1, penalty=0.01
+    )
+    model = energy.forecaster(config)
+    rng = np.random.default_rng(1)
+    trace = Trace(jnp.asarray(rng.uniform(0, 3, 300), jnp.float32), jnp.float32(1))
+    ends = jnp.arange(4, 300)
+    x, y = rows_of(2, trace, ends, 2), changes(trace, ends, 1)[:, 0]
+    theirs = SVR(kernel="linear", epsilon=0.1, C=1 / (0.01 * len(x))).fit(x, y)
+    kernel, bias = jnp.float32(theirs.coef_.T), jnp.float32(theirs.intercept_)
+    layers = {"dense_1": {"kernel": kernel, "bias": bias}}
+    best = model.loss(layers, trace, ends)
+    slack = np.maximum(np.abs(theirs.predict(x) - y) - 0.1, 0).mean()
+    by_hand = slack + 0.01 / 2 * np.sum(theirs.coef_**2)
+    np.testing.assert_allclose(best, by_hand, rtol=1e-4)
+    state, _ = fitted(model, jax.random.key(0), trace, 600, batch_size=256)
+    # Theirs is the least there is, and ours comes near it.
+    found = model.loss(state.layers, trace, ends)
+    assert float(best) <= float(found) * 1.001 <= float(best) * 1.02
+
+
+def test_nothing_is_learned_of_what_is_not_known_yet():
+    model = energy.forecaster(ForecastConfig(kind="lr", **SMALL))
+    trace, key = wave(), jax.random.key(0)
+    later = trace._replace(power=trace.power.at[100:].set(9999.0))
+    one, _ = fitted(model, key, trace, 20, known=(0, 100))
+    two, _ = fitted(model, key, later, 20, known=(0, 100))
+    chex.assert_trees_all_equal(one, two)
+    changed = trace._replace(power=trace.power.at[99].set(9999.0))
+    other, _ = fitted(model, key, changed, 20, known=(0, 100))
+    assert (other.layers["dense_1"]["bias"] != one.layers["dense_1"]["bias"]).any()
+
+
+def test_too_few_minutes_teach_nothing():
+    model = energy.forecaster(ForecastConfig(kind="lr", **SMALL))
+    state, losses = fitted(model, jax.random.key(0), wave(), 3, known=(0, 4))
+    assert not losses.any() and not state.layers["dense_1"]["bias"].any()
+
+
+def test_minutes_before_the_first_are_the_first():
+    model = energy.forecaster(ForecastConfig(kind="lr", **SMALL))
+    key = jax.random.key(3)
+    layers = {
+        "dense_1": {"kernel": jax.random.normal(key, (36, 4)), "bias": jnp.ones(4)}
+    }
+    short = Trace(jnp.array([5.0, 7.0, 9.0, 8.0]), jnp.float32(2))
+    padded = jnp.concatenate([jnp.full(1440, 5.0), short.power])
+    early = model.predict(layers, short, jnp.array([2]))
+    late = model.predict(layers, Trace(padded, short.scale), jnp.array([1442]))
+    np.testing.assert_allclose(early, late, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"kind": "gru"}, "kind must be one of"),
+        ({"ahead": 0}, "ahead must be >= 1, got 0"),
+        ({"lookback": 7, "every": 2}, "every must divide lookback, got 2 and 7"),
+        ({"penalty": -1.0}, "tolerance and penalty must be >= 0"),
+    ],
+)
+def test_configs_check_themselves(settings, message):
+    with pytest.raises(ValueError, match=message):
+        ForecastConfig(**settings)

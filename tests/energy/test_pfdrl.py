@@ -1,0 +1,253 @@
+"""The compared methods: against plain loops, and against each other."""
+
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import energy
+from jaxanon.energy import DQNConfig, ForecastConfig, PFDRLConfig, Series, Trace
+from jaxanon.federated import Layout, Messages
+from jaxanon.models.q_network import q_network
+
+pytestmark = pytest.mark.long
+
+HOMES, SLOT = 3, 20
+AGENTS = 2 * HOMES
+SMALL = {
+    "forecast": ForecastConfig(kind="bp", lookback=10, ahead=20, hidden=(4,)),
+    "fit_steps": 2,
+    "fit_batch": 4,
+    "dqn": DQNConfig(num_envs=2, batch_size=8, capacity=60, target_every=7),
+    "hidden": (6, 6),
+    "slot_min": SLOT,
+}
+LAYERS = ("dense_1", "dense_2", "dense_3")
+
+
+@functools.cache
+def homes():
+    made_up = energy.households(jax.random.key(5), HOMES, 1, energy.APPLIANCES[:2])
+    return energy.street(np.asarray(made_up.power[:, 900:1300]))
+
+
+@functools.cache
+def system(**settings):
+    return energy.pfdrl(PFDRLConfig(**{**SMALL, **settings}))
+
+
+@functools.cache
+def slot_of(made):
+    return jax.jit(made.update)
+
+
+@functools.cache
+def lived(num_slots, method, hyper=(), **settings):
+    """State after some slots from the beginning, and info of the last."""
+    made = system(method=method, **settings)
+    if not num_slots:
+        return made.init(jax.random.key(0), homes(), **dict(hyper)), None
+    before, _ = lived(num_slots - 1, method, hyper, **settings)
+    return slot_of(made)(jax.random.key(1), before, homes())
+
+
+HOURLY = (("beta_hours", 1.0), ("gamma_hours", 1.0), ("alpha", 2))  # Every 3 slots.
+
+
+def keys_of(slot, agent):
+    """An agent's keys of fitting and of acting in a slot."""
+    keys = jax.random.split(jax.random.fold_in(jax.random.key(1), slot), 4)
+    return [jax.random.fold_in(key, agent) for key in list(keys)[:2]]
+
+
+def test_an_agent_alone_agrees_with_a_plain_loop():
+    """Two slots of agent 3: acting minute by minute, then fitting."""
+    street, config = homes(), PFDRLConfig(**SMALL, method="local")
+    made, number = system(method="local"), 3
+    state = made.init(jax.random.key(0), street)
+    pick = functools.partial(jax.tree.map, lambda leaf: leaf[number])
+    fit, control, levels = pick(state.fits), pick(state.control), pick(street.levels)
+    model = energy.forecaster(config.forecast)
+    env = energy.environment(SLOT + 1)
+    agent = energy.dqn(env, q_network(2, 3, config.hidden), config.dqn)
+    update = jax.jit(agent.update)
+    trace = Trace(street.power[number], street.scale[number])
+    for slot in range(2):
+        fit_key, act_key = keys_of(slot, number)
+        start = slot * SLOT
+        forecast = model.predict(fit.layers, trace, jnp.array([start]))[0]
+        load = trace.power[start : start + SLOT + 1]
+        series = Series(jnp.append(forecast, forecast[-1]), load, levels)
+        control = control._replace(
+            place=energy.switching.Place(jnp.array([0, 10]), jnp.array([21, 21])),
+            observation=jnp.stack([energy.observation(series, m) for m in (0, 10)]),
+        )
+        for _ in range(SLOT // 2):
+            control, _ = update(act_key, control, series)
+        for _ in range(2):
+            _, gradient = energy.fit_gradient(
+                fit_key, model, fit, trace, (0, start + SLOT), 4
+            )
+            fit = energy.fit_step(fit, gradient, 3e-3)
+    found, _ = lived(2, "local")
+    chex.assert_trees_all_close(pick(found.fits), fit, rtol=1e-4, atol=1e-6)
+    chex.assert_trees_all_close(
+        pick(found.control.params), control.params, rtol=1e-3, atol=1e-5
+    )
+    stored = lambda control: control.replay.kept.observation
+    np.testing.assert_allclose(stored(pick(found.control)), stored(control), rtol=1e-4)
+
+
+def test_what_is_measured_agrees_with_what_agents_do():
+    made, street = system(method="local"), homes()
+    state, _ = lived(2, "local")
+    did = jax.jit(made.act)(state, street, 2)
+    _, info = lived(3, "local")
+    minutes = slice(2 * SLOT, 3 * SLOT)
+    np.testing.assert_array_equal(did.load, street.power[:, minutes])
+    last = street.power[:, 2 * SLOT - 1 : 2 * SLOT]
+    np.testing.assert_array_equal(did.held, jnp.repeat(last, SLOT, axis=1))
+    for agent in range(AGENTS):
+        saved = optimal = 0.0
+        for watts, mode, action in zip(
+            did.load[agent], did.mode[agent], did.action[agent], strict=True
+        ):
+            saved += float(watts) / 60 * bool(mode == 1 and action == 0)
+            optimal += int(action) == (2 if mode == 2 else 0)
+        assert float(info["saved_wh"][agent]) == pytest.approx(saved, rel=1e-4)
+        assert info["optimal"][agent] == optimal
+    error = np.abs(did.forecast - did.load).sum(axis=1)
+    np.testing.assert_allclose(info["forecast_error"], error, rtol=1e-4)
+
+
+def alike(tree):
+    """Whether the devices of each kind have the same numbers."""
+    same = lambda leaf: all(
+        np.allclose(leaf[kind::2], leaf[kind : kind + 1], atol=1e-6)
+        for kind in range(2)
+    )
+    return all(map(same, jax.tree.leaves(tree)))
+
+
+@pytest.mark.parametrize(
+    ("method", "forecasts", "control"),
+    [
+        ("local", False, (False, False, False)),
+        ("cloud", True, (False, False, False)),
+        ("fl", True, (False, False, False)),
+        ("frl", True, (True, True, True)),
+        ("pfdrl", True, (True, True, False)),
+    ],
+)
+def test_who_shares_what_as_figure_2_3_lists_it(method, forecasts, control):
+    state, _ = lived(3, method, HOURLY)
+    assert alike(state.fits.layers) == forecasts
+    found = tuple(alike(state.control.params[name]) for name in LAYERS)
+    assert found == control
+    # Kinds do not learn of each other.
+    kernel = state.fits.layers["dense_1"]["kernel"]
+    assert not np.allclose(kernel[0], kernel[1], atol=1e-6)
+    before, _ = lived(2, method, HOURLY)
+    assert alike(before.fits.layers) == (method == "cloud")
+    assert not alike(before.control.params["dense_1"])
+
+
+def test_what_is_shared_is_the_mean_of_what_each_learned():
+    alone, _ = lived(3, "local", HOURLY)
+    together, _ = lived(3, "pfdrl", HOURLY)
+    for kind in range(2):
+        for name, shared in zip(LAYERS, (True, True, False), strict=True):
+            own = jax.tree.map(lambda x, k=kind: x[k::2], alone.control.params[name])
+            mean = jax.tree.map(
+                lambda x: jnp.broadcast_to(x.mean(axis=0, keepdims=True), x.shape), own
+            )
+            found = jax.tree.map(
+                lambda x, k=kind: x[k::2], together.control.params[name]
+            )
+            chex.assert_trees_all_close(found, mean if shared else own, atol=1e-6)
+
+
+def test_cloud_steps_along_the_mean_of_all_gradients():
+    # Squared errors: Adam makes much of absolute ones' gradients that cancel out.
+    linear = ForecastConfig(kind="lr", lookback=10, ahead=20)
+    street, made = homes(), system(method="cloud", forecast=linear)
+    state = made.init(jax.random.key(0), street)
+    model = energy.forecaster(linear)
+    fit = jax.tree.map(lambda leaf: leaf[0], state.fits)
+    for slot in (0, 0, 1, 1):
+        gradients = []
+        for agent in (0, 2, 4):  # The first kind.
+            key, _ = keys_of(slot, agent)
+            trace = Trace(street.power[agent], street.scale[agent])
+            known = 0, (slot + 1) * SLOT
+            _, gradient = energy.fit_gradient(key, model, fit, trace, known, 4)
+            gradients.append(gradient)
+        mean = jax.tree.map(lambda *leaves: sum(leaves) / 3, *gradients)
+        fit = energy.fit_step(fit, mean, 3e-3)
+    assert all(map(jnp.any, map(lambda tree: tree["dense_1"]["bias"], gradients)))
+    found, _ = lived(2, "cloud", forecast=linear)
+    one = jax.tree.map(lambda leaf: leaf[4], found.fits)
+    chex.assert_trees_all_close(one, fit, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(("alpha", "method"), [(0, "fl"), (3, "frl")])
+def test_the_ends_of_alpha_are_other_methods(alpha, method):
+    hyper = (("beta_hours", 1.0), ("gamma_hours", 1.0), ("alpha", alpha))
+    one, _ = lived(3, "pfdrl", hyper)
+    other, _ = lived(3, method, HOURLY)
+    chex.assert_trees_all_close(one.control.params, other.control.params, atol=1e-6)
+    chex.assert_trees_all_close(one.fits, other.fits, atol=1e-6)
+
+
+def test_where_all_messages_are_lost_it_is_learning_alone():
+    lost, _ = lived(3, "pfdrl", HOURLY, messages=Messages(lost=1.0))
+    alone, _ = lived(3, "local", HOURLY)
+    chex.assert_trees_all_close(lost.control.params, alone.control.params, atol=1e-6)
+    chex.assert_trees_all_close(lost.fits, alone.fits, atol=1e-6)
+
+
+def test_layouts_change_no_result():
+    one, told = lived(3, "pfdrl", HOURLY)
+    other, info = lived(3, "pfdrl", HOURLY, layout=Layout(chunk=None))
+    chex.assert_trees_all_close(
+        one.control.params, other.control.params, rtol=1e-3, atol=1e-4
+    )
+    chex.assert_trees_all_close(
+        told["forecast_error"], info["forecast_error"], rtol=1e-3
+    )
+
+
+def test_many_slots_in_one_program_are_slots_one_by_one():
+    slots = [lived(n, "pfdrl", HOURLY) for n in range(4)]
+    made = system(method="pfdrl")
+    state = made.init(jax.random.key(0), homes(), **dict(HOURLY))
+    for first in (0, 2):  # And going on is as not having stopped.
+        number = 2 - first // 2
+        state, info = energy.live(made, jax.random.key(1), state, homes(), number)
+        expected = slots[first + 1][1]["forecast_error"]
+        np.testing.assert_allclose(info["forecast_error"][0], expected, rtol=1e-4)
+    chex.assert_trees_all_close(
+        state.control.params, slots[3][0].control.params, rtol=1e-3, atol=1e-5
+    )
+
+
+def test_alpha_and_periods_are_a_sweep():
+    made, street = system(method="pfdrl"), homes()
+
+    def run(alpha, gamma):
+        state = made.init(
+            jax.random.key(0), street, alpha=alpha, beta_hours=1.0, gamma_hours=gamma
+        )
+        one = lambda state, _: made.update(jax.random.key(1), state, street)
+        return jax.lax.scan(one, state, length=3)[0].control.params
+
+    swept = jax.jit(jax.vmap(run))(jnp.array([2, 0]), jnp.array([1.0, 2.0]))
+    first = jax.tree.map(lambda leaf: leaf[0], swept)
+    chex.assert_trees_all_close(
+        first, lived(3, "pfdrl", HOURLY)[0].control.params, rtol=1e-3, atol=1e-4
+    )
+    second = jax.tree.map(lambda leaf: leaf[1], swept)
+    assert not alike(second["dense_1"])

@@ -1,0 +1,85 @@
+"""PFDRL on made-up streets: what it learns, what homes lack, what is refused."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import energy
+from jaxanon.energy import DQNConfig, ForecastConfig, PFDRLConfig
+
+SMALL = PFDRLConfig(
+    forecast=ForecastConfig(kind="lr", lookback=10, ahead=20),
+    fit_steps=2,
+    fit_batch=4,
+    dqn=DQNConfig(num_envs=2, batch_size=8, capacity=60),
+    hidden=(6, 6),
+    slot_min=20,
+)
+
+
+def test_a_device_that_a_home_lacks_counts_for_nothing():
+    made_up = energy.households(jax.random.key(5), 3, 1, energy.APPLIANCES[:2])
+    power = np.array(made_up.power[:, 900:1300])
+    power[1, :, 1] = np.nan
+    made, street = energy.pfdrl(SMALL), energy.street(power)
+    state = made.init(
+        jax.random.key(0), street, alpha=2, beta_hours=1.0, gamma_hours=1.0
+    )
+    state, info = energy.live(made, jax.random.key(1), state, street, 3)
+    assert not any(found[:, 3].any() for found in info.values())
+    kernel = state.control.params["dense_1"]["kernel"]
+    np.testing.assert_allclose(kernel[1], kernel[5], atol=1e-6)
+    assert not np.allclose(kernel[1], kernel[3], atol=1e-3)
+
+
+def test_pfdrl_learns_to_switch_standby_off():
+    made_up = energy.households(jax.random.key(2), 3, 4, energy.APPLIANCES[:2])
+    config = PFDRLConfig(
+        forecast=ForecastConfig(kind="lr"),
+        fit_steps=1,
+        dqn=DQNConfig(num_envs=2),
+        hidden=(24, 24, 24),
+    )
+    street = energy.street(np.asarray(made_up.power), learn_minutes=3 * 1440)
+    made = energy.pfdrl(config)
+    hyper = {"alpha": 2, "epsilon": 0.2, "discount": 0.5, "learning_rate": 3e-3}
+    state = made.init(jax.random.key(0), street, **hyper)
+    state, info = energy.live(made, jax.random.key(1), state, street, 72)
+    held_out = jax.vmap(lambda slot: made.act(state, street, slot))
+    did = jax.jit(held_out)(jnp.arange(72, 96))
+    found = energy.measured(did, street.present[None] | jnp.zeros((24, 1), bool))
+    total = {name: float(one.sum()) for name, one in found.items()}
+    first = {name: float(one[:3].sum()) for name, one in info.items()}
+    assert total["optimal"] / total["minutes"] > 0.97
+    assert total["saved_wh"] / total["standby_wh"] > 0.95
+    assert total["switched_off"] <= 0.03 * total["in_use"]
+    # It had to learn that.
+    assert first["optimal"] / first["minutes"] < 0.9
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"method": "fedavg"}, "method must be one of"),
+        ({"observed": "price"}, "observed must be one of"),
+        ({"fit_steps": 0}, "fit_steps must be >= 1, got 0"),
+        ({"slot_min": 30}, "dqn.num_envs must divide slot_min"),
+    ],
+)
+def test_configs_check_themselves(settings, message):
+    with pytest.raises(ValueError, match=message):
+        PFDRLConfig(dqn=DQNConfig(num_envs=4), **settings)
+
+
+@pytest.mark.parametrize(
+    ("hyper", "error", "message"),
+    [
+        ({"gama": 3}, TypeError, r"init takes the hyper-parameters \['alpha', 'beta_"),
+        ({"alpha": 4}, ValueError, r"alpha must lie in \[0, 3\]"),
+        ({"gamma_hours": 0.1}, ValueError, "gamma_hours must be at least a slot, 20"),
+    ],
+)
+def test_hyper_parameters_are_checked(hyper, error, message):
+    with pytest.raises(error, match=message):
+        energy.pfdrl(SMALL).init(jax.random.key(0), None, **hyper)
