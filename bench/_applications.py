@@ -13,7 +13,7 @@ class Application(NamedTuple):
     load: dict[str, Any]  # more arguments of jaxanon.load
     metric: str  # accuracy or r2
     records: int  # training windows that no client has more of
-    settings: dict[str, Any]  # of every learner
+    settings: dict[str, Any]  # of every learner that has them
     rounds: int
     clients: tuple[int, ...]  # how many take part, for the second question
     published: dict[str, float]  # what the chapter's text tells of its own data
@@ -85,7 +85,10 @@ APPLICATIONS = (
         metric="r2",
         records=550,
         step_sizes=(0.003, 0.01, 0.03),
-        settings={"model": "mlp", "batch": 32, "local_steps": 10},
+        settings={
+            **{"model": "mlp", "hidden": (64, 64), "shared_layers": 2},
+            **{"batch": 32, "local_steps": 10, "own_step_size": 0.01},
+        },
         clients=(10, 30, 60),
     ),
 )
@@ -121,11 +124,19 @@ ENTRIES = {
         entry("Ditto", "ditto"),
         entry("pFedMe", "pfedme"),
         entry("Atlas, no noise", "atlas", epsilon=0.0),
+        # Clients of the others predict with what training left them.
+        entry(
+            *("Atlas, no noise, no last fit", "atlas"),
+            tuned_as="Atlas, no noise",
+            epsilon=0.0,
+            own_steps=0,
+        ),
         noisy("FedSGD-LDP", "fedsgd_ldp"),
         noisy("LDP-FL", "ldpfl"),
         # Of a whole client: what the server takes of so much noise has to be little.
         noisy("DP-FedAvg", "dpfedavg")._replace(scale=0.1, tuned="server_step_size"),
         noisy("Atlas", "atlas"),
+        noisy("Atlas, no last fit", "atlas", tuned_as="Atlas", own_steps=0),
         noisy("Atlas, as claimed", "atlas", tuned_as="Atlas", reading="C"),
     )
 }

@@ -1,4 +1,4 @@
-"""Data of fewer people, and of people who join when training is over."""
+"""Data of fewer people or windows, and people who join when training is over."""
 
 import dataclasses
 
@@ -74,3 +74,19 @@ def _joined(bench, entry, others, fresh, seed, step_size, more, rounds, **option
     run = bench.train(entry, others, seed, step_size, more, **options)
     report = learned.evaluate(newcomers.join(run, fresh, num_rounds=rounds), fresh)
     return [row[bench.application.metric] for row in report["clients"]]
+
+
+def fifth_apart(data):
+    """Training windows alone: the last fifth of each client's class is the test side.
+
+    Of a continuous attribute, the last fifth of each client's windows.
+    """
+    labels = data.train.labels
+    groups = labels["subject"].astype(np.int64)
+    if data.spec.public in data.spec.classes:
+        groups = groups * 1000 + labels[data.spec.public]
+    later = np.zeros(len(groups), bool)
+    for group in np.unique(groups):
+        own = np.flatnonzero(groups == group)
+        later[own[len(own) * 4 // 5 :]] = True
+    return data._replace(train=take(data.train, ~later), test=take(data.train, later))

@@ -34,7 +34,6 @@ import numpy as np
 
 import jaxanon as ja
 from jaxanon import learned, learners
-from jaxanon.datasets.spec import take
 
 QUESTIONS = ("methods", "epsilon", "joining", "traffic", "clients")
 
@@ -60,7 +59,10 @@ def main():
     for each in chosen:
         if args.case in (None, each.name):
             if args.model:
-                each = each._replace(settings=each.settings | {"model": args.model})
+                more = {"model": args.model}
+                if args.model == "lstm":  # And three dense layers, as the chapter's.
+                    more["hidden"] = (64, 64)
+                each = each._replace(settings=each.settings | more)
             try:
                 benches.append(Bench(each, folder, args.smoke))
             except (OSError, ValueError) as error:
@@ -74,9 +76,8 @@ def main():
                         break
                     try:
                         bench.answer(question, seed, **job)
-                    except (
-                        Exception
-                    ):  # One method must not cost the others their hours.
+                    # One method must not cost the others their hours.
+                    except Exception:
                         failed.add((bench.application.name, job["name"]))
                         traceback.print_exc()
     rows = [row for bench in benches for row in bench.rows()]
@@ -85,22 +86,6 @@ def main():
     print(_atlas_page.markdown(rows))
     if failed:
         raise SystemExit(f"failed, and left out: {sorted(failed)}")
-
-
-def fifth_apart(data):
-    """Training windows alone: the last fifth of each client's class is the test side.
-
-    Of a continuous attribute, the last fifth of each client's windows.
-    """
-    labels = data.train.labels
-    groups = labels["subject"].astype(np.int64)
-    if data.spec.public in data.spec.classes:
-        groups = groups * 1000 + labels[data.spec.public]
-    later = np.zeros(len(groups), bool)
-    for group in np.unique(groups):
-        own = np.flatnonzero(groups == group)
-        later[own[len(own) * 4 // 5 :]] = True
-    return data._replace(train=take(data.train, ~later), test=take(data.train, later))
 
 
 class Bench:
@@ -115,8 +100,6 @@ class Bench:
     def jobs(self, question, only):
         """Keywords of ``answer`` for each answer to a question."""
         names = [name for name in applications.ENTRIES if name in only]
-        entry = applications.ENTRIES.get
-        names = [name for name in names if entry(name).learner in learners.NAMES]
         within = lambda listed: [name for name in names if name in listed]
         if question == "clients":
             counts = self.application.clients
@@ -184,10 +167,10 @@ class Bench:
 
     def learner(self, entry, spec, step_size, more):
         """The learner of an entry."""
-        config = learners.config_class(entry.learner)
-        given = self.application.settings | entry.settings | more
-        given |= {entry.tuned: step_size}
-        offered = config.__dataclass_fields__
+        offered = learners.config_class(entry.learner).__dataclass_fields__
+        settings = self.application.settings
+        given = {name: settings[name] for name in settings if name in offered}
+        given |= entry.settings | more | {entry.tuned: step_size}
         if "records" in offered:
             given |= {"records": self.application.records}
         if "rounds" in offered:
@@ -207,7 +190,12 @@ class Bench:
 
     def scores(self, run, data):
         """What a report says that the tables need."""
-        report = learned.evaluate(run, data)
+        try:
+            report = learned.evaluate(run, data)
+        except ValueError as error:
+            if "must be finite" in str(error):
+                raise FloatingPointError("what is predicted is not finite") from error
+            raise
         metric = self.application.metric
         each = [row[metric] for row in report["clients"]]
         privacy = report["privacy"] or {}
@@ -244,7 +232,7 @@ class Bench:
         entry = applications.ENTRIES[entry.tuned_as]
         path = self.folder / "tuned" / f"{plain(entry.name)}.json"
         if not path.is_file():
-            data, third = fifth_apart(self.data), -(-self.rounds() // 3)
+            data, third = people.fifth_apart(self.data), -(-self.rounds() // 3)
             found = {}
             for step_size in self.step_sizes(entry)[: 1 if self.smoke else None]:
                 try:

@@ -39,18 +39,27 @@ def test_bytes_count_every_round_at_what_was_sent_then(tables):
         {"round": r, "value": v, "bytes_up": up, "bytes_down": down}
         for r, v, up, down in marks
     ]
-    average = made("traffic", curve=curve, bytes_up=1, bytes_down=2, value=0.6)
+    average = made("traffic", curve=curve, value=0.6)
     # 2 rounds of 30 bytes, then 3 rounds of 3.
     assert tables.bytes_until(average, 2) == 60
     assert tables.bytes_until(average, 5) == 69
-    short = [{"round": 2, "value": 0.7, "bytes_up": 5, "bytes_down": 5}]
-    sent = {"bytes_up": 5, "bytes_down": 5}
-    other = made("traffic", "FedPer", 0.7, curve=short, **sent)
-    never = made("traffic", "Atlas", 0.1, curve=[short[0] | {"value": 0.1}], **sent)
+    short = [{"round": 5, "value": 0.7, "bytes_up": 5, "bytes_down": 5}]
+    other = made("traffic", "FedPer", 0.7, curve=short)
+    never = made("traffic", "Atlas", 0.1, curve=[short[0] | {"value": 0.1}])
     lines = tables.traffic_table([average, other, never]).splitlines()
-    # 20 bytes of 69 to where FedAvg ends; 10 a round beside its 3.
-    assert lines[3] == "| A | FedPer | 0.0 | 70.0 | 3.33 | 0.29 |"
+    # 50 bytes of 69, all in all and to where FedAvg ends.
+    assert lines[3] == "| A | FedPer | 0.0 | 70.0 | 0.72 | 0.72 |"
     assert lines[4].endswith("| never |") and lines[2].endswith("| 1.00 | 1.00 |")
+
+
+def test_what_fedavg_needs_ends_where_it_first_does_as_well(tables):
+    mark = lambda r, v: {"round": r, "value": v, "bytes_up": 1, "bytes_down": 1}
+    average = made("traffic", value=0.6, curve=[mark(1, 0.7), mark(4, 0.6)])
+    other = made("traffic", "Atlas", 0.6, curve=[mark(2, 0.6), mark(4, 0.6)])
+    lines = tables.traffic_table([average, other]).splitlines()
+    # After one round FedAvg is where it ends; Atlas took two.
+    assert lines[2].endswith("| 1.00 | 1.00 |")
+    assert lines[3].endswith("| 1.00 | 2.00 |")
 
 
 def test_what_is_published_and_spent_stands_beside(tables):
@@ -88,7 +97,10 @@ def test_margins_are_differences_of_means_over_seeds(tables):
     rows += [made(name="Atlas", value=0.3, metric="r2", application="C")]
     rows += [made(name="LDP-FL", value=0.4, metric="r2", application="C")]
     lines = tables.margins_table(rows).splitlines()[2:]
-    assert lines == ["| A |  |  |  | +40.0 |  |", "| C |  |  |  | -0.100 |  |"]
+    assert lines == [
+        "| A |  |  |  | +40.0 |  |  |  |",
+        "| C |  |  |  | -0.100 |  |  |  |",
+    ]
     found = list(tables.every([*rows, made("joining", joined=[1], alone=[1])]))
     assert found[1] == tables.DIFFERENCES and len(found) == 3
 
@@ -129,8 +141,8 @@ def test_some_people_are_a_data_set_of_their_own(bench):
     assert len(some(people(4), 3, 0).spec.classes["subject"]) == 3
 
 
-def test_step_sizes_are_chosen_on_the_last_of_every_class(atlas):
-    data = atlas.fifth_apart(people(2))
+def test_step_sizes_are_chosen_on_the_last_of_every_class(bench):
+    data = bench("_atlas_people").fifth_apart(people(2))
     assert data.train.windows[:, 0, 0].tolist() == [0, 2, 4, 6]
     assert data.test.windows[:, 0, 0].tolist() == [1, 3, 5, 7]
 
