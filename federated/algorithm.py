@@ -65,7 +65,8 @@ class FederatedAlgorithm(NamedTuple):
     ``client`` sends in the round that ``update`` with the same arguments is; see
     ``observed``. None where single messages are nobody's to see. ``alone``, of the
     arguments of ``model``, is what a client keeps of a round that nobody hears of; None
-    where clients keep nothing, and see ``join``.
+    where clients keep nothing. ``newcomer(state, own) -> own`` is what somebody begins
+    with who joins, of what clients began with; None is the same. See ``join``.
     """
 
     init: Callable
@@ -74,6 +75,7 @@ class FederatedAlgorithm(NamedTuple):
     model: Callable | None = None
     sent: Callable | None = None
     alone: Callable | None = None
+    newcomer: Callable | None = None
 
 
 def or_nothing(message, weight):
@@ -117,7 +119,8 @@ def build(
     def init(key, **values):
         in_range(values)
         arrays = hyper_arrays(hyper, values)
-        params = init_fn(key)
+        # Copied, for ``simulate`` gives them away, and they may be the caller's.
+        params = jax.tree.map(jnp.copy, init_fn(key))
         opt_state = server_optimizer.init(params)
         return State(jnp.zeros((), jnp.int32), params, opt_state, arrays)
 

@@ -21,6 +21,7 @@ from jaxanon.federated.atlas_gradients import (
 from jaxanon.federated.local import scaled_step
 from jaxanon.federated.personal import Client, Reply, Steps
 from jaxanon.federated.private import Lots
+from jaxanon.kernels.checks import whole
 
 SCORES = ("privatised", "released", "public", "hidden", "published")
 GUARANTEES = ("example", "client")
@@ -68,6 +69,8 @@ class Settings:
             if value not in known:
                 raise ValueError(f"{name} must be one of {known}, got {value!r}.")
         _check_scores(self.scores, self.public_scores)
+        if self.most_layers is not None:
+            whole("most_layers", self.most_layers, least=1)
         if self.guarantee == "client" and self.lots is not None:
             raise ValueError(
                 "lots are of examples, and guarantee='client' hides a client's whole "
@@ -188,9 +191,11 @@ def _descended(settings, hyper, gradient_of, params, masks, scores_of):
         return (after, masks), loss
 
     numbers = jnp.arange(settings.steps.num_steps)
-    unroll = layouts.default_layout(params, 1, num_steps=len(numbers)).unroll
+    unroll = 1
+    if settings.lots is None:
+        unroll = layouts.default_layout(params, 1, num_steps=len(numbers)).unroll
     (params, masks), losses = jax.lax.scan(
-        step, (params, masks), numbers, unroll=1 if settings.lots else unroll
+        step, (params, masks), numbers, unroll=unroll
     )
     return params, masks, losses
 

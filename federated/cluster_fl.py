@@ -230,7 +230,8 @@ def cluster_fl(
             )
         return made.init(key, **values)
 
-    return made._replace(init=checked_init)
+    newcomer = lambda state, own: own._replace(model=state.params)
+    return made._replace(init=checked_init, newcomer=newcomer)
 
 
 def _checked(members, num_clients, num_clusters, outputs_fn, probe_fn):

@@ -147,4 +147,13 @@ def clustered(
         del key, rows, mask
         return jax.tree.map(lambda leaf: leaf[state.own[client]], state.params)
 
-    return FederatedAlgorithm(init, update, model=model)
+    def newcomer(state, own):
+        """The group that most clients are of."""
+        counts = jnp.bincount(state.own, length=num_clusters)
+        return jnp.argmax(counts).astype(own.dtype)
+
+    def alone(key, state, client, rows, mask):
+        del key, rows, mask
+        return state.own[client]
+
+    return FederatedAlgorithm(init, update, model=model, alone=alone, newcomer=newcomer)

@@ -162,7 +162,7 @@ def fed_dl(
         num_clients=num_clients,
         hyper={"step_size": 0.1, "similarity": 0.4},
         rounds=rounds,
-    )
+    )._replace(newcomer=lambda state, own: own._replace(model=state.params))
 
 
 def _merged(layer, together, weights):

@@ -13,9 +13,10 @@ def join(algorithm: FederatedAlgorithm, key, state, own, rows, mask, num_rounds:
     themselves: shared layers come anew each round as they are, layers and masks of
     their own stay, and nothing is sent, so that nothing needs noise. Then comes what
     the algorithm does before it predicts, such as Atlas's last fit or Per-FedAvg's
-    step. Whose own model is a whole one, held near what is shared (Ditto, pFedMe),
-    begins with that. Without a row of their own they predict with what is shared and
-    what nobody taught.
+    step. Whose own model is a whole one (Ditto, pFedMe, ClusterFL, FedDL) begins with
+    what is shared, and of ``clustered`` with the model that most clients have, which
+    stays as it is. Without a row of their own they predict with what is shared and what
+    nobody taught.
 
     Args:
       algorithm: a ``FederatedAlgorithm``, of any number of clients.
@@ -55,22 +56,15 @@ def join(algorithm: FederatedAlgorithm, key, state, own, rows, mask, num_rounds:
         raise ValueError(f"num_rounds must be >= 0, got {num_rounds!r}.")
     if algorithm.model is None or algorithm.alone is None:
         return state.params
-    if _alike(own, state.params):
-        own = state.params
+    own = jax.tree.map(jnp.asarray, own)
+    if algorithm.newcomer is not None:
+        own = algorithm.newcomer(state, own)
     one = lambda own: state._replace(own=jax.tree.map(lambda leaf: leaf[None], own))
 
     def alone(own, number):
         own_key = jax.random.fold_in(key, number)
         return algorithm.alone(own_key, one(own), 0, rows, mask), None
 
-    own = jax.tree.map(jnp.asarray, own)
     own, _ = jax.lax.scan(alone, own, jnp.arange(num_rounds))
     last_key = jax.random.fold_in(key, num_rounds)
     return algorithm.model(last_key, one(own), 0, rows, mask)
-
-
-def _alike(own, params):
-    """Whether what a client keeps is a model like the shared one."""
-    shapes = lambda tree: jax.tree.map(jnp.shape, tree)
-    some = bool(jax.tree.leaves(own))
-    return some and shapes(own) == shapes(params)

@@ -118,4 +118,4 @@ def p_fed_me(
         num_clients=num_clients,
         hyper={"step_size": 0.1, "server_step_size": 0.05, "pull": 1.0, "mix": 1.0},
         rounds=rounds or Rounds(),
-    )
+    )._replace(newcomer=lambda state, own: state.params)

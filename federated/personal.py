@@ -213,7 +213,7 @@ def personal(
     def init(key, **values):
         in_range(values, **(ranges or {}))
         arrays = hyper_arrays(hyper, values)
-        params, own, server = init_fn(key)
+        params, own, server = jax.tree.map(jnp.copy, init_fn(key))
         each = lambda leaf: jnp.repeat(jnp.asarray(leaf)[None], num_clients, axis=0)
         own = jax.tree.map(each, own)
         return PersonalState(jnp.zeros((), jnp.int32), params, own, server, arrays)

@@ -89,8 +89,8 @@ def shard(algorithm, devices=None) -> Sharded:
     acts = algorithm.acts
     if acts is None:
         raise ValueError(
-            "algorithm must have acts to be sharded; build it with fed_sgd or fed_avg, "
-            "or run it on one device by simulate."
+            "algorithm must have acts to be sharded, and dp_fed_avg and clustered have "
+            "none; run it on one device by simulate."
         )
     devices = _workers() if devices is None else list(devices)
     # Programs that one thread starts on one device run one after another.

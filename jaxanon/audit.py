@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxanon import attacks, federated
 from jaxanon.kernels.checks import one_of
@@ -13,9 +14,17 @@ VIEWS = ("each", "mean")
 
 
 def _layers(before, message):
-    """Of Atlas: what was sent, and for the rest what the server has."""
+    """Of Atlas: what was sent, and for the rest what the server has.
+
+    Of a mean over clients the flags are shares of those who sent a layer, of whom alone
+    it is the mean.
+    """
     sent, flags = message
-    keep = lambda name: lambda new, old: jnp.where(flags[name] > 0, new, old)
+    keep = lambda name: (
+        lambda new, old: jnp.where(
+            flags[name] > 0, new / jnp.where(flags[name] > 0, flags[name], 1), old
+        )
+    )
     of = lambda name: jax.tree.map(keep(name), sent[name], before[name])
     return {name: of(name) for name in before}, flags
 
@@ -75,8 +84,8 @@ def observer(
       apply_fn: ``(params, x) -> float[B, classes]``, of rows ``{"x": ..., "y": ...}``.
 
     Raises:
-      ValueError: for other messages or another view, and rows that are not the
-        client's.
+      ValueError: for other messages or another view, a client that there is not, and
+        rows that are not the client's.
 
     Example:
       >>> from jaxanon.federated import stack
@@ -98,12 +107,16 @@ def observer(
     """
     one_of("messages", messages, sorted(MESSAGES))
     one_of("view", view, VIEWS)
-    rows = jnp.asarray(rows)
-    missing = [int(row) for row in rows if not clients.mask[client, row]]
+    real, rows = np.asarray(clients.mask), np.asarray(rows)
+    if not 0 <= client < len(real):
+        raise ValueError(f"client must be in [0, {len(real)}), got {client!r}.")
+    there = {int(row) for row in np.flatnonzero(real[client])}
+    missing = [int(row) for row in rows if int(row) not in there]
     if missing:
         raise ValueError(
             f"client {client} has no rows {missing}; take some of its own."
         )
+    rows = jnp.asarray(rows)
     read, whose = MESSAGES[messages], client if view == "each" else None
 
     def observe(key, example, member):

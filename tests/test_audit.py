@@ -206,6 +206,14 @@ def test_fed_avg_tells_all_by_its_updates_and_by_its_models_outputs():
     assert told["updates"].epsilon == pytest.approx(want, rel=1e-3)
 
 
+def test_a_mean_of_layers_is_that_of_those_who_sent_them():
+    before = {"w": jnp.zeros(2), "v": jnp.ones(2)}
+    # Of four clients one sent w, and nobody v.
+    message = {"w": jnp.array([1.0, 2.0]), "v": jnp.zeros(2)}, {"w": 0.25, "v": 0.0}
+    params, _ = audit.MESSAGES["layers"](before, message)
+    assert params["w"].tolist() == [4.0, 8.0] and params["v"].tolist() == [1.0, 1.0]
+
+
 def test_says_what_was_wrong():
     algorithm = fed_sgd_ldp(EVERY, 1)
     see = lambda **options: audit.observer(
@@ -219,6 +227,12 @@ def test_says_what_was_wrong():
         see(messages="mail")
     with pytest.raises(ValueError, match=r"view must be one of \('each', 'mean'\)"):
         see(view="all")
+    # JAX would take the last row for it, and find nothing.
+    for rows in ([99], [-1]):
+        with pytest.raises(ValueError, match=rf"client 0 has no rows \{rows}; take"):
+            see(rows=rows)
+    with pytest.raises(ValueError, match=r"client must be in \[0, 2\), got 2"):
+        see(client=2)
     clients = federated.stack([jnp.zeros(3), jnp.zeros(1)])
     with pytest.raises(ValueError, match=r"client 1 has no rows \[2\]; take some of"):
         audit.observer(

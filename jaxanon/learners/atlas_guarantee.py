@@ -13,6 +13,10 @@ from jaxanon.privacy import (
 
 EXAMPLE = "an example of a client that has others more or less"
 CLIENT = "any other data of a client in place of its own"
+OF_ATLAS = (
+    "layers and masks that clients keep are in the checkpoint, some without noise",
+    "clients' scores in the report are of models after a last fit without noise",
+)
 
 
 class AtlasGuarantee(NamedTuple):
@@ -81,7 +85,7 @@ class AtlasGuarantee(NamedTuple):
             "accountant": "pld",
             "holds": self.holds,
             "parts": self._parts(rounds),
-            "not_covered": list(NOT_COVERED),
+            "not_covered": [*NOT_COVERED, *OF_ATLAS],
         }
 
     def _release(self, multiplier, steps):

@@ -21,7 +21,8 @@ class LearnerConfig:
     model: str = "cnn"
     """network: cnn, lstm or mlp; of images resnet32 or vgg16, too"""
     hidden: tuple[int, ...] = (64,)
-    """widths of its dense layers before the last (not of resnet32 and vgg16)"""
+    """widths of its dense layers before the last (not of resnet32 and vgg16); the Atlas
+    chapter's lstm has two"""
     filters: tuple[int, ...] = (16, 32, 32)
     """filters of its convolutions (model=cnn)"""
     lstm_features: tuple[int, ...] = (32,) * 8

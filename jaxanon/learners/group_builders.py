@@ -18,6 +18,8 @@ def clusterfl(spec, config) -> Learner:
     shape = (config.probe, spec.time, len(spec.channels))
 
     def probe(key):
+        if spec.tokens:  # Numbers that stand for something, from 0 on.
+            return jax.random.randint(key, shape, 0, spec.tokens).astype(float)
         level_key, key = jax.random.split(key)
         level = jax.random.normal(level_key, (shape[0], 1, shape[2]))
         return level + jax.random.normal(key, shape)

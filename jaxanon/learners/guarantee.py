@@ -183,21 +183,23 @@ def of_clients(config, num_clients: int) -> Guarantee | None:
     )
 
 
-def of_weights(config, weights: int) -> PerWeight | None:
+def of_weights(config, weights: int, num_clients: int) -> PerWeight | None:
     """The guarantee that a config of LDP-FL asks for; None for an ε of 0.
 
     Args:
       config: ``LdpFlConfig``.
       weights: that a client sends in a round.
+      num_clients: whom δ is warned for where it is not below 1 / their number.
 
     Example:
       >>> from jaxanon.learners.private_config import LdpFlConfig
-      >>> found = of_weights(LdpFlConfig(epsilon=4.0, rounds=2), 500)
+      >>> found = of_weights(LdpFlConfig(epsilon=4.0, rounds=2), 500, 9)
       >>> found.holds, 3.9 < found.epsilon(2) <= 4.0
       (True, True)
     """
     if config.epsilon == 0:
         return None
+    warn_of_delta(config.delta, num_clients)
     whole = config.claim == "client"
     each = config.epsilon
     if whole:

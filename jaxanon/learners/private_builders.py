@@ -19,7 +19,7 @@ def ldpfl(spec, config) -> Learner:
     network = network_of(spec, config)
     shapes = jax.eval_shape(network.init, jax.eval_shape(jax.random.key, 0))
     weights = sum(leaf.size for leaf in jax.tree.leaves(shapes))
-    found = guarantee.of_weights(config, weights)
+    found = guarantee.of_weights(config, weights, spec.num_classes("subject"))
     if found is None:
         made = fedavg(spec, config, weighting="clients")
         return made._replace(name="ldpfl")

@@ -52,11 +52,17 @@ def epsilon_spent(
       Doroshenko et al., PoPETs 2022 (pld).
     """
     one_of("accountant", accountant, ACCOUNTANTS)
-    return _spent(tuple(releases), _checked_delta(delta), accountant)
+    found = _spent(tuple(releases), _checked_delta(delta), accountant)
+    if found is None:
+        raise ValueError(
+            "a capacity that is often reached is accounted for by pld alone; leave "
+            "accountant as it is."
+        )
+    return found
 
 
 def _spent(releases, delta, accountant):
-    """``epsilon_spent`` by one of ``ACCOUNTANTS``, or by ``COARSE``."""
+    """``epsilon_spent``, or by ``COARSE``; None where "rdp" cannot tell."""
     if not releases:
         return 0.0
     spill = sum(release.steps * beyond(release) for release in releases)
@@ -66,10 +72,7 @@ def _spent(releases, delta, accountant):
         if (1 + math.exp(min(epsilon, 700))) * spill <= SPARED * delta:
             return epsilon
         if accountant == "rdp":
-            raise ValueError(
-                "a capacity that is often reached is accounted for by pld alone; leave "
-                "accountant as it is."
-            )
+            return None
     return composed(releases, delta, accountant, bool(spill))
 
 
@@ -131,7 +134,8 @@ def noise_multiplier_for(
 
     def fits(multiplier, judge):
         own = noisy(noise_multiplier=multiplier)
-        return _spent((own, *beside), delta, judge) <= epsilon
+        spent = _spent((own, *beside), delta, judge)
+        return spent is not None and spent <= epsilon
 
     low, high = 0.0, 1.0
     while not fits(high, quick):

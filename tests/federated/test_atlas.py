@@ -159,6 +159,7 @@ def test_a_client_fits_its_model_to_its_rows_and_tells_nobody():
             r"of the layers \['w'\], got \['v'\]",
         ),
         ({"guarantee": "server"}, "guarantee must be one of"),
+        ({"most_layers": 0}, "most_layers must be .*1.*got 0"),
         ({"clipping": "odd"}, "clipping must be one of"),
         ({"scores": "hidden"}, "scores='hidden' needs guarantee='client'"),
         ({"scores": "released"}, "give the lots that they are of, or guarantee"),

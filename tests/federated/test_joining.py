@@ -64,6 +64,33 @@ def test_models_near_the_shared_one_begin_with_it(row, model):
         assert joined(algorithm, jnp.array(2.0), 1, row, real=False) == 2.0
 
 
+def test_groups_that_others_found_give_what_all_share_to_begin_with():
+    """From 2 half of the way to 8, with no pull of a cluster that is not theirs."""
+    cluster = federated.cluster_fl(
+        zero, square, ONE, num_clients=5, num_clusters=1, members=jnp.ones((5, 1))
+    )
+    of_one = lambda key: {"w": ZERO}
+    alone = lambda p, x, key: square(p["w"], x, key)
+    dl = federated.fed_dl(of_one, alone, ONE, layers=("w",), num_clients=5)
+    for num_rounds, model in ((0, 2.0), (1, 5.0), (2, 6.5)):
+        found = joined(cluster, jnp.array(2.0), num_rounds, alpha=0.0)
+        assert found == pytest.approx(model)
+        assert joined(dl, {"w": jnp.array(2.0)}, num_rounds) == {"w": model}
+
+
+def test_of_groups_in_one_place_they_get_the_model_of_most():
+    algorithm = federated.clustered(zero, square, ONE, num_clients=3, num_clusters=2)
+    state = algorithm.init(jax.random.key(0))._replace(
+        params=jnp.array([1.0, 7.0]), own=jnp.array([1, 0, 1])
+    )
+    row = jnp.array([8.0]), jnp.array([True])
+    for num_rounds in (0, 2):
+        found = federated.join(
+            *(algorithm, jax.random.key(1), state, jnp.int32(0), *row, num_rounds)
+        )
+        assert found == 7.0
+
+
 @pytest.mark.parametrize(("row", "model"), [(8.0, 5.0), (4.0, 3.0)])
 def test_one_step_adapts_a_meta_learned_model(row, model):
     algorithm = federated.per_fed_avg(zero, square, ONE, num_clients=5)

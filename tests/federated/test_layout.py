@@ -1,5 +1,7 @@
 """Layouts change speed and memory, and nothing else."""
 
+import functools
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -7,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Layout
+from jaxanon.federated import Layout, layout
 
 ALL = pytest.mark.parametrize("chunk", [None, 1, 2, 3, 5, 9])
 
@@ -24,6 +26,23 @@ def test_weighted_mean_by_hand(chunk):
     mean = jax.jit(lambda x, w: _mean(fn, x, w, chunk))(x, weights)
     assert mean["square"] == 125 / 8
     assert mean["flag"] == 5 / 8
+
+
+@ALL
+@pytest.mark.parametrize("num", [5, 1])
+def test_what_clients_keep_is_changed_in_its_place(num, chunk):
+    """Beside a loop; who weighs nothing changes what it keeps all the same."""
+    x, weights = np.arange(5.0) + 2, np.array([1.0, 0.0, 2.0, 1.0, 3.0])
+    own = {"sum": np.arange(5.0), "seen": np.zeros((5, 2), bool)}
+    fn = lambda x, own: (x * own["sum"], {"sum": own["sum"] + x, "seen": ~own["seen"]})
+    x, weights = x[:num], weights[:num]
+    own = {name: leaf[:num] for name, leaf in own.items()}
+    given = jax.tree.map(jnp.asarray, (x, own, weights))
+    change = functools.partial(layout.sum_and_change, fn, layout=Layout(chunk=chunk))
+    total, after = jax.jit(change)(*given)
+    assert total == sum(weights[i] * x[i] * own["sum"][i] for i in range(num))
+    np.testing.assert_array_equal(after["sum"], own["sum"] + x)
+    assert after["seen"].all() and after["seen"].shape == (num, 2)
 
 
 @ALL

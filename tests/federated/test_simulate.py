@@ -50,6 +50,23 @@ def test_the_state_is_donated():
     assert state.params.is_deleted()
 
 
+@pytest.mark.parametrize("make", [federated.fed_avg, federated.fed_mask])
+def test_weights_from_elsewhere_stay_whose_they_were(make):
+    """The state is given away, but not what ``init_fn`` returned."""
+    trained = {"w": jnp.ones(2)}
+    loss = lambda p, x, key: (p["w"].sum() - x) ** 2
+    more = {"num_steps": 1}
+    if make is federated.fed_mask:
+        steps = federated.Steps(num_steps=1)
+        more = {"steps": steps, "masked_layers": ("w",), "num_clients": 7}
+    algorithm = make(lambda key: trained, loss, **more)
+    clients = federated.stack([np.arange(n + 1.0) for n in range(7)])
+    for _ in range(2):
+        state = algorithm.init(jax.random.key(0))
+        federated.simulate(algorithm, jax.random.key(1), state, clients, 1)
+    assert trained["w"].tolist() == [1.0, 1.0]
+
+
 def _square(w, x, key):
     return 0.5 * (w[:1] - x) ** 2 + w[:1] * jax.random.normal(key)
 

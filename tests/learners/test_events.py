@@ -44,6 +44,12 @@ def test_networks_of_every_kind_read_events(kind, events):
     assert learner.network.apply(layers, events.test.windows[:2]).shape == (2, 3)
 
 
+def test_models_of_events_are_compared_on_events(events):
+    learner = learners.build("clusterfl", events.spec, filters=(4,), probe=50)
+    probe = learner.init(jax.random.key(0)).server.probe
+    assert probe.shape == (50, 16, 1) and set(np.unique(probe)) == set(range(6))
+
+
 def test_classes_that_one_event_tells_are_learned(events):
     learner = learners.build(
         *("fedavg", events.spec),

@@ -59,6 +59,11 @@ def test_ldp_fl_keeps_a_budget_of_all_weights_in_all_rounds(small):
     assert float(state.hyper["weight_epsilon"]) == pytest.approx(found.weight_epsilon)
 
 
+def test_a_delta_that_allows_to_give_a_client_away_is_warned_of(small):
+    with pytest.warns(UserWarning, match="delta"):
+        small("ldpfl", delta=0.5)
+
+
 def test_the_published_claim_is_of_one_weight_and_does_not_hold(
     trained, data, tmp_path
 ):

@@ -104,6 +104,18 @@ def test_the_tight_multiplier_is_found_by_way_of_coarse_ones(epsilon, given):
     assert spent(multiplier) <= epsilon < spent(0.998 * multiplier)
 
 
+def test_a_capacity_may_matter_at_less_noise_than_a_budget_asks_for():
+    """At a noise multiplier of 1, ε is so large that even 1e-22 of it would count."""
+    given = {"sampling_probability": 0.32, "steps": 300}
+    bounded = given | {"capacity": 82, "records": 100}
+    found = noise_multiplier_for(2.0, 1e-5, **bounded)
+    whole = noise_multiplier_for(2.0, 1e-5, **given)
+    assert whole <= found < 1.01 * whole
+    release = SampledGaussian(noise_multiplier=1.0, **bounded)
+    with pytest.raises(ValueError, match="by pld alone; leave accountant"):
+        epsilon_spent([release], 1e-5, accountant="rdp")
+
+
 def test_a_budget_is_shared_with_what_is_released_beside_it():
     beside = [SampledGaussian(noise_multiplier=4.0)]
     alone = noise_multiplier_for(2.0, 1e-5, accountant="rdp")
