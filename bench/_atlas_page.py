@@ -100,10 +100,12 @@ def over(what, label, log=False):
             own = [row for row in rows if row["application"] == place]
             for name, colour in zip(names, COLOURS * 2, strict=False):
                 line = tables.line(own, name, what)
-                axis.plot(*line, "-o", ms=3, lw=1.3, color=colour, label=name)
-            for row in own:
+                if line[0]:
+                    axis.plot(*line, "-o", ms=3, lw=1.3, color=colour, label=name)
+            for name, row in tables.over_seeds(own).items():
                 if row.get("reference"):
-                    axis.axhline(row["value"], color="#767676", ls=":", lw=1)
+                    style = {"color": "#767676", "ls": ":", "lw": 1, "label": name}
+                    axis.axhline(row["value"], **style)
             if log:
                 axis.set_xscale("log", base=2)
                 axis.xaxis.set_major_formatter("{x:g}")
@@ -126,7 +128,7 @@ def joining(rows):
                 row["alone"], row["joined"], s=14, color=colour, label=row["name"]
             )
         low = min(min(row["alone"] + row["joined"]) for row in own)
-        low = max(-1.0, min(0.0, low))
+        low = max(-1.0, low - 0.05)
         axis.plot([low, 1], [low, 1], color="#767676", lw=0.8, ls=":")
         axis.set_xlim(low, 1)
         axis.set_ylim(low, 1)

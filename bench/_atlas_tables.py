@@ -43,7 +43,9 @@ def asked(rows, question):
         "clients": applications.OVER_CLIENTS,
     }
     if own and question in listed:
+        places = {row["application"] for row in own}
         first = [row for row in rows if row["question"] == "methods"]
+        first = [row for row in first if row["application"] in places]
         own += [row for row in first if row["name"] in listed[question]]
         if question == "epsilon":
             free = [row for row in first if row["name"] == "Atlas, no noise"]
