@@ -39,7 +39,7 @@ def rows(dataset, smoke, runs):
         population, chosen = with_canaries(population, data.spec)
         observe = audit.observer(
             learner,
-            loss_of(learner.network),
+            loss_of(learner.network, data.spec),
             state,
             population,
             client=0,

@@ -48,10 +48,12 @@ def read(folder: str | os.PathLike) -> dict:
       ValueError: if it is damaged.
     """
     path = pathlib.Path(folder) / FILE
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{folder} does not exist; name the folder of a run.")
     if not path.is_file():
         raise FileNotFoundError(
             f"{folder} has no {FILE}: the run there trains without noise, or was "
-            "interrupted before it wrote one; go on with it by --resume."
+            "interrupted before it wrote one; if so, go on with it by --resume."
         )
     try:
         told = json.loads(path.read_text(encoding="utf-8"))

@@ -1,5 +1,7 @@
 """Federated learners: clients that learn to predict together, each its own way."""
 
+import dataclasses
+
 from jaxanon.learners import builders, group_builders, private_builders
 from jaxanon.learners.config import (
     AtlasConfig,
@@ -84,6 +86,10 @@ def build(name: str, spec, **settings) -> Learner:
       'fedper'
     """
     builder, config = _entry(name)
+    known = [field.name for field in dataclasses.fields(config)]
+    unknown = sorted(set(settings) - set(known))
+    if unknown:
+        raise TypeError(f"{name} has no settings {unknown}; it has {sorted(known)}.")
     return builder(spec, config(**settings))
 
 

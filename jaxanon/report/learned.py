@@ -61,12 +61,7 @@ def _classified(report):
         f"{100 * mean['macro_f1']:.1f} %), the worst of them {100 * worst:.1f} %; the "
         f"largest class is {100 * report['pooled']['majority']:.1f} %."
     ]
-    if report["new_clients"] is not None:
-        told.append(
-            "Clients without training windows, who are not counted there, predict "
-            f"{100 * report['new_clients']:.1f} %."
-        )
-    return told
+    return told + regressed.of_new(report, lambda share: f"{100 * share:.1f} %")
 
 
 def guaranteed(privacy: dict | None) -> list[str]:

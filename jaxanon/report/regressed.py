@@ -1,5 +1,7 @@
 """What the page of a learner says where it predicts numbers."""
 
+from collections.abc import Callable
+
 from jaxanon.report import figures
 from jaxanon.report.figures import QUIET, RAW, SAFE, Picture
 
@@ -83,12 +85,27 @@ def sentences(report: dict) -> list[str]:
             f"{scores['mean']['mae']:.4g} {unit}, RMSE {scores['mean']['rmse']:.4g} "
             f"{unit}, of all windows together R² {scores['pooled']['r2']:.3f}."
         )
-    if report["new_clients"] is not None:
-        told.append(
-            "Clients without training windows, who are not counted there, predict with "
-            f"R² {report['new_clients']:.3f}."
-        )
-    return told
+    return told + of_new(report, lambda r2: f"with R² {r2:.3f}")
+
+
+def of_new(report: dict, tell: Callable[[float], str]) -> list[str]:
+    """What is said of clients who had nothing to train on, if there are any.
+
+    Args:
+      report: with ``new_clients``, their mean score or None, and ``clients``.
+      tell: that score in words.
+    """
+    if report["new_clients"] is None:
+        return []
+    if all(row["new"] for row in report["clients"]):
+        return [
+            "None of them has training windows; `jaxanon evaluate --join SHARE` lets "
+            "each fit what is not shared to so many of their own."
+        ]
+    return [
+        "Clients without training windows, who are not counted there, predict "
+        f"{tell(report['new_clients'])}."
+    ]
 
 
 def row(client: dict) -> tuple[str, ...]:

@@ -74,6 +74,7 @@ def test_a_delta_that_is_too_large_is_told_of(ask):
         ),
         ("--epsilon 1 --sampling-probability 2", "must be in (0, 1], got 2.0"),
         ("--epsilon 1 --delta 1", "delta must be below 1"),
+        ("gone/run", "gone/run does not exist; name the folder of a run"),
     ],
 )
 def test_says_what_was_wrong(words, message, ask):

@@ -78,6 +78,13 @@ def test_a_newcomers_model_is_that_of_their_own_windows(run_of, fresh):
         np.testing.assert_array_equal(told[theirs], want)
 
 
+def test_where_nobody_trained_the_page_says_how_to_join(run_of, apart, tmp_path):
+    report = ja.evaluate(run_of("fedavg"), apart, out=tmp_path)
+    assert report["new_clients"] == report["mean"]["accuracy"]
+    page = " ".join((tmp_path / "report.html").read_text().split())
+    assert "None of them has training windows; `jaxanon evaluate --join SHARE`" in page
+
+
 @pytest.mark.parametrize("name", ["atlas", "fedavg", "fedsgd_ldp", "localized"])
 def test_who_joins_is_evaluated_as_clients_are(name, run_of, fresh, tmp_path):
     run = run_of(name)
