@@ -152,8 +152,8 @@ def clustered(
         counts = jnp.bincount(state.own, length=num_clusters)
         return jnp.argmax(counts).astype(own.dtype)
 
-    def alone(key, state, client, rows, mask):
+    def kept(key, state, client, rows, mask):
         del key, rows, mask
         return state.own[client]
 
-    return FederatedAlgorithm(init, update, model=model, alone=alone, newcomer=newcomer)
+    return FederatedAlgorithm(init, update, model=model, alone=kept, newcomer=newcomer)

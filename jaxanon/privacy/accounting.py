@@ -109,8 +109,8 @@ def noise_multiplier_for(
 
     Example:
       >>> z = noise_multiplier_for(2.0, 1e-5, sampling_probability=0.05, steps=100)
-      >>> round(z, 2)
-      1.35
+      >>> round(z, 1)
+      1.3
 
     References:
       As ``epsilon_spent``.
