@@ -17,6 +17,7 @@ BENCH = pathlib.Path(__file__).parents[2] / "bench"
         ("kernels.py", "layer mean"),
         ("blinder.py", "Blinder, guided: exercise, anonymized"),
         ("dysan.py", "grid of 36, our schedule"),
+        ("federated.py", "Atlas with noise, one device over FedAvg, one device"),
     ],
 )
 def test_smoke(script, expected, tmp_path):
