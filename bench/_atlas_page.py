@@ -5,7 +5,7 @@ from html import escape
 
 import _applications as applications
 import _atlas_tables as tables
-from _deeprotect_page import _html
+from _deeprotect_page import table_html
 
 from jaxanon.report.figures import grid, picture
 from jaxanon.report.page import document, figure, section
@@ -39,9 +39,9 @@ def write(path, rows):
         name = f"{path.stem}_{tables.TITLES[title]}.png"
         path.with_name(name).write_bytes(drawn.png)
         shown = figure(tables.TITLES[title], drawn)
-        below = _html(written[title])
+        below = table_html(written[title])
         if draw is methods:
-            below += _html(written[tables.DIFFERENCES])
+            below += table_html(written[tables.DIFFERENCES])
         parts.append(section(title, shown + below))
     page = document("Atlas beside its rivals", "jaxanon benchmark", "".join(parts))
     path.with_suffix(".html").write_text(page)

@@ -30,7 +30,7 @@ def write(path, rows):
         "Speed": tables.speed_table(rows),
     }.items():
         if markdown:
-            parts.append(section(title, _html(markdown)))
+            parts.append(section(title, table_html(markdown)))
     page = document("DEEProtect over its budget", "jaxanon benchmark", "".join(parts))
     path.with_suffix(".html").write_text(page)
 
@@ -83,7 +83,7 @@ def _levels(axis, rows, place):
     axis.grid(alpha=0.25, lw=0.5)
 
 
-def _html(markdown) -> str:
+def table_html(markdown) -> str:
     head, _, *lines = (
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in markdown.splitlines()

@@ -110,11 +110,7 @@ def build(
 
     ``cohort_size`` may be a function of the number of clients as well.
     """
-    if weighting not in WEIGHTINGS:
-        raise ValueError(
-            f"weighting must be one of {sorted(WEIGHTINGS)}, got {weighting!r}."
-        )
-    weigh = WEIGHTINGS[weighting]
+    weigh = weigher(weighting)
 
     def init(key, **values):
         in_range(values)
@@ -171,3 +167,20 @@ WEIGHTINGS = {
     "rows": lambda mask: jnp.sum(mask).astype(jnp.result_type(float)),
     "clients": lambda mask: jnp.any(mask).astype(jnp.result_type(float)),
 }
+
+
+def weigher(weighting: str) -> Callable:
+    """``mask -> float[]``, what a client counts for, by one of ``WEIGHTINGS``.
+
+    Raises:
+      ValueError: for an unknown weighting.
+
+    Example:
+      >>> weigher("rows")(jnp.array([True, True, False]))
+      Array(2., dtype=float32)
+    """
+    if weighting not in WEIGHTINGS:
+        raise ValueError(
+            f"weighting must be one of {sorted(WEIGHTINGS)}, got {weighting!r}."
+        )
+    return WEIGHTINGS[weighting]

@@ -251,10 +251,7 @@ def _reply(settings, params, kept, losses):
 
 def _traffic(params, send, more):
     """Bytes that a client sends and gets back: layers, and more one way."""
-    sizes = {
-        name: sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(layer))
-        for name, layer in params.items()
-    }
+    sizes = {name: layouts.num_bytes(layer) for name, layer in params.items()}
     of = lambda flags: sum(sizes[name] * flags[name] for name in sizes)
     down = jnp.asarray(of(send), float)
     return {"bytes_up": down + more, "bytes_down": down}

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxanon.federated import layout as layouts
 from jaxanon.federated import similarity
 from jaxanon.federated.algorithm import FederatedAlgorithm
 from jaxanon.federated.personal import (
@@ -159,7 +160,7 @@ def cluster_fl(
             )
 
         model, losses = train(client, loss_fn, start, steps, direction_fn=direction)
-        size = float(sum(w.size * w.dtype.itemsize for w in jax.tree.leaves(model)))
+        size = float(layouts.num_bytes(model))
         info = {"loss": jnp.mean(losses), "bytes_up": size, "bytes_down": size}
         kept = own._replace(model=model, seen=jnp.array(True))
         return Reply(model, kept, jax.tree.map(jnp.asarray, info))

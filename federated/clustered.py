@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxanon.federated import grouping, local
 from jaxanon.federated import layout as layouts
 from jaxanon.federated.algorithm import FederatedAlgorithm, hyper_arrays
+from jaxanon.federated.cohort import check_num_clients
 from jaxanon.federated.personal import Client, PersonalState, Steps, train
 from jaxanon.federated.ranges import in_range
 from jaxanon.kernels.checks import whole
@@ -111,11 +112,7 @@ def clustered(
         return jax.tree.map(same, params, state.params), groups
 
     def update(key, state, clients):
-        if len(clients.mask) != num_clients:
-            raise ValueError(
-                f"the algorithm was made for {num_clients} clients, and the population "
-                f"has {len(clients.mask)}; make it for that many."
-            )
+        check_num_clients(len(clients.mask), num_clients)
         group_key, train_key = jax.random.split(jax.random.fold_in(key, state.round))
         stay = lambda key, state, clients: (state.params, state.own)
         params, groups = jax.lax.cond(

@@ -83,6 +83,22 @@ def stack(clients) -> Population:
     return population(rows, mask)
 
 
+def check_num_clients(found: int, made_for: int) -> None:
+    """Refuses a population of another size than an algorithm was made for.
+
+    Raises:
+      ValueError: if it is.
+
+    Example:
+      >>> check_num_clients(3, 3)
+    """
+    if found != made_for:
+        raise ValueError(
+            f"the algorithm was made for {made_for} clients, and the population has "
+            f"{found}; make it for that many."
+        )
+
+
 def sample_cohort(key, round_, num_clients, size, *, rounds_per_cohort=1):
     """Draws the clients of a round without replacement; may be jitted.
 

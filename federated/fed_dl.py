@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated import grouping
-from jaxanon.federated.algorithm import WEIGHTINGS, FederatedAlgorithm
+from jaxanon.federated import layout as layouts
+from jaxanon.federated.algorithm import FederatedAlgorithm, weigher
 from jaxanon.federated.personal import (
     PersonalState,
     Reply,
@@ -101,7 +102,7 @@ def fed_dl(
       recognition, SenSys 2021.
     """
     rounds = rounds or Rounds()
-    weigh = WEIGHTINGS[rounds.weighting]
+    weigh = weigher(rounds.weighting)
 
     def init(key):
         params = init_fn(key)
@@ -119,7 +120,7 @@ def fed_dl(
     def client(client):
         own = client.own
         model, losses = train(client, loss_fn, own.model, steps)
-        size = {name: float(_bytes(layer)) for name, layer in model.items()}
+        size = {name: float(layouts.num_bytes(layer)) for name, layer in model.items()}
         merged = own.merged
         info = {
             "loss": jnp.mean(losses),
@@ -177,7 +178,3 @@ def _merged(layer, together, weights):
         return jnp.where(some, found.astype(leaf.dtype), leaf)
 
     return jax.tree.map(mean, layer)
-
-
-def _bytes(layer):
-    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(layer))

@@ -2,10 +2,10 @@
 
 import dataclasses
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 _BUDGET_BYTES = 4 << 30  # Weights that may be alive at once on an accelerator.
 _MOST_UNROLLED = 40  # Arrays of a network.
@@ -65,9 +65,20 @@ def default_layout(
     unroll = min(num_steps, 8) if len(leaves) <= _MOST_UNROLLED else 1
     if (backend or jax.default_backend()) == "cpu":
         return Layout(chunk=1, unroll=unroll)
-    num_bytes = sum(np.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)
-    fits = max(1, int(_BUDGET_BYTES // max(3 * num_bytes + example_bytes, 1)))
+    alive = 3 * num_bytes(params) + example_bytes
+    fits = max(1, int(_BUDGET_BYTES // max(alive, 1)))
     return Layout(chunk=None if fits >= num_clients else fits, unroll=unroll)
+
+
+def num_bytes(tree) -> int:
+    """What the arrays of a tree take, or would by their shapes.
+
+    Example:
+      >>> num_bytes({"w": jnp.zeros((2, 3)), "b": jnp.zeros(3)})
+      36
+    """
+    leaves = jax.tree.leaves(tree)
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves)
 
 
 def sum_over_clients(fn, clients, weights, layout):

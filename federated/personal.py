@@ -10,14 +10,14 @@ import jax.numpy as jnp
 from jaxanon.federated import layout as layouts
 from jaxanon.federated import local
 from jaxanon.federated.algorithm import (
-    WEIGHTINGS,
     Acts,
     FederatedAlgorithm,
     hyper_arrays,
     one_round,
     or_nothing,
+    weigher,
 )
-from jaxanon.federated.cohort import sample_cohort
+from jaxanon.federated.cohort import check_num_clients, sample_cohort
 from jaxanon.federated.ranges import Range, in_range
 
 
@@ -76,11 +76,7 @@ class Rounds:
     layout: layouts.Layout | None = None
 
     def __post_init__(self):
-        if self.weighting not in WEIGHTINGS:
-            raise ValueError(
-                f"weighting must be one of {sorted(WEIGHTINGS)}, got "
-                f"{self.weighting!r}."
-            )
+        weigher(self.weighting)
 
 
 class PersonalState(NamedTuple):
@@ -208,7 +204,7 @@ def personal(
     """
     if num_clients < 1:
         raise ValueError(f"num_clients must be >= 1, got {num_clients!r}.")
-    weigh = WEIGHTINGS[rounds.weighting]
+    weigh = weigher(rounds.weighting)
 
     def init(key, **values):
         in_range(values, **(ranges or {}))
@@ -225,11 +221,7 @@ def personal(
         return Client(key, state.params, own, state.server, rows, mask, state.hyper)
 
     def cohort(key, state, found):
-        if found != num_clients:
-            raise ValueError(
-                f"the algorithm was made for {num_clients} clients, and the population "
-                f"has {found}; make it for that many."
-            )
+        check_num_clients(found, num_clients)
         size, per = rounds.cohort_size, rounds.rounds_per_cohort
         size = num_clients if size is None else size
         return sample_cohort(key, state.round, num_clients, size, rounds_per_cohort=per)

@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxanon import __version__, checks, client_scores, datasets, ledger, report
 from jaxanon.datasets import Data
+from jaxanon.federated import layout
 
 
 def predictions(run, data: Data, *, seed: int = 0) -> np.ndarray:
@@ -134,6 +135,5 @@ def traffic(run) -> dict:
     if run.method.name.startswith("centralized"):
         return {"up": 0.0, "down": 0.0}
     server = getattr(run.state, "server", None)
-    shared = jax.tree.leaves((run.state.params, server))
-    size = float(sum(leaf.size * leaf.dtype.itemsize for leaf in shared))
+    size = float(layout.num_bytes((run.state.params, server)))
     return {"up": 0.0 if new else size, "down": size}

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from jaxanon.federated import Lots, sampled_gaussian
-from jaxanon.learners.guarantee import NOT_COVERED, Guarantee, of_steps
+from jaxanon.learners.guarantee import NOT_COVERED, Guarantee, lots_of, of_steps
 from jaxanon.privacy import (
     SampledGaussian,
     epsilon_spent,
@@ -142,19 +142,13 @@ def of_atlas(config, num_clients: int) -> Guarantee | AtlasGuarantee | None:
         return AtlasGuarantee(
             None, 2 * z, of_scores, 1, config.rounds, config.delta, holds
         )
-    warn_of_delta(config.delta, config.records)
-    probability = config.batch / config.records
-    lots = Lots(
-        sampling_probability=probability,
-        size=float(config.batch),
-        records=config.records,
-    )
+    lots = lots_of(config)
     asked = sampled_gaussian(lots, 1.0, config.rounds * config.local_steps)
     z, of_scores = _multipliers(
         config,
         asked.steps,
         released,
-        sampling_probability=probability,
+        sampling_probability=lots.sampling_probability,
         capacity=asked.capacity,
         records=asked.records,
     )

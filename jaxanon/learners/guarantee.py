@@ -129,13 +129,7 @@ def of_steps(config, *, unit: str, holds: bool = True) -> Guarantee | None:
     """
     if config.epsilon == 0:
         return None
-    warn_of_delta(config.delta, config.records)
-    probability = config.batch / config.records
-    lots = Lots(
-        sampling_probability=probability,
-        size=float(config.batch),
-        records=config.records,
-    )
+    lots = lots_of(config)
     multiplier = _multiplier(config, lots, config.rounds * config.local_steps)
     return Guarantee(
         lots,
@@ -180,6 +174,27 @@ def of_clients(config, num_clients: int) -> Guarantee | None:
         mechanism="Gaussian noise on sums of clients' clipped moves, and on counts of "
         "those within the clip norm",
         released="What the server makes of it, and not what it sees,",
+    )
+
+
+def lots_of(config) -> Lots:
+    """The lots of a config's steps, on clients of at most ``records`` windows.
+
+    Warns of a δ that allows for giving one of them away.
+
+    Args:
+      config: ``PrivateConfig``.
+
+    Example:
+      >>> from jaxanon.learners.config import PrivateConfig
+      >>> lots_of(PrivateConfig(records=200, batch=20)).sampling_probability
+      0.1
+    """
+    warn_of_delta(config.delta, config.records)
+    return Lots(
+        sampling_probability=config.batch / config.records,
+        size=float(config.batch),
+        records=config.records,
     )
 
 
