@@ -131,6 +131,20 @@ ENTRIES = {
             epsilon=0.0,
             own_steps=0,
         ),
+        # Without noise masks may move faster: with it, that moves them by the noise.
+        entry(
+            *("Atlas, no noise, fast masks, no last fit", "atlas"),
+            tuned_as="Atlas, no noise",
+            epsilon=0.0,
+            own_steps=0,
+            mask_step_size=10.0,
+        ),
+        entry(
+            *("Atlas, no noise, 3 layers", "atlas"),
+            tuned_as="Atlas, no noise",
+            epsilon=0.0,
+            most_layers=3,
+        ),
         noisy("FedSGD-LDP", "fedsgd_ldp"),
         noisy("LDP-FL", "ldpfl"),
         # Of a whole client: what the server takes of so much noise has to be little.
@@ -143,7 +157,10 @@ ENTRIES = {
 OVER_CLIENTS = ("FedAvg", "FedPer", "ClusterFL", "FedSGD-LDP", "LDP-FL", "Atlas")
 OVER_EPSILON = ("FedSGD-LDP", "LDP-FL", "Atlas", "Atlas, as claimed")
 EPSILONS = (0.5, 1.0, 4.0, 8.0)
-OVER_ROUNDS = ("FedAvg", "FedPer", "ClusterFL", "Atlas, no noise", "Atlas")
+OVER_ROUNDS = (
+    *("FedAvg", "FedPer", "ClusterFL"),
+    *("Atlas, no noise", "Atlas, no noise, 3 layers", "Atlas"),
+)
 JOINING = ("FedAvg", "FedPer", "Atlas, no noise", "Atlas")
 SMOKE = (
     application(
