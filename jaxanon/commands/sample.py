@@ -24,7 +24,7 @@ def sample(
     """Makes windows of a class from nothing, in the units of the data trained on.
 
     Args:
-      folder: the run of a method that samples (privatehub), as `jaxanon train` wrote it
+      folder: a run of a method that samples, such as privatehub, by `jaxanon train`
       label: name of the public class, or several with commas between
       output: .npz to write: windows, and the class of each, as training data have them
       count: of windows of each class

@@ -5,6 +5,7 @@ from jaxanon.methods.attribute_vae import AttributeVAEConfig, attribute_vae
 from jaxanon.methods.blinder import blinder
 from jaxanon.methods.blinder_config import BlinderConfig
 from jaxanon.methods.cae import CAEConfig, cae
+from jaxanon.methods.cgan import cgan
 from jaxanon.methods.cvae import CVAEConfig, cvae
 from jaxanon.methods.deeprotect import deeprotect
 from jaxanon.methods.deeprotect_config import DEEProtectConfig
@@ -13,12 +14,14 @@ from jaxanon.methods.dysan_config import DySanConfig, DySanGenConfig, OlympusCon
 from jaxanon.methods.dysan_gen import dysan_gen
 from jaxanon.methods.dysan_msda import dysan_msda
 from jaxanon.methods.fed_blinder import FedBlinderConfig, fed_blinder
+from jaxanon.methods.gan_config import CGANConfig, OccupancyGANConfig
 from jaxanon.methods.gen import GENConfig, gen
 from jaxanon.methods.general_vae import GeneralVAEConfig, general_vae
 from jaxanon.methods.kd_blinder import KDBlinderConfig, kd_blinder
 from jaxanon.methods.method import Method
 from jaxanon.methods.msda import MSDAConfig, msda
 from jaxanon.methods.obscurenet import ObscureNetConfig, obscurenet
+from jaxanon.methods.occupancy_gan import occupancy_gan
 from jaxanon.methods.olympus import olympus
 from jaxanon.methods.orf import ORFConfig, orf
 from jaxanon.methods.personal import personalise
@@ -26,12 +29,15 @@ from jaxanon.methods.privatehub import privatehub
 from jaxanon.methods.privatehub_config import PrivateHubConfig
 from jaxanon.methods.rae import RAEConfig, rae
 from jaxanon.methods.rae_aae import RAEAAEConfig, rae_aae
+from jaxanon.methods.timegan import timegan
+from jaxanon.methods.timegan_config import TimeGANConfig
 
 _BUILDERS = {
     "aae": (aae, AAEConfig),
     "attribute_vae": (attribute_vae, AttributeVAEConfig),
     "blinder": (blinder, BlinderConfig),
     "cae": (cae, CAEConfig),
+    "cgan": (cgan, CGANConfig),
     "cvae": (cvae, CVAEConfig),
     "deeprotect": (deeprotect, DEEProtectConfig),
     "dysan": (dysan, DySanConfig),
@@ -43,11 +49,13 @@ _BUILDERS = {
     "kd_blinder": (kd_blinder, KDBlinderConfig),
     "msda": (msda, MSDAConfig),
     "obscurenet": (obscurenet, ObscureNetConfig),
+    "occupancy_gan": (occupancy_gan, OccupancyGANConfig),
     "olympus": (olympus, OlympusConfig),
     "orf": (orf, ORFConfig),
     "privatehub": (privatehub, PrivateHubConfig),
     "rae": (rae, RAEConfig),
     "rae_aae": (rae_aae, RAEAAEConfig),
+    "timegan": (timegan, TimeGANConfig),
 }
 NAMES = tuple(_BUILDERS)
 
@@ -57,6 +65,7 @@ __all__ = [
     "AttributeVAEConfig",
     "BlinderConfig",
     "CAEConfig",
+    "CGANConfig",
     "CVAEConfig",
     "DEEProtectConfig",
     "DySanConfig",
@@ -69,15 +78,18 @@ __all__ = [
     "Method",
     "ORFConfig",
     "ObscureNetConfig",
+    "OccupancyGANConfig",
     "OlympusConfig",
     "PrivateHubConfig",
     "RAEAAEConfig",
     "RAEConfig",
+    "TimeGANConfig",
     "aae",
     "attribute_vae",
     "blinder",
     "build",
     "cae",
+    "cgan",
     "config_class",
     "cvae",
     "deeprotect",
@@ -90,12 +102,14 @@ __all__ = [
     "kd_blinder",
     "msda",
     "obscurenet",
+    "occupancy_gan",
     "olympus",
     "orf",
     "personalise",
     "privatehub",
     "rae",
     "rae_aae",
+    "timegan",
 ]
 
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxanon import kernels
 from jaxanon.methods.acp import denoising_loss
 from jaxanon.methods.central import Player
-from jaxanon.methods.hub_networks import DENOISER, Networks
+from jaxanon.methods.hub_networks import DENOISER, Judging, Networks
 from jaxanon.methods.hub_room import Batch
 from jaxanon.methods.hub_sampling import is_hidden
 from jaxanon.models.conditions import Condition
@@ -28,30 +28,52 @@ def discriminating(nets: Networks, when_fn) -> Player:
     def loss_fn(key, params, hyper, batch: Batch, given):
         del given
         keys = jax.random.split(key, 3)
-        labels = batch.labels[public]
         made = make(nets, keys[0], params[DENOISER], batch)
         secret = make(nets, keys[1], params[DENOISER], batch.negatives)
-        read = lambda windows: nets.classify(params, public, windows)
-        logits, anchors = read(made)
-        positives = read(batch.positives)[1]
-        negatives = read(jax.lax.stop_gradient(secret))[1]
-        shown = ~is_hidden(nets)[labels]
-        kept = shown & passes(logits, labels, hyper["threshold"])
-        kept = jax.lax.stop_gradient(kept.astype(jnp.float32))
-        form = nets.config.triplet
-        losses = triplet(anchors, positives, negatives, hyper["margin"], form)
-        number = jnp.sum(kept)
-        loss = jnp.sum(kept * losses) / jnp.maximum(number, 1)
+        windows = made, batch.positives, secret
+        loss, info = apart(
+            nets, params, windows, batch.labels[public], hyper, nets.config.triplet
+        )
         own = hyper["forgetting"], batch
         rest = denoising_loss(nets, keys[2], params[DENOISER], *own)
-        info = {
-            "triplet": loss,
-            "kept": number / jnp.maximum(jnp.sum(shown), 1),
-            FILTERED: (number == 0).astype(jnp.float32),
-        }
         return loss + hyper["replay"] * rest, (info, {})
 
     return Player((DENOISER,), loss_fn, when_fn=when_fn, step_size="fine_step_size")
+
+
+def apart(nets: Judging, params, windows, labels, hyper, form: str = "hinge"):
+    """The triplet loss of windows that were made, of those that the classifier passes.
+
+    Args:
+      nets: with ``spec``, ``config`` and ``classify``.
+      params: with the classifiers'.
+      windows: made of classes ``labels``, real ones of those, and made of classes to
+        hide; ``float[batch, time, d]`` each.
+      labels: ``int32[batch]``.
+      hyper: with ``threshold`` and ``margin``.
+      form: as in ``triplet``.
+
+    Returns:
+      ``float[]``, and what there is to tell: the share that was kept, and whether none
+      was.
+    """
+    made, real, secret = windows
+    read = lambda windows: nets.classify(params, nets.spec.public, windows)
+    logits, anchors = read(made)
+    positives = read(real)[1]
+    negatives = read(jax.lax.stop_gradient(secret))[1]
+    shown = ~is_hidden(nets)[labels]
+    kept = shown & passes(logits, labels, hyper["threshold"])
+    kept = jax.lax.stop_gradient(kept.astype(jnp.float32))
+    losses = triplet(anchors, positives, negatives, hyper["margin"], form)
+    number = jnp.sum(kept)
+    loss = jnp.sum(kept * losses) / jnp.maximum(number, 1)
+    info = {
+        "triplet": loss,
+        "kept": number / jnp.maximum(jnp.sum(shown), 1),
+        FILTERED: (number == 0).astype(jnp.float32),
+    }
+    return loss, info
 
 
 def make(nets: Networks, key, denoiser, batch: Batch):

@@ -5,7 +5,13 @@ import jax.numpy as jnp
 
 from jaxanon import kernels
 from jaxanon.methods.central import Player
-from jaxanon.methods.hub_networks import AVERAGE, CLASSIFIERS, DENOISER, Networks
+from jaxanon.methods.hub_networks import (
+    AVERAGE,
+    CLASSIFIERS,
+    DENOISER,
+    Judging,
+    Networks,
+)
 from jaxanon.methods.hub_room import Batch
 from jaxanon.models.conditions import forget
 from jaxanon.models.confusion import weighted_cross_entropy
@@ -45,7 +51,7 @@ def denoising_loss(nets: Networks, key, denoiser, forgetting, batch: Batch):
     return jnp.mean((found - wanted) ** 2)
 
 
-def classifying(nets: Networks, when_fn=None) -> Player:
+def classifying(nets: Judging, when_fn=None) -> Player:
     """Classifiers of each attribute on raw windows, every class counting the same."""
 
     def loss_fn(key, params, hyper, batch, given):

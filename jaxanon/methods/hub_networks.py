@@ -1,6 +1,6 @@
 """The networks of PrivateHub: a denoiser of windows and classifiers of raw ones."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,20 @@ from jaxanon.models.window_classifier import WindowClassifier
 
 DENOISER, CLASSIFIERS = "denoiser", "classifiers"
 AVERAGE, STATISTICS = "average", "statistics"
+
+
+class Judging(Protocol):
+    """Networks that have classifiers of their spec's attributes among them."""
+
+    @property
+    def spec(self) -> Any: ...
+    @property
+    def config(self) -> Any: ...  # with ``hide``
+    @property
+    def bits(self) -> AnalogBits: ...
+    @property
+    def sizes(self) -> dict[str, int]: ...
+    def classify(self, params, name, x, key=None, dropout=0.0) -> Any: ...
 
 
 class Networks(NamedTuple):
@@ -62,8 +76,7 @@ class Networks(NamedTuple):
 
     def classify(self, params, name, x, key=None, dropout=0.0):
         """Logits and features of an attribute."""
-        own = {"params": params[CLASSIFIERS][name]}
-        return self.classifiers[name].apply(own, x, key, dropout)
+        return classified(self.classifiers[name], params, name, x, key, dropout)
 
     def nothing(self, batch: int) -> Condition:
         """The condition that says nothing."""
@@ -78,8 +91,41 @@ def networks(spec, config: PrivateHubConfig) -> Networks:
         halved, categories that name no channel, classes to hide that there are not, or
         all of them.
     """
-    sizes = {name: spec.num_classes(name) for name in attributes(spec)}
+    sizes, values = attributes_and_values(spec, config)
     check_halved(spec.time, len(config.widths))
+    return Networks(
+        spec=spec,
+        config=config,
+        bits=AnalogBits(values, tuple(spec.mean), tuple(spec.std)),
+        schedule=SCHEDULES[config.schedule](config.num_steps),
+        sizes=sizes,
+        unet=UNet(
+            sizes, tuple(config.widths), config.blocks, config.heads, config.dtype
+        ),
+        classifiers={name: WindowClassifier(size) for name, size in sizes.items()},
+    )
+
+
+def classified(net, params, name, x, key=None, dropout=0.0):
+    """Logits and features of an attribute, by its classifier."""
+    return net.apply({"params": params[CLASSIFIERS][name]}, x, key, dropout)
+
+
+def attributes_and_values(spec, config):
+    """Classes of each attribute, and how many values each channel has.
+
+    Args:
+      spec: ``jaxanon.datasets.Spec``.
+      config: with ``categories`` and ``hide``.
+
+    Returns:
+      A dict of ints, and a tuple of them, 0 of a channel that is measured.
+
+    Raises:
+      ValueError: for a public attribute that is a number, categories that name no
+        channel, classes to hide that there are not, or all of them.
+    """
+    sizes = {name: spec.num_classes(name) for name in attributes(spec)}
     if spec.tokens:
         values = (spec.tokens,)
     else:
@@ -95,14 +141,4 @@ def networks(spec, config: PrivateHubConfig) -> Networks:
             f"hide names every class of {spec.public!r}, {config.hide}; leave one to "
             "be shown."
         )
-    return Networks(
-        spec=spec,
-        config=config,
-        bits=AnalogBits(values, tuple(spec.mean), tuple(spec.std)),
-        schedule=SCHEDULES[config.schedule](config.num_steps),
-        sizes=sizes,
-        unet=UNet(
-            sizes, tuple(config.widths), config.blocks, config.heads, config.dtype
-        ),
-        classifiers={name: WindowClassifier(size) for name, size in sizes.items()},
-    )
+    return sizes, values

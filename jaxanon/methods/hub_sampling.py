@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import kernels
-from jaxanon.methods.hub_networks import AVERAGE, STATISTICS, Networks
+from jaxanon.methods.hub_networks import AVERAGE, STATISTICS, Judging, Networks
 from jaxanon.methods.hub_room import drawn_statistics
 from jaxanon.models.conditions import Condition
 
@@ -119,24 +119,31 @@ def _wanted(nets, key, params, x0):
         logits, _ = nets.classify(params, name, x0)
         found[name] = jnp.argmax(logits, axis=-1).astype(jnp.int32)
     null = nets.nothing(len(x0))
-    secret = is_hidden(nets)
-    hidden = secret[found[public]]
-    shown = jnp.log(1.0 - secret)
-    other = jax.random.categorical(key, shown, shape=(len(x0),)).astype(jnp.int32)
-    wanted = jnp.where(hidden, other, found[public])
+    wanted, hidden = shown_classes(nets, key, found[public])
     avoided = jnp.where(hidden, found[public], nets.sizes[public])
     positive = null._replace(classes=null.classes | {public: wanted})
     negative = null._replace(classes=found | {public: avoided})
     return positive, negative, hidden
 
 
-def is_hidden(nets: Networks):
+def shown_classes(nets: Judging, key, found):
+    """Public classes as they are, ``int32[batch]``, those to hide drawn anew, evenly.
+
+    Also ``bool[batch]``, which those are.
+    """
+    secret = is_hidden(nets)
+    shown = jnp.log(1.0 - secret)
+    other = jax.random.categorical(key, shown, shape=found.shape).astype(jnp.int32)
+    return jnp.where(secret[found], other, found), secret[found]
+
+
+def is_hidden(nets: Judging):
     """``bool[classes]``, which public classes are to hide."""
     names = nets.spec.classes[nets.spec.public]
     return jnp.array([name in nets.config.hide for name in names])
 
 
-def every(nets: Networks, classes) -> dict:
+def every(nets: Judging, classes) -> dict:
     """``int32[n]`` of all attributes; those that are not among ``classes`` not known.
 
     Raises:
@@ -163,17 +170,18 @@ def every(nets: Networks, classes) -> dict:
                     f"they are {nets.spec.classes[name]}."
                 )
     public = jnp.asarray(classes[nets.spec.public], jnp.int32)
-    none = nets.nothing(len(public)).classes
+    blank = jnp.zeros(len(public), jnp.int32)
+    none = {name: blank + size for name, size in nets.sizes.items()}
     return none | {name: jnp.asarray(own, jnp.int32) for name, own in classes.items()}
 
 
-def standardised(nets: Networks, windows):
+def standardised(nets: Judging, windows):
     """Windows as their spec's mean and deviation scale them."""
     mean, std = _scale(nets.spec)
     return (windows - mean) / std
 
 
-def physical(nets: Networks, windows):
+def physical(nets: Judging, windows):
     """The inverse; values of categorical channels come out whole."""
     mean, std = _scale(nets.spec)
     return nets.bits.whole(windows * std + mean).astype(jnp.float32)

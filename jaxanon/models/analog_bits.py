@@ -34,7 +34,12 @@ class AnalogBits(NamedTuple):
     @property
     def channels(self) -> int:
         """How many a diffusion sees."""
-        return sum(map(_width, self.values))
+        return sum(self.widths)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """How many of them each channel becomes."""
+        return tuple(map(_width, self.values))
 
     def encode(self, windows):
         """``float[..., channels]``, standardised, to ``float[..., self.channels]``.

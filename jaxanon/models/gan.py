@@ -1,0 +1,75 @@
+"""A generator of windows of a class, and a critic that tells them from real ones."""
+
+import math
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from jaxanon.models.unet_blocks import Convolution, Double, norm
+
+SLOPE = 0.2  # Of leaky ReLUs below 0.
+
+
+class Generator(nn.Module):
+    """A dense layer, then blocks that double time; two-valued channels end in tanh.
+
+    Example:
+      >>> net = Generator(10, (False, True), 3, widths=(8, 4))
+      >>> noise, classes = jnp.zeros((2, 5)), jnp.array([0, 2])
+      >>> variables = net.init(jax.random.key(0), noise, classes)
+      >>> net.apply(variables, noise, classes).shape
+      (2, 10, 2)
+
+    References:
+      Mirza and Osindero, Conditional generative adversarial nets, 2014; Radford, Metz,
+      Chintala, ICLR 2016, for the shape.
+    """
+
+    time: int
+    bits: Sequence[bool]  # of each channel, whether it is -1 or 1
+    num_classes: int
+    widths: Sequence[int] = (128, 64)
+
+    @nn.compact
+    def __call__(self, noise, classes):
+        """``float[batch, d], int32[batch] -> float[batch, time, channels]``."""
+        told = jax.nn.one_hot(classes, self.num_classes)
+        first = math.ceil(self.time / 2 ** len(self.widths))
+        x = nn.Dense(first * self.widths[0])(jnp.concatenate([noise, told], axis=1))
+        x = nn.relu(x).reshape(len(x), first, self.widths[0])
+        for number, width in enumerate(self.widths):
+            x = Double(width, name=f"double_{number}")(x)
+            x = nn.relu(norm(width, f"norm_{number}", x.dtype)(x))
+        x = Convolution(len(self.bits), name="last")(x[:, : self.time])
+        return jnp.where(jnp.array(self.bits)[None, None], jnp.tanh(x), x)
+
+
+class Critic(nn.Module):
+    """Convolutions, each followed by a halving of time, and one number at the end.
+
+    Example:
+      >>> net = Critic(3, widths=(4, 8))
+      >>> windows, classes = jnp.zeros((2, 10, 2)), jnp.array([0, 2])
+      >>> variables = net.init(jax.random.key(0), windows, classes)
+      >>> net.apply(variables, windows, classes).shape
+      (2,)
+    """
+
+    num_classes: int
+    widths: Sequence[int] = (64, 128)
+
+    @nn.compact
+    def __call__(self, windows, classes):
+        """Logits of being real, ``float[batch]``."""
+        told = jax.nn.one_hot(classes, self.num_classes)[:, None]
+        told = jnp.broadcast_to(told, (*windows.shape[:2], self.num_classes))
+        x = jnp.concatenate([windows, told], axis=-1)
+        for number, width in enumerate(self.widths):
+            x = Convolution(width, name=f"conv_{number}")(x)
+            x = nn.leaky_relu(x, SLOPE)
+            if x.shape[1] > 1:
+                whole = x.shape[1] // 2 * 2
+                x = x[:, :whole].reshape(len(x), -1, 2 * width)
+        return nn.Dense(1, name="dense")(x.reshape(len(x), -1))[:, 0]

@@ -1,0 +1,168 @@
+"""Conditional GANs: what they learn to make, what they conceal, what they refuse."""
+
+import functools
+import importlib
+import importlib.util
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import datasets, methods
+from jaxanon.methods import gan_networks, gan_players
+from jaxanon.methods.gan_config import CGANConfig, OccupancyGANConfig
+
+pytestmark = pytest.mark.long
+
+_PATH = pathlib.Path(__file__).with_name("toy.py")
+_SPEC = importlib.util.spec_from_file_location("toy_of_gans", _PATH)
+TOY = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(TOY)
+DATA = TOY.data(per_subject=120)
+SMALL = {"widths": (32, 16), "latent": 8, "batch": 64}
+STEPS = {"step_size": 1e-3, "critic_step_size": 1e-3}
+
+
+def frequency(windows):
+    """The class that a window's spectrum tells."""
+    power = np.abs(np.fft.rfft(windows, axis=1)[:, 1:4]) ** 2
+    return power.sum(-1).argmax(-1)
+
+
+@functools.cache
+def trained(name, hide=(), rounds=600):
+    """Method and state after some rounds of the toy data."""
+    method = methods.build(name, DATA.spec, **SMALL, hide=hide)
+    data = method.prepare(datasets.by_client(DATA.train))
+
+    @jax.jit
+    def train(state, data):
+        step = lambda state, _: method.update(jax.random.key(1), state, data)
+        return jax.lax.scan(step, state, length=rounds)
+
+    return method, train(method.init(jax.random.key(0), **STEPS), data)[0]
+
+
+def made_of(name, hide=()):
+    """How often windows asked for are of their class, class by class."""
+    method, state = trained(name, hide)
+    wanted = np.repeat(np.arange(3), 60)
+    made = np.asarray(method.sample(jax.random.key(2), state, {"activity": wanted}))
+    assert made.shape == (180, 16, 2) and made.dtype == np.float32
+    right = frequency(made) == wanted
+    return [right[wanted == label].mean() for label in range(3)], made
+
+
+def test_it_makes_windows_of_the_class_that_was_asked_for():
+    right, made = made_of("cgan")
+    assert np.mean(right) > 0.8
+    assert abs(made.mean() - 10) < 1  # In physical units.
+    spread = made.reshape(3, 60, -1).std(axis=1).mean()
+    assert spread > 1  # Not one window again and again.
+
+
+@pytest.mark.parametrize("name", ["cgan", "occupancy_gan"])
+def test_classes_to_hide_are_not_made_and_others_are(name):
+    right, _ = made_of(name, ("c",))
+    assert min(right[:2]) > 0.7 and right[2] < 0.6
+
+
+def test_windows_are_made_anew_of_their_class_or_of_another_if_it_is_to_hide():
+    windows, labels = DATA.test
+    wanted = labels["activity"]
+    method, state = trained("cgan")
+    safe = np.asarray(method.anonymize(jax.random.key(4), state, windows))
+    assert safe.shape == windows.shape and safe.dtype == np.float32
+    assert (frequency(safe) == wanted).mean() > 0.75
+    method, state = trained("cgan", ("c",))
+    safe = np.asarray(method.anonymize(jax.random.key(4), state, windows))
+    secret = wanted == 2
+    assert (frequency(safe)[secret] == 2).mean() < 0.1
+    assert (frequency(safe) == wanted)[~secret].mean() > 0.75
+
+
+def nets_of(config):
+    nets = gan_networks.networks(DATA.spec, config)
+    return nets, nets.init(jax.random.key(0))
+
+
+class Says:
+    """A network whose answer is given."""
+
+    def __init__(self, answer_fn):
+        self.apply = lambda variables, *inputs: answer_fn(*inputs)
+
+
+def test_the_critic_s_loss_by_hand():
+    """It says 2 of windows of ones and -1 of others, whatever their class."""
+    nets, params = nets_of(CGANConfig(**SMALL, hide=("c",)))
+    judge = Says(lambda x, classes: jnp.where(x[:, 0, 0] == 1, 2.0, -1.0))
+    make = Says(lambda noise, classes: jnp.zeros((len(noise), 16, 2)))
+    nets = nets._replace(critic=judge, generator=make)
+    labels = {"activity": jnp.array([0, 2])}
+    batch = gan_networks.Batch(jnp.ones((2, 16, 2)), labels)
+    soft = lambda x: np.log1p(np.exp(x))
+    for concealing, real in ((True, (soft(-2) + soft(2)) / 2), (False, soft(-2))):
+        player = gan_players.judging(nets, concealing=concealing)
+        loss, _ = player.loss_fn(jax.random.key(0), params, {}, batch, None)
+        assert float(loss) == pytest.approx(real + soft(-1), rel=1e-5)
+    loss, _ = gan_players.generating(nets).loss_fn(
+        jax.random.key(0), params, {}, batch, None
+    )
+    assert float(loss) == pytest.approx(soft(1), rel=1e-5)
+
+
+def test_what_the_two_classifiers_say_by_hand():
+    nets, params = nets_of(OccupancyGANConfig(**SMALL, hide=("c",)))
+    logits = jnp.log(jnp.array([[0.5, 0.25, 0.25], [0.2, 0.2, 0.6]]))
+    says = Says(lambda x, key, dropout: (logits, None))
+    nets = nets._replace(classifiers=nets.classifiers | {"activity": says})
+    labels, hyper = jnp.array([0, 2]), {"utility": 2.0, "privacy": 3.0}
+    module = importlib.import_module("jaxanon.methods.occupancy_gan")
+    told = lambda form: float(
+        module.told_by_classifiers(
+            nets, params, jnp.zeros((2, 16, 2)), labels, hyper, form
+        )[0]
+    )
+    shown = 2 * -np.log(0.5)
+    assert told("paper") == pytest.approx(shown + 3 * np.log(0.6), rel=1e-5)
+    even = -np.mean(np.log([0.2, 0.2, 0.6]))
+    assert told("confusion") == pytest.approx(shown + 3 * even, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "match"),
+    [
+        ("cgan", {"hide": ("d",)}, r"hide must name classes of 'activity', .* \['d'\]"),
+        ("cgan", {"hide": ("a", "b", "c")}, "hide names every class of 'activity'"),
+        ("cgan", {"widths": ()}, r"widths must name a block at least, got \(\)"),
+        ("cgan", {"latent": 0}, "latent must be >= 1, got 0"),
+        ("cgan", {"step_size": 0.0}, "step_size must be finite and > 0, got 0.0"),
+        ("occupancy_gan", {}, "hide must name a class at least: .* cgan conceals"),
+        (
+            "occupancy_gan",
+            {"hide": ("a",), "privacy_loss": "none"},
+            r"privacy_loss must be one of \('confusion', 'paper'\), got 'none'",
+        ),
+    ],
+)
+def test_settings_that_cannot_be(name, settings, match):
+    with pytest.raises(ValueError, match=match):
+        methods.build(name, DATA.spec, **settings)
+
+
+def test_what_cannot_be_sampled():
+    method, state = trained("cgan")
+    sample = lambda classes, *more: method.sample(
+        jax.random.key(0), state, classes, *more
+    )
+    with pytest.raises(ValueError, match="makes windows of 16 samples, .* got 32; "):
+        sample({"activity": [0]}, 32)
+    with pytest.raises(ValueError, match=r"told 'activity' alone, got \['gender'\] as"):
+        sample({"activity": [0], "gender": [1]})
+    with pytest.raises(ValueError, match=r"of \['activity', 'gender'\], got \['age'\]"):
+        sample({"activity": [0], "age": [1]})
+    with pytest.raises(ValueError, match=r"'activity' must lie in \[0, 3\), got 3; "):
+        sample({"activity": [3]})

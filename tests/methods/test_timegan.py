@@ -1,0 +1,169 @@
+"""TimeGAN: its losses by hand, who learns when, what it makes."""
+
+import functools
+import importlib
+import importlib.util
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import datasets, methods
+from jaxanon.methods import timegan_losses, timegan_networks
+from jaxanon.methods.aaf import FILTERED
+from jaxanon.methods.timegan_config import TimeGANConfig
+
+pytestmark = pytest.mark.long
+
+_PATH = pathlib.Path(__file__).with_name("toy.py")
+_SPEC = importlib.util.spec_from_file_location("toy_of_timegan", _PATH)
+TOY = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(TOY)
+DATA = TOY.data()
+MODULE = importlib.import_module("jaxanon.methods.timegan")
+SMALL = {
+    **{"features": (8, 6), "batch": 32, "embedding": 2, "supervising": 1, "joint": 12},
+    **{"step_size": 3e-3, "hide": ("c",), "threshold": 0.0},
+}
+LEARNING = {
+    "embedding": {"embedder", "recovery", "classifiers"},
+    "supervising": {"supervisor", "classifiers"},
+    "joint": {"embedder", "recovery", "supervisor", "generator", "critic"}
+    | {"classifiers"},
+    "fine": {"generator", "supervisor"},
+}
+
+
+@functools.cache
+def method_of():
+    """Method, data, and a jitted round."""
+    method = methods.timegan(DATA.spec, **SMALL)
+    data = method.prepare(datasets.by_client(DATA.train))
+    step = jax.jit(lambda state, data: method.update(jax.random.key(1), state, data))
+    return method, data, step
+
+
+def after(epochs):
+    """The state as an epoch begins."""
+    method, data, _ = method_of()
+    state = method.init(jax.random.key(0))
+    rounds = epochs * method.rounds_per_epoch(data)
+    return state._replace(round=jnp.int32(rounds))
+
+
+@pytest.mark.parametrize(
+    ("epoch", "phase"),
+    [(0, "embedding"), (2, "supervising"), (3, "joint"), (15, "fine")],
+)
+def test_who_learns_when(epoch, phase):
+    _, data, step = method_of()
+    state = after(epoch)
+    new, info = step(state, data)
+    same = lambda one, other: jax.tree.all(
+        jax.tree.map(lambda x, y: bool((x == y).all()), one, other)
+    )
+    moved = {
+        name for name in state.params if not same(state.params[name], new.params[name])
+    }
+    assert moved - {"range"} == LEARNING[phase]
+    assert (float(info["triplet"]) > 0) == (phase == "fine")
+    assert float(info[FILTERED]) == 0
+
+
+def test_the_generator_s_loss_by_its_published_weights():
+    """Against NumPy, of what networks say; weights as the authors' paper has them."""
+    _, data, _ = method_of()
+    config = TimeGANConfig(**SMALL)
+    nets = timegan_networks.networks(DATA.spec, config)
+    params = after(0).params
+    part = timegan_networks.room(nets).draw_fn(jax.random.key(7), data, 0).parts[0]
+    labels, hyper = part.labels["activity"], {"gamma": 2.0}
+    loss, _ = MODULE.generator_loss(nets, jax.random.key(8), params, hyper, part)
+    first, foreseen = nets.imagine(jax.random.key(8), params, labels)
+    made = np.asarray(nets.run(params, "recovery", foreseen), np.float64)
+    x = np.asarray(part.windows, np.float64)
+    assert x.min() >= 0 and x.max() <= 1
+    latent = nets.run(params, "embedder", part.windows)
+    told = np.asarray(nets.run(params, "supervisor", latent), np.float64)
+    step = np.mean((np.asarray(latent)[:, 1:] - told[:, :-1]) ** 2)
+    real = lambda logits: np.mean(np.log1p(np.exp(-np.asarray(logits, np.float64))))
+    deviation = lambda x: np.sqrt(x.var(0) + 1e-6)
+    moments = np.abs(x.mean(0) - made.mean(0)).mean()
+    moments += np.abs(deviation(x) - deviation(made)).mean()
+    wanted = real(nets.judge(params, foreseen, labels))
+    wanted += 2 * real(nets.judge(params, first, labels))
+    wanted += 100 * np.sqrt(step) + 100 * moments
+    assert float(loss) == pytest.approx(wanted, rel=1e-4)
+
+
+def test_a_critic_that_is_good_enough_rests():
+    _, data, _ = method_of()
+    nets = timegan_networks.networks(DATA.spec, TimeGANConfig(**SMALL))
+    batch = timegan_networks.room(nets).draw_fn(jax.random.key(7), data, 0)
+
+    class Sure:
+        """Says ``sure`` of what is embedded, and the opposite of what is made."""
+
+        def __init__(self, sure):
+            self.answers = iter([sure, -sure, -sure])
+
+        def apply(self, variables, x):
+            return jnp.full((*x.shape[:2], 1), next(self.answers))
+
+    for sure, learns in ((9.0, False), (1.0, True)):
+        critic = nets._replace(recurrent=nets.recurrent | {"critic": Sure(sure)})
+        player = MODULE.judging(critic, None)
+        loss, (info, _) = player.loss_fn(
+            jax.random.key(0), after(0).params, {"gamma": 1.0}, batch, None
+        )
+        assert float(info["critic"]) == pytest.approx(3 * np.log1p(np.exp(-sure)), 1e-4)
+        assert (float(loss) > 0) == learns
+    zeros = {"w": jnp.zeros(2)}
+    steps, _ = player.optimizer.update(zeros, player.optimizer.init(zeros))
+    assert not steps["w"].any()
+
+
+def test_it_makes_windows_in_the_data_s_range():
+    method, data, step = method_of()
+    state = method.init(jax.random.key(0))
+    infos = []
+    for _ in range(60):
+        state, info = step(state, data)
+        infos.append({name: float(value) for name, value in info.items()})
+    assert infos[3]["embedding"] < infos[0]["embedding"]
+    assert infos[-1]["embedder"] < infos[20]["embedder"]
+    assert infos[-1]["moments"] < 0.7 * infos[14]["moments"]
+    classes = {"activity": np.arange(30) % 3}
+    made = np.asarray(jax.jit(method.sample)(jax.random.key(2), state, classes))
+    assert made.shape == (30, 16, 2)
+    low, high = (getattr(DATA.train.windows, f)(axis=(0, 1)) for f in ("min", "max"))
+    assert (made >= low - 1e-3).all() and (made <= high + 1e-3).all()
+    safe = np.asarray(method.anonymize(jax.random.key(3), state, DATA.test.windows))
+    assert safe.shape == DATA.test.windows.shape and np.isfinite(safe).all()
+
+
+def test_losses_at_nothing_have_slopes():
+    x = jnp.ones((2, 3, 1))
+    slope = jax.grad(lambda y: timegan_losses.recovery(x, y))(x)
+    assert not np.isnan(np.asarray(slope)).any()
+    slope = jax.grad(lambda y: timegan_losses.moments(x, y))(x)
+    assert not np.isnan(np.asarray(slope)).any()
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"features": (8,)}, r"features must name two layers at least, got \(8,\)"),
+        ({"threshold": 1.0}, "threshold must be < 1, got 1.0"),
+        ({"joint": 0}, "joint must be >= 1, got 0"),
+        ({"gamma": -1.0}, "gamma must be finite and >= 0, got -1.0"),
+        ({"fine_step_size": 0.0}, "fine_step_size must be finite and > 0"),
+        ({"hide": ("d",)}, "hide must name classes of 'activity'"),
+        ({"categories": ("z",)}, "categories must name channels"),
+    ],
+)
+def test_settings_that_cannot_be(settings, match):
+    with pytest.raises(ValueError, match=match):
+        methods.timegan(DATA.spec, **(SMALL | settings))
