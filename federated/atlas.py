@@ -32,6 +32,7 @@ def atlas(
     public_scores: dict | None = None,
     send_every_layer: bool = False,
     most_layers: int | None = None,
+    send_slots: int | None = None,
     own_steps: Steps | None = None,
     rounds: Rounds | None = None,
 ) -> FederatedAlgorithm:
@@ -99,6 +100,10 @@ def atlas(
       send_every_layer: clients send all layers, so that nobody sees which they share;
         what each takes back stays its own affair.
       most_layers: so many layers are shared at most, those of the largest scores.
+      send_slots: each layer is sent by itself, at a random time of so many, with no name
+        on it but the layer's (``shuffled``): the mean is the same, a message is longer
+        by 8 bytes, and ε no less; see ``observed_shuffled`` for what the server has.
+        None: a client's layers and all its scores are one message.
       own_steps: ``Steps`` by which a client fits its model to its rows before it
         predicts, without noise; nothing of that is ever sent or trained on.
       rounds: ``Rounds``; None weighs clients alike, for numbers of rows are private.
@@ -141,6 +146,7 @@ def atlas(
         public_scores=public_scores,
         send_every_layer=send_every_layer,
         most_layers=most_layers,
+        send_slots=send_slots,
     )
     private = lots is not None or guarantee == "client"
     of_round = {

@@ -21,6 +21,7 @@ from jaxanon.federated.atlas_gradients import (
 from jaxanon.federated.local import scaled_step
 from jaxanon.federated.personal import Client, Reply, Steps
 from jaxanon.federated.private import Lots
+from jaxanon.federated.shuffled import HEADER_BYTES
 from jaxanon.kernels.checks import whole
 
 SCORES = ("privatised", "released", "public", "hidden", "published")
@@ -57,6 +58,7 @@ class Settings:
     public_scores: dict | None
     send_every_layer: bool
     most_layers: int | None
+    send_slots: int | None
 
     def __post_init__(self):
         for name, known in (
@@ -68,9 +70,11 @@ class Settings:
             value = getattr(self, name)
             if value not in known:
                 raise ValueError(f"{name} must be one of {known}, got {value!r}.")
-        _check_scores(self.scores, self.public_scores)
+        check_public_scores(self.scores, self.public_scores)
         if self.most_layers is not None:
             whole("most_layers", self.most_layers, least=1)
+        if self.send_slots is not None:
+            whole("send_slots", self.send_slots, least=1)
         if self.guarantee == "client" and self.lots is not None:
             raise ValueError(
                 "lots are of examples, and guarantee='client' hides a client's whole "
@@ -242,7 +246,10 @@ def _reply(settings, params, kept, losses):
     sent = jax.tree.map(lambda w, flag: jnp.where(flag, w, 0), params, flags)
     told = send if settings.scores == "hidden" else share
     scored = settings.scores not in ("hidden", "public")
-    traffic = _traffic(params, send, 4 * len(send) * scored)
+    more = 4 * len(send) * scored
+    if settings.send_slots is not None:
+        more = HEADER_BYTES * sum(jnp.asarray(flag, float) for flag in send.values())
+    traffic = _traffic(params, send, more)
     layers = jnp.sum(jnp.stack([*told.values()]).astype(float))
     info = {"loss": jnp.mean(losses), "layers": layers} | traffic
     senders = {name: jnp.asarray(flag, float) for name, flag in send.items()}
@@ -257,7 +264,16 @@ def _traffic(params, send, more):
     return {"bytes_up": down + more, "bytes_down": down}
 
 
-def _check_scores(scores, public_scores):
+def check_public_scores(scores: str, public_scores: dict | None) -> None:
+    """Raises ValueError for public scores without their kind, or out of (0, 1].
+
+    Args:
+      scores: one of ``SCORES``.
+      public_scores: by layer, or None.
+
+    Example:
+      >>> check_public_scores("public", {"a": 0.5})
+    """
     if (scores == "public") != (public_scores is not None):
         raise ValueError(
             "public_scores are for scores='public' and needed there, got "

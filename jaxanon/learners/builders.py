@@ -127,8 +127,10 @@ def atlas(spec, config) -> Learner:
         reading=config.reading,
         clipping=config.clipping,
         scores=config.scores,
+        public_scores=_public_scores(config, network),
         send_every_layer=config.send_every_layer,
         most_layers=config.most_layers,
+        send_slots=config.send_slots or None,
         own_steps=_steps(config, config.own_steps) if config.own_steps else None,
         rounds=_rounds(spec, config, "clients"),
     )
@@ -181,6 +183,17 @@ def _steps(config, num_steps=None):
 def _rounds(spec, config, weighting):
     size = cohort_size(config, spec.num_classes("subject"))
     return Rounds(cohort_size=size, weighting=weighting)
+
+
+def _public_scores(config, network):
+    """Scores by name, of layers that there are."""
+    given = config.public_scores
+    if given is not None and set(given) != set(network.layers):
+        raise ValueError(
+            f"public_scores must be of the layers {list(network.layers)}, one of each, "
+            f"got {list(given)}."
+        )
+    return given
 
 
 def _own_layers(spec, config):

@@ -45,7 +45,21 @@ def sentences(report: dict) -> list[str]:
         f"In a round a client sends {traffic['up'] / 1e3:,.1f} kB and gets "
         f"{traffic['down'] / 1e3:,.1f} kB."
     )
-    return told + guaranteed(report["privacy"])
+    return told + _shuffled(report.get("shuffled")) + guaranteed(report["privacy"])
+
+
+def _shuffled(told):
+    if told is None:
+        return []
+    words = f"Layers come one by one, at random in {told['slots']} slots of a round, "
+    words += "without names"
+    if told["linked"] is not None:
+        words += (
+            f"; a server that compares directions puts {100 * told['linked']:.0f} % of "
+            f"them to the right client of the round before (guessing: "
+            f"{100 * told['guessing']:.0f} %)"
+        )
+    return [f"{words}. Epsilon counts on none of it."]
 
 
 def _classified(report):
