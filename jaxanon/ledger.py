@@ -20,7 +20,7 @@ def of_run(method, state) -> Guarantee | PerWeight | None:
     guarantee = getattr(method, "guarantee", None)
     if guarantee is None:
         return None
-    return guarantee.trained_with(state.hyper)
+    return guarantee.trained_with(state)
 
 
 def write(folder: str | os.PathLike, method, state) -> None:

@@ -2,8 +2,10 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from jaxanon.federated import Lots, sampled_gaussian
-from jaxanon.learners.guarantee import NOT_COVERED, Guarantee, lots_of, of_steps
+from jaxanon.learners.guarantee import NOT_COVERED, lots_of
 from jaxanon.privacy import (
     SampledGaussian,
     epsilon_spent,
@@ -20,7 +22,7 @@ OF_ATLAS = (
 
 
 class AtlasGuarantee(NamedTuple):
-    """As ``Guarantee``, of a client, or with scores that are released once a round.
+    """As ``Guarantee``, of examples or of a client, and of scores released beside them.
 
     Without lots a client is hidden among all that it could have been: nothing is
     sampled, for the server knows who takes part, and two of its updates may be twice a
@@ -35,6 +37,7 @@ class AtlasGuarantee(NamedTuple):
     rounds: int  # that were paid for
     delta: float
     holds: bool = True  # Else what is claimed.
+    least_share: float | None = None  # of z*, that a step of reading C had
 
     rests_on = "noise_multiplier"
 
@@ -43,11 +46,14 @@ class AtlasGuarantee(NamedTuple):
         """Windows that no client may have more of, where they were counted on."""
         return None if self.lots is None else self.lots.records
 
-    def trained_with(self, hyper: dict) -> "AtlasGuarantee":
-        """The guarantee of the noise that a state's ``hyper`` has."""
+    def trained_with(self, state) -> "AtlasGuarantee":
+        """The guarantee of the noise that a state's ``hyper`` has, and its scores."""
+        hyper, least = state.hyper, state.own.least
         trained = {"noise_multiplier": float(hyper["noise_multiplier"])}
         if self.score_multiplier is not None:
             trained["score_multiplier"] = float(hyper["score_multiplier"])
+        if least is not None:
+            trained["least_share"] = float(np.min(least))
         return self._replace(**trained)
 
     def releases(self, rounds: int) -> dict[str, SampledGaussian]:
@@ -69,6 +75,9 @@ class AtlasGuarantee(NamedTuple):
         """What a report says of the guarantee after so many rounds.
 
         ``parts`` are what would be spent by each release alone, if there are two.
+        ``true`` is of reading C: the least noise multiplier that a client's steps had,
+        by their scores, and what all steps would cost with it (by Rényi divergences) if
+        the scores had been known beforehand.
         """
         whole = self.lots is None
         sums = "every client's clipped update" if whole else "clipped sums over lots"
@@ -85,6 +94,7 @@ class AtlasGuarantee(NamedTuple):
             "accountant": "pld",
             "holds": self.holds,
             "parts": self._parts(rounds),
+            "true": self._true(rounds),
             "not_covered": [*NOT_COVERED, *OF_ATLAS],
         }
 
@@ -92,6 +102,14 @@ class AtlasGuarantee(NamedTuple):
         if self.lots is not None:
             return sampled_gaussian(self.lots, multiplier, steps)
         return SampledGaussian(noise_multiplier=multiplier / 2, steps=steps)
+
+    def _true(self, rounds):
+        if self.least_share is None or rounds == 0:
+            return None
+        multiplier = self.least_share * self.noise_multiplier
+        releases = self._replace(noise_multiplier=multiplier).releases(rounds).values()
+        spent = epsilon_spent(releases, self.delta, accountant="rdp")
+        return {"noise_multiplier": multiplier, "epsilon": spent}
 
     def _parts(self, rounds):
         if rounds == 0 or self.score_multiplier is None:
@@ -113,7 +131,7 @@ def _share(lots):
     return 1.0 if lots is None else lots.sampling_probability
 
 
-def of_atlas(config, num_clients: int) -> Guarantee | AtlasGuarantee | None:
+def of_atlas(config, num_clients: int) -> AtlasGuarantee | None:
     """The guarantee that a config's ε, δ and rounds ask for; None for an ε of 0.
 
     Args:
@@ -130,9 +148,6 @@ def of_atlas(config, num_clients: int) -> Guarantee | AtlasGuarantee | None:
     hidden, released = config.scores == "hidden", config.scores == "released"
     # Noise that follows no score is the same in all readings.
     holds = config.scores != "published" and (hidden or config.reading != "C")
-    unit = EXAMPLE.removesuffix(" more or less")
-    if config.guarantee == "example" and not released:
-        return of_steps(config, unit=unit, holds=holds)
     if config.epsilon == 0:
         return None
     if config.guarantee == "client":

@@ -191,7 +191,7 @@ class AtlasConfig(PrivateConfig):
     every layer is sent (guarantee=client); public: public_scores, and no masks are
     learned; published: from gradients before the noise, which guarantees nothing"""
     public_scores: dict[str, float] | None = None
-    """score in (0, 1] of each layer by name, for scores=public; of nobody's data here"""
+    """score in (0, 1] of each layer by name (scores=public), of nobody's data here"""
     send_slots: int = 0
     """slots of a round, in one of which each layer is sent, at random, by itself and
     without a name; 0: all layers of a client in one message"""

@@ -41,9 +41,9 @@ class Guarantee(NamedTuple):
 
     rests_on = "noise_multiplier"
 
-    def trained_with(self, hyper: dict) -> "Guarantee":
+    def trained_with(self, state) -> "Guarantee":
         """The guarantee of the noise that a state's ``hyper`` has."""
-        return self._replace(noise_multiplier=float(hyper[self.rests_on]))
+        return self._replace(noise_multiplier=float(state.hyper[self.rests_on]))
 
     def epsilon(self, rounds: int) -> float:
         """ε of the first so many rounds, by privacy loss distributions."""
@@ -86,9 +86,9 @@ class PerWeight(NamedTuple):
 
     rests_on = "weight_epsilon"
 
-    def trained_with(self, hyper: dict) -> "PerWeight":
+    def trained_with(self, state) -> "PerWeight":
         """The guarantee of the ε that a state's ``hyper`` has."""
-        return self._replace(weight_epsilon=float(hyper[self.rests_on]))
+        return self._replace(weight_epsilon=float(state.hyper[self.rests_on]))
 
     def epsilon(self, rounds: int) -> float:
         """ε of all that a client sends in the first so many rounds."""
@@ -113,13 +113,12 @@ class PerWeight(NamedTuple):
         }
 
 
-def of_steps(config, *, unit: str, holds: bool = True) -> Guarantee | None:
+def of_steps(config, *, unit: str) -> Guarantee | None:
     """The guarantee that a config's ε, δ and rounds ask for; None for an ε of 0.
 
     Args:
       config: ``PrivateConfig``.
       unit: as in ``Guarantee``.
-      holds: likewise.
 
     Example:
       >>> from jaxanon.learners.config import PrivateConfig
@@ -138,8 +137,7 @@ def of_steps(config, *, unit: str, holds: bool = True) -> Guarantee | None:
         config.rounds,
         config.delta,
         unit,
-        holds,
-        config.records,
+        most_windows=config.records,
     )
 
 

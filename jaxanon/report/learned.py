@@ -99,10 +99,24 @@ def guaranteed(privacy: dict | None) -> list[str]:
             f"is of one of its noisy {privacy['noisy']}; together they cost {claim}."
         ]
     if not privacy["holds"]:
-        return [f"No guarantee: this form claims {claim}, and does not keep it."]
+        told = [f"No guarantee: this form claims {claim}, and does not keep it."]
+        return told + _true(privacy)
     return [
         f"{privacy['released']} keeps {claim}.",
         f"Not covered: {'; '.join(privacy['not_covered'])}.",
+    ]
+
+
+def _true(privacy):
+    """What noise by scores came to, where that is less than what is claimed."""
+    true = privacy.get("true")
+    if true is None:
+        return []
+    return [
+        f"Of the noise multiplier {privacy['noise_multiplier']:.3g} that it claims, "
+        f"scores left {true['noise_multiplier']:.3g} where they left least; with that "
+        f"the same releases cost epsilon {true['epsilon']:,.3g}, if the scores are "
+        "taken for known beforehand."
     ]
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
-from jaxanon import training
+from jaxanon import ledger, training
 from jaxanon.privacy import SampledGaussian, epsilon_spent
 
 pytestmark = pytest.mark.long
@@ -53,6 +53,36 @@ def test_training_stops_where_the_budget_ends(name, small, data, tmp_path):
     page = (tmp_path / "run" / "report.html").read_text()
     assert "keeps epsilon 2" in page and "Not covered: the seed" in page
     assert "an example of a client that has others more or less" in page
+
+
+def test_noise_as_published_tells_what_its_scores_left_of_it(trained, data, tmp_path):
+    """(1 / .9² + 1 / .3²) / 2 = 6.17: of z* 0.4025 is left at every step."""
+    public = {"dense_1": 0.9, "dense_2": 0.3}
+    settings = {"reading": "C", "scores": "public", "public_scores": public}
+    run = trained("atlas", epochs=2, out=tmp_path / "run", **settings)
+    report = ja.evaluate(run, data)
+    privacy = report["privacy"]
+    left = (2 / (0.9**-2 + 0.3**-2)) ** 0.5
+    true = privacy["true"]
+    assert true["noise_multiplier"] == pytest.approx(left * privacy["noise_multiplier"])
+    steps = SampledGaussian(
+        noise_multiplier=true["noise_multiplier"], sampling_probability=4 / 64, steps=4
+    )
+    want = epsilon_spent([steps], 1e-5, accountant="rdp")
+    assert true["epsilon"] == pytest.approx(want, rel=0.02)
+    assert true["epsilon"] > 2 * privacy["epsilon"]
+    assert ledger.read(tmp_path / "run")["true"] == pytest.approx(true)
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert f"scores left {true['noise_multiplier']:.3g} where they left least" in page
+    # Masks that learn: of the state, and no more than what is claimed.
+    learned = trained("atlas", epochs=2, reading="C")
+    told = ledger.of_run(learned.method, learned.state).told(2)
+    least = float(learned.state.own.least.min())
+    assert least < 0.7  # As training begins scores are 0.6.
+    assert told["true"]["noise_multiplier"] == pytest.approx(
+        least * told["noise_multiplier"]
+    )
+    assert ja.evaluate(trained("atlas", epochs=1), data)["privacy"]["true"] is None
 
 
 def test_a_form_that_breaks_its_claim_says_so(trained, data, tmp_path):
