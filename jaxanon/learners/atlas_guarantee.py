@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxanon.federated import Lots, sampled_gaussian
-from jaxanon.learners.guarantee import NOT_COVERED, lots_of
+from jaxanon.federated.atlas_gradients import share_kept
+from jaxanon.learners.guarantee import EXAMPLE, NOT_COVERED, lots_of
 from jaxanon.privacy import (
     SampledGaussian,
     epsilon_spent,
@@ -13,7 +14,6 @@ from jaxanon.privacy import (
     warn_of_delta,
 )
 
-EXAMPLE = "an example of a client that has others more or less"
 CLIENT = "any other data of a client in place of its own"
 OF_ATLAS = (
     "layers and masks that clients keep are in the checkpoint, some without noise",
@@ -84,7 +84,7 @@ class AtlasGuarantee(NamedTuple):
         return {
             "mechanism": f"Gaussian noise on {sums}",
             "released": "What clients send",
-            "neighbours": CLIENT if whole else EXAMPLE,
+            "neighbours": CLIENT if whole else f"{EXAMPLE} more or less",
             "sampling_probability": _share(self.lots),
             "noise_multiplier": self.noise_multiplier,
             "steps": rounds * self.local_steps,
@@ -154,9 +154,8 @@ def of_atlas(config, num_clients: int) -> AtlasGuarantee | None:
         warn_of_delta(config.delta, num_clients)
         z, of_scores = _multipliers(config, config.rounds, released)
         of_scores = None if of_scores is None else 2 * of_scores
-        return AtlasGuarantee(
-            None, 2 * z, of_scores, 1, config.rounds, config.delta, holds
-        )
+        counted = (1, config.rounds, config.delta)
+        return AtlasGuarantee(None, 2 * z, of_scores, *counted, holds, _left(config))
     lots = lots_of(config)
     asked = sampled_gaussian(lots, 1.0, config.rounds * config.local_steps)
     z, of_scores = _multipliers(
@@ -168,7 +167,14 @@ def of_atlas(config, num_clients: int) -> AtlasGuarantee | None:
         records=asked.records,
     )
     counted = (config.local_steps, config.rounds, config.delta)
-    return AtlasGuarantee(lots, z, of_scores, *counted, holds)
+    return AtlasGuarantee(lots, z, of_scores, *counted, holds, _left(config))
+
+
+def _left(config):
+    """What noise of reading C leaves of z*, where scores are known beforehand."""
+    if config.reading != "C" or config.public_scores is None:
+        return None
+    return float(share_kept(config.public_scores))
 
 
 def _multipliers(config, steps, released, **each):

@@ -8,7 +8,6 @@ from jaxanon.learners.learner import Learner, learner, loss_of, network_of
 from jaxanon.methods.blinder import cohort_size
 
 STEP = ("step_size",)
-EXAMPLE = "an example of a client that has others"
 
 
 def fedavg(spec, config, weighting="rows") -> Learner:
@@ -88,7 +87,7 @@ def perfedavg(spec, config) -> Learner:
 
 def fedsgd_ldp(spec, config) -> Learner:
     """FedSGD-LDP; see ``jaxanon.federated.fed_sgd_ldp``. Without ε it is FedAvg."""
-    found = guarantee.of_steps(config, unit=EXAMPLE)
+    found = guarantee.of_steps(config, unit=guarantee.EXAMPLE)
     if found is None:
         made = fedavg(spec, config, weighting="clients")
         return made._replace(name="fedsgd_ldp")

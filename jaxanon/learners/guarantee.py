@@ -12,6 +12,7 @@ from jaxanon.privacy import (
     warn_of_delta,
 )
 
+EXAMPLE = "an example of a client that has others"
 NOT_COVERED = (
     "the seed, from which noise can be drawn again, is in config.json",
     "losses in metrics.jsonl are of clients' own windows",

@@ -60,8 +60,7 @@ def dpfedavg(spec, config) -> Learner:
         loss_of(network, spec),
         _steps(config),
         cohorts=found.lots,
-        # 1 / (2 s)^2 is what counts take of 1 / z^2.
-        count_stddev=multiplier / (2 * math.sqrt(config.count_share)),
+        count_stddev=count_stddev(config, multiplier),
     )
     names = ("server_step_size", "max_norm", "quantile", "norm_step_size")
     return learner(
@@ -74,6 +73,24 @@ def dpfedavg(spec, config) -> Learner:
         guarantee=found,
         hyper_values={"noise_multiplier": multiplier},
     )
+
+
+def count_stddev(config, multiplier: float) -> float:
+    """Noise of counts that takes ``count_share`` of the budget: 1 / (2 s)^2 of 1 / z^2.
+
+    Args:
+      config: ``DPFedAvgConfig``.
+      multiplier: z, of sums and counts together.
+
+    Returns:
+      A standard deviation, in clients.
+
+    Example:
+      >>> from jaxanon.learners.private_config import DPFedAvgConfig
+      >>> count_stddev(DPFedAvgConfig(count_share=0.25), 3.0)
+      3.0
+    """
+    return multiplier / (2 * math.sqrt(config.count_share))
 
 
 def _inputs(layer):
