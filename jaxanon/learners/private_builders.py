@@ -6,8 +6,9 @@ import jax
 
 from jaxanon import federated
 from jaxanon.learners import guarantee
-from jaxanon.learners.builders import STEP, _rounds, _steps, fedavg
+from jaxanon.learners.builders import fedavg
 from jaxanon.learners.learner import Learner, learner, loss_of, network_of
+from jaxanon.learners.parts import STEP, rounds_of, steps_of
 
 
 def ldpfl(spec, config) -> Learner:
@@ -29,11 +30,11 @@ def ldpfl(spec, config) -> Learner:
     algorithm = federated.ldp_fl(
         network.init,
         loss_of(network, spec),
-        _steps(config),
+        steps_of(config),
         radii=radii,
         num_clients=spec.num_classes("subject"),
         cut_mean=config.cut_mean,
-        rounds=_rounds(spec, config, "clients"),
+        rounds=rounds_of(spec, config, "clients"),
     )
     return learner(
         "ldpfl",
@@ -58,7 +59,7 @@ def dpfedavg(spec, config) -> Learner:
     algorithm = federated.dp_fed_avg(
         network.init,
         loss_of(network, spec),
-        _steps(config),
+        steps_of(config),
         cohorts=found.lots,
         count_stddev=count_stddev(config, multiplier),
     )

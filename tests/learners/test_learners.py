@@ -32,7 +32,7 @@ def test_every_learner_trains_and_tells_how_its_clients_predict(name, trained, d
     factor = {**alone, "scaffold": 2}.get(name, 1)
     if name in ("fedper", "fedrep"):
         factor = (16 * 2 * 6 + 6) * 4 / size
-    if name == "fedmask":  # A bit for each weight.
+    if name in ("fedmask", "ldpfl"):  # A bit for each weight.
         factor = 1 / 32
     if name == "atlas":  # All layers, and a score for each of two.
         factor = (size + 8) / size
