@@ -114,6 +114,7 @@ def evaluate(
             "name": run.method.name,
             "settings": run.config["settings"],
             "rounds": int(run.state.round),
+            "unfinished": run.unfinished,
             "version": __version__,
         },
         "dataset": run.config["data"],

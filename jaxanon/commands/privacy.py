@@ -74,6 +74,8 @@ def privacy(
         warnings.simplefilter("always")
         if records is not None:
             accounting.warn_of_delta(delta, records)
+        if epsilon is not None:
+            accounting.warn_of_epsilon(epsilon)
     for warning in told:
         show.say(f"Warning: {warning.message}")
     shared = {
@@ -94,7 +96,14 @@ def _told(folder):
     from jaxanon import ledger
     from jaxanon.report.learned import guaranteed
 
-    for sentence in guaranteed(ledger.read(folder)):
+    told = ledger.read(folder)
+    rounds = told.get("rounds", {"done": 0, "asked": 0})
+    if rounds["done"] < rounds["asked"]:
+        show.say(
+            f"Unfinished: {rounds['done']} of {rounds['asked']} rounds; what follows "
+            "is of those."
+        )
+    for sentence in guaranteed(told):
         show.say(sentence)
 
 

@@ -12,6 +12,7 @@ from jaxanon.privacy import (
     epsilon_spent,
     noise_multiplier_for,
     warn_of_delta,
+    warn_of_epsilon,
 )
 
 CLIENT = "any other data of a client in place of its own"
@@ -65,13 +66,14 @@ class AtlasGuarantee(NamedTuple):
             found["scores"] = self._release(self.score_multiplier, rounds)
         return found
 
-    def epsilon(self, rounds: int) -> float:
-        """ε of the first so many rounds, by privacy loss distributions."""
+    def epsilon(self, rounds: int, accountant: str = "pld") -> float:
+        """ε of the first so many rounds, by one of ``jaxanon.privacy.ACCOUNTANTS``."""
         if rounds == 0:
             return 0.0
-        return epsilon_spent(self.releases(rounds).values(), self.delta)
+        releases = self.releases(rounds).values()
+        return epsilon_spent(releases, self.delta, accountant=accountant)
 
-    def told(self, rounds: int) -> dict:
+    def told(self, rounds: int, accountant: str = "pld") -> dict:
         """What a report says of the guarantee after so many rounds.
 
         ``parts`` are what would be spent by each release alone, if there are two.
@@ -90,10 +92,10 @@ class AtlasGuarantee(NamedTuple):
             "steps": rounds * self.local_steps,
             "noisy": "updates" if whole else "steps",
             "delta": self.delta,
-            "epsilon": self.epsilon(rounds),
-            "accountant": "pld",
+            "epsilon": self.epsilon(rounds, accountant),
+            "accountant": accountant,
             "holds": self.holds,
-            "parts": self._parts(rounds),
+            "parts": self._parts(rounds, accountant),
             "true": self._true(rounds),
             "not_covered": [*NOT_COVERED, *OF_ATLAS],
         }
@@ -111,7 +113,7 @@ class AtlasGuarantee(NamedTuple):
         spent = epsilon_spent(releases, self.delta, accountant="rdp")
         return {"noise_multiplier": multiplier, "epsilon": spent}
 
-    def _parts(self, rounds):
+    def _parts(self, rounds, accountant):
         if rounds == 0 or self.score_multiplier is None:
             return []
         found = self.releases(rounds).items()
@@ -121,7 +123,7 @@ class AtlasGuarantee(NamedTuple):
                 "what": what,
                 "noise_multiplier": multiplier,
                 "steps": release.steps,
-                "epsilon": epsilon_spent([release], self.delta),
+                "epsilon": epsilon_spent([release], self.delta, accountant=accountant),
             }
             for (what, release), multiplier in zip(found, multipliers, strict=True)
         ]
@@ -150,6 +152,7 @@ def of_atlas(config, num_clients: int) -> AtlasGuarantee | None:
     holds = config.scores != "published" and (hidden or config.reading != "C")
     if config.epsilon == 0:
         return None
+    warn_of_epsilon(config.epsilon)
     if config.guarantee == "client":
         warn_of_delta(config.delta, num_clients)
         z, of_scores = _multipliers(config, config.rounds, released)

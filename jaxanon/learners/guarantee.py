@@ -10,6 +10,7 @@ from jaxanon.privacy import (
     response_epsilon_for,
     responses_spent,
     warn_of_delta,
+    warn_of_epsilon,
 )
 
 EXAMPLE = "an example of a client that has others"
@@ -46,15 +47,15 @@ class Guarantee(NamedTuple):
         """The guarantee of the noise that a state's ``hyper`` has."""
         return self._replace(noise_multiplier=float(state.hyper[self.rests_on]))
 
-    def epsilon(self, rounds: int) -> float:
-        """ε of the first so many rounds, by privacy loss distributions."""
+    def epsilon(self, rounds: int, accountant: str = "pld") -> float:
+        """ε of the first so many rounds, by one of ``jaxanon.privacy.ACCOUNTANTS``."""
         if rounds == 0:
             return 0.0
         steps = rounds * self.local_steps
         release = sampled_gaussian(self.lots, self.noise_multiplier, steps)
-        return epsilon_spent([release], self.delta)
+        return epsilon_spent([release], self.delta, accountant=accountant)
 
-    def told(self, rounds: int) -> dict:
+    def told(self, rounds: int, accountant: str = "pld") -> dict:
         """What a report says of the guarantee after so many rounds."""
         return {
             "mechanism": self.mechanism,
@@ -65,8 +66,8 @@ class Guarantee(NamedTuple):
             "steps": rounds * self.local_steps,
             "noisy": "steps",
             "delta": self.delta,
-            "epsilon": self.epsilon(rounds),
-            "accountant": "pld",
+            "epsilon": self.epsilon(rounds, accountant),
+            "accountant": accountant,
             "holds": self.holds,
             "not_covered": list(NOT_COVERED),
         }
@@ -96,8 +97,9 @@ class PerWeight(NamedTuple):
         count = rounds * self.weights
         return responses_spent(self.weight_epsilon, count, self.delta)
 
-    def told(self, rounds: int) -> dict:
+    def told(self, rounds: int, accountant: str = "rdp") -> dict:
         """What a report says of the guarantee after so many rounds."""
+        del accountant  # Of responses there is one.
         claimed = {} if self.holds else {"claimed": self.weight_epsilon}
         return claimed | {
             "mechanism": "one of two values for every weight",
@@ -129,6 +131,7 @@ def of_steps(config, *, unit: str) -> Guarantee | None:
     """
     if config.epsilon == 0:
         return None
+    warn_of_epsilon(config.epsilon)
     lots = lots_of(config)
     multiplier = _multiplier(config, lots, config.rounds * config.local_steps)
     return Guarantee(
@@ -157,6 +160,7 @@ def of_clients(config, num_clients: int) -> Guarantee | None:
     """
     if config.epsilon == 0:
         return None
+    warn_of_epsilon(config.epsilon)
     warn_of_delta(config.delta, num_clients)
     lots = Lots(
         sampling_probability=config.cohort,
@@ -213,6 +217,7 @@ def of_weights(config, weights: int, num_clients: int) -> PerWeight | None:
     """
     if config.epsilon == 0:
         return None
+    warn_of_epsilon(config.epsilon)
     warn_of_delta(config.delta, num_clients)
     whole = config.claim == "client"
     each = config.epsilon

@@ -2,7 +2,7 @@
 
 from html import escape
 
-from jaxanon.report import figures, page, regressed
+from jaxanon.report import figures, page, regressed, words
 from jaxanon.report.figures import RAW, SAFE, Picture
 from jaxanon.report.tables import table
 
@@ -39,7 +39,9 @@ def draw(report: dict) -> Picture:
 
 def sentences(report: dict) -> list[str]:
     """What the report comes to, in words."""
+    late = words.unfinished(report["method"].get("unfinished"))
     told = regressed.sentences(report) if "unit" in report else _classified(report)
+    told = late + told
     traffic = report["traffic"]
     told.append(
         f"In a round a client sends {traffic['up'] / 1e3:,.1f} kB and gets "
@@ -51,15 +53,15 @@ def sentences(report: dict) -> list[str]:
 def _shuffled(told):
     if told is None:
         return []
-    words = f"Layers come one by one, at random in {told['slots']} slots of a round, "
-    words += "without names"
+    said = f"Layers come one by one, at random in {told['slots']} slots of a round, "
+    said += "without names"
     if told["linked"] is not None:
-        words += (
+        said += (
             f"; a server that compares directions puts {100 * told['linked']:.0f} % of "
             f"them to the right client of the round before (guessing: "
             f"{100 * told['guessing']:.0f} %)"
         )
-    return [f"{words}. Epsilon counts on none of it."]
+    return [f"{said}. Epsilon counts on none of it."]
 
 
 def _classified(report):

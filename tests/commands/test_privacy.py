@@ -131,6 +131,12 @@ def test_what_noisy_steps_of_fedsgd_ldp_need(ask):
     assert "Warning: delta 0.1 is no less than 1 / 20" in warned
 
 
+@pytest.mark.parametrize("words", ["--epsilon 11", "ldpfl --weights 9 --epsilon 11"])
+def test_an_epsilon_that_promises_nothing_is_told_of(words, ask):
+    status, told = ask(words)
+    assert status == 0 and "Warning: epsilon 11 is above 10, and promises next" in told
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -6,6 +6,7 @@ import pytest
 import jaxanon as ja
 from jaxanon import ledger, training
 from jaxanon.federated import layout
+from jaxanon.learners.atlas_guarantee import OF_ATLAS
 from jaxanon.privacy import SampledGaussian, epsilon_spent
 from jaxanon.report.learned import guaranteed
 
@@ -74,6 +75,8 @@ def test_a_clients_budget_is_of_unsampled_updates_twice_a_clip_norm_apart(small)
             {"guarantee": "client", "scores": "released"},
             ("any other data of a client", "noisy updates", "scores by themselves 0.1"),
         ),
+        ({}, ("an example of a client that has others more or less",)),
+        ({"guarantee": "client"}, ("any other data of a client in place of its own",)),
     ],
 )
 def test_what_every_form_keeps_is_in_its_ledger(settings, words, trained, tmp_path):
@@ -82,7 +85,13 @@ def test_what_every_form_keeps_is_in_its_ledger(settings, words, trained, tmp_pa
     run = trained("atlas", epochs=2, out=tmp_path / "run", **settings, **more)
     privacy = ledger.read(tmp_path / "run")
     asked = run.method.guarantee.told(2)
-    assert privacy.keys() == asked.keys() and len(privacy["parts"]) == 2
+    assert privacy.pop("rounds") == {"done": 2, "asked": 2}
+    assert privacy.keys() == asked.keys() and len(privacy["parts"]) == 2 * bool(
+        settings.get("scores")
+    )
+    # What stays with clients, and what no noise covers, is told with all of it.
+    assert set(OF_ATLAS) < set(privacy["not_covered"])
+    assert "last fit without noise" in guaranteed(privacy)[1]
     assert privacy["epsilon"] == pytest.approx(asked["epsilon"], rel=1e-5)
     kept = guaranteed(privacy)[0]
     assert kept.startswith("What clients send keeps epsilon")
