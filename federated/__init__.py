@@ -49,6 +49,7 @@ from jaxanon.federated.private import (
     sampled_gaussian,
 )
 from jaxanon.federated.scaffold import scaffold
+from jaxanon.federated.shuffled import observed_shuffled, shuffled
 from jaxanon.federated.simulate import Sharded, shard, simulate
 
 __all__ = [
@@ -98,6 +99,7 @@ __all__ = [
     "mix",
     "no_mail",
     "observed",
+    "observed_shuffled",
     "p_fed_me",
     "per_fed_avg",
     "population",
@@ -107,6 +109,7 @@ __all__ = [
     "sampled_gaussian",
     "scaffold",
     "shard",
+    "shuffled",
     "simulate",
     "stack",
     "two_points",

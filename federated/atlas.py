@@ -32,6 +32,7 @@ def atlas(
     public_scores: dict | None = None,
     send_every_layer: bool = False,
     most_layers: int | None = None,
+    send_slots: int | None = None,
     own_steps: Steps | None = None,
     rounds: Rounds | None = None,
 ) -> FederatedAlgorithm:
@@ -66,7 +67,8 @@ def atlas(
       more private;
     - "C", noise of E_m √M z* C_m, as the text has it: (Σ E^-2/M)^(-1/2) z*, so **z*
       does not hold**; account for ``effective_noise_multiplier(..., scores,
-      reading="C")`` with scores of every step, or have no guarantee.
+      reading="C")`` with scores of every step, or have no guarantee. ``own.least`` is
+      the least share of z* that a client's steps had.
 
     Scores, what is sent and how much noise comes next are
 
@@ -99,6 +101,10 @@ def atlas(
       send_every_layer: clients send all layers, so that nobody sees which they share;
         what each takes back stays its own affair.
       most_layers: so many layers are shared at most, those of the largest scores.
+      send_slots: each layer is sent by itself, at a random one of so many times, with
+        no name on it but the layer's (``shuffled``): the mean is the same, a layer is 8
+        bytes longer, and ε no less; see ``observed_shuffled`` for what the server has.
+        None: a client's layers and all its scores are one message.
       own_steps: ``Steps`` by which a client fits its model to its rows before it
         predicts, without noise; nothing of that is ever sent or trained on.
       rounds: ``Rounds``; None weighs clients alike, for numbers of rows are private.
@@ -141,6 +147,7 @@ def atlas(
         public_scores=public_scores,
         send_every_layer=send_every_layer,
         most_layers=most_layers,
+        send_slots=send_slots,
     )
     private = lots is not None or guarantee == "client"
     of_round = {
@@ -160,7 +167,8 @@ def atlas(
         dtype = jnp.result_type(float)
         logits = {name: jnp.zeros((), dtype) for name in params}
         logits = logits if scores == "released" else None
-        return params, Kept(params, zeros, everything, logits), None
+        least = jnp.ones((), dtype) if private and reading == "C" else None
+        return params, Kept(params, zeros, everything, logits, least), None
 
     def model(client):
         params, masks, _ = begun(client)

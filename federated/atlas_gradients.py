@@ -42,6 +42,24 @@ def layer_multipliers(noise_multiplier, scores: dict, reading: str) -> dict:
     return {name: scale * x for name, x in found.items()}
 
 
+def share_kept(scores: dict):
+    """What noise of reading "C" leaves of z*: its true multiplier over that claimed.
+
+    Args:
+      scores: as ``layer_multipliers`` takes them.
+
+    Returns:
+      ``float[]`` in [0.05, 1]: (Σ E^-2 / M)^(-1/2).
+
+    Example:
+      >>> found = share_kept(dict(zip("abcd", map(jnp.float32, (0.9, 0.5, 0.7, 0.3)))))
+      >>> round(float(found), 4)
+      0.4664
+    """
+    found = [jnp.maximum(x, LEAST_SCORE) for x in scores.values()]
+    return (sum(x**-2 for x in found) / len(found)) ** -0.5
+
+
 def layer_norms(max_norm, scores: dict, clipping: str) -> dict:
     """The clip norm C_m of each layer; their squares add up to that of ``max_norm``.
 

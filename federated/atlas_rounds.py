@@ -16,11 +16,13 @@ from jaxanon.federated.atlas_gradients import (
     layer_norms,
     noisy,
     plain,
+    share_kept,
     told_of,
 )
 from jaxanon.federated.local import scaled_step
 from jaxanon.federated.personal import Client, Reply, Steps
 from jaxanon.federated.private import Lots
+from jaxanon.federated.shuffled import HEADER_BYTES
 from jaxanon.kernels.checks import whole
 
 SCORES = ("privatised", "released", "public", "hidden", "published")
@@ -30,13 +32,15 @@ GUARANTEES = ("example", "client")
 class Kept(NamedTuple):
     """What a client keeps from round to round; masks and logits less where they began.
 
-    ``logits`` are those of scores that were released, else None.
+    ``logits`` are those of scores that were released, else None; ``least`` the least
+    share of z* that its noise had, of reading "C", else None.
     """
 
     params: Any  # dict of layers
     masks: Any  # dict of layers
     shared: Any  # dict of bool[], layers that it takes from the server
     logits: Any = None  # dict of float[]
+    least: Any = None  # float[]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,6 +61,7 @@ class Settings:
     public_scores: dict | None
     send_every_layer: bool
     most_layers: int | None
+    send_slots: int | None
 
     def __post_init__(self):
         for name, known in (
@@ -68,9 +73,11 @@ class Settings:
             value = getattr(self, name)
             if value not in known:
                 raise ValueError(f"{name} must be one of {known}, got {value!r}.")
-        _check_scores(self.scores, self.public_scores)
+        check_public_scores(self.scores, self.public_scores)
         if self.most_layers is not None:
             whole("most_layers", self.most_layers, least=1)
+        if self.send_slots is not None:
+            whole("send_slots", self.send_slots, least=1)
         if self.guarantee == "client" and self.lots is not None:
             raise ValueError(
                 "lots are of examples, and guarantee='client' hides a client's whole "
@@ -114,11 +121,11 @@ def of_examples(settings: Settings, client: Client) -> Reply:
             settings.loss_fn, client, settings.lots, number, params, masks, logits
         )
     scores_of = lambda masks: _scores(settings, masks, logits)
-    params, masks, losses = _descended(
+    params, masks, (losses, shares) = _descended(
         settings, client.hyper, gradient_of, params, masks, scores_of
     )
     share = _selected(settings, client, scores_of(masks))
-    kept = _kept(client, params, masks, share, logits)
+    kept = _kept(client, params, masks, share, logits, shares)
     return _reply(settings, params, kept, losses)
 
 
@@ -131,7 +138,7 @@ def of_client(settings: Settings, client: Client) -> Reply:
     hyper, kind = client.hyper, settings.scores
     step_key, score_key, noise_key = jax.random.split(client.key, 3)
     params, before, logits = begun(client)
-    params, masks, losses = _descended(
+    params, masks, (losses, _) = _descended(
         settings,
         hyper,
         plain(settings.loss_fn, client._replace(key=step_key), settings.steps),
@@ -154,7 +161,7 @@ def of_client(settings: Settings, client: Client) -> Reply:
         scores = importance.scores(masks)
     share = _selected(settings, client, scores)
     sent = jax.tree.map(lambda w, t: w + t.astype(w.dtype), client.params, told)
-    kept = _kept(client, params, masks, share, logits)
+    kept = _kept(client, params, masks, share, logits, share_kept(seen))
     return _reply(settings, sent, kept, losses)
 
 
@@ -171,7 +178,7 @@ def alone(settings: Settings, client: Client) -> Reply:
 
 
 def _descended(settings, hyper, gradient_of, params, masks, scores_of):
-    """Weights and masks after the round's steps, and what each lost before it."""
+    """Weights and masks after the round's steps; what each lost, and kept of z*."""
     threshold, kind = hyper["threshold"], settings.scores
     whole = settings.guarantee == "client"
     # Of a client whose update is hidden, steps may see what they like of its masks, as
@@ -181,23 +188,23 @@ def _descended(settings, hyper, gradient_of, params, masks, scores_of):
     def step(learned, number):
         params, masks = learned
         weights = importance.masked(params, masks, threshold)
-        told, exact, loss = gradient_of(number, weights, scores_of(masks))
+        scores = scores_of(masks)
+        kept = 1.0 if settings.lots is None else share_kept(scores)
+        told, exact, loss = gradient_of(number, weights, scores)
         down, along = importance.gradients(told, params, masks, threshold)
         if kind == "published":
             _, along = importance.gradients(exact, params, masks, threshold)
         after = scaled_step(params, hyper["step_size"], down)
         if learns:
             masks = scaled_step(masks, hyper["mask_step_size"], along)
-        return (after, masks), loss
+        return (after, masks), (loss, kept)
 
     numbers = jnp.arange(settings.steps.num_steps)
     unroll = 1
     if settings.lots is None:
         unroll = layouts.default_layout(params, 1, num_steps=len(numbers)).unroll
-    (params, masks), losses = jax.lax.scan(
-        step, (params, masks), numbers, unroll=unroll
-    )
-    return params, masks, losses
+    (params, masks), told = jax.lax.scan(step, (params, masks), numbers, unroll=unroll)
+    return params, masks, told
 
 
 def _followed(hyper, params, masks, told):
@@ -222,10 +229,12 @@ def _selected(settings, client, scores):
     return importance.selected(scores, threshold, settings.most_layers)
 
 
-def _kept(client, params, masks, share, logits):
-    first = _first(client)
+def _kept(client, params, masks, share, logits, shares):
+    first, least = _first(client), client.own.least
     less = lambda tree: jax.tree.map(lambda x: x - first.astype(x.dtype), tree)
-    return Kept(params, less(masks), share, less(logits))
+    if least is not None:
+        least = jnp.minimum(least, jnp.min(shares)).astype(least.dtype)
+    return Kept(params, less(masks), share, less(logits), least)
 
 
 def _first(client):
@@ -242,7 +251,10 @@ def _reply(settings, params, kept, losses):
     sent = jax.tree.map(lambda w, flag: jnp.where(flag, w, 0), params, flags)
     told = send if settings.scores == "hidden" else share
     scored = settings.scores not in ("hidden", "public")
-    traffic = _traffic(params, send, 4 * len(send) * scored)
+    more = 4 * len(send) * scored
+    if settings.send_slots is not None:
+        more = HEADER_BYTES * sum(jnp.asarray(flag, float) for flag in send.values())
+    traffic = _traffic(params, send, more)
     layers = jnp.sum(jnp.stack([*told.values()]).astype(float))
     info = {"loss": jnp.mean(losses), "layers": layers} | traffic
     senders = {name: jnp.asarray(flag, float) for name, flag in send.items()}
@@ -257,7 +269,16 @@ def _traffic(params, send, more):
     return {"bytes_up": down + more, "bytes_down": down}
 
 
-def _check_scores(scores, public_scores):
+def check_public_scores(scores: str, public_scores: dict | None) -> None:
+    """Raises ValueError for public scores without their kind, or out of (0, 1].
+
+    Args:
+      scores: one of ``SCORES``.
+      public_scores: by layer, or None.
+
+    Example:
+      >>> check_public_scores("public", {"a": 0.5})
+    """
     if (scores == "public") != (public_scores is not None):
         raise ValueError(
             "public_scores are for scores='public' and needed there, got "

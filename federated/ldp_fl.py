@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.federated import layout as layouts
 from jaxanon.federated.algorithm import FederatedAlgorithm
 from jaxanon.federated.local import scaled_step
 from jaxanon.federated.personal import Rounds, Steps, replaced, train
@@ -63,7 +64,8 @@ def ldp_fl(
     below thousands leaves anything of a network but noise. That weights are sent apart
     and shuffled changes nothing here: whose they are is known to nobody then, if the
     channel keeps its word, but the guarantee of ε for all of them needs an analysis of
-    the shuffle that the paper does not give.
+    the shuffle that the paper does not give. ``info`` has ``"loss"``, ``"bytes_up"``, a
+    bit for each weight, for both values are public, and ``"bytes_down"``.
 
     Args:
       init_fn: ``key -> params``, a dict of layers.
@@ -159,4 +161,12 @@ def ldp_fl(
         hyper={"step_size": 0.1, "weight_epsilon": 1.0},
         rounds=alike(rounds),
         server_fn=server,
+        traffic_fn=_traffic,
     )
+
+
+def _traffic(params):
+    """Bytes both ways: which of two values a weight is, and weights."""
+    size = sum(leaf.size for leaf in jax.tree.leaves(params))
+    down = float(layouts.num_bytes(params))
+    return {"bytes_up": jnp.asarray(size / 8), "bytes_down": jnp.asarray(down)}

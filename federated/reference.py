@@ -9,16 +9,19 @@ from jaxanon.federated.cohort import sample_cohort
 from jaxanon.federated.local import visiting_order
 
 
-def _mean_loss(loss_fn, params, batch, key):
+def mean_loss(loss_fn, params, batch, key):
+    """``float[]``, of which clients take the gradient."""
     return jnp.mean(loss_fn(params, batch, key))
 
 
-def _real_rows(clients, client):
+def real_rows(clients, client):
+    """A client's rows without the padding, and how many they are."""
     mask = np.asarray(clients.mask[client])
     return jax.tree.map(lambda leaf: leaf[client][mask], clients.rows), int(mask.sum())
 
 
-def _weighted_mean(trees, weights):
+def weighted_mean(trees, weights):
+    """The mean of a list of trees, by a list of numbers > 0."""
     total = sum(weights)
     shares = [weight / total for weight in weights]
 
@@ -51,7 +54,7 @@ def descended(loss_fn, key, params, rows, size, step_size, *, num_steps, batch_s
     for step, chosen in enumerate(index):
         batch = jax.tree.map(lambda leaf, i=chosen: leaf[i], rows)
         step_key = jax.random.fold_in(loss_key, step)
-        grads = jax.grad(_mean_loss, argnums=1)(loss_fn, params, batch, step_key)
+        grads = jax.grad(mean_loss, argnums=1)(loss_fn, params, batch, step_key)
         params = jax.tree.map(lambda w, g: w - step_size * g, params, grads)
     return params
 
@@ -63,12 +66,12 @@ def fed_sgd(key, params, loss_fn, clients, num_rounds, optimizer, cohort_size):
         gradients, sizes = [], []
         _, client_key = jax.random.split(jax.random.fold_in(key, t))
         for client in sample_cohort(key, t, len(clients.mask), cohort_size):
-            rows, size = _real_rows(clients, client)
+            rows, size = real_rows(clients, client)
             own_key = jax.random.fold_in(client_key, client)
-            grads = jax.grad(_mean_loss, argnums=1)(loss_fn, params, rows, own_key)
+            grads = jax.grad(mean_loss, argnums=1)(loss_fn, params, rows, own_key)
             gradients.append(grads)
             sizes.append(size)
-        gradient = _weighted_mean(gradients, sizes)
+        gradient = weighted_mean(gradients, sizes)
         params, opt_state = _server_step(optimizer, opt_state, params, gradient)
     return params
 
@@ -92,7 +95,7 @@ def fed_avg(
         moves, sizes = [], []
         _, client_key = jax.random.split(jax.random.fold_in(key, t))
         for client in sample_cohort(key, t, len(clients.mask), cohort_size):
-            rows, size = _real_rows(clients, client)
+            rows, size = real_rows(clients, client)
             own_key = jax.random.fold_in(client_key, client)
             local = descended(
                 loss_fn,
@@ -106,6 +109,6 @@ def fed_avg(
             )
             moves.append(jax.tree.map(jnp.subtract, params, local))
             sizes.append(size)
-        move = _weighted_mean(moves, sizes)
+        move = weighted_mean(moves, sizes)
         params, opt_state = _server_step(optimizer, opt_state, params, move)
     return params

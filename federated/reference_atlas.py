@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.federated.reference import _mean_loss, _real_rows, batches_of
+from jaxanon.federated.reference import batches_of, mean_loss, real_rows
 
 
 def atlas(
@@ -28,7 +28,7 @@ def atlas(
     for t in range(num_rounds):
         _, client_key = jax.random.split(jax.random.fold_in(key, t))
         for c in range(count):
-            rows, size = _real_rows(clients, c)
+            rows, size = real_rows(clients, c)
             index, loss_key = batches_of(
                 jax.random.fold_in(client_key, c), size, **options
             )
@@ -40,7 +40,7 @@ def atlas(
                 gate = jax.tree.map(lambda e: 1 / (1 + jnp.exp(-e)), masks[c])
                 binary = jax.tree.map(lambda g: jnp.where(g < threshold, 0, 1), gate)
                 weights = jax.tree.map(jnp.multiply, mine, binary)
-                grads = jax.grad(_mean_loss, argnums=1)(
+                grads = jax.grad(mean_loss, argnums=1)(
                     loss_fn, weights, batch, step_key
                 )
                 # Equation 3.3: the sigmoid's slope, times the loss by the binary mask.

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 
-from jaxanon.federated.reference import _real_rows
+from jaxanon.federated.reference import real_rows
 
 LEAST_SCORE, MOST_LOGIT = 0.05, 3.0
 
@@ -104,7 +104,7 @@ def _rounds(params, clients, num_rounds, round_of, given):
     for _ in range(num_rounds):
         sent = [{} for _ in range(count)]
         for c in range(count):
-            rows, size = _real_rows(clients, c)
+            rows, size = real_rows(clients, c)
             mine = {m: params[m] if shared[c][m] else own[c][m] for m in params}
             found = round_of(rows, size, params, mine, masks[c], dict(logits[c]))
             own[c], sent[c], masks[c], logits[c], scores[c] = found

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon.federated.reference import (
-    _mean_loss,
-    _real_rows,
-    _weighted_mean,
     descended,
+    mean_loss,
+    real_rows,
+    weighted_mean,
 )
-from jaxanon.federated.reference_personal import _round
+from jaxanon.federated.reference_personal import round_of
 
 
 def cluster_fl(
@@ -42,21 +42,21 @@ def cluster_fl(
     centres, duals = [zeros] * num_clusters, [zeros] * num_clusters
     for t in range(num_rounds):
         sent, sizes = [], []
-        for i, (own_key, rows, size) in enumerate(_round(key, t, clients)):
+        for i, (own_key, rows, size) in enumerate(round_of(key, t, clients)):
 
             def penalised(w, batch, key, i=i, before=tuple(models), f=members):
-                total = loss_fn(w, batch, key) + alpha * _inner(w, w)
+                total = loss_fn(w, batch, key) + alpha * inner(w, w)
                 for j in range(num_clusters):
                     if form == "released":
-                        toward = _add(duals[j], centres[j], rho)
-                        total += rho / 2 * f[i, j] ** 2 * _inner(w, w)
-                        total += f[i, j] * _inner(toward, w)
+                        toward = plus(duals[j], centres[j], rho)
+                        total += rho / 2 * f[i, j] ** 2 * inner(w, w)
+                        total += f[i, j] * inner(toward, w)
                         continue
-                    lack = _add(centres[j], w, -f[i, j])
+                    lack = plus(centres[j], w, -f[i, j])
                     for other in range(num):
                         if other != i:
-                            lack = _add(lack, before[other], -f[other, j])
-                    total += _inner(duals[j], lack) + rho / 2 * _inner(lack, lack)
+                            lack = plus(lack, before[other], -f[other, j])
+                    total += inner(duals[j], lack) + rho / 2 * inner(lack, lack)
                 return total
 
             local = descended(
@@ -64,17 +64,17 @@ def cluster_fl(
             )
             sent.append(local)
             sizes.append(size)
-        models, params = sent, _weighted_mean(sent, sizes)
+        models, params = sent, weighted_mean(sent, sizes)
         if t % every == 0:
             members = _members(models, outputs_fn, probe, temperature, num_clusters)
         for j in range(num_clusters):
             total = zeros
             for i in range(num):
-                total = _add(total, models[i], members[i, j])
+                total = plus(total, models[i], members[i, j])
             centres[j] = jax.tree.map(
                 lambda x, u: (rho * x - u) / (rho - 2 * beta), total, duals[j]
             )
-            duals[j] = _add(duals[j], _add(centres[j], total, -1.0), rho)
+            duals[j] = plus(duals[j], plus(centres[j], total, -1.0), rho)
     return params, models, members, duals
 
 
@@ -101,14 +101,14 @@ def clustered(
     """Centralized clustering, all rows of a group at every step."""
     num = len(clients.mask)
     groups, models = [0] * num, [params] * k
-    each = [_real_rows(clients, i) for i in range(num)]
+    each = [real_rows(clients, i) for i in range(num)]
     for t in range(num_rounds):
         group_key, train_key = jax.random.split(jax.random.fold_in(key, t))
         if t == alone:
             slopes = []
             for i, (rows, _) in enumerate(each):
                 own_key = jax.random.fold_in(group_key, i)
-                grads = jax.grad(_mean_loss, argnums=1)(
+                grads = jax.grad(mean_loss, argnums=1)(
                     loss_fn, models[0], rows, own_key
                 )
                 flat = np.concatenate([np.ravel(x) for x in jax.tree.leaves(grads)])
@@ -144,9 +144,11 @@ def k_means(points, k, num_steps=20):
     return nearest().tolist()
 
 
-def _inner(a, b):
+def inner(a, b):
+    """The inner product of two trees, ``float[]``."""
     return sum(jax.tree.leaves(jax.tree.map(lambda x, y: jnp.sum(x * y), a, b)))
 
 
-def _add(a, b, times):
+def plus(a, b, times):
+    """The tree ``a + times * b``."""
     return jax.tree.map(lambda x, y: x + times * y, a, b)

@@ -6,9 +6,9 @@ Every client takes part in every round.
 import jax
 import numpy as np
 
-from jaxanon.federated.reference import _weighted_mean, descended
-from jaxanon.federated.reference_clusters import _add, _inner
-from jaxanon.federated.reference_personal import _round
+from jaxanon.federated.reference import descended, weighted_mean
+from jaxanon.federated.reference_clusters import inner, plus
+from jaxanon.federated.reference_personal import round_of
 
 
 def fed_mask(
@@ -23,7 +23,7 @@ def fed_mask(
     masks, retained = [every(logit(certainty))] * num, [every(True)] * num
     for t in range(num_rounds):
         bits = []
-        for i, (own_key, rows, size) in enumerate(_round(key, t, clients)):
+        for i, (own_key, rows, size) in enumerate(round_of(key, t, clients)):
 
             def masked(e, batch, key, keep=retained[i]):
                 gate = jax.tree.map(_straight_through, e)
@@ -68,21 +68,21 @@ def fed_dl(
     start, models, found = params, [params] * len(clients.mask), {}
     for t in range(num_rounds):
         sent, sizes = [], []
-        for i, (own_key, rows, size) in enumerate(_round(key, t, clients)):
+        for i, (own_key, rows, size) in enumerate(round_of(key, t, clients)):
             local = descended(
                 loss_fn, own_key, models[i], rows, size, step_size, **options
             )
             sent.append(local)
             sizes.append(size)
-        params = _weighted_mean(sent, sizes)
+        params = weighted_mean(sent, sizes)
         models, groups = [{**w} for w in sent], [[*range(len(sent))]]
         for name in layers:
-            ways = [_add(w[name], start[name], -1.0) for w in sent]
+            ways = [plus(w[name], start[name], -1.0) for w in sent]
             parts = [_parts(group, ways, similarity) for group in groups]
             groups = [part for split in parts for part in split]
             found[name] = sorted(map(sorted, groups))
             for group in groups:
-                mean = _weighted_mean(
+                mean = weighted_mean(
                     [sent[i][name] for i in group], [sizes[i] for i in group]
                 )
                 for i in group:
@@ -104,4 +104,4 @@ def _parts(group, ways, similarity):
 
 
 def _cosine(a, b):
-    return _inner(a, b) / np.sqrt(_inner(a, a) * _inner(b, b))
+    return inner(a, b) / np.sqrt(inner(a, a) * inner(b, b))

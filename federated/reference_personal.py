@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.reference import (
-    _mean_loss,
-    _real_rows,
-    _weighted_mean,
     batches_of,
     descended,
+    mean_loss,
+    real_rows,
+    weighted_mean,
 )
 
 
@@ -20,7 +20,7 @@ def fed_prox(key, params, loss_fn, clients, num_rounds, options, *, step_size, m
     """FedProx: penalty and all in the loss."""
     for t in range(num_rounds):
         sent, sizes = [], []
-        for own_key, rows, size in _round(key, t, clients):
+        for own_key, rows, size in round_of(key, t, clients):
             start = params
 
             def penalised(w, batch, key, start=start):
@@ -32,7 +32,7 @@ def fed_prox(key, params, loss_fn, clients, num_rounds, options, *, step_size, m
             )
             sent.append(local)
             sizes.append(size)
-        params = _weighted_mean(sent, sizes)
+        params = weighted_mean(sent, sizes)
     return params, None
 
 
@@ -41,14 +41,14 @@ def fed_per(key, params, loss_fn, clients, num_rounds, options, *, step_size, na
     own = [{n: params[n] for n in names}] * len(clients.mask)
     for t in range(num_rounds):
         sent, kept, sizes = [], [], []
-        for c, (own_key, rows, size) in enumerate(_round(key, t, clients)):
+        for c, (own_key, rows, size) in enumerate(round_of(key, t, clients)):
             local = descended(
                 loss_fn, own_key, params | own[c], rows, size, step_size, **options
             )
             kept.append({n: local[n] for n in names})
             sent.append({n: local[n] for n in local if n not in names})
             sizes.append(size)
-        params, own = _weighted_mean(sent, sizes), kept
+        params, own = weighted_mean(sent, sizes), kept
     return params, own
 
 
@@ -58,7 +58,7 @@ def fed_rep(key, params, loss_fn, clients, num_rounds, options, *, step_size, na
     params = {n: params[n] for n in params if n not in names}
     for t in range(num_rounds):
         sent, kept, sizes = [], [], []
-        for c, (key_of_client, rows, size) in enumerate(_round(key, t, clients)):
+        for c, (key_of_client, rows, size) in enumerate(round_of(key, t, clients)):
             own_key, shared_key = jax.random.split(key_of_client)
             shared = params
             of_own = lambda o, batch, key, s=shared: loss_fn(s | o, batch, key)
@@ -71,7 +71,7 @@ def fed_rep(key, params, loss_fn, clients, num_rounds, options, *, step_size, na
             )
             kept.append(mine)
             sizes.append(size)
-        params, own = _weighted_mean(sent, sizes), kept
+        params, own = weighted_mean(sent, sizes), kept
     return params, own
 
 
@@ -80,7 +80,7 @@ def ditto(key, params, loss_fn, clients, num_rounds, options, *, step_size, pull
     own = [params] * len(clients.mask)
     for t in range(num_rounds):
         sent, kept, sizes = [], [], []
-        for c, (key_of_client, rows, size) in enumerate(_round(key, t, clients)):
+        for c, (key_of_client, rows, size) in enumerate(round_of(key, t, clients)):
             shared_key, own_key = jax.random.split(key_of_client)
             start = params
 
@@ -95,7 +95,7 @@ def ditto(key, params, loss_fn, clients, num_rounds, options, *, step_size, pull
                 descended(held, own_key, own[c], rows, size, step_size, **options)
             )
             sizes.append(size)
-        params, own = _weighted_mean(sent, sizes), kept
+        params, own = weighted_mean(sent, sizes), kept
     return params, own
 
 
@@ -105,13 +105,13 @@ def scaffold(key, params, loss_fn, clients, num_rounds, options, *, step_size):
     own, control = [zeros] * len(clients.mask), zeros
     for t in range(num_rounds):
         ways, changes, kept, sizes = [], [], [], []
-        for c, (own_key, rows, size) in enumerate(_round(key, t, clients)):
+        for c, (own_key, rows, size) in enumerate(round_of(key, t, clients)):
             index, loss_key = batches_of(own_key, size, **options)
             local = params
             for step, chosen in enumerate(index):
                 batch = jax.tree.map(lambda leaf, i=chosen: leaf[i], rows)
                 step_key = jax.random.fold_in(loss_key, step)
-                grads = jax.grad(_mean_loss, argnums=1)(loss_fn, local, batch, step_key)
+                grads = jax.grad(mean_loss, argnums=1)(loss_fn, local, batch, step_key)
                 local = jax.tree.map(
                     lambda w, g, mine, all_: w - step_size * (g - mine + all_),
                     *(local, grads, own[c], control),
@@ -125,8 +125,8 @@ def scaffold(key, params, loss_fn, clients, num_rounds, options, *, step_size):
             changes.append(jax.tree.map(jnp.subtract, new, own[c]))
             kept.append(new)
             sizes.append(size)
-        params = jax.tree.map(jnp.add, params, _weighted_mean(ways, sizes))
-        control = jax.tree.map(jnp.add, control, _weighted_mean(changes, sizes))
+        params = jax.tree.map(jnp.add, params, weighted_mean(ways, sizes))
+        control = jax.tree.map(jnp.add, control, weighted_mean(changes, sizes))
         own = kept
     return params, own
 
@@ -149,7 +149,7 @@ def p_fed_me(
     own = [params] * len(clients.mask)
     for t in range(num_rounds):
         sent, kept, sizes = [], [], []
-        for own_key, rows, size in _round(key, t, clients):
+        for own_key, rows, size in round_of(key, t, clients):
             index, loss_key = batches_of(own_key, size, **options)
             copy = mine = params
             for step, chosen in enumerate(index):
@@ -157,7 +157,7 @@ def p_fed_me(
                 step_key = jax.random.fold_in(loss_key, step)
                 mine = copy
                 for k in range(own_steps):
-                    grads = jax.grad(_mean_loss, argnums=1)(
+                    grads = jax.grad(mean_loss, argnums=1)(
                         loss_fn, mine, batch, jax.random.fold_in(step_key, k)
                     )
                     mine = jax.tree.map(
@@ -170,7 +170,7 @@ def p_fed_me(
             sent.append(copy)
             kept.append(mine)
             sizes.append(size)
-        mean = _weighted_mean(sent, sizes)
+        mean = weighted_mean(sent, sizes)
         params = jax.tree.map(lambda w, m: (1 - mix) * w + mix * m, params, mean)
         own = kept
     return params, own
@@ -190,7 +190,7 @@ def per_fed_avg(
     """Per-FedAvg by its equation: (I - α ∇²f) times the gradient after adapting."""
     for t in range(num_rounds):
         sent, sizes = [], []
-        for own_key, rows, size in _round(key, t, clients):
+        for own_key, rows, size in round_of(key, t, clients):
             doubled = {**options, "num_steps": 2 * options["num_steps"]}
             index, loss_key = batches_of(own_key, size, **doubled)
             local = params
@@ -202,14 +202,14 @@ def per_fed_avg(
                     jax.tree.map(lambda leaf, i=i: leaf[i], rows)
                     for i in index[2 * step : 2 * step + 2]
                 )
-                slope = lambda w, b=adapt, keys=keys: jax.grad(_mean_loss, argnums=1)(
+                slope = lambda w, b=adapt, keys=keys: jax.grad(mean_loss, argnums=1)(
                     loss_fn, w, b, keys()[0]
                 )
                 grads = slope(local)
                 after = jax.tree.map(
                     lambda w, g: w - adaptation_step_size * g, local, grads
                 )
-                graded = jax.grad(_mean_loss, argnums=1)(
+                graded = jax.grad(mean_loss, argnums=1)(
                     loss_fn, after, grade, keys()[1]
                 )
                 _, bent = jax.jvp(slope, (local,), (graded,))
@@ -219,13 +219,13 @@ def per_fed_avg(
                 )
             sent.append(local)
             sizes.append(size)
-        params = _weighted_mean(sent, sizes)
+        params = weighted_mean(sent, sizes)
     return params, None
 
 
-def _round(key, t, clients):
+def round_of(key, t, clients):
     """Of every client its key, its rows and their number."""
     _, client_key = jax.random.split(jax.random.fold_in(key, t))
     for client in range(len(clients.mask)):
-        rows, size = _real_rows(clients, client)
+        rows, size = real_rows(clients, client)
         yield jax.random.fold_in(client_key, client), rows, size

@@ -16,6 +16,7 @@ def shared(
     rounds: Rounds | None,
     server_fn=replaced,
     model_fn=lambda client: client.params,
+    traffic_fn=lambda params: {},
     **options,
 ) -> FederatedAlgorithm:
     """An algorithm of one model, that all clients train, and keep nothing of.
@@ -25,6 +26,7 @@ def shared(
       train_fn: ``Client -> (sent, losses)``, of which ``info["loss"]`` is the mean.
       num_clients, hyper, server_fn, model_fn, options: as ``personal`` takes them.
       rounds: ``Rounds``; None is the default.
+      traffic_fn: ``params -> dict`` of what ``info`` says besides, of messages.
 
     Raises:
       ValueError: as ``personal``.
@@ -42,7 +44,7 @@ def shared(
 
     def client_fn(client: Client) -> Reply:
         sent, losses = train_fn(client)
-        return Reply(sent, None, {"loss": jnp.mean(losses)})
+        return Reply(sent, None, {"loss": jnp.mean(losses)} | traffic_fn(client.params))
 
     return personal(
         lambda key: (init_fn(key), None, None),

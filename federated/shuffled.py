@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 HEADER_BYTES = 8  # Which layer it is, and its score.
+_CHANNEL = 0x51075  # Folded into a round's key: the channel's own.
 
 
 class Arrivals(NamedTuple):
@@ -77,6 +78,71 @@ def shuffled(key, sent: dict, senders: dict, num_slots: int):
     return arrivals, whose
 
 
+class Round(NamedTuple):
+    """What the server has of a round whose layers came shuffled, and whose they are."""
+
+    before: dict  # layers as it sent them out
+    arrivals: dict  # of ``shuffled``
+    whose: dict  # int[k] by layer, which it does not see
+
+
+def observed_shuffled(algorithm, key, state, clients, num_rounds: int, num_slots: int):
+    """Runs rounds of Atlas and keeps how their layers arrived.
+
+    As ``jaxanon.federated.observed``, of a server that gets every layer by itself.
+
+    Args:
+      algorithm: of ``atlas``.
+      key: the run's key.
+      state: from ``algorithm.init``, or of later rounds.
+      clients: ``Population``.
+      num_rounds: >= 1.
+      num_slots: as ``shuffled`` takes it.
+
+    Returns:
+      The state after the rounds, and a list of ``Round``.
+
+    Raises:
+      ValueError: for ``num_rounds`` below 1, for clients that do not send layers, and
+        as ``shuffled``.
+
+    Example:
+      >>> from jaxanon import federated as fed
+      >>> loss = lambda p, x, key: 0.5 * (p["w"] - x) ** 2
+      >>> algorithm = fed.atlas(
+      ...     lambda key: {"w": jnp.zeros(())}, loss, fed.Steps(num_steps=1),
+      ...     num_clients=2)
+      >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
+      >>> clients = fed.stack([jnp.array([4.0]), jnp.array([0.0])])
+      >>> state, rounds = observed_shuffled(
+      ...     algorithm, jax.random.key(1), state, clients, 1, num_slots=9)
+      >>> sorted(rounds[0].arrivals["w"].layer.tolist()), state.params["w"]
+      ([0.0, 2.0], Array(1., dtype=float32))
+    """
+    if num_rounds < 1:
+        raise ValueError(f"num_rounds must be >= 1, got {num_rounds!r}.")
+
+    @jax.jit
+    def round_of(key, state, clients):
+        one = lambda client: algorithm.sent(key, state, clients, client)
+        told = jax.lax.map(one, jnp.arange(len(clients.mask)))
+        return told, algorithm.update(key, state, clients)[0]
+
+    found = []
+    for _ in range(num_rounds):
+        (message, weight), after = round_of(key, state, clients)
+        if not (isinstance(message, tuple) and len(message) == 2):
+            raise ValueError("algorithm must send layers and which they are, as atlas.")
+        sent, flags = message
+        senders = {name: np.asarray(x * weight) > 0 for name, x in flags.items()}
+        # Another stream than the clients', whose keys are split from the round's.
+        own_key = jax.random.fold_in(jax.random.fold_in(key, state.round), _CHANNEL)
+        arrivals, whose = shuffled(own_key, sent, senders, num_slots)
+        found.append(Round(state.params, arrivals, whose))
+        state = after
+    return state, found
+
+
 def aggregated(params: dict, arrivals: dict) -> dict:
     """What the server makes of messages: their mean by layer, equation 3.10.
 
@@ -144,6 +210,39 @@ def linked(earlier, later, before, after) -> np.ndarray:
         found[row] = column
         alike[row], alike[:, column] = -np.inf, -np.inf
     return found
+
+
+def share_linked(earlier: Round, later: Round) -> tuple[float, float]:
+    """The share of a round's messages that ``linked`` puts to the right client.
+
+    Of messages of layers that came in both rounds from clients that sent them in both.
+
+    Args:
+      earlier, later: of ``observed_shuffled``.
+
+    Returns:
+      That share, and the one that guessing has on average; NaN where there are none.
+
+    Example:
+      >>> rows, ids = jnp.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0, 1])
+      >>> came = Round(
+      ...     {"a": jnp.zeros(2)}, {"a": Arrivals(ids, rows)}, {"a": ids})
+      >>> share_linked(came, came)
+      (1.0, 0.5)
+    """
+    right, guessed = [], []
+    for name in sorted(set(earlier.arrivals) & set(later.arrivals)):
+        before, after = earlier.before[name], later.before[name]
+        pair = earlier.arrivals[name], later.arrivals[name]
+        guess = linked(*pair, before, after)
+        told = np.where(guess >= 0, earlier.whose[name][guess], -1)
+        both = np.isin(later.whose[name], earlier.whose[name])
+        right.extend((told == later.whose[name])[both])
+        most = max(len(arrivals.slot) for arrivals in pair)
+        guessed.extend(np.full(int(both.sum()), 1 / most))
+    if not right:
+        return float("nan"), float("nan")
+    return float(np.mean(right)), float(np.mean(guessed))
 
 
 def _directions(arrivals, sent_out):

@@ -62,6 +62,24 @@ def claim(folder, config: dict, *, resume: bool) -> None:
     write_atomically(path, json.dumps(config, indent=2) + "\n")
 
 
+def not_past(folder, total: int, epochs: int) -> None:
+    """ValueError if the run in a folder has done more rounds than so many.
+
+    Args:
+      folder: of a run, or where there is none yet.
+      total: rounds.
+      epochs: that they are.
+    """
+    kept = pathlib.Path(folder) / "checkpoints"
+    names = [path.name for path in kept.iterdir()] if kept.is_dir() else []
+    done = max((int(name) for name in names if name.isdigit()), default=0)
+    if done > total:
+        raise ValueError(
+            f"epochs={epochs} is {total} rounds, and the run in {folder} has done "
+            f"{done}; resume with more epochs, or train in another folder."
+        )
+
+
 def _visible(folder):
     return [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
 

@@ -14,6 +14,7 @@ from jaxanon.commands import (
     demo,
     evaluate,
     inferences,
+    learner_privacy,
     privacy,
     sample,
     sweep,
@@ -85,7 +86,7 @@ def _run(argv):
         "sweep": sweep.command(method if verb == "sweep" else None),
         "datasets": datasets.show_all,
         "inferences": inferences.inferences,
-        "privacy": privacy.privacy,
+        "privacy": _privacy(method if verb == "privacy" else None),
     }
     tyro.extras.subcommand_cli_from_dict(
         verbs,
@@ -95,6 +96,13 @@ def _run(argv):
         sort_subcommands=False,
         config=CONFIG,
     )
+
+
+def _privacy(word):
+    """The verb of a learner's settings where a word names one, else that of numbers."""
+    if word is None or not learner_privacy.named(word):
+        return privacy.privacy
+    return learner_privacy.command(word)
 
 
 def _how_to_go_on(argv):

@@ -186,7 +186,8 @@ def _report(one: trial.Trial, evidence, linkage, judges, further) -> dict:
         "distortion": trial_measures.distortion(one),
         "mutual_information": trial_measures.information(one),
     }
-    result["headline"] = report.headline(result)
+    late = report.unfinished(getattr(one.run, "unfinished", None))
+    result["headline"] = [*report.headline(result), *late]
     result["protocol"] = report.protocol(result)
     return result
 

@@ -8,9 +8,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon import __version__, checks, client_scores, datasets, ledger, report
+from jaxanon import (
+    __version__,
+    checks,
+    client_scores,
+    datasets,
+    federated,
+    ledger,
+    report,
+)
 from jaxanon.datasets import Data
 from jaxanon.federated import layout
+from jaxanon.federated.shuffled import share_linked
 
 
 def predictions(run, data: Data, *, seed: int = 0) -> np.ndarray:
@@ -81,10 +90,11 @@ def evaluate(
       ``std`` and ``median`` of their accuracy and macro F1 (over clients that trained,
       each counts alike), ``worst`` of those, ``new_clients`` (mean accuracy of the
       others, or None), ``pooled`` (scores of all windows together), ``traffic`` (bytes
-      of a client in a round, both ways), ``privacy`` (None without noise), ``method``,
-      ``dataset``, ``seed``. Of a target the scores are R² in place of accuracy, MAE and
-      RMSE, as ``jaxanon.metrics`` defines them, and there are ``unit``, ``baselines``
-      and ``example`` besides: see ``jaxanon.client_scores.regressed``.
+      of a client in a round, both ways), ``shuffled`` (see there), ``privacy`` (None
+      without noise), ``method``, ``dataset``, ``seed``. Of a target the scores are R²
+      in place of accuracy, MAE and RMSE, as ``jaxanon.metrics`` defines them, and there
+      are ``unit``, ``baselines`` and ``example`` besides: see
+      ``jaxanon.client_scores.regressed``.
 
     Raises:
       ValueError: for data without test windows, or out of range.
@@ -104,6 +114,7 @@ def evaluate(
             "name": run.method.name,
             "settings": run.config["settings"],
             "rounds": int(run.state.round),
+            "unfinished": run.unfinished,
             "version": __version__,
         },
         "dataset": run.config["data"],
@@ -111,6 +122,7 @@ def evaluate(
         "attribute": spec.public,
         **scores,
         "traffic": traffic(run),
+        "shuffled": shuffled(run, data, seed=seed),
         "privacy": guarantee and guarantee.told(int(run.state.round)),
     }
     made = json.loads(json.dumps(made, allow_nan=False))
@@ -118,6 +130,35 @@ def evaluate(
     if folder is not None:
         report.write_learned(folder, made)
     return made
+
+
+def shuffled(run, data: Data, *, seed: int = 0) -> dict | None:
+    """Whose layers a server tells that gets them one by one, at random times.
+
+    Two more rounds are gone through, of which nothing is kept; the server, who knows
+    what it had sent out, says which message of the second is from whom of the first.
+
+    Args:
+      run: of a learner, trained on ``data``.
+      data: of ``jaxanon.load``.
+      seed: of those rounds, and of when layers are sent.
+
+    Returns:
+      ``slots``, ``linked`` and ``guessing``, the share of messages put to the right
+      client and that of guessing, or None where no two rounds had a layer in common;
+      None where layers are not sent so, and of newcomers, who send nothing.
+    """
+    slots = getattr(run.method.config, "send_slots", 0)
+    if not slots or "rounds_alone" in run.config["data"]:
+        return None
+    prepared = run.method.prepare(datasets.by_client(data.train))
+    _, rounds = federated.observed_shuffled(
+        *(run.method.algorithm, jax.random.key(seed), run.state, prepared),
+        num_rounds=2,
+        num_slots=slots,
+    )
+    shares = [None if np.isnan(x) else x for x in share_linked(*rounds)]
+    return {"slots": slots, "linked": shares[0], "guessing": shares[1]}
 
 
 def traffic(run) -> dict:

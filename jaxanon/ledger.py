@@ -20,19 +20,25 @@ def of_run(method, state) -> Guarantee | PerWeight | None:
     guarantee = getattr(method, "guarantee", None)
     if guarantee is None:
         return None
-    return guarantee.trained_with(state.hyper)
+    return guarantee.trained_with(state)
 
 
-def write(folder: str | os.PathLike, method, state) -> None:
+def write(
+    folder: str | os.PathLike, method, state, *, asked: int, accountant: str = "pld"
+) -> None:
     """Writes ``privacy.json``, where there is a guarantee to write of.
 
     Args:
       folder: of the run.
       method, state: as ``of_run`` takes them.
+      asked: rounds that the training was asked for.
+      accountant: "rdp" while it goes on: quick, and above what "pld" finds.
     """
     guarantee = of_run(method, state)
     if guarantee is not None:
-        told = guarantee.told(int(state.round))
+        done = int(state.round)
+        told = guarantee.told(done, accountant)
+        told |= {"rounds": {"done": done, "asked": asked}}
         path = pathlib.Path(folder) / FILE
         write_atomically(path, json.dumps(told, indent=1) + "\n")
 
@@ -44,7 +50,7 @@ def read(folder: str | os.PathLike) -> dict:
       folder: of the run.
 
     Raises:
-      FileNotFoundError: if there is none: the run has no noise, or was not ended.
+      FileNotFoundError: if there is none: the run has no noise, or no checkpoint.
       ValueError: if it is damaged.
     """
     path = pathlib.Path(folder) / FILE

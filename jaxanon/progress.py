@@ -65,7 +65,8 @@ def _by_epoch(console, total, epochs):
 
 
 def _in_words(row):
-    losses = list(row["losses"].items())[:SHOWN]
+    # By name they come as they like, and bytes before the loss.
+    losses = sorted(row["losses"].items(), key=lambda item: item[0] != "loss")[:SHOWN]
     parts = [f"{name} {value:.3g}" for name, value in losses]
     rate = next(name for name in row if name.endswith(RATE))
     what = rate.removesuffix(RATE).replace("_", " ")

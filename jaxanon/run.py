@@ -33,6 +33,19 @@ class Run:
     history: list[dict]
     config: dict
 
+    @property
+    def unfinished(self) -> dict | None:
+        """Epochs ``done`` and ``asked`` for, of a run that was interrupted; else None.
+
+        None, too, where its metrics do not say.
+        """
+        last = self.history[-1] if self.history else {}
+        asked = self.config.get("epochs")
+        if last.get("round") != int(self.state.round) or asked is None:
+            return None
+        done = last.get("epoch", asked)
+        return {"done": done, "asked": asked} if done < asked else None
+
     def anonymize(self, key, windows) -> np.ndarray:
         """Rewrites windows so that they can be shared.
 

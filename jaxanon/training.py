@@ -96,11 +96,12 @@ def train(
     # Copied, for a round gives the state's buffers away and some may be the caller's.
     state = jax.tree.map(jnp.copy, method.init(init_key, **hyper))
     config = describe(method, data, state, epochs=epochs, seed=seed)
-    history, saved = [], None
+    total = epochs * method.rounds_per_epoch(prepared)
+    history, saved, folder = [], None, None
     if out is not None:
-        total = epochs * method.rounds_per_epoch(prepared)
+        folder = pathlib.Path(out)
         if resume:
-            _not_past(total, out, epochs)
+            checkpoint.not_past(out, total, epochs)
         checkpoint.claim(out, config, resume=resume)
         if on_claim is not None:
             on_claim()
@@ -115,9 +116,8 @@ def train(
     finally:
         if saved is not None:
             saved.close()
-    folder = None if out is None else pathlib.Path(out)
     if folder is not None:
-        ledger.write(folder, method, state)
+        ledger.write(folder, method, state, asked=total)
     return Run(method, state, data.spec, folder, history, config)
 
 
@@ -136,17 +136,6 @@ def _check(method, data):
         checks.labels(name, labels[name], len(windows), classes)
     for name in spec.targets:
         checks.numbers(name, labels[name], len(windows))
-
-
-def _not_past(total, out, epochs):
-    kept = pathlib.Path(out) / "checkpoints"
-    names = [path.name for path in kept.iterdir()] if kept.is_dir() else []
-    done = max((int(name) for name in names if name.isdigit()), default=0)
-    if done > total:
-        raise ValueError(
-            f"epochs={epochs} is {total} rounds, and the run in {out} has done {done}; "
-            "resume with more epochs, or train in another folder."
-        )
 
 
 def open_run(folder) -> Run:
@@ -270,6 +259,8 @@ def _rounds(loop, state, history, show):
             if loop.saved is not None:
                 checkpoint.append_metrics(loop.out, row)
                 if done == total or time.monotonic() - last_save >= loop.checkpoint_s:
+                    # Before the checkpoint: never less is told than was spent.
+                    ledger.write(loop.out, method, state, asked=total, accountant="rdp")
                     loop.saved.save(state)
                     last_save = time.monotonic()
             tell(row)

@@ -1,5 +1,6 @@
 """What kernels refuse at their doors, in words that say what to do."""
 
+import difflib
 import numbers
 import operator
 
@@ -123,6 +124,17 @@ def floating(**named) -> None:
                 f"{name} must hold floats, got {dtype}; convert it with "
                 "astype(jnp.float32)."
             )
+
+
+def did_you_mean(name, known) -> str:
+    """A question that names the nearest of the words, or nothing where none is near.
+
+    Example:
+      >>> did_you_mean("fedavgg", ("atlas", "fedavg")), did_you_mean("x", ("fedavg",))
+      (" Did you mean 'fedavg'?", '')
+    """
+    near = difflib.get_close_matches(str(name).lower().replace("-", "_"), known, n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def one_of(name, value, choices) -> None:

@@ -1,11 +1,14 @@
 """Anonymizing any number of windows with one program."""
 
+import dataclasses
+import types
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon import checks, datasets
+from jaxanon import checks, datasets, report
 from jaxanon.methods import Method
 from jaxanon.run import BATCH, Run
 
@@ -23,6 +26,25 @@ SPEC = datasets.Spec(
     std=(1.0, 1.0),
     split="given",
 )
+
+
+@pytest.mark.parametrize(
+    ("last", "told"),
+    [
+        ({"round": 6, "epoch": 1.5}, {"done": 1.5, "asked": 2}),
+        ({"round": 6, "epoch": 2.0}, None),
+        ({"round": 5, "epoch": 1.5}, None),  # Metrics that end before the state.
+        ({"round": 6}, None),
+    ],
+)
+def test_a_run_that_was_interrupted_says_so(last, told):
+    state = types.SimpleNamespace(round=jnp.int32(6))
+    run = dataclasses.replace(RUN, state=state, history=[last], config={"epochs": 2})
+    assert run.unfinished == told
+    assert dataclasses.replace(run, history=[]).unfinished is None
+    assert dataclasses.replace(run, config={}).unfinished is None
+    words = report.unfinished({"done": 1.5, "asked": 2})
+    assert words == ["Unfinished: 1.5 of 2 epochs are done; train on with --resume."]
 
 
 def noisy(key, state, windows):

@@ -32,9 +32,11 @@ def privacy(
 ) -> None:
     """Says which epsilon noise spends, or which noise an epsilon needs.
 
-    Of a run, given its folder, what it has spent; else, without training, of Gaussian
-    noise on clipped sums over random samples of records (Poisson sampling),
-    one sum at each local step of each round. Neighbours are data sets of which one has
+    Of a run, given its folder, what it has spent; of a learner, given its name (atlas,
+    dpfedavg, fedsgd_ldp, ldpfl), what its settings need and spend: see `jaxanon privacy
+    atlas --help`. Else, without training, of Gaussian noise on clipped sums over random
+    samples of records (Poisson sampling), one sum at each local step of each round.
+    Neighbours are data sets of which one has
     a record more: an example where examples are clipped, a client where clients are.
 
     Args:
@@ -72,6 +74,8 @@ def privacy(
         warnings.simplefilter("always")
         if records is not None:
             accounting.warn_of_delta(delta, records)
+        if epsilon is not None:
+            accounting.warn_of_epsilon(epsilon)
     for warning in told:
         show.say(f"Warning: {warning.message}")
     shared = {
@@ -92,14 +96,23 @@ def _told(folder):
     from jaxanon import ledger
     from jaxanon.report.learned import guaranteed
 
-    for sentence in guaranteed(ledger.read(folder)):
+    told = ledger.read(folder)
+    rounds = told.get("rounds", {"done": 0, "asked": 0})
+    if rounds["done"] < rounds["asked"]:
+        show.say(
+            f"Unfinished: {rounds['done']} of {rounds['asked']} rounds; what follows "
+            "is of those."
+        )
+    for sentence in guaranteed(told):
         show.say(sentence)
 
 
 def _needed(epsilon, delta, shared):
     from jaxanon.privacy import ACCOUNTANTS, noise_multiplier_for
 
-    table = _table(f"Noise for epsilon {epsilon:g}", "accountant", "noise multiplier")
+    table = show.table_of(
+        f"Noise for epsilon {epsilon:g}", "accountant", "noise multiplier"
+    )
     for accountant in ACCOUNTANTS:
         z = noise_multiplier_for(epsilon, delta, accountant=accountant, **shared)
         table.add_row(accountant, f"{z:.4g}")
@@ -111,13 +124,13 @@ def _spent(multipliers, scores, delta, shared):
 
     if scores is None:
         joint = effective_noise_multiplier(multipliers)
-        table = _table(f"Noise multiplier {joint:.4g}", "accountant", "epsilon")
+        table = show.table_of(f"Noise multiplier {joint:.4g}", "accountant", "epsilon")
         for accountant, epsilon in _epsilons(joint, delta, shared).items():
             table.add_row(accountant, f"{epsilon:.4g}")
         show.table(table)
         return
     columns = ("reading", "noise multiplier", "epsilon (pld)", "epsilon (rdp)")
-    table = _table("Atlas, as its equations are read", *columns)
+    table = show.table_of("Atlas, as its equations are read", *columns)
     for reading in READINGS:
         joint = effective_noise_multiplier(multipliers, scores, reading=reading)
         epsilons = _epsilons(joint, delta, shared).values()
@@ -159,12 +172,3 @@ def _probability(given, records, batch):
 def _at_least_one(name, value):
     if value < 1:
         raise ValueError(f"{name} must be >= 1, got {value}.")
-
-
-def _table(title, *columns):
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left")
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left")
-    return table

@@ -17,6 +17,14 @@ def table(table: Table) -> None:
     Console().print(table)
 
 
+def table_of(title: str, *columns: str) -> Table:
+    """An empty table, the first column of words, the others of numbers."""
+    made = Table(title=title, title_justify="left")
+    for number, column in enumerate(columns):
+        made.add_column(column, justify="right" if number else "left")
+    return made
+
+
 @contextlib.contextmanager
 def pieces():
     """Yields ``tell(done, total, what)`` for work in pieces of unequal length."""

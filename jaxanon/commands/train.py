@@ -25,11 +25,14 @@ def settings_of(method: str | None) -> type:
 def _builders(name):
     """Where a name is built: among learners, or among methods."""
     from jaxanon import learners, methods
+    from jaxanon.kernels.checks import did_you_mean
 
-    if name not in (*learners.NAMES, *methods.NAMES):
+    known = (*learners.NAMES, *methods.NAMES)
+    if name not in known:
         raise ValueError(
             f"method must be one of {sorted(methods.NAMES)}, which anonymize, or "
             f"{sorted(learners.NAMES)}, which predict; got {name!r}."
+            f"{did_you_mean(name, known)}"
         )
     return learners if name in learners.NAMES else methods
 

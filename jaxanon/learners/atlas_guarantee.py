@@ -2,16 +2,19 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from jaxanon.federated import Lots, sampled_gaussian
-from jaxanon.learners.guarantee import NOT_COVERED, Guarantee, lots_of, of_steps
+from jaxanon.federated.atlas_gradients import share_kept
+from jaxanon.learners.guarantee import EXAMPLE, NOT_COVERED, lots_of
 from jaxanon.privacy import (
     SampledGaussian,
     epsilon_spent,
     noise_multiplier_for,
     warn_of_delta,
+    warn_of_epsilon,
 )
 
-EXAMPLE = "an example of a client that has others more or less"
 CLIENT = "any other data of a client in place of its own"
 OF_ATLAS = (
     "layers and masks that clients keep are in the checkpoint, some without noise",
@@ -20,7 +23,7 @@ OF_ATLAS = (
 
 
 class AtlasGuarantee(NamedTuple):
-    """As ``Guarantee``, of a client, or with scores that are released once a round.
+    """As ``Guarantee``, of examples or of a client, and of scores released beside them.
 
     Without lots a client is hidden among all that it could have been: nothing is
     sampled, for the server knows who takes part, and two of its updates may be twice a
@@ -35,6 +38,7 @@ class AtlasGuarantee(NamedTuple):
     rounds: int  # that were paid for
     delta: float
     holds: bool = True  # Else what is claimed.
+    least_share: float | None = None  # of z*, that a step of reading C had
 
     rests_on = "noise_multiplier"
 
@@ -43,11 +47,14 @@ class AtlasGuarantee(NamedTuple):
         """Windows that no client may have more of, where they were counted on."""
         return None if self.lots is None else self.lots.records
 
-    def trained_with(self, hyper: dict) -> "AtlasGuarantee":
-        """The guarantee of the noise that a state's ``hyper`` has."""
+    def trained_with(self, state) -> "AtlasGuarantee":
+        """The guarantee of the noise that a state's ``hyper`` has, and its scores."""
+        hyper, least = state.hyper, state.own.least
         trained = {"noise_multiplier": float(hyper["noise_multiplier"])}
         if self.score_multiplier is not None:
             trained["score_multiplier"] = float(hyper["score_multiplier"])
+        if least is not None:
+            trained["least_share"] = float(np.min(least))
         return self._replace(**trained)
 
     def releases(self, rounds: int) -> dict[str, SampledGaussian]:
@@ -59,32 +66,37 @@ class AtlasGuarantee(NamedTuple):
             found["scores"] = self._release(self.score_multiplier, rounds)
         return found
 
-    def epsilon(self, rounds: int) -> float:
-        """ε of the first so many rounds, by privacy loss distributions."""
+    def epsilon(self, rounds: int, accountant: str = "pld") -> float:
+        """ε of the first so many rounds, by one of ``jaxanon.privacy.ACCOUNTANTS``."""
         if rounds == 0:
             return 0.0
-        return epsilon_spent(self.releases(rounds).values(), self.delta)
+        releases = self.releases(rounds).values()
+        return epsilon_spent(releases, self.delta, accountant=accountant)
 
-    def told(self, rounds: int) -> dict:
+    def told(self, rounds: int, accountant: str = "pld") -> dict:
         """What a report says of the guarantee after so many rounds.
 
         ``parts`` are what would be spent by each release alone, if there are two.
+        ``true`` is of reading C: the least noise multiplier that a client's steps had,
+        by their scores, and what all steps would cost with it (by Rényi divergences) if
+        the scores had been known beforehand.
         """
         whole = self.lots is None
         sums = "every client's clipped update" if whole else "clipped sums over lots"
         return {
             "mechanism": f"Gaussian noise on {sums}",
             "released": "What clients send",
-            "neighbours": CLIENT if whole else EXAMPLE,
+            "neighbours": CLIENT if whole else f"{EXAMPLE} more or less",
             "sampling_probability": _share(self.lots),
             "noise_multiplier": self.noise_multiplier,
             "steps": rounds * self.local_steps,
             "noisy": "updates" if whole else "steps",
             "delta": self.delta,
-            "epsilon": self.epsilon(rounds),
-            "accountant": "pld",
+            "epsilon": self.epsilon(rounds, accountant),
+            "accountant": accountant,
             "holds": self.holds,
-            "parts": self._parts(rounds),
+            "parts": self._parts(rounds, accountant),
+            "true": self._true(rounds),
             "not_covered": [*NOT_COVERED, *OF_ATLAS],
         }
 
@@ -93,7 +105,15 @@ class AtlasGuarantee(NamedTuple):
             return sampled_gaussian(self.lots, multiplier, steps)
         return SampledGaussian(noise_multiplier=multiplier / 2, steps=steps)
 
-    def _parts(self, rounds):
+    def _true(self, rounds):
+        if self.least_share is None or rounds == 0:
+            return None
+        multiplier = self.least_share * self.noise_multiplier
+        releases = self._replace(noise_multiplier=multiplier).releases(rounds).values()
+        spent = epsilon_spent(releases, self.delta, accountant="rdp")
+        return {"noise_multiplier": multiplier, "epsilon": spent}
+
+    def _parts(self, rounds, accountant):
         if rounds == 0 or self.score_multiplier is None:
             return []
         found = self.releases(rounds).items()
@@ -103,7 +123,7 @@ class AtlasGuarantee(NamedTuple):
                 "what": what,
                 "noise_multiplier": multiplier,
                 "steps": release.steps,
-                "epsilon": epsilon_spent([release], self.delta),
+                "epsilon": epsilon_spent([release], self.delta, accountant=accountant),
             }
             for (what, release), multiplier in zip(found, multipliers, strict=True)
         ]
@@ -113,7 +133,7 @@ def _share(lots):
     return 1.0 if lots is None else lots.sampling_probability
 
 
-def of_atlas(config, num_clients: int) -> Guarantee | AtlasGuarantee | None:
+def of_atlas(config, num_clients: int) -> AtlasGuarantee | None:
     """The guarantee that a config's ε, δ and rounds ask for; None for an ε of 0.
 
     Args:
@@ -130,18 +150,15 @@ def of_atlas(config, num_clients: int) -> Guarantee | AtlasGuarantee | None:
     hidden, released = config.scores == "hidden", config.scores == "released"
     # Noise that follows no score is the same in all readings.
     holds = config.scores != "published" and (hidden or config.reading != "C")
-    unit = EXAMPLE.removesuffix(" more or less")
-    if config.guarantee == "example" and not released:
-        return of_steps(config, unit=unit, holds=holds)
     if config.epsilon == 0:
         return None
+    warn_of_epsilon(config.epsilon)
     if config.guarantee == "client":
         warn_of_delta(config.delta, num_clients)
         z, of_scores = _multipliers(config, config.rounds, released)
         of_scores = None if of_scores is None else 2 * of_scores
-        return AtlasGuarantee(
-            None, 2 * z, of_scores, 1, config.rounds, config.delta, holds
-        )
+        counted = (1, config.rounds, config.delta)
+        return AtlasGuarantee(None, 2 * z, of_scores, *counted, holds, _left(config))
     lots = lots_of(config)
     asked = sampled_gaussian(lots, 1.0, config.rounds * config.local_steps)
     z, of_scores = _multipliers(
@@ -153,7 +170,14 @@ def of_atlas(config, num_clients: int) -> Guarantee | AtlasGuarantee | None:
         records=asked.records,
     )
     counted = (config.local_steps, config.rounds, config.delta)
-    return AtlasGuarantee(lots, z, of_scores, *counted, holds)
+    return AtlasGuarantee(lots, z, of_scores, *counted, holds, _left(config))
+
+
+def _left(config):
+    """What noise of reading C leaves of z*, where scores are known beforehand."""
+    if config.reading != "C" or config.public_scores is None:
+        return None
+    return float(share_kept(config.public_scores))
 
 
 def _multipliers(config, steps, released, **each):

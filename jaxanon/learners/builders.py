@@ -1,14 +1,11 @@
 """One builder for each learner: its algorithm, on the windows of a data set."""
 
 from jaxanon import federated
-from jaxanon.federated import Rounds, Steps
 from jaxanon.learners import guarantee
 from jaxanon.learners.atlas_guarantee import of_atlas
 from jaxanon.learners.learner import Learner, learner, loss_of, network_of
+from jaxanon.learners.parts import STEP, personal_learner, rounds_of, steps_of
 from jaxanon.methods.blinder import cohort_size
-
-STEP = ("step_size",)
-EXAMPLE = "an example of a client that has others"
 
 
 def fedavg(spec, config, weighting="rows") -> Learner:
@@ -39,56 +36,60 @@ def centralized(spec, config) -> Learner:
 
 def localized(spec, config) -> Learner:
     """Every client alone; see ``jaxanon.federated.localized``."""
-    return _personal("localized", spec, config, federated.localized, STEP)
+    return personal_learner("localized", spec, config, federated.localized, STEP)
 
 
 def fedprox(spec, config) -> Learner:
     """FedProx; see ``jaxanon.federated.fed_prox``."""
-    return _personal("fedprox", spec, config, federated.fed_prox, (*STEP, "mu"))
+    return personal_learner("fedprox", spec, config, federated.fed_prox, (*STEP, "mu"))
 
 
 def fedper(spec, config) -> Learner:
     """FedPer; see ``jaxanon.federated.fed_per``."""
     own = {"own_layers": _own_layers(spec, config)}
-    return _personal("fedper", spec, config, federated.fed_per, STEP, **own)
+    return personal_learner("fedper", spec, config, federated.fed_per, STEP, **own)
 
 
 def fedrep(spec, config) -> Learner:
     """FedRep; see ``jaxanon.federated.fed_rep``."""
-    own = {"own_layers": _own_layers(spec, config), "own_steps": _steps(config)}
-    return _personal("fedrep", spec, config, federated.fed_rep, STEP, **own)
+    own = {"own_layers": _own_layers(spec, config), "own_steps": steps_of(config)}
+    return personal_learner("fedrep", spec, config, federated.fed_rep, STEP, **own)
 
 
 def ditto(spec, config) -> Learner:
     """Ditto; see ``jaxanon.federated.ditto``."""
-    own = {"own_steps": _steps(config)}
-    return _personal("ditto", spec, config, federated.ditto, (*STEP, "pull"), **own)
+    own = {"own_steps": steps_of(config)}
+    return personal_learner(
+        "ditto", spec, config, federated.ditto, (*STEP, "pull"), **own
+    )
 
 
 def scaffold(spec, config) -> Learner:
     """SCAFFOLD; see ``jaxanon.federated.scaffold``."""
     names = (*STEP, "server_step_size")
     make = federated.scaffold
-    return _personal("scaffold", spec, config, make, names, weighting="clients")
+    return personal_learner("scaffold", spec, config, make, names, weighting="clients")
 
 
 def pfedme(spec, config) -> Learner:
     """pFedMe; see ``jaxanon.federated.p_fed_me``."""
     names = (*STEP, "server_step_size", "pull", "mix")
     own = {"own_steps": config.own_steps, "weighting": "clients"}
-    return _personal("pfedme", spec, config, federated.p_fed_me, names, **own)
+    return personal_learner("pfedme", spec, config, federated.p_fed_me, names, **own)
 
 
 def perfedavg(spec, config) -> Learner:
     """Per-FedAvg; see ``jaxanon.federated.per_fed_avg``."""
     names = (*STEP, "adaptation_step_size")
     more = {"second_order": config.second_order}
-    return _personal("perfedavg", spec, config, federated.per_fed_avg, names, **more)
+    return personal_learner(
+        "perfedavg", spec, config, federated.per_fed_avg, names, **more
+    )
 
 
 def fedsgd_ldp(spec, config) -> Learner:
     """FedSGD-LDP; see ``jaxanon.federated.fed_sgd_ldp``. Without ε it is FedAvg."""
-    found = guarantee.of_steps(config, unit=EXAMPLE)
+    found = guarantee.of_steps(config, unit=guarantee.EXAMPLE)
     if found is None:
         made = fedavg(spec, config, weighting="clients")
         return made._replace(name="fedsgd_ldp")
@@ -99,7 +100,7 @@ def fedsgd_ldp(spec, config) -> Learner:
         lots=found.lots,
         num_steps=config.local_steps,
         num_clients=spec.num_classes("subject"),
-        rounds=_rounds(spec, config, "clients"),
+        rounds=rounds_of(spec, config, "clients"),
     )
     return learner(
         "fedsgd_ldp",
@@ -120,17 +121,19 @@ def atlas(spec, config) -> Learner:
     algorithm = federated.atlas(
         network.init,
         loss_of(network, spec),
-        _steps(config),
+        steps_of(config),
         num_clients=spec.num_classes("subject"),
         lots=None if found is None else found.lots,
         guarantee="example" if found is None else config.guarantee,
         reading=config.reading,
         clipping=config.clipping,
         scores=config.scores,
+        public_scores=_public_scores(config, network),
         send_every_layer=config.send_every_layer,
         most_layers=config.most_layers,
-        own_steps=_steps(config, config.own_steps) if config.own_steps else None,
-        rounds=_rounds(spec, config, "clients"),
+        send_slots=config.send_slots or None,
+        own_steps=steps_of(config, config.own_steps) if config.own_steps else None,
+        rounds=rounds_of(spec, config, "clients"),
     )
     names = (*STEP, "mask_step_size", "threshold", "first_score", "max_norm")
     names += ("own_step_size", "score_norm")
@@ -160,27 +163,15 @@ def atlas(spec, config) -> Learner:
     return made._replace(init=init)
 
 
-def _personal(name, spec, config, make, hyper, *, weighting="rows", **more):
-    network = network_of(spec, config)
-    algorithm = make(
-        network.init,
-        loss_of(network, spec),
-        _steps(config),
-        num_clients=spec.num_classes("subject"),
-        rounds=_rounds(spec, config, weighting),
-        **more,
-    )
-    return learner(name, spec, config, algorithm, network, hyper)
-
-
-def _steps(config, num_steps=None):
-    num_steps = config.local_steps if num_steps is None else num_steps
-    return Steps(num_steps=num_steps, batch_size=config.batch)
-
-
-def _rounds(spec, config, weighting):
-    size = cohort_size(config, spec.num_classes("subject"))
-    return Rounds(cohort_size=size, weighting=weighting)
+def _public_scores(config, network):
+    """Scores by name, of layers that there are."""
+    given = config.public_scores
+    if given is not None and set(given) != set(network.layers):
+        raise ValueError(
+            f"public_scores must be of the layers {list(network.layers)}, one of each, "
+            f"got {list(given)}."
+        )
+    return given
 
 
 def _own_layers(spec, config):

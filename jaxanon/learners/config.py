@@ -3,7 +3,7 @@
 import dataclasses
 
 from jaxanon.federated.atlas_gradients import CLIPPINGS, READINGS
-from jaxanon.federated.atlas_rounds import GUARANTEES, SCORES
+from jaxanon.federated.atlas_rounds import GUARANTEES, SCORES, check_public_scores
 from jaxanon.kernels.checks import one_of
 from jaxanon.methods.setting_checks import finite, whole
 from jaxanon.models.predictors import KINDS
@@ -188,8 +188,13 @@ class AtlasConfig(PrivateConfig):
     """clip norms of layers: even, or by scores"""
     scores: str = "privatised"
     """privatised: from noisy gradients; released: behind noise of their own; hidden:
-    every layer is sent (guarantee=client); published: from gradients before the noise,
-    which guarantees nothing"""
+    every layer is sent (guarantee=client); public: public_scores, and no masks are
+    learned; published: from gradients before the noise, which guarantees nothing"""
+    public_scores: dict[str, float] | None = None
+    """score in (0, 1] of each layer by name (scores=public), of nobody's data here"""
+    send_slots: int = 0
+    """slots of a round, in one of which each layer is sent, at random, by itself and
+    without a name; 0: all layers of a client in one message"""
     score_share: float = 0.1
     """share of epsilon that released scores would spend alone"""
     score_norm: float = 1.0
@@ -212,7 +217,8 @@ class AtlasConfig(PrivateConfig):
     def __post_init__(self):
         super().__post_init__()
         one_of("reading", self.reading, READINGS)
-        one_of("scores", self.scores, tuple(x for x in SCORES if x != "public"))
+        one_of("scores", self.scores, SCORES)
+        check_public_scores(self.scores, self.public_scores)
         one_of("guarantee", self.guarantee, GUARANTEES)
         one_of("clipping", self.clipping, CLIPPINGS)
         finite(zero=False, score_norm=self.score_norm, score_share=self.score_share)
@@ -225,7 +231,7 @@ class AtlasConfig(PrivateConfig):
             )
         finite(zero=True, mask_step_size=self.mask_step_size)
         finite(zero=False, own_step_size=self.own_step_size)
-        whole(0, own_steps=self.own_steps)
+        whole(0, own_steps=self.own_steps, send_slots=self.send_slots)
         if self.most_layers is not None:
             whole(1, most_layers=self.most_layers)
         for name in ("threshold", "first_score"):

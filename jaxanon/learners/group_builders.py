@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon import federated
-from jaxanon.learners.builders import STEP, _personal, _steps
 from jaxanon.learners.learner import Learner, learner, loss_of, network_of
+from jaxanon.learners.parts import STEP, personal_learner, steps_of
 
 
 def clusterfl(spec, config) -> Learner:
@@ -30,7 +30,7 @@ def clusterfl(spec, config) -> Learner:
     layers = jax.eval_shape(network.init, jax.eval_shape(jax.random.key, 0))
     numbers = jax.eval_shape(outputs, layers).shape[-1] == 1
     names = (*STEP, "alpha", "beta", "rho", "temperature")
-    return _personal(
+    return personal_learner(
         "clusterfl",
         spec,
         config,
@@ -49,7 +49,9 @@ def feddl(spec, config) -> Learner:
     """FedDL; see ``jaxanon.federated.fed_dl``."""
     layers = network_of(spec, config).layers
     names = (*STEP, "similarity")
-    return _personal("feddl", spec, config, federated.fed_dl, names, layers=layers)
+    return personal_learner(
+        "feddl", spec, config, federated.fed_dl, names, layers=layers
+    )
 
 
 def fedmask(spec, config) -> Learner:
@@ -61,7 +63,7 @@ def fedmask(spec, config) -> Learner:
             f"masked_layers must be at most the {len(layers)} layers of the model, got "
             f"{most}."
         )
-    return _personal(
+    return personal_learner(
         "fedmask",
         spec,
         config,
@@ -78,7 +80,7 @@ def centralized_clustering(spec, config) -> Learner:
     algorithm = federated.clustered(
         network.init,
         loss_of(network, spec),
-        _steps(config),
+        steps_of(config),
         num_clients=spec.num_classes("subject"),
         num_clusters=config.clusters,
         features_fn=_statistics if config.by == "windows" else None,

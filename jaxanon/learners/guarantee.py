@@ -10,8 +10,10 @@ from jaxanon.privacy import (
     response_epsilon_for,
     responses_spent,
     warn_of_delta,
+    warn_of_epsilon,
 )
 
+EXAMPLE = "an example of a client that has others"
 NOT_COVERED = (
     "the seed, from which noise can be drawn again, is in config.json",
     "losses in metrics.jsonl are of clients' own windows",
@@ -41,19 +43,19 @@ class Guarantee(NamedTuple):
 
     rests_on = "noise_multiplier"
 
-    def trained_with(self, hyper: dict) -> "Guarantee":
+    def trained_with(self, state) -> "Guarantee":
         """The guarantee of the noise that a state's ``hyper`` has."""
-        return self._replace(noise_multiplier=float(hyper[self.rests_on]))
+        return self._replace(noise_multiplier=float(state.hyper[self.rests_on]))
 
-    def epsilon(self, rounds: int) -> float:
-        """ε of the first so many rounds, by privacy loss distributions."""
+    def epsilon(self, rounds: int, accountant: str = "pld") -> float:
+        """ε of the first so many rounds, by one of ``jaxanon.privacy.ACCOUNTANTS``."""
         if rounds == 0:
             return 0.0
         steps = rounds * self.local_steps
         release = sampled_gaussian(self.lots, self.noise_multiplier, steps)
-        return epsilon_spent([release], self.delta)
+        return epsilon_spent([release], self.delta, accountant=accountant)
 
-    def told(self, rounds: int) -> dict:
+    def told(self, rounds: int, accountant: str = "pld") -> dict:
         """What a report says of the guarantee after so many rounds."""
         return {
             "mechanism": self.mechanism,
@@ -64,8 +66,8 @@ class Guarantee(NamedTuple):
             "steps": rounds * self.local_steps,
             "noisy": "steps",
             "delta": self.delta,
-            "epsilon": self.epsilon(rounds),
-            "accountant": "pld",
+            "epsilon": self.epsilon(rounds, accountant),
+            "accountant": accountant,
             "holds": self.holds,
             "not_covered": list(NOT_COVERED),
         }
@@ -86,17 +88,18 @@ class PerWeight(NamedTuple):
 
     rests_on = "weight_epsilon"
 
-    def trained_with(self, hyper: dict) -> "PerWeight":
+    def trained_with(self, state) -> "PerWeight":
         """The guarantee of the ε that a state's ``hyper`` has."""
-        return self._replace(weight_epsilon=float(hyper[self.rests_on]))
+        return self._replace(weight_epsilon=float(state.hyper[self.rests_on]))
 
     def epsilon(self, rounds: int) -> float:
         """ε of all that a client sends in the first so many rounds."""
         count = rounds * self.weights
         return responses_spent(self.weight_epsilon, count, self.delta)
 
-    def told(self, rounds: int) -> dict:
+    def told(self, rounds: int, accountant: str = "rdp") -> dict:
         """What a report says of the guarantee after so many rounds."""
+        del accountant  # Of responses there is one.
         claimed = {} if self.holds else {"claimed": self.weight_epsilon}
         return claimed | {
             "mechanism": "one of two values for every weight",
@@ -113,13 +116,12 @@ class PerWeight(NamedTuple):
         }
 
 
-def of_steps(config, *, unit: str, holds: bool = True) -> Guarantee | None:
+def of_steps(config, *, unit: str) -> Guarantee | None:
     """The guarantee that a config's ε, δ and rounds ask for; None for an ε of 0.
 
     Args:
       config: ``PrivateConfig``.
       unit: as in ``Guarantee``.
-      holds: likewise.
 
     Example:
       >>> from jaxanon.learners.config import PrivateConfig
@@ -129,6 +131,7 @@ def of_steps(config, *, unit: str, holds: bool = True) -> Guarantee | None:
     """
     if config.epsilon == 0:
         return None
+    warn_of_epsilon(config.epsilon)
     lots = lots_of(config)
     multiplier = _multiplier(config, lots, config.rounds * config.local_steps)
     return Guarantee(
@@ -138,8 +141,7 @@ def of_steps(config, *, unit: str, holds: bool = True) -> Guarantee | None:
         config.rounds,
         config.delta,
         unit,
-        holds,
-        config.records,
+        most_windows=config.records,
     )
 
 
@@ -158,6 +160,7 @@ def of_clients(config, num_clients: int) -> Guarantee | None:
     """
     if config.epsilon == 0:
         return None
+    warn_of_epsilon(config.epsilon)
     warn_of_delta(config.delta, num_clients)
     lots = Lots(
         sampling_probability=config.cohort,
@@ -214,6 +217,7 @@ def of_weights(config, weights: int, num_clients: int) -> PerWeight | None:
     """
     if config.epsilon == 0:
         return None
+    warn_of_epsilon(config.epsilon)
     warn_of_delta(config.delta, num_clients)
     whole = config.claim == "client"
     each = config.epsilon

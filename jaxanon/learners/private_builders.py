@@ -6,8 +6,9 @@ import jax
 
 from jaxanon import federated
 from jaxanon.learners import guarantee
-from jaxanon.learners.builders import STEP, _rounds, _steps, fedavg
+from jaxanon.learners.builders import fedavg
 from jaxanon.learners.learner import Learner, learner, loss_of, network_of
+from jaxanon.learners.parts import STEP, rounds_of, steps_of
 
 
 def ldpfl(spec, config) -> Learner:
@@ -29,11 +30,11 @@ def ldpfl(spec, config) -> Learner:
     algorithm = federated.ldp_fl(
         network.init,
         loss_of(network, spec),
-        _steps(config),
+        steps_of(config),
         radii=radii,
         num_clients=spec.num_classes("subject"),
         cut_mean=config.cut_mean,
-        rounds=_rounds(spec, config, "clients"),
+        rounds=rounds_of(spec, config, "clients"),
     )
     return learner(
         "ldpfl",
@@ -58,10 +59,9 @@ def dpfedavg(spec, config) -> Learner:
     algorithm = federated.dp_fed_avg(
         network.init,
         loss_of(network, spec),
-        _steps(config),
+        steps_of(config),
         cohorts=found.lots,
-        # 1 / (2 s)^2 is what counts take of 1 / z^2.
-        count_stddev=multiplier / (2 * math.sqrt(config.count_share)),
+        count_stddev=count_stddev(config, multiplier),
     )
     names = ("server_step_size", "max_norm", "quantile", "norm_step_size")
     return learner(
@@ -74,6 +74,24 @@ def dpfedavg(spec, config) -> Learner:
         guarantee=found,
         hyper_values={"noise_multiplier": multiplier},
     )
+
+
+def count_stddev(config, multiplier: float) -> float:
+    """Noise of counts that takes ``count_share`` of the budget: 1 / (2 s)^2 of 1 / z^2.
+
+    Args:
+      config: ``DPFedAvgConfig``.
+      multiplier: z, of sums and counts together.
+
+    Returns:
+      A standard deviation, in clients.
+
+    Example:
+      >>> from jaxanon.learners.private_config import DPFedAvgConfig
+      >>> count_stddev(DPFedAvgConfig(count_share=0.25), 3.0)
+      3.0
+    """
+    return multiplier / (2 * math.sqrt(config.count_share))
 
 
 def _inputs(layer):

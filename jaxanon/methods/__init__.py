@@ -1,5 +1,6 @@
 """The published systems, each a tuple of pure functions."""
 
+from jaxanon.kernels.checks import did_you_mean
 from jaxanon.methods.aae import AAEConfig, aae
 from jaxanon.methods.attribute_vae import AttributeVAEConfig, attribute_vae
 from jaxanon.methods.blinder import blinder
@@ -142,5 +143,8 @@ def build(name: str, spec, **settings) -> Method:
 
 def _entry(name):
     if name not in _BUILDERS:
-        raise ValueError(f"method must be one of {sorted(_BUILDERS)}, got {name!r}.")
+        raise ValueError(
+            f"method must be one of {sorted(_BUILDERS)}, got {name!r}."
+            f"{did_you_mean(name, NAMES)}"
+        )
     return _BUILDERS[name]

@@ -14,6 +14,7 @@ from jaxanon.privacy.layers import (
     effective_noise_multiplier,
     layer_noise_multipliers,
 )
+from jaxanon.privacy.limits import warn_of_epsilon
 from jaxanon.privacy.randomised import response_epsilon_for, responses_spent
 from jaxanon.privacy.sampled import SampledGaussian
 
@@ -35,4 +36,5 @@ __all__ = [
     "sequential",
     "steps_within",
     "warn_of_delta",
+    "warn_of_epsilon",
 ]

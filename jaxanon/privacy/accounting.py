@@ -52,7 +52,7 @@ def epsilon_spent(
       Doroshenko et al., PoPETs 2022 (pld).
     """
     one_of("accountant", accountant, ACCOUNTANTS)
-    found = _spent(tuple(releases), _checked_delta(delta), accountant)
+    found = _spent(tuple(releases), checked_delta(delta), accountant)
     if found is None:
         raise ValueError(
             "a capacity that is often reached is accounted for by pld alone; leave "
@@ -234,7 +234,7 @@ def warn_of_delta(delta: float, records: int) -> None:
     Example:
       >>> warn_of_delta(1e-5, 1000)
     """
-    _checked_delta(delta)
+    checked_delta(delta)
     if delta * records >= 1:
         warnings.warn(
             f"delta {delta:g} is no less than 1 / {records}, the number of records: "
@@ -245,7 +245,13 @@ def warn_of_delta(delta: float, records: int) -> None:
         )
 
 
-def _checked_delta(delta):
+def checked_delta(delta: float) -> float:
+    """δ as a float; ValueError unless it is in (0, 1).
+
+    Example:
+      >>> checked_delta(1e-5)
+      1e-05
+    """
     positive(delta=delta)
     if not delta < 1:
         raise ValueError(f"delta must be below 1, got {delta!r}.")

@@ -3,7 +3,7 @@
 import math
 
 from jaxanon.kernels.checks import whole
-from jaxanon.privacy.accounting import _checked_delta
+from jaxanon.privacy.accounting import checked_delta
 from jaxanon.privacy.composition import positive, sequential
 from jaxanon.privacy.sampled import ORDERS
 
@@ -40,7 +40,7 @@ def responses_spent(epsilon: float, count: int, delta: float) -> float:
       randomised response as the worst of all.
     """
     positive(epsilon=epsilon)
-    delta = _checked_delta(delta)
+    delta = checked_delta(delta)
     count = whole("count", count, least=0)
     if count == 0:
         return 0.0

@@ -2,7 +2,7 @@
 
 from jaxanon.report.describe import choose_examples, describe_data, describe_method
 from jaxanon.report.files import write, write_budget, write_front, write_learned
-from jaxanon.report.words import headline, protocol
+from jaxanon.report.words import headline, protocol, unfinished
 
 __all__ = [
     "choose_examples",
@@ -10,6 +10,7 @@ __all__ = [
     "describe_method",
     "headline",
     "protocol",
+    "unfinished",
     "write",
     "write_budget",
     "write_front",

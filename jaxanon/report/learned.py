@@ -2,7 +2,7 @@
 
 from html import escape
 
-from jaxanon.report import figures, page, regressed
+from jaxanon.report import figures, page, regressed, words
 from jaxanon.report.figures import RAW, SAFE, Picture
 from jaxanon.report.tables import table
 
@@ -39,13 +39,29 @@ def draw(report: dict) -> Picture:
 
 def sentences(report: dict) -> list[str]:
     """What the report comes to, in words."""
+    late = words.unfinished(report["method"].get("unfinished"))
     told = regressed.sentences(report) if "unit" in report else _classified(report)
+    told = late + told
     traffic = report["traffic"]
     told.append(
         f"In a round a client sends {traffic['up'] / 1e3:,.1f} kB and gets "
         f"{traffic['down'] / 1e3:,.1f} kB."
     )
-    return told + guaranteed(report["privacy"])
+    return told + _shuffled(report.get("shuffled")) + guaranteed(report["privacy"])
+
+
+def _shuffled(told):
+    if told is None:
+        return []
+    said = f"Layers come one by one, at random in {told['slots']} slots of a round, "
+    said += "without names"
+    if told["linked"] is not None:
+        said += (
+            f"; a server that compares directions puts {100 * told['linked']:.0f} % of "
+            f"them to the right client of the round before (guessing: "
+            f"{100 * told['guessing']:.0f} %)"
+        )
+    return [f"{said}. Epsilon counts on none of it."]
 
 
 def _classified(report):
@@ -85,10 +101,24 @@ def guaranteed(privacy: dict | None) -> list[str]:
             f"is of one of its noisy {privacy['noisy']}; together they cost {claim}."
         ]
     if not privacy["holds"]:
-        return [f"No guarantee: this form claims {claim}, and does not keep it."]
+        told = [f"No guarantee: this form claims {claim}, and does not keep it."]
+        return told + _true(privacy)
     return [
         f"{privacy['released']} keeps {claim}.",
         f"Not covered: {'; '.join(privacy['not_covered'])}.",
+    ]
+
+
+def _true(privacy):
+    """What noise by scores came to, where that is less than what is claimed."""
+    true = privacy.get("true")
+    if true is None:
+        return []
+    return [
+        f"Of the noise multiplier {privacy['noise_multiplier']:.3g} that it claims, "
+        f"scores left {true['noise_multiplier']:.3g} where they left least; with that "
+        f"the same releases cost epsilon {true['epsilon']:,.3g}, if the scores are "
+        "taken for known beforehand."
     ]
 
 

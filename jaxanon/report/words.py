@@ -52,6 +52,24 @@ def raw_scores(report: dict, attribute: str) -> dict | None:
     return report["linkage"]["raw"] if report["linkage"] else None
 
 
+def unfinished(told: dict | None) -> list[str]:
+    """That a run was interrupted.
+
+    Args:
+      told: of ``Run.unfinished``.
+
+    Example:
+      >>> unfinished({"done": 2.0, "asked": 5})
+      ['Unfinished: 2 of 5 epochs are done; train on with --resume.']
+    """
+    if told is None:
+        return []
+    done, asked = told["done"], told["asked"]
+    return [
+        f"Unfinished: {done:.4g} of {asked} epochs are done; train on with --resume."
+    ]
+
+
 def headline(report: dict) -> list[str]:
     """What survives, what is hidden and from whom: one sentence per attribute."""
     utility = report["utility"]

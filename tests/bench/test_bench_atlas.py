@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+from jaxanon import metrics
 from jaxanon.datasets import Data, Spec, Windows
 
 
@@ -174,3 +175,36 @@ def test_smoke(atlas, tmp_path, monkeypatch, capsys):
     atlas.main()  # Everything is there: nothing is trained a second time.
     again = capsys.readouterr().out
     assert "tuned" not in again and json.loads(rows.read_text()) == found
+
+
+def test_only_applications_that_a_question_was_asked_of_are_in_its_answer(tables):
+    """Atlas at ε = 2 is in both applications' first tables, in one of them the curve."""
+    first = [made(name="Atlas", epsilon=2.0, application=name) for name in "AB"]
+    rows = [*first, made("epsilon", "Atlas", epsilon=1.0)]
+    found = tables.asked(rows, "epsilon")
+    assert [(row["application"], row["epsilon"]) for row in found] == [
+        ("A", 1.0),
+        ("A", 2.0),
+    ]
+
+
+def test_predictions_that_are_not_finite_are_told_from_other_refusals(
+    atlas, monkeypatch
+):
+    """So that a step size which diverges is left out, and a mistake is not."""
+    own = object.__new__(atlas.Bench)
+
+    def refused(message):
+        def evaluate(run, data):
+            raise ValueError(message)
+
+        monkeypatch.setattr(atlas.learned, "evaluate", evaluate)
+
+    with pytest.raises(ValueError, match="must be finite") as told:
+        metrics.errors(np.zeros(2), np.array([np.nan, 0.0]))
+    refused(str(told.value))
+    with pytest.raises(FloatingPointError, match="what is predicted is not finite"):
+        own.scores(None, None)
+    refused("data.test must hold a window")
+    with pytest.raises(ValueError, match="must hold a window"):
+        own.scores(None, None)

@@ -23,6 +23,17 @@ def test_help_everywhere(verb, capsys):
     assert f"• {verb}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("word", "near"), [("atlass", "atlas"), ("blindr", "blinder"), ("FedAvg", "fedavg")]
+)
+def test_a_name_that_is_nearly_one_is_guessed(word, near, capsys):
+    assert cli.main(["train", word]) == 2
+    told = capsys.readouterr().err
+    assert f"got '{word}'. Did you mean '{near}'?" in told
+    assert cli.main(["train", "qqq"]) == 2
+    assert "Did you mean" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("verb", ["train", "sweep"])
 def test_settings_of_the_method_are_options(verb, capsys):
     with pytest.raises(SystemExit):

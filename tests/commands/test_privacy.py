@@ -5,7 +5,13 @@ import re
 import pytest
 
 from jaxanon import cli
-from jaxanon.privacy import SampledGaussian, epsilon_spent, noise_multiplier_for
+from jaxanon.privacy import (
+    SampledGaussian,
+    epsilon_spent,
+    noise_multiplier_for,
+    response_epsilon_for,
+    responses_spent,
+)
 
 
 @pytest.fixture
@@ -56,6 +62,81 @@ def test_a_delta_that_is_too_large_is_told_of(ask):
     assert status == 0 and "Warning: delta 0.1 is no less than 1 / 100" in told
 
 
+def test_what_a_client_of_atlas_needs(ask):
+    """Three updates that may be two clip norms apart: twice the noise of one apart."""
+    status, told = ask("atlas --guarantee client --epsilon 4 --rounds 3 --clients 100")
+    assert status == 0 and "keeps epsilon 4 at delta 1e-05 for any other data" in told
+    want = 2 * noise_multiplier_for(4.0, 1e-5, steps=3)
+    assert cells(told, "all that a step releases")[0] == pytest.approx(want, rel=2e-3)
+    # And back: what that noise spends, in three rounds and in six.
+    known = f"atlas --guarantee client --clients 100 --noise-multiplier {want}"
+    assert "keeps epsilon 4 at" in ask(f"{known} --rounds 3")[1]
+    more = [SampledGaussian(noise_multiplier=want / 2, steps=6)]
+    assert f"epsilon {epsilon_spent(more, 1e-5):.3g} " in ask(f"{known} --rounds 6")[1]
+
+
+def test_what_released_scores_need_beside_the_steps(ask):
+    lots = "--records 640 --batch 4 --rounds 3 --local-steps 2 --epsilon 2"
+    status, told = ask(f"atlas --scores released --score-share .2 {lots}")
+    assert status == 0 and "; scores by themselves 0.4." in told
+    scores, steps = cells(told, "scores, once a round")[0], cells(told, "all that a")[0]
+    each = [
+        SampledGaussian(noise_multiplier=z, sampling_probability=1 / 160, steps=count)
+        for z, count in ((steps, 6), (scores, 3))
+    ]
+    assert epsilon_spent(each, 1e-5) == pytest.approx(2.0, rel=0.01)
+    assert steps > cells(ask(f"atlas {lots}")[1], "all that a step releases")[0]
+
+
+def test_what_atlas_as_published_leaves_of_its_noise(ask):
+    public = "--scores public --public-scores a .9 b .5 c .7 d .3"
+    known = "--guarantee client --rounds 1 --noise-multiplier 2"
+    status, told = ask(f"atlas --reading C {public} {known}")
+    assert status == 0 and "claims epsilon 4.38" in told
+    assert "Of the noise multiplier 2 that it claims, scores left 0.933" in told
+
+
+def test_what_dpfedavg_spends_on_sums_and_on_counts(ask):
+    """Half of the clients join a round: 1 / z² = 1 / s² + 1 / (2 c)²."""
+    status, told = ask("dpfedavg --clients 50 --cohort .5 --rounds 4 --epsilon 3")
+    assert status == 0 and "a client with all its windows more or less" in told
+    want = noise_multiplier_for(3.0, 1e-5, sampling_probability=0.5, steps=4)
+    joint = cells(told, "all that a step releases")[0]
+    assert joint == pytest.approx(want, rel=2e-3)
+    sums, counts = cells(told, "of it, sums")[0], cells(told, "of it, counts")[0]
+    assert sums**-2 + (2 * counts) ** -2 == pytest.approx(joint**-2, rel=2e-3)
+    assert (2 * counts) ** -2 == pytest.approx(0.05 * joint**-2, rel=2e-3)
+
+
+def test_what_ldpfl_spends_on_every_weight(ask):
+    status, told = ask("ldpfl --weights 1000 --rounds 2 --epsilon 2")
+    each = response_epsilon_for(2.0, 2000, 1e-5)
+    assert status == 0 and "keeps epsilon 2 " in told
+    assert cells(told, "each weight")[0] == pytest.approx(each, rel=1e-3)
+    published = ask("ldpfl --weights 1000 --rounds 2 --epsilon 1 --claim weight")[1]
+    assert "claims epsilon 1, which is of one of its noisy weights" in published
+    together = responses_spent(1.0, 2000, 1e-5)
+    assert f"together they cost epsilon {together:,.3g} at" in published
+    spent = responses_spent(0.01, 2000, 1e-5)
+    known = ask("ldpfl --weights 1000 --rounds 2 --weight-epsilon 0.01")[1]
+    assert f"keeps epsilon {spent:.3g} at" in known
+
+
+def test_what_noisy_steps_of_fedsgd_ldp_need(ask):
+    status, told = ask("fedsgd_ldp --records 400 --batch 20 --rounds 3 --local-steps 5")
+    want = noise_multiplier_for(2.0, 1e-5, sampling_probability=0.05, steps=15)
+    assert status == 0
+    assert cells(told, "all that a step releases")[0] == pytest.approx(want, rel=2e-3)
+    warned = ask("fedsgd_ldp --records 20 --batch 20 --rounds 1 --delta .1")[1]
+    assert "Warning: delta 0.1 is no less than 1 / 20" in warned
+
+
+@pytest.mark.parametrize("words", ["--epsilon 11", "ldpfl --weights 9 --epsilon 11"])
+def test_an_epsilon_that_promises_nothing_is_told_of(words, ask):
+    status, told = ask(words)
+    assert status == 0 and "Warning: epsilon 11 is above 10, and promises next" in told
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -74,6 +155,16 @@ def test_a_delta_that_is_too_large_is_told_of(ask):
         ),
         ("--epsilon 1 --sampling-probability 2", "must be in (0, 1], got 2.0"),
         ("--epsilon 1 --delta 1", "delta must be below 1"),
+        (
+            "fedavg",
+            "fedavg trains without noise, and spends no epsilon; it is spent",
+        ),
+        ("atlas --epsilon 0", "epsilon must be > 0: of 0 there is no noise"),
+        ("dpfedavg", "give how many: --clients"),
+        ("ldpfl", "give how many: --weights"),
+        ("ldpfl --weights 0", "--weights must be >= 1, got 0"),
+        ("atlas --rounds 1 --score-multiplier 1", "leave out --score-multiplier"),
+        ("atlas --rounds 1 --noise-multiplier 0", "must be finite and > 0, got 0.0"),
         ("gone/run", "gone/run does not exist; name the folder of a run"),
     ],
 )

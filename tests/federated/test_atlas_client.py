@@ -90,6 +90,20 @@ def test_a_client_is_hidden_among_all_others_at_half_the_multiplier():
     assert 1.2 * worth(1.0) < told <= worth(0.5)
 
 
+@pytest.mark.parametrize("scores", ["public", "hidden"])
+def test_a_client_remembers_the_least_of_z_that_its_scores_left(scores):
+    """Of hidden scores none, for their noise follows none of them."""
+    public = SCORES if scores == "public" else None
+    own = {"guarantee": "client", "scores": scores, "public_scores": public}
+    algorithm = scalars(1, reading="C", **own)
+    state = algorithm.init(jax.random.key(0))
+    clients = federated.stack([jnp.ones(1)])
+    state, _ = algorithm.update(jax.random.key(1), state, clients)
+    want = 0.4664 if public else 1.0
+    assert state.own.least.tolist() == pytest.approx([want], abs=1e-4)
+    assert scalars(1, **own).init(jax.random.key(0)).own.least is None
+
+
 def test_what_is_hidden_shows_in_nothing_that_is_sent():
     """Layers that are a client's own are sent too, with the noise of the others."""
     loss = lambda p, x, key: -x * (p["a"] + 0.25 * p["b"])

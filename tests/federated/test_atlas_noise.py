@@ -104,6 +104,36 @@ def test_the_published_accounting_claims_too_much_and_the_rescaled_noise_keeps_i
     assert most_told("C") > 1.2 * claimed
 
 
+def test_the_least_of_z_is_that_of_all_steps():
+    """Scores before each of nine steps, by hand; clients out of the round keep theirs.
+
+    Noise moves scores both ways, so the last are not the least.
+    """
+    algorithm = federated.atlas(
+        lambda key: {"a": jnp.ones(3), "b": jnp.ones(2)},
+        lambda p, x, key: x * (p["a"].sum() + p["b"].sum()),
+        Steps(num_steps=1),
+        num_clients=2,
+        lots=EVERY,
+        reading="C",
+        send_every_layer=True,
+    )
+    state = algorithm.init(
+        jax.random.key(0), noise_multiplier=3.0, mask_step_size=2.0, first_score=0.75
+    )
+    clients = federated.stack([jnp.ones(1), jnp.ones(1)])
+    clients = clients._replace(mask=clients.mask.at[1].set(False))
+    shares = []
+    for _ in range(9):
+        masks = jax.tree.map(lambda leaf: leaf[0] + math.log(3.0), state.own.masks)
+        scores = [float(jax.nn.sigmoid(leaf).mean()) for leaf in masks.values()]
+        claimed = layer_multipliers(1.0, {"a": 1.0, "b": 1.0}, "C")["a"]
+        shares.append(effective_noise_multiplier([claimed] * 2, scores, reading="C"))
+        state, _ = algorithm.update(jax.random.key(2), state, clients)
+    assert min(shares) < min(shares[0], shares[-1])
+    assert state.own.least.tolist() == pytest.approx([min(shares), 1.0], rel=1e-5)
+
+
 def test_masks_see_the_noise_unless_they_are_as_published():
     """Weights of 1: a mask's gradient is the weight's, times the sigmoid's slope."""
     told, clients = {}, federated.stack([jnp.ones(1)])

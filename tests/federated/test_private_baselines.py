@@ -96,6 +96,8 @@ def test_a_mean_outside_the_range_is_cut_or_taken_as_published():
         np.testing.assert_allclose(np.abs(state.params["w"]), far, rtol=1e-6)
         assert len(np.unique(state.params["w"])) == 2
         # Steps end at the edge: 0.4, then 0.76, which is cut to 0.5.
+        # Of 64 weights a bit each goes up, and a float32 each comes down.
+        assert (info["bytes_up"], info["bytes_down"]) == (8.0, 256.0)
         told = 64 * 0.5 * (4.0**2 + 3.6**2) / 2
         assert float(info["loss"]) == pytest.approx(told, rel=1e-5)
 

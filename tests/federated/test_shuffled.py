@@ -7,8 +7,16 @@ import numpy as np
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Steps, shuffled
-from jaxanon.federated.shuffled import Arrivals
+from jaxanon.federated import Steps
+from jaxanon.federated import shuffled as shuffle
+from jaxanon.federated.shuffled import (
+    Arrivals,
+    Round,
+    aggregated,
+    linked,
+    num_bytes,
+    share_linked,
+)
 
 pytestmark = pytest.mark.long
 
@@ -53,10 +61,10 @@ def two_rounds(noise_multiplier):
         key = jax.random.key(1)
         sent, senders = messages(algorithm, key, state, clients)
         own_key = jax.random.fold_in(jax.random.key(2), number)
-        arrivals, whose = shuffled.shuffled(own_key, sent, senders, num_slots=4)
+        arrivals, whose = shuffle(own_key, sent, senders, num_slots=4)
         before = state.params
         state, _ = algorithm.update(key, state, clients)
-        made = shuffled.aggregated(before, arrivals)
+        made = aggregated(before, arrivals)
         chex.assert_trees_all_close(made, state.params, rtol=1e-5, atol=1e-6)
         seen.append((arrivals["a"], whose["a"], before["a"]))
     return seen
@@ -70,15 +78,55 @@ def test_the_mean_is_unchanged_and_only_noise_hides_whose_it_was(
     (first, whose, before), (later, theirs, after) = two_rounds(noise_multiplier)
     assert len(first.slot) == len(later.slot) == CLIENTS
     assert (whose != np.arange(CLIENTS)).any() and (whose != theirs).any()
-    guess = shuffled.linked(first, later, before, after)
+    guess = linked(first, later, before, after)
     assert sorted(guess) == list(range(CLIENTS))
     assert low <= np.mean(whose[guess] == theirs) <= high
+
+
+def test_rounds_as_the_server_gets_them():
+    """Messages are those of the rounds, and noise hides whose they are next time."""
+    shares = {}
+    for noise_multiplier in (0.0, 9.0):
+        algorithm, clients = pulled(guarantee="client", send_slots=4)
+        hyper = {"noise_multiplier": noise_multiplier, "mask_step_size": 0.0}
+        state = algorithm.init(jax.random.key(0), **hyper)
+        key = jax.random.key(1)
+        after, rounds = federated.observed_shuffled(
+            algorithm, key, state, clients, num_rounds=2, num_slots=4
+        )
+        own = jax.tree.map(jnp.copy, state)  # simulate gives its buffers away.
+        want, info = federated.simulate(algorithm, key, own, clients, 2)
+        chex.assert_trees_all_close(after.params, want.params, rtol=1e-6)
+        made = aggregated(rounds[1].before, rounds[1].arrivals)
+        chex.assert_trees_all_close(made, want.params, rtol=1e-5, atol=1e-6)
+        assert (rounds[0].whose["a"] != rounds[1].whose["a"]).any()
+        # Every client sends both layers: 43 numbers, and 8 bytes with each layer.
+        assert info["bytes_up"].tolist() == [43 * 4 + 2 * 8] * 2
+        assert num_bytes(rounds[0].arrivals) == CLIENTS * (43 * 4 + 2 * 8)
+        # Of layer b all clients' data say the same; a tells them apart.
+        only = [
+            each._replace(arrivals={"a": each.arrivals["a"]}, whose=each.whose)
+            for each in rounds
+        ]
+        shares[noise_multiplier], guessing = share_linked(*only)
+        assert guessing == pytest.approx(1 / CLIENTS)
+    assert shares[0.0] == 1.0 and shares[9.0] <= 0.5
+
+
+def test_nobody_is_linked_who_came_once():
+    came = lambda who: shuffle(
+        jax.random.key(0), {"a": jnp.ones((2, 3))}, {"a": np.array(who)}, 2
+    )
+    rounds = [
+        Round({"a": jnp.zeros(3)}, *came(who)) for who in ([True, False], [False, True])
+    ]
+    assert np.isnan(share_linked(*rounds)).all()
 
 
 def test_slots_and_orders_are_random_and_layers_do_not_share_them():
     sent = {"a": jnp.arange(2000.0), "b": jnp.arange(2000.0)}
     senders = {name: np.arange(2000) % 4 != 3 for name in sent}
-    arrivals, whose = shuffled.shuffled(jax.random.key(0), sent, senders, 5)
+    arrivals, whose = shuffle(jax.random.key(0), sent, senders, 5)
     for name in "ab":
         slot, layer = arrivals[name]
         assert (np.diff(slot) >= 0).all()
@@ -102,8 +150,8 @@ def test_bytes_are_those_of_atlas_but_for_the_names_of_layers():
     state = algorithm.init(jax.random.key(0), step_size=0.0)
     _, info = algorithm.update(jax.random.key(1), state, clients)
     sent, senders = messages(algorithm, jax.random.key(1), state, clients)
-    arrivals, _ = shuffled.shuffled(jax.random.key(2), sent, senders, 3)
-    assert shuffled.num_bytes(arrivals) == CLIENTS * (43 * 4 + 2 * 8)
+    arrivals, _ = shuffle(jax.random.key(2), sent, senders, 3)
+    assert num_bytes(arrivals) == CLIENTS * (43 * 4 + 2 * 8)
     assert info["bytes_up"] == 43 * 4 + 2 * 4
 
 
@@ -112,14 +160,29 @@ def test_a_round_with_fewer_messages_leaves_some_unlinked():
     few = Arrivals(np.array([0]), row(2.0))
     more = Arrivals(np.array([0, 0]), row(-1.0, 5.0))
     zero = jnp.zeros(3)
-    assert shuffled.linked(few, more, zero, zero).tolist() == [-1, 0]
-    assert shuffled.linked(more, few, zero, zero).tolist() == [1]
+    assert linked(few, more, zero, zero).tolist() == [-1, 0]
+    assert linked(more, few, zero, zero).tolist() == [1]
 
 
 def test_says_what_was_wrong():
     one = {"a": jnp.ones(2)}
     senders = {"a": np.ones(2, bool)}
     with pytest.raises(ValueError, match="num_slots must be >= 1, got 0"):
-        shuffled.shuffled(jax.random.key(0), one, senders, 0)
+        shuffle(jax.random.key(0), one, senders, 0)
     with pytest.raises(ValueError, match=r"of the layers \['a'\], got \['b'\]"):
-        shuffled.shuffled(jax.random.key(0), one, {"b": senders["a"]}, 2)
+        shuffle(jax.random.key(0), one, {"b": senders["a"]}, 2)
+    algorithm, clients = pulled()
+    state = algorithm.init(jax.random.key(0))
+    given = (jax.random.key(1), state, clients)
+    with pytest.raises(ValueError, match="num_rounds must be >= 1, got 0"):
+        federated.observed_shuffled(algorithm, *given, num_rounds=0, num_slots=2)
+    with pytest.raises(ValueError, match="send_slots must be >= 1, got 0"):
+        pulled(send_slots=0)
+    plain = federated.fed_avg(
+        lambda key: {"a": {"w": jnp.zeros(40)}, "b": jnp.ones(3)},
+        lambda p, x, key: jnp.sum(x * p["a"]["w"][None], axis=1),
+        num_steps=1,
+    )
+    state = plain.init(jax.random.key(0))
+    with pytest.raises(ValueError, match="must send layers and which they are"):
+        federated.observed_shuffled(plain, jax.random.key(1), state, clients, 1, 2)

@@ -3,7 +3,10 @@
 import jax
 import pytest
 
+import jaxanon as ja
 from jaxanon import ledger, training
+from jaxanon.federated import layout
+from jaxanon.learners.atlas_guarantee import OF_ATLAS
 from jaxanon.privacy import SampledGaussian, epsilon_spent
 from jaxanon.report.learned import guaranteed
 
@@ -72,6 +75,8 @@ def test_a_clients_budget_is_of_unsampled_updates_twice_a_clip_norm_apart(small)
             {"guarantee": "client", "scores": "released"},
             ("any other data of a client", "noisy updates", "scores by themselves 0.1"),
         ),
+        ({}, ("an example of a client that has others more or less",)),
+        ({"guarantee": "client"}, ("any other data of a client in place of its own",)),
     ],
 )
 def test_what_every_form_keeps_is_in_its_ledger(settings, words, trained, tmp_path):
@@ -80,7 +85,13 @@ def test_what_every_form_keeps_is_in_its_ledger(settings, words, trained, tmp_pa
     run = trained("atlas", epochs=2, out=tmp_path / "run", **settings, **more)
     privacy = ledger.read(tmp_path / "run")
     asked = run.method.guarantee.told(2)
-    assert privacy.keys() == asked.keys() and len(privacy["parts"]) == 2
+    assert privacy.pop("rounds") == {"done": 2, "asked": 2}
+    assert privacy.keys() == asked.keys() and len(privacy["parts"]) == 2 * bool(
+        settings.get("scores")
+    )
+    # What stays with clients, and what no noise covers, is told with all of it.
+    assert set(OF_ATLAS) < set(privacy["not_covered"])
+    assert "last fit without noise" in guaranteed(privacy)[1]
     assert privacy["epsilon"] == pytest.approx(asked["epsilon"], rel=1e-5)
     kept = guaranteed(privacy)[0]
     assert kept.startswith("What clients send keeps epsilon")
@@ -89,12 +100,44 @@ def test_what_every_form_keeps_is_in_its_ledger(settings, words, trained, tmp_pa
     assert again.method.config == run.method.config
 
 
+def test_public_scores_and_layers_sent_one_by_one(trained, data, tmp_path):
+    """Of two layers the first is shared; masks stay where they began."""
+    public = {"dense_1": 0.9, "dense_2": 0.3}
+    settings = {"scores": "public", "public_scores": public, "send_slots": 3}
+    run = trained("atlas", epochs=1, out=tmp_path / "run", **settings)
+    kept = run.state.own
+    assert kept.shared["dense_1"].all() and not kept.shared["dense_2"].any()
+    assert not any(leaf.any() for leaf in jax.tree.leaves(kept.masks))
+    sizes = {name: layout.num_bytes(x) for name, x in run.state.params.items()}
+    sent = run.history[-1]["losses"]["bytes_up"]
+    assert sent == sizes["dense_1"] + 8
+    again = training.open_run(tmp_path / "run")
+    assert again.method.config == run.method.config
+    report = ja.evaluate(again, data)
+    told = report["shuffled"]
+    assert told["slots"] == 3 and told["guessing"] == pytest.approx(1 / 5)
+    assert 0 <= told["linked"] <= 1
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "one by one, at random in 3 slots" in page and "(guessing: 20 %)" in page
+    assert ja.evaluate(trained("atlas", epochs=1), data)["shuffled"] is None
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"guarantee": "server"}, "guarantee must be one of"),
         ({"clipping": "odd"}, "clipping must be one of"),
-        ({"scores": "public"}, "scores must be one of"),
+        ({"scores": "secret"}, "scores must be one of"),
+        ({"scores": "public"}, "needed there, got None for 'public'"),
+        (
+            {"scores": "public", "public_scores": {"dense_1": 0.7, "gone": 0.7}},
+            r"layers \['dense_1', 'dense_2'\], one of each, got \['dense_1', 'gone'\]",
+        ),
+        (
+            {"scores": "public", "public_scores": {"dense_1": 0.7, "dense_2": 7.0}},
+            "must be in .0, 1., got 7.0 for 'dense_2'",
+        ),
+        ({"send_slots": -1}, "send_slots must be >= 0, got -1"),
         ({"score_share": 1.0}, "score_share must be below 1, got 1.0"),
         ({"score_norm": 0.0}, "score_norm must be finite and > 0"),
         ({"scores": "hidden"}, "scores='hidden' needs guarantee='client'"),

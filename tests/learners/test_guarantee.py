@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
-from jaxanon import training
+from jaxanon import checkpoint, cli, ledger, training
 from jaxanon.privacy import SampledGaussian, epsilon_spent
 
 pytestmark = pytest.mark.long
@@ -55,6 +55,36 @@ def test_training_stops_where_the_budget_ends(name, small, data, tmp_path):
     assert "an example of a client that has others more or less" in page
 
 
+def test_noise_as_published_tells_what_its_scores_left_of_it(trained, data, tmp_path):
+    """(1 / .9² + 1 / .3²) / 2 = 6.17: of z* 0.4025 is left at every step."""
+    public = {"dense_1": 0.9, "dense_2": 0.3}
+    settings = {"reading": "C", "scores": "public", "public_scores": public}
+    run = trained("atlas", epochs=2, out=tmp_path / "run", **settings)
+    report = ja.evaluate(run, data)
+    privacy = report["privacy"]
+    left = (2 / (0.9**-2 + 0.3**-2)) ** 0.5
+    true = privacy["true"]
+    assert true["noise_multiplier"] == pytest.approx(left * privacy["noise_multiplier"])
+    steps = SampledGaussian(
+        noise_multiplier=true["noise_multiplier"], sampling_probability=4 / 64, steps=4
+    )
+    want = epsilon_spent([steps], 1e-5, accountant="rdp")
+    assert true["epsilon"] == pytest.approx(want, rel=0.02)
+    assert true["epsilon"] > 2 * privacy["epsilon"]
+    assert ledger.read(tmp_path / "run")["true"] == pytest.approx(true)
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert f"scores left {true['noise_multiplier']:.3g} where they left least" in page
+    # Masks that learn: of the state, and no more than what is claimed.
+    learned = trained("atlas", epochs=2, reading="C")
+    told = ledger.of_run(learned.method, learned.state).told(2)
+    least = float(learned.state.own.least.min())
+    assert least < 0.7  # As training begins scores are 0.6.
+    assert told["true"]["noise_multiplier"] == pytest.approx(
+        least * told["noise_multiplier"]
+    )
+    assert ja.evaluate(trained("atlas", epochs=1), data)["privacy"]["true"] is None
+
+
 def test_a_form_that_breaks_its_claim_says_so(trained, data, tmp_path):
     for settings in ({"reading": "C"}, {"scores": "published"}):
         run = trained("atlas", epochs=1, **settings)
@@ -71,6 +101,48 @@ def test_without_epsilon_there_is_no_noise(name, trained, data, tmp_path):
     assert int(run.state.round) == 4  # No budget, no end.
     assert ja.evaluate(run, data, out=tmp_path)["privacy"] is None
     assert "No noise, and so no guarantee." in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize("name", ["atlas", "dpfedavg", "ldpfl"])
+def test_what_was_spent_is_told_while_training_goes_on(
+    name, small, data, tmp_path, monkeypatch, capsys
+):
+    """Killed in its third round, after two checkpoints."""
+    append, folder = checkpoint.append_metrics, tmp_path / "run"
+
+    def killed(out, row):
+        if row["round"] == 3:
+            raise KeyboardInterrupt
+        append(out, row)
+
+    monkeypatch.setattr(checkpoint, "append_metrics", killed)
+    options = {"epochs": 3, "out": folder, "progress": False}
+    with pytest.raises(KeyboardInterrupt):
+        training.train(small(name), data, checkpoint_s=0.0, **options)
+    early = ledger.read(folder)
+    assert early["rounds"] == {"done": 2, "asked": 3} and early["accountant"] == "rdp"
+    exact = small(name).guarantee.epsilon(2)
+    assert exact * (1 - 1e-6) <= early["epsilon"] < 1.5 * exact
+    assert cli.main(["privacy", str(folder)]) == 0
+    assert "Unfinished: 2 of 3 rounds" in " ".join(capsys.readouterr().out.split())
+    run = training.open_run(folder)
+    assert run.unfinished == {"done": 2.0, "asked": 3}
+    ja.evaluate(run, data)
+    assert "Unfinished: 2 of 3 epochs" in (folder / "report.html").read_text()
+    monkeypatch.undo()
+    run = training.train(small(name), data, resume=True, **options)
+    late = ledger.read(folder)
+    assert late["rounds"] == {"done": 3, "asked": 3} and run.unfinished is None
+    assert late["epsilon"] == pytest.approx(small(name).guarantee.epsilon(3), rel=1e-5)
+    assert ja.evaluate(run, data)["method"]["unfinished"] is None
+
+
+def test_an_epsilon_that_promises_nothing_is_warned_of(small):
+    whole = {"atlas": {}, "dpfedavg": {}, "fedsgd_ldp": {}, "ldpfl": {}}
+    for name, settings in whole.items():
+        with pytest.warns(UserWarning, match="epsilon 10.5 is above 10, and promises"):
+            small(name, epsilon=10.5, **settings)
+        small(name, epsilon=10.0)
 
 
 def test_nobody_takes_the_noise_off_and_keeps_the_claim(small, data):

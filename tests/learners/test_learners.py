@@ -32,7 +32,7 @@ def test_every_learner_trains_and_tells_how_its_clients_predict(name, trained, d
     factor = {**alone, "scaffold": 2}.get(name, 1)
     if name in ("fedper", "fedrep"):
         factor = (16 * 2 * 6 + 6) * 4 / size
-    if name == "fedmask":  # A bit for each weight.
+    if name in ("fedmask", "ldpfl"):  # A bit for each weight.
         factor = 1 / 32
     if name == "atlas":  # All layers, and a score for each of two.
         factor = (size + 8) / size
@@ -145,8 +145,10 @@ def test_a_convolution_is_one(data):
 def test_says_what_was_wrong(small, trained, data):
     with pytest.raises(TypeError, match=r"no settings \['shared'\].*'shared_layers'"):
         learners.build("fedper", data.spec, shared=1)
-    with pytest.raises(ValueError, match="learner must be one of"):
-        learners.build("fedsgd", data.spec)
+    with pytest.raises(ValueError, match="must be one of .* mean 'fedsgd_ldp'.$"):
+        learners.build("FedSGD-LDP", data.spec)
+    with pytest.raises(ValueError, match="got 'x'.$"):
+        learners.build("x", data.spec)
     with pytest.raises(ValueError, match="shared_layers must be at most the 2 layers"):
         small("fedper", shared_layers=3)
     with pytest.raises(ValueError, match="model must be one of"):

@@ -1,0 +1,102 @@
+"""FedSGD-LDP, LDP-FL and DP-FedAvg against their loops, in float64."""
+
+import chex
+import jax
+import pytest
+
+from jaxanon import federated
+from jaxanon.federated import Lots, Rounds, Steps
+from jaxanon.federated import reference_private as loops
+
+pytestmark = pytest.mark.long
+
+CLOSE = {"rtol": 1e-9, "atol": 1e-11}
+OPTIONS = {"num_steps": 3, "batch_size": 2}
+
+
+def losses(params, batch, key):
+    """The network of the other files, without its noise: that is drawn by lot."""
+    hidden = jax.numpy.tanh(batch["x"] @ params["base"]["w"])
+    return (hidden @ params["head"]["v"] - batch["y"]) ** 2
+
+
+def ran(algorithm, clients, num_rounds=2, **hyper):
+    state = algorithm.init(jax.random.key(0), **hyper)
+    return federated.simulate(algorithm, jax.random.key(1), state, clients, num_rounds)[
+        0
+    ]
+
+
+@pytest.mark.parametrize("noise_multiplier", [0.0, 0.7])
+def test_fed_sgd_ldp_agrees(noise_multiplier, start, population):
+    """Of 5, 2 and 7 rows a lot takes some; norms of 0.4 clip most of them."""
+    hyper = {"step_size": 0.2, "max_norm": 0.4, "noise_multiplier": noise_multiplier}
+    with jax.enable_x64(True):
+        algorithm = federated.fed_sgd_ldp(
+            start,
+            losses,
+            lots=Lots(sampling_probability=0.5, size=3.0, records=7),
+            num_steps=3,
+            num_clients=3,
+        )
+        want = loops.fed_sgd_ldp(
+            *(jax.random.key(1), start(jax.random.key(0)), losses, population(), 2),
+            sampling_probability=0.5,
+            lot_size=3.0,
+            num_steps=3,
+            **hyper,
+        )
+        found = ran(algorithm, population(), **hyper)
+        chex.assert_trees_all_close(found.params, want, **CLOSE)
+
+
+@pytest.mark.parametrize("cut_mean", [True, False])
+def test_ldp_fl_agrees(cut_mean, start, network, population):
+    """Ranges that weights run into, and an epsilon at which either value is likely."""
+    radii = {"base": 0.6, "head": 0.9}
+    with jax.enable_x64(True):
+        algorithm = federated.ldp_fl(
+            *(start, network, Steps(**OPTIONS)),
+            radii=radii,
+            num_clients=3,
+            cut_mean=cut_mean,
+            rounds=Rounds(weighting="clients"),
+        )
+        hyper = {"step_size": 0.2, "weight_epsilon": 1.3}
+        want = loops.ldp_fl(
+            *(jax.random.key(1), start(jax.random.key(0)), network, population(), 2),
+            OPTIONS,
+            radii=radii,
+            cut_mean=cut_mean,
+            **hyper,
+        )
+        found = ran(algorithm, population(), **hyper)
+        chex.assert_trees_all_close(found.params, want, **CLOSE)
+
+
+def test_dp_fed_avg_agrees(start, network, population):
+    """Six clients, one without rows; about half join, and the clip norm moves."""
+    hyper = {
+        **{"step_size": 0.2, "server_step_size": 0.8, "noise_multiplier": 0.6},
+        **{"max_norm": 0.5, "quantile": 0.7, "norm_step_size": 0.3},
+    }
+    with jax.enable_x64(True):
+        clients = population((5, 2, 7, 3, 4, 1))
+        clients = clients._replace(mask=clients.mask.at[4].set(False))
+        algorithm = federated.dp_fed_avg(
+            *(start, network, Steps(**OPTIONS)),
+            cohorts=Lots(sampling_probability=0.6, size=3.6, records=6),
+            count_stddev=0.9,
+        )
+        want, norm = loops.dp_fed_avg(
+            *(jax.random.key(1), start(jax.random.key(0)), network, clients, 4),
+            OPTIONS,
+            sampling_probability=0.6,
+            cohort=3.6,
+            count_stddev=0.9,
+            **hyper,
+        )
+        found = ran(algorithm, clients, num_rounds=4, **hyper)
+        chex.assert_trees_all_close(found.params, want, **CLOSE)
+        assert float(found.server) == pytest.approx(norm, rel=1e-9)
+        assert norm != pytest.approx(0.5, rel=0.01)
