@@ -12,6 +12,7 @@ from jaxanon.energy.forecasting import (
     persistence,
     scale_of,
 )
+from jaxanon.energy.joining import Reached, days_to_reach, join
 from jaxanon.energy.metering import Meters, metered
 from jaxanon.energy.modes import OFF, ON, STANDBY, Levels, find_levels, mode_of
 from jaxanon.energy.pfdrl import System, SystemState, live, pfdrl
@@ -61,6 +62,7 @@ __all__ = [
     "Levels",
     "Meters",
     "PFDRLConfig",
+    "Reached",
     "Savings",
     "Series",
     "Street",
@@ -69,6 +71,7 @@ __all__ = [
     "Trace",
     "begin_fit",
     "cents",
+    "days_to_reach",
     "dqn",
     "environment",
     "find_levels",
@@ -77,6 +80,7 @@ __all__ = [
     "forecaster",
     "greedy",
     "households",
+    "join",
     "live",
     "measured",
     "metered",

@@ -39,12 +39,14 @@ class System(NamedTuple):
     (state, info)`` is a slot, given the run's key, which may be jitted, scanned, and
     vmapped over states; ``act(state, street, slot) -> Acted`` is what agents would do
     in slot number ``slot`` with models as they are, ``[agents, slot_min]``: on days
-    that they have not seen that is their test.
+    that they have not seen that is their test; ``shared(state) -> (forecaster,
+    control)`` says of each layer of both models whether agents share it, ``bool[]``.
     """
 
     init: Callable
     update: Callable
     act: Callable
+    shared: Callable
 
 
 def pfdrl(config: PFDRLConfig) -> System:
@@ -131,6 +133,13 @@ def pfdrl(config: PFDRLConfig) -> System:
             hyper=hyper,
         )
 
+    def shared(state):
+        forecaster = dict.fromkeys(state.fits.layers, how.forecast != "nothing")
+        control = dict.fromkeys(net.layers, False)
+        return forecaster, (
+            control if how.control == "nothing" else shared_control(state.hyper)
+        )
+
     def homes_of(street):
         return slots.Home(street.power, street.scale, street.levels, street.present)
 
@@ -215,7 +224,7 @@ def pfdrl(config: PFDRLConfig) -> System:
         )
         return layers, mail
 
-    return System(init, update, act)
+    return System(init, update, act, shared)
 
 
 @functools.partial(
