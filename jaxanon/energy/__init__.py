@@ -1,5 +1,6 @@
 """Homes that switch standby off: their devices, the environment, what it saves."""
 
+from jaxanon.energy.cores import apart, live_apart
 from jaxanon.energy.forecasting import (
     FitState,
     ForecastConfig,
@@ -69,6 +70,7 @@ __all__ = [
     "System",
     "SystemState",
     "Trace",
+    "apart",
     "begin_fit",
     "cents",
     "days_to_reach",
@@ -82,6 +84,7 @@ __all__ = [
     "households",
     "join",
     "live",
+    "live_apart",
     "measured",
     "metered",
     "mode_of",

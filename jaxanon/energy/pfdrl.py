@@ -154,7 +154,7 @@ def pfdrl(config: PFDRLConfig) -> System:
         slot, rate = state.slot, state.hyper["fit_rate"]
         slot_key = jax.random.fold_in(key, slot)
         fit_key, act_key, fit_mail_key, control_mail_key = jax.random.split(slot_key, 4)
-        numbers, homes = jnp.arange(len(street.power)), homes_of(street)
+        numbers, homes = street.number, homes_of(street)
 
         def one(inputs):
             number, fit, control, home = inputs
@@ -193,7 +193,7 @@ def pfdrl(config: PFDRLConfig) -> System:
 
     def pooled(key, fits, street, slot, rate):
         """Learning steps that all of a kind take together, on everybody's minutes."""
-        numbers, homes = jnp.arange(len(street.power)), homes_of(street)
+        numbers, homes = street.number, homes_of(street)
 
         def gradient(inputs):
             number, fit, home = inputs
