@@ -1,4 +1,4 @@
-"""Streets for the comparison with PFDRL: composed, metered and made up."""
+"""Streets for the comparison with PFDRL, and who hears whom there."""
 
 import warnings
 from typing import NamedTuple
@@ -7,12 +7,15 @@ import jax
 import numpy as np
 
 from jaxanon import energy, federated
-from jaxanon.datasets import registry, store
-from jaxanon.datasets.households.description import COLUMNS
-from jaxanon.datasets.tracebase import homes as composed
+from jaxanon.energy.saving import DAY
 
-DAY = 1440
-TEST_SHARE = 0.2
+DAYS, HELD_OUT = 24, 6
+SIZES = {  # Of what is composed or made up; the others are as they were metered.
+    "tracebase": {"homes": 10, "devices": 8},
+    "households": {},
+    "simulated": {"homes": 10},
+}
+SMOKE = {"homes": 3, "devices": 2, "days": 2, "held_out": 1}
 
 
 class Place(NamedTuple):
@@ -20,12 +23,13 @@ class Place(NamedTuple):
 
     name: str
     power: np.ndarray  # float[homes, minutes, devices], W; NaN of what is not there
-    kinds: np.ndarray | None  # int[homes, devices]
+    kinds: np.ndarray  # int[homes, devices]
     train_days: int
     test_days: int
 
     @property
     def homes(self):
+        """How many."""
         return len(self.power)
 
 
@@ -35,67 +39,34 @@ def street(place, graph=None) -> energy.Street:
     return energy.street(place.power, place.kinds, learn_minutes=learn, graph=graph)
 
 
-def graphs(homes, seed) -> dict:
+def graph(name, homes, seed):
     """Who hears whom, by name."""
     four = min(4, homes - 1 - homes % 2)
-    key = jax.random.key(seed)
-    return {
-        "everybody": None,
-        f"{four}-regular": federated.k_regular(homes, four),
-        "random, 0.3": federated.random_graph(key, homes, 0.3),
-        "ring": federated.ring(homes),
-        "nobody": np.zeros((homes, homes), bool),
+    made = {
+        "everybody": lambda: None,
+        "4-regular": lambda: federated.k_regular(homes, four),
+        "random, 0.3": lambda: federated.random_graph(jax.random.key(seed), homes, 0.3),
+        "ring": lambda: federated.ring(homes),
+        "nobody": lambda: np.zeros((homes, homes), bool),
     }
+    return made[name]()
 
 
-def tracebase(homes, devices, days, seed) -> Place:
-    """Homes composed of Tracebase's devices, the last fifth of their days held out."""
-    found = composed(homes, days=days, num_types=devices, seed=seed)
-    train = found.train_minutes // DAY
-    return Place("Tracebase", found.power, found.types, train, days - train)
-
-
-def households(days) -> Place:
-    """The first so many days in a row that each of the five homes was metered.
-
-    Appliances that a home lacks are NaN. A home that has no such days is left out.
-    """
-    longest = {}
-    for one in store.read(registry.find("households"), None, None):
-        start = int(-one.rows[0, 0] % DAY)
-        rows = one.rows[start : start + days * DAY, 2:]
-        if len(rows) == days * DAY:
-            longest.setdefault(one.labels["subject"], rows)
-    if not longest:
-        raise ValueError(f"no home has {days} days without a gap; ask for fewer.")
-    power = np.stack([longest[name] for name in sorted(longest)]).astype(np.float32)
-    lacks = (power == 0).all(axis=1, keepdims=True)
-    power = np.where(lacks, np.nan, power)
-    test = max(1, round(TEST_SHARE * days))
-    assert power.shape[2] == len(COLUMNS) - 1
-    return Place("REFIT, UK-DALE, IDEAL", power, None, days - test, test)
-
-
-def made_up(homes, days, seed) -> Place:
-    """Homes of ``jaxanon.energy.households``, six devices each."""
-    found = energy.households(jax.random.key(seed), homes, days)
-    test = max(1, round(TEST_SHARE * days))
-    return Place("made-up homes", np.asarray(found.power), None, days - test, test)
+def place(name, seed, **sizes) -> Place:
+    """Homes of a name of ``energy.load_homes``."""
+    sizes = {"days": DAYS, "held_out": HELD_OUT} | sizes
+    found = energy.load_homes(name, seed=seed, **sizes)
+    return Place(name, found.power, found.kinds, sizes["days"], sizes["held_out"])
 
 
 def every(smoke, case, seed) -> list[Place]:
     """The places that a question is asked of; those whose data are absent are named."""
     if smoke:
-        return [made_up(3, 3, seed)]
-    makers = {
-        "tracebase": lambda: tracebase(10, 8, 30, seed),
-        "households": lambda: households(30),
-        "made-up": lambda: made_up(10, 30, seed),
-    }
+        return [place("simulated", seed, **SMOKE)]
     places = []
     for name in (case,) if case else ("tracebase", "households"):
         try:
-            places.append(makers[name]())
+            places.append(place(name, seed, **SIZES[name]))
         except (OSError, ValueError, ImportError) as error:
             warnings.warn(f"{name} is left out: {error}", stacklevel=2)
     return places

@@ -11,7 +11,7 @@ Q-learning beside others.
 ``--json F`` writes the rows to F, tables as F with .md and .html, figures as F with the
 question and .png. What was found is kept in ``--folder`` (runs/pfdrl), so that the same
 command goes on where it was stopped; ``--hours`` says when to begin nothing new.
-``--case`` names one of tracebase, households, made-up; ``--question`` one of methods,
+``--case`` names one of tracebase, households, simulated; ``--question`` one of methods,
 forecasts, joining, alpha, gamma, beta, graphs, messages, privacy, speed; ``--seeds`` how
 many seeds, 1 by default. ``--rivals DIR`` is where Stable-Baselines3 is installed:
 ``python bench/_pfdrl_rivals.py DIR`` prints how.
@@ -39,7 +39,7 @@ def main():
     args = _timing.arguments(
         __doc__.splitlines()[0],
         folder="what was found so far, runs/pfdrl by default",
-        case="tracebase, households or made-up; the first two by default",
+        case="tracebase, households or simulated; the first two by default",
         question=f"one of {QUESTIONS}; all but speed by default",
         seeds="seeds, 1 by default",
         hours="begin nothing new after so many hours",
@@ -86,9 +86,7 @@ def answer(folder, place, job, seed, smoke):
     if path.is_file():
         return
     start = time.monotonic()
-    graphs = streets.graphs(place.homes, seed)
-    name = job.graph if job.graph in graphs else next(n for n in graphs if "-reg" in n)
-    street = streets.street(place, graphs[name])
+    street = streets.street(place, streets.graph(job.graph, place.homes, seed))
     config, hyper = work.config(job, smoke), work.hyper(job, smoke)
     if job.question == "joining":
         found = joining.joining(place, config, hyper, seed)

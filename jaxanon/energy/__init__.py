@@ -13,7 +13,9 @@ from jaxanon.energy.forecasting import (
     persistence,
     scale_of,
 )
+from jaxanon.energy.homes import Homes, from_readings
 from jaxanon.energy.joining import Reached, days_to_reach, join
+from jaxanon.energy.loading import load as load_homes
 from jaxanon.energy.metering import Meters, metered
 from jaxanon.energy.modes import OFF, ON, STANDBY, Levels, find_levels, mode_of
 from jaxanon.energy.pfdrl import System, SystemState, live, pfdrl
@@ -30,6 +32,7 @@ from jaxanon.energy.saving import (
     summary,
     variable_price,
 )
+from jaxanon.energy.settings import PFDRLSettings, street_of
 from jaxanon.energy.simulator import APPLIANCES, Appliance, Households, households
 from jaxanon.energy.slots import Acted, measured
 from jaxanon.energy.street import Street, street
@@ -59,10 +62,12 @@ __all__ = [
     "FitState",
     "ForecastConfig",
     "Forecaster",
+    "Homes",
     "Households",
     "Levels",
     "Meters",
     "PFDRLConfig",
+    "PFDRLSettings",
     "Reached",
     "Savings",
     "Series",
@@ -80,11 +85,13 @@ __all__ = [
     "fit_gradient",
     "fit_step",
     "forecaster",
+    "from_readings",
     "greedy",
     "households",
     "join",
     "live",
     "live_apart",
+    "load_homes",
     "measured",
     "metered",
     "mode_of",
@@ -100,6 +107,7 @@ __all__ = [
     "savings",
     "scale_of",
     "street",
+    "street_of",
     "summary",
     "variable_price",
 ]
