@@ -24,6 +24,7 @@ MESSAGES = {
     "half lost, the last kept": federated.Messages(lost=0.5, max_age=4),
     "half a round late": federated.Messages(late=0.5, max_age=1),
 }
+QUICK = {"forecast": energy.ForecastConfig(kind="bp")}  # Where control is looked at.
 SMALL = {  # Control that costs little, where forecasts alone are looked at.
     "hidden": (8,),
     "dqn": energy.DQNConfig(num_envs=60),
@@ -64,22 +65,25 @@ def jobs(question, smoke) -> list[Job]:
         ]
     if question == "alpha":
         alphas = (1, 3) if smoke else ALPHAS
-        return [Job(question, f"α = {a}", {}, {"alpha": a}, x=a) for a in alphas]
+        return [Job(question, f"α = {a}", QUICK, {"alpha": a}, x=a) for a in alphas]
     if question in ("beta", "gamma"):
         sign = {"beta": "β", "gamma": "γ"}[question]
-        settings = SMALL if question == "beta" else {}
+        settings = SMALL if question == "beta" else QUICK
         return [
             Job(question, f"{sign} = {h} h", settings, {f"{question}_hours": h}, x=h)
             for h in (HOURS[-2:] if smoke else HOURS)
         ]
     if question == "graphs":
         names = ("everybody", "ring") if smoke else None
-        return [Job(question, name, {}, {}, graph=name) for name in names or GRAPHS]
+        return [Job(question, n, QUICK, {}, graph=n) for n in names or GRAPHS]
     if question == "messages":
         named = list(MESSAGES.items())[: 2 if smoke else None]
-        return [Job(question, name, {"messages": each}, {}) for name, each in named]
+        return [
+            Job(question, name, QUICK | {"messages": each}, {}) for name, each in named
+        ]
+    noise = lambda z: QUICK | {"noise_multiplier": z, "clip_norm": CLIP_NORM}
     return [
-        Job(question, told, {"noise_multiplier": z, "clip_norm": CLIP_NORM}, {}, x=z)
+        Job(question, told, noise(z), {}, x=z)
         for z in (NOISE[:2] if smoke else NOISE)
         for told in (f"noise {z:g} × clip norm" if z else "no noise",)
     ]

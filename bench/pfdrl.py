@@ -31,7 +31,10 @@ import _pfdrl_streets as streets
 import _timing
 import numpy as np
 
+from jaxanon import energy
+
 QUESTIONS = (*work.QUESTIONS, "speed")
+DELTA = 1e-5
 
 
 def main():
@@ -105,10 +108,22 @@ def answer(folder, place, job, seed, smoke):
         "test_days": place.test_days,
         "seconds": time.monotonic() - start,
         **found,
+        **(budgets(config, place) if job.question == "privacy" else {}),
         **_timing.about(),
     }
     _keep(path, row)
     print(f"{place.name}, {job.question}: {job.name}, {told(row)}", flush=True)
+
+
+def budgets(config, place):
+    """ε of a device and of a home whose devices are all there; None is infinite."""
+    slots, most = runs.SLOTS * place.train_days, place.power.shape[2]
+    each = {"epsilon_device": 1, "epsilon_home": most}
+    found = {
+        name: energy.broadcast_epsilon(config, slots, DELTA, devices=devices)
+        for name, devices in each.items()
+    }
+    return {name: e if np.isfinite(e) else None for name, e in found.items()}
 
 
 def found_in(folder):

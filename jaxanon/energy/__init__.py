@@ -1,5 +1,6 @@
 """Homes that switch standby off: their devices, the environment, what it saves."""
 
+from jaxanon.energy.budgets import broadcast_epsilon, num_broadcasts
 from jaxanon.energy.cores import apart, live_apart
 from jaxanon.energy.forecasting import (
     FitState,
@@ -77,6 +78,7 @@ __all__ = [
     "Trace",
     "apart",
     "begin_fit",
+    "broadcast_epsilon",
     "cents",
     "days_to_reach",
     "dqn",
@@ -95,6 +97,7 @@ __all__ = [
     "measured",
     "metered",
     "mode_of",
+    "num_broadcasts",
     "observation",
     "optimal_actions",
     "optimal_values",
