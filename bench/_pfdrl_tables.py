@@ -97,12 +97,12 @@ def forecast_table(rows):
     """A row a kind of forecaster or a β, and what holding the last minute gives."""
     head = ["homes of", "", "seeds", "MASE", "MAE [W]", "RMSE [W]", "accuracy [%]"]
     lines = []
-    for own in grouped(rows):
-        lines.append([own[0]["place"], own[0]["name"], len(own), *_errors(own)])
-        last = rows is not None and own is grouped(rows)[-1]
-        if last and "held" in own[0]:
-            held = [row["held"] for row in own]
-            lines.append([own[0]["place"], "persistence", len(own), *_errors(held)])
+    for place in dict.fromkeys(row["place"] for row in rows):
+        each = grouped([row for row in rows if row["place"] == place])
+        for own in each:
+            lines.append([place, own[0]["name"], len(own), *_errors(own)])
+        held = [row["held"] for row in own]
+        lines.append([place, "persistence", len(own), *_errors(held)])
     return markdown(head, lines)
 
 

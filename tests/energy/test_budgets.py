@@ -29,7 +29,7 @@ def gaussian_epsilon(mu, delta):
         first = stats.norm.cdf(mu / 2 - epsilon / mu)
         return first - math.exp(epsilon) * stats.norm.cdf(-mu / 2 - epsilon / mu)
 
-    return optimize.brentq(lambda epsilon: spare(epsilon) - delta, 0, 100)
+    return optimize.brentq(lambda epsilon: spare(epsilon) - delta, 0, 600)
 
 
 @pytest.mark.parametrize("z", [5.0, 30.0])
@@ -42,6 +42,15 @@ def test_epsilon_is_that_of_gaussian_composition(z, devices):
     # Ten broadcasts of forecasters and five of Q-networks, of every device.
     expected = gaussian_epsilon(math.sqrt(15 * devices) / z, 1e-5)
     assert expected <= told * (1 + 1e-6) <= 1.01 * expected
+
+
+def test_little_noise_is_told_by_an_upper_bound():
+    told = energy.broadcast_epsilon(PFDRLConfig(noise_multiplier=0.2), 24, 1e-5)
+    expected = gaussian_epsilon(2 / 0.2, 1e-5)  # Four broadcasts.
+    assert energy.budgets.LEAST_MULTIPLIER == 0.1
+    assert expected <= told * (1 + 1e-6) <= 1.01 * expected
+    more = energy.broadcast_epsilon(PFDRLConfig(noise_multiplier=0.1), 24, 1e-5)
+    assert gaussian_epsilon(2 / 0.1, 1e-5) <= more <= 2.2 * gaussian_epsilon(20, 1e-5)
 
 
 def test_what_is_not_broadcast_costs_nothing():
