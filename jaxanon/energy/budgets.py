@@ -1,4 +1,4 @@
-"""What noise on broadcasts is worth: ε of a device, or of a home with all of its own."""
+"""What noise on broadcasts is worth: ε of a device, or of a home with all its own."""
 
 import math
 
