@@ -59,6 +59,7 @@ def compose(
     days: int = 30,
     num_types: int = 10,
     seed: int = 0,
+    test_days: int | None = None,
 ) -> Homes:
     """Puts homes together from whole-day traces of devices; the data names no homes.
 
@@ -78,14 +79,15 @@ def compose(
       days: of every home; a multiple of 5.
       num_types: types of device in a home.
       seed: of all that is drawn.
+      test_days: how many of the days are the others, then of any number; None is 20 %.
 
     Returns:
       ``Homes``; ``names`` are the types in alphabetic order. The first homes of many
       are the homes of few.
 
     Raises:
-      ValueError: if a number is too small or ``days`` is no multiple of 5, or there
-        are fewer types than a home should have.
+      ValueError: if a number is too small, or ``days`` no multiple of 5 where
+        ``test_days`` is None; if there are fewer types than a home should have.
 
     Example:
       >>> lamp = [
@@ -100,7 +102,11 @@ def compose(
             f"num_homes and num_types must be at least 1, got {num_homes} and "
             f"{num_types}."
         )
-    if days < 5 or days % 5:
+    if test_days is not None and not 1 <= test_days < days:
+        raise ValueError(
+            f"test_days must lie in [1, {days - 1}], below days, got {test_days!r}."
+        )
+    if test_days is None and (days < 5 or days % 5):
         raise ValueError(f"days must be a multiple of 5, got {days!r}.")
     pools = _pools(traces)
     names = tuple(sorted(pools))
@@ -110,6 +116,7 @@ def compose(
             f"traces of {FEWEST_DAYS} days, got {num_types}."
         )
     random = np.random.default_rng(seed)
+    parts = _train_days(days) if test_days is None else days - test_days, days
     power = np.empty((num_homes, days * DAY, num_types), np.float32)
     types = np.empty((num_homes, num_types), np.int32)
     devices = []
@@ -118,9 +125,9 @@ def compose(
         devices.append(tuple(random.choice([*pools[names[t]]]) for t in types[home]))
         for place, device in enumerate(devices[-1]):
             traces_of = pools[names[types[home, place]]][device]
-            power[home, :, place] = _days(random, traces_of, days)
+            power[home, :, place] = _days(random, traces_of, *parts)
     devices = tuple(tuple(map(str, own)) for own in devices)
-    return Homes(power, types, names, devices, _train_days(days) * DAY)
+    return Homes(power, types, names, devices, parts[0] * DAY)
 
 
 def _pools(traces):
@@ -151,10 +158,9 @@ def _train_days(days):
     return days - round(TEST_SHARE * days)
 
 
-def _days(random, traces, days):
+def _days(random, traces, train, days):
     """So many days of one device: of earlier traces, then of its last."""
     boundary = len(traces) - max(1, round(TEST_SHARE * len(traces)))
-    train = _train_days(days)
     parts = []
     for pool, count in ((traces[:boundary], train), (traces[boundary:], days - train)):
         start = random.integers(len(pool))

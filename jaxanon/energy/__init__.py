@@ -1,5 +1,7 @@
 """Homes that switch standby off: their devices, the environment, what it saves."""
 
+from jaxanon.energy.budgets import broadcast_epsilon, num_broadcasts
+from jaxanon.energy.cores import apart, live_apart
 from jaxanon.energy.forecasting import (
     FitState,
     ForecastConfig,
@@ -12,6 +14,9 @@ from jaxanon.energy.forecasting import (
     persistence,
     scale_of,
 )
+from jaxanon.energy.homes import Homes, from_readings
+from jaxanon.energy.joining import Reached, days_to_reach, join
+from jaxanon.energy.loading import load as load_homes
 from jaxanon.energy.metering import Meters, metered
 from jaxanon.energy.modes import OFF, ON, STANDBY, Levels, find_levels, mode_of
 from jaxanon.energy.pfdrl import System, SystemState, live, pfdrl
@@ -28,6 +33,7 @@ from jaxanon.energy.saving import (
     summary,
     variable_price,
 )
+from jaxanon.energy.settings import PFDRLSettings, street_of
 from jaxanon.energy.simulator import APPLIANCES, Appliance, Households, households
 from jaxanon.energy.slots import Acted, measured
 from jaxanon.energy.street import Street, street
@@ -57,30 +63,41 @@ __all__ = [
     "FitState",
     "ForecastConfig",
     "Forecaster",
+    "Homes",
     "Households",
     "Levels",
     "Meters",
     "PFDRLConfig",
+    "PFDRLSettings",
+    "Reached",
     "Savings",
     "Series",
     "Street",
     "System",
     "SystemState",
     "Trace",
+    "apart",
     "begin_fit",
+    "broadcast_epsilon",
     "cents",
+    "days_to_reach",
     "dqn",
     "environment",
     "find_levels",
     "fit_gradient",
     "fit_step",
     "forecaster",
+    "from_readings",
     "greedy",
     "households",
+    "join",
     "live",
+    "live_apart",
+    "load_homes",
     "measured",
     "metered",
     "mode_of",
+    "num_broadcasts",
     "observation",
     "optimal_actions",
     "optimal_values",
@@ -93,6 +110,7 @@ __all__ = [
     "savings",
     "scale_of",
     "street",
+    "street_of",
     "summary",
     "variable_price",
 ]

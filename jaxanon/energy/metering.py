@@ -23,7 +23,8 @@ def metered(power, homes=None, devices=None) -> Meters:
 
     Args:
       power: ``float[homes, minutes, devices]``, W.
-      homes, devices: names for messages; None is "home 0", ... and "device 0", ...
+      homes, devices: names for messages, of devices one for each or one for each in
+        each home; None is "home 0", ... and "device 0", ...
 
     Returns:
       ``Meters``.
@@ -52,7 +53,10 @@ def metered(power, homes=None, devices=None) -> Meters:
     present = np.asarray(~np.isnan(power).all(axis=1))
     for home, device in np.argwhere(present):
         column = power[home, :, device]
-        name = _name("home", homes, home), _name("device", devices, device)
+        own = devices
+        if devices is not None and not isinstance(devices[0], str):
+            own = devices[home]
+        name = _name("home", homes, home), _name("device", own, device)
         _refuse(column, *name)
         power[home, :, device] = _filled(column, *name)
     return Meters(np.where(present[:, None], power, 0), present)

@@ -21,6 +21,8 @@ class Street(NamedTuple):
     present: jax.Array  # bool[agents]; a device that the home has
     neighbours: jax.Array  # float32[agents, agents]; mixing weights of the graph
     everybody: jax.Array  # float32[agents, agents]; of all of a kind, as a server's
+    kind: jax.Array  # int32[agents]
+    number: jax.Array  # int32[agents]; whose random numbers an agent draws
 
 
 def street(power, kinds=None, *, learn_minutes=None, graph=None, names=None) -> Street:
@@ -88,6 +90,8 @@ def street(power, kinds=None, *, learn_minutes=None, graph=None, names=None) -> 
         present=jnp.asarray(present),
         neighbours=metropolis(alike & near),
         everybody=jnp.asarray(_mean_of(alike)),
+        kind=jnp.asarray(kind, jnp.int32),
+        number=jnp.arange(len(rows), dtype=jnp.int32),
     )
 
 

@@ -199,3 +199,15 @@ def test_tracebase_as_it_is():
     found = [np.isin(i, homes.types[0]) for i in range(32)]
     first = data.train.windows[data.train.labels["subject"] == 0]
     assert not first[..., 1:33][..., ~np.array(found)].any()
+
+
+def test_days_to_test_with_may_be_of_any_number():
+    traces = [
+        Recording(np.full((DAY, 1), float(day)), day, {"subject": "Lamp/a"})
+        for day in range(10)
+    ]
+    made = tracebase.compose(traces, 1, days=7, num_types=1, test_days=4)
+    assert made.train_minutes == 3 * DAY
+    assert made.power[0, : 3 * DAY].max() <= 7 and made.power[0, 3 * DAY :].min() >= 8
+    with pytest.raises(ValueError, match=r"test_days must lie in \[1, 6\], below days"):
+        tracebase.compose(traces, 1, days=7, num_types=1, test_days=7)

@@ -1,0 +1,155 @@
+"""A new home joins: what it is given by the street, and how soon that is enough."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon import federated
+from jaxanon.energy.pfdrl import System, SystemState
+from jaxanon.energy.street import Street
+
+
+class Reached(NamedTuple):
+    """Of each home: days that it took, and what it took them to."""
+
+    days: np.ndarray  # int64[homes]; whole days until that day's end, 0 if never
+    final: np.ndarray  # float64[homes]; share saved in the end
+
+
+def join(
+    system: System, key, state: SystemState, street: Street, newcomers: Street
+) -> SystemState:
+    """What new homes begin with in a street that has learned.
+
+    They take the mean of what the street's devices of a kind have of every layer that
+    the method shares, as from one broadcast that everybody hears. All else is fresh:
+    layers of their own, memories, optimisers. A device of a kind that the street does
+    not have, or any where the method shares nothing, begins with nothing. By ``live``
+    they go on from the first minute of ``newcomers``, and exchange with each other as
+    it says; the street's state stays as it is.
+
+    Args:
+      system: of ``pfdrl``, the street's.
+      key: typed PRNG key, of what is fresh.
+      state: the street's.
+      street: as it learned.
+      newcomers: a street of new homes, whose ``kind`` are those of ``street`` and whose
+        first minute is that of their joining, at midnight.
+
+    Returns:
+      The newcomers' state, with the street's hyper-parameters.
+
+    Example:
+      >>> from jaxanon import energy
+      >>> config = energy.PFDRLConfig(
+      ...     forecast=energy.ForecastConfig(kind="lr", lookback=10, ahead=10),
+      ...     dqn=energy.DQNConfig(batch_size=4), hidden=(8, 8), slot_min=10)
+      >>> system = energy.pfdrl(config)
+      >>> watts = np.tile([0.0] * 10 + [2.0] * 30 + [80.0] * 20, 4)[None, :, None]
+      >>> old, new = energy.street(watts), energy.street(1.2 * watts)
+      >>> state = system.init(jax.random.key(0), old, alpha=2)
+      >>> own = join(system, jax.random.key(1), state, old, new)
+      >>> same = lambda name: jnp.array_equal(
+      ...     own.control.params[name]["kernel"], state.control.params[name]["kernel"])
+      >>> [bool(same(name)) for name in ("dense_1", "dense_2", "dense_3")]
+      [True, True, False]
+
+    References:
+      Chapter 2, section 2.3, a new home; Collins et al., ICML 2021, section 5.
+    """
+    hyper = state.hyper | {name: x[0] for name, x in state.control.hyper.items()}
+    # Copies, for ``live`` gives the newcomers' buffers away.
+    fresh = system.init(key, newcomers, **jax.tree.map(jnp.copy, hyper))
+    alike = (newcomers.kind[:, None] == street.kind[None]) & street.present[None]
+    heard = jnp.any(alike, axis=1)
+    weights = alike / jnp.maximum(jnp.sum(alike, axis=1, keepdims=True), 1)
+
+    def given(shared, own, theirs):
+        def one(own, theirs):
+            mean = jnp.tensordot(weights, theirs, 1, precision="highest")
+            some = (heard & shared).reshape(-1, *[1] * (own.ndim - 1))
+            return jnp.where(some, mean.astype(own.dtype), own)
+
+        return jax.tree.map(one, own, theirs)
+
+    forecaster, control = system.shared(state)
+    each = lambda shared, own, theirs: {
+        name: given(shared[name], own[name], theirs[name]) for name in own
+    }
+    told = _told(state.fit_mail, state.fits.layers)
+    layers = each(forecaster, fresh.fits.layers, told)
+    told = _told(state.control_mail, state.control.params)
+    params = each(control, fresh.control.params, told)
+    target = jax.tree.map(jnp.copy, params)
+    return fresh._replace(
+        fits=fresh.fits._replace(layers=layers),
+        control=fresh.control._replace(params=params, target=target),
+        fit_mail=_known(fresh.fit_mail, layers),
+        control_mail=_known(fresh.control_mail, params),
+    )
+
+
+def _told(mail, layers):
+    """What the street's agents have broadcast: where there is noise, with it."""
+    noisy = isinstance(mail, federated.NoisyMailbox)
+    return layers | mail.public if noisy else layers
+
+
+def _known(mail, layers):
+    """A mailbox of those who begin with what was broadcast: that is known of them."""
+    if not isinstance(mail, federated.NoisyMailbox):
+        return mail
+    own = {name: layers[name] for name in mail.public}
+    return mail._replace(public=jax.tree.map(jnp.copy, own))
+
+
+def days_to_reach(
+    saved_wh, standby_wh, slots_a_day: int, *, share: float = 0.95, last: int = 3
+) -> Reached:
+    """After how many days homes save such a share of what they save in the end.
+
+    Args:
+      saved_wh, standby_wh: ``float[slots, homes]``, as ``live`` tells them of agents;
+        sum over those of a home. What is left of a last day is not looked at.
+      slots_a_day: 1440 over ``slot_min``.
+      share: of the final saving, in (0, 1].
+      last: days whose share of standby energy saved, together, is the final one.
+
+    Returns:
+      ``Reached``: the first day that saves so much. Days without standby reach nothing.
+
+    Raises:
+      ValueError: for other shapes, fewer whole days than ``last``, a share out of
+        range.
+
+    Example:
+      Two thirds of 0.9 are reached on the third day.
+
+      >>> saved = np.array([0.0, 5.0, 6.0, 9.0, 9.0])[:, None]
+      >>> days_to_reach(saved, np.full((5, 1), 10.0), 1, share=2 / 3, last=2)
+      Reached(days=array([3]), final=array([0.9]))
+    """
+    saved, standby = np.asarray(saved_wh), np.asarray(standby_wh)
+    if saved.ndim != 2 or saved.shape != standby.shape:
+        raise ValueError(
+            f"saved_wh and standby_wh must be float[slots, homes], got shapes "
+            f"{saved.shape} and {standby.shape}."
+        )
+    if not 0 < share <= 1:
+        raise ValueError(f"share must lie in (0, 1], got {share!r}.")
+    days = len(saved) // slots_a_day
+    if not 1 <= last <= days:
+        raise ValueError(
+            f"last must lie in [1, {days}], the whole days there are, got {last!r}."
+        )
+    whole = lambda x: x[: days * slots_a_day].reshape(days, slots_a_day, -1)
+    saved, standby = (whole(x).sum(axis=1, dtype=np.float64) for x in (saved, standby))
+    ratio = lambda part, all_: np.divide(
+        part, all_, out=np.zeros_like(part), where=all_ > 0
+    )
+    final = ratio(saved[-last:].sum(axis=0), standby[-last:].sum(axis=0))
+    # The sums of equal days may differ in their last bits.
+    enough = (ratio(saved, standby) >= share * final * (1 - 1e-9)) & (standby > 0)
+    return Reached(np.where(enough.any(axis=0), enough.argmax(axis=0) + 1, 0), final)

@@ -1,0 +1,194 @@
+"""What a person sets of a street: one flat config, and what the parts take of it."""
+
+import dataclasses
+
+import jax
+
+from jaxanon import federated
+from jaxanon.energy.forecasting import KINDS, ForecastConfig
+from jaxanon.energy.homes import DAY, Homes, device_names
+from jaxanon.energy.pfdrl_config import METHODS, PFDRLConfig
+from jaxanon.energy.q_learning import DQNConfig
+from jaxanon.energy.saving import FIXED_CENTS
+from jaxanon.energy.street import Street, street
+from jaxanon.federated import Messages
+from jaxanon.kernels.checks import one_of
+from jaxanon.models.q_network import HIDDEN
+
+GRAPHS = ("full", "ring", "k-regular", "random")
+# Arrays of the state, which a sweep varies without compiling anything anew.
+HYPER = ("alpha", "beta_hours", "gamma_hours", "fit_rate", "learning_rate")
+HYPER += ("discount", "epsilon")
+STRETCHES = 10  # Of a slot, side by side, at most; a learning step is of all.
+_GRAPH_SEED = 1  # Other draws than those of the run's own seed.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PFDRLSettings:
+    """Homes that learn to switch standby off; defaults are chapter 2's.
+
+    Raises:
+      ValueError: for a name that there is not, a number out of its range, or slots that
+        do not make up a day.
+
+    Example:
+      >>> PFDRLSettings(sharing="frl").gamma_hours
+      12.0
+    """
+
+    homes: int | None = None
+    """how many learn; default: 20 where homes are composed or made up, else all"""
+    devices: int | None = None
+    """kinds of devices in a home; default: 6 where homes are composed, else all"""
+    kinds: str | None = None
+    """names of the devices to choose from, with commas between"""
+    days: int = 24
+    """to learn from"""
+    held_out: int = 6
+    """days after those, to be tested on"""
+    joining: int = 0
+    """further homes, which join the others when they have learned"""
+    homes_seed: int = 0
+    """draws the homes that are composed or made up"""
+    sharing: str = "pfdrl"
+    """what homes share, as Figure 2.3 names it: pfdrl, frl, fl, cloud or local"""
+    alpha: int = 6
+    """layers of the Q-network that are shared, from the first on, by pfdrl"""
+    beta_hours: float = 12.0
+    """hours after which forecasters are shared"""
+    gamma_hours: float = 12.0
+    """hours after which Q-networks are shared"""
+    forecaster: str = "lstm"
+    """lr, svm, bp or lstm"""
+    graph: str = "full"
+    """who hears whom: full, ring, k-regular or random"""
+    degree: int = 4
+    """homes that each hears, of a k-regular graph"""
+    probability: float = 0.5
+    """that two homes hear each other, of a random graph"""
+    lost: float = 0.0
+    """probability that a message never arrives"""
+    late: float = 0.0
+    """probability that it arrives with the next"""
+    max_age: int = 0
+    """broadcasts that a home goes on with the last message that it got"""
+    cents: float = FIXED_CENTS
+    """a kWh at the fixed tariff"""
+    hidden: tuple[int, ...] = HIDDEN
+    """widths of the Q-network"""
+    observed: str = "power"
+    """what an agent sees of forecast and load: power, or their modes"""
+    slot_min: int = 60
+    """minutes after which models learn"""
+    fit_steps: int = 2
+    """learning steps of a forecaster in a slot"""
+    fit_rate: float = 3e-3
+    """length of those"""
+    learning_rate: float = 1e-3
+    """of the Q-network"""
+    discount: float = 0.9
+    """of what comes later"""
+    epsilon: float = 0.1
+    """probability of an action at random, while learning"""
+    double: bool = False
+    """double Q-learning"""
+
+    def __post_init__(self):
+        one_of("sharing", self.sharing, tuple(METHODS))
+        one_of("forecaster", self.forecaster, KINDS)
+        one_of("graph", self.graph, GRAPHS)
+        for name in ("homes", "devices", "days", "held_out"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be >= 1, got {value!r}.")
+        for name in ("joining", "cents"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)!r}.")
+        for name in ("fit_rate", "learning_rate"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be > 0, got {getattr(self, name)!r}.")
+        for name in ("probability", "discount", "epsilon"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(
+                    f"{name} must lie in [0, 1], got {getattr(self, name)!r}."
+                )
+        config_of(self)
+        if DAY % self.slot_min:
+            raise ValueError(
+                f"slot_min must divide {DAY}, the minutes of a day, got "
+                f"{self.slot_min!r}."
+            )
+
+
+def config_of(settings: PFDRLSettings) -> PFDRLConfig:
+    """What of it is compiled.
+
+    Example:
+      >>> config_of(PFDRLSettings(forecaster="lr")).forecast.kind
+      'lr'
+    """
+    stretches = max(n for n in range(1, STRETCHES + 1) if settings.slot_min % n == 0)
+    return PFDRLConfig(
+        method=settings.sharing,
+        forecast=ForecastConfig(kind=settings.forecaster),
+        fit_steps=settings.fit_steps,
+        dqn=DQNConfig(num_envs=stretches, double=settings.double),
+        hidden=tuple(settings.hidden),
+        observed=settings.observed,
+        slot_min=settings.slot_min,
+        messages=Messages(
+            lost=settings.lost, late=settings.late, max_age=settings.max_age
+        ),
+    )
+
+
+def hyper_of(settings: PFDRLSettings) -> dict[str, float]:
+    """What ``init`` of a system takes.
+
+    Example:
+      >>> hyper_of(PFDRLSettings(alpha=3))["alpha"]
+      3
+    """
+    return {name: getattr(settings, name) for name in HYPER}
+
+
+def street_of(settings: PFDRLSettings, homes: Homes) -> Street:
+    """The street of homes: all their minutes, levels of the days to learn from.
+
+    Args:
+      settings: ``PFDRLSettings``.
+      homes: ``Homes``, of ``days`` to learn from and more.
+
+    Raises:
+      ValueError: as ``street``, naming home and device; if there is no such graph.
+
+    Example:
+      >>> from jaxanon.energy import load_homes
+      >>> homes = load_homes("simulated", homes=3, devices=2, days=1, held_out=1)
+      >>> street_of(PFDRLSettings(days=1, graph="ring"), homes).power.shape
+      (6, 2880)
+    """
+    return street(
+        homes.power,
+        homes.kinds,
+        learn_minutes=settings.days * DAY,
+        graph=graph_of(settings, len(homes.names)),
+        names=(homes.names, device_names(homes)),
+    )
+
+
+def graph_of(settings: PFDRLSettings, num_homes: int):
+    """Who hears whom, ``bool[homes, homes]``.
+
+    Example:
+      >>> int(graph_of(PFDRLSettings(graph="k-regular", degree=2), 5).sum())
+      10
+    """
+    if settings.graph == "ring":
+        return federated.ring(num_homes)
+    if settings.graph == "k-regular":
+        return federated.k_regular(num_homes, settings.degree)
+    if settings.graph == "random":
+        key = jax.random.fold_in(jax.random.key(settings.homes_seed), _GRAPH_SEED)
+        return federated.random_graph(key, num_homes, settings.probability)
+    return federated.complete(num_homes)

@@ -1,0 +1,170 @@
+"""Homes of readings and of data sets: whole days, names in every refusal."""
+
+import numpy as np
+import pytest
+
+from jaxanon import energy
+from jaxanon.datasets.recordings import Recording
+from jaxanon.energy import loading
+from jaxanon.energy.homes import device_names, take
+
+DAY = 1440
+
+
+def readings(*, days=3, first=0, homes=("a", "b"), devices=("pc", "tv")):
+    """Columns of readings, each ``home number + 10 * device number + day / 8``."""
+    parts = []
+    for h, home in enumerate(homes):
+        for d, device in enumerate(devices):
+            minute = first * DAY + np.arange(days * DAY)
+            watts = 1 + h + 10 * d + (minute // DAY - first) / 8
+            parts.append((np.full(len(minute), home), np.full(len(minute), device)))
+            parts[-1] += (minute, watts)
+    return [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+
+def without(columns, rows):
+    return [np.delete(column, rows) for column in columns]
+
+
+def test_readings_become_homes_by_kind():
+    made = energy.from_readings(*readings(first=366), 2)
+    assert made.power.shape == (2, 2 * DAY, 2) and made.kind_names == ("pc", "tv")
+    assert made.power[1, [0, DAY], 1].tolist() == [12, 12.125]
+    assert str(made.dates[0, 0]) == "1971-01-02"
+    assert device_names(made) == [["pc", "tv"]] * 2
+    assert take(made, 1, 2).names == ("b",) and len(take(made, 1, 2).dates) == 1
+    times = readings()[2].astype("datetime64[m]").astype("datetime64[s]")
+    home, device, _, power = readings()
+    same = energy.from_readings(home, device, times, power, 3)
+    np.testing.assert_array_equal(same.power[0, :, 0], readings()[3][: 3 * DAY])
+
+
+def test_days_with_gaps_are_left_out_and_short_gaps_bridged():
+    """15 minutes of home a's first device on its first day, 16 on its second."""
+    columns = readings()
+    gaps = np.r_[100:115, DAY + 100 : DAY + 116]
+    columns[3][[0, 1]] = np.nan  # Missing, too: the first after them goes back.
+    made = energy.from_readings(*without(columns, gaps), 2)
+    assert not np.isnan(made.power).any()
+    assert made.power[0, [0, 110, DAY], 0].tolist() == [1, 1, 1.25]
+    assert [str(day) for day in made.dates[0]] == ["1970-01-01", "1970-01-03"]
+    assert [str(day) for day in made.dates[1]] == ["1970-01-01", "1970-01-02"]
+    message = "a has 2 days in which no device lacks .* and 3 are needed; pc lacks most"
+    with pytest.raises(ValueError, match=message):
+        energy.from_readings(*without(columns, gaps), 3)
+
+
+def test_a_device_that_a_home_lacks_is_not_there():
+    columns = readings()
+    own = (columns[0] == "b") & (columns[1] == "tv")
+    made = energy.from_readings(*(column[~own] for column in columns), 3)
+    assert np.isnan(made.power[1, :, 1]).all() and not np.isnan(made.power[0]).any()
+    settings = energy.PFDRLSettings(days=2, held_out=1)
+    street = energy.street_of(settings, made)
+    assert street.present.tolist() == [True, True, True, False]
+    # As good as a device that says nothing but NaN.
+    columns[3][own] = np.nan
+    np.testing.assert_array_equal(energy.from_readings(*columns, 3).power, made.power)
+
+
+def test_readings_out_of_order_name_home_and_device():
+    columns = readings()
+    swapped = [column.copy() for column in columns]
+    swapped[2][[6 * DAY + 3, 6 * DAY + 4]] = [4, 3]
+    with pytest.raises(ValueError, match="of pc of b are not in order of time: after"):
+        energy.from_readings(*swapped, 3)
+    columns[2][4] = 3
+    with pytest.raises(ValueError, match="pc of a has two readings of 1970-01-01T00:0"):
+        energy.from_readings(*columns, 3)
+    with pytest.raises(TypeError, match="minute must be whole minutes .* got float64"):
+        energy.from_readings(*columns[:2], columns[2] / 2, columns[3], 3)
+    with pytest.raises(ValueError, match=r"must be rows of one length, at least 1, go"):
+        energy.from_readings(*columns[:3], columns[3][1:], 3)
+
+
+def test_what_meters_say_wrongly_names_home_and_device():
+    settings = energy.PFDRLSettings(days=2, held_out=1)
+    columns = readings()
+    columns[3][6 * DAY + 7] = -2
+    made = energy.from_readings(*columns, 3)
+    with pytest.raises(ValueError, match=r"negative: pc of b takes -2.0 W in minute 7"):
+        energy.street_of(settings, made)
+    columns[3][6 * DAY + 7] = np.inf
+    with pytest.raises(ValueError, match="finite: pc of b has an infinity in minute 7"):
+        energy.street_of(settings, energy.from_readings(*columns, 3))
+
+
+def test_a_file_of_one_s_own(tmp_path):
+    columns = dict(zip(loading.COLUMNS, readings(), strict=True))
+    np.savez(tmp_path / "mine.npz", **columns)
+    made = energy.load_homes(tmp_path / "mine.npz", days=2, held_out=1)
+    assert made.power.shape == (2, 3 * DAY, 2)
+    some = {"days": 2, "held_out": 1, "homes": 1, "kinds": ["tv"]}
+    made = energy.load_homes(tmp_path / "mine.npz", **some)
+    assert made.names == ("a",) and made.kind_names == ("tv",)
+    assert made.power[0, 0, 0] == 11 and made.dates.shape == (1, 3)
+    del columns["device"], columns["power"]
+    np.savez(tmp_path / "less.npz", **columns)
+    with pytest.raises(ValueError, match=r"lacks the arrays \['device', 'power'\]"):
+        energy.load_homes(tmp_path / "less.npz")
+
+
+def test_metered_homes_are_their_whole_days(monkeypatch):
+    """Three homes: of one day and a half from noon, of two days, of clocks put back."""
+    watts = lambda minutes, clock: np.stack([clock, *[minutes // DAY + 1.0] * 7], 1)
+    noon, whole = np.arange(720, 2880), np.arange(4320, 4320 + 2 * DAY)
+    shown = watts(whole, whole % DAY)
+    shown[:, [3, 4]] = 0  # Two circuits that say nothing.
+    odd = np.r_[0:120, 60:1440]
+    parts = [
+        Recording(watts(noon, noon % DAY), 720, {"subject": "short"}),
+        Recording(shown, 4320, {"subject": "whole"}),
+        Recording(watts(odd, odd), 0, {"subject": "autumn"}),
+    ]
+    monkeypatch.setattr(loading.store, "read", lambda *_: parts)
+    made = energy.load_homes("pecan_street", days=1, held_out=1)
+    assert made.names == ("whole",)
+    assert made.kind_names == ("air1", "drye1", "refrigerator1", "oven1")
+    assert made.power[0, [0, -1], 0].tolist() == [4000, 5000]  # W, of kW.
+    assert [str(day) for day in made.dates[0]] == ["1970-01-04", "1970-01-05"]
+    with pytest.raises(ValueError, match="has 3 whole days .they have: short 1, whole"):
+        energy.load_homes("pecan_street", days=2, held_out=1)
+    with pytest.raises(
+        ValueError, match=r"homes must be at most 1, .* \(whole\), got 2"
+    ):
+        energy.load_homes("pecan_street", days=1, held_out=1, homes=2)
+    with pytest.raises(ValueError, match="devices must be at most 4, the kinds that"):
+        energy.load_homes("pecan_street", days=1, held_out=1, devices=5)
+
+
+def test_composed_homes_learn_and_are_tested_on_other_traces(monkeypatch):
+    """Watts are the day's number: the last 20 % of ten are days 8 and 9."""
+    traces = [
+        Recording(np.full((DAY, 1), day, np.float32), day, {"subject": f"{kind}/x"})
+        for day in range(10)
+        for kind in ("Lamp", "TV", "PC")
+    ]
+    monkeypatch.setattr(loading.store, "read", lambda *_: traces)
+    sizes = {"homes": 3, "devices": 2, "days": 4, "held_out": 3}
+    made = energy.load_homes("tracebase", **sizes)
+    assert made.power.shape == (3, 7 * DAY, 2) and made.names[2] == "home 3"
+    assert made.power[:, : 4 * DAY].max() <= 7 and made.power[:, 4 * DAY :].min() >= 8
+    one = energy.load_homes("tracebase", **sizes, kinds=["TV"])
+    assert one.kind_names == ("TV",) and one.power.shape[2] == 1
+    with pytest.raises(ValueError, match=r"no devices \['Oven'\]; choose of \['Lamp'"):
+        energy.load_homes("tracebase", kinds=["Oven"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"name_or_npz": "smartwatch"}, "no homes called 'smartwatch'; choose one of"),
+        ({"days": 0}, "days must be at least 1, got 0"),
+        ({"devices": 7}, "devices must be at most 6, got 7"),
+        ({"kinds": ["oven"]}, r"there are no devices \['oven'\]; choose of \['tele"),
+    ],
+)
+def test_loading_says_what_there_is_not(settings, message):
+    with pytest.raises(ValueError, match=message):
+        energy.load_homes(**{"name_or_npz": "simulated"} | settings)
