@@ -5,7 +5,15 @@ import os
 import pathlib
 import tempfile
 
-from jaxanon.report import budgets, figures, front, learned, page
+from jaxanon.report import (
+    budgets,
+    figures,
+    front,
+    learned,
+    page,
+    street,
+    street_figures,
+)
 
 
 def write(folder, report: dict, examples, history: list[dict]) -> pathlib.Path:
@@ -97,6 +105,28 @@ def write_learned(folder, report: dict) -> pathlib.Path:
     _replace(folder / "report.json", text.encode())
     html = folder / "report.html"
     _replace(html, learned.render(report, drawn).encode())
+    return html
+
+
+def write_street(folder, report: dict) -> pathlib.Path:
+    """Writes ``report.json``, the figures as PNG and ``report.html`` of a street.
+
+    Args:
+      folder: made if it does not exist.
+      report: of ``jaxanon.street_evaluation.evaluate``.
+
+    Returns:
+      The path of ``report.html``.
+    """
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = street_figures.draw(report)
+    for name, figure in drawn.items():
+        _replace(folder / f"{name}.png", figure.png)
+    text = json.dumps(report, indent=1, allow_nan=False)
+    _replace(folder / "report.json", text.encode())
+    html = folder / "report.html"
+    _replace(html, street.render(report, drawn).encode())
     return html
 
 
