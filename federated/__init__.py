@@ -38,6 +38,12 @@ from jaxanon.federated.local import descend
 from jaxanon.federated.localized import localized
 from jaxanon.federated.mail import Mailbox, Messages
 from jaxanon.federated.meta import meta
+from jaxanon.federated.noisy_gossip import (
+    NoisyMailbox,
+    exchange_noisily,
+    exchange_noisily_every,
+    no_noisy_mail,
+)
 from jaxanon.federated.observed import Seen, observed
 from jaxanon.federated.p_fed_me import p_fed_me
 from jaxanon.federated.per_fed_avg import per_fed_avg
@@ -58,6 +64,7 @@ __all__ = [
     "Lots",
     "Mailbox",
     "Messages",
+    "NoisyMailbox",
     "PersonalState",
     "Population",
     "Rounds",
@@ -80,6 +87,8 @@ __all__ = [
     "draw_lot",
     "exchange",
     "exchange_every",
+    "exchange_noisily",
+    "exchange_noisily_every",
     "fed_avg",
     "fed_dl",
     "fed_mask",
@@ -97,6 +106,7 @@ __all__ = [
     "metropolis",
     "mix",
     "no_mail",
+    "no_noisy_mail",
     "observed",
     "p_fed_me",
     "per_fed_avg",

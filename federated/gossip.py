@@ -128,8 +128,8 @@ def exchange(
       (D-PSGD), NeurIPS 2017.
     """
     messages = messages or Messages()
-    fate = _fates_now(key, mailbox, params, messages)
-    return _delivered(mailbox, params, mixing, *fate, shared=shared, messages=messages)
+    fate = fates_now(key, mailbox, params, messages)
+    return delivered(mailbox, params, mixing, *fate, shared=shared, messages=messages)
 
 
 def exchange_every(
@@ -162,36 +162,49 @@ def exchange_every(
         whole("period", period, least=1)
     messages = messages or Messages()
     # Drawn beforehand: where periods are a sweep, both branches are computed.
-    fate = _fates_now(key, mailbox, params, messages)
-    speak = functools.partial(_delivered, shared=shared, messages=messages)
+    fate = fates_now(key, mailbox, params, messages)
+    speak = functools.partial(delivered, shared=shared, messages=messages)
     due = (jnp.asarray(step) + 1) % period == 0
     silent = lambda mailbox, params, mixing, in_time, late: (mailbox, params)
     return jax.lax.cond(due, speak, silent, mailbox, params, mixing, *fate)
 
 
-def _fates_now(key, mailbox, params, messages):
+def fates_now(key, mailbox, params, messages):
+    """``fates`` of this broadcast's messages."""
     return fates(jax.random.fold_in(key, mailbox.round), _agents(params), messages)
 
 
-def _delivered(mailbox, params, mixing, in_time, late, *, shared, messages):
-    """The mailbox and the params after a broadcast whose messages have these fates."""
-    sent, kept = _parted(params, shared)
+def delivered(
+    mailbox, params, mixing, in_time, late, *, shared, messages, told=None
+):
+    """The mailbox and the params after a broadcast whose messages have these fates.
+
+    ``told``, if it is not None, is what others get in the place of an agent's layers.
+    """
+    own, kept = _parted(params, shared)
+    sent = own if told is None else told
     forgotten = messages.max_age + 1
     older = jnp.where(mailbox.under_way, 1, mailbox.age + 1)
     age = jnp.where(in_time, 0, jnp.minimum(older, forgotten)).astype(jnp.int32)
     have = lambda rounds: jnp.where(age == rounds, mixing, 0)
     alone = jnp.diag(jnp.sum(have(forgotten), axis=1))
 
-    def received(now, before):
-        total = _mixed(have(0) + alone, now)
+    oneself = jnp.diag(jnp.diag(have(0))) + alone
+
+    def received(own, now, before):
+        if told is None:
+            total = _mixed(have(0) + alone, own)
+        else:
+            others = have(0) - jnp.diag(jnp.diag(have(0)))
+            total = _mixed(oneself, own) + _mixed(others, now)
         for back in range(messages.max_age):
             total = total + _mixed(have(back + 1), before[back])
         return total
 
-    after = jax.tree.map(received, sent, mailbox.sent)
+    after = jax.tree.map(received, own, sent, mailbox.sent)
     traced = lambda name, leaf, own: jnp.where(shared[name], leaf, own)
     after = {
-        name: jax.tree.map(functools.partial(traced, name), after[name], sent[name])
+        name: jax.tree.map(functools.partial(traced, name), after[name], own[name])
         for name in after
     }
     recent = lambda now, before: jnp.concatenate([now[None], before])[

@@ -1,5 +1,7 @@
 """Homes that switch standby off: their devices, the environment, what it saves."""
 
+from jaxanon.energy.budgets import broadcast_epsilon, num_broadcasts
+from jaxanon.energy.cores import apart, live_apart
 from jaxanon.energy.forecasting import (
     FitState,
     ForecastConfig,
@@ -74,7 +76,9 @@ __all__ = [
     "System",
     "SystemState",
     "Trace",
+    "apart",
     "begin_fit",
+    "broadcast_epsilon",
     "cents",
     "days_to_reach",
     "dqn",
@@ -88,10 +92,12 @@ __all__ = [
     "households",
     "join",
     "live",
+    "live_apart",
     "load_homes",
     "measured",
     "metered",
     "mode_of",
+    "num_broadcasts",
     "observation",
     "optimal_actions",
     "optimal_values",

@@ -13,7 +13,8 @@ from jaxanon.energy.saving import DAY
 from jaxanon.models.predictors import predictor
 
 KINDS = ("lr", "svm", "bp", "lstm")
-_CHANNELS = 3  # Power, and the time of day as sine and cosine.
+_CHANNELS = 5  # Power thrice, and the time of day as sine and cosine.
+_LOG_SCALE = 3.0  # Of the logarithm: standby of 1 W is 0.6, 1 kW 2.8.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,8 +29,8 @@ class ForecastConfig:
       lookback: minutes that are seen.
       every: of which this many make a mean; a divisor of ``lookback``.
       ahead: minutes that are predicted, each by a number of its own.
-      hidden: widths of "bp".
-      features: of the LSTM of "lstm".
+      hidden: widths of "bp", and of what follows the LSTM of "lstm".
+      features: of the LSTM.
       tolerance: of "svm", in the device's scale.
       penalty: of "svm", times half the weights' square.
 
@@ -139,8 +140,10 @@ def persistence(trace: Trace, ends, ahead: int):
 def forecaster(config: ForecastConfig) -> Forecaster:
     """A model of the next minutes, which a device's own scale makes comparable.
 
-    All kinds predict by how much each minute differs from the last one known; what
-    they begin with is that nothing does.
+    All kinds see the same: what the device took, how far that is from the last minute
+    known, its logarithm (standby beside off), and the time of day. They predict by how
+    much each minute differs from the last one known; what they begin with is that
+    nothing does.
 
     Args:
       config: ``ForecastConfig``.
@@ -165,7 +168,7 @@ def forecaster(config: ForecastConfig) -> Forecaster:
         steps,
         _CHANNELS,
         config.ahead,
-        hidden=config.hidden if config.kind == "bp" else (),
+        hidden=config.hidden if config.kind in ("bp", "lstm") else (),
         lstm_features=(config.features,) if config.kind == "lstm" else (),
     )
     last_layer = net.layers[-1]
@@ -176,10 +179,13 @@ def forecaster(config: ForecastConfig) -> Forecaster:
 
     def windows(trace, ends):
         minute = ends[:, None] - config.lookback + jnp.arange(config.lookback)[None]
-        power = trace.power[jnp.maximum(minute, 0)] / trace.scale
-        power = jnp.mean(power.reshape(-1, steps, config.every), axis=2)
+        watts = trace.power[jnp.maximum(minute, 0)]
+        mean = lambda x: jnp.mean(x.reshape(-1, steps, config.every), axis=2)
+        power = mean(watts / trace.scale)
+        level = mean(jnp.log1p(watts / FLOOR_W) / _LOG_SCALE)
         turn = 2 * jnp.pi * minute[:, :: config.every] / DAY
-        return jnp.stack([power, jnp.sin(turn), jnp.cos(turn)], axis=2)
+        seen = power, power - last(trace, ends)[:, :1], level
+        return jnp.stack([*seen, jnp.sin(turn), jnp.cos(turn)], axis=2)
 
     def change(layers, trace, ends):
         return net.apply(layers, windows(trace, ends))

@@ -154,7 +154,7 @@ def pfdrl(config: PFDRLConfig) -> System:
         slot, rate = state.slot, state.hyper["fit_rate"]
         slot_key = jax.random.fold_in(key, slot)
         fit_key, act_key, fit_mail_key, control_mail_key = jax.random.split(slot_key, 4)
-        numbers, homes = jnp.arange(len(street.power)), homes_of(street)
+        numbers, homes = street.number, homes_of(street)
 
         def one(inputs):
             number, fit, control, home = inputs
@@ -193,7 +193,7 @@ def pfdrl(config: PFDRLConfig) -> System:
 
     def pooled(key, fits, street, slot, rate):
         """Learning steps that all of a kind take together, on everybody's minutes."""
-        numbers, homes = jnp.arange(len(street.power)), homes_of(street)
+        numbers, homes = street.number, homes_of(street)
 
         def gradient(inputs):
             number, fit, home = inputs
@@ -212,16 +212,15 @@ def pfdrl(config: PFDRLConfig) -> System:
             return layers, mail
         by_server = sharing == "server"
         every = jnp.round(state.hyper[period] * 60 / config.slot_min)
-        mail, layers = federated.exchange_every(
-            jnp.maximum(every, 1).astype(jnp.int32),
-            key,
-            mail,
-            layers,
-            street.everybody if by_server else street.neighbours,
-            state.slot,
-            shared=shared,
-            messages=None if by_server else config.messages,
-        )
+        every = jnp.maximum(every, 1).astype(jnp.int32)
+        mixing = street.everybody if by_server else street.neighbours
+        speak, settings = federated.exchange_every, {"shared": shared}
+        if not by_server:
+            settings["messages"] = config.messages
+            if config.noise_multiplier:
+                speak = federated.exchange_noisily_every
+                settings |= _noise(config)
+        mail, layers = speak(every, key, mail, layers, mixing, state.slot, **settings)
         return layers, mail
 
     return System(init, update, act, shared)
@@ -266,8 +265,15 @@ def _each(config, fn):
 def _mail(config, sharing, layers, shared):
     if sharing in ("nothing", "data"):
         return ()
-    messages = None if sharing == "server" else config.messages
-    return federated.no_mail(layers, shared, messages)
+    if sharing == "server":
+        return federated.no_mail(layers, shared)
+    begin = federated.no_noisy_mail if config.noise_multiplier else federated.no_mail
+    return begin(layers, shared, config.messages)
+
+
+def _noise(config):
+    names = "clip_norm", "noise_multiplier"
+    return {name: getattr(config, name) for name in names}
 
 
 def _check_hyper(config, num_layers, hyper):

@@ -8,6 +8,7 @@ from jaxanon.energy.q_learning import DQNConfig
 from jaxanon.energy.switching import OBSERVED
 from jaxanon.federated import Layout, Messages
 from jaxanon.models.q_network import HIDDEN
+from jaxanon.privacy.composition import positive
 
 
 class Sharing(NamedTuple):
@@ -48,12 +49,17 @@ class PFDRLConfig:
       slot_min: minutes after which models learn, and may be exchanged; forecasts begin
         anew at each, and every ``forecast.ahead`` minutes.
       messages: what becomes of broadcasts, where there is no server.
+      noise_multiplier: of Gaussian noise on what agents of "pfdrl" broadcast, standard
+        deviation over clip norm; 0 is none, and nothing is clipped. ``broadcast_epsilon``
+        tells what it is worth.
+      clip_norm: of what a model's shared layers have changed since its last broadcast.
       layout: agents side by side or in turn; None is in turn on a CPU. Changes no
         result.
 
     Raises:
-      ValueError: for another method, a number below 1, or a slot that environments
-        cannot share evenly.
+      ValueError: for another method, a number below 1, a slot that environments cannot
+        share evenly, a clip norm or noise out of range, or noise where nothing is
+        broadcast.
 
     Example:
       >>> METHODS[PFDRLConfig(method="frl").method]
@@ -65,13 +71,15 @@ class PFDRLConfig:
 
     method: str = "pfdrl"
     forecast: ForecastConfig = dataclasses.field(default_factory=ForecastConfig)
-    fit_steps: int = 4
+    fit_steps: int = 2
     fit_batch: int = 32
-    dqn: DQNConfig = dataclasses.field(default_factory=lambda: DQNConfig(num_envs=4))
+    dqn: DQNConfig = dataclasses.field(default_factory=lambda: DQNConfig(num_envs=10))
     hidden: tuple[int, ...] = HIDDEN
     observed: str = "power"
     slot_min: int = 60
     messages: Messages = dataclasses.field(default_factory=Messages)
+    noise_multiplier: float = 0.0
+    clip_norm: float = 1.0
     layout: Layout | None = None
 
     def __post_init__(self):
@@ -86,6 +94,14 @@ class PFDRLConfig:
         for name in ("fit_steps", "fit_batch", "slot_min"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be >= 1, got {getattr(self, name)!r}.")
+        positive(clip_norm=self.clip_norm)
+        if self.noise_multiplier:
+            positive(noise_multiplier=self.noise_multiplier)
+            if METHODS[self.method].control != "base":
+                raise ValueError(
+                    f"noise_multiplier is for broadcasts, and {self.method!r} has none; "
+                    'leave it at 0, or take "pfdrl".'
+                )
         if self.slot_min % self.dqn.num_envs:
             raise ValueError(
                 f"dqn.num_envs must divide slot_min, so that its environments are "

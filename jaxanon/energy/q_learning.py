@@ -234,9 +234,8 @@ def dqn(env, net: Predictor, config: DQNConfig) -> Agent:
         act_key, learn_key = jax.random.split(jax.random.fold_in(key, state.step))
         state, reward = act(act_key, state, env_params)
         enough = state.replay.count >= config.batch_size
-        after, loss = learn(learn_key, state)
-        state = jax.tree.map(lambda a, b: jnp.where(enough, a, b), after, state)
-        info = {"reward": reward, "loss": jnp.where(enough, loss, 0)}
-        return state._replace(step=state.step + 1), info
+        wait = lambda key, state: (state, jnp.zeros(()))
+        state, loss = jax.lax.cond(enough, learn, wait, learn_key, state)
+        return state._replace(step=state.step + 1), {"reward": reward, "loss": loss}
 
     return Agent(init, update)

@@ -19,6 +19,7 @@ GRAPHS = ("full", "ring", "k-regular", "random")
 # Arrays of the state, which a sweep varies without compiling anything anew.
 HYPER = ("alpha", "beta_hours", "gamma_hours", "fit_rate", "learning_rate")
 HYPER += ("discount", "epsilon")
+STRETCHES = 10  # Of a slot, side by side, at most; a learning step is of all.
 _GRAPH_SEED = 1  # Other draws than those of the run's own seed.
 
 
@@ -79,7 +80,7 @@ class PFDRLSettings:
     """what an agent sees of forecast and load: power, or their modes"""
     slot_min: int = 60
     """minutes after which models learn"""
-    fit_steps: int = 4
+    fit_steps: int = 2
     """learning steps of a forecaster in a slot"""
     fit_rate: float = 3e-3
     """length of those"""
@@ -126,7 +127,7 @@ def config_of(settings: PFDRLSettings) -> PFDRLConfig:
       >>> config_of(PFDRLSettings(forecaster="lr")).forecast.kind
       'lr'
     """
-    stretches = max(n for n in (4, 3, 2, 1) if settings.slot_min % n == 0)
+    stretches = max(n for n in range(1, STRETCHES + 1) if settings.slot_min % n == 0)
     return PFDRLConfig(
         method=settings.sharing,
         forecast=ForecastConfig(kind=settings.forecaster),

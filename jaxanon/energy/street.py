@@ -22,6 +22,7 @@ class Street(NamedTuple):
     neighbours: jax.Array  # float32[agents, agents]; mixing weights of the graph
     everybody: jax.Array  # float32[agents, agents]; of all of a kind, as a server's
     kind: jax.Array  # int32[agents]
+    number: jax.Array  # int32[agents]; whose random numbers an agent draws
 
 
 def street(power, kinds=None, *, learn_minutes=None, graph=None, names=None) -> Street:
@@ -90,6 +91,7 @@ def street(power, kinds=None, *, learn_minutes=None, graph=None, names=None) -> 
         neighbours=metropolis(alike & near),
         everybody=jnp.asarray(_mean_of(alike)),
         kind=jnp.asarray(kind, jnp.int32),
+        number=jnp.arange(len(rows), dtype=jnp.int32),
     )
 
 

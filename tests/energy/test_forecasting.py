@@ -59,14 +59,17 @@ def test_all_kinds_begin_as_persistence_and_beat_it(kind):
 
 def rows_of(model_steps, trace, ends, every):
     """What the models see, in plain loops: means, then sines and cosines."""
-    power, found = np.asarray(trace.power) / float(trace.scale), []
+    watts, found = np.asarray(trace.power), []
+    power = watts / float(trace.scale)
     for end in np.asarray(ends):
         row = []
         for step in range(model_steps):
             start = end - (model_steps - step) * every
             minutes = np.maximum(np.arange(start, start + every), 0)
             turn = 2 * np.pi * start / 1440
-            row += [power[minutes].mean(), np.sin(turn), np.cos(turn)]
+            last, level = power[max(end - 1, 0)], np.log1p(watts[minutes] / 0.2) / 3
+            row += [power[minutes].mean(), power[minutes].mean() - last, level.mean()]
+            row += [np.sin(turn), np.cos(turn)]
         found.append(row)
     return np.array(found)
 
@@ -139,7 +142,7 @@ def test_minutes_before_the_first_are_the_first():
     model = energy.forecaster(ForecastConfig(kind="lr", **SMALL))
     key = jax.random.key(3)
     layers = {
-        "dense_1": {"kernel": jax.random.normal(key, (36, 4)), "bias": jnp.ones(4)}
+        "dense_1": {"kernel": jax.random.normal(key, (60, 4)), "bias": jnp.ones(4)}
     }
     short = Trace(jnp.array([5.0, 7.0, 9.0, 8.0]), jnp.float32(2))
     padded = jnp.concatenate([jnp.full(1440, 5.0), short.power])

@@ -1,0 +1,182 @@
+"""The comparison with PFDRL as tables, a page and figures."""
+
+import json
+from html import escape
+
+import _pfdrl_tables as tables
+import numpy as np
+from _deeprotect_page import table_html
+
+from jaxanon.report.figures import grid, picture
+from jaxanon.report.page import document, figure, section
+
+COLOURS = ("#767676", "#E69F00", "#56B4E9", "#0072B2", "#009E73", "#CC79A7", "#D55E00")
+GREY = {"color": "#767676", "ls": ":", "lw": 1}
+
+
+def markdown(rows) -> str:
+    """All tables, with their titles."""
+    parts = [f"## {tables.TITLES[q]}\n\n{t}" for q, t in tables.every(rows).items()]
+    return "\n\n".join([tables.PAPER, *parts]) + "\n"
+
+
+def write(path, rows):
+    """``path`` itself, and beside it .md, .html and a .png for each figure."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(rows, indent=1) + "\n")
+    path.with_suffix(".md").write_text(markdown(rows))
+    parts = [section("Beside the chapter", f"<p>{escape(tables.PAPER)}</p>")]
+    for question, table in tables.every(rows).items():
+        own = [row for row in rows if row["question"] == question]
+        shown = ""
+        for name, draw in FIGURES.get(question, {}).items():
+            drawn = draw(own)
+            path.with_name(f"{path.stem}_{name}.png").write_bytes(drawn.png)
+            shown += figure(name, drawn)
+        parts.append(section(tables.TITLES[question], shown + table_html(table)))
+    page = document("PFDRL beside its rivals", "jaxanon benchmark", "".join(parts))
+    path.with_suffix(".html").write_text(page)
+
+
+def panels(rows, width=4.4, height=3.3):
+    """``(figure, {place: axis})``, a panel for each data set."""
+    places = list(dict.fromkeys(row["place"] for row in rows))
+    drawn, axes = grid(1, len(places), width, height)
+    found = dict(zip(places, axes.flat, strict=True))
+    for place, axis in found.items():
+        axis.set_title(place, fontsize=9)
+        axis.grid(alpha=0.25, lw=0.5)
+    return drawn, found
+
+
+def over_days(name, label, caption):
+    """A line for each method over the days that it has learned."""
+
+    def draw(rows):
+        drawn, axes = panels(rows)
+        for place, axis in axes.items():
+            for own, colour in _coloured(rows, place):
+                days = [mark["day"] for mark in own[0]["curve"]]
+                each = [[mark[name] for mark in row["curve"]] for row in own]
+                values = np.mean(each, axis=0)
+                axis.plot(days, values, "-o", ms=3, color=colour, label=own[0]["name"])
+            axis.set_xlabel("days learned", fontsize=8)
+            axis.set_ylabel(label, fontsize=8)
+        return _with_legend(drawn, axes, caption)
+
+    return draw
+
+
+def by_day(rows):
+    """Figure 2.7: what a home saves each day that it lives, beside what there is."""
+    drawn, axes = panels(rows)
+    for place, axis in axes.items():
+        for own, colour in _coloured(rows, place):
+            values = np.mean([row["by_day"] for row in own], axis=0)
+            days = np.arange(1, len(values) + 1)
+            axis.plot(days, values, lw=1.3, color=colour, label=own[0]["name"])
+        axis.plot(days, np.mean([r["standby_by_day"] for r in own], axis=0), **GREY)
+        axis.set_xlabel("day", fontsize=8)
+        axis.set_ylabel("saved by a home [Wh]", fontsize=8)
+    caption = "Saved by a home each day, before that day taught; dotted: all standby."
+    return _with_legend(drawn, axes, caption)
+
+
+def by_hour(rows):
+    """Figure 2.9: what a home saves at each hour of held-out days."""
+    drawn, axes = panels(rows)
+    for place, axis in axes.items():
+        for own, colour in _coloured(rows, place):
+            values = np.mean([row["by_hour"] for row in own], axis=0)
+            axis.plot(range(24), values, lw=1.3, color=colour, label=own[0]["name"])
+        axis.plot(range(24), np.mean([r["standby_by_hour"] for r in own], axis=0), **GREY)
+        axis.set_xlabel("hour of the day", fontsize=8)
+        axis.set_ylabel("saved by a home [Wh]", fontsize=8)
+    caption = "Saved by a home at each hour of held-out days; dotted: all standby."
+    return _with_legend(drawn, axes, caption)
+
+
+def by_home(rows):
+    """Figure 2.10: the share that each home saves, by method."""
+    drawn, axes = panels(rows)
+    for place, axis in axes.items():
+        names = []
+        for number, (own, colour) in enumerate(_coloured(rows, place)):
+            values = 100 * np.concatenate([row["by_home"] for row in own])
+            bar = {"color": colour, "alpha": 0.5, "yerr": values.std(), "capsize": 3}
+            axis.bar(number, values.mean(), **bar)
+            spread = number + np.linspace(-0.25, 0.25, len(values))
+            axis.plot(spread, values, ".", ms=3, color="#333333")
+            names.append(own[0]["name"])
+        axis.set_xticks(range(len(names)), names)
+        axis.set_ylabel("standby energy saved [%]", fontsize=8)
+    caption = "Every dot is a home of a seed, on held-out days; bars: mean, deviation."
+    return picture(drawn, caption)
+
+
+def over_number(name, label, x_label, log=True):
+    """Figure 2.4: a value over a hyper-parameter, seeds as dots."""
+
+    def draw(rows):
+        drawn, axes = panels(rows)
+        for place, axis in axes.items():
+            own = [group for group, _ in _coloured(rows, place)]
+            xs = [group[0]["x"] for group in own]
+            axis.plot(xs, [tables.mean(g, name) for g in own], "-o", ms=3)
+            for group in own:
+                values = [row[name] for row in group]
+                axis.plot([group[0]["x"]] * len(group), values, ".", color="#767676")
+            if log:
+                axis.set_xscale("symlog", linthresh=1e-3)
+            axis.set_xlabel(x_label, fontsize=8)
+            axis.set_ylabel(label, fontsize=8)
+        return picture(drawn, f"{label} on held-out days over {x_label}; dots: seeds.")
+
+    return draw
+
+
+def joined(rows):
+    """Figure 2.11: the share that new homes save day by day."""
+    drawn, axes = panels(rows)
+    for place, axis in axes.items():
+        for own, colour in _coloured(rows, place):
+            for which, style in (("joined", "-"), ("alone", ":")):
+                values = 100 * np.mean([r[which]["by_day"] for r in own], axis=0)
+                label = own[0]["name"] if which == "joined" else None
+                days = np.arange(1, len(values) + 1)
+                axis.plot(days, values, style, lw=1.3, color=colour, label=label)
+        axis.set_xlabel("days since the home is there", fontsize=8)
+        axis.set_ylabel("standby energy saved [%]", fontsize=8)
+    caption = "New homes, each day before it taught; dotted: without joining."
+    return _with_legend(drawn, axes, caption)
+
+
+def _coloured(rows, place):
+    groups = tables.grouped([row for row in rows if row["place"] == place])
+    return [(own, COLOURS[i % len(COLOURS)]) for i, own in enumerate(groups)]
+
+
+def _with_legend(drawn, axes, caption):
+    handles, labels = next(iter(axes.values())).get_legend_handles_labels()
+    drawn.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8)
+    return picture(drawn, caption)
+
+
+SAVED = "share of standby saved"
+FIGURES = {
+    "methods": {
+        "days": by_day,
+        "held_out": over_days("saved", SAVED, "Held-out days, as homes learn."),
+        "hours": by_hour,
+        "homes": by_home,
+    },
+    "forecasts": {
+        "forecasts": over_days("mase", "MASE", "Held-out days, as homes learn."),
+        "accuracy": over_days("accuracy", "accuracy", "Held-out days; safe at zero."),
+    },
+    "joining": {"joining": joined},
+    "alpha": {"alpha": over_number("saved", SAVED, "α", log=False)},
+    "beta": {"beta": over_number("mase", "MASE", "β [hours]")},
+    "gamma": {"gamma": over_number("saved", SAVED, "γ [hours]")},
+    "privacy": {"privacy": over_number("saved", SAVED, "noise multiplier")},
+}

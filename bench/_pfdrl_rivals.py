@@ -1,0 +1,34 @@
+"""Stable-Baselines3: how it is installed, beside our own versions of everything.
+
+    python bench/_pfdrl_rivals.py DIR    # prints the commands that make it
+"""
+
+import pathlib
+import shlex
+import sys
+
+FOLDER = "sb3"
+# torch first and alone, which else comes with a build for GPUs of other versions.
+PACKAGES = ("torch==2.13.0", "stable-baselines3==2.9.2")
+
+
+def python(environments) -> pathlib.Path:
+    """The interpreter of its environment."""
+    return environments / FOLDER / "bin" / "python"
+
+
+def install(environments) -> list[str]:
+    """Commands that make the environment.
+
+    Example:
+      >>> install(pathlib.Path("rivals"))[0]
+      'python3.11 -m venv rivals/sb3'
+    """
+    home = environments / FOLDER
+    pip = [str(home / "bin" / "pip"), "install"]
+    calls = [shlex.join([*pip, package]) for package in PACKAGES]
+    return [shlex.join(["python3.11", "-m", "venv", str(home)]), *calls]
+
+
+if __name__ == "__main__":
+    print("\n".join(install(pathlib.Path(sys.argv[1]))))

@@ -1,0 +1,157 @@
+"""One run of a method on a street: what it does day by day, and on held-out days."""
+
+import functools
+import os
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon import energy
+from jaxanon.energy.saving import DAY
+from jaxanon.metrics.forecasts import FLOOR_W
+
+SLOTS = 24  # A day.
+HOUR = DAY // SLOTS
+ENOUGH = 0.95
+
+
+class Run:
+    """A street that lives; a class, for its state changes and is parted by cores."""
+
+    def __init__(self, config, street, seed, hyper, states=None):
+        self.system, self.key = energy.pfdrl(config), jax.random.key(seed + 1)
+        self.places, self.streets = energy.apart(street, os.cpu_count() or 1)
+        start = jax.random.key(seed)
+        begin = lambda own: self.system.init(start, own, **hyper)
+        self.states = states or [begin(own) for own in self.streets]
+
+    def live(self, days) -> dict:
+        """Days that teach; ``{name: float[slots, agents]}``, before each slot did."""
+        if not days:
+            return {}
+        self.states, infos = energy.live_apart(
+            self.system, self.key, self.states, self.streets, SLOTS * days
+        )
+        return self._joined(infos)
+
+    def held_out(self, first_day, days) -> dict:
+        """The same of days that only test, and what forecasts err."""
+        tested = [
+            _held_out(self.system, state, own, SLOTS * first_day, SLOTS * days)
+            for state, own in zip(self.states, self.streets, strict=True)
+        ]
+        return self._joined(tested)
+
+    def _joined(self, parts):
+        total = sum(map(len, self.places))
+        found = {}
+        for name in parts[0]:
+            found[name] = np.zeros((len(parts[0][name]), total))
+            for own, part in zip(self.places, parts, strict=True):
+                found[name][:, own] = part[name]
+        return found
+
+
+@functools.partial(jax.jit, static_argnames=("system", "slots"))
+def _held_out(system, state, street, first, slots):
+    price = energy.variable_price(DAY)
+
+    def one(slot):
+        did = system.act(state, street, slot)
+        found = energy.measured(did, street.present)
+        each = energy.savings(did.load, did.mode, did.action)
+        now = jax.lax.dynamic_slice(price, (HOUR * (slot % SLOTS),), (HOUR,))
+        total = lambda x: jnp.where(street.present, jnp.sum(x, axis=1), 0)
+        for name in ("forecast", "held"):
+            error = jnp.abs(getattr(did, name) - did.load)
+            safe = jnp.maximum(1 - error / jnp.maximum(did.load, FLOOR_W), 0)
+            found |= {
+                f"{name}_accuracy": total(safe),
+                f"{name}_square": total(error**2),
+            }
+        return found | {
+            "fixed_cents": total(energy.cents(each.saved_wh, energy.FIXED_CENTS)),
+            "variable_cents": total(energy.cents(each.saved_wh, now)),
+        }
+
+    return jax.lax.map(one, first + jnp.arange(slots))
+
+
+def follow(place, street, config, hyper, seed, marks) -> dict:
+    """A whole run: what it did, and its held-out days after each of ``marks``."""
+    run, curve, lived, done = Run(config, street, seed, hyper), [], [], 0
+    for mark in marks:
+        lived.append(run.live(mark - done))
+        tested = run.held_out(place.train_days, place.test_days)
+        curve.append({"day": mark, **shares(tested), **forecasts(tested)})
+        done = mark
+    each = [one for one in lived if one]
+    lived = {name: np.concatenate([one[name] for one in each]) for name in each[0]}
+    by_home = lambda x: x.reshape(len(x), place.homes, -1).sum(axis=2)
+    saved, standby = (by_home(tested[name]) for name in ("saved_wh", "standby_wh"))
+    month = 30 / place.test_days / place.homes
+    hours = lambda x: x.reshape(-1, SLOTS, place.homes).sum(axis=(0, 2)) / (
+        place.test_days * place.homes
+    )
+    days = lambda x: by_home(x).reshape(-1, SLOTS, place.homes).sum(axis=1)
+    lived_saved, lived_standby = days(lived["saved_wh"]), days(lived["standby_wh"])
+    return {
+        **curve[-1],
+        "curve": curve,
+        "days": settled(curve),
+        "by_day": _told(lived_saved.mean(axis=1)),
+        "standby_by_day": _told(lived_standby.mean(axis=1)),
+        "by_hour": _told(hours(saved)),
+        "standby_by_hour": _told(hours(standby)),
+        "by_home": _told(saved.sum(axis=0) / np.maximum(standby.sum(axis=0), 1e-9)),
+        "fixed_cents": float(tested["fixed_cents"].sum() * month),
+        "variable_cents": float(tested["variable_cents"].sum() * month),
+    }
+
+
+def shares(tested) -> dict:
+    """What of standby was saved, of use disturbed, of minutes as well as can be."""
+    total = {name: one.sum() for name, one in tested.items()}
+    part = lambda a, b: float(total[a] / total[b]) if total[b] else 0.0
+    return {
+        "saved": part("saved_wh", "standby_wh"),
+        "switched_off": part("switched_off", "in_use"),
+        "dimmed": part("dimmed", "in_use"),
+        "optimal": part("optimal", "minutes"),
+    }
+
+
+def forecasts(tested, name="forecast") -> dict:
+    """Accuracy, MAE, RMSE and MASE of forecasts, or of what is held."""
+    total = {name: one.sum() for name, one in tested.items()}
+    minutes = max(total["minutes"], 1)
+    held = total["held_error"]
+    return {
+        "accuracy": float(total[f"{name}_accuracy"] / minutes),
+        "mae": float(total[f"{name}_error"] / minutes),
+        "rmse": float(np.sqrt(total[f"{name}_square"] / minutes)),
+        "mase": float(total[f"{name}_error"] / held) if held else 1.0,
+    }
+
+
+def settled(curve, share=ENOUGH) -> int | None:
+    """The first day from whose end on ``share`` of the last saving is held.
+
+    Example:
+      >>> settled([{"day": d, "saved": s} for d, s in ((1, 0.99), (2, 0.5), (4, 0.97))])
+      4
+    """
+    least = share * curve[-1]["saved"]
+    low = [place for place, mark in enumerate(curve) if mark["saved"] < least]
+    return curve[low[-1] + 1 if low else 0]["day"]
+
+
+def marks(train_days) -> list[int]:
+    """Days after which held-out days are looked at: each of the first ten, then few."""
+    early = [day for day in range(1, 11) if day < train_days]
+    return [*early, *range(12, train_days, 4), train_days]
+
+
+def _told(values):
+    return [round(float(value), 5) for value in values]

@@ -1,0 +1,72 @@
+"""Streets for the comparison with PFDRL, and who hears whom there."""
+
+import warnings
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from jaxanon import energy, federated
+from jaxanon.energy.saving import DAY
+
+DAYS, HELD_OUT = 24, 6
+SIZES = {  # Of what is composed or made up; the others are as they were metered.
+    "tracebase": {"homes": 10, "devices": 8},
+    "households": {},
+    "simulated": {"homes": 10},
+}
+SMOKE = {"homes": 3, "devices": 2, "days": 2, "held_out": 1}
+
+
+class Place(NamedTuple):
+    """Homes of which some days teach, and later ones test."""
+
+    name: str
+    power: np.ndarray  # float[homes, minutes, devices], W; NaN of what is not there
+    kinds: np.ndarray  # int[homes, devices]
+    train_days: int
+    test_days: int
+
+    @property
+    def homes(self):
+        """How many."""
+        return len(self.power)
+
+
+def street(place, graph=None) -> energy.Street:
+    """The place as agents; ``graph`` of ``jaxanon.federated``, or None."""
+    learn = place.train_days * DAY
+    return energy.street(place.power, place.kinds, learn_minutes=learn, graph=graph)
+
+
+def graph(name, homes, seed):
+    """Who hears whom, by name."""
+    four = min(4, homes - 1 - homes % 2)
+    made = {
+        "everybody": lambda: None,
+        "4-regular": lambda: federated.k_regular(homes, four),
+        "random, 0.3": lambda: federated.random_graph(jax.random.key(seed), homes, 0.3),
+        "ring": lambda: federated.ring(homes),
+        "nobody": lambda: np.zeros((homes, homes), bool),
+    }
+    return made[name]()
+
+
+def place(name, seed, **sizes) -> Place:
+    """Homes of a name of ``energy.load_homes``."""
+    sizes = {"days": DAYS, "held_out": HELD_OUT} | sizes
+    found = energy.load_homes(name, seed=seed, **sizes)
+    return Place(name, found.power, found.kinds, sizes["days"], sizes["held_out"])
+
+
+def every(smoke, case, seed) -> list[Place]:
+    """The places that a question is asked of; those whose data are absent are named."""
+    if smoke:
+        return [place("simulated", seed, **SMOKE)]
+    places = []
+    for name in (case,) if case else ("tracebase", "households"):
+        try:
+            places.append(place(name, seed, **SIZES[name]))
+        except (OSError, ValueError, ImportError) as error:
+            warnings.warn(f"{name} is left out: {error}", stacklevel=2)
+    return places

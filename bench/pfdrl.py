@@ -1,0 +1,167 @@
+"""PFDRL beside what it is compared with: python bench/pfdrl.py [--smoke] [options].
+
+Answers chapter 2's questions on homes composed of Tracebase's devices and on the five
+homes of REFIT, UK-DALE and IDEAL: how much standby energy each method saves on held-out
+days and whom it disturbs (figures 2.7 to 2.10), how well loads are forecast (2.5 and
+2.6), over α, β and γ (2.4), how soon a new home saves as much (2.11); and what the
+chapter does not ask: other graphs than everybody's, messages that get lost, noise on
+broadcasts and its ε. ``--question speed`` times homes by the hundred, and our deep
+Q-learning beside others.
+
+``--json F`` writes the rows to F, tables as F with .md and .html, figures as F with the
+question and .png. What was found is kept in ``--folder`` (runs/pfdrl), so that the same
+command goes on where it was stopped; ``--hours`` says when to begin nothing new.
+``--case`` names one of tracebase, households, simulated; ``--question`` one of methods,
+forecasts, joining, alpha, gamma, beta, graphs, messages, privacy, speed; ``--seeds`` how
+many seeds, 1 by default. ``--rivals DIR`` is where Stable-Baselines3 is installed:
+``python bench/_pfdrl_rivals.py DIR`` prints how.
+"""
+
+import json
+import pathlib
+import time
+import traceback
+
+import _pfdrl_jobs as work
+import _pfdrl_joining as joining
+import _pfdrl_page as page
+import _pfdrl_runs as runs
+import _pfdrl_speed as speed
+import _pfdrl_streets as streets
+import _timing
+import numpy as np
+
+from jaxanon import energy
+
+QUESTIONS = (*work.QUESTIONS, "speed")
+DELTA = 1e-5
+
+
+def main():
+    """Runs what is missing, then writes all that there is."""
+    args = _timing.arguments(
+        __doc__.splitlines()[0],
+        folder="what was found so far, runs/pfdrl by default",
+        case="tracebase, households or simulated; the first two by default",
+        question=f"one of {QUESTIONS}; all but speed by default",
+        seeds="seeds, 1 by default",
+        hours="begin nothing new after so many hours",
+        rivals="where Stable-Baselines3 is installed",
+    )
+    default = "runs/pfdrl-smoke" if args.smoke else "runs/pfdrl"
+    folder = pathlib.Path(args.folder or default)
+    end = time.monotonic() + 3600 * float(args.hours or np.inf)
+    asked = work.QUESTIONS if args.question is None else (args.question,)
+    failed = []
+    if "speed" in asked:
+        found = speed.rows(args.smoke, args.rivals)
+        _keep(folder / "speed.json", found)
+    for seed in range(int(args.seeds or 1)):
+        places = streets.every(args.smoke, args.case, seed) if work_in(asked) else []
+        for question in asked:
+            for place in places:
+                for job in work.jobs(question, args.smoke) if question != "speed" else ():
+                    if time.monotonic() > end:
+                        break
+                    try:
+                        answer(folder, place, job, seed, args.smoke)
+                    # One run must not cost the others their hours.
+                    except Exception:
+                        failed.append((place.name, question, job.name))
+                        traceback.print_exc()
+    rows = found_in(folder)
+    if args.json is not None:
+        page.write(args.json, rows)
+    print(page.markdown(rows))
+    if failed:
+        raise SystemExit(f"failed, and left out: {failed}")
+
+
+def work_in(asked):
+    """Whether anything but speed is asked."""
+    return any(question != "speed" for question in asked)
+
+
+def answer(folder, place, job, seed, smoke):
+    """Finds and keeps one answer, unless that was done."""
+    what = f"{plain(place.name)}-{plain(job.name)}-{seed}.json"
+    path = folder / job.question / what
+    if path.is_file():
+        return
+    start = time.monotonic()
+    street = streets.street(place, streets.graph(job.graph, place.homes, seed))
+    config, hyper = work.config(job, smoke), work.hyper(job, smoke)
+    if job.question == "joining":
+        found = joining.joining(place, config, hyper, seed)
+    else:
+        marks = runs.marks(place.train_days)
+        found = runs.follow(place, street, config, hyper, seed, marks)
+    row = {
+        "question": job.question,
+        "place": place.name,
+        "name": job.name,
+        "x": job.x,
+        "seed": seed,
+        "homes": place.homes,
+        "devices": int(np.asarray(street.present).sum()),
+        "train_days": place.train_days,
+        "test_days": place.test_days,
+        "seconds": time.monotonic() - start,
+        **found,
+        **(budgets(config, place) if job.question == "privacy" else {}),
+        **_timing.about(),
+    }
+    _keep(path, row)
+    print(f"{place.name}, {job.question}: {job.name}, {told(row)}", flush=True)
+
+
+def budgets(config, place):
+    """ε of a device and of a home whose devices are all there; None is infinite."""
+    slots, most = runs.SLOTS * place.train_days, place.power.shape[2]
+    each = {"epsilon_device": 1, "epsilon_home": most}
+    found = {
+        name: energy.broadcast_epsilon(config, slots, DELTA, devices=devices)
+        for name, devices in each.items()
+    }
+    return {name: e if np.isfinite(e) else None for name, e in found.items()}
+
+
+def found_in(folder):
+    """Every answer that there is."""
+    places = [folder / question for question in work.QUESTIONS]
+    paths = [path for place in places for path in sorted(place.glob("*.json"))]
+    rows = [json.loads(path.read_text()) for path in paths]
+    timed = folder / "speed.json"
+    return rows + (json.loads(timed.read_text()) if timed.is_file() else [])
+
+
+def told(row):
+    """A row in a few words."""
+    if "saved" not in row:
+        return ""
+    return (
+        f"{100 * row['saved']:.1f} % saved, {100 * row['switched_off']:.2f} % off in "
+        f"use, {100 * row['optimal']:.2f} % optimal, MASE {row['mase']:.3f}, "
+        f"{row['seconds']:.0f} s"
+    )
+
+
+def plain(name):
+    """A name as that of a file.
+
+    Example:
+      >>> plain("REFIT, UK-DALE")
+      'REFIT_UK-DALE'
+    """
+    return name.replace(",", "").replace(" ", "_").replace("%", "percent")
+
+
+def _keep(path, found):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".draft")
+    draft.write_text(json.dumps(found))
+    draft.replace(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""What noise on broadcasts is worth: ε of a device, or of a home with all of its own."""
+
+import math
+
+from jaxanon.energy.pfdrl_config import PFDRLConfig
+from jaxanon.kernels.checks import whole
+from jaxanon.privacy import SampledGaussian, epsilon_spent
+
+
+def num_broadcasts(config: PFDRLConfig, num_slots: int, hours: float) -> int:
+    """How many broadcasts of a model fall into so many slots.
+
+    Args:
+      config: ``PFDRLConfig``.
+      num_slots: at least 0.
+      hours: ``beta_hours`` or ``gamma_hours`` of the run.
+
+    Raises:
+      ValueError: for a negative number of slots.
+
+    Example:
+      >>> num_broadcasts(PFDRLConfig(), 30 * 24, 12.0)
+      60
+    """
+    whole("num_slots", num_slots, least=0)
+    return num_slots // max(1, round(hours * 60 / config.slot_min))
+
+
+def broadcast_epsilon(
+    config: PFDRLConfig,
+    num_slots: int,
+    delta: float,
+    *,
+    alpha: int = 6,
+    beta_hours: float = 12.0,
+    gamma_hours: float = 12.0,
+    devices: int = 1,
+) -> float:
+    """The ε of all that was broadcast of one device, or of one home.
+
+    Neighbours are streets of which one has the device, or the home, learn from its
+    data or send nothing but noise. Every broadcast is a Gaussian mechanism of all its
+    past data, without sampling: forecasters' and Q-networks' add up, and so do those
+    of a home's devices. Levels and scales never leave a home.
+
+    Args:
+      config: ``PFDRLConfig`` of "pfdrl".
+      num_slots: that were lived.
+      delta: δ in (0, 1).
+      alpha, beta_hours, gamma_hours: of ``init``.
+      devices: 1 for the ε of a device, or as many as a home has.
+
+    Returns:
+      ε; infinity without noise, 0 before the first broadcast.
+
+    Raises:
+      ValueError: for a method that broadcasts nothing, numbers out of range.
+
+    Example:
+      >>> noisy = PFDRLConfig(noise_multiplier=20.0)
+      >>> one = broadcast_epsilon(noisy, 24, 1e-5)
+      >>> home = broadcast_epsilon(noisy, 24, 1e-5, devices=4)
+      >>> round(one, 2), round(home, 2)
+      (0.27, 0.59)
+
+    References:
+      Dong, Roth and Su, Gaussian differential privacy, 2022: k Gaussian mechanisms of
+      multiplier z are one of z / √k.
+    """
+    if config.method != "pfdrl":
+        raise ValueError(
+            f"nothing is broadcast by {config.method!r}, whose server sees every "
+            'model as it is; ask about "pfdrl".'
+        )
+    whole("devices", devices, least=1)
+    releases = num_broadcasts(config, num_slots, beta_hours)
+    if alpha:
+        releases += num_broadcasts(config, num_slots, gamma_hours)
+    if not releases:
+        return 0.0
+    if not config.noise_multiplier:
+        return math.inf
+    steps = releases * devices
+    each = SampledGaussian(noise_multiplier=config.noise_multiplier, steps=steps)
+    return epsilon_spent([each], delta)

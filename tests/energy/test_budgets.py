@@ -1,0 +1,111 @@
+"""Noise on broadcasts: its ε against a closed form, and runs with and without."""
+
+import functools
+import math
+
+import jax
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+from jaxanon import energy
+from jaxanon.energy import DQNConfig, ForecastConfig, PFDRLConfig
+
+SMALL = functools.partial(
+    PFDRLConfig,
+    forecast=ForecastConfig(kind="lr", lookback=10, ahead=20),
+    fit_steps=1,
+    fit_batch=4,
+    dqn=DQNConfig(num_envs=4, batch_size=8, capacity=60),
+    hidden=(6,),
+    slot_min=20,
+)
+
+
+def gaussian_epsilon(mu, delta):
+    """ε of a µ-GDP mechanism (Balle and Wang 2018, theorem 8), by bisection."""
+
+    def spare(epsilon):
+        first = stats.norm.cdf(mu / 2 - epsilon / mu)
+        return first - math.exp(epsilon) * stats.norm.cdf(-mu / 2 - epsilon / mu)
+
+    return optimize.brentq(lambda epsilon: spare(epsilon) - delta, 0, 100)
+
+
+@pytest.mark.parametrize("z", [5.0, 30.0])
+@pytest.mark.parametrize("devices", [1, 4])
+def test_epsilon_is_that_of_gaussian_composition(z, devices):
+    config = PFDRLConfig(noise_multiplier=z)
+    told = energy.broadcast_epsilon(
+        config, 5 * 24, 1e-5, beta_hours=12.0, gamma_hours=24.0, devices=devices
+    )
+    # Ten broadcasts of forecasters and five of Q-networks, of every device.
+    expected = gaussian_epsilon(math.sqrt(15 * devices) / z, 1e-5)
+    assert expected <= told * (1 + 1e-6) <= 1.01 * expected
+
+
+def test_what_is_not_broadcast_costs_nothing():
+    ask = functools.partial(energy.broadcast_epsilon, delta=1e-5)
+    noisy = PFDRLConfig(noise_multiplier=5.0)
+    assert ask(noisy, 11) == 0
+    assert ask(PFDRLConfig(), 11) == 0 and ask(PFDRLConfig(), 12) == math.inf
+    assert ask(noisy, 24, alpha=0) == ask(noisy, 24, gamma_hours=48.0) < ask(noisy, 24)
+
+
+def test_broadcasts_are_those_of_a_run():
+    made_up = energy.households(jax.random.key(5), 2, 1, energy.APPLIANCES[:1])
+    street = energy.street(np.asarray(made_up.power[:, :240]))
+    config = SMALL(noise_multiplier=1.0)
+    made = energy.pfdrl(config)
+    hours = {"beta_hours": 1.0, "gamma_hours": 0.7}
+    state = made.init(jax.random.key(0), street, alpha=1, **hours)
+    state, _ = energy.live(made, jax.random.key(1), state, street, 7)
+    assert state.fit_mail.mail.round == energy.num_broadcasts(config, 7, 1.0) == 2
+    assert state.control_mail.mail.round == energy.num_broadcasts(config, 7, 0.7) == 3
+
+
+def test_noise_parts_homes_that_would_agree_and_none_changes_nothing():
+    made_up = energy.households(jax.random.key(5), 2, 1, energy.APPLIANCES[:1])
+    street = energy.street(np.asarray(made_up.power[:, :240]))
+    kernels = {}
+    for name, settings in {
+        "plain": {},
+        "none": {"noise_multiplier": 0.0, "clip_norm": 9.0},
+        "hardly": {"noise_multiplier": 1e-9, "clip_norm": 1e3},
+        "noisy": {"noise_multiplier": 1.0},
+    }.items():
+        made = energy.pfdrl(SMALL(**settings))
+        hours = {"beta_hours": 1.0, "gamma_hours": 1.0}
+        state = made.init(jax.random.key(0), street, alpha=1, **hours)
+        state, _ = energy.live(made, jax.random.key(1), state, street, 6)
+        kernels[name] = np.asarray(state.control.params["dense_1"]["kernel"])
+    np.testing.assert_array_equal(kernels["plain"], kernels["none"])
+    np.testing.assert_allclose(kernels["plain"], kernels["hardly"], atol=1e-4)
+    np.testing.assert_allclose(*kernels["plain"], atol=1e-6)
+    assert np.abs(np.subtract(*kernels["noisy"])).max() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"clip_norm": 0.0}, "clip_norm must be a finite number > 0, got 0.0"),
+        ({"noise_multiplier": -1.0}, "noise_multiplier must be a finite number > 0"),
+        ({"method": "frl", "noise_multiplier": 1.0}, "is for broadcasts, and 'frl'"),
+    ],
+)
+def test_noise_out_of_range_is_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        PFDRLConfig(**settings)
+
+
+@pytest.mark.parametrize(
+    ("config", "slots", "more", "message"),
+    [
+        (PFDRLConfig(method="fl"), 24, {}, "nothing is broadcast by 'fl'"),
+        (PFDRLConfig(), -1, {}, "num_slots must be >= 0, got -1"),
+        (PFDRLConfig(), 24, {"devices": 0}, "devices must be >= 1, got 0"),
+    ],
+)
+def test_budgets_that_there_are_not_are_refused(config, slots, more, message):
+    with pytest.raises(ValueError, match=message):
+        energy.broadcast_epsilon(config, slots, 1e-5, **more)

@@ -1,0 +1,65 @@
+"""A street on several cores does what it does in one program."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import energy
+from jaxanon.energy import DQNConfig, ForecastConfig, PFDRLConfig
+
+SMALL = PFDRLConfig(
+    forecast=ForecastConfig(kind="lr", lookback=10, ahead=20),
+    fit_steps=1,
+    fit_batch=4,
+    dqn=DQNConfig(num_envs=2, batch_size=8, capacity=60),
+    hidden=(6,),
+    slot_min=20,
+)
+
+
+def test_kinds_are_dealt_out_whole_and_evenly():
+    kinds = np.array([[0, 1, 2], [0, 1, 3], [0, 4, 3]])
+    rng = np.random.default_rng(0)
+    whole = energy.street(rng.uniform(0, 9, (3, 40, 3)), kinds)
+    places, streets = energy.apart(whole, 2)
+    # 0 has three agents, 1 and 3 two each, 2 and 4 one: 0 and 4 or 2, 1 and 3.
+    assert sorted(map(len, places)) == [4, 5]
+    assert sorted(np.concatenate(places)) == list(range(9))
+    for own, part in zip(places, streets, strict=True):
+        np.testing.assert_array_equal(part.number, own)
+        np.testing.assert_array_equal(part.power, whole.power[own])
+        np.testing.assert_array_equal(part.levels.on, whole.levels.on[own])
+        # Whoever was heard is there.
+        np.testing.assert_allclose(part.neighbours.sum(axis=1), 1, rtol=1e-6)
+        np.testing.assert_allclose(part.everybody.sum(axis=1), 1, rtol=1e-6)
+    first, second = (set(np.asarray(part.kind).tolist()) for part in streets)
+    assert not first & second
+    assert len(energy.apart(whole, 9)[1]) == 5
+
+
+def test_fewer_than_one_street_is_refused():
+    with pytest.raises(ValueError, match="number must be >= 1, got 0"):
+        energy.apart(energy.street(np.ones((1, 60, 1))), 0)
+
+
+@pytest.mark.parametrize("method", ["pfdrl", "cloud"])
+def test_apart_is_as_in_one_program(method):
+    made_up = energy.households(jax.random.key(5), 2, 1, energy.APPLIANCES[:2])
+    street = energy.street(made_up.power[:, 600:1000])
+    made = energy.pfdrl(PFDRLConfig(**vars(SMALL) | {"method": method}))
+    start = lambda own: made.init(
+        jax.random.key(0), own, alpha=1, beta_hours=1.0, gamma_hours=1.0
+    )
+    key = jax.random.key(1)
+    state, info = energy.live(made, key, start(street), street, 6)
+    places, streets = energy.apart(street, 2)
+    states = [start(own) for own in streets]
+    states, infos = energy.live_apart(made, key, states, streets, 4)
+    states, later = energy.live_apart(made, key, states, streets, 2)
+    for own, part, first, last in zip(places, states, infos, later, strict=True):
+        found = jnp.concatenate([first["reward"], last["reward"]])
+        np.testing.assert_allclose(found, info["reward"][:, own], rtol=1e-5)
+        for name, layer in part.control.params.items():
+            whole = state.control.params[name]["kernel"][own]
+            np.testing.assert_allclose(layer["kernel"], whole, rtol=1e-4, atol=1e-6)
