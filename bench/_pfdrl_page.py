@@ -89,7 +89,9 @@ def by_hour(rows):
         for own, colour in _coloured(rows, place):
             values = np.mean([row["by_hour"] for row in own], axis=0)
             axis.plot(range(24), values, lw=1.3, color=colour, label=own[0]["name"])
-        axis.plot(range(24), np.mean([r["standby_by_hour"] for r in own], axis=0), **GREY)
+        axis.plot(
+            range(24), np.mean([r["standby_by_hour"] for r in own], axis=0), **GREY
+        )
         axis.set_xlabel("hour of the day", fontsize=8)
         axis.set_ylabel("saved by a home [Wh]", fontsize=8)
     caption = "Saved by a home at each hour of held-out days; dotted: all standby."

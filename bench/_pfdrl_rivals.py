@@ -1,6 +1,6 @@
 """Stable-Baselines3: how it is installed, beside our own versions of everything.
 
-    python bench/_pfdrl_rivals.py DIR    # prints the commands that make it
+python bench/_pfdrl_rivals.py DIR    # prints the commands that make it
 """
 
 import pathlib

@@ -91,8 +91,9 @@ def follow(place, street, config, hyper, seed, marks) -> dict:
     by_home = lambda x: x.reshape(len(x), place.homes, -1).sum(axis=2)
     saved, standby = (by_home(tested[name]) for name in ("saved_wh", "standby_wh"))
     month = 30 / place.test_days / place.homes
-    hours = lambda x: x.reshape(-1, SLOTS, place.homes).sum(axis=(0, 2)) / (
-        place.test_days * place.homes
+    hours = lambda x: (
+        x.reshape(-1, SLOTS, place.homes).sum(axis=(0, 2))
+        / (place.test_days * place.homes)
     )
     days = lambda x: by_home(x).reshape(-1, SLOTS, place.homes).sum(axis=1)
     lived_saved, lived_standby = days(lived["saved_wh"]), days(lived["standby_wh"])

@@ -64,10 +64,14 @@ def street_rows(smoke):
     )
     slots = number * runs.SLOTS * days
     return [
-        row("a street's days, with what is compiled", first + rest, "s", "<= 600", what),
+        row(
+            "a street's days, with what is compiled", first + rest, "s", "<= 600", what
+        ),
         row("an hour of a device", 1e3 * (first + rest) / slots, "ms", "", what),
         row("saved then", 100 * found["saved"], "%", "", "held-out day"),
-        row("switched off in use", 100 * found["switched_off"], "%", "", "held-out day"),
+        row(
+            "switched off in use", 100 * found["switched_off"], "%", "", "held-out day"
+        ),
         row("optimal", 100 * found["optimal"], "%", "", "held-out day"),
         row("MASE", found["mase"], "", "", "held-out day"),
     ]
@@ -82,7 +86,9 @@ def step_rows(smoke, environments):
     simple = _rate(plain.loop(hidden, steps), series, agents, steps)
     fast = _rate(_ours(hidden, steps // ENVS, ENVS), series, agents, steps)
     found = [
-        row("steps per second, energy.dqn", ours, "1/s", "", f"{agents} agents, {what}"),
+        row(
+            "steps per second, energy.dqn", ours, "1/s", "", f"{agents} agents, {what}"
+        ),
         row("the same, a plain loop after PureJaxRL", simple, "1/s", "", what),
         row("energy.dqn, beside the plain loop", ours / simple, "x", ">= 1", what),
         row(
@@ -95,7 +101,9 @@ def step_rows(smoke, environments):
     ]
     theirs = _stable_baselines(environments, series, smoke)
     if theirs is not None:
-        found.append(row("steps per second, Stable-Baselines3", theirs, "1/s", "", what))
+        found.append(
+            row("steps per second, Stable-Baselines3", theirs, "1/s", "", what)
+        )
         told = "one batch of 32 a step, both"
         found.append(row("beside it", ours / theirs, "x", ">= 50", told))
         told = f"ours learns a batch for {ENVS} steps"
@@ -139,7 +147,9 @@ def _stable_baselines(environments, series, smoke):
         return None
     python = rivals.python(pathlib.Path(environments))
     if not python.exists():
-        print(f"Stable-Baselines3 is not at {python}; python bench/_pfdrl_rivals.py DIR")
+        print(
+            f"Stable-Baselines3 is not at {python}; python bench/_pfdrl_rivals.py DIR"
+        )
         return None
     with tempfile.TemporaryDirectory() as folder:
         given, out = pathlib.Path(folder, "in.npz"), pathlib.Path(folder, "out.json")

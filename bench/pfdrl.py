@@ -60,7 +60,9 @@ def main():
         places = streets.every(args.smoke, args.case, seed) if work_in(asked) else []
         for question in asked:
             for place in places:
-                for job in work.jobs(question, args.smoke) if question != "speed" else ():
+                for job in (
+                    work.jobs(question, args.smoke) if question != "speed" else ()
+                ):
                     if time.monotonic() > end:
                         break
                     try:

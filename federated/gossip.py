@@ -174,9 +174,7 @@ def fates_now(key, mailbox, params, messages):
     return fates(jax.random.fold_in(key, mailbox.round), _agents(params), messages)
 
 
-def delivered(
-    mailbox, params, mixing, in_time, late, *, shared, messages, told=None
-):
+def delivered(mailbox, params, mixing, in_time, late, *, shared, messages, told=None):
     """The mailbox and the params after a broadcast whose messages have these fates.
 
     ``told``, if it is not None, is what others get in the place of an agent's layers.

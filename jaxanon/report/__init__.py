@@ -6,6 +6,7 @@ from jaxanon.report.files import (
     write_budget,
     write_front,
     write_learned,
+    write_search,
     write_street,
 )
 from jaxanon.report.words import headline, protocol
@@ -20,5 +21,6 @@ __all__ = [
     "write_budget",
     "write_front",
     "write_learned",
+    "write_search",
     "write_street",
 ]

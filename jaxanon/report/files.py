@@ -13,6 +13,7 @@ from jaxanon.report import (
     page,
     street,
     street_figures,
+    street_search,
 )
 
 
@@ -128,6 +129,24 @@ def write_street(folder, report: dict) -> pathlib.Path:
     html = folder / "report.html"
     _replace(html, street.render(report, drawn).encode())
     return html
+
+
+def write_search(folder, summary: list[dict]):
+    """Writes ``sweep.png`` of a street's sweep.
+
+    Args:
+      folder: of the sweep; it exists.
+      summary: of ``jaxanon.street_searching.search``.
+
+    Returns:
+      Its path; None of a grid without an axis.
+    """
+    drawn = street_search.draw(summary)
+    if drawn is None:
+        return None
+    path = pathlib.Path(folder) / "sweep.png"
+    _replace(path, drawn.png)
+    return path
 
 
 def _replace(path, content: bytes):
