@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import show, sources
+from jaxanon.commands import show, sources, street
 from jaxanon.commands.sources import DataOptions
 
 
@@ -27,12 +27,12 @@ def _builders(name):
     from jaxanon import learners, methods
     from jaxanon.kernels.checks import did_you_mean
 
-    known = (*learners.NAMES, *methods.NAMES)
+    known = (*learners.NAMES, *methods.NAMES, street.METHOD)
     if name not in known:
         raise ValueError(
-            f"method must be one of {sorted(methods.NAMES)}, which anonymize, or "
-            f"{sorted(learners.NAMES)}, which predict; got {name!r}."
-            f"{did_you_mean(name, known)}"
+            f"method must be one of {sorted(methods.NAMES)}, which anonymize, of "
+            f"{sorted(learners.NAMES)}, which predict, or {street.METHOD}, which "
+            f"switches standby off; got {name!r}.{did_you_mean(name, known)}"
         )
     return learners if name in learners.NAMES else methods
 
@@ -45,6 +45,8 @@ def fields_of(settings) -> dict:
 
 def command(method: str | None):
     """The function behind ``jaxanon train METHOD``, with the method's settings."""
+    if method == street.METHOD:
+        return street.command()
     settings_class = settings_of(method)
 
     def train(

@@ -1,0 +1,266 @@
+"""Runs of a street of homes: resumed, refused, evaluated, from Python and the shell."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from jaxanon import cli, energy, street_evaluation, street_run, street_training
+from jaxanon.energy import PFDRLSettings
+from jaxanon.energy.homes import take
+from jaxanon.report import street
+
+SIZES = {"homes": 3, "devices": 2, "days": 2, "held_out": 1}
+SETTINGS = PFDRLSettings(
+    **SIZES | {"homes": 2}, joining=1, forecaster="lr", hidden=(6,), alpha=1,
+    fit_steps=1, gamma_hours=2.0, lost=0.2, max_age=1,
+)  # fmt: skip
+WORDS = (
+    "--dataset simulated --homes 2 --devices 2 --days 2 --held-out 1 --joining 1 "
+    "--forecaster lr --hidden 6 --alpha 1 --fit-steps 1 --gamma-hours 2 --lost 0.2 "
+    "--max-age 1 --seed 3"
+).split()
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def homes():
+    return energy.load_homes("simulated", **SIZES)
+
+
+@pytest.fixture(scope="module")
+def run(homes, tmp_path_factory):
+    out = tmp_path_factory.mktemp("street") / "run"
+    return street_training.train(SETTINGS, homes, seed=3, out=out, progress=False)
+
+
+@pytest.fixture(scope="module")
+def report(run):
+    return street_evaluation.evaluate(run, seed=1)
+
+
+def bits(state):
+    return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(state)]
+
+
+def rows(run):
+    return [(row["round"], row["losses"]) for row in run.history]
+
+
+def test_a_killed_run_goes_on_to_the_same_bits(run, homes, tmp_path, monkeypatch):
+    more = {"seed": 3, "out": tmp_path / "killed", "progress": False}
+    append = street_training.checkpoint.append_metrics
+
+    def killed(folder, row):
+        append(folder, row)
+        if row["round"] == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(street_training.checkpoint, "append_metrics", killed)
+    with pytest.raises(KeyboardInterrupt):
+        street_training.train(SETTINGS, homes, checkpoint_s=0, **more)
+    monkeypatch.undo()
+    kept = street_run.open_run(tmp_path / "killed", homes)
+    assert len(kept.history) == 1 and int(kept.state.slot) == 24
+    again = street_training.train(SETTINGS, homes, resume=True, **more)
+    assert bits(again.state) == bits(run.state) and rows(again) == rows(run)
+    opened = street_run.open_run(run.folder, homes)
+    assert bits(opened.state) == bits(run.state) and rows(opened) == rows(run)
+
+
+def test_a_folder_is_of_one_run(run, homes, tmp_path):
+    train = lambda settings=SETTINGS, homes=homes, **more: street_training.train(
+        settings, homes, **{"seed": 3, "out": run.folder, "progress": False} | more
+    )
+    with pytest.raises(FileExistsError, match="holds a run already"):
+        train()
+    with pytest.raises(ValueError, match="another run: seed was 3 there and is 4 now"):
+        train(seed=4, resume=True)
+    other = homes._replace(power=homes.power + 1)
+    with pytest.raises(ValueError, match="another run: data.fingerprint was"):
+        train(homes=other, resume=True)
+    with pytest.raises(
+        ValueError, match="not the homes that the run in .* was trained"
+    ):
+        street_run.open_run(run.folder, other)
+    with pytest.raises(FileNotFoundError, match="holds no run"):
+        street_run.open_run(tmp_path, homes)
+    config = json.loads((run.folder / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(FileNotFoundError, match="has no checkpoint yet"):
+        street_run.open_run(tmp_path, homes)
+    old = config | {"architecture": ["another"]}
+    (tmp_path / "config.json").write_text(json.dumps(old))
+    with pytest.raises(ValueError, match="a checkpoint of another architecture"):
+        street_run.open_run(tmp_path, homes)
+    with pytest.raises(ValueError, match="one of blinder, and no street's"):
+        street_run.settings_of(config | {"method": "blinder"})
+    with pytest.raises(TypeError, match="seed must be a whole number"):
+        train(seed=0.5, out=None)
+
+
+def test_homes_must_be_enough(homes):
+    train = lambda **more: street_training.train(
+        PFDRLSettings(**{"days": 2, "held_out": 1} | more), homes, progress=False
+    )
+    with pytest.raises(
+        ValueError, match="homes must have 5 days, 2 to learn from and 3"
+    ):
+        train(held_out=3)
+    with pytest.raises(ValueError, match="must leave a home that learns, got 3 of 3"):
+        train(joining=3)
+    with pytest.raises(ValueError, match=r"alpha must lie in \[0, 2\]"):
+        train(alpha=3, hidden=(4,))
+
+
+def test_what_is_no_longer_finite_ends_the_run(homes):
+    with pytest.raises(
+        FloatingPointError, match="on day 1; lower fit_rate or learning"
+    ):
+        street_training.train(
+            PFDRLSettings(
+                days=2,
+                held_out=1,
+                forecaster="lr",
+                hidden=(6,),
+                alpha=1,
+                learning_rate=1e38,
+            ),
+            take(homes, 0, 1),
+            progress=False,
+        )
+
+
+def test_days_are_told_as_agents_went_through_them(run):
+    """The last day's row is what 24 slots of the same program say."""
+    system, plain, state, key = street_run.begin(SETTINGS, run.homes, 3)
+    state, _ = energy.live(system, key, state, plain, 24)
+    _, info = energy.live(system, key, state, plain, 24)
+    told = run.history[1]["losses"]
+    saved, standby = (np.sum(info[name]) for name in ("saved_wh", "standby_wh"))
+    assert told["saved_share"] == pytest.approx(float(saved / standby), rel=1e-4)
+    assert told["reward"] == pytest.approx(float(info["reward"].mean()), rel=1e-4)
+    assert told["standby_kwh"] == pytest.approx(float(standby) / 1000, rel=1e-4)
+
+
+def test_held_out_days_are_the_agents_own_acts(run, report):
+    """Minutes of the third day, slot by slot, as ``act`` has them."""
+    act = jax.jit(run.system.act)
+    slots = [act(run.state, run.street, slot) for slot in range(48, 72)]
+    present = np.ones(4, bool)
+    sums = [energy.measured(did, present) for did in slots]
+    total = {k: float(sum(np.sum(one[k]) for one in sums)) for k in sums[0]}
+    overall = report["overall"]
+    assert overall["standby_kwh"] == pytest.approx(total["standby_wh"] / 1000, rel=1e-4)
+    assert overall["saved_kwh"] == pytest.approx(total["saved_wh"] / 1000, abs=1e-7)
+    assert overall["switched_off_minutes"] == total["switched_off"]
+    assert overall["optimal_share"] == pytest.approx(total["optimal"] / 5760)
+    mase = total["forecast_error"] / total["held_error"]
+    assert report["forecast"]["model"]["mase"] == pytest.approx(mase, rel=1e-3)
+    assert [row["day"] for row in report["per_day"]] == [3]
+    assert [row["day"] for row in report["training"]] == [1, 2]
+    example = report["example"]
+    home = run.homes.names.index(example["home"])
+    load = example["devices"][1]["load"]
+    np.testing.assert_allclose(load, run.homes.power[home, 2880:, 1], atol=0.006)
+
+
+def test_a_home_that_joins_lives_through_the_days(run, report):
+    found = report["newcomers"]
+    assert found["homes"] == ["home 3"]
+    for name in ("joined", "alone"):
+        assert len(found[name]["per_day"]) == 2
+        # The final saving is that of both days together; one of them is as good.
+        assert found[name]["days"][0] in (1, 2)
+    # Shared layers are others than one's own: what is done on the first day differs.
+    assert found["joined"]["per_day"] != found["alone"]["per_day"]
+    again = street_evaluation.joined(run, seed=1)
+    assert again == found
+
+
+def test_the_report_is_written(run, report):
+    kept = json.loads((run.folder / "report.json").read_text())
+    assert kept == report
+    for name in ("saved", "training", "day", "newcomers"):
+        assert (run.folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    html = (run.folder / "report.html").read_text()
+    assert "standby switched off in 2 homes" in html and html.count("<figure") == 4
+    first, second, third, fourth = street.sentences(report)
+    assert (
+        "On 1 held-out day 2 homes saved" in first and "at 11.67 cents a kWh" in first
+    )
+    assert "of minutes in use" in second.lower() and "MASE" in third
+    assert "1 home joined. With the street's layers 95 % of" in fourth
+
+
+def test_words_where_there_is_nothing_to_tell(report):
+    row = report["overall"]
+    none = row | {"saved_share": None, "in_use_minutes": 0}
+    found = report["newcomers"]
+    never = {name: found[name] | {"days": [0]} for name in ("joined", "alone")}
+    quiet = report | {
+        "overall": none,
+        "forecast": None,
+        "untold": ["tv of a", "pc of a", "tv of b", "pc of b"],
+        "newcomers": found | never,
+    }
+    first, second, third = street.sentences(quiet)
+    assert first == "On 1 held-out day no device of 2 homes stood by."
+    assert "from off of 4 devices" in second and "tv of b and 1 more" in second
+    assert "final saving is reached never" in third
+
+
+def test_from_the_shell(run, tmp_path, capsys):
+    out = str(tmp_path / "shell")
+    assert cli.main(["train", "pfdrl", *WORDS, "--out", out]) == 0
+    told = capsys.readouterr().out
+    assert "3 homes, 1 of which join later, 2 devices each; 2 days to learn" in told
+    assert "day 2/2  saved_share" in told and f"Next: jaxanon evaluate {out}" in told
+    # What the shell trains is what Python trains.
+    losses = [row["losses"] for row in run.history]
+    lines = (tmp_path / "shell" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["losses"] for line in lines] == losses
+    assert cli.main(["evaluate", out]) == 0
+    assert "held-out day 2 homes saved" in capsys.readouterr().out
+    for words, message in (
+        (["evaluate", out], "report.json exists; pass --overwrite"),
+        (["evaluate", out, "--join", "0.5"], "--join and --epsilons are not of pfdrl"),
+        (
+            ["sample", out, "--label", "x", "--output", "x.npz"],
+            "a street of homes, which",
+        ),
+        (["train", "pfdrl", *WORDS, "--out", out], "holds a run already"),
+        (
+            ["train", "pfdrl", "--dataset", "none", "--out", out],
+            "no homes called 'none'",
+        ),
+        (["train", "pdfrl"], "or pfdrl, which switches standby off; got 'pdfrl'"),
+    ):
+        assert cli.main(words) == 2
+        assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_file_of_one_s_own_is_found_again(tmp_path, capsys, monkeypatch):
+    """Two days of a television that stands by, from another folder than it lies in."""
+    minute = np.arange(2880)
+    power = np.where(minute % 1440 > 1200, 90.0, 3.0)
+    columns = {"home": ["a"] * 2880, "device": ["tv"] * 2880}
+    np.savez(tmp_path / "mine.npz", **columns, minute=minute, power=power)
+    monkeypatch.chdir(tmp_path)
+    words = (
+        "--dataset mine.npz --days 1 --held-out 1 --forecaster lr --hidden 6".split()
+    )
+    words += "--alpha 1 --fit-steps 1 --out run".split()
+    assert cli.main(["train", "pfdrl", *words]) == 0
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert cli.main(["evaluate", str(tmp_path / "run")]) == 0
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert report["per_month"][0]["month"] == "1970-01"
+    assert report["example"]["date"] == "1970-01-02"
+    np.savez(tmp_path / "mine.npz", **columns, minute=minute, power=power + 1)
+    capsys.readouterr()
+    assert cli.main(["evaluate", str(tmp_path / "run"), "--overwrite"]) == 2
+    assert "these are not the homes" in capsys.readouterr().err
