@@ -178,7 +178,7 @@ def test_smoke(atlas, tmp_path, monkeypatch, capsys):
 
 
 def test_only_applications_that_a_question_was_asked_of_are_in_its_answer(tables):
-    """Atlas at ε = 2 is in both applications' first tables, in one of them the curve."""
+    """Atlas at ε = 2 is in both applications' first tables, and of one in the curve."""
     first = [made(name="Atlas", epsilon=2.0, application=name) for name in "AB"]
     rows = [*first, made("epsilon", "Atlas", epsilon=1.0)]
     found = tables.asked(rows, "epsilon")
