@@ -3,9 +3,9 @@
 Membership inference (LiRA) and gradient inversion against the messages of one client,
 of learners with and without noise, beside the ε that is accounted for:
 
-- ``mechanisms``: the worst example that there can be, on models of three numbers: ε as
-  it is counted in 40,000 runs a side, of noise that keeps its claim and of noise that
-  does not;
+- ``mechanisms``: the worst example, or client, that there can be, on models of three
+  numbers: ε as it is counted in 40,000 runs a side, of noise that keeps its claim and
+  of noise that does not;
 - ``members``: three people's windows, one of which is in question, in or out of a
   client's rows;
 - ``inversion``: a window rebuilt from the message of a client that has no other.

@@ -13,7 +13,7 @@ from jaxanon.kernels.checks import one_of
 VIEWS = ("each", "mean")
 
 
-def _layers(before, message):
+def known_layers(before, message):
     """Of Atlas: what was sent, and for the rest what the server has.
 
     Of a mean over clients the flags are shares of those who sent a layer, of whom alone
@@ -36,7 +36,7 @@ MESSAGES = {
         jax.tree.map(jnp.subtract, before, message),
         {},
     ),
-    "layers": _layers,
+    "layers": known_layers,
 }
 
 

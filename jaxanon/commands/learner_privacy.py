@@ -103,14 +103,14 @@ def guarantee_of(learner: str, config, clients: int | None, weights: int | None)
             raise ValueError(f"--{name} must be >= 1, got {value}.")
     if learner == "dpfedavg" and clients is None:
         raise ValueError("dpfedavg hides a client among all; give how many: --clients.")
-    if learner == "ldpfl" and weights is None:
-        raise ValueError("ldpfl sends every weight; give how many: --weights.")
     count = 1 if clients is None else clients  # Of one no delta is too large.
     if learner == "atlas":
         return atlas_guarantee.of_atlas(config, count)
     if learner == "dpfedavg":
         return guarantee.of_clients(config, count)
     if learner == "ldpfl":
+        if weights is None:
+            raise ValueError("ldpfl sends every weight; give how many: --weights.")
         return guarantee.of_weights(config, weights, count)
     return guarantee.of_steps(config, unit=guarantee.EXAMPLE)
 

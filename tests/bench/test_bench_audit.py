@@ -106,7 +106,9 @@ def test_smoke(bench, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(rows.read_text())
-    honest, broken = (row for row in found if row["kind"] == "mechanisms")
+    told = [row for row in found if row["kind"] == "mechanisms"]
+    honest, broken, of_weight = told
+    assert of_weight["counted"] > of_weight["claimed"] and not of_weight["holds"]
     assert honest["counted"] <= honest["claimed"] and broken["auc"] == 1.0
     told = [row for row in found if row["kind"] == "members"]
     assert {row["learner"] for row in told} == {"atlas"}

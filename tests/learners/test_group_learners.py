@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxanon import datasets
-from jaxanon.learners import builders, group_builders
+from jaxanon.learners import group_builders, parts
 from jaxanon.learners.group_config import (
     ClusteredConfig,
     ClusterFLConfig,
@@ -42,7 +42,7 @@ def test_cluster_fl_compares_numbers_where_there_is_one_output(
     small, two_tongues, monkeypatch
 ):
     """A softmax of one output says the same of everything."""
-    for module in (builders, group_builders):
+    for module in (parts, group_builders):
         one = lambda spec, config: predictor("mlp", 16, 2, 1, hidden=(4,))
         monkeypatch.setattr(module, "network_of", one)
     learner = small("clusterfl", clusters=2)

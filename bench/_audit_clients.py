@@ -1,0 +1,123 @@
+"""Noise that hides clients, or scores: the ε that is counted beside the one claimed."""
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon import audit, audit_clients, federated
+from jaxanon.federated import Lots, Steps
+from jaxanon.privacy import SampledGaussian, epsilon_spent, responses_spent
+
+DELTA = 1e-3
+# Of all of these together 95 %: LDP-FL loses just what is accounted, and one bound in
+# twenty is above what it bounds.
+CONFIDENCE = 1 - 0.05 / 13
+EVERY = Lots(sampling_probability=1.0, size=2.0, records=2)
+SOME = Lots(sampling_probability=0.4, size=1.0, records=2)
+ONE = Steps(num_steps=1)
+NOTHING = jnp.zeros(1)
+
+
+def cases():
+    """Name, what is audited, ε claimed, whether that holds."""
+    yield "Atlas, of clients, z* of 2", _atlas(), _epsilon(1.0), True
+    twice = _atlas(num_rounds=3)
+    yield "Atlas, of clients, z* of 2, 3 rounds", twice, _epsilon(1.0, 3), True
+    yield "Atlas, of clients, z* of 2 as if of one", _atlas(), _epsilon(2.0), False
+    beside = _spent(SampledGaussian(noise_multiplier=z) for z in (1.0, 2.0))
+    both = _atlas(scores="released", score_multiplier=4.0)
+    yield "Atlas, of clients, scores released", both, beside, True
+    bare = _atlas(scores="released", score_multiplier=0.1)
+    yield "Atlas, of clients, scores released bare", bare, beside, False
+    hidden = _atlas(scores="hidden", most_layers=1)
+    yield "Atlas, of clients, scores hidden", hidden, _epsilon(1.0), True
+    shown = _spent(SampledGaussian(noise_multiplier=z) for z in (1.0, 2.0))
+    yield "Atlas, of examples, scores released", _examples(2.0), shown, True
+    yield (
+        "Atlas, of examples, scores not counted",
+        _examples(0.25),
+        _epsilon(1.0),
+        False,
+    )
+    together = responses_spent(1.0, 3, DELTA)
+    yield "LDP-FL, 3 weights of ε 1", _ldp_fl(), together, True
+    yield "LDP-FL, 3 weights, ε of one", _ldp_fl(), 1.0, False
+    yield "DP-FedAvg", _dp_fed_avg(EVERY, 1), _epsilon(1.0), True
+    sampled = _epsilon(1.0, 3, SOME)
+    yield "DP-FedAvg, samples, 3 rounds", _dp_fed_avg(SOME, 3), sampled, True
+    loose = _dp_fed_avg(EVERY, 1, noise_multiplier=0.29, count_stddev=0.15)
+    yield "DP-FedAvg, counts not counted", loose, _epsilon(1.0), False
+
+
+def found(given, runs):
+    """``attacks.Membership`` of which of two worlds a client is in."""
+    algorithm, worlds, options, hyper = given
+    state = algorithm.init(jax.random.key(0), **hyper)
+    see = audit_clients.client_observer(algorithm, state, worlds, **options)
+    key = jax.random.key(1)
+    told = audit.audit(
+        key, see, 1, runs, delta=DELTA, spread="pooled", confidence=CONFIDENCE
+    )
+    return told["seen"]
+
+
+def _loss(params, x, key):
+    return x * (params["a"].sum() + params["b"].sum())
+
+
+def _start(key):
+    return {"a": jnp.ones(2), "b": jnp.ones(1)}
+
+
+def _opposite():
+    """A client whose rows pull all weights one way, or the other."""
+    return [federated.stack([jnp.array([x])]) for x in (-9.0, 9.0)]
+
+
+def _there_or_not():
+    """A row that is clipped, of a client's two or of none."""
+    clients = federated.stack([jnp.array([0.0, 9.0])])
+    return [clients._replace(mask=clients.mask.at[0, 1].set(False)), clients]
+
+
+def _atlas(num_rounds=1, score_multiplier=1.0, **settings):
+    algorithm = federated.atlas(
+        _start, _loss, ONE, num_clients=1, guarantee="client", **settings
+    )
+    hyper = {"step_size": 1.0, "mask_step_size": 0.5, "noise_multiplier": 2.0}
+    hyper |= {"threshold": 0.3, "score_multiplier": score_multiplier}
+    options = {"num_rounds": num_rounds, "sees": "layers"}
+    return algorithm, _opposite(), options, hyper
+
+
+def _examples(score_multiplier):
+    algorithm = federated.atlas(
+        *(_start, _loss, ONE), num_clients=1, lots=EVERY, scores="released"
+    )
+    hyper = {"threshold": 0.3, "score_multiplier": score_multiplier}
+    options = {"num_rounds": 1, "sees": "layers"}
+    return algorithm, _there_or_not(), options, hyper
+
+
+def _ldp_fl():
+    algorithm = federated.ldp_fl(_start, _loss, ONE, radii=1.0, num_clients=1)
+    hyper = {"step_size": 1.0, "weight_epsilon": 1.0}
+    return algorithm, _opposite(), {"num_rounds": 1}, hyper
+
+
+def _dp_fed_avg(cohorts, num_rounds, noise_multiplier=1.0, count_stddev=2.0):
+    """Of two clients one moves by nothing, the other is there or not."""
+    algorithm = federated.dp_fed_avg(
+        _start, _loss, ONE, cohorts=cohorts, count_stddev=count_stddev
+    )
+    there = federated.stack([jnp.array([9.0]), NOTHING])
+    worlds = [there._replace(mask=there.mask.at[0].set(False)), there]
+    hyper = {"step_size": 1.0, "noise_multiplier": noise_multiplier}
+    return algorithm, worlds, {"num_rounds": num_rounds, "sees": "released"}, hyper
+
+
+def _epsilon(multiplier, steps=1, lots=EVERY):
+    return _spent([federated.sampled_gaussian(lots, multiplier, steps)])
+
+
+def _spent(releases):
+    return epsilon_spent(list(releases), DELTA)

@@ -1,0 +1,104 @@
+"""Audits of clients and of scores: what is counted stays below what is accounted."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxanon import audit, audit_clients, federated
+from jaxanon.federated import Lots, Steps
+from jaxanon.privacy import SampledGaussian, epsilon_spent, responses_spent
+
+pytestmark = pytest.mark.long
+
+DELTA, ONE = 1e-3, Steps(num_steps=1)
+EVERY = Lots(sampling_probability=1.0, size=2.0, records=2)
+
+
+def loss_fn(params, x, key):
+    return x * (params["a"].sum() + params["b"].sum())
+
+
+def init_fn(key):
+    return {"a": jnp.ones(2), "b": jnp.ones(1)}
+
+
+def opposite():
+    """A client whose rows pull all weights one way, or the other."""
+    return [federated.stack([jnp.array([x])]) for x in (-9.0, 9.0)]
+
+
+def seen(algorithm, worlds, sees, num_rounds=1, runs=20_000, **hyper):
+    """What is observed of one run, and the ε that many prove."""
+    state = algorithm.init(jax.random.key(0), step_size=1.0, **hyper)
+    see = audit_clients.client_observer(
+        algorithm, state, worlds, num_rounds=num_rounds, sees=sees
+    )
+    once = see(jax.random.key(2), 0, True)["seen"]
+    # Of responses what is lost is what is accounted, and one bound in twenty is above.
+    options = {"delta": DELTA, "spread": "pooled", "confidence": 0.9999}
+    told = audit.audit(jax.random.key(1), see, 1, runs, **options)
+    return once, told["seen"].epsilon
+
+
+def spent(*multipliers):
+    each = [SampledGaussian(noise_multiplier=z) for z in multipliers]
+    return epsilon_spent(each, DELTA)
+
+
+def test_a_client_of_atlas_loses_what_half_its_multiplier_is_worth():
+    """And more than the whole multiplier would be, of one clip norm apart."""
+    algorithm = federated.atlas(
+        init_fn, loss_fn, ONE, num_clients=1, guarantee="client"
+    )
+    hyper = {"noise_multiplier": 1.0, "mask_step_size": 0.0}
+    once, counted = seen(algorithm, opposite(), "layers", **hyper)
+    assert once.shape == (4,)  # Two layers, and that both were sent.
+    assert spent(1.0) < counted < spent(0.5)
+
+
+def test_released_scores_are_seen_and_count():
+    """Hardly any noise on scores gives away what that on updates hides."""
+    algorithm = federated.atlas(
+        *(init_fn, loss_fn, ONE), num_clients=1, guarantee="client", scores="released"
+    )
+    hyper = {"noise_multiplier": 8.0, "mask_step_size": 0.5, "threshold": 0.3}
+    worlds, claimed = opposite(), spent(4.0, 2.0)
+    once, kept = seen(algorithm, worlds, "layers", score_multiplier=4.0, **hyper)
+    assert once.shape == (6,)  # And two scores.
+    _, lost = seen(algorithm, worlds, "layers", score_multiplier=0.1, **hyper)
+    assert 0 <= kept <= claimed < lost
+
+
+def test_every_weight_of_ldp_fl_costs_its_epsilon():
+    algorithm = federated.ldp_fl(init_fn, loss_fn, ONE, radii=1.0, num_clients=1)
+    once, counted = seen(algorithm, opposite(), "params", weight_epsilon=1.0)
+    assert once.shape == (2,)
+    assert 2.5 < counted <= responses_spent(1.0, 3, DELTA) <= 3.0
+
+
+@pytest.mark.parametrize(
+    ("noise_multiplier", "count_stddev", "holds"),
+    [(1.0, 2.0, True), (0.29, 0.15, False)],
+)
+def test_counts_of_dp_fed_avg_are_released_too(noise_multiplier, count_stddev, holds):
+    """Sums behind noise of their clip norm or more, and counts that nobody claims."""
+    algorithm = federated.dp_fed_avg(
+        init_fn, loss_fn, ONE, cohorts=EVERY, count_stddev=count_stddev
+    )
+    there = federated.stack([jnp.array([9.0]), jnp.zeros(1)])
+    worlds = [there._replace(mask=there.mask.at[0].set(False)), there]
+    hyper = {"noise_multiplier": noise_multiplier}
+    once, counted = seen(algorithm, worlds, "released", **hyper)
+    assert once.shape == (3,)  # Two layers, and the clip norm.
+    assert 0.5 < counted and (counted <= spent(1.0)) == holds
+
+
+def test_says_what_was_wrong():
+    algorithm = federated.ldp_fl(init_fn, loss_fn, ONE, radii=1.0, num_clients=1)
+    state, worlds = algorithm.init(jax.random.key(0)), opposite()
+    with pytest.raises(ValueError, match="sees must be one of .* got 'moves'"):
+        audit_clients.client_observer(
+            algorithm, state, worlds, num_rounds=1, sees="moves"
+        )
+    with pytest.raises(ValueError, match=r"client must be in \[0, 1\), got 1"):
+        audit_clients.client_observer(algorithm, state, worlds, num_rounds=1, client=1)
