@@ -15,6 +15,7 @@ from jaxanon.energy.homes import DAY, device_names, take
 from jaxanon.street_run import StreetRun
 
 _JOIN, _ALONE, _LIFE = range(3)  # Streams of the evaluation's key.
+_DELTA = 1e-5
 _LAST = 3  # Days whose saving is the final one.
 
 
@@ -38,6 +39,7 @@ def evaluate(
       A dict fit for strict JSON: what ``energy.scores`` counts, ``training`` (rows of
       the run's days), ``untold`` (devices whose standby cannot be told from off),
       ``newcomers`` (None where nobody joins), ``example`` (a day of one home),
+      ``privacy`` (ε of what was broadcast, None without broadcasts or noise),
       ``method``, ``dataset``, ``seed``.
 
     Example:
@@ -78,6 +80,7 @@ def evaluate(
         "training": [row["losses"] | {"day": row["round"]} for row in run.history],
         "untold": scores.untold(street, names),
         "newcomers": newcomers,
+        "privacy": _privacy(chosen, run.homes.kinds.shape[1]),
         "example": scores.example(did, street, learning, **since),
     }
     made = json.loads(json.dumps(made, allow_nan=False))
@@ -138,6 +141,18 @@ def _sooner_or_later(homes, slots):
         "final": reached.final.tolist(),
         "optimal_days": energy.days_to_reach(*optimal, slots, last=last).days.tolist(),
     }
+
+
+def _privacy(chosen, devices):
+    config = settings.config_of(chosen)
+    if chosen.sharing != "pfdrl" or not config.noise_multiplier:
+        return None
+    slots = chosen.days * DAY // chosen.slot_min
+    paces = {"beta_hours": chosen.beta_hours, "gamma_hours": chosen.gamma_hours}
+    epsilon = functools.partial(
+        energy.broadcast_epsilon, config, slots, _DELTA, alpha=chosen.alpha, **paces
+    )
+    return {"delta": _DELTA, "device": epsilon(), "home": epsilon(devices=devices)}
 
 
 def _acted(run, day):

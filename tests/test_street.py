@@ -9,6 +9,7 @@ import pytest
 from jaxanon import cli, energy, street_evaluation, street_run, street_training
 from jaxanon.energy import PFDRLSettings
 from jaxanon.energy.homes import take
+from jaxanon.privacy import SampledGaussian, epsilon_spent
 from jaxanon.report import street
 
 SIZES = {"homes": 3, "devices": 2, "days": 2, "held_out": 1}
@@ -187,12 +188,13 @@ def test_the_report_is_written(run, report):
         assert (run.folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     html = (run.folder / "report.html").read_text()
     assert "standby switched off in 2 homes" in html and html.count("<figure") == 4
-    first, second, third, fourth = street.sentences(report)
+    first, second, third, fourth, fifth = street.sentences(report)
     assert (
         "On 1 held-out day 2 homes saved" in first and "at 11.67 cents a kWh" in first
     )
     assert "of minutes in use" in second.lower() and "MASE" in third
     assert "1 home joined. With the street's layers 95 % of" in fourth
+    assert fifth == "Homes show others their models, without noise: no guarantee."
 
 
 def test_words_where_there_is_nothing_to_tell(report):
@@ -205,11 +207,28 @@ def test_words_where_there_is_nothing_to_tell(report):
         "forecast": None,
         "untold": ["tv of a", "pc of a", "tv of b", "pc of b"],
         "newcomers": found | never,
+        "privacy": {"delta": 1e-5, "device": 1.234, "home": 2.5},
     }
-    first, second, third = street.sentences(quiet)
+    first, second, third, fourth = street.sentences(quiet)
     assert first == "On 1 held-out day no device of 2 homes stood by."
     assert "from off of 4 devices" in second and "tv of b and 1 more" in second
     assert "final saving is reached never" in third
+    assert "keeps epsilon 1.23 of a device and 2.5 of a home, at delta 1e-05" in fourth
+    told = {"settings": report["method"]["settings"] | {"sharing": "local"}}
+    assert street.sentences(report | {"method": told})[-1] == "Nothing leaves a home."
+
+
+def test_noise_on_broadcasts_is_accounted_for(homes):
+    """A day of forecasters and Q-networks shared every 12 hours, of 2 devices."""
+    noisy = {"noise_multiplier": 20.0, "forecaster": "lr", "hidden": (6,), "alpha": 1}
+    settings = PFDRLSettings(days=1, held_out=2, slot_min=720, **noisy)
+    run = street_training.train(settings, homes, progress=False)
+    told = street_evaluation.evaluate(run)["privacy"]
+    spent = lambda steps: epsilon_spent(
+        [SampledGaussian(noise_multiplier=20.0, steps=steps)], 1e-5
+    )
+    assert told["device"] == pytest.approx(spent(4))
+    assert told["home"] == pytest.approx(spent(8))
 
 
 def test_from_the_shell(run, tmp_path, capsys):

@@ -41,7 +41,8 @@ def sentences(report: dict) -> list[str]:
             f"{100 * total['optimal_share']:.2f} % of all actions were the best that "
             "there are."
         )
-    return [*told, *_forecast(report), *_untold(report), *_newcomers(report)]
+    told += [*_forecast(report), *_untold(report), *_newcomers(report)]
+    return told + _private(report)
 
 
 def _forecast(report):
@@ -88,6 +89,19 @@ def _newcomers(report):
         f"of the last days {told('joined', 'optimal_days')}; with nothing, "
         f"{told('alone', 'days')} and {told('alone', 'optimal_days')}."
     ]
+
+
+def _private(report):
+    found, sharing = report["privacy"], report["method"]["settings"]["sharing"]
+    if found is not None:
+        return [
+            f"What was broadcast keeps epsilon {found['device']:.3g} of a device and "
+            f"{found['home']:.3g} of a home, at delta {found['delta']:g}."
+        ]
+    if sharing == "local":
+        return ["Nothing leaves a home."]
+    what = "whole load" if sharing == "cloud" else "models, without noise"
+    return [f"Homes show others their {what}: no guarantee."]
 
 
 def render(report: dict, pictures: dict[str, Picture]) -> str:
