@@ -6,7 +6,14 @@ import jax
 import numpy as np
 import pytest
 
-from jaxanon import cli, energy, street_evaluation, street_run, street_training
+from jaxanon import (
+    cli,
+    energy,
+    street_evaluation,
+    street_ledger,
+    street_run,
+    street_training,
+)
 from jaxanon.energy import PFDRLSettings
 from jaxanon.energy.homes import take
 from jaxanon.privacy import SampledGaussian, epsilon_spent
@@ -15,12 +22,12 @@ from jaxanon.report import street
 SIZES = {"homes": 3, "devices": 2, "days": 2, "held_out": 1}
 SETTINGS = PFDRLSettings(
     **SIZES | {"homes": 2}, joining=1, forecaster="lr", hidden=(6,), alpha=1,
-    fit_steps=1, gamma_hours=2.0, lost=0.2, max_age=1,
+    fit_steps=1, gamma_hours=2.0, lost=0.2, max_age=1, graph="k-regular", degree=1,
 )  # fmt: skip
 WORDS = (
     "--dataset simulated --homes 2 --devices 2 --days 2 --held-out 1 --joining 1 "
     "--forecaster lr --hidden 6 --alpha 1 --fit-steps 1 --gamma-hours 2 --lost 0.2 "
-    "--max-age 1 --seed 3"
+    "--max-age 1 --graph k-regular --degree 1 --seed 3"
 ).split()
 
 pytestmark = pytest.mark.long
@@ -168,17 +175,30 @@ def test_held_out_days_are_the_agents_own_acts(run, report):
     np.testing.assert_allclose(load, run.homes.power[home, 2880:, 1], atol=0.006)
 
 
-def test_a_home_that_joins_lives_through_the_days(run, report):
+def test_a_home_that_joins_lives_through_the_days(run, report, monkeypatch):
+    """With the street's first layer or without; its last one is its own both times."""
+    begun, live = [], energy.live
+
+    def seen(system, key, state, street, num_slots):
+        kernels = {name: x["kernel"] + 0 for name, x in state.control.params.items()}
+        begun.append((kernels, street.power.shape, num_slots))
+        return live(system, key, state, street, num_slots)
+
+    monkeypatch.setattr(energy, "live", seen)
+    assert street_evaluation.joined(run, seed=1) == report["newcomers"]
+    (joined, shape, slots), (alone, *_) = begun
+    assert shape == (2, 3 * 1440) and slots == 48
+    street = run.state.control.params["dense_1"]["kernel"]
+    np.testing.assert_allclose(joined["dense_1"][0], (street[0] + street[2]) / 2)
+    assert not np.allclose(alone["dense_1"][0], joined["dense_1"][0], atol=0.1)
+    last = run.state.control.params["dense_2"]["kernel"]
+    assert not np.allclose(joined["dense_2"][0], (last[0] + last[2]) / 2, atol=0.1)
     found = report["newcomers"]
     assert found["homes"] == ["home 3"]
     for name in ("joined", "alone"):
-        assert len(found[name]["per_day"]) == 2
+        assert len(found[name]["saved"]) == len(found[name]["optimal"]) == 2
         # The final saving is that of both days together; one of them is as good.
         assert found[name]["days"][0] in (1, 2)
-    # Shared layers are others than one's own: what is done on the first day differs.
-    assert found["joined"]["per_day"] != found["alone"]["per_day"]
-    again = street_evaluation.joined(run, seed=1)
-    assert again == found
 
 
 def test_the_report_is_written(run, report):
@@ -202,33 +222,41 @@ def test_words_where_there_is_nothing_to_tell(report):
     none = row | {"saved_share": None, "in_use_minutes": 0}
     found = report["newcomers"]
     never = {name: found[name] | {"days": [0]} for name in ("joined", "alone")}
+    never["alone"]["final"] = [0.0]
     quiet = report | {
         "overall": none,
         "forecast": None,
         "untold": ["tv of a", "pc of a", "tv of b", "pc of b"],
         "newcomers": found | never,
-        "privacy": {"delta": 1e-5, "device": 1.234, "home": 2.5},
+        "privacy": street_ledger.told(PFDRLSettings(noise_multiplier=20.0), 2),
     }
-    first, second, third, fourth = street.sentences(quiet)
+    first, second, third, fourth, fifth = street.sentences(quiet)
     assert first == "On 1 held-out day no device of 2 homes stood by."
     assert "from off of 4 devices" in second and "tv of b and 1 more" in second
-    assert "final saving is reached never" in third
-    assert "keeps epsilon 1.23 of a device and 2.5 of a home, at delta 1e-05" in fourth
+    assert "final saving is reached never, 95 %" in third
+    assert "with nothing, never (there is none) and" in third
+    assert fourth.startswith("What a home broadcasts keeps epsilon")
+    assert "after 192 noisy broadcasts; broadcasts of a device by themselves" in fourth
+    assert fifth.startswith("Not covered: what a home's own meter or power company")
     told = {"settings": report["method"]["settings"] | {"sharing": "local"}}
     assert street.sentences(report | {"method": told})[-1] == "Nothing leaves a home."
 
 
-def test_noise_on_broadcasts_is_accounted_for(homes):
+def test_noise_on_broadcasts_is_accounted_for(homes, tmp_path, capsys):
     """A day of forecasters and Q-networks shared every 12 hours, of 2 devices."""
     noisy = {"noise_multiplier": 20.0, "forecaster": "lr", "hidden": (6,), "alpha": 1}
     settings = PFDRLSettings(days=1, held_out=2, slot_min=720, **noisy)
-    run = street_training.train(settings, homes, progress=False)
+    out = tmp_path / "noisy"
+    run = street_training.train(settings, homes, out=out, progress=False)
     told = street_evaluation.evaluate(run)["privacy"]
     spent = lambda steps: epsilon_spent(
         [SampledGaussian(noise_multiplier=20.0, steps=steps)], 1e-5
     )
-    assert told["device"] == pytest.approx(spent(4))
-    assert told["home"] == pytest.approx(spent(8))
+    assert told["parts"][0]["epsilon"] == pytest.approx(spent(4))
+    assert told["epsilon"] == pytest.approx(spent(8)) and told["steps"] == 8
+    assert json.loads((out / "privacy.json").read_text()) == told
+    assert cli.main(["privacy", str(out)]) == 0
+    assert "for a home whose devices are there or" in capsys.readouterr().out
 
 
 def test_from_the_shell(run, tmp_path, capsys):

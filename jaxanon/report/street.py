@@ -5,6 +5,7 @@ from html import escape
 
 from jaxanon.report import page
 from jaxanon.report.figures import Picture
+from jaxanon.report.learned import guaranteed
 from jaxanon.report.tables import table
 
 _HEADINGS = {
@@ -77,6 +78,8 @@ def _newcomers(report):
         return []
 
     def told(name, days):
+        if days == "days" and not any(found[name]["final"]):
+            return "never (there is none)"
         reached = [day for day in found[name][days] if day]
         never = len(found[name][days]) - len(reached)
         most = f"by day {max(reached)}" if reached else "never"
@@ -94,10 +97,7 @@ def _newcomers(report):
 def _private(report):
     found, sharing = report["privacy"], report["method"]["settings"]["sharing"]
     if found is not None:
-        return [
-            f"What was broadcast keeps epsilon {found['device']:.3g} of a device and "
-            f"{found['home']:.3g} of a home, at delta {found['delta']:g}."
-        ]
+        return guaranteed(found)
     if sharing == "local":
         return ["Nothing leaves a home."]
     what = "whole load" if sharing == "cloud" else "models, without noise"
