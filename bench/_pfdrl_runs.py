@@ -28,12 +28,13 @@ class Run:
 
     def live(self, days) -> dict:
         """Days that teach; ``{name: float[slots, agents]}``, before each slot did."""
-        if not days:
-            return {}
-        self.states, infos = energy.live_apart(
-            self.system, self.key, self.states, self.streets, SLOTS * days
-        )
-        return self._joined(infos)
+        lived = []
+        for _ in range(days):  # Longer programs of other lengths are other programs.
+            self.states, infos = energy.live_apart(
+                self.system, self.key, self.states, self.streets, SLOTS
+            )
+            lived.append(self._joined(infos))
+        return {name: np.concatenate([day[name] for day in lived]) for name in lived[0]}
 
     def held_out(self, first_day, days) -> dict:
         """The same of days that only test, and what forecasts err."""
@@ -86,8 +87,7 @@ def follow(place, street, config, hyper, seed, marks) -> dict:
         tested = run.held_out(place.train_days, place.test_days)
         curve.append({"day": mark, **shares(tested), **forecasts(tested)})
         done = mark
-    each = [one for one in lived if one]
-    lived = {name: np.concatenate([one[name] for one in each]) for name in each[0]}
+    lived = {name: np.concatenate([part[name] for part in lived]) for name in lived[0]}
     by_home = lambda x: x.reshape(len(x), place.homes, -1).sum(axis=2)
     saved, standby = (by_home(tested[name]) for name in ("saved_wh", "standby_wh"))
     month = 30 / place.test_days / place.homes
@@ -99,6 +99,7 @@ def follow(place, street, config, hyper, seed, marks) -> dict:
     lived_saved, lived_standby = days(lived["saved_wh"]), days(lived["standby_wh"])
     return {
         **curve[-1],
+        "held": forecasts(tested, "held"),
         "curve": curve,
         "days": settled(curve),
         "by_day": _told(lived_saved.mean(axis=1)),
@@ -149,8 +150,8 @@ def settled(curve, share=ENOUGH) -> int | None:
 
 
 def marks(train_days) -> list[int]:
-    """Days after which held-out days are looked at: each of the first ten, then few."""
-    early = [day for day in range(1, 11) if day < train_days]
+    """Days after which held-out days are looked at: at first each, then fewer."""
+    early = [day for day in (1, 2, 3, 4, 5, 6, 8, 10) if day < train_days]
     return [*early, *range(12, train_days, 4), train_days]
 
 

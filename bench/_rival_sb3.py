@@ -1,7 +1,8 @@
-"""Stable-Baselines3's DQN on our environment: python _rival_sb3.py IN OUT STEPS.
+"""Stable-Baselines3's DQN on our environment: python _rival_sb3.py IN OUT STEPS ENVS.
 
 Runs in its own environment and imports nothing of ours. The same network, memory,
-batch, target period, discount and step size; a learning step after every step.
+batch, target period, discount and step size; a learning step after every step of all
+environments, which is how ours learns.
 """
 
 import json
@@ -12,11 +13,12 @@ import gymnasium
 import numpy as np
 import stable_baselines3
 import torch
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 REWARDS = np.array([[10, -10, -30], [30, 10, -10], [-30, -10, 10]], np.float32)
 FLOOR_W, LOG_SCALE = 0.2, 10.0
 EPISODE, HIDDEN = 60, [100] * 8
-WARM_UP = 200
+WARM_UP = 400
 
 
 class Switching(gymnasium.Env):
@@ -50,7 +52,9 @@ def main():
     """Times steps after the first."""
     given = np.load(sys.argv[1])
     names = ("load", "forecast", "standby", "on")
-    env = Switching(*(given[name] for name in names))
+    envs = int(sys.argv[4])
+    make = lambda: Switching(*(given[name] for name in names))
+    env = DummyVecEnv([make] * envs)
     model = stable_baselines3.DQN(
         "MlpPolicy",
         env,
@@ -61,7 +65,7 @@ def main():
         gamma=0.9,
         train_freq=1,
         gradient_steps=1,
-        target_update_interval=100,
+        target_update_interval=100 * envs,  # It counts steps of environments.
         exploration_initial_eps=0.1,
         exploration_final_eps=0.1,
         policy_kwargs={"net_arch": HIDDEN},

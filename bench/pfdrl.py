@@ -11,10 +11,10 @@ Q-learning beside others.
 ``--json F`` writes the rows to F, tables as F with .md and .html, figures as F with the
 question and .png. What was found is kept in ``--folder`` (runs/pfdrl), so that the same
 command goes on where it was stopped; ``--hours`` says when to begin nothing new.
-``--case`` names one of tracebase, households, simulated; ``--question`` one of methods,
-forecasts, joining, alpha, gamma, beta, graphs, messages, privacy, speed; ``--seeds`` how
-many seeds, 1 by default. ``--rivals DIR`` is where Stable-Baselines3 is installed:
-``python bench/_pfdrl_rivals.py DIR`` prints how.
+``--case`` names one of tracebase, households, simulated; ``--question`` one of
+methods, forecasts, joining, alpha, gamma, beta, graphs, messages, privacy, speed;
+``--seeds`` how many seeds, 1 by default. ``--rivals DIR`` is where Stable-Baselines3 is
+installed: ``python bench/_pfdrl_rivals.py DIR`` prints how.
 """
 
 import json
@@ -53,16 +53,14 @@ def main():
     end = time.monotonic() + 3600 * float(args.hours or np.inf)
     asked = work.QUESTIONS if args.question is None else (args.question,)
     failed = []
-    if "speed" in asked:
-        found = speed.rows(args.smoke, args.rivals)
-        _keep(folder / "speed.json", found)
+    if asked == ("speed",):
+        asked = ()
+        _keep(folder / "speed.json", speed.rows(args.smoke, args.rivals))
     for seed in range(int(args.seeds or 1)):
-        places = streets.every(args.smoke, args.case, seed) if work_in(asked) else []
+        places = streets.every(args.smoke, args.case, seed) if asked else []
         for question in asked:
             for place in places:
-                for job in (
-                    work.jobs(question, args.smoke) if question != "speed" else ()
-                ):
+                for job in work.jobs(question, args.smoke):
                     if time.monotonic() > end:
                         break
                     try:
@@ -77,11 +75,6 @@ def main():
     print(page.markdown(rows))
     if failed:
         raise SystemExit(f"failed, and left out: {failed}")
-
-
-def work_in(asked):
-    """Whether anything but speed is asked."""
-    return any(question != "speed" for question in asked)
 
 
 def answer(folder, place, job, seed, smoke):

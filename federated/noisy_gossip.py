@@ -10,7 +10,6 @@ from jaxanon.federated.mail import Mailbox, Messages
 from jaxanon.kernels.clipping import clip_and_noise_per_client
 from jaxanon.privacy.composition import positive
 
-
 NOISE = 2**31 - 1  # Keys of noise, apart from those of broadcasts' messages.
 
 

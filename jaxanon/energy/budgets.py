@@ -1,10 +1,12 @@
-"""What noise on broadcasts is worth: ε of a device, or of a home with all of its own."""
+"""What noise on broadcasts is worth: ε of a device, or of a home with all its own."""
 
 import math
 
 from jaxanon.energy.pfdrl_config import PFDRLConfig
 from jaxanon.kernels.checks import whole
 from jaxanon.privacy import SampledGaussian, epsilon_spent
+
+LEAST_MULTIPLIER = 0.1  # Below it ε is beyond 90: an upper bound says enough.
 
 
 def num_broadcasts(config: PFDRLConfig, num_slots: int, hours: float) -> int:
@@ -80,6 +82,8 @@ def broadcast_epsilon(
         return 0.0
     if not config.noise_multiplier:
         return math.inf
-    steps = releases * devices
-    each = SampledGaussian(noise_multiplier=config.noise_multiplier, steps=steps)
-    return epsilon_spent([each], delta)
+    # So many Gaussian mechanisms are one, exactly.
+    multiplier = config.noise_multiplier / math.sqrt(releases * devices)
+    accountant = "pld" if multiplier >= LEAST_MULTIPLIER else "rdp"
+    each = SampledGaussian(noise_multiplier=multiplier)
+    return epsilon_spent([each], delta, accountant=accountant)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxanon import federated
 from jaxanon.energy.pfdrl import System, SystemState
 from jaxanon.energy.street import Street
 
@@ -77,13 +78,31 @@ def join(
     each = lambda shared, own, theirs: {
         name: given(shared[name], own[name], theirs[name]) for name in own
     }
-    layers = each(forecaster, fresh.fits.layers, state.fits.layers)
-    params = each(control, fresh.control.params, state.control.params)
+    told = _told(state.fit_mail, state.fits.layers)
+    layers = each(forecaster, fresh.fits.layers, told)
+    told = _told(state.control_mail, state.control.params)
+    params = each(control, fresh.control.params, told)
     target = jax.tree.map(jnp.copy, params)
     return fresh._replace(
         fits=fresh.fits._replace(layers=layers),
         control=fresh.control._replace(params=params, target=target),
+        fit_mail=_known(fresh.fit_mail, layers),
+        control_mail=_known(fresh.control_mail, params),
     )
+
+
+def _told(mail, layers):
+    """What the street's agents have broadcast: where there is noise, with it."""
+    noisy = isinstance(mail, federated.NoisyMailbox)
+    return layers | mail.public if noisy else layers
+
+
+def _known(mail, layers):
+    """A mailbox of those who begin with what was broadcast: that is known of them."""
+    if not isinstance(mail, federated.NoisyMailbox):
+        return mail
+    own = {name: layers[name] for name in mail.public}
+    return mail._replace(public=jax.tree.map(jnp.copy, own))
 
 
 def days_to_reach(

@@ -50,8 +50,8 @@ class PFDRLConfig:
         anew at each, and every ``forecast.ahead`` minutes.
       messages: what becomes of broadcasts, where there is no server.
       noise_multiplier: of Gaussian noise on what agents of "pfdrl" broadcast, standard
-        deviation over clip norm; 0 is none, and nothing is clipped. ``broadcast_epsilon``
-        tells what it is worth.
+        deviation over clip norm; 0 is none, and nothing is clipped. What it is worth
+        tells ``broadcast_epsilon``.
       clip_norm: of what a model's shared layers have changed since its last broadcast.
       layout: agents side by side or in turn; None is in turn on a CPU. Changes no
         result.
@@ -99,8 +99,8 @@ class PFDRLConfig:
             positive(noise_multiplier=self.noise_multiplier)
             if METHODS[self.method].control != "base":
                 raise ValueError(
-                    f"noise_multiplier is for broadcasts, and {self.method!r} has none; "
-                    'leave it at 0, or take "pfdrl".'
+                    f"noise_multiplier is for broadcasts, and {self.method!r} has "
+                    'none; leave it at 0, or take "pfdrl".'
                 )
         if self.slot_min % self.dqn.num_envs:
             raise ValueError(

@@ -29,7 +29,7 @@ def gaussian_epsilon(mu, delta):
         first = stats.norm.cdf(mu / 2 - epsilon / mu)
         return first - math.exp(epsilon) * stats.norm.cdf(-mu / 2 - epsilon / mu)
 
-    return optimize.brentq(lambda epsilon: spare(epsilon) - delta, 0, 100)
+    return optimize.brentq(lambda epsilon: spare(epsilon) - delta, 0, 600)
 
 
 @pytest.mark.parametrize("z", [5.0, 30.0])
@@ -42,6 +42,15 @@ def test_epsilon_is_that_of_gaussian_composition(z, devices):
     # Ten broadcasts of forecasters and five of Q-networks, of every device.
     expected = gaussian_epsilon(math.sqrt(15 * devices) / z, 1e-5)
     assert expected <= told * (1 + 1e-6) <= 1.01 * expected
+
+
+def test_little_noise_is_told_by_an_upper_bound():
+    told = energy.broadcast_epsilon(PFDRLConfig(noise_multiplier=0.2), 24, 1e-5)
+    expected = gaussian_epsilon(2 / 0.2, 1e-5)  # Four broadcasts.
+    assert energy.budgets.LEAST_MULTIPLIER == 0.1
+    assert expected <= told * (1 + 1e-6) <= 1.01 * expected
+    more = energy.broadcast_epsilon(PFDRLConfig(noise_multiplier=0.1), 24, 1e-5)
+    assert gaussian_epsilon(2 / 0.1, 1e-5) <= more <= 2.2 * gaussian_epsilon(20, 1e-5)
 
 
 def test_what_is_not_broadcast_costs_nothing():
@@ -109,3 +118,26 @@ def test_noise_out_of_range_is_refused(settings, message):
 def test_budgets_that_there_are_not_are_refused(config, slots, more, message):
     with pytest.raises(ValueError, match=message):
         energy.broadcast_epsilon(config, slots, 1e-5, **more)
+
+
+def test_new_homes_get_nothing_but_what_was_broadcast():
+    """Networks that nobody was told of, of 99 everywhere, do not reach them."""
+    made_up = energy.households(jax.random.key(5), 2, 1, energy.APPLIANCES[:1])
+    street = energy.street(np.asarray(made_up.power[:, :240]))
+    made = energy.pfdrl(SMALL(noise_multiplier=1.0))
+    state = made.init(jax.random.key(0), street, alpha=1)
+    secret = lambda tree: jax.tree.map(lambda leaf: 99 + 0 * leaf, tree)
+    state = state._replace(
+        fits=state.fits._replace(layers=secret(state.fits.layers)),
+        control=state.control._replace(params=secret(state.control.params)),
+    )
+    joined = energy.join(made, jax.random.key(1), state, street, street)
+    for own, mail, theirs in (
+        (joined.fits.layers, joined.fit_mail, state.fit_mail),
+        (joined.control.params, joined.control_mail, state.control_mail),
+    ):
+        told = own["dense_1"]["kernel"]
+        np.testing.assert_allclose(told, theirs.public["dense_1"]["kernel"])
+        # And that is what everybody knows of them.
+        np.testing.assert_array_equal(mail.public["dense_1"]["kernel"], told)
+        assert all(abs(leaf).max() < 50 for leaf in jax.tree.leaves(own))
