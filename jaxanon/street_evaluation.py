@@ -1,5 +1,6 @@
 """What a street's homes do on days that they have not seen, and homes that join."""
 
+import dataclasses
 import functools
 import json
 import os
@@ -9,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon import __version__, checkpoint, energy, report
+from jaxanon import __version__, checkpoint, energy, report, street_ledger
 from jaxanon.energy import scores, settings
 from jaxanon.energy.homes import DAY, device_names, take
 from jaxanon.street_run import StreetRun
@@ -38,6 +39,7 @@ def evaluate(
       A dict fit for strict JSON: what ``energy.scores`` counts, ``training`` (rows of
       the run's days), ``untold`` (devices whose standby cannot be told from off),
       ``newcomers`` (None where nobody joins), ``example`` (a day of one home),
+      ``privacy`` (ε of what was broadcast, None without broadcasts or noise),
       ``method``, ``dataset``, ``seed``.
 
     Example:
@@ -78,6 +80,7 @@ def evaluate(
         "training": [row["losses"] | {"day": row["round"]} for row in run.history],
         "untold": scores.untold(street, names),
         "newcomers": newcomers,
+        "privacy": street_ledger.told(chosen, run.homes.kinds.shape[1]),
         "example": scores.example(did, street, learning, **since),
     }
     made = json.loads(json.dumps(made, allow_nan=False))
@@ -90,7 +93,8 @@ def evaluate(
 def joined(run: StreetRun, *, seed: int = 0) -> dict:
     """How soon homes that join save as much as in the end, beside ones that are alone.
 
-    They live through the days to learn from, as the others did before.
+    They live through the days to learn from, as the others did before, and all of them
+    hear each other.
 
     Args:
       run: whose ``settings.joining`` is at least 1.
@@ -98,14 +102,17 @@ def joined(run: StreetRun, *, seed: int = 0) -> dict:
 
     Returns:
       A dict fit for JSON: ``homes``; under ``"joined"`` and ``"alone"`` (who begin with
-      nothing, and exchange with each other all the same) ``per_day``, the share saved
-      of each day, and for each home ``days`` until 95 % of the final saving (0: never),
-      ``final``, that of the last three days, and ``optimal_days``, until the best
-      action is chosen 95 % as often as then: who switches all off saves everything.
+      nothing, and exchange with each other all the same) the shares ``saved`` and
+      ``optimal`` of each day, and for each home ``days`` until 95 % of the final saving
+      (0: never), ``final``, that of the last three days, and ``optimal_days``, until
+      the best action is chosen 95 % as often as then, for who switches all off saves
+      everything.
     """
     chosen = run.settings
     count = len(run.homes.names) - chosen.joining
-    new = settings.street_of(chosen, take(run.homes, count, len(run.homes.names)))
+    # There may be too few of them for the street's graph.
+    full = dataclasses.replace(chosen, graph="full")
+    new = settings.street_of(full, take(run.homes, count, len(run.homes.names)))
     keys = [jax.random.fold_in(jax.random.key(seed), stream) for stream in range(3)]
     hyper = settings.hyper_of(chosen)
     begun = {
@@ -131,9 +138,11 @@ def _sooner_or_later(homes, slots):
     saved = homes["saved_wh"], homes["standby_wh"]
     reached = energy.days_to_reach(*saved, slots, last=last)
     optimal = homes["optimal"], homes["minutes"]
-    part, whole = (x.sum(axis=1).reshape(days, slots).sum(axis=1) for x in saved)
+    daily = lambda x: x.sum(axis=1).reshape(days, slots).sum(axis=1)
+    share = lambda part, whole: daily(part) / np.maximum(daily(whole), 1e-9)
     return {
-        "per_day": (part / np.maximum(whole, 1e-9)).tolist(),
+        "saved": share(*saved).tolist(),
+        "optimal": share(*optimal).tolist(),
         "days": reached.days.tolist(),
         "final": reached.final.tolist(),
         "optimal_days": energy.days_to_reach(*optimal, slots, last=last).days.tolist(),

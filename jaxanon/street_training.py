@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon import checkpoint, checks, energy, progress, street_run
+from jaxanon import checkpoint, checks, energy, progress, street_ledger, street_run
 from jaxanon.energy.homes import DAY
 from jaxanon.street_run import StreetRun
 from jaxanon.training import CHECKPOINT_S
@@ -84,6 +84,8 @@ def train(
     finally:
         if saved is not None:
             saved.close()
+    if out is not None:
+        street_ledger.write(out, settings, homes.kinds.shape[1])
     return StreetRun(
         settings=settings,
         homes=homes,

@@ -1,4 +1,4 @@
-"""Runs of a street of homes: resumed, refused, evaluated, from Python and the shell."""
+"""Runs of a street of homes: resumed, refused, evaluated, reported on."""
 
 import json
 
@@ -6,22 +6,24 @@ import jax
 import numpy as np
 import pytest
 
-from jaxanon import cli, energy, street_evaluation, street_run, street_training
+from jaxanon import (
+    cli,
+    energy,
+    street_evaluation,
+    street_ledger,
+    street_run,
+    street_training,
+)
 from jaxanon.energy import PFDRLSettings
 from jaxanon.energy.homes import take
+from jaxanon.privacy import SampledGaussian, epsilon_spent
 from jaxanon.report import street
 
 SIZES = {"homes": 3, "devices": 2, "days": 2, "held_out": 1}
 SETTINGS = PFDRLSettings(
     **SIZES | {"homes": 2}, joining=1, forecaster="lr", hidden=(6,), alpha=1,
-    fit_steps=1, gamma_hours=2.0, lost=0.2, max_age=1,
+    fit_steps=1, gamma_hours=2.0, lost=0.2, max_age=1, graph="k-regular", degree=1,
 )  # fmt: skip
-WORDS = (
-    "--dataset simulated --homes 2 --devices 2 --days 2 --held-out 1 --joining 1 "
-    "--forecaster lr --hidden 6 --alpha 1 --fit-steps 1 --gamma-hours 2 --lost 0.2 "
-    "--max-age 1 --seed 3"
-).split()
-
 pytestmark = pytest.mark.long
 
 
@@ -167,17 +169,30 @@ def test_held_out_days_are_the_agents_own_acts(run, report):
     np.testing.assert_allclose(load, run.homes.power[home, 2880:, 1], atol=0.006)
 
 
-def test_a_home_that_joins_lives_through_the_days(run, report):
+def test_a_home_that_joins_lives_through_the_days(run, report, monkeypatch):
+    """With the street's first layer or without; its last one is its own both times."""
+    begun, live = [], energy.live
+
+    def seen(system, key, state, street, num_slots):
+        kernels = {name: x["kernel"] + 0 for name, x in state.control.params.items()}
+        begun.append((kernels, street.power.shape, num_slots))
+        return live(system, key, state, street, num_slots)
+
+    monkeypatch.setattr(energy, "live", seen)
+    assert street_evaluation.joined(run, seed=1) == report["newcomers"]
+    (joined, shape, slots), (alone, *_) = begun
+    assert shape == (2, 3 * 1440) and slots == 48
+    street = run.state.control.params["dense_1"]["kernel"]
+    np.testing.assert_allclose(joined["dense_1"][0], (street[0] + street[2]) / 2)
+    assert not np.allclose(alone["dense_1"][0], joined["dense_1"][0], atol=0.1)
+    last = run.state.control.params["dense_2"]["kernel"]
+    assert not np.allclose(joined["dense_2"][0], (last[0] + last[2]) / 2, atol=0.1)
     found = report["newcomers"]
     assert found["homes"] == ["home 3"]
     for name in ("joined", "alone"):
-        assert len(found[name]["per_day"]) == 2
+        assert len(found[name]["saved"]) == len(found[name]["optimal"]) == 2
         # The final saving is that of both days together; one of them is as good.
         assert found[name]["days"][0] in (1, 2)
-    # Shared layers are others than one's own: what is done on the first day differs.
-    assert found["joined"]["per_day"] != found["alone"]["per_day"]
-    again = street_evaluation.joined(run, seed=1)
-    assert again == found
 
 
 def test_the_report_is_written(run, report):
@@ -187,12 +202,13 @@ def test_the_report_is_written(run, report):
         assert (run.folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     html = (run.folder / "report.html").read_text()
     assert "standby switched off in 2 homes" in html and html.count("<figure") == 4
-    first, second, third, fourth = street.sentences(report)
+    first, second, third, fourth, fifth = street.sentences(report)
     assert (
         "On 1 held-out day 2 homes saved" in first and "at 11.67 cents a kWh" in first
     )
     assert "of minutes in use" in second.lower() and "MASE" in third
     assert "1 home joined. With the street's layers 95 % of" in fourth
+    assert fifth == "Homes show others their models, without noise: no guarantee."
 
 
 def test_words_where_there_is_nothing_to_tell(report):
@@ -200,67 +216,38 @@ def test_words_where_there_is_nothing_to_tell(report):
     none = row | {"saved_share": None, "in_use_minutes": 0}
     found = report["newcomers"]
     never = {name: found[name] | {"days": [0]} for name in ("joined", "alone")}
+    never["alone"]["final"] = [0.0]
     quiet = report | {
         "overall": none,
         "forecast": None,
         "untold": ["tv of a", "pc of a", "tv of b", "pc of b"],
         "newcomers": found | never,
+        "privacy": street_ledger.told(PFDRLSettings(noise_multiplier=20.0), 2),
     }
-    first, second, third = street.sentences(quiet)
+    first, second, third, fourth, fifth = street.sentences(quiet)
     assert first == "On 1 held-out day no device of 2 homes stood by."
     assert "from off of 4 devices" in second and "tv of b and 1 more" in second
-    assert "final saving is reached never" in third
+    assert "final saving is reached never, 95 %" in third
+    assert "with nothing, never (there is none) and" in third
+    assert fourth.startswith("What a home broadcasts keeps epsilon")
+    assert "after 192 noisy broadcasts; broadcasts of a device by themselves" in fourth
+    assert fifth.startswith("Not covered: what a home's own meter or power company")
+    told = {"settings": report["method"]["settings"] | {"sharing": "local"}}
+    assert street.sentences(report | {"method": told})[-1] == "Nothing leaves a home."
 
 
-def test_from_the_shell(run, tmp_path, capsys):
-    out = str(tmp_path / "shell")
-    assert cli.main(["train", "pfdrl", *WORDS, "--out", out]) == 0
-    told = capsys.readouterr().out
-    assert "3 homes, 1 of which join later, 2 devices each; 2 days to learn" in told
-    assert "day 2/2  saved_share" in told and f"Next: jaxanon evaluate {out}" in told
-    # What the shell trains is what Python trains.
-    losses = [row["losses"] for row in run.history]
-    lines = (tmp_path / "shell" / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line)["losses"] for line in lines] == losses
-    assert cli.main(["evaluate", out]) == 0
-    assert "held-out day 2 homes saved" in capsys.readouterr().out
-    for words, message in (
-        (["evaluate", out], "report.json exists; pass --overwrite"),
-        (["evaluate", out, "--join", "0.5"], "--join and --epsilons are not of pfdrl"),
-        (
-            ["sample", out, "--label", "x", "--output", "x.npz"],
-            "a street of homes, which",
-        ),
-        (["train", "pfdrl", *WORDS, "--out", out], "holds a run already"),
-        (
-            ["train", "pfdrl", "--dataset", "none", "--out", out],
-            "no homes called 'none'",
-        ),
-        (["train", "pdfrl"], "or pfdrl, which switches standby off; got 'pdfrl'"),
-    ):
-        assert cli.main(words) == 2
-        assert message in " ".join(capsys.readouterr().err.split())
-
-
-def test_a_file_of_one_s_own_is_found_again(tmp_path, capsys, monkeypatch):
-    """Two days of a television that stands by, from another folder than it lies in."""
-    minute = np.arange(2880)
-    power = np.where(minute % 1440 > 1200, 90.0, 3.0)
-    columns = {"home": ["a"] * 2880, "device": ["tv"] * 2880}
-    np.savez(tmp_path / "mine.npz", **columns, minute=minute, power=power)
-    monkeypatch.chdir(tmp_path)
-    words = (
-        "--dataset mine.npz --days 1 --held-out 1 --forecaster lr --hidden 6".split()
+def test_noise_on_broadcasts_is_accounted_for(homes, tmp_path, capsys):
+    """A day of forecasters and Q-networks shared every 12 hours, of 2 devices."""
+    noisy = {"noise_multiplier": 20.0, "forecaster": "lr", "hidden": (6,), "alpha": 1}
+    settings = PFDRLSettings(days=1, held_out=2, slot_min=720, **noisy)
+    out = tmp_path / "noisy"
+    run = street_training.train(settings, homes, out=out, progress=False)
+    told = street_evaluation.evaluate(run)["privacy"]
+    spent = lambda steps: epsilon_spent(
+        [SampledGaussian(noise_multiplier=20.0, steps=steps)], 1e-5
     )
-    words += "--alpha 1 --fit-steps 1 --out run".split()
-    assert cli.main(["train", "pfdrl", *words]) == 0
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    assert cli.main(["evaluate", str(tmp_path / "run")]) == 0
-    report = json.loads((tmp_path / "run" / "report.json").read_text())
-    assert report["per_month"][0]["month"] == "1970-01"
-    assert report["example"]["date"] == "1970-01-02"
-    np.savez(tmp_path / "mine.npz", **columns, minute=minute, power=power + 1)
-    capsys.readouterr()
-    assert cli.main(["evaluate", str(tmp_path / "run"), "--overwrite"]) == 2
-    assert "these are not the homes" in capsys.readouterr().err
+    assert told["parts"][0]["epsilon"] == pytest.approx(spent(4))
+    assert told["epsilon"] == pytest.approx(spent(8)) and told["steps"] == 8
+    assert json.loads((out / "privacy.json").read_text()) == told
+    assert cli.main(["privacy", str(out)]) == 0
+    assert "for a home whose devices are there or" in capsys.readouterr().out

@@ -5,6 +5,7 @@ from html import escape
 
 from jaxanon.report import page
 from jaxanon.report.figures import Picture
+from jaxanon.report.learned import guaranteed
 from jaxanon.report.tables import table
 
 _HEADINGS = {
@@ -41,7 +42,8 @@ def sentences(report: dict) -> list[str]:
             f"{100 * total['optimal_share']:.2f} % of all actions were the best that "
             "there are."
         )
-    return [*told, *_forecast(report), *_untold(report), *_newcomers(report)]
+    told += [*_forecast(report), *_untold(report), *_newcomers(report)]
+    return told + _private(report)
 
 
 def _forecast(report):
@@ -76,6 +78,8 @@ def _newcomers(report):
         return []
 
     def told(name, days):
+        if days == "days" and not any(found[name]["final"]):
+            return "never (there is none)"
         reached = [day for day in found[name][days] if day]
         never = len(found[name][days]) - len(reached)
         most = f"by day {max(reached)}" if reached else "never"
@@ -88,6 +92,16 @@ def _newcomers(report):
         f"of the last days {told('joined', 'optimal_days')}; with nothing, "
         f"{told('alone', 'days')} and {told('alone', 'optimal_days')}."
     ]
+
+
+def _private(report):
+    found, sharing = report["privacy"], report["method"]["settings"]["sharing"]
+    if found is not None:
+        return guaranteed(found)
+    if sharing == "local":
+        return ["Nothing leaves a home."]
+    what = "whole load" if sharing == "cloud" else "models, without noise"
+    return [f"Homes show others their {what}: no guarantee."]
 
 
 def render(report: dict, pictures: dict[str, Picture]) -> str:

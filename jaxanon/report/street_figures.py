@@ -142,24 +142,31 @@ def day(example: dict) -> Picture:
 
 
 def newcomers(found: dict) -> Picture:
-    """What new homes save day by day, with the street's layers and without."""
-    figure, axes = figures.grid(1, 1, 6.4, 3.0)
-    axis = axes[0, 0]
-    for name, words, colour in (
-        ("joined", "with the street's layers", GOOD),
-        ("alone", "with nothing", QUIET),
+    """What new homes do day by day, with the street's layers and without."""
+    figure, axes = figures.grid(1, 2, 5.2, 3.0)
+    for axis, key, words in (
+        (axes[0, 0], "saved", "standby energy saved [%]"),
+        (axes[0, 1], "optimal", "best actions [%]"),
     ):
-        shares = 100 * np.array(found[name]["per_day"])
-        axis.plot(1 + np.arange(len(shares)), shares, "o-", ms=3, color=colour, lw=1.6)
-        axis.plot([], [], "o-", ms=3, color=colour, label=words)
-    axis.set_xlabel("day after joining", fontsize=9)
-    _whole_days(axis)
-    axis.set_ylabel("standby energy saved [%]", fontsize=9)
-    axis.set_ylim(-3, 103)
-    axis.grid(alpha=0.25, lw=0.5)
-    axis.legend(fontsize=8, frameon=False, loc="lower right")
+        for name, label, colour in (
+            ("joined", "with the street's layers", GOOD),
+            ("alone", "with nothing", QUIET),
+        ):
+            shares = 100 * np.array(found[name][key])
+            days = 1 + np.arange(len(shares))
+            axis.plot(days, shares, "o-", ms=3, color=colour, lw=1.6, label=label)
+        axis.set_xlabel("day after joining", fontsize=9)
+        axis.set_ylabel(words, fontsize=9)
+        _whole_days(axis)
+        axis.set_ylim(-3, 103)
+        axis.grid(alpha=0.25, lw=0.5)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    place = {"loc": "outside upper center", "ncols": 2}
+    figure.legend(handles, labels, fontsize=8.5, frameon=False, **place)
+    count = len(found["homes"])
     return figures.picture(
-        figure, f"{len(found['homes'])} new homes, on each day before it taught them."
+        figure,
+        f"{count} new home{'s' * (count > 1)}, on each day before it taught them.",
     )
 
 

@@ -21,7 +21,9 @@ def draw(summary: list[dict]) -> Picture | None:
     names = list(summary[0]["settings"])
     if not names:
         return None
-    figure, axes = figures.grid(len(_SHOWN), len(names), 3.9, 2.3, sharex="col")
+    figure, axes = figures.grid(
+        len(_SHOWN), len(names), 3.9, 2.3, sharex="col", sharey="row"
+    )
     for column, name in enumerate(names):
         values = list(dict.fromkeys(_hashed(row["settings"][name]) for row in summary))
         numbers = all(isinstance(v, int | float) for v in values)
@@ -34,17 +36,19 @@ def draw(summary: list[dict]) -> Picture | None:
             axis.plot(at, told, "o", color=QUIET, ms=3.5, alpha=0.6)
             means = [np.mean([t for p, t in zip(at, told, strict=True) if p == place])
                      for place in places]  # fmt: skip
-            axis.plot(places, means, "-", color=RAW, lw=1.6)
+            axis.plot(places, means, "-D" if numbers else "D", ms=4, color=RAW, lw=1.6)
             axis.grid(alpha=0.25, lw=0.5)
             if column == 0:
                 axis.set_ylabel(words, fontsize=8.5)
+            if score == "reached_day":
+                axis.set_ylim(0, max(told) + 1)
         axes[-1, column].set_xlabel(name, fontsize=9)
         if not numbers or len(values) <= 9:
             axes[-1, column].set_xticks(places, [f"{v}" for v in values])
     return figures.picture(
         figure,
-        "Each point is a setting of the grid, a mean over seeds; the line is the mean "
-        "over all settings with that value.",
+        "Each dot is a setting of the grid, a mean over seeds; diamonds are means over "
+        "all settings with that value.",
     )
 
 
