@@ -59,7 +59,7 @@ def evaluate(
     for day in range(chosen.held_out):
         tell(day, total, f"held-out day {day + 1}")
         days.append(_acted(run, chosen.days + day))
-    did = energy.Acted(*(np.concatenate(x, axis=1) for x in zip(*days, strict=True)))
+    did = energy.Acted._make(np.concatenate(x, axis=1) for x in zip(*days, strict=True))
     newcomers = None
     if chosen.joining:
         tell(chosen.held_out, total, f"{chosen.joining} homes that join")
@@ -154,7 +154,7 @@ def _acted(run, day):
     slots = DAY // run.settings.slot_min
     did = _of_slots(run.system, run.state, run.street, day * slots, slots)
     one = lambda x: np.moveaxis(np.asarray(x), 0, 1).reshape(x.shape[1], -1)
-    return energy.Acted(*map(one, did))
+    return energy.Acted._make(map(one, did))
 
 
 @functools.partial(jax.jit, static_argnames=("system", "num_slots"))

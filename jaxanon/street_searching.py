@@ -187,8 +187,11 @@ def _scores(settings, system, street, members, at_once):
         held_out=settings.held_out,
         side_by_side=at_once > 1,
     )
-    days = [np.asarray(learned[k], np.float64).T for k in ("saved_wh", "standby_wh")]
-    reached = energy.days_to_reach(*days, 1, last=min(_LAST, settings.days))
+    saved, standby = (
+        np.asarray(learned[name], np.float64).T for name in ("saved_wh", "standby_wh")
+    )
+    last = min(_LAST, settings.days)
+    reached = energy.days_to_reach(saved, standby, 1, last=last)
     total = {name: np.asarray(x, np.float64).sum(axis=1) for name, x in tested.items()}
     share = lambda part, whole: total[part] / np.maximum(total[whole], 1e-9)
     columns = {

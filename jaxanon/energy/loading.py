@@ -129,7 +129,8 @@ def _own(path, num_days):
         raise ValueError(
             f"{path} lacks the arrays {missing}: readings are rows of {list(COLUMNS)}."
         )
-    return from_readings(*(arrays[column] for column in COLUMNS), num_days)
+    home, device, minute, power = (arrays[column] for column in COLUMNS)
+    return from_readings(home, device, minute, power, num_days)
 
 
 def _metered(name, recordings, num_days):

@@ -52,8 +52,7 @@ def saved(report: dict) -> Picture:
         else:
             _whole_days(axis)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    place = {"loc": "outside upper center", "ncols": 2}
-    figure.legend(handles, labels, fontsize=8.5, frameon=False, **place)
+    _legend_above(figure, handles, labels, ncols=2)
     return figures.picture(
         figure,
         "Energy that all devices together take in standby on held-out days, by day "
@@ -130,8 +129,7 @@ def day(example: dict) -> Picture:
     axes[-1, 0].set_xticks(range(0, 25, 3))
     axes[-1, 0].set_xlim(0, 24)
     handles, labels = _legend(axes)
-    place = {"loc": "outside upper center", "ncols": 6}
-    figure.legend(handles, labels, fontsize=8.5, frameon=False, **place)
+    _legend_above(figure, handles, labels, ncols=6)
     when = f"day {example['day']}" + (f" ({example['date']})" * bool(example["date"]))
     return figures.picture(
         figure,
@@ -161,8 +159,7 @@ def newcomers(found: dict) -> Picture:
         axis.set_ylim(-3, 103)
         axis.grid(alpha=0.25, lw=0.5)
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    place = {"loc": "outside upper center", "ncols": 2}
-    figure.legend(handles, labels, fontsize=8.5, frameon=False, **place)
+    _legend_above(figure, handles, labels, ncols=2)
     count = len(found["homes"])
     return figures.picture(
         figure,
@@ -219,3 +216,9 @@ def _legend(axes):
     for name, colour in zip(MODES, MODE_COLOURS, strict=True):
         found[name] = Patch(color=colour)
     return list(found.values()), list(found)
+
+
+def _legend_above(figure, handles, labels, *, ncols):
+    place = "outside upper center"
+    style = {"fontsize": 8.5, "frameon": False, "ncols": ncols}
+    figure.legend(handles, labels, loc=place, **style)
