@@ -227,12 +227,16 @@ def dqn(env, net: Predictor, config: DQNConfig) -> Agent:
         renewed = enough & (learned % config.target_every == 0)
         renew = lambda new, old: jnp.where(renewed, new, old)
         target = jax.tree.map(renew, params, state.target)
-        count = jnp.where(enough, opt_state.count, state.opt_state.count)
+        counts = (
+            optax.tree_utils.tree_get(each, "count")
+            for each in (opt_state, state.opt_state)
+        )
+        count = jnp.where(enough, *counts)
         after = state._replace(
             learned=learned,
             params=params,
             target=target,
-            opt_state=opt_state._replace(count=count),
+            opt_state=optax.tree_utils.tree_set(opt_state, count=count),
         )
         return after, jnp.where(enough, loss, 0)
 
