@@ -165,7 +165,9 @@ def tell(report, found, in_cache):
 def main():
     """Measures, checks that all do the same work, and prints the table."""
     args = _timing.arguments(
-        __doc__.splitlines()[0], rivals="folder of the rivals' virtual environments"
+        __doc__.splitlines()[0],
+        rivals="folder of the rivals' virtual environments",
+        passes=f"over all entries, {PASSES} by default",
     )
     report = _timing.Report(smoke=args.smoke)
     in_cache = jax.default_backend() == "cpu"
@@ -175,7 +177,7 @@ def main():
         environments = pathlib.Path(args.rivals).absolute() if args.rivals else None
         entries += rivals(folder, environments, entries[0].sizes)
         entries += many(folder, args.smoke)
-        passes, n = (1, 256) if args.smoke else (PASSES, 2048)
+        passes, n = (1, 256) if args.smoke else (int(args.passes or PASSES), 2048)
         found, rates, failed = measure(entries, passes, folder / OUT, n)
     print("all that is compared ended in the same weights")
     report.flops = statistics.median([report.flops, *rates])
