@@ -129,11 +129,15 @@ def forecasts(tested, name="forecast") -> dict:
     total = {name: one.sum() for name, one in tested.items()}
     minutes = max(total["minutes"], 1)
     held = total["held_error"]
+    errors, scales = (tested[f"{n}_error"].sum(axis=0) for n in (name, "held"))
+    some = scales > 0
+    each = errors[some] / scales[some] if some.any() else np.ones(1)
     return {
         "accuracy": float(total[f"{name}_accuracy"] / minutes),
         "mae": float(total[f"{name}_error"] / minutes),
         "rmse": float(np.sqrt(total[f"{name}_square"] / minutes)),
         "mase": float(total[f"{name}_error"] / held) if held else 1.0,
+        "mase_median": float(np.median(each)),  # Of devices, each by its own.
     }
 
 

@@ -1,5 +1,6 @@
 """How fast a street lives, and deep Q-learning beside others on one environment."""
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -20,7 +21,7 @@ from jaxanon import energy
 from jaxanon.models.q_network import HIDDEN, q_network
 
 HOMES, DAYS = 200, 30
-FIT_STEPS, ENVS = 1, 20
+FIT_STEPS, FIT_BATCH, ENVS = 1, 16, 60
 EPISODE = 60
 AGENTS, STEPS = 32, 1000  # Of ours and the plain loop, side by side.
 
@@ -42,6 +43,7 @@ def street_rows(smoke):
     config = energy.PFDRLConfig(
         forecast=forecast,
         fit_steps=FIT_STEPS,
+        fit_batch=FIT_BATCH,
         dqn=energy.DQNConfig(num_envs=ENVS),
         hidden=(8, 8) if smoke else HIDDEN,
     )
@@ -83,7 +85,8 @@ def step_rows(smoke, environments):
     what = f"{len(hidden)} x {hidden[0]}, one environment and batch of 32 a step"
     ours = _rate(_ours(hidden, steps), series, agents, steps)
     simple = _rate(plain.loop(hidden, steps), series, agents, steps)
-    fast = _rate(_ours(hidden, steps // ENVS, ENVS), series, agents, steps)
+    beside = energy.PFDRLConfig().dqn.num_envs
+    fast = _rate(_ours(hidden, steps // beside, beside), series, agents, steps)
     found = [
         row(
             "steps per second, energy.dqn", ours, "1/s", "", f"{agents} agents, {what}"
@@ -95,11 +98,11 @@ def step_rows(smoke, environments):
             fast,
             "1/s",
             "",
-            f"{ENVS} environments of an agent, one batch for all",
+            f"{beside} environments of an agent, one batch for all",
         ),
     ]
     name = "Stable-Baselines3"
-    for envs, mine in ((1, ours), (ENVS, fast)):
+    for envs, mine in ((1, ours), (beside, fast)):
         theirs = _stable_baselines(environments, series, smoke, envs)
         if theirs is None:
             continue
@@ -107,7 +110,7 @@ def step_rows(smoke, environments):
         found.append(row(f"steps per second, {name}", theirs, "1/s", "", told))
         found.append(row("beside it, the same", mine / theirs, "x", "", told))
         if envs == 1:
-            told = f"its loop of one environment; ours has {ENVS} of an agent"
+            told = f"its loop of one environment; ours has {beside} of an agent"
             found.append(
                 row("beside it, as streets do", fast / theirs, "x", ">= 50", told)
             )
@@ -138,10 +141,15 @@ def _ours(hidden, steps, num_envs=1):
 
 
 def _rate(run, series, agents, steps):
-    """Steps of all agents per second, one after another as CPUs are quickest."""
+    """Steps of all agents per second, in turn, and a program on each core."""
     all_ = jax.jit(lambda keys: jax.lax.map(lambda key: run(key, series), keys))
-    keys = jax.random.split(jax.random.key(0), agents)
-    return agents * steps / _timing.timed(all_, keys, repeats=3).seconds
+    cores = os.cpu_count() or 1
+    own = -(-agents // cores)
+    keys = jax.random.split(jax.random.key(0), (cores, own))
+    with concurrent.futures.ThreadPoolExecutor(cores) as threads:
+        one = lambda keys: jax.block_until_ready(all_(keys))
+        work = lambda keys: [*threads.map(one, keys)]
+        return cores * own * steps / _timing.timed(work, keys, repeats=3).seconds
 
 
 def _stable_baselines(environments, series, smoke, envs):

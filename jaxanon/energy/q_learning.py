@@ -213,29 +213,34 @@ def dqn(env, net: Predictor, config: DQNConfig) -> Agent:
         value = jnp.take_along_axis(values, batch.action[:, None], axis=1)[:, 0]
         return jnp.mean(optax.huber_loss(value, jax.lax.stop_gradient(worth)))
 
-    def learn(key, state):
+    def learn(key, state, enough):
         batch = draw(key, state.replay, config.batch_size)
         loss, gradient = jax.value_and_grad(loss_fn)(
             state.params, state.target, batch, state.hyper["discount"]
         )
+        # Adam that was only given zeros stays where it is: nothing large is selected.
+        gradient = jax.tree.map(lambda g: jnp.where(enough, g, 0), gradient)
         direction, opt_state = optimizer.update(gradient, state.opt_state)
         down = lambda p, d: p - state.hyper["learning_rate"] * d
         params = jax.tree.map(down, state.params, direction)
-        learned = state.learned + 1
-        renewed = learned % config.target_every == 0
+        learned = state.learned + enough
+        renewed = enough & (learned % config.target_every == 0)
         renew = lambda new, old: jnp.where(renewed, new, old)
         target = jax.tree.map(renew, params, state.target)
+        count = jnp.where(enough, opt_state.count, state.opt_state.count)
         after = state._replace(
-            learned=learned, params=params, target=target, opt_state=opt_state
+            learned=learned,
+            params=params,
+            target=target,
+            opt_state=opt_state._replace(count=count),
         )
-        return after, loss
+        return after, jnp.where(enough, loss, 0)
 
     def update(key, state, env_params):
         act_key, learn_key = jax.random.split(jax.random.fold_in(key, state.step))
         state, reward = act(act_key, state, env_params)
         enough = state.replay.count >= config.batch_size
-        wait = lambda key, state: (state, jnp.zeros(()))
-        state, loss = jax.lax.cond(enough, learn, wait, learn_key, state)
+        state, loss = learn(learn_key, state, enough)
         return state._replace(step=state.step + 1), {"reward": reward, "loss": loss}
 
     return Agent(init, update)

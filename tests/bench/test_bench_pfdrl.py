@@ -23,7 +23,8 @@ def tables(bench):
 def made(question="methods", name="PFDRL", saved=0.9, **more):
     row = {"question": question, "place": "A", "name": name, "x": None, "seed": 0}
     row |= {"saved": saved, "switched_off": 0.001, "dimmed": 0.0, "optimal": 0.99}
-    row |= {"mase": 0.5, "mae": 2.0, "rmse": 4.0, "accuracy": 0.9, "days": 4}
+    row |= {"mase": 0.5, "mase_median": 0.7, "mae": 2.0, "rmse": 4.0}
+    row |= {"accuracy": 0.9, "days": 4}
     row |= {"by_hour": [1.0] * 24, "fixed_cents": 12.0, "variable_cents": 9.0}
     return row | more
 
@@ -49,8 +50,12 @@ def test_shares_and_errors_by_hand(runs):
         "saved": 0.9, "switched_off": 0.02, "dimmed": 0.0, "optimal": 58 / 60
     }  # fmt: skip
     assert runs.forecasts(tested) == {
-        "accuracy": 0.75, "mae": 0.5, "rmse": 2.0, "mase": 0.5
+        "accuracy": 0.75, "mae": 0.5, "rmse": 2.0, "mase": 0.5, "mase_median": 0.5
     }  # fmt: skip
+    # Two devices, of which the second errs as much as holding does.
+    both = {name: np.concatenate([x, x], axis=1) for name, x in tested.items()}
+    both["forecast_error"] = np.array([[30.0, 60.0]])
+    assert runs.forecasts(both)["mase_median"] == runs.forecasts(both)["mase"] == 0.75
     held = runs.forecasts(tested, "held")
     assert held["mase"] == 1 and held["rmse"] == 4 and held["accuracy"] == 0.5
 
@@ -66,11 +71,11 @@ def test_tables_average_seeds_and_keep_the_order_of_the_chapter(tables):
 
 
 def test_persistence_stands_below_the_forecasters(tables):
-    held = {"mase": 1.0, "mae": 4.0, "rmse": 8.0, "accuracy": 0.8}
+    held = {"mase": 1.0, "mase_median": 1.0, "mae": 4.0, "rmse": 8.0, "accuracy": 0.8}
     rows = [made("forecasts", name, held=held) for name in ("LSTM", "LR")]
     lines = tables.forecast_table(rows).splitlines()[2:]
     assert [line.split(" | ")[1] for line in lines] == ["LR", "LSTM", "persistence"]
-    assert lines[-1] == "| A | persistence | 1 | 1.000 | 4.00 | 8.00 | 80.0 |"
+    assert lines[-1] == "| A | persistence | 1 | 1.000 | 1.000 | 4.00 | 8.00 | 80.0 |"
 
 
 def test_numbers_stand_in_order_and_budgets_beside_them(tables):
