@@ -13,6 +13,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 FIELDS = {"version", "method", "settings", "spec", "data", "architecture"}
+STREET = "pfdrl"  # The method whose runs have homes in place of windows.
 KEPT = 2  # Checkpoints; the older one serves when the newer turns out damaged.
 
 
@@ -89,12 +90,16 @@ def _short(value):
     return text if len(text) < 80 else f"{text[:77]}..."
 
 
-def read_config(folder) -> dict:
+def read_config(folder, *, of_windows: bool = False) -> dict:
     """What ``config.json`` says.
+
+    Args:
+      folder: of the run.
+      of_windows: whether the run must have been trained on windows.
 
     Raises:
       FileNotFoundError: if there is no run in ``folder``.
-      ValueError: if the file is damaged.
+      ValueError: if the file is damaged, or the run is a street's and must not be.
     """
     path = pathlib.Path(folder) / "config.json"
     if not path.exists():
@@ -111,6 +116,11 @@ def read_config(folder) -> dict:
         raise ValueError(
             f"{path} describes no run: it lacks {sorted(lacking)}; name the folder of "
             "a run."
+        )
+    if of_windows and config["method"] == STREET:
+        raise ValueError(
+            f"{folder} holds a street of homes, which has no windows to read or "
+            "rewrite: `jaxanon evaluate` tests it, street_run.open_run opens it."
         )
     return config
 

@@ -21,28 +21,28 @@ def rate_of(method) -> str:
 
 
 @contextlib.contextmanager
-def rounds(total: int, done: int, *, show: bool, epochs: int):
+def rounds(total: int, done: int, *, show: bool, epochs: int, unit: str = "round"):
     """Yields ``tell(row)`` for a row of the metrics.
 
-    On a terminal a bar with round, losses, speed and time left;
+    On a terminal a bar with the ``unit``, losses, speed and time left;
     elsewhere one line for each of ``epochs``; with ``show=False`` nothing.
     """
     console = Console()
     if not show:
         yield lambda row: None
     elif console.is_terminal:
-        with _bar(console) as bar:
+        with _bar(console, unit) as bar:
             task = bar.add_task("", total=total, completed=done, told="compiling ...")
             yield lambda row: bar.update(
                 task, completed=row["round"], told=_in_words(row)
             )
     else:
-        yield _by_epoch(console, total, epochs)
+        yield _by_epoch(console, total, epochs, unit)
 
 
-def _bar(console):
+def _bar(console, unit):
     return Progress(
-        TextColumn("round"),
+        TextColumn(unit),
         MofNCompleteColumn(),
         BarColumn(bar_width=24),
         TextColumn("{task.fields[told]}"),
@@ -51,14 +51,14 @@ def _bar(console):
     )
 
 
-def _by_epoch(console, total, epochs):
+def _by_epoch(console, total, epochs, unit):
     told = set()
 
     def tell(row):
         whole = row["round"] * epochs // total
         if whole not in told and whole:
             told.add(whole)
-            line = f"round {row['round']}/{total}  {_in_words(row)}"
+            line = f"{unit} {row['round']}/{total}  {_in_words(row)}"
             console.print(line, highlight=False, soft_wrap=True)
 
     return tell

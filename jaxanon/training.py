@@ -158,7 +158,7 @@ def open_run(folder) -> Run:
         of jaxanon builds from its settings.
     """
     folder = pathlib.Path(folder)
-    config = checkpoint.read_config(folder)
+    config = checkpoint.read_config(folder, of_windows=True)
     spec = datasets.Spec.from_json(json.dumps(config["spec"]))
     builders = learners if config["method"] in learners.NAMES else methods
     method = builders.build(config["method"], spec, **_as_built(config["settings"]))

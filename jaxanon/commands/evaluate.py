@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 from rich.table import Table
 
-from jaxanon.commands import files, show, sources
+from jaxanon.commands import files, show, sources, street
 
 
 def evaluate(
@@ -24,7 +24,8 @@ def evaluate(
 ) -> None:
     """Attacks a trained run and writes report.json and report.html into its folder.
 
-    The data is loaded again from where the run had it, and refused if it changed.
+    A learner's clients, or a street's homes, are tested instead. The data is loaded
+    again from where the run had it, and refused if it changed.
 
     Args:
       folder: the run, as `jaxanon train --out` wrote it
@@ -47,6 +48,15 @@ def evaluate(
     from jaxanon import evaluation, training, trial_names
     from jaxanon.report.learned import sentences
 
+    if street.is_street(folder):
+        if join is not None or epsilons is not None:
+            raise ValueError(
+                "--join and --epsilons are not of pfdrl, whose homes that join are "
+                "those of --joining when it is trained."
+            )
+        where = {"dataset": dataset, "source": source}
+        street.evaluate(folder, seed=seed, overwrite=overwrite, **where)
+        return
     written = "report.json" if epsilons is None else "budget.json"
     if join is not None:
         if epsilons is not None:

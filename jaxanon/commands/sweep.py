@@ -5,12 +5,14 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import grids, show, sources, train
+from jaxanon.commands import grids, show, sources, street, street_sweep, train
 from jaxanon.commands.sources import DataOptions
 
 
 def command(method: str | None):
     """The function behind ``jaxanon sweep METHOD``, with the method's settings."""
+    if method == street.METHOD:
+        return street_sweep.command()
     settings_class = train.settings_of(method)
 
     def sweep(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import show, sources
+from jaxanon.commands import show, sources, street
 from jaxanon.commands.sources import DataOptions
 
 
@@ -28,8 +28,9 @@ def _builders(name):
 
     if name not in (*learners.NAMES, *methods.NAMES):
         raise ValueError(
-            f"method must be one of {sorted(methods.NAMES)}, which anonymize, or "
-            f"{sorted(learners.NAMES)}, which predict; got {name!r}."
+            f"method must be one of {sorted(methods.NAMES)}, which anonymize, of "
+            f"{sorted(learners.NAMES)}, which predict, or {street.METHOD}, which "
+            f"switches standby off; got {name!r}."
         )
     return learners if name in learners.NAMES else methods
 
@@ -42,6 +43,8 @@ def fields_of(settings) -> dict:
 
 def command(method: str | None):
     """The function behind ``jaxanon train METHOD``, with the method's settings."""
+    if method == street.METHOD:
+        return street.command()
     settings_class = settings_of(method)
 
     def train(

@@ -33,6 +33,7 @@ from jaxanon.energy.saving import (
     summary,
     variable_price,
 )
+from jaxanon.energy.searching import lives
 from jaxanon.energy.settings import PFDRLSettings, street_of
 from jaxanon.energy.simulator import APPLIANCES, Appliance, Households, households
 from jaxanon.energy.slots import Acted, measured
@@ -93,6 +94,7 @@ __all__ = [
     "join",
     "live",
     "live_apart",
+    "lives",
     "load_homes",
     "measured",
     "metered",

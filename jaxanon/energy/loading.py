@@ -14,6 +14,7 @@ from jaxanon.energy.homes import DAY, Homes, from_readings
 from jaxanon.energy.simulator import APPLIANCES, households
 
 SOURCES = ("tracebase", "households", "pecan_street", "simulated")
+COMPOSED = ("tracebase", "simulated")  # As many homes as one likes.
 HOMES, DEVICES = 20, 6  # Of what is composed, if nobody says.
 COLUMNS = ("home", "device", "minute", "power")  # Of a file of one's own.
 _KILO = 1000

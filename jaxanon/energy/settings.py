@@ -72,6 +72,10 @@ class PFDRLSettings:
     """probability that it arrives with the next"""
     max_age: int = 0
     """broadcasts that a home goes on with the last message that it got"""
+    noise_multiplier: float = 0.0
+    """of noise on what pfdrl broadcasts; 0 is none, and broadcasts tell of homes"""
+    clip_norm: float = 1.0
+    """of what a model has changed since its last broadcast, where there is noise"""
     cents: float = FIXED_CENTS
     """a kWh at the fixed tariff"""
     hidden: tuple[int, ...] = HIDDEN
@@ -112,6 +116,17 @@ class PFDRLSettings:
                 raise ValueError(
                     f"{name} must lie in [0, 1], got {getattr(self, name)!r}."
                 )
+        if not 0 <= self.alpha <= len(self.hidden) + 1:
+            raise ValueError(
+                f"alpha must lie in [0, {len(self.hidden) + 1}], the Q-network's "
+                f"layers, got {self.alpha!r}."
+            )
+        for name in ("beta_hours", "gamma_hours"):
+            if getattr(self, name) * 60 < self.slot_min:
+                raise ValueError(
+                    f"{name} must be at least a slot, {self.slot_min} minutes, got "
+                    f"{getattr(self, name)!r} hours; choose a smaller slot_min."
+                )
         config_of(self)
         if DAY % self.slot_min:
             raise ValueError(
@@ -139,6 +154,8 @@ def config_of(settings: PFDRLSettings) -> PFDRLConfig:
         messages=Messages(
             lost=settings.lost, late=settings.late, max_age=settings.max_age
         ),
+        noise_multiplier=settings.noise_multiplier,
+        clip_norm=settings.clip_norm,
     )
 
 

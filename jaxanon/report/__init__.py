@@ -1,7 +1,14 @@
 """The report of an evaluation: its words, its figures, its page."""
 
 from jaxanon.report.describe import choose_examples, describe_data, describe_method
-from jaxanon.report.files import write, write_budget, write_front, write_learned
+from jaxanon.report.files import (
+    write,
+    write_budget,
+    write_front,
+    write_learned,
+    write_search,
+    write_street,
+)
 from jaxanon.report.words import headline, protocol
 
 __all__ = [
@@ -14,4 +21,6 @@ __all__ = [
     "write_budget",
     "write_front",
     "write_learned",
+    "write_search",
+    "write_street",
 ]

@@ -5,7 +5,16 @@ import os
 import pathlib
 import tempfile
 
-from jaxanon.report import budgets, figures, front, learned, page
+from jaxanon.report import (
+    budgets,
+    figures,
+    front,
+    learned,
+    page,
+    street,
+    street_figures,
+    street_search,
+)
 
 
 def write(folder, report: dict, examples, history: list[dict]) -> pathlib.Path:
@@ -98,6 +107,46 @@ def write_learned(folder, report: dict) -> pathlib.Path:
     html = folder / "report.html"
     _replace(html, learned.render(report, drawn).encode())
     return html
+
+
+def write_street(folder, report: dict) -> pathlib.Path:
+    """Writes ``report.json``, the figures as PNG and ``report.html`` of a street.
+
+    Args:
+      folder: made if it does not exist.
+      report: of ``jaxanon.street_evaluation.evaluate``.
+
+    Returns:
+      The path of ``report.html``.
+    """
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = street_figures.draw(report)
+    for name, figure in drawn.items():
+        _replace(folder / f"{name}.png", figure.png)
+    text = json.dumps(report, indent=1, allow_nan=False)
+    _replace(folder / "report.json", text.encode())
+    html = folder / "report.html"
+    _replace(html, street.render(report, drawn).encode())
+    return html
+
+
+def write_search(folder, summary: list[dict]):
+    """Writes ``sweep.png`` of a street's sweep.
+
+    Args:
+      folder: of the sweep; it exists.
+      summary: of ``jaxanon.street_searching.search``.
+
+    Returns:
+      Its path; None of a grid without an axis.
+    """
+    drawn = street_search.draw(summary)
+    if drawn is None:
+        return None
+    path = pathlib.Path(folder) / "sweep.png"
+    _replace(path, drawn.png)
+    return path
 
 
 def _replace(path, content: bytes):

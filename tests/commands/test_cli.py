@@ -51,7 +51,7 @@ def test_help_and_version_load_no_jax(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("train nobody --out x", "which predict; got 'nobody'"),
+        ("train nobody --out x", "got 'nobody'"),
         ("train blinder --out x --latent 0", "latent must be >= 1, got 0"),
         ("train blinder --out x --dataset nowhere", "there is no data set 'nowhere'"),
         ("train blinder --out x --dataset no.npz", "'no.npz' does not exist"),

@@ -1,0 +1,232 @@
+"""What a street saved, forecast and disturbed: by day, hour, month, home and kind."""
+
+import math
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon import metrics
+from jaxanon.energy.homes import DAY, Homes
+from jaxanon.energy.modes import ON
+from jaxanon.energy.saving import (
+    FIXED_CENTS,
+    per_day,
+    per_hour,
+    savings,
+    variable_price,
+)
+from jaxanon.energy.saving import cents as worth
+from jaxanon.energy.slots import Acted
+from jaxanon.energy.street import Street
+from jaxanon.energy.switching import optimal_actions
+
+_MONTH = 30  # Days of a month of what has no calendar.
+
+
+def scores(
+    did: Acted,
+    street: Street,
+    homes: Homes,
+    *,
+    first_day: int = 0,
+    cents: float = FIXED_CENTS,
+) -> dict:
+    """Counts what agents did on whole days.
+
+    Args:
+      did: of all agents of ``homes``, ``[agents, days * 1440]`` each, from a midnight.
+      street: of these homes.
+      homes: as many as the street has; their dates name months. Without dates a month
+        is 30 of their days.
+      first_day: of the homes, which day ``did`` begins with.
+      cents: a kWh at the fixed tariff; the other one is ``variable_price``.
+
+    Returns:
+      A dict fit for strict JSON. Rows of sums and shares under ``overall``,
+      ``per_day``, ``per_hour`` (of the day), ``per_month``, ``per_home`` and
+      ``per_kind``, shares being None where there is nothing to be a share of; under
+      ``forecast`` the errors of ``"model"`` and ``"persistence"``.
+
+    Raises:
+      ValueError: if these are not whole days.
+
+    Example:
+      A minute of 60 W in standby is switched off on each of two days, another is not.
+
+      >>> from jaxanon.energy import Homes, street
+      >>> watts = np.tile(np.r_[[60.0] * 2, [0.0] * 1438], 2).astype(np.float32)[None]
+      >>> kinds = np.zeros((1, 1), np.int32)
+      >>> homes = Homes(watts[..., None], kinds, ("tv",), ("home 1",), None)
+      >>> mode, action = (watts > 0).astype(int), np.tile(np.arange(1440) % 2, 2)[None]
+      >>> did = Acted(watts, watts, watts, mode, action)
+      >>> found = scores(did, street(homes.power), homes, cents=10.0)
+      >>> found["overall"]["saved_share"], found["per_day"][1]["saved_kwh"]
+      (0.5, 0.001)
+    """
+    did = Acted(*map(jnp.asarray, did))
+    each = savings(did.load, did.mode, did.action)._asdict()
+    each["optimal"] = (did.action == optimal_actions(did.mode)).astype(jnp.float32)
+    each["minutes"] = jnp.ones_like(did.load)
+    price = variable_price(did.load.shape[-1])[None]
+    each["cents_variable"] = worth(each["saved_wh"], price)
+    there = np.asarray(street.present)
+    # Sums over days and hours in float32 have few terms, the others are in float64.
+    hosts = lambda x: np.where(there[:, None], np.asarray(x, np.float64), 0)
+    days = {name: hosts(per_day(x)) for name, x in each.items()}
+    hours = {name: hosts(per_hour(x)) for name, x in each.items()}
+    row = lambda sums, pick: _row({n: float(pick(x)) for n, x in sums.items()}, cents)
+    every = lambda sums, axis_size: [
+        row(sums, lambda x, place=place: x[:, place].sum())
+        for place in range(axis_size)
+    ]
+    num_days = next(iter(days.values())).shape[1]
+    home = np.repeat(np.arange(len(homes.names)), homes.kinds.shape[1])
+    kind = homes.kinds.reshape(-1)
+    months = _months(homes, first_day, num_days)
+    named = lambda key, name, chosen: {key: name} | row(days, lambda x: x[chosen].sum())
+    return {
+        "overall": row(days, np.sum),
+        "per_day": [
+            {"day": first_day + 1 + number} | one
+            for number, one in enumerate(every(days, num_days))
+        ],
+        "per_hour": [{"hour": h} | one for h, one in enumerate(every(hours, 24))],
+        "per_month": [
+            named("month", month, months[home] == month) for month in np.unique(months)
+        ],
+        "per_home": [
+            named("home", name, home == number)
+            for number, name in enumerate(homes.names)
+        ],
+        "per_kind": [
+            {"devices": int((there & (kind == number)).sum())}
+            | named("kind", homes.kind_names[number], kind == number)
+            | {"mase": _mase(did, there & (kind == number))}
+            for number in np.unique(kind[there]).tolist()
+        ],
+        "forecast": _forecast(did, there),
+    }
+
+
+def untold(street: Street, names: Sequence[str]) -> list[str]:
+    """Devices whose standby cannot be told from off: on at all times that they take.
+
+    Args:
+      street: ``Street``.
+      names: of all agents.
+
+    Example:
+      >>> from jaxanon.energy import street as made
+      >>> untold(made(np.full((1, 60, 1), 9.0)), ["router of home 1"])
+      ['router of home 1']
+    """
+    unknown = street.present & (street.levels.standby == 0)
+    return [name for name, one in zip(names, np.asarray(unknown), strict=True) if one]
+
+
+def example(did: Acted, street: Street, homes: Homes, first_day: int = 0) -> dict:
+    """A day of one home, minute by minute, to be drawn.
+
+    The home is the one whose saving is the median, the day that on which its devices
+    are in use for most minutes.
+
+    Args:
+      did, street, homes, first_day: of ``scores``.
+
+    Returns:
+      A dict fit for JSON: ``home``, ``day``, ``date`` (or None) and ``devices``, each
+      with name, levels, and a list of 1440 of ``load``, ``forecast`` (W), ``mode`` and
+      ``action``.
+
+    Example:
+      >>> from jaxanon.energy import Homes, street
+      >>> watts = np.ones((1, 1440), np.float32)
+      >>> homes = Homes(watts[..., None], np.zeros((1, 1)), ("tv",), ("home 1",), None)
+      >>> mode = np.ones((1, 1440), int)
+      >>> found = example(Acted(watts, watts, watts, mode, mode), street(homes.power),
+      ...     homes._replace(kinds=homes.kinds.astype(int)))
+      >>> found["home"], found["devices"][0]["name"], len(found["devices"][0]["load"])
+      ('home 1', 'tv', 1440)
+    """
+    told = savings(*map(jnp.asarray, (did.load, did.mode, did.action)))
+    present = np.asarray(street.present)
+    count = len(homes.names)
+    of_home = lambda x: np.where(present, np.asarray(x).sum(axis=1), 0).reshape(
+        count, -1
+    )
+    saved, standby = (of_home(x).sum(axis=1) for x in (told.saved_wh, told.standby_wh))
+    shares = saved / np.maximum(standby, 1e-9)
+    chosen = int(np.argsort(shares, kind="stable")[(count - 1) // 2])
+    agents = chosen * homes.kinds.shape[1] + np.arange(homes.kinds.shape[1])
+    agents = agents[present[agents]]
+    in_use = (np.asarray(did.mode)[agents] == ON).reshape(len(agents), -1, DAY)
+    day = int(in_use.sum(axis=(0, 2)).argmax())
+    minutes = slice(day * DAY, (day + 1) * DAY)
+    date = None if homes.dates is None else str(homes.dates[chosen, first_day + day])
+    watts = lambda x, agent: [round(float(v), 2) for v in np.asarray(x)[agent, minutes]]
+    whole = lambda x, agent: np.asarray(x)[agent, minutes].astype(int).tolist()
+    return {
+        "home": homes.names[chosen],
+        "day": first_day + day + 1,
+        "date": date,
+        "devices": [
+            {
+                "name": homes.kind_names[homes.kinds.reshape(-1)[agent]],
+                "standby_w": round(float(street.levels.standby[agent]), 3),
+                "on_w": round(float(street.levels.on[agent]), 3),
+                "load": watts(did.load, agent),
+                "forecast": watts(did.forecast, agent),
+                "mode": whole(did.mode, agent),
+                "action": whole(did.action, agent),
+            }
+            for agent in agents
+        ],
+    }
+
+
+def _row(total, cents):
+    share = lambda part, whole: total[part] / total[whole] if total[whole] else None
+    kilo = {name: total[f"{name}_wh"] / 1000 for name in ("standby", "saved")}
+    return {
+        "standby_kwh": round(kilo["standby"], 9),
+        "saved_kwh": round(kilo["saved"], 9),
+        "saved_share": share("saved_wh", "standby_wh"),
+        "cents_fixed": kilo["saved"] * cents,
+        "cents_variable": total["cents_variable"],
+        "in_use_minutes": int(total["in_use"]),
+        "switched_off_minutes": int(total["switched_off"]),
+        "switched_off_share": share("switched_off", "in_use"),
+        "dimmed_share": share("dimmed", "in_use"),
+        "optimal_share": share("optimal", "minutes"),
+    }
+
+
+def _months(homes, first_day, num_days):
+    """``str[homes, days]``, the month of each."""
+    days = slice(first_day, first_day + num_days)
+    if homes.dates is not None:
+        return homes.dates[:, days].astype("datetime64[M]").astype(str)
+    number = 1 + np.arange(first_day, first_day + num_days) // _MONTH
+    names = np.array([f"month {one}" for one in number])
+    return np.broadcast_to(names, (len(homes.names), num_days))
+
+
+def _forecast(did, there):
+    if not there.any():
+        return None
+    truth, model, held = (np.asarray(x)[there] for x in did[:3])
+    told = {
+        "model": metrics.forecast_errors(truth, model, held),
+        "persistence": metrics.forecast_errors(truth, held, held),
+    }
+    return {
+        name: {k: v if math.isfinite(v) else None for k, v in one.items()}
+        for name, one in told.items()
+    }
+
+
+def _mase(did, some):
+    truth, model, held = (np.asarray(x)[some] for x in did[:3])
+    found = metrics.mase(truth, model, held)
+    return found if math.isfinite(found) else None

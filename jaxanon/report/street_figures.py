@@ -1,0 +1,221 @@
+"""Figures of a street: what it saved when, how it learned, one home's day."""
+
+import numpy as np
+from matplotlib.colors import ListedColormap
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from jaxanon.report import figures
+from jaxanon.report.figures import QUIET, RAW, SAFE, Picture
+
+INK, GOOD = "#1c2430", "#009E73"
+MODES = ("off", "standby", "on")
+MODE_COLOURS = ("#d5dbe2", "#E69F00", RAW)
+MOST_DEVICES = 8
+_LINEAR_W = 1.0  # Below, watts are drawn on a linear scale.
+_DAY = 1440
+
+
+def draw(report: dict) -> dict[str, Picture]:
+    """All figures by name.
+
+    Args:
+      report: of ``jaxanon.street_evaluation.evaluate``.
+    """
+    drawn = {"saved": saved(report), "training": training(report)}
+    if report["example"]["devices"]:
+        drawn["day"] = day(report["example"])
+    if report["newcomers"] is not None:
+        drawn["newcomers"] = newcomers(report["newcomers"])
+    return drawn
+
+
+def saved(report: dict) -> Picture:
+    """Standby energy of the held-out days and hours, and what of it was saved."""
+    figure, axes = figures.grid(1, 2, 5.2, 3.0)
+    for axis, rows, name, words in (
+        (axes[0, 0], report["per_day"], "day", "held-out day"),
+        (axes[0, 1], report["per_hour"], "hour", "hour of the day"),
+    ):
+        places = [row[name] for row in rows]
+        all_ = [1000 * row["standby_kwh"] for row in rows]
+        kept = [1000 * row["saved_kwh"] for row in rows]
+        left = np.maximum(np.subtract(all_, kept), 0)
+        axis.bar(places, kept, color=GOOD, label="standby switched off")
+        axis.bar(places, left, bottom=kept, color=MODE_COLOURS[1], label="left on")
+        axis.set_xlabel(words, fontsize=9)
+        axis.set_ylabel("energy [Wh]", fontsize=9)
+        axis.grid(axis="y", alpha=0.25, lw=0.5)
+        axis.set_axisbelow(True)
+        if name == "hour":
+            axis.set_xticks(range(0, 24, 3))
+        else:
+            _whole_days(axis)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    place = {"loc": "outside upper center", "ncols": 2}
+    figure.legend(handles, labels, fontsize=8.5, frameon=False, **place)
+    return figures.picture(
+        figure,
+        "Energy that all devices together take in standby on held-out days, by day "
+        "and by hour of the day, and what of it being switched off saves.",
+    )
+
+
+def training(report: dict) -> Picture:
+    """Shares and reward over the days to learn from, then the held-out days."""
+    figure, axes = figures.grid(1, 2, 5.2, 3.0)
+    learned, held_out = report["training"], report["per_day"]
+    left, right = axes[0]
+    series = (
+        ("saved_share", "standby energy saved", GOOD),
+        ("optimal_share", "best action", RAW),
+        ("switched_off_share", "switched off in use", SAFE),
+    )
+    for name, words, colour in series:
+        for rows, style in ((learned, "-"), (held_out, "o")):
+            values = [100 * _number(row[name]) for row in rows]
+            label = words if style == "-" else None
+            days = [row["day"] for row in rows]
+            alone = style == "-" and len(rows) == 1
+            marker = "s" if alone else None
+            shape = {"ms": 4, "marker": marker} if marker else {"ms": 4}
+            left.plot(days, values, style, color=colour, lw=1.6, label=label, **shape)
+    left.set_ylim(-3, 103)
+    left.set_ylabel("of energy, or of minutes [%]", fontsize=9)
+    days = [row["day"] for row in learned]
+    lone = {"marker": "s", "ms": 4} if len(days) == 1 else {}
+    right.plot(days, [row["reward"] for row in learned], color=INK, lw=1.6, **lone)
+    right.set_ylabel("mean reward of a minute", fontsize=9)
+    for axis in (left, right):
+        axis.set_xlabel("day", fontsize=9)
+        _whole_days(axis)
+        axis.grid(alpha=0.25, lw=0.5)
+    if held_out and learned:
+        left.axvspan(days[-1] + 0.5, held_out[-1]["day"] + 0.5, color=QUIET, alpha=0.12)
+    place = {"loc": "lower left", "bbox_to_anchor": (-0.02, 1.0)}
+    left.legend(fontsize=8, frameon=False, ncols=3, columnspacing=1.1, **place)
+    return figures.picture(
+        figure,
+        "Left, what agents at their best did on each day before it taught them, and "
+        "(shaded) on held-out days with models as they are. Right, the reward of what "
+        "they did while they learned, some of it at random.",
+    )
+
+
+def day(example: dict) -> Picture:
+    """A day of a home, a panel for each device: load, forecast, mode and action."""
+    devices = example["devices"][:MOST_DEVICES]
+    figure, axes = figures.grid(
+        2 * len(devices),
+        1,
+        10.4,
+        0.95,
+        sharex=True,
+        height_ratios=[3, 1] * len(devices),
+    )
+    hours = np.arange(_DAY) / 60
+    for place, one in enumerate(devices):
+        axis, strip = axes[2 * place, 0], axes[2 * place + 1, 0]
+        axis.plot(hours, one["load"], color=INK, lw=1.0, label="true load")
+        axis.plot(
+            hours, one["forecast"], color=SAFE, lw=1.0, label="forecast", alpha=0.85
+        )
+        if one["standby_w"]:
+            words = {"color": QUIET, "lw": 0.8, "ls": ":"}
+            axis.axhline(one["standby_w"], label="level of standby", **words)
+        _watts(axis, max([*one["load"], *one["forecast"], 10.0]))
+        axis.set_title(_words(one), fontsize=9, loc="left", pad=3)
+        _strip(strip, np.array([one["mode"], one["action"]]))
+    axes[-1, 0].set_xlabel("hour of the day", fontsize=9)
+    axes[-1, 0].set_xticks(range(0, 25, 3))
+    axes[-1, 0].set_xlim(0, 24)
+    handles, labels = _legend(axes)
+    place = {"loc": "outside upper center", "ncols": 6}
+    figure.legend(handles, labels, fontsize=8.5, frameon=False, **place)
+    when = f"day {example['day']}" + (f" ({example['date']})" * bool(example["date"]))
+    return figures.picture(
+        figure,
+        f"{example['home']}, held-out {when}, minute by minute: what each device takes "
+        "(linear below 1 W, logarithmic above), what was forecast for it an hour at a "
+        "time, and below the mode that it is in and what the agent chose.",
+    )
+
+
+def newcomers(found: dict) -> Picture:
+    """What new homes do day by day, with the street's layers and without."""
+    figure, axes = figures.grid(1, 2, 5.2, 3.0)
+    for axis, key, words in (
+        (axes[0, 0], "saved", "standby energy saved [%]"),
+        (axes[0, 1], "optimal", "best actions [%]"),
+    ):
+        for name, label, colour in (
+            ("joined", "with the street's layers", GOOD),
+            ("alone", "with nothing", QUIET),
+        ):
+            shares = 100 * np.array(found[name][key])
+            days = 1 + np.arange(len(shares))
+            axis.plot(days, shares, "o-", ms=3, color=colour, lw=1.6, label=label)
+        axis.set_xlabel("day after joining", fontsize=9)
+        axis.set_ylabel(words, fontsize=9)
+        _whole_days(axis)
+        axis.set_ylim(-3, 103)
+        axis.grid(alpha=0.25, lw=0.5)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    place = {"loc": "outside upper center", "ncols": 2}
+    figure.legend(handles, labels, fontsize=8.5, frameon=False, **place)
+    count = len(found["homes"])
+    return figures.picture(
+        figure,
+        f"{count} new home{'s' * (count > 1)}, on each day before it taught them.",
+    )
+
+
+def _whole_days(axis):
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _number(value):
+    return float("nan") if value is None else value
+
+
+def _words(one):
+    level = f"standby {one['standby_w']:.3g} W" if one["standby_w"] else "no standby"
+    return f"{one['name']}  ({level}, on {one['on_w']:.4g} W)"
+
+
+def _watts(axis, top):
+    axis.set_yscale("symlog", linthresh=_LINEAR_W, linscale=0.4)
+    axis.set_ylim(-0.15, 2 * top)
+    ticks = [0, *(10**power for power in range(5) if 10**power <= 2 * top)]
+    axis.set_yticks(ticks, [str(tick) for tick in ticks])
+    axis.minorticks_off()
+    axis.set_ylabel("W", fontsize=8)
+    axis.tick_params(labelbottom=False)
+    axis.grid(alpha=0.2, lw=0.5)
+
+
+def _strip(axis, rows):
+    """Two rows of colours: the mode, and the action."""
+    axis.imshow(
+        rows,
+        aspect="auto",
+        interpolation="nearest",
+        cmap=ListedColormap(MODE_COLOURS),
+        vmin=0,
+        vmax=len(MODES) - 1,
+        extent=(0, 24, 2, 0),
+    )
+    axis.axhline(1, color="white", lw=1.2)
+    axis.set_yticks([0.5, 1.5], ["mode", "action"], fontsize=7)
+    axis.tick_params(length=0)
+    axis.spines[["bottom", "left"]].set_visible(False)
+
+
+def _legend(axes):
+    found: dict = {}
+    for axis in axes[::2, 0]:
+        handles, labels = axis.get_legend_handles_labels()
+        found |= dict(zip(labels, handles, strict=True)) | found
+    for name, colour in zip(MODES, MODE_COLOURS, strict=True):
+        found[name] = Patch(color=colour)
+    return list(found.values()), list(found)

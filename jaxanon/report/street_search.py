@@ -1,0 +1,56 @@
+"""The figure of a search: what each setting of a street is worth."""
+
+import numpy as np
+
+from jaxanon.report import figures
+from jaxanon.report.figures import QUIET, RAW, Picture
+
+_SHOWN = (
+    ("saved_share", "standby energy saved [%]", 100),
+    ("optimal_share", "best actions [%]", 100),
+    ("reached_day", "day that saved 95 % of it", 1),
+)
+
+
+def draw(summary: list[dict]) -> Picture | None:
+    """A column for each axis of the grid, a row for each score; None without an axis.
+
+    Args:
+      summary: rows of ``jaxanon.street_searching.search``.
+    """
+    names = list(summary[0]["settings"])
+    if not names:
+        return None
+    figure, axes = figures.grid(
+        len(_SHOWN), len(names), 3.9, 2.3, sharex="col", sharey="row"
+    )
+    for column, name in enumerate(names):
+        values = list(dict.fromkeys(_hashed(row["settings"][name]) for row in summary))
+        numbers = all(isinstance(v, int | float) for v in values)
+        places = values if numbers else range(len(values))
+        place_of = dict(zip(values, places, strict=True))
+        for row, (score, words, scale) in enumerate(_SHOWN):
+            axis = axes[row, column]
+            at = [place_of[_hashed(one["settings"][name])] for one in summary]
+            told = [scale * one["scores"][score]["mean"] for one in summary]
+            axis.plot(at, told, "o", color=QUIET, ms=3.5, alpha=0.6)
+            means = [np.mean([t for p, t in zip(at, told, strict=True) if p == place])
+                     for place in places]  # fmt: skip
+            axis.plot(places, means, "-D" if numbers else "D", ms=4, color=RAW, lw=1.6)
+            axis.grid(alpha=0.25, lw=0.5)
+            if column == 0:
+                axis.set_ylabel(words, fontsize=8.5)
+            if score == "reached_day":
+                axis.set_ylim(0, max(told) + 1)
+        axes[-1, column].set_xlabel(name, fontsize=9)
+        if not numbers or len(values) <= 9:
+            axes[-1, column].set_xticks(places, [f"{v}" for v in values])
+    return figures.picture(
+        figure,
+        "Each dot is a setting of the grid, a mean over seeds; diamonds are means over "
+        "all settings with that value.",
+    )
+
+
+def _hashed(value):
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,163 @@
+"""What a street's homes do on days that they have not seen, and homes that join."""
+
+import dataclasses
+import functools
+import json
+import os
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon import __version__, checkpoint, energy, report, street_ledger
+from jaxanon.energy import scores, settings
+from jaxanon.energy.homes import DAY, device_names, take
+from jaxanon.street_run import StreetRun
+
+_JOIN, _ALONE, _LIFE = range(3)  # Streams of the evaluation's key.
+_LAST = 3  # Days whose saving is the final one.
+
+
+def evaluate(
+    run: StreetRun,
+    *,
+    seed: int = 0,
+    out: str | os.PathLike | None = None,
+    progress: Callable | None = None,
+) -> dict:
+    """Lets a street's homes act on their held-out days, with models as they are.
+
+    Args:
+      run: of ``street_training.train`` or ``open_run``.
+      seed: of what homes that join draw.
+      out: folder for ``report.json``, figures and ``report.html``; None is
+        ``run.folder``, and nothing is written if that is None.
+      progress: called as ``progress(done, total, what)``.
+
+    Returns:
+      A dict fit for strict JSON: what ``energy.scores`` counts, ``training`` (rows of
+      the run's days), ``untold`` (devices whose standby cannot be told from off),
+      ``newcomers`` (None where nobody joins), ``example`` (a day of one home),
+      ``privacy`` (ε of what was broadcast, None without broadcasts or noise),
+      ``method``, ``dataset``, ``seed``.
+
+    Example:
+      >>> from jaxanon import street_training
+      >>> homes = energy.load_homes("simulated", homes=2, devices=1, days=1, held_out=1)
+      >>> small = energy.PFDRLSettings(
+      ...     days=1, held_out=1, forecaster="lr", hidden=(4,), alpha=1, slot_min=720)
+      >>> run = street_training.train(small, homes, progress=False)
+      >>> sorted(evaluate(run)["overall"])[:2]
+      ['cents_fixed', 'cents_variable']
+    """
+    chosen, street = run.settings, run.street
+    learning = take(run.homes, 0, len(run.homes.names) - chosen.joining)
+    tell = progress or (lambda done, total, what: None)
+    total = chosen.held_out + (1 if chosen.joining else 0)
+    days = []
+    for day in range(chosen.held_out):
+        tell(day, total, f"held-out day {day + 1}")
+        days.append(_acted(run, chosen.days + day))
+    did = energy.Acted(*(np.concatenate(x, axis=1) for x in zip(*days, strict=True)))
+    newcomers = None
+    if chosen.joining:
+        tell(chosen.held_out, total, f"{chosen.joining} homes that join")
+        newcomers = joined(run, seed=seed)
+    names = [
+        f"{device} of {home}"
+        for home, own in zip(learning.names, device_names(learning), strict=True)
+        for device in own
+    ]
+    since = {"first_day": chosen.days}
+    made = {
+        "method": {"name": checkpoint.STREET, "settings": run.config["settings"]},
+        "version": __version__,
+        "dataset": run.config["data"]
+        | {"homes": len(learning.names), "devices": int(street.present.sum())},
+        "seed": seed,
+        **scores.scores(did, street, learning, cents=chosen.cents, **since),
+        "training": [row["losses"] | {"day": row["round"]} for row in run.history],
+        "untold": scores.untold(street, names),
+        "newcomers": newcomers,
+        "privacy": street_ledger.told(chosen, run.homes.kinds.shape[1]),
+        "example": scores.example(did, street, learning, **since),
+    }
+    made = json.loads(json.dumps(made, allow_nan=False))
+    folder = run.folder if out is None else out
+    if folder is not None:
+        report.write_street(folder, made)
+    return made
+
+
+def joined(run: StreetRun, *, seed: int = 0) -> dict:
+    """How soon homes that join save as much as in the end, beside ones that are alone.
+
+    They live through the days to learn from, as the others did before, and all of them
+    hear each other.
+
+    Args:
+      run: whose ``settings.joining`` is at least 1.
+      seed: of all that they draw.
+
+    Returns:
+      A dict fit for JSON: ``homes``; under ``"joined"`` and ``"alone"`` (who begin with
+      nothing, and exchange with each other all the same) the shares ``saved`` and
+      ``optimal`` of each day, and for each home ``days`` until 95 % of the final saving
+      (0: never), ``final``, that of the last three days, and ``optimal_days``, until
+      the best action is chosen 95 % as often as then, for who switches all off saves
+      everything.
+    """
+    chosen = run.settings
+    count = len(run.homes.names) - chosen.joining
+    # There may be too few of them for the street's graph.
+    full = dataclasses.replace(chosen, graph="full")
+    new = settings.street_of(full, take(run.homes, count, len(run.homes.names)))
+    keys = [jax.random.fold_in(jax.random.key(seed), stream) for stream in range(3)]
+    hyper = settings.hyper_of(chosen)
+    begun = {
+        "joined": energy.join(run.system, keys[_JOIN], run.state, run.street, new),
+        "alone": run.system.init(keys[_ALONE], new, **hyper),
+    }
+    slots = DAY // chosen.slot_min
+    found: dict = {"homes": list(run.homes.names[count:])}
+    for name, state in begun.items():
+        _, info = energy.live(run.system, keys[_LIFE], state, new, slots * chosen.days)
+        of_home = lambda x: np.asarray(x, np.float64).reshape(
+            len(x), chosen.joining, -1
+        )
+        homes = {key: of_home(x).sum(axis=2) for key, x in info.items()}
+        found[name] = _sooner_or_later(homes, slots)
+    return found
+
+
+def _sooner_or_later(homes, slots):
+    """What ``joined`` tells, of sums ``float[slots, homes]`` by name."""
+    days = len(homes["minutes"]) // slots
+    last = min(_LAST, days)
+    saved = homes["saved_wh"], homes["standby_wh"]
+    reached = energy.days_to_reach(*saved, slots, last=last)
+    optimal = homes["optimal"], homes["minutes"]
+    daily = lambda x: x.sum(axis=1).reshape(days, slots).sum(axis=1)
+    share = lambda part, whole: daily(part) / np.maximum(daily(whole), 1e-9)
+    return {
+        "saved": share(*saved).tolist(),
+        "optimal": share(*optimal).tolist(),
+        "days": reached.days.tolist(),
+        "final": reached.final.tolist(),
+        "optimal_days": energy.days_to_reach(*optimal, slots, last=last).days.tolist(),
+    }
+
+
+def _acted(run, day):
+    """What all agents do on a day, ``[agents, 1440]`` each."""
+    slots = DAY // run.settings.slot_min
+    did = _of_slots(run.system, run.state, run.street, day * slots, slots)
+    one = lambda x: np.moveaxis(np.asarray(x), 0, 1).reshape(x.shape[1], -1)
+    return energy.Acted(*map(one, did))
+
+
+@functools.partial(jax.jit, static_argnames=("system", "num_slots"))
+def _of_slots(system, state, street, first, num_slots):
+    act = lambda slot: system.act(state, street, slot)
+    return jax.lax.map(act, first + jnp.arange(num_slots))

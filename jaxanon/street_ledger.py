@@ -1,0 +1,79 @@
+"""What noise on broadcasts of a street's homes is worth, beside its checkpoints."""
+
+import functools
+import json
+import os
+import pathlib
+
+from jaxanon import energy, ledger
+from jaxanon.checkpoint import write_atomically
+from jaxanon.energy import settings as of_settings
+from jaxanon.energy.homes import DAY
+
+DELTA = 1e-5
+NOT_COVERED = (
+    "what a home's own meter or power company sees",
+    "which devices a home has",
+    "the seed, from which noise can be drawn again, is in config.json",
+    "metrics.jsonl and reports tell of all homes' days",
+)
+
+
+def told(settings: energy.PFDRLSettings, devices: int) -> dict | None:
+    """The guarantee of a home after all days to learn from; None without one.
+
+    Args:
+      settings: ``PFDRLSettings``.
+      devices: of a home; the ε of each adds up.
+
+    Returns:
+      What ``jaxanon.report.learned.guaranteed`` puts into words.
+
+    Example:
+      >>> told(energy.PFDRLSettings(), 6) is None
+      True
+      >>> noisy = energy.PFDRLSettings(noise_multiplier=20.0, days=1)
+      >>> found = told(noisy, 4)
+      >>> found["steps"], round(found["epsilon"], 2)
+      (16, 0.73)
+    """
+    if settings.sharing != "pfdrl" or not settings.noise_multiplier:
+        return None
+    config = of_settings.config_of(settings)
+    slots = settings.days * DAY // settings.slot_min
+    paces = {"beta_hours": settings.beta_hours, "gamma_hours": settings.gamma_hours}
+    epsilon = functools.partial(
+        energy.broadcast_epsilon, config, slots, DELTA, alpha=settings.alpha, **paces
+    )
+    counts = [energy.num_broadcasts(config, slots, settings.beta_hours)]
+    if settings.alpha:
+        counts.append(energy.num_broadcasts(config, slots, settings.gamma_hours))
+    return {
+        "mechanism": "Gaussian noise on what has changed since the last broadcast",
+        "released": "What a home broadcasts",
+        "neighbours": "a home whose devices are there or are not",
+        "noise_multiplier": settings.noise_multiplier,
+        "steps": sum(counts) * devices,
+        "noisy": "broadcasts",
+        "delta": DELTA,
+        "epsilon": epsilon(devices=devices),
+        "accountant": "pld",
+        "parts": [{"what": "broadcasts of a device", "epsilon": epsilon()}],
+        "holds": True,
+        "not_covered": list(NOT_COVERED),
+    }
+
+
+def write(
+    folder: str | os.PathLike, settings: energy.PFDRLSettings, devices: int
+) -> None:
+    """Writes ``privacy.json`` of a run that has ended, where there is a guarantee.
+
+    Args:
+      folder: of the run.
+      settings, devices: of ``told``.
+    """
+    found = told(settings, devices)
+    if found is not None:
+        path = pathlib.Path(folder) / ledger.FILE
+        write_atomically(path, json.dumps(found, indent=1) + "\n")

@@ -1,0 +1,179 @@
+"""A street that has learned: what ``train`` returns, and its folder gives back."""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import pathlib
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon import __version__, checkpoint, energy
+from jaxanon.energy import settings as of_settings
+from jaxanon.energy.homes import DAY, device_names, take
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StreetRun:
+    """A street that has learned. A class, as ``Run`` is, so that it has a name.
+
+    ``history`` has a row for each day: ``round`` is its number; ``config`` is what
+    ``config.json`` holds; ``folder`` is None for a run that was not saved.
+    """
+
+    settings: energy.PFDRLSettings
+    homes: energy.Homes  # Those that learn, and those that join.
+    system: energy.System
+    state: energy.SystemState
+    street: energy.Street  # Of those that learn.
+    folder: pathlib.Path | None
+    history: list[dict]
+    config: dict
+
+
+class Kept(NamedTuple):
+    """What a checkpoint holds."""
+
+    round: jax.Array  # int32[]; days done
+    leaves: list[jax.Array]  # of the state; Orbax takes none of no size
+
+
+def begin(settings, homes, seed: int):
+    """The system, its street, its first state, and the run's key.
+
+    Raises:
+      ValueError: as ``train``.
+    """
+    days = homes.power.shape[1] // DAY
+    wanted = settings.days + settings.held_out
+    if days != wanted:
+        raise ValueError(
+            f"homes must have {wanted} days, {settings.days} to learn from and "
+            f"{settings.held_out} held out, got {days}."
+        )
+    learning = len(homes.names) - settings.joining
+    if learning < 1:
+        raise ValueError(
+            f"joining must leave a home that learns, got {settings.joining} of "
+            f"{len(homes.names)} homes."
+        )
+    system = energy.pfdrl(of_settings.config_of(settings))
+    street = energy.street_of(settings, take(homes, 0, learning))
+    init_key, run_key = jax.random.split(jax.random.key(int(seed)))
+    # Not traced, so that they are checked.
+    hyper = of_settings.hyper_of(settings)
+    first = jax.jit(functools.partial(system.init, **hyper))
+    return system, street, first(init_key, street), run_key
+
+
+def open_run(folder, homes: energy.Homes) -> StreetRun:
+    """The run that ``folder`` holds, at its last checkpoint, with its homes.
+
+    Args:
+      folder: of ``train``.
+      homes: that it was trained on.
+
+    Raises:
+      FileNotFoundError: if there is no run in ``folder``, or it has no checkpoint yet.
+      ValueError: if the run is damaged or no street's, or of an architecture that this
+        version of jaxanon does not build of its settings; for other homes.
+    """
+    folder = pathlib.Path(folder)
+    config = checkpoint.read_config(folder)
+    settings = settings_of(config)
+    known = config["data"]["fingerprint"]
+    if (found := fingerprint(homes)) != known:
+        raise ValueError(
+            f"these are not the homes that the run in {folder} was trained on: their "
+            f"fingerprint is {found} and was {known}; restore the data, or say where "
+            "it is now."
+        )
+    system, street, like, _ = begin(settings, homes, config["seed"])
+    if checkpoint.architecture(like) != config["architecture"]:
+        raise ValueError(
+            f"{folder} holds a checkpoint of another architecture than its settings "
+            f"make in jaxanon {__version__} (it was written by {config['version']}); "
+            "open it with that version or train it anew."
+        )
+    saved = checkpoint.Checkpoints(folder)
+    try:
+        found = saved.restore(kept(0, like))
+    finally:
+        saved.close()
+    if found is None:
+        raise FileNotFoundError(
+            f"{folder} has no checkpoint yet; go on with the run by --resume."
+        )
+    return StreetRun(
+        settings=settings,
+        homes=homes,
+        system=system,
+        state=state_of(found, like),
+        street=street,
+        folder=folder,
+        history=checkpoint.read_metrics(folder, int(found.round)),
+        config=config,
+    )
+
+
+def settings_of(config: dict) -> energy.PFDRLSettings:
+    """The settings that ``config.json`` of a street's run tells.
+
+    Raises:
+      ValueError: if it is the run of something else.
+    """
+    if config["method"] != checkpoint.STREET:
+        raise ValueError(
+            f"the run is one of {config['method']}, and no street's; open it by "
+            "jaxanon.open_run."
+        )
+    told = config["settings"]
+    return energy.PFDRLSettings(**told | {"hidden": tuple(told["hidden"])})
+
+
+def fingerprint(homes: energy.Homes) -> str:
+    """A digest of all minutes of all devices, to tell whether data changed.
+
+    Example:
+      >>> homes = energy.load_homes("simulated", homes=1, days=1, held_out=1)
+      >>> fingerprint(homes) == fingerprint(homes._replace(power=homes.power + 1))
+      False
+    """
+    digest = hashlib.sha256()
+    for array in (homes.power.astype(np.float32), homes.kinds.astype(np.int32)):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()[:16]
+
+
+def describe(settings, homes, state, seed: int) -> dict:
+    """What ``config.json`` says of a run, all of which makes it this run."""
+    config = {
+        "version": __version__,
+        "method": checkpoint.STREET,
+        "settings": dataclasses.asdict(settings),
+        "seed": int(seed),
+        "epochs": settings.days,
+        "data": {"fingerprint": fingerprint(homes)},
+        "spec": {
+            "homes": homes.names,
+            "devices": [" + ".join(own) for own in device_names(homes)],
+        },
+        "architecture": checkpoint.architecture(state),
+    }
+    return json.loads(json.dumps(config))
+
+
+def kept(day, state) -> Kept:
+    """What a checkpoint holds of a state."""
+    leaves = [leaf for leaf in jax.tree.leaves(state) if leaf.size]
+    return Kept(jnp.asarray(day, jnp.int32), leaves)
+
+
+def state_of(kept: Kept, like):
+    """The state with what was kept, and what has no size as it is."""
+    leaves, structure = jax.tree.flatten(like)
+    found = iter(kept.leaves)
+    return structure.unflatten([next(found) if x.size else x for x in leaves])

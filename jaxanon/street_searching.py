@@ -1,0 +1,225 @@
+"""A grid of settings of a street times seeds: α, β and γ are arrays of one program."""
+
+import dataclasses
+import itertools
+import json
+import os
+import pathlib
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon import checks, energy, report, street_run, sweep_folder
+from jaxanon.energy import settings as of_settings
+from jaxanon.energy.homes import DAY
+from jaxanon.energy.searching import lives
+from jaxanon.summary import aggregate
+
+_LAST = 3  # Days whose saving is the final one.
+_ARRAYS = frozenset(of_settings.HYPER)
+_OF_DATA = ("homes", "devices", "kinds", "days", "held_out", "joining", "homes_seed")
+
+
+class Member(NamedTuple):
+    """One of a search's runs."""
+
+    settings: dict  # its values of the grid
+    seed: int
+    scores: dict[str, float]  # on held-out days, and the day that reached them
+
+
+def search(
+    settings: energy.PFDRLSettings,
+    homes: energy.Homes,
+    *,
+    grid: dict[str, list],
+    seeds: int = 1,
+    out: str | os.PathLike | None = None,
+    resume: bool = False,
+    chunk: int | None = None,
+    progress=None,
+) -> tuple[list[Member], list[dict]]:
+    """Trains a street with every combination of ``grid`` and every seed, and tests it.
+
+    ``alpha``, ``beta_hours``, ``gamma_hours`` and the rates are arrays of one program;
+    for every value of other settings there is one more.
+
+    Args:
+      settings: ``PFDRLSettings``, where the grid has nothing else.
+      homes: as ``street_training.train`` takes them.
+      grid: name of a setting -> its values; not of those that choose the homes.
+      seeds: how many; 0, 1, ...
+      out: folder for ``sweep.json``, written after every call of the program, and
+        ``sweep.png``; None keeps nothing.
+      resume: go on with the search in ``out``.
+      chunk: members of a call, side by side; None is one on a CPU, else all of a
+        program.
+      progress: called as ``progress(done, total, what)``.
+
+    Returns:
+      ``Member`` each, seeds running fastest; and a row for each setting of the grid:
+      ``settings``, ``seeds`` and ``scores``, with ``{"mean", "std"}`` of each:
+      ``saved_share``, ``switched_off_share`` and ``optimal_share`` of held-out days,
+      ``reached_day``, the first one to save 95 % of what the last three do (0: none).
+
+    Raises:
+      ValueError: for a name that is no setting or chooses the homes, an axis without
+        values, seeds or a chunk below 1, a value that the settings refuse; for another
+        search in ``out``.
+      FileExistsError: if ``out`` holds a search and ``resume`` is False.
+
+    Example:
+      >>> homes = energy.load_homes("simulated", homes=2, devices=1, days=1, held_out=1)
+      >>> small = energy.PFDRLSettings(
+      ...     days=1, held_out=1, forecaster="lr", hidden=(4,), alpha=1, slot_min=720)
+      >>> members, rows = search(small, homes, grid={"alpha": [0, 2]})
+      >>> [row["settings"] for row in rows]
+      [{'alpha': 0}, {'alpha': 2}]
+    """
+    checks.whole(seeds=seeds)
+    checks.positive(seeds=seeds)
+    if chunk is not None:
+        checks.positive(chunk=chunk)
+    cells = _cells(settings, grid)
+    members = [(cell, seed) for cell in cells for seed in range(seeds)]
+    described = {
+        "method": "pfdrl",
+        "settings": dataclasses.asdict(settings),
+        "grid": {name: list(values) for name, values in grid.items()},
+        "seeds": int(seeds),
+        "fingerprint": street_run.fingerprint(homes),
+    }
+    found: dict[int, dict] = {}
+    if out is not None:
+        sweep_folder.claim(out, described, resume=resume)
+        text = (pathlib.Path(out) / sweep_folder.FILE).read_text(encoding="utf-8")
+        rows = json.loads(text).get("members", [])
+        found = {row["index"]: row["scores"] for row in rows}
+    tell = progress or (lambda done, total, what: None)
+    for static, indices in _groups(members):
+        left = [index for index in indices if index not in found]
+        if not left:
+            continue
+        own = dataclasses.replace(settings, **static)
+        system, street, _, _ = street_run.begin(own, homes, 0)
+        at_once = _at_once(chunk, len(left))
+        for first in range(0, len(left), at_once):
+            some = left[first : first + at_once]
+            tell(len(found), len(members), _words(members[some[0]]))
+            told = _scores(own, system, street, [members[i] for i in some], at_once)
+            found |= dict(zip(some, told, strict=True))
+            if out is not None:
+                _write(out, described, members, found, ())
+    done = [Member(*member, found[i]) for i, member in enumerate(members)]
+    summary = [
+        {
+            "settings": cell,
+            "seeds": int(seeds),
+            "scores": aggregate([one.scores for one in done if one.settings == cell]),
+        }
+        for cell in cells
+    ]
+    if out is not None:
+        _write(out, described, members, found, summary)
+        report.write_search(out, summary)
+    return done, summary
+
+
+def _cells(settings, grid):
+    """The points of the grid, all of which the settings allow."""
+    names = {field.name for field in dataclasses.fields(settings)}
+    for name, values in grid.items():
+        if name not in names:
+            raise ValueError(
+                f"grid names {name!r}, which is no setting; there are {sorted(names)}."
+            )
+        if name in _OF_DATA:
+            raise ValueError(
+                f"grid names {name!r}, which chooses the homes; sweep each by itself."
+            )
+        if not isinstance(values, list | tuple) or not values:
+            raise ValueError(
+                f"grid[{name!r}] must be a list with at least one value, got "
+                f"{values!r}."
+            )
+    cells = [
+        dict(zip(grid, point, strict=True))
+        for point in itertools.product(*grid.values())
+    ]
+    for cell in cells:
+        dataclasses.replace(settings, **cell)  # Checks itself.
+    return cells
+
+
+def _groups(members):
+    """What is compiled of a group of members, and which they are."""
+    groups: list[tuple[dict, list[int]]] = []
+    for index, (cell, _) in enumerate(members):
+        static = {name: value for name, value in cell.items() if name not in _ARRAYS}
+        for other, indices in groups:
+            if other == static:
+                indices.append(index)
+                break
+        else:
+            groups.append((static, [index]))
+    return groups
+
+
+def _at_once(chunk, count):
+    on_cpu = jax.default_backend() == "cpu"
+    return min(count, chunk or (1 if on_cpu else count))
+
+
+def _scores(settings, system, street, members, at_once):
+    """What becomes of some members; fewer than at once are filled up with the last."""
+    filled = members + [members[-1]] * (at_once - len(members))
+    each = [of_settings.hyper_of(settings) | _arrays(cell) for cell, _ in filled]
+    hyper = {name: jnp.array([float(one[name]) for one in each]) for name in each[0]}
+    learned, tested = lives(
+        system,
+        jnp.array([seed for _, seed in filled], jnp.int32),
+        hyper,
+        street,
+        slots_a_day=DAY // settings.slot_min,
+        days=settings.days,
+        held_out=settings.held_out,
+        side_by_side=at_once > 1,
+    )
+    days = [np.asarray(learned[k], np.float64).T for k in ("saved_wh", "standby_wh")]
+    reached = energy.days_to_reach(*days, 1, last=min(_LAST, settings.days))
+    total = {name: np.asarray(x, np.float64).sum(axis=1) for name, x in tested.items()}
+    share = lambda part, whole: total[part] / np.maximum(total[whole], 1e-9)
+    columns = {
+        "saved_share": share("saved_wh", "standby_wh"),
+        "switched_off_share": share("switched_off", "in_use"),
+        "optimal_share": share("optimal", "minutes"),
+        "reached_day": reached.days,
+    }
+    return [
+        {name: float(column[place]) for name, column in columns.items()}
+        for place in range(len(members))
+    ]
+
+
+def _arrays(cell):
+    return {name: value for name, value in cell.items() if name in _ARRAYS}
+
+
+def _words(member):
+    cell, seed = member
+    return ", ".join([*(f"{k}={v}" for k, v in cell.items()), f"seed {seed}"])
+
+
+def _write(out, described, members, found, summary):
+    rows = [
+        {
+            "index": i,
+            "settings": members[i][0],
+            "seed": members[i][1],
+            "scores": found[i],
+        }
+        for i in sorted(found)
+    ]
+    sweep_folder.write(out, described | {"members": rows, "summary": list(summary)})

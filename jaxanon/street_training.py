@@ -1,0 +1,170 @@
+"""Trains a street of homes: a day per call, resumable, watched."""
+
+import math
+import os
+import pathlib
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon import checkpoint, checks, energy, progress, street_ledger, street_run
+from jaxanon.energy.homes import DAY
+from jaxanon.street_run import StreetRun
+from jaxanon.training import CHECKPOINT_S
+
+RATE = "device_minutes" + progress.RATE
+
+
+def train(
+    settings: energy.PFDRLSettings,
+    homes: energy.Homes,
+    *,
+    seed: int = 0,
+    out: str | os.PathLike | None = None,
+    resume: bool = False,
+    progress: bool = True,
+    checkpoint_s: float = CHECKPOINT_S,
+    on_claim: Callable[[], None] | None = None,
+) -> StreetRun:
+    """Lets a street's homes learn through their days, an hour at a time.
+
+    A run that was killed at any moment and resumed ends in the same bits as one that
+    was not.
+
+    Args:
+      settings: ``PFDRLSettings``.
+      homes: of ``energy.load_homes``, with ``settings.days + settings.held_out`` days;
+        the last ``settings.joining`` of them do not learn.
+      seed: of everything random, a Python int.
+      out, resume, progress, checkpoint_s, on_claim: as ``jaxanon.train`` takes them.
+
+    Returns:
+      ``StreetRun``.
+
+    Raises:
+      FileExistsError: if ``out`` holds a run and ``resume`` is False.
+      ValueError: for homes that are too few or of another number of days; naming home
+        and device, for what meters cannot have said; if the run in ``out`` is another
+        one, or its checkpoints are damaged.
+      TypeError: for a seed that is no whole number.
+      FloatingPointError: if a network is no longer finite; the last checkpoint before
+        it stays.
+
+    Example:
+      >>> homes = energy.load_homes("simulated", homes=2, devices=1, days=1, held_out=1)
+      >>> settings = energy.PFDRLSettings(
+      ...     days=1, held_out=1, forecaster="lr", hidden=(4,), alpha=1, slot_min=720)
+      >>> run = train(settings, homes, progress=False)
+      >>> sorted(run.history[0]["losses"])[:3]
+      ['forecast_error_w', 'held_error_w', 'optimal_share']
+    """
+    checks.whole(seed=seed)
+    system, street, state, run_key = street_run.begin(settings, homes, seed)
+    config = street_run.describe(settings, homes, state, seed)
+    history, saved = [], None
+    if out is not None:
+        checkpoint.claim(out, config, resume=resume)
+        if on_claim is not None:
+            on_claim()
+        saved = checkpoint.Checkpoints(out)
+        found = saved.restore(street_run.kept(0, state))
+        done = 0
+        if found is not None:
+            done, state = int(found.round), street_run.state_of(found, state)
+        saved.forget_after(done)
+        history = checkpoint.read_metrics(out, done)
+        checkpoint.write_metrics(out, history)
+    try:
+        loop = _Loop(settings, system, street, run_key, out, checkpoint_s, saved)
+        state = _days(loop, state, history, progress)
+    finally:
+        if saved is not None:
+            saved.close()
+    if out is not None:
+        street_ledger.write(out, settings, homes.kinds.shape[1])
+    return StreetRun(
+        settings=settings,
+        homes=homes,
+        system=system,
+        state=state,
+        street=street,
+        folder=None if out is None else pathlib.Path(out),
+        history=history,
+        config=config,
+    )
+
+
+class _Loop(NamedTuple):
+    """What stays the same from day to day."""
+
+    settings: energy.PFDRLSettings
+    system: energy.System
+    street: energy.Street
+    key: jax.Array
+    out: str | os.PathLike | None
+    checkpoint_s: float
+    saved: checkpoint.Checkpoints | None
+
+
+def _days(loop, state, history, show):
+    slots = DAY // loop.settings.slot_min
+    total, done = loop.settings.days, int(state.slot) // slots
+    work, last_save = len(loop.street.power) * DAY, time.monotonic()
+    options = {"show": show, "epochs": total, "unit": "day"}
+    with progress.rounds(total, done, **options) as tell:
+        while done < total:
+            start = time.monotonic()
+            state, info = energy.live(loop.system, loop.key, state, loop.street, slots)
+            losses = _told(info, loop.settings.slot_min)
+            seconds = time.monotonic() - start
+            done += 1
+            _refuse_broken(losses, state, done)
+            row = {"round": done, "epoch": float(done), "losses": losses}
+            row |= {"seconds": seconds, RATE: work / seconds}
+            history.append(row)
+            if loop.saved is not None:
+                checkpoint.append_metrics(loop.out, row)
+                late = time.monotonic() - last_save >= loop.checkpoint_s
+                if done == total or late:
+                    loop.saved.save(street_run.kept(done, state))
+                    last_save = time.monotonic()
+            tell(row)
+    return state
+
+
+def _told(info, slot_min) -> dict[str, float]:
+    """A day of all devices, as agents did before each slot taught them."""
+    total = {
+        name: float(np.asarray(x).sum(dtype=np.float64)) for name, x in info.items()
+    }
+    share = lambda part, whole: total[part] / max(total[whole], 1e-9)
+    return {
+        "saved_share": share("saved_wh", "standby_wh"),
+        "switched_off_share": share("switched_off", "in_use"),
+        "optimal_share": share("optimal", "minutes"),
+        "forecast_error_w": share("forecast_error", "minutes"),
+        "held_error_w": share("held_error", "minutes"),
+        "reward": slot_min * share("reward", "minutes"),
+        "standby_kwh": total["standby_wh"] / 1000,
+        "saved_kwh": total["saved_wh"] / 1000,
+    }
+
+
+@jax.jit
+def _finite(trees):
+    return jnp.stack(
+        [jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(trees)]
+    ).all()
+
+
+def _refuse_broken(losses, state, day):
+    fine = all(map(math.isfinite, losses.values()))
+    if not (fine and bool(_finite((state.fits.layers, state.control.params)))):
+        raise FloatingPointError(
+            f"a network is no longer finite on day {day}; lower fit_rate or "
+            "learning_rate. The last checkpoint before that day stays."
+        )

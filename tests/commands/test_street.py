@@ -1,0 +1,78 @@
+"""``jaxanon train pfdrl`` and ``evaluate`` of its runs, and what they refuse."""
+
+import json
+
+import numpy as np
+import pytest
+
+from jaxanon import cli, energy, street_training
+from jaxanon.energy import PFDRLSettings
+
+SIZES = {"homes": 2, "devices": 2, "days": 2, "held_out": 1}
+SETTINGS = PFDRLSettings(
+    **SIZES, joining=1, forecaster="lr", hidden=(6,), alpha=1,
+    fit_steps=1, gamma_hours=2.0, lost=0.2, max_age=1, graph="k-regular", degree=1,
+)  # fmt: skip
+WORDS = (
+    "--dataset simulated --homes 2 --devices 2 --days 2 --held-out 1 --joining 1 "
+    "--forecaster lr --hidden 6 --alpha 1 --fit-steps 1 --gamma-hours 2 --lost 0.2 "
+    "--max-age 1 --graph k-regular --degree 1 --seed 3"
+).split()
+
+pytestmark = pytest.mark.long
+
+
+def test_a_street_is_trained_and_evaluated(tmp_path, capsys):
+    out = str(tmp_path / "shell")
+    assert cli.main(["train", "pfdrl", *WORDS, "--out", out]) == 0
+    told = capsys.readouterr().out
+    assert "3 homes, 1 of which join later, 2 devices each; 2 days to learn" in told
+    assert "day 2/2  saved_share" in told and f"Next: jaxanon evaluate {out}" in told
+    # What the shell trains is what Python trains.
+    homes = energy.load_homes("simulated", homes=3, devices=2, days=2, held_out=1)
+    run = street_training.train(SETTINGS, homes, seed=3, progress=False)
+    losses = [row["losses"] for row in run.history]
+    lines = (tmp_path / "shell" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["losses"] for line in lines] == losses
+    assert cli.main(["evaluate", out]) == 0
+    assert "held-out day 2 homes saved" in capsys.readouterr().out
+    for words, message in (
+        (["evaluate", out], "report.json exists; pass --overwrite"),
+        (["evaluate", out, "--join", "0.5"], "--join and --epsilons are not of pfdrl"),
+        (
+            ["sample", out, "--label", "x", "--output", "x.npz"],
+            "a street of homes, which",
+        ),
+        (["train", "pfdrl", *WORDS, "--out", out], "holds a run already"),
+        (
+            ["train", "pfdrl", "--dataset", "none", "--out", out],
+            "no homes called 'none'",
+        ),
+        (["train", "pdfrl"], "or pfdrl, which switches standby off; got 'pdfrl'"),
+    ):
+        assert cli.main(words) == 2
+        assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_file_of_one_s_own_is_found_again(tmp_path, capsys, monkeypatch):
+    """Two days of a television that stands by, from another folder than it lies in."""
+    minute = np.arange(2880)
+    power = np.where(minute % 1440 > 1200, 90.0, 3.0)
+    columns = {"home": ["a"] * 2880, "device": ["tv"] * 2880}
+    np.savez(tmp_path / "mine.npz", **columns, minute=minute, power=power)
+    monkeypatch.chdir(tmp_path)
+    words = (
+        "--dataset mine.npz --days 1 --held-out 1 --forecaster lr --hidden 6".split()
+    )
+    words += "--alpha 1 --fit-steps 1 --out run".split()
+    assert cli.main(["train", "pfdrl", *words]) == 0
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert cli.main(["evaluate", str(tmp_path / "run")]) == 0
+    report = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert report["per_month"][0]["month"] == "1970-01"
+    assert report["example"]["date"] == "1970-01-02"
+    np.savez(tmp_path / "mine.npz", **columns, minute=minute, power=power + 1)
+    capsys.readouterr()
+    assert cli.main(["evaluate", str(tmp_path / "run"), "--overwrite"]) == 2
+    assert "these are not the homes" in capsys.readouterr().err

@@ -1,0 +1,253 @@
+"""Runs of a street of homes: resumed, refused, evaluated, reported on."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from jaxanon import (
+    cli,
+    energy,
+    street_evaluation,
+    street_ledger,
+    street_run,
+    street_training,
+)
+from jaxanon.energy import PFDRLSettings
+from jaxanon.energy.homes import take
+from jaxanon.privacy import SampledGaussian, epsilon_spent
+from jaxanon.report import street
+
+SIZES = {"homes": 3, "devices": 2, "days": 2, "held_out": 1}
+SETTINGS = PFDRLSettings(
+    **SIZES | {"homes": 2}, joining=1, forecaster="lr", hidden=(6,), alpha=1,
+    fit_steps=1, gamma_hours=2.0, lost=0.2, max_age=1, graph="k-regular", degree=1,
+)  # fmt: skip
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def homes():
+    return energy.load_homes("simulated", **SIZES)
+
+
+@pytest.fixture(scope="module")
+def run(homes, tmp_path_factory):
+    out = tmp_path_factory.mktemp("street") / "run"
+    return street_training.train(SETTINGS, homes, seed=3, out=out, progress=False)
+
+
+@pytest.fixture(scope="module")
+def report(run):
+    return street_evaluation.evaluate(run, seed=1)
+
+
+def bits(state):
+    return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(state)]
+
+
+def rows(run):
+    return [(row["round"], row["losses"]) for row in run.history]
+
+
+def test_a_killed_run_goes_on_to_the_same_bits(run, homes, tmp_path, monkeypatch):
+    more = {"seed": 3, "out": tmp_path / "killed", "progress": False}
+    append = street_training.checkpoint.append_metrics
+
+    def killed(folder, row):
+        append(folder, row)
+        if row["round"] == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(street_training.checkpoint, "append_metrics", killed)
+    with pytest.raises(KeyboardInterrupt):
+        street_training.train(SETTINGS, homes, checkpoint_s=0, **more)
+    monkeypatch.undo()
+    kept = street_run.open_run(tmp_path / "killed", homes)
+    assert len(kept.history) == 1 and int(kept.state.slot) == 24
+    again = street_training.train(SETTINGS, homes, resume=True, **more)
+    assert bits(again.state) == bits(run.state) and rows(again) == rows(run)
+    opened = street_run.open_run(run.folder, homes)
+    assert bits(opened.state) == bits(run.state) and rows(opened) == rows(run)
+
+
+def test_a_folder_is_of_one_run(run, homes, tmp_path):
+    train = lambda settings=SETTINGS, homes=homes, **more: street_training.train(
+        settings, homes, **{"seed": 3, "out": run.folder, "progress": False} | more
+    )
+    with pytest.raises(FileExistsError, match="holds a run already"):
+        train()
+    with pytest.raises(ValueError, match="another run: seed was 3 there and is 4 now"):
+        train(seed=4, resume=True)
+    other = homes._replace(power=homes.power + 1)
+    with pytest.raises(ValueError, match="another run: data.fingerprint was"):
+        train(homes=other, resume=True)
+    with pytest.raises(
+        ValueError, match="not the homes that the run in .* was trained"
+    ):
+        street_run.open_run(run.folder, other)
+    with pytest.raises(FileNotFoundError, match="holds no run"):
+        street_run.open_run(tmp_path, homes)
+    config = json.loads((run.folder / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(FileNotFoundError, match="has no checkpoint yet"):
+        street_run.open_run(tmp_path, homes)
+    old = config | {"architecture": ["another"]}
+    (tmp_path / "config.json").write_text(json.dumps(old))
+    with pytest.raises(ValueError, match="a checkpoint of another architecture"):
+        street_run.open_run(tmp_path, homes)
+    with pytest.raises(ValueError, match="one of blinder, and no street's"):
+        street_run.settings_of(config | {"method": "blinder"})
+    with pytest.raises(TypeError, match="seed must be a whole number"):
+        train(seed=0.5, out=None)
+
+
+def test_homes_must_be_enough(homes):
+    train = lambda **more: street_training.train(
+        PFDRLSettings(**{"days": 2, "held_out": 1} | more), homes, progress=False
+    )
+    with pytest.raises(
+        ValueError, match="homes must have 5 days, 2 to learn from and 3"
+    ):
+        train(held_out=3)
+    with pytest.raises(ValueError, match="must leave a home that learns, got 3 of 3"):
+        train(joining=3)
+    with pytest.raises(ValueError, match=r"alpha must lie in \[0, 2\]"):
+        train(alpha=3, hidden=(4,))
+
+
+def test_what_is_no_longer_finite_ends_the_run(homes):
+    with pytest.raises(
+        FloatingPointError, match="on day 1; lower fit_rate or learning"
+    ):
+        street_training.train(
+            PFDRLSettings(
+                days=2,
+                held_out=1,
+                forecaster="lr",
+                hidden=(6,),
+                alpha=1,
+                learning_rate=1e38,
+            ),
+            take(homes, 0, 1),
+            progress=False,
+        )
+
+
+def test_days_are_told_as_agents_went_through_them(run):
+    """The last day's row is what 24 slots of the same program say."""
+    system, plain, state, key = street_run.begin(SETTINGS, run.homes, 3)
+    state, _ = energy.live(system, key, state, plain, 24)
+    _, info = energy.live(system, key, state, plain, 24)
+    told = run.history[1]["losses"]
+    saved, standby = (np.sum(info[name]) for name in ("saved_wh", "standby_wh"))
+    assert told["saved_share"] == pytest.approx(float(saved / standby), rel=1e-4)
+    assert told["reward"] == pytest.approx(float(info["reward"].mean()), rel=1e-4)
+    assert told["standby_kwh"] == pytest.approx(float(standby) / 1000, rel=1e-4)
+
+
+def test_held_out_days_are_the_agents_own_acts(run, report):
+    """Minutes of the third day, slot by slot, as ``act`` has them."""
+    act = jax.jit(run.system.act)
+    slots = [act(run.state, run.street, slot) for slot in range(48, 72)]
+    present = np.ones(4, bool)
+    sums = [energy.measured(did, present) for did in slots]
+    total = {k: float(sum(np.sum(one[k]) for one in sums)) for k in sums[0]}
+    overall = report["overall"]
+    assert overall["standby_kwh"] == pytest.approx(total["standby_wh"] / 1000, rel=1e-4)
+    assert overall["saved_kwh"] == pytest.approx(total["saved_wh"] / 1000, abs=1e-7)
+    assert overall["switched_off_minutes"] == total["switched_off"]
+    assert overall["optimal_share"] == pytest.approx(total["optimal"] / 5760)
+    mase = total["forecast_error"] / total["held_error"]
+    assert report["forecast"]["model"]["mase"] == pytest.approx(mase, rel=1e-3)
+    assert [row["day"] for row in report["per_day"]] == [3]
+    assert [row["day"] for row in report["training"]] == [1, 2]
+    example = report["example"]
+    home = run.homes.names.index(example["home"])
+    load = example["devices"][1]["load"]
+    np.testing.assert_allclose(load, run.homes.power[home, 2880:, 1], atol=0.006)
+
+
+def test_a_home_that_joins_lives_through_the_days(run, report, monkeypatch):
+    """With the street's first layer or without; its last one is its own both times."""
+    begun, live = [], energy.live
+
+    def seen(system, key, state, street, num_slots):
+        kernels = {name: x["kernel"] + 0 for name, x in state.control.params.items()}
+        begun.append((kernels, street.power.shape, num_slots))
+        return live(system, key, state, street, num_slots)
+
+    monkeypatch.setattr(energy, "live", seen)
+    assert street_evaluation.joined(run, seed=1) == report["newcomers"]
+    (joined, shape, slots), (alone, *_) = begun
+    assert shape == (2, 3 * 1440) and slots == 48
+    street = run.state.control.params["dense_1"]["kernel"]
+    np.testing.assert_allclose(joined["dense_1"][0], (street[0] + street[2]) / 2)
+    assert not np.allclose(alone["dense_1"][0], joined["dense_1"][0], atol=0.1)
+    last = run.state.control.params["dense_2"]["kernel"]
+    assert not np.allclose(joined["dense_2"][0], (last[0] + last[2]) / 2, atol=0.1)
+    found = report["newcomers"]
+    assert found["homes"] == ["home 3"]
+    for name in ("joined", "alone"):
+        assert len(found[name]["saved"]) == len(found[name]["optimal"]) == 2
+        # The final saving is that of both days together; one of them is as good.
+        assert found[name]["days"][0] in (1, 2)
+
+
+def test_the_report_is_written(run, report):
+    kept = json.loads((run.folder / "report.json").read_text())
+    assert kept == report
+    for name in ("saved", "training", "day", "newcomers"):
+        assert (run.folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    html = (run.folder / "report.html").read_text()
+    assert "standby switched off in 2 homes" in html and html.count("<figure") == 4
+    first, second, third, fourth, fifth = street.sentences(report)
+    assert (
+        "On 1 held-out day 2 homes saved" in first and "at 11.67 cents a kWh" in first
+    )
+    assert "of minutes in use" in second.lower() and "MASE" in third
+    assert "1 home joined. With the street's layers 95 % of" in fourth
+    assert fifth == "Homes show others their models, without noise: no guarantee."
+
+
+def test_words_where_there_is_nothing_to_tell(report):
+    row = report["overall"]
+    none = row | {"saved_share": None, "in_use_minutes": 0}
+    found = report["newcomers"]
+    never = {name: found[name] | {"days": [0]} for name in ("joined", "alone")}
+    never["alone"]["final"] = [0.0]
+    quiet = report | {
+        "overall": none,
+        "forecast": None,
+        "untold": ["tv of a", "pc of a", "tv of b", "pc of b"],
+        "newcomers": found | never,
+        "privacy": street_ledger.told(PFDRLSettings(noise_multiplier=20.0), 2),
+    }
+    first, second, third, fourth, fifth = street.sentences(quiet)
+    assert first == "On 1 held-out day no device of 2 homes stood by."
+    assert "from off of 4 devices" in second and "tv of b and 1 more" in second
+    assert "final saving is reached never, 95 %" in third
+    assert "with nothing, never (there is none) and" in third
+    assert fourth.startswith("What a home broadcasts keeps epsilon")
+    assert "after 192 noisy broadcasts; broadcasts of a device by themselves" in fourth
+    assert fifth.startswith("Not covered: what a home's own meter or power company")
+    told = {"settings": report["method"]["settings"] | {"sharing": "local"}}
+    assert street.sentences(report | {"method": told})[-1] == "Nothing leaves a home."
+
+
+def test_noise_on_broadcasts_is_accounted_for(homes, tmp_path, capsys):
+    """A day of forecasters and Q-networks shared every 12 hours, of 2 devices."""
+    noisy = {"noise_multiplier": 20.0, "forecaster": "lr", "hidden": (6,), "alpha": 1}
+    settings = PFDRLSettings(days=1, held_out=2, slot_min=720, **noisy)
+    out = tmp_path / "noisy"
+    run = street_training.train(settings, homes, out=out, progress=False)
+    told = street_evaluation.evaluate(run)["privacy"]
+    spent = lambda steps: epsilon_spent(
+        [SampledGaussian(noise_multiplier=20.0, steps=steps)], 1e-5
+    )
+    assert told["parts"][0]["epsilon"] == pytest.approx(spent(4))
+    assert told["epsilon"] == pytest.approx(spent(8)) and told["steps"] == 8
+    assert json.loads((out / "privacy.json").read_text()) == told
+    assert cli.main(["privacy", str(out)]) == 0
+    assert "for a home whose devices are there or" in capsys.readouterr().out

@@ -1,0 +1,157 @@
+"""A grid of a street's settings: its members are runs, and each refusal says why."""
+
+import json
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import (
+    cli,
+    energy,
+    street_evaluation,
+    street_run,
+    street_searching,
+    street_training,
+)
+from jaxanon.energy import PFDRLSettings
+
+SMALL = PFDRLSettings(
+    days=2, held_out=2, forecaster="lr", hidden=(6,), alpha=1, fit_steps=1,
+    slot_min=120,
+)  # fmt: skip
+GRID = {"gamma_hours": [2.0, 12.0], "sharing": ["pfdrl", "local"]}
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def homes():
+    return energy.load_homes("simulated", homes=2, devices=2, days=2, held_out=2)
+
+
+@pytest.fixture(scope="module")
+def searched(homes, tmp_path_factory):
+    out = tmp_path_factory.mktemp("search") / "sweep"
+    told = []
+    tell = lambda *words: told.append(words)
+    found = street_searching.search(
+        SMALL, homes, grid=GRID, seeds=2, out=out, progress=tell
+    )
+    return (*found, out, told)
+
+
+def test_members_are_the_runs_that_training_makes(searched, homes):
+    """The last member but two: γ = 12 h, pfdrl, seed 1."""
+    members, _, _, _ = searched
+    member = members[5]
+    assert member.settings == {"gamma_hours": 12.0, "sharing": "pfdrl"}
+    assert member.seed == 1
+    run = street_training.train(SMALL, homes, seed=1, progress=False)
+    total = street_evaluation.evaluate(run)["overall"]
+    for name in ("saved_share", "switched_off_share", "optimal_share"):
+        assert member.scores[name] == pytest.approx(total[name], abs=2e-3)
+
+
+def test_learned_days_are_those_of_training(homes):
+    """Both layouts, of two seeds and two values of alpha."""
+    system, street, _, _ = street_run.begin(SMALL, homes, 0)
+    hyper = energy.settings.hyper_of(SMALL) | {"alpha": jnp.array([0.0, 2.0])}
+    hyper = {name: jnp.zeros(2) + value for name, value in hyper.items()}
+    sizes = {"slots_a_day": 12, "days": 2, "held_out": 2}
+    seeds = jnp.array([0, 1])
+    turns, _ = energy.lives(system, seeds, hyper, street, **sizes)
+    beside, _ = energy.lives(system, seeds, hyper, street, side_by_side=True, **sizes)
+    for name in ("standby_wh", "optimal", "forecast_error", "reward"):
+        np.testing.assert_allclose(turns[name], beside[name], rtol=5e-3)
+    settings = PFDRLSettings(**{**vars(SMALL), "alpha": 2})
+    run = street_training.train(settings, homes, seed=1, progress=False)
+    rows = [row["losses"] for row in run.history]
+    shares = np.asarray(turns["optimal"] / turns["minutes"])[1]
+    np.testing.assert_allclose(
+        shares, [row["optimal_share"] for row in rows], rtol=2e-3
+    )
+
+
+def test_the_summary_is_over_seeds(searched):
+    members, summary, out, told = searched
+    assert [row["settings"] for row in summary] == [
+        {"gamma_hours": g, "sharing": s}
+        for g in (2.0, 12.0)
+        for s in ("pfdrl", "local")
+    ]
+    pair = [member.scores["optimal_share"] for member in members[2:4]]
+    assert summary[1]["scores"]["optimal_share"]["mean"] == pytest.approx(np.mean(pair))
+    assert len(told) == 8 and told[0] == (
+        0,
+        8,
+        "gamma_hours=2.0, sharing=pfdrl, seed 0",
+    )
+    # Who shares nothing does so at any pace.
+    assert members[2].scores == members[6].scores
+    kept = json.loads((out / "sweep.json").read_text())
+    assert [row["scores"] for row in kept["members"]] == [m.scores for m in members]
+    assert kept["summary"] == json.loads(json.dumps(summary))
+    assert (out / "sweep.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_search_goes_on_where_it_stopped(searched, homes, monkeypatch):
+    _, summary, out, _ = searched
+    kept = json.loads((out / "sweep.json").read_text())
+    del kept["members"][3]
+    (out / "sweep.json").write_text(json.dumps(kept))
+    done = []
+    lives = street_searching.lives
+
+    def counted(system, seeds, *rest, **more):
+        done.append(seeds.tolist())
+        return lives(system, seeds, *rest, **more)
+
+    monkeypatch.setattr(street_searching, "lives", counted)
+    again = street_searching.search(
+        SMALL, homes, grid=GRID, seeds=2, out=out, resume=True
+    )
+    assert done == [[1]] and again[1] == summary
+    with pytest.raises(FileExistsError, match="holds a sweep already"):
+        street_searching.search(SMALL, homes, grid=GRID, seeds=2, out=out)
+    with pytest.raises(ValueError, match="holds another sweep: seeds was 2"):
+        street_searching.search(SMALL, homes, grid=GRID, out=out, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ({"gama": [1]}, "grid names 'gama', which is no setting; there are"),
+        ({"homes": [1, 2]}, "grid names 'homes', which chooses the homes"),
+        ({"alpha": []}, r"grid\['alpha'\] must be a list with at least one value"),
+        (
+            {"alpha": [1, 3]},
+            r"alpha must lie in \[0, 2\], the Q-network's layers, got 3",
+        ),
+        ({"gamma_hours": [1.0]}, "gamma_hours must be at least a slot, 120 minutes"),
+    ],
+)
+def test_grids_are_refused_before_anything_is_trained(homes, grid, message):
+    with pytest.raises(ValueError, match=message):
+        street_searching.search(SMALL, homes, grid=grid)
+
+
+def test_counts_are_checked(homes):
+    with pytest.raises(ValueError, match="seeds must be > 0, got 0"):
+        street_searching.search(SMALL, homes, grid={}, seeds=0)
+    with pytest.raises(ValueError, match="chunk must be > 0, got 0"):
+        street_searching.search(SMALL, homes, grid={}, chunk=0)
+
+
+def test_from_the_shell(tmp_path, capsys):
+    words = (
+        "sweep pfdrl --dataset simulated --homes 2 --devices 1 --days 1 --held-out 1"
+    )
+    words += " --forecaster lr --hidden 4 --alpha 1 --slot-min 720 --beta-hours 12"
+    words += f" --grid alpha=0:2:1,gamma_hours=12 --chunk 2 --out {tmp_path / 'sweep'}"
+    assert cli.main(words.split()) == 0
+    told = capsys.readouterr().out
+    assert "[3/3] alpha=2, gamma_hours=12.0, seed 0" in told
+    assert "best" in told and "The sweep is in" in told
+    kept = json.loads((tmp_path / "sweep" / "sweep.json").read_text())
+    assert [row["settings"]["alpha"] for row in kept["summary"]] == [0, 1, 2]
