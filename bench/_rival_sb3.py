@@ -53,6 +53,7 @@ def main():
     given = np.load(sys.argv[1])
     names = ("load", "forecast", "standby", "on")
     envs = int(sys.argv[4])
+    torch.set_num_threads(1)  # Networks are too small to be shared out to cores.
     make = lambda: Switching(*(given[name] for name in names))
     env = DummyVecEnv([make] * envs)
     model = stable_baselines3.DQN(

@@ -63,7 +63,7 @@ def broadcast_epsilon(
       >>> one = broadcast_epsilon(noisy, 24, 1e-5)
       >>> home = broadcast_epsilon(noisy, 24, 1e-5, devices=4)
       >>> round(one, 2), round(home, 2)
-      (0.27, 0.59)
+      (0.34, 0.73)
 
     References:
       Dong, Roth and Su, Gaussian differential privacy, 2022: k Gaussian mechanisms of

@@ -70,10 +70,10 @@ def live_apart(
       >>> config = energy.PFDRLConfig(
       ...     forecast=energy.ForecastConfig(kind="lr", lookback=10, ahead=10),
       ...     dqn=energy.DQNConfig(batch_size=4), hidden=(8, 8), slot_min=10)
-      >>> system, key = energy.pfdrl(config), jax.random.key(0)
+      >>> system = energy.pfdrl(config)
       >>> _, streets = apart(energy.street(np.ones((2, 60, 2))), 2)
-      >>> states = [system.init(key, own, alpha=2) for own in streets]
-      >>> states, infos = live_apart(system, key, states, streets, 3)
+      >>> states = [system.init(jax.random.key(0), own, alpha=2) for own in streets]
+      >>> states, infos = live_apart(system, jax.random.key(1), states, streets, 3)
       >>> [info["minutes"].shape for info in infos]
       [(3, 2), (3, 2)]
     """

@@ -18,7 +18,7 @@ from jaxanon.energy.switching import NUM_ACTIONS, OBSERVED, Series, environment
 from jaxanon.kernels.checks import known
 from jaxanon.models.q_network import q_network
 
-HYPER = {"alpha": 6, "beta_hours": 12.0, "gamma_hours": 12.0, "fit_rate": 3e-3}
+HYPER = {"alpha": 6, "beta_hours": 12.0, "gamma_hours": 12.0, "fit_rate": 5e-3}
 
 
 class SystemState(NamedTuple):
@@ -59,7 +59,7 @@ def pfdrl(config: PFDRLConfig) -> System:
 
     Hyper-parameters are ``init``'s, and a sweep's by ``vmap``: ``alpha`` (6), layers of
     the Q-network that are shared by ``"pfdrl"``; ``beta_hours`` and ``gamma_hours``
-    (12), rounded to whole slots; ``fit_rate`` (0.003); those of ``dqn``.
+    (12), rounded to whole slots; ``fit_rate`` (0.005); those of ``dqn``.
 
     Args:
       config: ``PFDRLConfig``.

@@ -72,7 +72,7 @@ class PFDRLConfig:
     method: str = "pfdrl"
     forecast: ForecastConfig = dataclasses.field(default_factory=ForecastConfig)
     fit_steps: int = 2
-    fit_batch: int = 32
+    fit_batch: int = 64
     dqn: DQNConfig = dataclasses.field(default_factory=lambda: DQNConfig(num_envs=10))
     hidden: tuple[int, ...] = HIDDEN
     observed: str = "power"

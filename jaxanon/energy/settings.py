@@ -86,7 +86,7 @@ class PFDRLSettings:
     """minutes after which models learn"""
     fit_steps: int = 2
     """learning steps of a forecaster in a slot"""
-    fit_rate: float = 3e-3
+    fit_rate: float = 5e-3
     """length of those"""
     learning_rate: float = 1e-3
     """of the Q-network"""
