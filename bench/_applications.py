@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 EPSILON, DELTA = 2.0, 1e-5
+LAST_FIT = 20  # Steps, as many as Atlas's.
 
 
 class Application(NamedTuple):
@@ -31,6 +32,7 @@ class Entry(NamedTuple):
     tuned_as: str  # the entry whose step size it takes
     scale: float = 1.0  # of the application's step sizes
     tuned: str = "step_size"  # which setting they are
+    last_fit: int = 0  # steps that each client takes of itself when all is trained
 
 
 def application(name, dataset, stands_for, **given) -> Application:
@@ -131,6 +133,16 @@ ENTRIES = {
             epsilon=0.0,
             own_steps=0,
         ),
+        # What Atlas's clients do when all is trained, others' may do as well.
+        *(
+            entry(f"{name}, last fit", learner, kind, tuned_as=name)._replace(
+                last_fit=LAST_FIT
+            )
+            for name, learner, kind in (
+                ("FedAvg", "fedavg", "federated"),
+                ("FedPer", "fedper", "personal"),
+            )
+        ),
         # Without noise masks may move faster: with it, that moves them by the noise.
         entry(
             *("Atlas, no noise, fast masks, no last fit", "atlas"),
@@ -146,6 +158,9 @@ ENTRIES = {
             most_layers=3,
         ),
         noisy("FedSGD-LDP", "fedsgd_ldp"),
+        noisy("FedSGD-LDP, last fit", "fedsgd_ldp", tuned_as="FedSGD-LDP")._replace(
+            last_fit=LAST_FIT
+        ),
         noisy("LDP-FL", "ldpfl"),
         # Of a whole client: what the server takes of so much noise has to be little.
         noisy("DP-FedAvg", "dpfedavg")._replace(scale=0.1, tuned="server_step_size"),

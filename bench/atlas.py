@@ -31,6 +31,7 @@ import _atlas_people as people
 import _timing
 import blinder
 import numpy as np
+from _last_fit import fitted
 
 import jaxanon as ja
 from jaxanon import learned, learners
@@ -186,6 +187,8 @@ class Bench:
     def once(self, entry, data, seed, step_size, more):
         """What its clients predict after the last round."""
         run = self.train(entry, data, seed, step_size, more)
+        if entry.last_fit:
+            run = fitted(run, entry.last_fit, step_size)
         return self.scores(run, data)
 
     def scores(self, run, data):

@@ -22,7 +22,6 @@ from jaxanon.federated.atlas_gradients import (
 from jaxanon.federated.local import scaled_step
 from jaxanon.federated.personal import Client, Reply, Steps
 from jaxanon.federated.private import Lots
-from jaxanon.federated.shuffled import HEADER_BYTES
 from jaxanon.kernels.checks import whole
 
 SCORES = ("privatised", "released", "public", "hidden", "published")
@@ -253,7 +252,8 @@ def _reply(settings, params, kept, losses):
     scored = settings.scores not in ("hidden", "public")
     more = 4 * len(send) * scored
     if settings.send_slots is not None:
-        more = HEADER_BYTES * sum(jnp.asarray(flag, float) for flag in send.values())
+        sent_layers = sum(jnp.asarray(flag, float) for flag in send.values())
+        more = layouts.HEADER_BYTES * sent_layers
     traffic = _traffic(params, send, more)
     layers = jnp.sum(jnp.stack([*told.values()]).astype(float))
     info = {"loss": jnp.mean(losses), "layers": layers} | traffic

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 _BUDGET_BYTES = 4 << 30  # Weights that may be alive at once on an accelerator.
 _MOST_UNROLLED = 40  # Arrays of a network.
+HEADER_BYTES = 4  # Of a layer that is sent by itself: which one it is.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-HEADER_BYTES = 8  # Which layer it is, and its score.
+from jaxanon.federated import layout
+
 _CHANNEL = 0x51075  # Folded into a round's key: the channel's own.
 
 
@@ -166,18 +167,20 @@ def aggregated(params: dict, arrivals: dict) -> dict:
 
 
 def num_bytes(arrivals: dict) -> int:
-    """Bytes of all messages: numbers, and of each which layer it is and its score.
+    """Bytes of all messages: numbers, and of each which layer it is.
+
+    No score is among them: the server needs none, and could know clients again by it.
 
     Args:
       arrivals: of ``shuffled``.
 
     Example:
       >>> num_bytes({"a": Arrivals(np.array([0, 2]), jnp.zeros((2, 5)))})
-      56
+      48
     """
     total = 0
     for got in arrivals.values():
-        total += HEADER_BYTES * len(got.slot)
+        total += layout.HEADER_BYTES * len(got.slot)
         total += sum(leaf.nbytes for leaf in jax.tree.leaves(got.layer))
     return total
 

@@ -37,7 +37,10 @@ def write(
     guarantee = of_run(method, state)
     if guarantee is not None:
         done = int(state.round)
-        told = guarantee.told(done, accountant)
+        try:
+            told = guarantee.told(done, accountant)
+        except ValueError:  # Rényi's divergences cannot tell of all lots.
+            told = guarantee.told(done)
         told |= {"rounds": {"done": done, "asked": asked}}
         path = pathlib.Path(folder) / FILE
         write_atomically(path, json.dumps(told, indent=1) + "\n")

@@ -23,7 +23,7 @@ from jaxanon import (
     progress,
 )
 from jaxanon.learners.guarantee import paid_for
-from jaxanon.methods.method import check_hyper, check_measured
+from jaxanon.methods.method import check_hyper, check_measured, warn_of_epochs
 from jaxanon.methods.rounds import rounds_program
 from jaxanon.run import Run
 
@@ -88,6 +88,7 @@ def train(
     checks.positive(epochs=epochs)
     epochs, seed = int(epochs), int(seed)
     epochs = paid_for(method, epochs)
+    warn_of_epochs(method, epochs)
     _check(method, data)
     hyper = dict(hyper or {})
     check_hyper(method, hyper)

@@ -1,5 +1,6 @@
 """``jaxanon privacy LEARNER``: what a learner's settings spend, without training."""
 
+import pathlib
 import warnings
 from typing import Annotated
 
@@ -7,14 +8,24 @@ import tyro
 
 from jaxanon.commands import show
 
+FILE = "privacy.json"  # Of ``jaxanon.ledger``, which takes long to import.
 Whole = Annotated[int | None, tyro.conf.arg(metavar="INT")]
 Real = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
 
 
 def named(word: str) -> bool:
-    """Whether a word is a learner's name, and not a folder's."""
+    """Whether a word is a learner's name, and not a folder's.
+
+    Raises:
+      ValueError: if it is both.
+    """
     from jaxanon import learners
 
+    if word in learners.NAMES and (pathlib.Path(word) / FILE).exists():
+        raise ValueError(
+            f"{word} is a learner and a run's folder; write ./{word} for the folder, "
+            "or go elsewhere for the learner."
+        )
     return word in learners.NAMES
 
 
@@ -30,6 +41,7 @@ def noisy() -> tuple[str, ...]:
 def command(learner: str):
     """The function behind ``jaxanon privacy LEARNER``, with the learner's settings."""
     from jaxanon import learners
+    from jaxanon.privacy import warn_of_epsilon
 
     if learner not in noisy():
         raise ValueError(
@@ -61,17 +73,23 @@ def command(learner: str):
           score_multiplier: likewise, that of scores (atlas --scores released)
           weight_epsilon: likewise, epsilon of each weight (ldpfl)
         """
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            found = guarantee_of(learner, settings, clients, weights)
-        for warning in told:
-            show.say(f"Warning: {warning.message}")
         given = {
             "noise_multiplier": noise_multiplier,
             "score_multiplier": score_multiplier,
             "weight_epsilon": weight_epsilon,
         }
-        tell(learner, settings, _with(found, learner, given))
+        given = {name: value for name, value in given.items() if value is not None}
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            found = guarantee_of(learner, settings, clients, weights)
+        if given:
+            found = _with(found, learner, given)
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                warn_of_epsilon(found.epsilon(found.rounds))
+        for warning in told:
+            show.say(f"Warning: {warning.message}")
+        tell(learner, settings, found)
 
     return privacy
 
@@ -112,12 +130,11 @@ def guarantee_of(learner: str, config, clients: int | None, weights: int | None)
         if weights is None:
             raise ValueError("ldpfl sends every weight; give how many: --weights.")
         return guarantee.of_weights(config, weights, count)
-    return guarantee.of_steps(config, unit=guarantee.EXAMPLE)
+    return guarantee.of_steps(config)
 
 
 def _with(found, learner, given):
     """The guarantee of noise that was named."""
-    given = {name: value for name, value in given.items() if value is not None}
     for name, value in given.items():
         if getattr(found, name, None) is None:
             raise ValueError(
@@ -126,6 +143,12 @@ def _with(found, learner, given):
             )
         if not 0 < value < float("inf"):
             raise ValueError(f"{name} must be finite and > 0, got {value!r}.")
+    both = {"noise_multiplier", "score_multiplier"}
+    if getattr(found, "score_multiplier", None) is not None and set(given) != both:
+        raise ValueError(
+            "scores that are released have noise of their own; give both "
+            "--noise-multiplier and --score-multiplier."
+        )
     return found._replace(**given)
 
 

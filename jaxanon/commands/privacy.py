@@ -120,14 +120,17 @@ def _needed(epsilon, delta, shared):
 
 
 def _spent(multipliers, scores, delta, shared):
+    """Tables of ε; a warning of one that promises next to nothing."""
     from jaxanon.privacy import READINGS, effective_noise_multiplier
 
     if scores is None:
         joint = effective_noise_multiplier(multipliers)
         table = show.table_of(f"Noise multiplier {joint:.4g}", "accountant", "epsilon")
-        for accountant, epsilon in _epsilons(joint, delta, shared).items():
+        epsilons = _epsilons(joint, delta, shared)
+        for accountant, epsilon in epsilons.items():
             table.add_row(accountant, f"{epsilon:.4g}")
         show.table(table)
+        _warn(min(epsilons.values()))
         return
     columns = ("reading", "noise multiplier", "epsilon (pld)", "epsilon (rdp)")
     table = show.table_of("Atlas, as its equations are read", *columns)
@@ -142,6 +145,16 @@ def _spent(multipliers, scores, delta, shared):
         "All of it takes the scores for public: those that are learned from private "
         "data tell of them, and cost a budget of their own."
     )
+
+
+def _warn(epsilon):
+    from jaxanon.privacy import warn_of_epsilon
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        warn_of_epsilon(epsilon)
+    for warning in told:
+        show.say(f"Warning: {warning.message}")
 
 
 def _epsilons(joint, delta, shared):

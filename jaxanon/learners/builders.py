@@ -89,7 +89,7 @@ def perfedavg(spec, config) -> Learner:
 
 def fedsgd_ldp(spec, config) -> Learner:
     """FedSGD-LDP; see ``jaxanon.federated.fed_sgd_ldp``. Without ε it is FedAvg."""
-    found = guarantee.of_steps(config, unit=guarantee.EXAMPLE)
+    found = guarantee.of_steps(config)
     if found is None:
         made = fedavg(spec, config, weighting="clients")
         return made._replace(name="fedsgd_ldp")

@@ -36,12 +36,12 @@ class Guarantee(NamedTuple):
     rounds: int  # that were paid for
     delta: float
     unit: str  # of whom there is one more or less: "an example of a client", ...
-    holds: bool = True  # Else what is claimed.
     most_windows: int | None = None  # of a client, where it was counted on
     mechanism: str = "Gaussian noise on sums of clipped gradients over lots"
     released: str = "What clients send"
 
     rests_on = "noise_multiplier"
+    holds = True
 
     def trained_with(self, state) -> "Guarantee":
         """The guarantee of the noise that a state's ``hyper`` has."""
@@ -116,16 +116,15 @@ class PerWeight(NamedTuple):
         }
 
 
-def of_steps(config, *, unit: str) -> Guarantee | None:
+def of_steps(config) -> Guarantee | None:
     """The guarantee that a config's ε, δ and rounds ask for; None for an ε of 0.
 
     Args:
       config: ``PrivateConfig``.
-      unit: as in ``Guarantee``.
 
     Example:
       >>> from jaxanon.learners.config import PrivateConfig
-      >>> found = of_steps(PrivateConfig(epsilon=4.0, rounds=2), unit="an example")
+      >>> found = of_steps(PrivateConfig(epsilon=4.0, rounds=2))
       >>> 3.9 < found.epsilon(2) <= 4.0
       True
     """
@@ -140,7 +139,7 @@ def of_steps(config, *, unit: str) -> Guarantee | None:
         config.local_steps,
         config.rounds,
         config.delta,
-        unit,
+        EXAMPLE,
         most_windows=config.records,
     )
 

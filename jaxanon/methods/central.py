@@ -56,7 +56,7 @@ def central(
     init_fn: Callable,
     players: tuple[Player, ...],
     hyper: dict,
-    anonymize_fn: Callable,
+    anonymize_fn: Callable | None = None,
     finish_fn: Callable | None = None,
 ) -> Method:
     """A method whose players train in turn on pooled windows.
@@ -72,7 +72,8 @@ def central(
       init_fn: ``key -> params``, a dict of groups, of one copy.
       players: in the order of their turns.
       hyper: names and defaults of the hyper-parameters, arrays in the state.
-      anonymize_fn: ``(key, params, windows) -> windows``, both standardised.
+      anonymize_fn: ``(key, params, windows) -> windows``, both standardised; None for
+        whoever puts an ``anonymize`` of its own into the method.
       finish_fn: ``(key, state, data) -> groups`` renewed at the end of a round beside
         what is learned, such as running class means.
 
@@ -165,6 +166,8 @@ def central(
         return state._replace(round=state.round + 1), info
 
     def anonymize(key, state, windows):
+        if anonymize_fn is None:
+            raise NotImplementedError(f"{name} was given no way to anonymize.")
         mean, std = (jnp.float32(x)[None, None] for x in (spec.mean, spec.std))
         rebuilt = anonymize_fn(key, state.params, (windows - mean) / std)
         return (rebuilt * std + mean).astype(jnp.float32)

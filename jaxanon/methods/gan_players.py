@@ -26,7 +26,6 @@ def build(name: str, nets: Networks, hyper, critic: Player, generator: Player):
         init_fn=nets.init,
         players=(critic, generator, acp.classifying(nets)),
         hyper={name: getattr(nets.config, name) for name in hyper},
-        anonymize_fn=lambda key, params, windows: windows,
     )
     return method._replace(
         anonymize=gan_networks.rewriter(nets, see_fn, make_fn),

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import numbers
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ class Method(NamedTuple):
     # (info) -> None; raises where what a call of rounds told makes going on useless.
     check_info: Callable | None = None
     takes_tokens: bool = False  # whether windows' numbers may stand for something
+    least_epochs: int = 1  # that its last phase of training needs to begin
 
 
 class Incompatible(ValueError):
@@ -52,6 +54,24 @@ def check_measured(method) -> None:
             f"{method.name} rewrites what was measured, and windows of "
             f"{method.spec.name} ({method.spec.preset}) hold numbers that stand for "
             "events; train a learner such as fedavg on them."
+        )
+
+
+def warn_of_epochs(method, epochs: int) -> None:
+    """Warns where training ends before a method's last phase begins.
+
+    Args:
+      method: ``Method``, or a ``Learner``, which has one phase.
+      epochs: that were asked for.
+    """
+    least = getattr(method, "least_epochs", 1)
+    if epochs < least:
+        warnings.warn(
+            f"{method.name} trains in phases, and the last one begins after epoch "
+            f"{least - 1}; in {epochs} epochs it learns nothing of it: ask for more, "
+            "or make the phases before it shorter.",
+            UserWarning,
+            stacklevel=3,
         )
 
 

@@ -77,7 +77,6 @@ def privatehub(spec, **settings) -> Method:
             init_fn=nets.init,
             players=players,
             hyper={name: getattr(config, name) for name in HYPER},
-            anonymize_fn=lambda key, params, windows: windows,
             finish_fn=lambda key, state, data: {
                 AVERAGE: acp.running_mean(state),
                 STATISTICS: data.statistics,
@@ -89,6 +88,7 @@ def privatehub(spec, **settings) -> Method:
         anonymize=_anonymize(nets),
         sample=_sample(nets),
         check_info=aaf.check_kept if config.hide else None,
+        least_epochs=config.pretraining + 1 if config.hide else 1,
         takes_tokens=True,
     )
 

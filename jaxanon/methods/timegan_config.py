@@ -34,7 +34,8 @@ class TimeGANConfig:
     supervising: int = 50
     """epochs in which steps learn to foresee the next"""
     joint: int = 100
-    """epochs in which all learn, before fine-tuning, if there are classes to hide"""
+    """epochs in which all learn, before fine-tuning, if there are classes to hide; else
+    all that are left"""
     gamma: float = 1.0
     """weight of what the critic says of windows before the supervisor saw them"""
     fine_step_size: float = 1e-4

@@ -10,6 +10,8 @@ from flax import linen as nn
 class Recurrent(nn.Module):
     """Layers of gated recurrent units, then a dense layer at every step.
 
+    The reset gate scales what a matrix makes of the state, not the state.
+
     Example:
       >>> net = Recurrent((8, 8), 3)
       >>> x = jnp.zeros((2, 10, 5))
@@ -18,7 +20,7 @@ class Recurrent(nn.Module):
 
     References:
       Yoon, Jarrett, van der Schaar, Time-series generative adversarial networks,
-      NeurIPS 2019, section 5; Cho et al., EMNLP 2014.
+      NeurIPS 2019, section 5; Cho et al., EMNLP 2014, but for the place of the gate.
     """
 
     features: Sequence[int]

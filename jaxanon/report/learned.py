@@ -61,7 +61,7 @@ def _shuffled(told):
             f"them to the right client of the round before (guessing: "
             f"{100 * told['guessing']:.0f} %)"
         )
-    return [f"{said}. Epsilon counts on none of it."]
+    return [f"{said}. Epsilon counts on none of it, and counts no rounds of that test."]
 
 
 def _classified(report):
@@ -89,8 +89,9 @@ def guaranteed(privacy: dict | None) -> list[str]:
     """
     if privacy is None:
         return ["No noise, and so no guarantee."]
+    bound = "at most " if _bounded(privacy) else ""
     claim = (
-        f"epsilon {privacy['epsilon']:,.3g} at delta {privacy['delta']:g} for "
+        f"epsilon {bound}{privacy['epsilon']:,.3g} at delta {privacy['delta']:g} for "
         f"{privacy['neighbours']}, after {privacy['steps']:,} noisy {privacy['noisy']}"
     )
     for part in privacy.get("parts", ()):
@@ -114,12 +115,19 @@ def _true(privacy):
     true = privacy.get("true")
     if true is None:
         return []
+    known = " if the scores are taken for known beforehand"
+    if true["known"]:
+        known = " and that holds, for the scores are public"
     return [
         f"Of the noise multiplier {privacy['noise_multiplier']:.3g} that it claims, "
         f"scores left {true['noise_multiplier']:.3g} where they left least; with that "
-        f"the same releases cost epsilon {true['epsilon']:,.3g}, if the scores are "
-        "taken for known beforehand."
+        f"the same releases cost epsilon {true['epsilon']:,.3g},{known}."
     ]
+
+
+def _bounded(privacy):
+    """Whether ε is by Rényi divergences, where others would find less."""
+    return privacy["accountant"] == "rdp" and "weight_epsilon" not in privacy
 
 
 def render(report: dict, picture: Picture) -> str:

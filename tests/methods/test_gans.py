@@ -32,7 +32,7 @@ def frequency(windows):
 
 
 @functools.cache
-def trained(name, hide=(), rounds=600):
+def trained(name, hide=()):
     """Method and state after some rounds of the toy data."""
     method = methods.build(name, DATA.spec, **SMALL, hide=hide)
     data = method.prepare(datasets.by_client(DATA.train))
@@ -40,7 +40,7 @@ def trained(name, hide=(), rounds=600):
     @jax.jit
     def train(state, data):
         step = lambda state, _: method.update(jax.random.key(1), state, data)
-        return jax.lax.scan(step, state, length=rounds)
+        return jax.lax.scan(step, state, length=600)
 
     return method, train(method.init(jax.random.key(0), **STEPS), data)[0]
 

@@ -32,7 +32,7 @@ LEARNING = {
     "supervising": {"supervisor", "classifiers"},
     "joint": {"embedder", "recovery", "supervisor", "generator", "critic"}
     | {"classifiers"},
-    "fine": {"generator", "supervisor"},
+    "fine": {"generator", "supervisor", "critic"},
 }
 
 
@@ -69,6 +69,10 @@ def test_who_learns_when(epoch, phase):
     }
     assert moved - {"range"} == LEARNING[phase]
     assert (float(info["triplet"]) > 0) == (phase == "fine")
+    if phase == "joint":  # Generator and embedder step twice for a step of the critic.
+        counts = {name: int(new.opt_state[name].count) for name in moved}
+        assert counts.pop("critic") == counts.pop("classifiers") == 1
+        assert counts == dict.fromkeys(moved - {"critic", "classifiers"}, 2)
     assert float(info[FILTERED]) == 0
 
 
@@ -96,6 +100,21 @@ def test_the_generator_s_loss_by_its_published_weights():
     wanted += 2 * real(nets.judge(params, first, labels))
     wanted += 100 * np.sqrt(step) + 100 * moments
     assert float(loss) == pytest.approx(wanted, rel=1e-4)
+
+
+def test_the_embedder_s_second_loss_by_its_published_weights():
+    _, data, _ = method_of()
+    nets = timegan_networks.networks(DATA.spec, TimeGANConfig(**SMALL))
+    batch = timegan_networks.room(nets).draw_fn(jax.random.key(7), data, 0)
+    params = after(0).params
+    player = MODULE.embedding_again(nets, 1, None)
+    loss, _ = player.loss_fn(jax.random.key(0), params, {}, batch, None)
+    x = batch.parts[1].windows
+    latent = nets.run(params, "embedder", x)
+    lost = np.mean((np.asarray(x - nets.run(params, "recovery", latent))) ** 2)
+    told = np.asarray(nets.run(params, "supervisor", latent))
+    step = np.mean((np.asarray(latent)[:, 1:] - told[:, :-1]) ** 2)
+    assert float(loss) == pytest.approx(10 * np.sqrt(lost) + 0.1 * step, rel=1e-4)
 
 
 def test_a_critic_that_is_good_enough_rests():

@@ -35,7 +35,7 @@ def test_the_class_is_heard_and_bits_alone_are_bounded():
 
 
 def test_a_gated_unit_by_hand():
-    """One of Cho's: gates of the input and of what was said, with the reset inside."""
+    """The reset gate comes after the product with what was said."""
     net, x = Recurrent((3,), 3), jax.random.normal(jax.random.key(2), (2, 4, 2))
     variables = net.init(jax.random.key(3), x)
     cell = jax.tree.map(np.asarray, variables["params"]["layer_0"])
