@@ -96,13 +96,15 @@ def jobs(question, smoke) -> list[Job]:
 GRAPHS = ("everybody", "4-regular", "random, 0.3", "ring", "nobody")
 
 
+SMOKE = {"lookback": 20, "every": 10, "features": 4, "hidden": (4,)}
+
+
 def config(job, smoke) -> energy.PFDRLConfig:
     """The settings of a job; small ones for a smoke test."""
     settings = dict(job.settings)
     if smoke:
         forecast = settings.get("forecast", energy.ForecastConfig())
-        small = {"lookback": 20, "every": 10, "features": 4, "hidden": (4,)}
-        settings["forecast"] = energy.ForecastConfig(kind=forecast.kind, **small)
+        settings["forecast"] = energy.ForecastConfig(kind=forecast.kind, **SMOKE)
         settings |= {"hidden": (8, 8), "fit_steps": 1, "fit_batch": 4}
         settings["dqn"] = energy.DQNConfig(num_envs=20, batch_size=8)
     return energy.PFDRLConfig(**settings)

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 
+import _pfdrl_jobs as work
 import _pfdrl_plain as plain
 import _pfdrl_rivals as rivals
 import _pfdrl_runs as runs
@@ -49,7 +50,7 @@ def street_rows(smoke, name, settings, limit):
     homes, days = (2, 1) if smoke else (HOMES, DAYS)
     made = streets.place("simulated", 0, homes=homes, days=days, held_out=1)
     street = streets.street(made)
-    forecast = energy.ForecastConfig(**({"features": 4} if smoke else {}))
+    forecast = energy.ForecastConfig(**(work.SMOKE if smoke else {}))
     hidden = (8, 8) if smoke else HIDDEN
     config = energy.PFDRLConfig(forecast=forecast, hidden=hidden, **settings)
     run = runs.Run(config, street, 0, {"alpha": 1} if smoke else {})
@@ -161,8 +162,8 @@ def _rate(run, series, agents, steps):
     keys = jax.random.split(jax.random.key(0), (cores, own))
     with concurrent.futures.ThreadPoolExecutor(cores) as threads:
         one = lambda keys: jax.block_until_ready(all_(keys))
-        work = lambda keys: [*threads.map(one, keys)]
-        return cores * own * steps / _timing.timed(work, keys, repeats=3).seconds
+        all_cores = lambda keys: [*threads.map(one, keys)]
+        return cores * own * steps / _timing.timed(all_cores, keys, repeats=3).seconds
 
 
 def _stable_baselines(environments, series, smoke, envs):

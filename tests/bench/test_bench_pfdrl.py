@@ -194,6 +194,15 @@ def test_speed_is_held_against_what_is_asked(bench, goals):
     assert "a street's 30 days" not in text
 
 
+def test_figures_wait_for_rows_that_have_them(bench):
+    page = bench("_pfdrl_page")
+    rows = [made("forecasts", "LR"), made("forecasts", "BP")]
+    assert page.accuracy_cdf(rows) is None and page.accuracy_by_hour(rows) is None
+    rows[0] |= {"accuracy_cdf": [0.0, 0.5, 1.0], "accuracy_by_hour": [0.5] * 24}
+    drawn = page.accuracy_cdf(rows), page.accuracy_by_hour(rows), page.money(rows)
+    assert all(each.png.startswith(b"\x89PNG") for each in drawn)
+
+
 def test_every_job_begins_on_a_street(bench):
     work, streets = bench("_pfdrl_jobs"), bench("_pfdrl_streets")
     homes = streets.street(streets.place("simulated", 0, **streets.SMOKE))
@@ -212,6 +221,20 @@ def test_every_job_begins_on_a_street(bench):
     assert names == ["Local", "Cloud", "FL", "FRL", "PFDRL"]
     # All kinds of forecasters choose from the same step sizes.
     assert {job.rates for job in work.jobs("forecasts", False)} == {work.RATES}
+
+
+def test_more_noise_is_a_smaller_epsilon_and_homes_have_more(bench, place):
+    work, script = bench("_pfdrl_jobs"), bench("pfdrl")
+    none, *noisy = (
+        script.budgets(work.config(job, True), place)
+        for job in work.jobs("privacy", False)
+    )
+    assert none == {"epsilon_device": None, "epsilon_home": None}
+    devices, homes = (
+        [each[f"epsilon_{of}"] or np.inf for each in noisy] for of in ("device", "home")
+    )
+    assert devices == sorted(devices, reverse=True) and 0 < devices[-1] < 20
+    assert homes[-1] > devices[-1]
 
 
 @pytest.fixture
