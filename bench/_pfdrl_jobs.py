@@ -12,7 +12,7 @@ METHODS = {
     "PFDRL": "pfdrl",
 }
 KINDS = {"LR": "lr", "SVM": "svm", "BP": "bp", "LSTM": "lstm"}
-RATES = {"lr": 1e-3, "svm": 1e-3}  # At which they do best of 1e-3, 3e-3; others 5e-3.
+RATES = (1e-3, 3e-3, 5e-3)  # Of which every forecaster has the one it does best at.
 ALPHAS = (1, 2, 3, 4, 5, 6, 7, 8, 9)  # The ninth layer gives the worths.
 HOURS = (1, 2, 6, 12, 24)  # The chapter's 0.1 and 0.5 are less than a slot.
 NOISE = (0.0, 1e-2, 1e-1, 1.0, 3.0, 10.0)
@@ -29,6 +29,7 @@ SMALL = {  # Control that costs little, where forecasts alone are looked at.
     "hidden": (8,),
     "dqn": energy.DQNConfig(num_envs=60),
 }
+SHALLOW = {"alpha": 1}  # Of the two layers of that.
 QUESTIONS = (
     *("methods", "forecasts", "joining", "alpha", "gamma", "beta"),
     *("graphs", "messages", "privacy"),
@@ -44,6 +45,7 @@ class Job(NamedTuple):
     hyper: dict
     graph: str = "everybody"
     x: Any = None  # where a figure puts it
+    rates: tuple = ()  # of forecasters, to choose from on days that teach
 
 
 def jobs(question, smoke) -> list[Job]:
@@ -59,7 +61,8 @@ def jobs(question, smoke) -> list[Job]:
                 question,
                 name,
                 SMALL | {"forecast": energy.ForecastConfig(kind=kind)},
-                {"fit_rate": RATES[kind]} if kind in RATES else {},
+                SHALLOW,
+                rates=RATES[-2:] if smoke else RATES,
             )
             for name, kind in KINDS.items()
         ]
@@ -68,9 +71,10 @@ def jobs(question, smoke) -> list[Job]:
         return [Job(question, f"α = {a}", QUICK, {"alpha": a}, x=a) for a in alphas]
     if question in ("beta", "gamma"):
         sign = {"beta": "β", "gamma": "γ"}[question]
-        settings = SMALL if question == "beta" else QUICK
+        settings, more = (SMALL, SHALLOW) if question == "beta" else (QUICK, {})
+        hours = f"{question}_hours"
         return [
-            Job(question, f"{sign} = {h} h", settings, {f"{question}_hours": h}, x=h)
+            Job(question, f"{sign} = {h} h", settings, more | {hours: h}, x=h)
             for h in (HOURS[-2:] if smoke else HOURS)
         ]
     if question == "graphs":
@@ -92,13 +96,15 @@ def jobs(question, smoke) -> list[Job]:
 GRAPHS = ("everybody", "4-regular", "random, 0.3", "ring", "nobody")
 
 
+SMOKE = {"lookback": 20, "every": 10, "features": 4, "hidden": (4,)}
+
+
 def config(job, smoke) -> energy.PFDRLConfig:
     """The settings of a job; small ones for a smoke test."""
     settings = dict(job.settings)
     if smoke:
         forecast = settings.get("forecast", energy.ForecastConfig())
-        small = {"lookback": 20, "every": 10, "features": 4, "hidden": (4,)}
-        settings["forecast"] = energy.ForecastConfig(kind=forecast.kind, **small)
+        settings["forecast"] = energy.ForecastConfig(kind=forecast.kind, **SMOKE)
         settings |= {"hidden": (8, 8), "fit_steps": 1, "fit_batch": 4}
         settings["dqn"] = energy.DQNConfig(num_envs=20, batch_size=8)
     return energy.PFDRLConfig(**settings)

@@ -3,6 +3,7 @@
 import json
 from html import escape
 
+import _pfdrl_goals as goals
 import _pfdrl_tables as tables
 import numpy as np
 from _deeprotect_page import table_html
@@ -17,7 +18,8 @@ GREY = {"color": "#767676", "ls": ":", "lw": 1}
 def markdown(rows) -> str:
     """All tables, with their titles."""
     parts = [f"## {tables.TITLES[q]}\n\n{t}" for q, t in tables.every(rows).items()]
-    return "\n\n".join([tables.PAPER, *parts]) + "\n"
+    reach = f"## Must reach\n\n{goals.table(rows)}"
+    return "\n\n".join([reach, tables.PAPER, *parts]) + "\n"
 
 
 def write(path, rows):
@@ -25,12 +27,17 @@ def write(path, rows):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(rows, indent=1) + "\n")
     path.with_suffix(".md").write_text(markdown(rows))
-    parts = [section("Beside the chapter", f"<p>{escape(tables.PAPER)}</p>")]
+    parts = [
+        section("Must reach", table_html(goals.table(rows))),
+        section("Beside the chapter", f"<p>{escape(tables.PAPER)}</p>"),
+    ]
     for question, table in tables.every(rows).items():
         own = [row for row in rows if row["question"] == question]
         shown = ""
         for name, draw in FIGURES.get(question, {}).items():
             drawn = draw(own)
+            if drawn is None:
+                continue
             path.with_name(f"{path.stem}_{name}.png").write_bytes(drawn.png)
             shown += figure(name, drawn)
         parts.append(section(tables.TITLES[question], shown + table_html(table)))
@@ -79,6 +86,55 @@ def by_day(rows):
         axis.set_xlabel("day", fontsize=8)
         axis.set_ylabel("saved by a home [Wh]", fontsize=8)
     caption = "Saved by a home each day, before that day taught; dotted: all standby."
+    return _with_legend(drawn, axes, caption)
+
+
+def accuracy_cdf(rows):
+    """Figure 2.5 a: the share of devices' hours that are forecast at most so well."""
+    found = [row for row in rows if "accuracy_cdf" in row]
+    if not found:
+        return None
+    drawn, axes = panels(found)
+    for place, axis in axes.items():
+        for own, colour in _coloured(found, place):
+            values = np.mean([row["accuracy_cdf"] for row in own], axis=0)
+            at = np.linspace(0, 1, len(values))
+            axis.plot(at, values, lw=1.3, color=colour, label=own[0]["name"])
+        axis.set_xlabel("accuracy of an hour of a device", fontsize=8)
+        axis.set_ylabel("share of hours", fontsize=8)
+    return _with_legend(drawn, axes, "Hours of held-out days; lower right is better.")
+
+
+def accuracy_by_hour(rows):
+    """Figure 2.5 b: accuracy by hour of the day."""
+    found = [row for row in rows if "accuracy_by_hour" in row]
+    if not found:
+        return None
+    drawn, axes = panels(found)
+    for place, axis in axes.items():
+        for own, colour in _coloured(found, place):
+            values = np.mean([row["accuracy_by_hour"] for row in own], axis=0)
+            axis.plot(range(24), values, lw=1.3, color=colour, label=own[0]["name"])
+        axis.set_xlabel("hour of the day", fontsize=8)
+        axis.set_ylabel("accuracy", fontsize=8)
+    return _with_legend(drawn, axes, "Held-out days, all devices; safe at zero.")
+
+
+def money(rows):
+    """Figure 2.8, of one month: what a home saves at a fixed and at a variable rate."""
+    drawn, axes = panels(rows)
+    for place, axis in axes.items():
+        each = [own for own, _ in _coloured(rows, place)]
+        for shift, rate in ((-0.2, "fixed"), (0.2, "variable")):
+            of = [[row[f"{rate}_cents"] for row in own] for own in each]
+            at, spread = np.arange(len(of)) + shift, [np.std(one) for one in of]
+            axis.bar(at, [np.mean(x) for x in of], 0.4, yerr=spread, label=rate)
+        axis.set_xticks(range(len(each)), [own[0]["name"] for own in each])
+        axis.set_ylabel("saved by a home [cents a month]", fontsize=8)
+    caption = (
+        "Saved on held-out days, times 30 over their number: not months that were "
+        "lived, for which traces are too short. Bars: mean and deviation over seeds."
+    )
     return _with_legend(drawn, axes, caption)
 
 
@@ -171,14 +227,20 @@ FIGURES = {
         "held_out": over_days("saved", SAVED, "Held-out days, as homes learn."),
         "hours": by_hour,
         "homes": by_home,
+        "money": money,
     },
     "forecasts": {
         "forecasts": over_days("mase", "MASE", "Held-out days, as homes learn."),
         "accuracy": over_days("accuracy", "accuracy", "Held-out days; safe at zero."),
+        "accuracy_cdf": accuracy_cdf,
+        "accuracy_by_hour": accuracy_by_hour,
     },
     "joining": {"joining": joined},
     "alpha": {"alpha": over_number("saved", SAVED, "α", log=False)},
-    "beta": {"beta": over_number("mase", "MASE", "β [hours]")},
+    "beta": {
+        "beta": over_number("mase", "MASE", "β [hours]"),
+        "beta_saved": over_number("saved", SAVED, "β [hours]"),
+    },
     "gamma": {"gamma": over_number("saved", SAVED, "γ [hours]")},
     "privacy": {"privacy": over_number("saved", SAVED, "noise multiplier")},
 }

@@ -6,24 +6,25 @@ import os
 import jax
 import jax.numpy as jnp
 import numpy as np
+from _pfdrl_settled import settled
 
-from jaxanon import energy
+from jaxanon import energy, metrics
 from jaxanon.energy.saving import DAY
-from jaxanon.metrics.forecasts import FLOOR_W
 
 SLOTS = 24  # A day.
 HOUR = DAY // SLOTS
-ENOUGH = 0.95
+STEPS = 20  # Of accuracies, for how many forecasts reach each.
+_system = functools.lru_cache(maxsize=2)(energy.pfdrl)  # One program for more runs.
 
 
 class Run:
     """A street that lives; a class, for its state changes and is parted by cores."""
 
     def __init__(self, config, street, seed, hyper, states=None):
-        self.system, self.key = energy.pfdrl(config), jax.random.key(seed + 1)
+        self.system = _system(config)
+        start, self.key = jax.random.split(jax.random.key(seed))
         self.places, self.streets = energy.apart(street, os.cpu_count() or 1)
-        start = jax.random.key(seed)
-        begin = lambda own: self.system.init(start, own, **hyper)
+        begin = lambda own: self.system.init(jax.random.clone(start), own, **hyper)
         self.states = states or [begin(own) for own in self.streets]
 
     def live(self, days) -> dict:
@@ -37,7 +38,7 @@ class Run:
         return {name: np.concatenate([day[name] for day in lived]) for name in lived[0]}
 
     def held_out(self, first_day, days) -> dict:
-        """The same of days that only test, and what forecasts err."""
+        """The same of days that only test, and loads and forecasts by minute."""
         tested = [
             _held_out(self.system, state, own, SLOTS * first_day, SLOTS * days)
             for state, own in zip(self.states, self.streets, strict=True)
@@ -48,7 +49,8 @@ class Run:
         total = sum(map(len, self.places))
         found = {}
         for name in parts[0]:
-            found[name] = np.zeros((len(parts[0][name]), total))
+            slots, _, *minutes = parts[0][name].shape
+            found[name] = np.zeros((slots, total, *minutes))
             for own, part in zip(self.places, parts, strict=True):
                 found[name][:, own] = part[name]
         return found
@@ -64,16 +66,10 @@ def _held_out(system, state, street, first, slots):
         each = energy.savings(did.load, did.mode, did.action)
         now = jax.lax.dynamic_slice(price, (HOUR * (slot % SLOTS),), (HOUR,))
         total = lambda x: jnp.where(street.present, jnp.sum(x, axis=1), 0)
-        for name in ("forecast", "held"):
-            error = jnp.abs(getattr(did, name) - did.load)
-            safe = jnp.maximum(1 - error / jnp.maximum(did.load, FLOOR_W), 0)
-            found |= {
-                f"{name}_accuracy": total(safe),
-                f"{name}_square": total(error**2),
-            }
         return found | {
+            **{name: getattr(did, name) for name in ("load", "forecast", "held")},
             "fixed_cents": total(energy.cents(each.saved_wh, energy.FIXED_CENTS)),
-            "variable_cents": total(energy.cents(each.saved_wh, now)),
+            "variable_cents": total(energy.cents(each.saved_wh, now[None])),
         }
 
     return jax.lax.map(one, first + jnp.arange(slots))
@@ -100,6 +96,7 @@ def follow(place, street, config, hyper, seed, marks) -> dict:
     return {
         **curve[-1],
         "held": forecasts(tested, "held"),
+        **accuracies(tested),
         "curve": curve,
         "days": settled(curve),
         "by_day": _told(lived_saved.mean(axis=1)),
@@ -126,31 +123,32 @@ def shares(tested) -> dict:
 
 def forecasts(tested, name="forecast") -> dict:
     """Accuracy, MAE, RMSE and MASE of forecasts, or of what is held."""
-    total = {name: one.sum() for name, one in tested.items()}
-    minutes = max(total["minutes"], 1)
-    held = total["held_error"]
-    errors, scales = (tested[f"{n}_error"].sum(axis=0) for n in (name, "held"))
+    there = tested["minutes"].any(axis=0)
+    loads, told, held = (tested[which][:, there] for which in ("load", name, "held"))
+    errors, scales = (np.abs(x - loads).sum(axis=(0, 2)) for x in (told, held))
     some = scales > 0
     each = errors[some] / scales[some] if some.any() else np.ones(1)
     return {
-        "accuracy": float(total[f"{name}_accuracy"] / minutes),
-        "mae": float(total[f"{name}_error"] / minutes),
-        "rmse": float(np.sqrt(total[f"{name}_square"] / minutes)),
-        "mase": float(total[f"{name}_error"] / held) if held else 1.0,
+        **metrics.forecast_errors(loads, told, held),
         "mase_median": float(np.median(each)),  # Of devices, each by its own.
     }
 
 
-def settled(curve, share=ENOUGH) -> int | None:
-    """The first day from whose end on ``share`` of the last saving is held.
-
-    Example:
-      >>> settled([{"day": d, "saved": s} for d, s in ((1, 0.99), (2, 0.5), (4, 0.97))])
-      4
-    """
-    least = share * curve[-1]["saved"]
-    low = [place for place, mark in enumerate(curve) if mark["saved"] < least]
-    return curve[low[-1] + 1 if low else 0]["day"]
+def accuracies(tested) -> dict:
+    """Figure 2.5: the share of devices' hours whose accuracy is at most so much; by
+    hour of the day, all devices together."""
+    there = tested["minutes"].any(axis=0)
+    pairs = [tested[name][:, there] for name in ("load", "forecast")]
+    each = [
+        metrics.load_accuracy(*minutes)
+        for slot in zip(*pairs, strict=True)
+        for minutes in zip(*slot, strict=True)
+    ]
+    hours = [
+        metrics.load_accuracy(*(x[hour::SLOTS] for x in pairs)) for hour in range(SLOTS)
+    ]
+    at_most = [np.mean(np.array(each) <= k / STEPS + 1e-9) for k in range(STEPS + 1)]
+    return {"accuracy_cdf": _told(at_most), "accuracy_by_hour": _told(hours)}
 
 
 def marks(train_days) -> list[int]:

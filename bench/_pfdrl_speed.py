@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 
+import _pfdrl_jobs as work
 import _pfdrl_plain as plain
 import _pfdrl_rivals as rivals
 import _pfdrl_runs as runs
@@ -21,99 +22,112 @@ from jaxanon import energy
 from jaxanon.models.q_network import HIDDEN, q_network
 
 HOMES, DAYS = 200, 30
-FIT_STEPS, FIT_BATCH, ENVS = 1, 16, 60
+LESS = {  # Learning than by default: one step an hour of each model, smaller batches.
+    "fit_steps": 1,
+    "fit_batch": 16,
+    "dqn": energy.DQNConfig(num_envs=60),
+}
+LIMIT_S = 1200  # After which what is shipped is stopped, at a day's end.
 EPISODE = 60
 AGENTS, STEPS = 32, 1000  # Of ours and the plain loop, side by side.
 
 
 def rows(smoke, environments=None) -> list[dict]:
-    """A whole street, then steps of environments per second."""
-    return [*street_rows(smoke), *step_rows(smoke, environments)]
+    """A whole street, with less learning and as shipped, then steps per second."""
+    return [
+        *street_rows(smoke, "less learning", LESS, limit=np.inf),
+        *street_rows(smoke, "as shipped", {}, limit=LIMIT_S),
+        *step_rows(smoke, environments),
+    ]
 
 
-def street_rows(smoke):
+def street_rows(smoke, name, settings, limit):
     """200 homes of six devices for 30 days: they forecast, switch, learn and share.
 
-    All 30 days teach; one more is held out, and not timed.
+    All 30 days teach, or those that begin within ``limit`` seconds; one more is held
+    out, and not timed.
     """
     homes, days = (2, 1) if smoke else (HOMES, DAYS)
     made = streets.place("simulated", 0, homes=homes, days=days, held_out=1)
     street = streets.street(made)
-    forecast = energy.ForecastConfig(**({"features": 4} if smoke else {}))
-    config = energy.PFDRLConfig(
-        forecast=forecast,
-        fit_steps=FIT_STEPS,
-        fit_batch=FIT_BATCH,
-        dqn=energy.DQNConfig(num_envs=ENVS),
-        hidden=(8, 8) if smoke else HIDDEN,
-    )
+    forecast = energy.ForecastConfig(**(work.SMOKE if smoke else {}))
+    hidden = (8, 8) if smoke else HIDDEN
+    config = energy.PFDRLConfig(forecast=forecast, hidden=hidden, **settings)
     run = runs.Run(config, street, 0, {"alpha": 1} if smoke else {})
-    start = time.perf_counter()
+    start, lived, took = time.perf_counter(), 0, 0.0
     # Compiled with the first: each day of the same program.
-    run.live(1)
-    first = time.perf_counter() - start
-    start = time.perf_counter()
-    for _ in range(days - 1):
+    while lived < days and took < limit:
         run.live(1)
-    rest = time.perf_counter() - start
+        lived, took = lived + 1, time.perf_counter() - start
     tested = run.held_out(days, 1)
     found = runs.shares(tested) | runs.forecasts(tested)
     number = street.power.shape[0]
     what = (
-        f"{homes} homes x 6 devices x {days} days, {os.cpu_count()} cores; fit_steps "
-        f"{FIT_STEPS}, {ENVS} stretches of an hour: {EPISODE // ENVS} learning steps"
+        f"{name}: {homes} homes x 6 devices x {lived} days, {os.cpu_count()} cores; "
+        f"fit_steps {config.fit_steps}, fit_batch {config.fit_batch}, "
+        f"{config.slot_min // config.dqn.num_envs} learning steps of "
+        f"{config.dqn.batch_size} an hour of the Q-network"
     )
-    slots = number * runs.SLOTS * days
-    return [
+    asked = "<= 600" if (homes, lived) == (HOMES, DAYS) else ""
+    called = f"{lived} days of a street, with what is compiled, {name}"
+    held_out = f"{name}: held-out day, {lived} days learned"
+    figures = [
+        row(called, took, "s", asked, what),
         row(
-            "a street's days, with what is compiled", first + rest, "s", "<= 600", what
+            f"an hour of a device, {name}",
+            1e3 * took / (number * runs.SLOTS * lived),
+            "ms",
+            "",
+            what,
         ),
-        row("an hour of a device", 1e3 * (first + rest) / slots, "ms", "", what),
-        row("saved then", 100 * found["saved"], "%", "", "held-out day"),
-        row(
-            "switched off in use", 100 * found["switched_off"], "%", "", "held-out day"
-        ),
-        row("optimal", 100 * found["optimal"], "%", "", "held-out day"),
-        row("MASE", found["mase"], "", "", "held-out day"),
     ]
+    if lived < days:
+        told = f"not run: from the {lived} days that were"
+        figures.append(
+            row(f"{days} days, {name}", took * days / lived, "s", "<= 600", told)
+        )
+    for which in ("saved", "switched_off", "optimal"):
+        told = which.replace("switched_off", "switched off in use")
+        figures.append(row(f"{told}, {name}", 100 * found[which], "%", "", held_out))
+    return [*figures, row(f"MASE, {name}", found["mase"], "", "", held_out)]
 
 
 def step_rows(smoke, environments):
-    """Steps of environments per second; every one has one learning step of 32."""
-    series = some_series()
+    """Steps of environments per second and core; a learning step of 32 after each step
+    of all environments of an agent. Theirs runs on one core."""
+    series, cores = some_series(), os.cpu_count() or 1
     agents, steps, hidden = (2, 40, (8, 8)) if smoke else (AGENTS, STEPS, HIDDEN)
-    what = f"{len(hidden)} x {hidden[0]}, one environment and batch of 32 a step"
-    ours = _rate(_ours(hidden, steps), series, agents, steps)
-    simple = _rate(plain.loop(hidden, steps), series, agents, steps)
+    what = f"{len(hidden)} x {hidden[0]}, {agents} agents on {cores} cores, per core"
     beside = energy.PFDRLConfig().dqn.num_envs
-    fast = _rate(_ours(hidden, steps // beside, beside), series, agents, steps)
+    per_core = lambda run: _rate(run, series, agents, steps) / cores
+    ours, simple = per_core(_ours(hidden, steps)), per_core(plain.loop(hidden, steps))
+    # As many steps of environments, in fewer of them all.
+    fast = per_core(_ours(hidden, steps // beside, beside))
+    one = "one environment, a batch of 32 learned after each step"
+    more = f"{beside} environments, a batch of 32 learned after a step of all"
     found = [
-        row(
-            "steps per second, energy.dqn", ours, "1/s", "", f"{agents} agents, {what}"
-        ),
-        row("the same, a plain loop after PureJaxRL", simple, "1/s", "", what),
-        row("energy.dqn, beside the plain loop", ours / simple, "x", ">= 1", what),
-        row(
-            "steps per second as streets do",
-            fast,
-            "1/s",
-            "",
-            f"{beside} environments of an agent, one batch for all",
-        ),
+        row("energy.dqn, steps of a core", ours, "1/s", "", f"{one}; {what}"),
+        row("a plain loop after PureJaxRL", simple, "1/s", "", f"{one}; {what}"),
+        row("energy.dqn over the plain loop", ours / simple, "x", ">= 1", one),
+        row(f"energy.dqn, steps of a core, {beside}", fast, "1/s", "", more),
     ]
-    name = "Stable-Baselines3"
-    for envs, mine in ((1, ours), (beside, fast)):
+    name, rates = "Stable-Baselines3", {}
+    for envs, mine, equal in ((1, ours, one), (beside, fast, more)):
         theirs = _stable_baselines(environments, series, smoke, envs)
         if theirs is None:
             continue
-        told = f"{envs} environments, one batch of 32 for a step of all"
-        found.append(row(f"steps per second, {name}", theirs, "1/s", "", told))
-        found.append(row("beside it, the same", mine / theirs, "x", "", told))
-        if envs == 1:
-            told = f"its loop of one environment; ours has {beside} of an agent"
-            found.append(
-                row("beside it, as streets do", fast / theirs, "x", ">= 50", told)
-            )
+        rates[envs] = theirs
+        found.append(row(f"{name}, steps of a core, {envs}", theirs, "1/s", "", equal))
+        told = f"equal work, both of one core: {equal}"
+        over = f"energy.dqn over {name}, {envs}"
+        found.append(row(over, mine / theirs, "x", ">= 50", told))
+    if 1 in rates:
+        told = (
+            f"unequal work, both of one core: ours learns after a step of all of its "
+            f"{beside} environments, its loop after every step of its one"
+        )
+        over = f"energy.dqn with {beside} over {name} with 1"
+        found.append(row(over, fast / rates[1], "x", ">= 50", told))
     return found
 
 
@@ -148,8 +162,8 @@ def _rate(run, series, agents, steps):
     keys = jax.random.split(jax.random.key(0), (cores, own))
     with concurrent.futures.ThreadPoolExecutor(cores) as threads:
         one = lambda keys: jax.block_until_ready(all_(keys))
-        work = lambda keys: [*threads.map(one, keys)]
-        return cores * own * steps / _timing.timed(work, keys, repeats=3).seconds
+        all_cores = lambda keys: [*threads.map(one, keys)]
+        return cores * own * steps / _timing.timed(all_cores, keys, repeats=3).seconds
 
 
 def _stable_baselines(environments, series, smoke, envs):
@@ -186,5 +200,6 @@ def row(name, value, unit, asked, what):
         "unit": unit,
         "asked": asked,
         "what": what,
+        "shapes": what,
         **_timing.about(),
     }

@@ -18,12 +18,16 @@ BENCH = pathlib.Path(__file__).parents[2] / "bench"
         ("blinder.py", "Blinder, guided: exercise, anonymized"),
         ("dysan.py", "grid of 36, our schedule"),
         ("federated.py", "Atlas with noise, one device over FedAvg, one device"),
+        ("pfdrl.py --question speed", "energy.dqn over the plain loop"),
     ],
 )
 def test_smoke(script, expected, tmp_path):
     rows = tmp_path / "rows.json"
+    script, *more = script.split()
     command = [sys.executable, str(BENCH / script), "--smoke", "--json", str(rows)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(
+        [*command, *more], capture_output=True, text=True, cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     found = json.loads(rows.read_text())
     assert all({"name", "value", "unit", "shapes", "device"} <= set(r) for r in found)
