@@ -20,6 +20,7 @@ class Application(NamedTuple):
     published: dict[str, float]  # what the chapter's text tells of its own data
     stands_for: str
     step_sizes: tuple[float, ...] = (0.02, 0.05, 0.1)  # of which each method takes one
+    only_named: bool = False  # whether it has to be asked for
 
 
 class Entry(NamedTuple):
@@ -92,6 +93,16 @@ APPLICATIONS = (
             **{"batch": 32, "local_steps": 10, "own_step_size": 0.01},
         },
         clients=(10, 30, 60),
+    ),
+    # Work for a GPU, on data that have to be fetched.
+    application(
+        "Photographs",
+        "cifar10",
+        "CIFAR-10",
+        records=8000,
+        settings={"model": "resnet32", "batch": 32, "local_steps": 10},
+        clients=(5, 10),
+        only_named=True,
     ),
 )
 
