@@ -55,7 +55,8 @@ def pfdrl(config: PFDRLConfig) -> System:
     In a slot every agent forecasts its device's minutes, acts on them and learns from
     what it did, then learns to forecast from all minutes until now. After
     every ``beta_hours`` forecasters are exchanged and after every ``gamma_hours``
-    Q-networks, as the method says. All agents begin with the same networks.
+    Q-networks, as the method says. All agents begin with the same networks. Target
+    networks are renewed every so many learning steps, and not by an exchange.
 
     Hyper-parameters are ``init``'s, and a sweep's by ``vmap``: ``alpha`` (6), layers of
     the Q-network that are shared by ``"pfdrl"``; ``beta_hours`` and ``gamma_hours``
@@ -219,7 +220,7 @@ def pfdrl(config: PFDRLConfig) -> System:
             settings["messages"] = config.messages
             if config.noise_multiplier:
                 speak = federated.exchange_noisily_every
-                settings |= _noise(config)
+                settings |= _noise(config) | {"numbers": street.number}
         mail, layers = speak(every, key, mail, layers, mixing, state.slot, **settings)
         return layers, mail
 
@@ -281,10 +282,12 @@ def _check_hyper(config, num_layers, hyper):
     unknown = sorted(set(hyper) - set(names))
     if unknown:
         raise TypeError(f"init takes the hyper-parameters {names}, got {unknown}.")
-    alpha = known(hyper.get("alpha", 0))
+    of_account = METHODS[config.method].control == "base"
+    alpha = known(hyper.get("alpha", HYPER["alpha"] if of_account else 0))
     if alpha is not None and not 0 <= alpha <= num_layers:
         raise ValueError(
-            f"alpha must lie in [0, {num_layers}], the Q-network's layers, got {alpha}."
+            f"alpha must lie in [0, {num_layers}], the Q-network's layers, got {alpha}"
+            f"{'' if 'alpha' in hyper else ', its default'}; choose one of these."
         )
     for name in ("beta_hours", "gamma_hours"):
         hours = known(hyper.get(name, HYPER[name]))

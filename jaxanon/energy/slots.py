@@ -147,12 +147,14 @@ def _asked(config, slot):
 
 
 def _series(parts, layers, home, slot):
-    """The slot and the minute after it, which the last one leads to."""
+    """The slot, and its last minute again, which that one leads to: when an agent
+    learns, the minute after the slot has not happened yet."""
     length = parts.config.slot_min + 1
-    minute = slot * parts.config.slot_min + jnp.arange(length)
+    within = jnp.minimum(jnp.arange(length), length - 2)
+    minute = slot * parts.config.slot_min + within
     ends, _ = _asked(parts.config, slot)
     trace = Trace(home.power, home.scale)
     forecast = parts.model.predict(layers, trace, ends).reshape(-1)
-    forecast = forecast[jnp.minimum(jnp.arange(length), len(forecast) - 1)]
+    forecast = forecast[within]
     load = home.power[jnp.minimum(minute, len(home.power) - 1)]
     return Series(forecast, load, home.levels)

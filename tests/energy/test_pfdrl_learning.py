@@ -58,6 +58,25 @@ def test_pfdrl_learns_to_switch_standby_off():
     assert first["optimal"] / first["minutes"] < 0.9
 
 
+@pytest.mark.parametrize("ahead", [20, 30])
+def test_minutes_that_have_not_happened_teach_nothing(ahead):
+    """After three slots, whatever comes then: the same bits."""
+    forecast = ForecastConfig(kind="lr", lookback=10, ahead=ahead)
+    made = energy.pfdrl(PFDRLConfig(**vars(SMALL) | {"forecast": forecast}))
+    rng = np.random.default_rng(0)
+    power = rng.choice([0.0, 2.0, 80.0], (2, 100, 1))
+    other = power.copy()
+    other[:, 60:] = 80.0 - power[:, 60:]
+    hyper = {"alpha": 2, "beta_hours": 1.0, "gamma_hours": 1.0}
+    found = []
+    for watts in (power, other):
+        street = energy.street(watts, learn_minutes=60)
+        state = made.init(jax.random.key(0), street, **hyper)
+        state, _ = energy.live(made, jax.random.key(1), state, street, 3)
+        found.append([np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(state)])
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -77,7 +96,12 @@ def test_configs_check_themselves(settings, message):
     [
         ({"gama": 3}, TypeError, r"init takes the hyper-parameters \['alpha', 'beta_"),
         ({"alpha": 4}, ValueError, r"alpha must lie in \[0, 3\]"),
-        ({"gamma_hours": 0.1}, ValueError, "gamma_hours must be at least a slot, 20"),
+        ({}, ValueError, r"alpha must lie in \[0, 3\].* got 6, its default; choose"),
+        (
+            {"alpha": 2, "gamma_hours": 0.1},
+            ValueError,
+            "gamma_hours must be at least a slot, 20",
+        ),
     ],
 )
 def test_hyper_parameters_are_checked(hyper, error, message):
