@@ -62,11 +62,35 @@ def begin(settings, homes, seed: int):
         )
     system = energy.pfdrl(of_settings.config_of(settings))
     street = energy.street_of(settings, take(homes, 0, learning))
+    if settings.joining:
+        newcomers(settings, homes)  # Refused now, and not after days of learning.
     init_key, run_key = jax.random.split(jax.random.key(int(seed)))
     # Not traced, so that they are checked.
     hyper = of_settings.hyper_of(settings)
     first = jax.jit(functools.partial(system.init, **hyper))
     return system, street, first(init_key, street), run_key
+
+
+def newcomers(settings, homes: energy.Homes) -> energy.Street:
+    """The street of the homes that join, who all hear each other.
+
+    Args:
+      settings: ``PFDRLSettings``, whose ``joining`` is at least 1.
+      homes: of ``train``.
+
+    Raises:
+      ValueError: as ``energy.street``, naming home and device.
+
+    Example:
+      >>> homes = energy.load_homes("simulated", homes=3, devices=2, days=1, held_out=1)
+      >>> chosen = energy.PFDRLSettings(days=1, held_out=1, joining=1, graph="ring")
+      >>> newcomers(chosen, homes).power.shape
+      (2, 2880)
+    """
+    count = len(homes.names)
+    new = take(homes, count - settings.joining, count)
+    # There may be too few of them for the street's graph.
+    return energy.street_of(settings, new, everybody=True)
 
 
 def open_run(folder, homes: energy.Homes) -> StreetRun:

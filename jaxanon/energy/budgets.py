@@ -84,6 +84,15 @@ def broadcast_epsilon(
         return math.inf
     # So many Gaussian mechanisms are one, exactly.
     multiplier = config.noise_multiplier / math.sqrt(releases * devices)
-    accountant = "pld" if multiplier >= LEAST_MULTIPLIER else "rdp"
     each = SampledGaussian(noise_multiplier=multiplier)
-    return epsilon_spent([each], delta, accountant=accountant)
+    return epsilon_spent([each], delta, accountant=accountant_of(multiplier))
+
+
+def accountant_of(multiplier: float) -> str:
+    """Who reckons the ε of one Gaussian mechanism of this multiplier.
+
+    Example:
+      >>> accountant_of(1.0), accountant_of(0.01)
+      ('pld', 'rdp')
+    """
+    return "pld" if multiplier >= LEAST_MULTIPLIER else "rdp"
