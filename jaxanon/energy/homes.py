@@ -141,8 +141,8 @@ def _not_negative(minute, power, device, home):
         row = int(wrong[0])
         raise ValueError(
             f"power must not be negative: {device} of {home} takes {power[row]} W at "
-            f"{minute[row].astype('datetime64[m]')}; turn its clamp round, or mark such "
-            "minutes as missing (NaN)."
+            f"{minute[row].astype('datetime64[m]')}; turn its clamp round, or mark "
+            "such minutes as missing (NaN)."
         )
 
 

@@ -54,8 +54,9 @@ def _forecast(report):
     model, held = report["forecast"]["model"], report["forecast"]["persistence"]
     mase = "no" if model["mase"] is None else f"{model['mase']:.3f}"
     settings = report["method"]["settings"]
+    kind, minutes = settings["forecaster"], ahead(settings)
     return [
-        f"Forecasts of the next {ahead(settings)} minutes ({settings['forecaster']}) are "
+        f"Forecasts of the next {minutes} minutes ({kind}) are "
         f"{100 * model['accuracy']:.1f} % accurate and miss by {model['mae']:.2f} W "
         f"(RMSE {model['rmse']:.1f} W); persistence is {100 * held['accuracy']:.1f} % "
         f"accurate and misses by {held['mae']:.2f} W ({held['rmse']:.1f} W): MASE "
@@ -100,9 +101,9 @@ def _newcomers(report):
 
     count = len(found["homes"])
     said = [
-        f"{count} home{'s' * (count > 1)} joined. 95 % of the final saving, with 95 % as "
-        f"many of the best actions and from then on, is reached {told('joined')} with "
-        f"the street's layers, and {told('alone')} with nothing. Their levels and scales "
+        f"{count} home{'s' * (count > 1)} joined. 95 % of the final saving, with 95 % "
+        f"as many of the best actions, is reached for good {told('joined')} with the "
+        f"street's layers, and {told('alone')} with nothing. Their levels and scales "
         "were found with all their days to learn from."
     ]
     if found["known"]:
