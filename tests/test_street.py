@@ -219,6 +219,7 @@ def test_the_report_is_written(run, report):
     for name in ("saved", "training", "day", "newcomers"):
         assert (run.folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     html = (run.folder / "report.html").read_text()
+    assert "was forecast for it 60 minutes at a time" in html
     assert "standby switched off in 2 homes" in html and html.count("<figure") == 4
     first, second, third, heard, fourth, fifth = street.sentences(report)
     assert heard == "A device hears 1.0 others of its kind on average; 0 hear nobody."

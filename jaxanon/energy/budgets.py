@@ -91,6 +91,9 @@ def broadcast_epsilon(
 def accountant_of(multiplier: float) -> str:
     """Who reckons the ε of one Gaussian mechanism of this multiplier.
 
+    Args:
+      multiplier: standard deviation over sensitivity, > 0.
+
     Example:
       >>> accountant_of(1.0), accountant_of(0.01)
       ('pld', 'rdp')

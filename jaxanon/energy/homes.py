@@ -46,6 +46,9 @@ def take(homes: Homes, start: int, stop: int) -> Homes:
 def device_names(homes: Homes) -> list[list[str]]:
     """What every device of every home is called in messages.
 
+    Args:
+      homes: ``Homes``.
+
     Example:
       >>> kinds = np.array([[1, 0]])
       >>> device_names(Homes(np.zeros((1, 1440, 2)), kinds, ("pc", "tv"), ("a",), None))

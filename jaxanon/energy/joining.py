@@ -30,7 +30,9 @@ def join(
     layers of their own, memories, optimisers. A device of a kind that the street does
     not have, or any where the method shares nothing, begins with nothing. By ``live``
     they go on from the first minute of ``newcomers``, and exchange with each other as
-    it says; the street's state stays as it is.
+    it says; the street's state stays as it is. Their levels and scales are those of
+    ``newcomers``, found with as many of its minutes as it was made with: of whole days
+    that are still to come, they know what on, standby and off are.
 
     Args:
       system: of ``pfdrl``, the street's.

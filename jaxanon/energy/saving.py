@@ -78,6 +78,9 @@ def share_of(part, whole, none=0.0):
     Returns:
       ``float64[...]``.
 
+    Raises:
+      ValueError: for shapes that differ and cannot be broadcast to that of ``part``.
+
     Example:
       >>> share_of([1.0, 0.0], [4.0, 0.0])
       array([0.25, 0.  ])
@@ -106,10 +109,16 @@ def per_day(values):
 
 
 def per_hour(values):
-    """Sums over all days by the hour of the day; otherwise as ``per_day``.
+    """Sums over all days by the hour of the day.
+
+    Args:
+      values: ``[..., days * 1440]``, minutes from midnight.
 
     Returns:
       ``[..., 24]``.
+
+    Raises:
+      ValueError: if these are not whole days.
 
     Example:
       >>> per_hour(jnp.ones(2880))[0]

@@ -23,7 +23,11 @@ _NAMED = 3  # Devices that a sentence names.
 
 
 def sentences(report: dict) -> list[str]:
-    """What the report comes to, in words."""
+    """What the report comes to, in words.
+
+    Args:
+      report: of ``jaxanon.street_evaluation.evaluate``.
+    """
     total, data = report["overall"], report["dataset"]
     days = f"{len(report['per_day'])} held-out day{'s' * (len(report['per_day']) > 1)}"
     told = [f"On {days} no device of {data['homes']} homes stood by."]
@@ -66,6 +70,9 @@ def _forecast(report):
 
 def ahead(settings: dict) -> int:
     """Minutes that are forecast at a time: a slot's, an hour's at most.
+
+    Args:
+      settings: of ``PFDRLSettings``, as a dict.
 
     Example:
       >>> ahead({"slot_min": 20}), ahead({"slot_min": 720})
@@ -136,7 +143,12 @@ def _private(report):
 
 
 def render(report: dict, pictures: dict[str, Picture]) -> str:
-    """The page: sentences, figures, tables."""
+    """The page: sentences, figures, tables.
+
+    Args:
+      report: of ``jaxanon.street_evaluation.evaluate``.
+      pictures: of ``jaxanon.report.street_figures.draw``.
+    """
     first, *rest = sentences(report)
     lines = [f"<strong>{escape(first)}</strong>", *map(escape, rest)]
     parts = [
