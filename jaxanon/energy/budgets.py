@@ -41,7 +41,8 @@ def broadcast_epsilon(
     """The ε of all that was broadcast of one device, or of one home.
 
     Neighbours are streets of which one has the device, or the home, learn from its
-    data or send nothing but noise. Every broadcast is a Gaussian mechanism of all its
+    data or send nothing but noise; to hide which of two it is, count on half the
+    multiplier. Every broadcast is a Gaussian mechanism of all its
     past data, without sampling: forecasters' and Q-networks' add up, and so do those
     of a home's devices. Levels and scales never leave a home.
 

@@ -1,6 +1,7 @@
 """PFDRL and what it is compared with: a street that forecasts, switches and shares."""
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -284,14 +285,14 @@ def _check_hyper(config, num_layers, hyper):
         raise TypeError(f"init takes the hyper-parameters {names}, got {unknown}.")
     of_account = METHODS[config.method].control == "base"
     alpha = known(hyper.get("alpha", HYPER["alpha"] if of_account else 0))
-    if alpha is not None and not 0 <= alpha <= num_layers:
+    if alpha is not None and alpha not in range(num_layers + 1):
         raise ValueError(
-            f"alpha must lie in [0, {num_layers}], the Q-network's layers, got {alpha}"
-            f"{'' if 'alpha' in hyper else ', its default'}; choose one of these."
+            f"alpha must be whole and lie in [0, {num_layers}], the Q-network's layers, "
+            f"got {alpha}{'' if 'alpha' in hyper else ', its default'}; choose one."
         )
     for name in ("beta_hours", "gamma_hours"):
         hours = known(hyper.get(name, HYPER[name]))
-        if hours is not None and hours * 60 < config.slot_min:
+        if hours is not None and not config.slot_min <= hours * 60 < math.inf:
             raise ValueError(
                 f"{name} must be at least a slot, {config.slot_min} minutes, got "
                 f"{hours} hours; choose a smaller slot_min."

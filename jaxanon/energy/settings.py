@@ -90,11 +90,11 @@ class PFDRLSettings:
     fit_steps: int = 2
     """learning steps of a forecaster in a slot"""
     fit_batch: int = 64
-    """windows of one"""
+    """windows of one of them"""
     lookback: int = 120
     """minutes that a forecaster sees; a multiple of 5"""
     fit_rate: float = 5e-3
-    """length of those"""
+    """length of a forecaster's learning steps"""
     learning_rate: float = 1e-3
     """of the Q-network"""
     discount: float = 0.9

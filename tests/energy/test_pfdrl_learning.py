@@ -84,6 +84,7 @@ def test_minutes_that_have_not_happened_teach_nothing(ahead):
         ({"observed": "price"}, "observed must be one of"),
         ({"fit_steps": 0}, "fit_steps must be >= 1, got 0"),
         ({"slot_min": 30}, "dqn.num_envs must divide slot_min"),
+        ({"hidden": (8, 0)}, "a width of hidden must be >= 1, got 0"),
     ],
 )
 def test_configs_check_themselves(settings, message):
@@ -95,8 +96,14 @@ def test_configs_check_themselves(settings, message):
     ("hyper", "error", "message"),
     [
         ({"gama": 3}, TypeError, r"init takes the hyper-parameters \['alpha', 'beta_"),
-        ({"alpha": 4}, ValueError, r"alpha must lie in \[0, 3\]"),
-        ({}, ValueError, r"alpha must lie in \[0, 3\].* got 6, its default; choose"),
+        ({"alpha": 4}, ValueError, r"alpha must be whole and lie in \[0, 3\]"),
+        ({"alpha": 2.5}, ValueError, r"alpha must be whole .* got 2.5; choose one"),
+        ({"alpha": 2, "beta_hours": np.nan}, ValueError, "beta_hours must be at least"),
+        (
+            {},
+            ValueError,
+            r"alpha must be whole and lie in \[0, 3\].* got 6, its default; choose",
+        ),
         (
             {"alpha": 2, "gamma_hours": 0.1},
             ValueError,
