@@ -287,7 +287,7 @@ def _check_hyper(config, num_layers, hyper):
     alpha = known(hyper.get("alpha", HYPER["alpha"] if of_account else 0))
     if alpha is not None and alpha not in range(num_layers + 1):
         raise ValueError(
-            f"alpha must be whole and lie in [0, {num_layers}], the Q-network's layers, "
+            f"alpha must be whole and lie in [0, {num_layers}], the network's layers, "
             f"got {alpha}{'' if 'alpha' in hyper else ', its default'}; choose one."
         )
     for name in ("beta_hours", "gamma_hours"):
