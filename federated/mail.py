@@ -16,11 +16,14 @@ class Messages:
     Attributes:
       lost: probability that it never arrives.
       late: probability that it arrives a round later.
-      max_age: rounds that an agent goes on with the last message that arrived. Beyond
-        that, or where none ever came, it takes its own layers in the place of others'.
+      max_age: rounds that an agent goes on with the last message that arrived, at least
+        1 where some are late. Beyond that, or where none ever came, it takes its own
+        layers in the place of others'.
 
     Raises:
-      ValueError: for probabilities that are none, or a negative age.
+      TypeError: for an age that is no whole number.
+      ValueError: for probabilities that are none, a negative age, or one that no late
+        message can have.
 
     Example:
       >>> Messages(lost=0.1, max_age=2)
@@ -37,8 +40,13 @@ class Messages:
                 f"lost and late must be probabilities of at most 1 together, got "
                 f"{self.lost!r} and {self.late!r}."
             )
-        if self.max_age < 0:
-            raise ValueError(f"max_age must be >= 0, got {self.max_age!r}.")
+        whole("max_age", self.max_age, least=0)
+        if self.late and not self.max_age:
+            raise ValueError(
+                f"max_age must be >= 1 where messages are late ({self.late!r}), for "
+                "they are a round old when they arrive, got 0; raise it, or count them "
+                "as lost."
+            )
 
 
 class Mailbox(NamedTuple):

@@ -53,6 +53,7 @@ def exchange_noisily(
     clip_norm,
     noise_multiplier,
     messages: Messages | None = None,
+    numbers=None,
 ):
     """``exchange``, but all that leaves an agent is clipped and noisy.
 
@@ -72,6 +73,9 @@ def exchange_noisily(
       params, mixing, shared, messages: of ``exchange``.
       clip_norm: > 0.
       noise_multiplier: >= 0.
+      numbers: ``int[agents]``, whose noise each draws; None is their places. Where
+        parts of the agents are exchanged by themselves with one key, theirs in the
+        whole: two that drew the same noise would tell the difference of what they sent.
 
     Returns:
       The mailbox, and the params with shared layers mixed.
@@ -98,7 +102,8 @@ def exchange_noisily(
     messages = messages or Messages()
     fate = gossip.fates_now(key, mailbox.mail, params, messages)
     noise = shared, clip_norm, noise_multiplier
-    public = _told(key, mailbox, params, *noise)
+    numbers = jnp.arange(len(fate[0])) if numbers is None else numbers
+    public = _told(key, mailbox, params, numbers, *noise)
     mail, params = gossip.delivered(
         mailbox.mail, params, mixing, *fate, shared=shared, messages=messages,
         told=public,
@@ -145,7 +150,7 @@ def check_noise(clip_norm, noise_multiplier) -> None:
         positive(noise_multiplier=noise_multiplier)
 
 
-def _told(key, mailbox, params, shared, clip_norm, noise_multiplier):
+def _told(key, mailbox, params, numbers, shared, clip_norm, noise_multiplier):
     """What everybody knows of each agent after this broadcast."""
     before = mailbox.public
 
@@ -161,7 +166,14 @@ def _told(key, mailbox, params, shared, clip_norm, noise_multiplier):
         for name in before
     }
     key = jax.random.fold_in(jax.random.fold_in(key, NOISE), mailbox.mail.round)
-    noisy = clip_and_noise_per_client(key, changed, clip_norm, noise_multiplier)
+
+    def alone(number, row):
+        own_key = jax.random.fold_in(key, number)
+        rows = jax.tree.map(lambda leaf: leaf[None], row)
+        noisy = clip_and_noise_per_client(own_key, rows, clip_norm, noise_multiplier)
+        return jax.tree.map(lambda leaf: leaf[0], noisy)
+
+    noisy = jax.vmap(alone)(numbers, changed)
     # Noise on layers that stay at home is not broadcast either.
     add = lambda name: jax.tree.map(
         lambda last, step: jnp.where(shared[name], last + step, last),

@@ -1,6 +1,5 @@
 """What a street's homes do on days that they have not seen, and homes that join."""
 
-import dataclasses
 import functools
 import json
 import os
@@ -10,8 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon import __version__, checkpoint, energy, report, street_ledger
-from jaxanon.energy import scores, settings
+from jaxanon import (
+    __version__,
+    checkpoint,
+    energy,
+    report,
+    street_ledger,
+    street_run,
+)
+from jaxanon.energy import neighbourhood, scores, settings
 from jaxanon.energy.homes import DAY, device_names, take
 from jaxanon.street_run import StreetRun
 
@@ -39,6 +45,7 @@ def evaluate(
       A dict fit for strict JSON: what ``energy.scores`` counts, ``training`` (rows of
       the run's days), ``untold`` (devices whose standby cannot be told from off),
       ``newcomers`` (None where nobody joins), ``example`` (a day of one home),
+      ``hearing`` (how many others a device hears; None where nothing is broadcast),
       ``privacy`` (ε of what was broadcast, None without broadcasts or noise),
       ``method``, ``dataset``, ``seed``.
 
@@ -80,7 +87,10 @@ def evaluate(
         "training": [row["losses"] | {"day": row["round"]} for row in run.history],
         "untold": scores.untold(street, names),
         "newcomers": newcomers,
-        "privacy": street_ledger.told(chosen, run.homes.kinds.shape[1]),
+        "hearing": neighbourhood.hearing(street) if chosen.sharing == "pfdrl" else None,
+        "privacy": street_ledger.told(
+            chosen, run.homes.kinds.shape[1], days=len(run.history)
+        ),
         "example": scores.example(did, street, learning, **since),
     }
     made = json.loads(json.dumps(made, allow_nan=False))
@@ -94,25 +104,29 @@ def joined(run: StreetRun, *, seed: int = 0) -> dict:
     """How soon homes that join save as much as in the end, beside ones that are alone.
 
     They live through the days to learn from, as the others did before, and all of them
-    hear each other.
+    hear each other. Their levels and scales are found with all those days, and known to
+    them from the first one on.
 
     Args:
       run: whose ``settings.joining`` is at least 1.
       seed: of all that they draw.
 
     Returns:
-      A dict fit for JSON: ``homes``; under ``"joined"`` and ``"alone"`` (who begin with
-      nothing, and exchange with each other all the same) the shares ``saved`` and
-      ``optimal`` of each day, and for each home ``days`` until 95 % of the final saving
-      (0: never), ``final``, that of the last three days, and ``optimal_days``, until
-      the best action is chosen 95 % as often as then, for who switches all off saves
-      everything.
+      A dict fit for JSON: ``homes``; ``known``, how many of their ``devices`` had a day
+      that a device of the street had as well, as those do that composed homes share;
+      under ``"joined"`` and ``"alone"`` (who begin with nothing, and exchange
+      with each other all the same) the shares ``saved`` and ``optimal`` of each day,
+      and for each home what ``energy.days_to_reach`` finds of both: ``days`` (0:
+      never) and ``final``, the saving of the last three days.
+
+    Raises:
+      ValueError: for a run whose settings have nobody join.
     """
     chosen = run.settings
+    if not chosen.joining:
+        raise ValueError("joining must be >= 1 in the run's settings, got 0.")
     count = len(run.homes.names) - chosen.joining
-    # There may be too few of them for the street's graph.
-    full = dataclasses.replace(chosen, graph="full")
-    new = settings.street_of(full, take(run.homes, count, len(run.homes.names)))
+    new = street_run.newcomers(chosen, run.homes)
     keys = [jax.random.fold_in(jax.random.key(seed), stream) for stream in range(3)]
     hyper = settings.hyper_of(chosen)
     begun = {
@@ -121,6 +135,8 @@ def joined(run: StreetRun, *, seed: int = 0) -> dict:
     }
     slots = DAY // chosen.slot_min
     found: dict = {"homes": list(run.homes.names[count:])}
+    found["known"] = neighbourhood.known_devices(run.street, new)
+    found["devices"] = int(new.present.sum())
     for name, state in begun.items():
         _, info = energy.live(run.system, keys[_LIFE], state, new, slots * chosen.days)
         of_home = lambda x: np.asarray(x, np.float64).reshape(
@@ -136,16 +152,16 @@ def _sooner_or_later(homes, slots):
     days = len(homes["minutes"]) // slots
     last = min(_LAST, days)
     saved = homes["saved_wh"], homes["standby_wh"]
-    reached = energy.days_to_reach(*saved, slots, last=last)
     optimal = homes["optimal"], homes["minutes"]
+    both = {"optimal": optimal[0], "minutes": optimal[1]}
+    reached = energy.days_to_reach(*saved, slots, last=last, **both)
     daily = lambda x: x.sum(axis=1).reshape(days, slots).sum(axis=1)
-    share = lambda part, whole: daily(part) / np.maximum(daily(whole), 1e-9)
+    share = lambda pair: energy.share_of(*map(daily, pair)).tolist()
     return {
-        "saved": share(*saved).tolist(),
-        "optimal": share(*optimal).tolist(),
+        "saved": share(saved),
+        "optimal": share(optimal),
         "days": reached.days.tolist(),
         "final": reached.final.tolist(),
-        "optimal_days": energy.days_to_reach(*optimal, slots, last=last).days.tolist(),
     }
 
 

@@ -2,12 +2,14 @@
 
 import functools
 import json
+import math
 import os
 import pathlib
 
 from jaxanon import energy, ledger
 from jaxanon.checkpoint import write_atomically
 from jaxanon.energy import settings as of_settings
+from jaxanon.energy.budgets import accountant_of
 from jaxanon.energy.homes import DAY
 
 DELTA = 1e-5
@@ -15,16 +17,26 @@ NOT_COVERED = (
     "what a home's own meter or power company sees",
     "which devices a home has",
     "the seed, from which noise can be drawn again, is in config.json",
+    "checkpoints hold networks without noise, optimizers' memory, and replay memories "
+    "with loads as they were metered",
     "metrics.jsonl and reports tell of all homes' days",
+    "settings that were chosen by looking at results",
+)
+NEIGHBOURS = (
+    "a home that learns from its data or sends nothing but noise (to hide which of two "
+    "homes it is, count on half the noise multiplier)"
 )
 
 
-def told(settings: energy.PFDRLSettings, devices: int) -> dict | None:
-    """The guarantee of a home after all days to learn from; None without one.
+def told(
+    settings: energy.PFDRLSettings, devices: int, *, days: int | None = None
+) -> dict | None:
+    """The guarantee of a home after so many days; None without one.
 
     Args:
       settings: ``PFDRLSettings``.
       devices: of a home; the ε of each adds up.
+      days: done; None is all that there are to learn from.
 
     Returns:
       What ``jaxanon.report.learned.guaranteed`` puts into words.
@@ -40,7 +52,8 @@ def told(settings: energy.PFDRLSettings, devices: int) -> dict | None:
     if settings.sharing != "pfdrl" or not settings.noise_multiplier:
         return None
     config = of_settings.config_of(settings)
-    slots = settings.days * DAY // settings.slot_min
+    days = settings.days if days is None else days
+    slots = days * DAY // settings.slot_min
     paces = {"beta_hours": settings.beta_hours, "gamma_hours": settings.gamma_hours}
     epsilon = functools.partial(
         energy.broadcast_epsilon, config, slots, DELTA, alpha=settings.alpha, **paces
@@ -48,32 +61,46 @@ def told(settings: energy.PFDRLSettings, devices: int) -> dict | None:
     counts = [energy.num_broadcasts(config, slots, settings.beta_hours)]
     if settings.alpha:
         counts.append(energy.num_broadcasts(config, slots, settings.gamma_hours))
+    accountant = lambda steps: accountant_of(
+        settings.noise_multiplier / math.sqrt(max(steps, 1))
+    )
     return {
         "mechanism": "Gaussian noise on what has changed since the last broadcast",
         "released": "What a home broadcasts",
-        "neighbours": "a home whose devices are there or are not",
+        "neighbours": NEIGHBOURS,
         "noise_multiplier": settings.noise_multiplier,
         "steps": sum(counts) * devices,
         "noisy": "broadcasts",
         "delta": DELTA,
         "epsilon": epsilon(devices=devices),
-        "accountant": "pld",
-        "parts": [{"what": "broadcasts of a device", "epsilon": epsilon()}],
+        "accountant": accountant(sum(counts) * devices),
+        "parts": [
+            {
+                "what": "broadcasts of a device",
+                "epsilon": epsilon(),
+                "accountant": accountant(sum(counts)),
+            }
+        ],
+        "days": {"done": days, "asked": settings.days},
         "holds": True,
         "not_covered": list(NOT_COVERED),
     }
 
 
 def write(
-    folder: str | os.PathLike, settings: energy.PFDRLSettings, devices: int
+    folder: str | os.PathLike,
+    settings: energy.PFDRLSettings,
+    devices: int,
+    *,
+    days: int,
 ) -> None:
-    """Writes ``privacy.json`` of a run that has ended, where there is a guarantee.
+    """Writes ``privacy.json`` beside a checkpoint, where there is a guarantee.
 
     Args:
       folder: of the run.
-      settings, devices: of ``told``.
+      settings, devices, days: of ``told``.
     """
-    found = told(settings, devices)
+    found = told(settings, devices, days=days)
     if found is not None:
         path = pathlib.Path(folder) / ledger.FILE
         write_atomically(path, json.dumps(found, indent=1) + "\n")

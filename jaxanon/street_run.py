@@ -44,8 +44,13 @@ class Kept(NamedTuple):
 def begin(settings, homes, seed: int):
     """The system, its street, its first state, and the run's key.
 
+    Args:
+      settings: ``PFDRLSettings``.
+      homes: of ``train``, those that join included.
+      seed: a Python int.
+
     Raises:
-      ValueError: as ``train``.
+      ValueError: as ``train``, for homes that join too.
     """
     days = homes.power.shape[1] // DAY
     wanted = settings.days + settings.held_out
@@ -62,11 +67,35 @@ def begin(settings, homes, seed: int):
         )
     system = energy.pfdrl(of_settings.config_of(settings))
     street = energy.street_of(settings, take(homes, 0, learning))
+    if settings.joining:
+        newcomers(settings, homes)  # Refused now, and not after days of learning.
     init_key, run_key = jax.random.split(jax.random.key(int(seed)))
     # Not traced, so that they are checked.
     hyper = of_settings.hyper_of(settings)
     first = jax.jit(functools.partial(system.init, **hyper))
     return system, street, first(init_key, street), run_key
+
+
+def newcomers(settings, homes: energy.Homes) -> energy.Street:
+    """The street of the homes that join, who all hear each other.
+
+    Args:
+      settings: ``PFDRLSettings``, whose ``joining`` is at least 1.
+      homes: of ``train``.
+
+    Raises:
+      ValueError: as ``energy.street``, naming home and device.
+
+    Example:
+      >>> homes = energy.load_homes("simulated", homes=3, devices=2, days=1, held_out=1)
+      >>> chosen = energy.PFDRLSettings(days=1, held_out=1, joining=1, graph="ring")
+      >>> newcomers(chosen, homes).power.shape
+      (2, 2880)
+    """
+    count = len(homes.names)
+    new = take(homes, count - settings.joining, count)
+    # There may be too few of them for the street's graph.
+    return energy.street_of(settings, new, everybody=True)
 
 
 def open_run(folder, homes: energy.Homes) -> StreetRun:
@@ -122,6 +151,9 @@ def open_run(folder, homes: energy.Homes) -> StreetRun:
 def settings_of(config: dict) -> energy.PFDRLSettings:
     """The settings that ``config.json`` of a street's run tells.
 
+    Args:
+      config: of ``checkpoint.read_config``.
+
     Raises:
       ValueError: if it is the run of something else.
     """
@@ -137,6 +169,9 @@ def settings_of(config: dict) -> energy.PFDRLSettings:
 def fingerprint(homes: energy.Homes) -> str:
     """A digest of all minutes of all devices, to tell whether data changed.
 
+    Args:
+      homes: ``Homes``.
+
     Example:
       >>> homes = energy.load_homes("simulated", homes=1, days=1, held_out=1)
       >>> fingerprint(homes) == fingerprint(homes._replace(power=homes.power + 1))
@@ -149,7 +184,12 @@ def fingerprint(homes: energy.Homes) -> str:
 
 
 def describe(settings, homes, state, seed: int) -> dict:
-    """What ``config.json`` says of a run, all of which makes it this run."""
+    """What ``config.json`` says of a run, all of which makes it this run.
+
+    Args:
+      settings, homes, seed: of ``begin``.
+      state: its first state.
+    """
     config = {
         "version": __version__,
         "method": checkpoint.STREET,
@@ -167,13 +207,23 @@ def describe(settings, homes, state, seed: int) -> dict:
 
 
 def kept(day, state) -> Kept:
-    """What a checkpoint holds of a state."""
+    """What a checkpoint holds of a state.
+
+    Args:
+      day: days done.
+      state: ``SystemState``.
+    """
     leaves = [leaf for leaf in jax.tree.leaves(state) if leaf.size]
     return Kept(jnp.asarray(day, jnp.int32), leaves)
 
 
 def state_of(kept: Kept, like):
-    """The state with what was kept, and what has no size as it is."""
+    """The state with what was kept, and what has no size as it is.
+
+    Args:
+      kept: ``Kept``.
+      like: a state of the same run.
+    """
     leaves, structure = jax.tree.flatten(like)
     found = iter(kept.leaves)
     return structure.unflatten([next(found) if x.size else x for x in leaves])

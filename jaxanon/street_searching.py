@@ -27,7 +27,7 @@ class Member(NamedTuple):
 
     settings: dict  # its values of the grid
     seed: int
-    scores: dict[str, float]  # on held-out days, and the day that reached them
+    scores: dict[str, float | None]  # on held-out days, and the day that reached them
 
 
 def search(
@@ -62,7 +62,9 @@ def search(
       ``Member`` each, seeds running fastest; and a row for each setting of the grid:
       ``settings``, ``seeds`` and ``scores``, with ``{"mean", "std"}`` of each:
       ``saved_share``, ``switched_off_share`` and ``optimal_share`` of held-out days,
-      ``reached_day``, the first one to save 95 % of what the last three do (0: none).
+      and ``reached_day``, what ``energy.days_to_reach`` finds of all homes together:
+      None of a member that never does, means being over the others, and ``"never"``
+      how many do not.
 
     Raises:
       ValueError: for a name that is no setting or chooses the homes, an axis without
@@ -117,7 +119,7 @@ def search(
         {
             "settings": cell,
             "seeds": int(seeds),
-            "scores": aggregate([one.scores for one in done if one.settings == cell]),
+            "scores": _over([one.scores for one in done if one.settings == cell]),
         }
         for cell in cells
     ]
@@ -187,23 +189,32 @@ def _scores(settings, system, street, members, at_once):
         held_out=settings.held_out,
         side_by_side=at_once > 1,
     )
-    saved, standby = (
-        np.asarray(learned[name], np.float64).T for name in ("saved_wh", "standby_wh")
-    )
+    names = "saved_wh", "standby_wh", "optimal", "minutes"
+    saved, standby, *best = (np.asarray(learned[name], np.float64).T for name in names)
+    both = dict(zip(names[2:], best, strict=True))
     last = min(_LAST, settings.days)
-    reached = energy.days_to_reach(saved, standby, 1, last=last)
+    reached = energy.days_to_reach(saved, standby, 1, last=last, **both)
     total = {name: np.asarray(x, np.float64).sum(axis=1) for name, x in tested.items()}
-    share = lambda part, whole: total[part] / np.maximum(total[whole], 1e-9)
+    share = lambda part, whole: energy.share_of(total[part], total[whole]).tolist()
     columns = {
         "saved_share": share("saved_wh", "standby_wh"),
         "switched_off_share": share("switched_off", "in_use"),
         "optimal_share": share("optimal", "minutes"),
-        "reached_day": reached.days,
+        "reached_day": [int(day) or None for day in reached.days],
     }
     return [
-        {name: float(column[place]) for name, column in columns.items()}
+        {name: column[place] for name, column in columns.items()}
         for place in range(len(members))
     ]
+
+
+def _over(scores):
+    """Means over seeds; of the day that was reached over those that reached it."""
+    days = [one["reached_day"] for one in scores]
+    nothing = {"mean": None, "std": None}
+    found = aggregate(scores)
+    some = nothing if found["reached_day"] is None else found["reached_day"]
+    return found | {"reached_day": some | {"never": days.count(None)}}
 
 
 def _arrays(cell):

@@ -30,7 +30,7 @@ def train(
     checkpoint_s: float = CHECKPOINT_S,
     on_claim: Callable[[], None] | None = None,
 ) -> StreetRun:
-    """Lets a street's homes learn through their days, an hour at a time.
+    """Lets a street's homes learn through their days, a slot at a time.
 
     A run that was killed at any moment and resumed ends in the same bits as one that
     was not.
@@ -79,13 +79,14 @@ def train(
         history = checkpoint.read_metrics(out, done)
         checkpoint.write_metrics(out, history)
     try:
-        loop = _Loop(settings, system, street, run_key, out, checkpoint_s, saved)
+        devices = homes.kinds.shape[1]
+        loop = _Loop(
+            settings, devices, system, street, run_key, out, checkpoint_s, saved
+        )
         state = _days(loop, state, history, progress)
     finally:
         if saved is not None:
             saved.close()
-    if out is not None:
-        street_ledger.write(out, settings, homes.kinds.shape[1])
     return StreetRun(
         settings=settings,
         homes=homes,
@@ -102,6 +103,7 @@ class _Loop(NamedTuple):
     """What stays the same from day to day."""
 
     settings: energy.PFDRLSettings
+    devices: int  # Of a home.
     system: energy.System
     street: energy.Street
     key: jax.Array
@@ -130,6 +132,9 @@ def _days(loop, state, history, show):
                 checkpoint.append_metrics(loop.out, row)
                 late = time.monotonic() - last_save >= loop.checkpoint_s
                 if done == total or late:
+                    # First, so that no checkpoint has spent more than it says.
+                    ledger = loop.out, loop.settings, loop.devices
+                    street_ledger.write(*ledger, days=done)
                     loop.saved.save(street_run.kept(done, state))
                     last_save = time.monotonic()
             tell(row)
@@ -141,7 +146,7 @@ def _told(info, slot_min) -> dict[str, float]:
     total = {
         name: float(np.asarray(x).sum(dtype=np.float64)) for name, x in info.items()
     }
-    share = lambda part, whole: total[part] / max(total[whole], 1e-9)
+    share = lambda part, whole: float(energy.share_of(total[part], total[whole]))
     return {
         "saved_share": share("saved_wh", "standby_wh"),
         "switched_off_share": share("switched_off", "in_use"),

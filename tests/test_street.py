@@ -1,5 +1,6 @@
 """Runs of a street of homes: resumed, refused, evaluated, reported on."""
 
+import dataclasses
 import json
 
 import jax
@@ -7,7 +8,6 @@ import numpy as np
 import pytest
 
 from jaxanon import (
-    cli,
     energy,
     street_evaluation,
     street_ledger,
@@ -16,7 +16,6 @@ from jaxanon import (
 )
 from jaxanon.energy import PFDRLSettings
 from jaxanon.energy.homes import take
-from jaxanon.privacy import SampledGaussian, epsilon_spent
 from jaxanon.report import street
 
 SIZES = {"homes": 3, "devices": 2, "days": 2, "held_out": 1}
@@ -117,6 +116,20 @@ def test_homes_must_be_enough(homes):
         train(alpha=3, hidden=(4,))
 
 
+def test_homes_that_join_are_looked_at_before_anything_is_learned(homes, monkeypatch):
+    monkeypatch.setattr(energy, "live", lambda *_: pytest.fail("it learned"))
+    wrong = homes._replace(power=homes.power.copy())
+    wrong.power[2, 100:150, 1] = np.nan
+    with pytest.raises(ValueError, match="of home 3 lacks 50 minutes from minute 100"):
+        street_training.train(SETTINGS, wrong, progress=False)
+
+
+def test_who_has_nobody_join_asks_for_nothing(run):
+    alone = dataclasses.replace(SETTINGS, joining=0)
+    with pytest.raises(ValueError, match="joining must be >= 1 in the run's settings"):
+        street_evaluation.joined(dataclasses.replace(run, settings=alone))
+
+
 def test_what_is_no_longer_finite_ends_the_run(homes):
     with pytest.raises(
         FloatingPointError, match="on day 1; lower fit_rate or learning"
@@ -190,9 +203,14 @@ def test_a_home_that_joins_lives_through_the_days(run, report, monkeypatch):
     found = report["newcomers"]
     assert found["homes"] == ["home 3"]
     for name in ("joined", "alone"):
-        assert len(found[name]["saved"]) == len(found[name]["optimal"]) == 2
-        # The final saving is that of both days together; one of them is as good.
-        assert found[name]["days"][0] in (1, 2)
+        saved, optimal = (np.array(found[name][key]) for key in ("saved", "optimal"))
+        assert saved.shape == optimal.shape == (2,)
+        # Of one home, whose final saving is that of both days together.
+        final = found[name]["final"][0]
+        assert min(saved) <= final <= max(saved) and min(optimal) > 0
+        good = (saved >= 0.95 * final) & (optimal >= 0.95 * optimal.mean())
+        reached = 1 if all(good) else 2 if good[1] else 0
+        assert found[name]["days"] == [reached if final else 0]
 
 
 def test_the_report_is_written(run, report):
@@ -201,13 +219,18 @@ def test_the_report_is_written(run, report):
     for name in ("saved", "training", "day", "newcomers"):
         assert (run.folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     html = (run.folder / "report.html").read_text()
+    assert "was forecast for it 60 minutes at a time" in html
     assert "standby switched off in 2 homes" in html and html.count("<figure") == 4
-    first, second, third, fourth, fifth = street.sentences(report)
+    first, second, third, heard, fourth, fifth = street.sentences(report)
+    assert heard == "A device hears 1.0 others of its kind on average; 0 hear nobody."
     assert (
         "On 1 held-out day 2 homes saved" in first and "at 11.67 cents a kWh" in first
     )
     assert "of minutes in use" in second.lower() and "MASE" in third
-    assert "1 home joined. With the street's layers 95 % of" in fourth
+    assert "1 home joined. 95 % of the final saving, with" in fourth
+    assert "Their levels and scales were found with all their days" in fourth
+    assert "Forecasts of the next 60 minutes (lr) are" in third
+    assert report["newcomers"]["known"] == 0 and report["newcomers"]["devices"] == 2
     assert fifth == "Homes show others their models, without noise: no guarantee."
 
 
@@ -216,38 +239,27 @@ def test_words_where_there_is_nothing_to_tell(report):
     none = row | {"saved_share": None, "in_use_minutes": 0}
     found = report["newcomers"]
     never = {name: found[name] | {"days": [0]} for name in ("joined", "alone")}
-    never["alone"]["final"] = [0.0]
+    never["alone"]["final"], never["joined"]["final"] = [0.0], [0.5]
+    forecast = {"forecast": report["forecast"]}
     quiet = report | {
         "overall": none,
         "forecast": None,
         "untold": ["tv of a", "pc of a", "tv of b", "pc of b"],
-        "newcomers": found | never,
+        "newcomers": found | never | {"known": 1},
         "privacy": street_ledger.told(PFDRLSettings(noise_multiplier=20.0), 2),
     }
-    first, second, third, fourth, fifth = street.sentences(quiet)
+    quiet["method"] = report["method"] | {
+        "settings": report["method"]["settings"] | {"graph": "full", "slot_min": 20}
+    }
+    assert "next 20 minutes" in street.sentences(quiet | forecast)[1]
+    first, second, third, known, fourth, fifth = street.sentences(quiet)
+    assert known.startswith("1 of the 2 devices that joined are known to the street")
     assert first == "On 1 held-out day no device of 2 homes stood by."
     assert "from off of 4 devices" in second and "tv of b and 1 more" in second
-    assert "final saving is reached never, 95 %" in third
-    assert "with nothing, never (there is none) and" in third
+    assert "reached for good never with the street's layers, and never, for" in third
+    assert "nothing was saved with nothing" in third
     assert fourth.startswith("What a home broadcasts keeps epsilon")
     assert "after 192 noisy broadcasts; broadcasts of a device by themselves" in fourth
     assert fifth.startswith("Not covered: what a home's own meter or power company")
     told = {"settings": report["method"]["settings"] | {"sharing": "local"}}
     assert street.sentences(report | {"method": told})[-1] == "Nothing leaves a home."
-
-
-def test_noise_on_broadcasts_is_accounted_for(homes, tmp_path, capsys):
-    """A day of forecasters and Q-networks shared every 12 hours, of 2 devices."""
-    noisy = {"noise_multiplier": 20.0, "forecaster": "lr", "hidden": (6,), "alpha": 1}
-    settings = PFDRLSettings(days=1, held_out=2, slot_min=720, **noisy)
-    out = tmp_path / "noisy"
-    run = street_training.train(settings, homes, out=out, progress=False)
-    told = street_evaluation.evaluate(run)["privacy"]
-    spent = lambda steps: epsilon_spent(
-        [SampledGaussian(noise_multiplier=20.0, steps=steps)], 1e-5
-    )
-    assert told["parts"][0]["epsilon"] == pytest.approx(spent(4))
-    assert told["epsilon"] == pytest.approx(spent(8)) and told["steps"] == 8
-    assert json.loads((out / "privacy.json").read_text()) == told
-    assert cli.main(["privacy", str(out)]) == 0
-    assert "for a home whose devices are there or" in capsys.readouterr().out

@@ -14,7 +14,9 @@ from jaxanon import (
     street_searching,
     street_training,
 )
+from jaxanon.commands import street_sweep
 from jaxanon.energy import PFDRLSettings
+from jaxanon.report import street_search
 
 SMALL = PFDRLSettings(
     days=2, held_out=2, forecaster="lr", hidden=(6,), alpha=1, fit_steps=1,
@@ -93,6 +95,33 @@ def test_the_summary_is_over_seeds(searched):
     assert [row["scores"] for row in kept["members"]] == [m.scores for m in members]
     assert kept["summary"] == json.loads(json.dumps(summary))
     assert (out / "sweep.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_who_never_reaches_it_has_no_day(searched, homes, monkeypatch, tmp_path):
+    """Means are over the others; a table and a figure say how many never did."""
+    days = iter([[0], [4], [0], [0]])
+    reached = lambda *_, **told: energy.Reached(np.array(next(days)), told["minutes"])
+    monkeypatch.setattr(street_searching.energy, "days_to_reach", reached)
+    grid = {"gamma_hours": [2.0, 12.0]}
+    members, summary = street_searching.search(
+        SMALL, homes, grid=grid, seeds=2, out=tmp_path
+    )
+    assert [one.scores["reached_day"] for one in members] == [None, 4, None, None]
+    found = [row["scores"]["reached_day"] for row in summary]
+    assert found[0] == {"mean": 4, "std": None, "never": 1}
+    assert found[1] == {"mean": None, "std": None, "never": 2}
+    column = street_sweep.table(summary).columns[-1]
+    assert [*column.cells] == ["4.00 (1 of 2 never)", "(2 of 2 never)"]
+    picture = street_search.draw(summary)
+    assert "with as many of the best actions: 3 of 4 never did" in " ".join(
+        picture.caption.split()
+    )
+    monkeypatch.undo()
+    # None in the file is a member that is done.
+    again = street_searching.search(
+        SMALL, homes, grid=grid, seeds=2, out=tmp_path, resume=True
+    )
+    assert again == (members, summary)
 
 
 def test_a_search_goes_on_where_it_stopped(searched, homes, monkeypatch):

@@ -84,8 +84,12 @@ def table(summary: list[dict]) -> Table:
     for row in summary:
         cells = [str(value) for value in row["settings"].values()]
         for name, scale in scales.items():
-            mean, std = (row["scores"][name][key] for key in ("mean", "std"))
+            score = row["scores"][name]
+            mean, std, never = score["mean"], score["std"], score.get("never")
             spread = "" if std is None else f" ± {scale * std:.2f}"
-            cells.append(f"{scale * mean:.2f}{spread}")
+            told = "" if mean is None else f"{scale * mean:.2f}{spread}"
+            if never:
+                told = f"{told} ({never} of {row['seeds']} never)".strip()
+            cells.append(told)
         found.add_row(*cells)
     return found

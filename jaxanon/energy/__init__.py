@@ -28,9 +28,8 @@ from jaxanon.energy.saving import (
     cents,
     per_day,
     per_hour,
-    per_month,
     savings,
-    summary,
+    share_of,
     variable_price,
 )
 from jaxanon.energy.searching import lives
@@ -105,14 +104,13 @@ __all__ = [
     "optimal_values",
     "per_day",
     "per_hour",
-    "per_month",
     "persistence",
     "pfdrl",
     "reward",
     "savings",
     "scale_of",
+    "share_of",
     "street",
     "street_of",
-    "summary",
     "variable_price",
 ]

@@ -41,7 +41,8 @@ def broadcast_epsilon(
     """The ε of all that was broadcast of one device, or of one home.
 
     Neighbours are streets of which one has the device, or the home, learn from its
-    data or send nothing but noise. Every broadcast is a Gaussian mechanism of all its
+    data or send nothing but noise; to hide which of two it is, count on half the
+    multiplier. Every broadcast is a Gaussian mechanism of all its
     past data, without sampling: forecasters' and Q-networks' add up, and so do those
     of a home's devices. Levels and scales never leave a home.
 
@@ -84,6 +85,18 @@ def broadcast_epsilon(
         return math.inf
     # So many Gaussian mechanisms are one, exactly.
     multiplier = config.noise_multiplier / math.sqrt(releases * devices)
-    accountant = "pld" if multiplier >= LEAST_MULTIPLIER else "rdp"
     each = SampledGaussian(noise_multiplier=multiplier)
-    return epsilon_spent([each], delta, accountant=accountant)
+    return epsilon_spent([each], delta, accountant=accountant_of(multiplier))
+
+
+def accountant_of(multiplier: float) -> str:
+    """Who reckons the ε of one Gaussian mechanism of this multiplier.
+
+    Args:
+      multiplier: standard deviation over sensitivity, > 0.
+
+    Example:
+      >>> accountant_of(1.0), accountant_of(0.01)
+      ('pld', 'rdp')
+    """
+    return "pld" if multiplier >= LEAST_MULTIPLIER else "rdp"

@@ -54,8 +54,9 @@ def live_apart(
     """``live`` of several streets at once, each in a thread and a program of its own.
 
     On a CPU a program of small products keeps one core busy: with as many streets as
-    cores all are. What comes of it is what ``live`` makes of the whole street, but for
-    rounding and for which messages are lost.
+    cores all are. What comes of it is what ``live`` makes of the whole street, noise on
+    broadcasts included, but for rounding and for which messages are lost or late:
+    those are drawn by agents' places, and so the same in all streets.
 
     Args:
       system, key, num_slots: of ``live``, the same for all.

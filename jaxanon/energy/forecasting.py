@@ -216,6 +216,9 @@ def forecaster(config: ForecastConfig) -> Forecaster:
 def begin_fit(layers) -> FitState:
     """A forecaster before its first step.
 
+    Args:
+      layers: of ``Forecaster.init``, float arrays of any shapes.
+
     Example:
       >>> begin_fit({"dense_1": jnp.zeros(2)}).step
       Array(0, dtype=int32)
@@ -265,6 +268,11 @@ def fit_step(state: FitState, gradient, learning_rate) -> FitState:
 
     Steps get shorter, by ``1 / √(1 + step / 200)``: spikes of a load throw a forecaster
     about that goes on learning for weeks.
+
+    Args:
+      state: ``FitState``.
+      gradient: tree like ``state.layers``.
+      learning_rate: ``float[]``.
 
     Example:
       >>> state = begin_fit({"w": jnp.array(1.0)})

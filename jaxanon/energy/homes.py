@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxanon.energy.metering import BRIDGED
+from jaxanon.energy.metering import BRIDGED, bridged, gap
 from jaxanon.energy.saving import DAY
+from jaxanon.kernels.checks import whole
 
 
 class Homes(NamedTuple):
@@ -22,6 +23,10 @@ class Homes(NamedTuple):
 
 def take(homes: Homes, start: int, stop: int) -> Homes:
     """Some of the homes, in their order.
+
+    Args:
+      homes: ``Homes``.
+      start, stop: places, as a slice has them.
 
     Example:
       >>> watts, kinds = np.zeros((2, 1440, 1)), np.zeros((2, 1))
@@ -40,6 +45,9 @@ def take(homes: Homes, start: int, stop: int) -> Homes:
 
 def device_names(homes: Homes) -> list[list[str]]:
     """What every device of every home is called in messages.
+
+    Args:
+      homes: ``Homes``.
 
     Example:
       >>> kinds = np.array([[1, 0]])
@@ -66,10 +74,11 @@ def from_readings(home, device, minute, power, num_days: int) -> Homes:
       ``Homes``, by name; a device that a home lacks is NaN there.
 
     Raises:
-      TypeError: if minutes are no whole numbers and no times.
-      ValueError: for arrays of other shapes; naming home and device, for readings that
-        are not in order of time or two of one minute; naming the home and the device
-        that lacks most days, if there are too few whole days.
+      TypeError: if minutes are no whole numbers and no times, or ``num_days`` none.
+      ValueError: for arrays of other shapes, fewer than one day; naming home and
+        device, for readings that are not in order of time, two of one minute, or
+        negative power; naming the home and the device that lacks most days, if there
+        are too few whole days.
 
     Example:
       >>> minutes = np.arange(1440)
@@ -77,6 +86,7 @@ def from_readings(home, device, minute, power, num_days: int) -> Homes:
       >>> made.names, made.kind_names, made.power.shape, str(made.dates[0, 0])
       (('a',), ('tv',), (1, 1440, 1), '1970-01-01')
     """
+    whole("num_days", num_days, least=1)
     home, device, minute, power = map(np.asarray, (home, device, minute, power))
     if minute.dtype.kind == "M":
         minute = minute.astype("datetime64[m]").astype(np.int64)
@@ -99,6 +109,7 @@ def from_readings(home, device, minute, power, num_days: int) -> Homes:
         for place, kind in enumerate(kinds):
             rows = (home == name) & (device == kind)
             _in_order(minute[rows], kind, name)
+            _not_negative(minute[rows], power[rows], kind, name)
             series[place] = minute[rows], power[rows]
         parts.append(_first_days(series, kinds, name, num_days))
     return Homes(
@@ -127,6 +138,17 @@ def _in_order(minute, device, home):
         )
 
 
+def _not_negative(minute, power, device, home):
+    wrong = np.flatnonzero(power < 0)
+    if len(wrong):
+        row = int(wrong[0])
+        raise ValueError(
+            f"power must not be negative: {device} of {home} takes {power[row]} W at "
+            f"{minute[row].astype('datetime64[m]')}; turn its clamp round, or mark "
+            "such minutes as missing (NaN)."
+        )
+
+
 def _first_days(series, kinds, home, num_days):
     """``float32[days * 1440, devices]`` and dates of a home's first whole days."""
     there = [place for place, (minute, _) in series.items() if len(minute)]
@@ -138,31 +160,19 @@ def _first_days(series, kinds, home, num_days):
         grid[minute - first * DAY, place] = power
     there = [place for place in there if not np.isnan(grid[:, place]).all()]
     days = grid.reshape(-1, DAY, len(kinds))
-    full = np.array([[_bridgeable(day[:, place]) for place in there] for day in days])
-    whole = np.flatnonzero(full.all(axis=1))
-    if len(whole) < num_days:
+    fits = lambda column: gap(column)[0] <= BRIDGED
+    full = np.array([[fits(day[:, place]) for place in there] for day in days])
+    entire = np.flatnonzero(full.all(axis=1))
+    if len(entire) < num_days:
         worst = kinds[there[int(np.argmin(full.sum(axis=0)))]]
         raise ValueError(
-            f"{home} has {len(whole)} days in which no device lacks more than "
+            f"{home} has {len(entire)} days in which no device lacks more than "
             f"{BRIDGED} minutes in a row, and {num_days} are needed; {worst} lacks "
             "most: leave it or the home out, or ask for fewer days."
         )
-    kept = days[whole[:num_days]]
+    kept = days[entire[:num_days]]
     for day in kept:
         for place in there:
-            day[:, place] = _bridged(day[:, place])
-    dates = (first + whole[:num_days]).astype("datetime64[D]")
+            day[:, place] = bridged(day[:, place])
+    dates = (first + entire[:num_days]).astype("datetime64[D]")
     return kept.reshape(-1, len(kinds)), dates
-
-
-def _bridgeable(column):
-    known = np.flatnonzero(~np.isnan(column))
-    edges = np.concatenate([[-1], known, [len(column)]])
-    return np.diff(edges).max() - 1 <= BRIDGED
-
-
-def _bridged(column):
-    """Minutes with the last reading where they have none, the first ones the first."""
-    known = np.flatnonzero(~np.isnan(column))
-    last = np.searchsorted(known, np.arange(len(column)), side="right") - 1
-    return column[known[np.maximum(last, 0)]]

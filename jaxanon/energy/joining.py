@@ -8,13 +8,15 @@ import numpy as np
 
 from jaxanon import federated
 from jaxanon.energy.pfdrl import System, SystemState
+from jaxanon.energy.saving import share_of
 from jaxanon.energy.street import Street
+from jaxanon.kernels.checks import whole
 
 
 class Reached(NamedTuple):
     """Of each home: days that it took, and what it took them to."""
 
-    days: np.ndarray  # int64[homes]; whole days until that day's end, 0 if never
+    days: np.ndarray  # int64[homes]; whole days until that day's end, 0: never
     final: np.ndarray  # float64[homes]; share saved in the end
 
 
@@ -28,7 +30,9 @@ def join(
     layers of their own, memories, optimisers. A device of a kind that the street does
     not have, or any where the method shares nothing, begins with nothing. By ``live``
     they go on from the first minute of ``newcomers``, and exchange with each other as
-    it says; the street's state stays as it is.
+    it says; the street's state stays as it is. Their levels and scales are those of
+    ``newcomers``, found with as many of its minutes as it was made with: of whole days
+    that are still to come, they know what on, standby and off are.
 
     Args:
       system: of ``pfdrl``, the street's.
@@ -106,50 +110,82 @@ def _known(mail, layers):
 
 
 def days_to_reach(
-    saved_wh, standby_wh, slots_a_day: int, *, share: float = 0.95, last: int = 3
+    saved_wh,
+    standby_wh,
+    slots_a_day: int,
+    *,
+    optimal=None,
+    minutes=None,
+    share: float = 0.95,
+    last: int = 3,
 ) -> Reached:
     """After how many days homes save such a share of what they save in the end.
+
+    A day counts if it saves so much, and if the best action is chosen such a share as
+    often as in the end: who switches all off saves everything. It has to be so on all
+    later days too. A day without standby neither reaches the saving nor loses it.
 
     Args:
       saved_wh, standby_wh: ``float[slots, homes]``, as ``live`` tells them of agents;
         sum over those of a home. What is left of a last day is not looked at.
       slots_a_day: 1440 over ``slot_min``.
-      share: of the final saving, in (0, 1].
-      last: days whose share of standby energy saved, together, is the final one.
+      optimal, minutes: likewise; None looks at the saving alone. Where devices are in
+        use for less than ``1 - share`` of all minutes, that is nearly the same.
+      share: of what is in the end, in (0, 1].
+      last: days that are the end, together.
 
     Returns:
-      ``Reached``: the first day that saves so much. Days without standby reach nothing.
+      ``Reached``: the first day from which on it is so; 0 where it never is, and where
+      nothing is saved in the end.
 
     Raises:
+      TypeError: for ``optimal`` without ``minutes``, or ``slots_a_day`` or ``last``
+        that are no whole numbers.
       ValueError: for other shapes, fewer whole days than ``last``, a share out of
         range.
 
     Example:
-      Two thirds of 0.9 are reached on the third day.
+      Two thirds of 0.9 are reached on the third day, for good on the fifth.
 
-      >>> saved = np.array([0.0, 5.0, 6.0, 9.0, 9.0])[:, None]
-      >>> days_to_reach(saved, np.full((5, 1), 10.0), 1, share=2 / 3, last=2)
-      Reached(days=array([3]), final=array([0.9]))
+      >>> saved = np.array([0.0, 5.0, 6.0, 1.0, 9.0, 9.0])[:, None]
+      >>> days_to_reach(saved, np.full((6, 1), 10.0), 1, share=2 / 3, last=2)
+      Reached(days=array([5]), final=array([0.9]))
     """
-    saved, standby = np.asarray(saved_wh), np.asarray(standby_wh)
-    if saved.ndim != 2 or saved.shape != standby.shape:
+    if (optimal is None) != (minutes is None):
+        raise TypeError("optimal and minutes go together: give both, or neither.")
+    parts = {"saved_wh": saved_wh, "standby_wh": standby_wh}
+    if optimal is not None:
+        parts |= {"optimal": optimal, "minutes": minutes}
+    sums = {name: np.asarray(x, np.float64) for name, x in parts.items()}
+    shapes = [x.shape for x in sums.values()]
+    if len(shapes[0]) != 2 or len(set(shapes)) > 1:
         raise ValueError(
-            f"saved_wh and standby_wh must be float[slots, homes], got shapes "
-            f"{saved.shape} and {standby.shape}."
+            f"{' and '.join(sums)} must be float[slots, homes], got shapes "
+            f"{' and '.join(map(str, shapes))}."
         )
     if not 0 < share <= 1:
         raise ValueError(f"share must lie in (0, 1], got {share!r}.")
-    days = len(saved) // slots_a_day
-    if not 1 <= last <= days:
+    days = len(sums["saved_wh"]) // whole("slots_a_day", slots_a_day, least=1)
+    if not whole("last", last, least=0) or last > days:
         raise ValueError(
             f"last must lie in [1, {days}], the whole days there are, got {last!r}."
         )
-    whole = lambda x: x[: days * slots_a_day].reshape(days, slots_a_day, -1)
-    saved, standby = (whole(x).sum(axis=1, dtype=np.float64) for x in (saved, standby))
-    ratio = lambda part, all_: np.divide(
-        part, all_, out=np.zeros_like(part), where=all_ > 0
-    )
-    final = ratio(saved[-last:].sum(axis=0), standby[-last:].sum(axis=0))
-    # The sums of equal days may differ in their last bits.
-    enough = (ratio(saved, standby) >= share * final * (1 - 1e-9)) & (standby > 0)
+    daily = {
+        name: x[: days * slots_a_day].reshape(days, slots_a_day, -1).sum(axis=1)
+        for name, x in sums.items()
+    }
+
+    def short(part, total):
+        """Days that fall short of it, and what it is in the end."""
+        final = share_of(part[-last:].sum(axis=0), total[-last:].sum(axis=0))
+        # The sums of equal days may differ in their last bits.
+        least = share * final * (1 - 1e-9)
+        return (share_of(part, total) < least) & (total > 0), final
+
+    saved, standby, *best = daily.values()
+    below, final = short(saved, standby)
+    if best:
+        below |= short(*best)[0]
+    stays = ~np.logical_or.accumulate(below[::-1], axis=0)[::-1]
+    enough = stays & (standby > 0) & (final > 0)
     return Reached(np.where(enough.any(axis=0), enough.argmax(axis=0) + 1, 0), final)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxanon.datasets import registry, store
 from jaxanon.datasets.own import read_arrays
 from jaxanon.datasets.tracebase import compose
-from jaxanon.energy.homes import DAY, Homes, from_readings
+from jaxanon.energy.homes import DAY, Homes, from_readings, take
 from jaxanon.energy.simulator import APPLIANCES, households
 
 SOURCES = ("tracebase", "households", "pecan_street", "simulated")
@@ -74,6 +74,8 @@ def load(
     if name == "tracebase":
         traces = store.read(registry.find(name), source, data_dir)
         parts = homes or HOMES, devices or DEVICES, days, held_out
+        if devices is None and kinds is not None:
+            parts = parts[0], min(DEVICES, len(set(kinds))), days, held_out
         return _composed(traces, *parts, kinds, seed)
     if name == "simulated":
         return _simulated(homes or HOMES, devices, num_days, kinds, seed)
@@ -95,7 +97,11 @@ def _composed(traces, homes, devices, days, held_out, kinds, seed):
         own = lambda trace: trace.labels["subject"].split("/", 1)[0]
         _known(kinds, sorted({own(trace) for trace in traces}))
         traces = [trace for trace in traces if own(trace) in kinds]
-        devices = min(devices, len(set(kinds)))
+        if devices > len(set(kinds)):
+            raise ValueError(
+                f"devices must be at most {len(set(kinds))}, the kinds to choose from, "
+                f"got {devices!r}; name more kinds, or ask for fewer devices."
+            )
     found = compose(
         traces,
         homes,
@@ -181,6 +187,12 @@ def _chosen(found, homes, devices, kinds):
     names = list(found.kind_names)
     if kinds is not None:
         _known(kinds, names)
+    if homes is not None and homes > len(found.names):
+        raise ValueError(
+            f"homes must be at most {len(found.names)}, those with so many whole days "
+            f"({', '.join(found.names)}), got {homes!r}."
+        )
+    found = take(found, 0, len(found.names) if homes is None else homes)
     had = (~np.isnan(found.power).all(axis=1)).sum(axis=0)
     columns = [c for c in range(len(names)) if kinds is None or names[c] in kinds]
     columns = [c for c in columns if had[c]]
@@ -192,18 +204,10 @@ def _chosen(found, homes, devices, kinds):
             )
         most = sorted(columns, key=lambda c: (-had[c], c))[:devices]
         columns = sorted(most)
-    if homes is not None and homes > len(found.names):
-        raise ValueError(
-            f"homes must be at most {len(found.names)}, those with so many whole days "
-            f"({', '.join(found.names)}), got {homes!r}."
-        )
-    some = slice(homes)
-    return Homes(
-        found.power[some][:, :, columns],
-        np.tile(np.arange(len(columns), dtype=np.int32), (len(found.names[some]), 1)),
-        tuple(names[c] for c in columns),
-        found.names[some],
-        None if found.dates is None else found.dates[some],
+    return found._replace(
+        power=found.power[:, :, columns],
+        kinds=np.tile(np.arange(len(columns), dtype=np.int32), (len(found.names), 1)),
+        kind_names=tuple(names[c] for c in columns),
     )
 
 

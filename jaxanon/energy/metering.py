@@ -81,16 +81,46 @@ def _refuse(column, home, device):
         )
 
 
-def _filled(column, home, device):
+def gap(column) -> tuple[int, int]:
+    """The longest gap: how many minutes it has, and the first of them.
+
+    Args:
+      column: ``float[minutes]``; NaN is a missing minute.
+
+    Example:
+      >>> gap(np.array([1.0, np.nan, np.nan, 2.0]))
+      (2, 1)
+    """
     known = np.flatnonzero(~np.isnan(column))
     edges = np.concatenate([[-1], known, [len(column)]])
     gaps = np.diff(edges) - 1
-    if gaps.max() > BRIDGED:
-        minute = int(edges[np.argmax(gaps)]) + 1
-        raise ValueError(
-            f"{device} of {home} lacks {gaps.max()} minutes from minute {minute} on, "
-            f"and at most {BRIDGED} are bridged; choose days that are whole, or leave "
-            "the device out (NaN)."
-        )
+    return int(gaps.max()), int(edges[np.argmax(gaps)]) + 1
+
+
+def bridged(column):
+    """Minutes with the last reading where they have none, the first ones the first.
+
+    Args:
+      column: ``float[minutes]``, at least one of which is known.
+
+    Returns:
+      The same without NaN.
+
+    Example:
+      >>> bridged(np.array([np.nan, 1.0, np.nan, 2.0]))
+      array([1., 1., 1., 2.])
+    """
+    known = np.flatnonzero(~np.isnan(column))
     last = np.searchsorted(known, np.arange(len(column)), side="right") - 1
     return column[known[np.maximum(last, 0)]]
+
+
+def _filled(column, home, device):
+    longest, minute = gap(column)
+    if longest > BRIDGED:
+        raise ValueError(
+            f"{device} of {home} lacks {longest} minutes from minute {minute} on, and "
+            f"at most {BRIDGED} are bridged; choose days that are whole, or leave the "
+            "device out (NaN)."
+        )
+    return bridged(column)

@@ -1,6 +1,7 @@
 """PFDRL and what it is compared with: a street that forecasts, switches and shares."""
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -55,7 +56,8 @@ def pfdrl(config: PFDRLConfig) -> System:
     In a slot every agent forecasts its device's minutes, acts on them and learns from
     what it did, then learns to forecast from all minutes until now. After
     every ``beta_hours`` forecasters are exchanged and after every ``gamma_hours``
-    Q-networks, as the method says. All agents begin with the same networks.
+    Q-networks, as the method says. All agents begin with the same networks. Target
+    networks are renewed every so many learning steps, and not by an exchange.
 
     Hyper-parameters are ``init``'s, and a sweep's by ``vmap``: ``alpha`` (6), layers of
     the Q-network that are shared by ``"pfdrl"``; ``beta_hours`` and ``gamma_hours``
@@ -219,7 +221,7 @@ def pfdrl(config: PFDRLConfig) -> System:
             settings["messages"] = config.messages
             if config.noise_multiplier:
                 speak = federated.exchange_noisily_every
-                settings |= _noise(config)
+                settings |= _noise(config) | {"numbers": street.number}
         mail, layers = speak(every, key, mail, layers, mixing, state.slot, **settings)
         return layers, mail
 
@@ -281,14 +283,16 @@ def _check_hyper(config, num_layers, hyper):
     unknown = sorted(set(hyper) - set(names))
     if unknown:
         raise TypeError(f"init takes the hyper-parameters {names}, got {unknown}.")
-    alpha = known(hyper.get("alpha", 0))
-    if alpha is not None and not 0 <= alpha <= num_layers:
+    of_account = METHODS[config.method].control == "base"
+    alpha = known(hyper.get("alpha", HYPER["alpha"] if of_account else 0))
+    if alpha is not None and alpha not in range(num_layers + 1):
         raise ValueError(
-            f"alpha must lie in [0, {num_layers}], the Q-network's layers, got {alpha}."
+            f"alpha must be whole and lie in [0, {num_layers}], the network's layers, "
+            f"got {alpha}{'' if 'alpha' in hyper else ', its default'}; choose one."
         )
     for name in ("beta_hours", "gamma_hours"):
         hours = known(hyper.get(name, HYPER[name]))
-        if hours is not None and hours * 60 < config.slot_min:
+        if hours is not None and not config.slot_min <= hours * 60 < math.inf:
             raise ValueError(
                 f"{name} must be at least a slot, {config.slot_min} minutes, got "
                 f"{hours} hours; choose a smaller slot_min."

@@ -7,6 +7,7 @@ from jaxanon.energy.forecasting import ForecastConfig
 from jaxanon.energy.q_learning import DQNConfig
 from jaxanon.energy.switching import OBSERVED
 from jaxanon.federated import Layout, Messages
+from jaxanon.kernels.checks import whole
 from jaxanon.models.q_network import HIDDEN
 from jaxanon.privacy.composition import positive
 
@@ -57,6 +58,7 @@ class PFDRLConfig:
         result.
 
     Raises:
+      TypeError: for a count that is no whole number.
       ValueError: for another method, a number below 1, a slot that environments cannot
         share evenly, a clip norm or noise out of range, or noise where nothing is
         broadcast.
@@ -92,8 +94,9 @@ class PFDRLConfig:
                 f"observed must be one of {tuple(OBSERVED)}, got {self.observed!r}."
             )
         for name in ("fit_steps", "fit_batch", "slot_min"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)!r}.")
+            whole(name, getattr(self, name), least=1)
+        for width in self.hidden:
+            whole("a width of hidden", width, least=1)
         positive(clip_norm=self.clip_norm)
         if self.noise_multiplier:
             positive(noise_multiplier=self.noise_multiplier)

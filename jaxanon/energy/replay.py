@@ -26,6 +26,10 @@ class Replay(NamedTuple):
 def blank(capacity: int, num_observed: int) -> Replay:
     """A replay memory with nothing in it.
 
+    Args:
+      capacity: transitions that it holds.
+      num_observed: numbers of an observation.
+
     Example:
       >>> blank(4, 2).kept.observation.shape
       (4, 2)

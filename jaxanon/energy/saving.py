@@ -68,28 +68,25 @@ def savings(load, mode, action) -> Savings:
     )
 
 
-def summary(found: Savings) -> dict[str, jax.Array]:
-    """Shares over all minutes.
+def share_of(part, whole, none=0.0):
+    """Shares, on the host.
 
     Args:
-      found: ``Savings``, of any shape.
+      part, whole: ``float[...]``, of the same shape.
+      none: what it is where there is nothing to be a share of.
 
     Returns:
-      ``saved_share`` of standby energy, ``switched_off_share`` and ``dimmed_share`` of
-      minutes in use: ``float32[]``, 0 where there is nothing to be a share of.
+      ``float64[...]``.
+
+    Raises:
+      ValueError: for shapes that differ and cannot be broadcast to that of ``part``.
 
     Example:
-      >>> found = savings(jnp.array([6.0, 60.0]), jnp.array([1, 2]), jnp.array([0, 2]))
-      >>> summary(found)["saved_share"]
-      Array(1., dtype=float32)
+      >>> share_of([1.0, 0.0], [4.0, 0.0])
+      array([0.25, 0.  ])
     """
-    total = jax.tree.map(jnp.sum, found)
-    share = lambda part, whole: jnp.where(whole > 0, part / jnp.maximum(whole, 1e-9), 0)
-    return {
-        "saved_share": share(total.saved_wh, total.standby_wh),
-        "switched_off_share": share(total.switched_off, total.in_use),
-        "dimmed_share": share(total.dimmed, total.in_use),
-    }
+    part, whole = np.asarray(part, np.float64), np.asarray(whole, np.float64)
+    return np.divide(part, whole, out=np.full_like(part, none), where=whole > 0)
 
 
 def per_day(values):
@@ -112,10 +109,16 @@ def per_day(values):
 
 
 def per_hour(values):
-    """Sums over all days by the hour of the day; otherwise as ``per_day``.
+    """Sums over all days by the hour of the day.
+
+    Args:
+      values: ``[..., days * 1440]``, minutes from midnight.
 
     Returns:
       ``[..., 24]``.
+
+    Raises:
+      ValueError: if these are not whole days.
 
     Example:
       >>> per_hour(jnp.ones(2880))[0]
@@ -123,33 +126,6 @@ def per_hour(values):
     """
     days = _days(values)
     return jnp.sum(days.reshape(*days.shape[:-1], 24, 60), axis=(-3, -1))
-
-
-def per_month(values, months):
-    """Sums over the days of each month; otherwise as ``per_day``.
-
-    Args:
-      values: as of ``per_day``.
-      months: ``int[days]`` on the host, from 0, the month of each day.
-
-    Returns:
-      ``[..., months]``, up to the last one that is named.
-
-    Raises:
-      ValueError: if there is not a month for every day.
-
-    Example:
-      >>> per_month(jnp.ones(3 * 1440), [0, 0, 1])
-      Array([2880., 1440.], dtype=float32)
-    """
-    days, months = per_day(values), np.asarray(months)
-    if months.shape != days.shape[-1:]:
-        raise ValueError(
-            f"months must be int[{days.shape[-1]}], one for each day, got shape "
-            f"{months.shape}."
-        )
-    belongs = months[:, None] == np.arange(months.max() + 1)[None]
-    return jnp.matmul(days, belongs.astype(np.float32), precision="highest")
 
 
 def cents(watt_hours, price):

@@ -14,6 +14,7 @@ from jaxanon.energy.saving import (
     per_day,
     per_hour,
     savings,
+    share_of,
     variable_price,
 )
 from jaxanon.energy.saving import cents as worth
@@ -156,8 +157,8 @@ def example(did: Acted, street: Street, homes: Homes, first_day: int = 0) -> dic
         count, -1
     )
     saved, standby = (of_home(x).sum(axis=1) for x in (told.saved_wh, told.standby_wh))
-    shares = saved / np.maximum(standby, 1e-9)
-    chosen = int(np.argsort(shares, kind="stable")[(count - 1) // 2])
+    order = np.argsort(share_of(saved, standby), kind="stable")
+    chosen = int(order[(count - 1) // 2])
     agents = chosen * homes.kinds.shape[1] + np.arange(homes.kinds.shape[1])
     agents = agents[present[agents]]
     in_use = (np.asarray(did.mode)[agents] == ON).reshape(len(agents), -1, DAY)
@@ -186,7 +187,9 @@ def example(did: Acted, street: Street, homes: Homes, first_day: int = 0) -> dic
 
 
 def _row(total, cents):
-    share = lambda part, whole: total[part] / total[whole] if total[whole] else None
+    def share(part, whole):
+        return float(share_of(total[part], total[whole])) if total[whole] else None
+
     kilo = {name: total[f"{name}_wh"] / 1000 for name in ("standby", "saved")}
     return {
         "standby_kwh": round(kilo["standby"], 9),

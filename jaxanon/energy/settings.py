@@ -5,17 +5,16 @@ import dataclasses
 import jax
 
 from jaxanon import federated
-from jaxanon.energy.forecasting import KINDS, ForecastConfig
+from jaxanon.energy import setting_checks
+from jaxanon.energy.forecasting import ForecastConfig
 from jaxanon.energy.homes import DAY, Homes, device_names
-from jaxanon.energy.pfdrl_config import METHODS, PFDRLConfig
+from jaxanon.energy.pfdrl_config import PFDRLConfig
 from jaxanon.energy.q_learning import DQNConfig
 from jaxanon.energy.saving import FIXED_CENTS
 from jaxanon.energy.street import Street, street
 from jaxanon.federated import Messages
-from jaxanon.kernels.checks import one_of
 from jaxanon.models.q_network import HIDDEN
 
-GRAPHS = ("full", "ring", "k-regular", "random")
 # Arrays of the state, which a sweep varies without compiling anything anew.
 HYPER = ("alpha", "beta_hours", "gamma_hours", "fit_rate", "learning_rate")
 HYPER += ("discount", "epsilon")
@@ -25,11 +24,13 @@ _GRAPH_SEED = 1  # Other draws than those of the run's own seed.
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PFDRLSettings:
-    """Homes that learn to switch standby off; defaults are chapter 2's.
+    """Homes that learn to switch standby off; defaults are chapter 2's, where it gives
+    a number.
 
     Raises:
-      ValueError: for a name that there is not, a number out of its range, or slots that
-        do not make up a day.
+      TypeError: for a count that is no whole number.
+      ValueError: for a name that there is not, a number out of its range or not finite,
+        slots that do not make up a day, or a setting that would do nothing.
 
     Example:
       >>> PFDRLSettings(sharing="frl").gamma_hours
@@ -61,17 +62,19 @@ class PFDRLSettings:
     forecaster: str = "lstm"
     """lr, svm, bp or lstm"""
     graph: str = "full"
-    """who hears whom: full, ring, k-regular or random"""
+    """which homes hear each other: full, ring, k-regular or random; a device hears only
+    those of its kind, and so nobody where no home that is heard has one"""
     degree: int = 4
-    """homes that each hears, of a k-regular graph"""
+    """homes that each hears, of a k-regular graph, whether or not they have the kind"""
     probability: float = 0.5
     """that two homes hear each other, of a random graph"""
     lost: float = 0.0
     """probability that a message never arrives"""
     late: float = 0.0
-    """probability that it arrives with the next"""
-    max_age: int = 0
-    """broadcasts that a home goes on with the last message that it got"""
+    """probability that it arrives with the next, a broadcast old"""
+    max_age: int = 1
+    """where messages are lost or late, broadcasts that a home goes on with the last one
+    that it got; 0 is none, and then none may be late"""
     noise_multiplier: float = 0.0
     """of noise on what pfdrl broadcasts; 0 is none, and broadcasts tell of homes"""
     clip_norm: float = 1.0
@@ -86,73 +89,68 @@ class PFDRLSettings:
     """minutes after which models learn"""
     fit_steps: int = 2
     """learning steps of a forecaster in a slot"""
+    fit_batch: int = 64
+    """windows of one of them"""
+    lookback: int = 120
+    """minutes that a forecaster sees; a multiple of 5"""
     fit_rate: float = 5e-3
-    """length of those"""
+    """length of a forecaster's learning steps"""
     learning_rate: float = 1e-3
     """of the Q-network"""
     discount: float = 0.9
     """of what comes later"""
     epsilon: float = 0.1
     """probability of an action at random, while learning"""
+    batch_size: int = 32
+    """transitions of a learning step of the Q-network"""
+    capacity: int = 2000
+    """transitions that an agent remembers"""
+    target_every: int = 100
+    """learning steps after which the target network is renewed"""
     double: bool = False
     """double Q-learning"""
 
     def __post_init__(self):
-        one_of("sharing", self.sharing, tuple(METHODS))
-        one_of("forecaster", self.forecaster, KINDS)
-        one_of("graph", self.graph, GRAPHS)
-        for name in ("homes", "devices", "days", "held_out"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be >= 1, got {value!r}.")
-        for name in ("joining", "cents"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be >= 0, got {getattr(self, name)!r}.")
-        for name in ("fit_rate", "learning_rate"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be > 0, got {getattr(self, name)!r}.")
-        for name in ("probability", "discount", "epsilon"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(
-                    f"{name} must lie in [0, 1], got {getattr(self, name)!r}."
-                )
-        if not 0 <= self.alpha <= len(self.hidden) + 1:
-            raise ValueError(
-                f"alpha must lie in [0, {len(self.hidden) + 1}], the Q-network's "
-                f"layers, got {self.alpha!r}."
-            )
-        for name in ("beta_hours", "gamma_hours"):
-            if getattr(self, name) * 60 < self.slot_min:
-                raise ValueError(
-                    f"{name} must be at least a slot, {self.slot_min} minutes, got "
-                    f"{getattr(self, name)!r} hours; choose a smaller slot_min."
-                )
+        setting_checks.ranges(self)
+        setting_checks.of_account(self)
         config_of(self)
-        if DAY % self.slot_min:
-            raise ValueError(
-                f"slot_min must divide {DAY}, the minutes of a day, got "
-                f"{self.slot_min!r}."
-            )
 
 
 def config_of(settings: PFDRLSettings) -> PFDRLConfig:
     """What of it is compiled.
+
+    Args:
+      settings: ``PFDRLSettings``.
+
+    Raises:
+      ValueError: as ``PFDRLConfig`` and its parts.
 
     Example:
       >>> config_of(PFDRLSettings(forecaster="lr")).forecast.kind
       'lr'
     """
     stretches = max(n for n in range(1, STRETCHES + 1) if settings.slot_min % n == 0)
+    # Where all arrive at once nobody needs an earlier one.
+    unsure = settings.lost or settings.late
     return PFDRLConfig(
         method=settings.sharing,
-        forecast=ForecastConfig(kind=settings.forecaster),
+        forecast=ForecastConfig(kind=settings.forecaster, lookback=settings.lookback),
         fit_steps=settings.fit_steps,
-        dqn=DQNConfig(num_envs=stretches, double=settings.double),
+        fit_batch=settings.fit_batch,
+        dqn=DQNConfig(
+            capacity=settings.capacity,
+            batch_size=settings.batch_size,
+            target_every=settings.target_every,
+            double=settings.double,
+            num_envs=stretches,
+        ),
         hidden=tuple(settings.hidden),
         observed=settings.observed,
         slot_min=settings.slot_min,
         messages=Messages(
-            lost=settings.lost, late=settings.late, max_age=settings.max_age
+            lost=settings.lost,
+            late=settings.late,
+            max_age=settings.max_age if unsure else 0,
         ),
         noise_multiplier=settings.noise_multiplier,
         clip_norm=settings.clip_norm,
@@ -162,6 +160,9 @@ def config_of(settings: PFDRLSettings) -> PFDRLConfig:
 def hyper_of(settings: PFDRLSettings) -> dict[str, float]:
     """What ``init`` of a system takes.
 
+    Args:
+      settings: ``PFDRLSettings``.
+
     Example:
       >>> hyper_of(PFDRLSettings(alpha=3))["alpha"]
       3
@@ -169,12 +170,15 @@ def hyper_of(settings: PFDRLSettings) -> dict[str, float]:
     return {name: getattr(settings, name) for name in HYPER}
 
 
-def street_of(settings: PFDRLSettings, homes: Homes) -> Street:
+def street_of(
+    settings: PFDRLSettings, homes: Homes, *, everybody: bool = False
+) -> Street:
     """The street of homes: all their minutes, levels of the days to learn from.
 
     Args:
       settings: ``PFDRLSettings``.
       homes: ``Homes``, of ``days`` to learn from and more.
+      everybody: whether all hear each other, whatever the settings' graph.
 
     Raises:
       ValueError: as ``street``, naming home and device; if there is no such graph.
@@ -189,13 +193,20 @@ def street_of(settings: PFDRLSettings, homes: Homes) -> Street:
         homes.power,
         homes.kinds,
         learn_minutes=settings.days * DAY,
-        graph=graph_of(settings, len(homes.names)),
+        graph=None if everybody else graph_of(settings, len(homes.names)),
         names=(homes.names, device_names(homes)),
     )
 
 
 def graph_of(settings: PFDRLSettings, num_homes: int):
     """Who hears whom, ``bool[homes, homes]``.
+
+    Args:
+      settings: ``PFDRLSettings``.
+      num_homes: at least 1.
+
+    Raises:
+      ValueError: if there is no such graph of so many homes.
 
     Example:
       >>> int(graph_of(PFDRLSettings(graph="k-regular", degree=2), 5).sum())

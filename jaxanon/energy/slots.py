@@ -49,7 +49,17 @@ class Acted(NamedTuple):
 
 
 def acted(parts: Parts, layers, params, home: Home, slot) -> Acted:
-    """What an agent does in a slot, with models that stay as they are."""
+    """What an agent does in a slot, with models that stay as they are.
+
+    Args:
+      parts: ``Parts``.
+      layers, params: of the forecaster and of the Q-network.
+      home: ``Home``, of one agent.
+      slot: ``int[]``, from 0.
+
+    Returns:
+      ``Acted``, ``[slot_min]`` each.
+    """
     series = _series(parts, layers, home, slot)
     minutes = jnp.arange(parts.config.slot_min)
     see = lambda minute: observation(series, minute, parts.config.observed)
@@ -67,6 +77,11 @@ def acted(parts: Parts, layers, params, home: Home, slot) -> Acted:
 
 def learned(parts: Parts, key, layers, control: AgentState, home: Home, slot):
     """A slot's steps of the agent, whose environments are stretches of it.
+
+    Args:
+      parts, layers, home, slot: of ``acted``.
+      key: typed PRNG key, of the run's slot and this agent.
+      control: ``AgentState``.
 
     Returns:
       The agent's state, and its mean reward, ``float[]``.
@@ -93,7 +108,16 @@ def learned(parts: Parts, key, layers, control: AgentState, home: Home, slot):
 
 
 def fitted(parts: Parts, key, fit, home: Home, slot, rate):
-    """A slot's learning steps of a forecaster, of all minutes until its end."""
+    """A slot's learning steps of a forecaster, of all minutes until its end.
+
+    Args:
+      parts, key, home, slot: of ``learned``.
+      fit: ``FitState``.
+      rate: ``float[]``.
+
+    Returns:
+      ``FitState``.
+    """
 
     def one(fit, _):
         _, gradient = slot_gradient(parts, key, fit, home, slot)
@@ -103,7 +127,11 @@ def fitted(parts: Parts, key, fit, home: Home, slot, rate):
 
 
 def slot_gradient(parts: Parts, key, fit, home: Home, slot):
-    """The loss and gradient of one learning step of a forecaster."""
+    """The loss, ``float[]``, and gradient of one learning step of a forecaster.
+
+    Args:
+      parts, key, fit, home, slot: of ``fitted``.
+    """
     known = 0, (slot + 1) * parts.config.slot_min
     trace, batch_size = Trace(home.power, home.scale), parts.config.fit_batch
     return fit_gradient(key, parts.model, fit, trace, known, batch_size)
@@ -147,12 +175,14 @@ def _asked(config, slot):
 
 
 def _series(parts, layers, home, slot):
-    """The slot and the minute after it, which the last one leads to."""
+    """The slot, and its last minute again, which that one leads to: when an agent
+    learns, the minute after the slot has not happened yet."""
     length = parts.config.slot_min + 1
-    minute = slot * parts.config.slot_min + jnp.arange(length)
+    within = jnp.minimum(jnp.arange(length), length - 2)
+    minute = slot * parts.config.slot_min + within
     ends, _ = _asked(parts.config, slot)
     trace = Trace(home.power, home.scale)
     forecast = parts.model.predict(layers, trace, ends).reshape(-1)
-    forecast = forecast[jnp.minimum(jnp.arange(length), len(forecast) - 1)]
+    forecast = forecast[within]
     load = home.power[jnp.minimum(minute, len(home.power) - 1)]
     return Series(forecast, load, home.levels)

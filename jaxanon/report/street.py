@@ -18,11 +18,16 @@ _HEAD = (
     *("standby kWh", "saved kWh", "saved %", "cents, fixed", "cents, variable"),
     *("in use, min", "switched off in use %", "put to standby %", "best action %"),
 )
+AHEAD = 60  # Minutes of a forecast.
 _NAMED = 3  # Devices that a sentence names.
 
 
 def sentences(report: dict) -> list[str]:
-    """What the report comes to, in words."""
+    """What the report comes to, in words.
+
+    Args:
+      report: of ``jaxanon.street_evaluation.evaluate``.
+    """
     total, data = report["overall"], report["dataset"]
     days = f"{len(report['per_day'])} held-out day{'s' * (len(report['per_day']) > 1)}"
     told = [f"On {days} no device of {data['homes']} homes stood by."]
@@ -42,7 +47,8 @@ def sentences(report: dict) -> list[str]:
             f"{100 * total['optimal_share']:.2f} % of all actions were the best that "
             "there are."
         )
-    told += [*_forecast(report), *_untold(report), *_newcomers(report)]
+    told += [*_forecast(report), *_untold(report), *_hearing(report)]
+    told += _newcomers(report)
     return told + _private(report)
 
 
@@ -51,14 +57,28 @@ def _forecast(report):
         return []
     model, held = report["forecast"]["model"], report["forecast"]["persistence"]
     mase = "no" if model["mase"] is None else f"{model['mase']:.3f}"
-    kind = report["method"]["settings"]["forecaster"]
+    settings = report["method"]["settings"]
+    kind, minutes = settings["forecaster"], ahead(settings)
     return [
-        f"Forecasts of the next hour's minutes ({kind}) are "
+        f"Forecasts of the next {minutes} minutes ({kind}) are "
         f"{100 * model['accuracy']:.1f} % accurate and miss by {model['mae']:.2f} W "
         f"(RMSE {model['rmse']:.1f} W); persistence is {100 * held['accuracy']:.1f} % "
         f"accurate and misses by {held['mae']:.2f} W ({held['rmse']:.1f} W): MASE "
         f"{mase}."
     ]
+
+
+def ahead(settings: dict) -> int:
+    """Minutes that are forecast at a time: a slot's, an hour's at most.
+
+    Args:
+      settings: of ``PFDRLSettings``, as a dict.
+
+    Example:
+      >>> ahead({"slot_min": 20}), ahead({"slot_min": 720})
+      (20, 60)
+    """
+    return min(settings["slot_min"], AHEAD)
 
 
 def _untold(report):
@@ -77,20 +97,38 @@ def _newcomers(report):
     if found is None:
         return []
 
-    def told(name, days):
-        if days == "days" and not any(found[name]["final"]):
-            return "never (there is none)"
-        reached = [day for day in found[name][days] if day]
-        never = len(found[name][days]) - len(reached)
+    def told(name):
+        days, final = found[name]["days"], found[name]["final"]
+        if not any(final):
+            return "never, for nothing was saved"
+        reached = [day for day in days if day]
+        never = len(days) - len(reached)
         most = f"by day {max(reached)}" if reached else "never"
-        return most + (f" ({never} never)" if never and reached else "")
+        return most + (f" ({never} of {len(days)} never)" if never and reached else "")
 
     count = len(found["homes"])
+    said = [
+        f"{count} home{'s' * (count > 1)} joined. 95 % of the final saving, with 95 % "
+        f"as many of the best actions, is reached for good {told('joined')} with the "
+        f"street's layers, and {told('alone')} with nothing. Their levels and scales "
+        "were found with all their days to learn from."
+    ]
+    if found["known"]:
+        said.append(
+            f"{found['known']} of the {found['devices']} devices that joined are known "
+            "to the street: composed homes share devices, and a day of theirs is one "
+            "that a device of the street had as well."
+        )
+    return said
+
+
+def _hearing(report):
+    found = report["hearing"]
+    if found is None or report["method"]["settings"]["graph"] == "full":
+        return []
     return [
-        f"{count} home{'s' * (count > 1)} joined. With the street's layers 95 % of the "
-        f"final saving is reached {told('joined', 'days')}, 95 % of the best actions "
-        f"of the last days {told('joined', 'optimal_days')}; with nothing, "
-        f"{told('alone', 'days')} and {told('alone', 'optimal_days')}."
+        f"A device hears {found['mean']:.1f} others of its kind on average; "
+        f"{found['nobody']} hear nobody."
     ]
 
 
@@ -105,7 +143,12 @@ def _private(report):
 
 
 def render(report: dict, pictures: dict[str, Picture]) -> str:
-    """The page: sentences, figures, tables."""
+    """The page: sentences, figures, tables.
+
+    Args:
+      report: of ``jaxanon.street_evaluation.evaluate``.
+      pictures: of ``jaxanon.report.street_figures.draw``.
+    """
     first, *rest = sentences(report)
     lines = [f"<strong>{escape(first)}</strong>", *map(escape, rest)]
     parts = [

@@ -7,6 +7,7 @@ from matplotlib.ticker import MaxNLocator
 
 from jaxanon.report import figures
 from jaxanon.report.figures import QUIET, RAW, SAFE, Picture
+from jaxanon.report.street import ahead
 
 INK, GOOD = "#1c2430", "#009E73"
 MODES = ("off", "standby", "on")
@@ -24,7 +25,8 @@ def draw(report: dict) -> dict[str, Picture]:
     """
     drawn = {"saved": saved(report), "training": training(report)}
     if report["example"]["devices"]:
-        drawn["day"] = day(report["example"])
+        minutes = ahead(report["method"]["settings"])
+        drawn["day"] = day(report["example"], minutes)
     if report["newcomers"] is not None:
         drawn["newcomers"] = newcomers(report["newcomers"])
     return drawn
@@ -101,7 +103,7 @@ def training(report: dict) -> Picture:
     )
 
 
-def day(example: dict) -> Picture:
+def day(example: dict, minutes: int) -> Picture:
     """A day of a home, a panel for each device: load, forecast, mode and action."""
     devices = example["devices"][:MOST_DEVICES]
     figure, axes = figures.grid(
@@ -134,8 +136,8 @@ def day(example: dict) -> Picture:
     return figures.picture(
         figure,
         f"{example['home']}, held-out {when}, minute by minute: what each device takes "
-        "(linear below 1 W, logarithmic above), what was forecast for it an hour at a "
-        "time, and below the mode that it is in and what the agent chose.",
+        f"(linear below 1 W, logarithmic above), what was forecast for it {minutes} "
+        "minutes at a time, and below the mode that it is in and what the agent chose.",
     )
 
 

@@ -63,3 +63,31 @@ def test_apart_is_as_in_one_program(method):
         for name, layer in part.control.params.items():
             whole = state.control.params[name]["kernel"][own]
             np.testing.assert_allclose(layer["kernel"], whole, rtol=1e-4, atol=1e-6)
+
+
+def test_streets_apart_draw_the_noise_of_the_whole_one():
+    """Nobody learns, so that all that is broadcast is noise; kinds share none of it."""
+    made_up = energy.households(jax.random.key(5), 2, 1, energy.APPLIANCES[:2])
+    street = energy.street(made_up.power[:, 600:1000])
+    made = energy.pfdrl(PFDRLConfig(**vars(SMALL) | {"noise_multiplier": 1.0}))
+    hyper = {"alpha": 1, "beta_hours": 1.0, "gamma_hours": 1.0}
+    start = lambda own: made.init(
+        jax.random.key(0), own, **hyper, fit_rate=0.0, learning_rate=0.0
+    )
+    key, begun = jax.random.key(1), start(street)
+    before = np.asarray(begun.fit_mail.public["dense_1"]["kernel"])
+    state, _ = energy.live(made, key, begun, street, 3)
+    places, streets = energy.apart(street, 2)
+    states, _ = energy.live_apart(
+        made, key, [start(own) for own in streets], streets, 3
+    )
+    noise = np.zeros((4, before[0].size))
+    for own, part in zip(places, states, strict=True):
+        for mail in ("fit_mail", "control_mail"):
+            told = getattr(part, mail).public["dense_1"]["kernel"]
+            whole = getattr(state, mail).public["dense_1"]["kernel"][own]
+            np.testing.assert_allclose(told, whole, rtol=1e-5, atol=1e-6)
+        told = part.fit_mail.public["dense_1"]["kernel"] - before[own]
+        noise[own] = np.asarray(told).reshape(len(own), -1)
+    alike = np.abs(np.corrcoef(noise) - np.eye(4)).max()
+    assert alike < 5 / np.sqrt(noise.shape[1])

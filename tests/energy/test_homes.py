@@ -79,6 +79,8 @@ def test_readings_out_of_order_name_home_and_device():
         energy.from_readings(*columns, 3)
     with pytest.raises(TypeError, match="minute must be whole minutes .* got float64"):
         energy.from_readings(*columns[:2], columns[2] / 2, columns[3], 3)
+    with pytest.raises(ValueError, match="num_days must be >= 1, got 0"):
+        energy.from_readings(*readings(), 0)
     with pytest.raises(ValueError, match=r"must be rows of one length, at least 1, go"):
         energy.from_readings(*columns[:3], columns[3][1:], 3)
 
@@ -87,7 +89,13 @@ def test_what_meters_say_wrongly_names_home_and_device():
     settings = energy.PFDRLSettings(days=2, held_out=1)
     columns = readings()
     columns[3][6 * DAY + 7] = -2
+    with pytest.raises(
+        ValueError, match="negative: pc of b takes -2.0 W at 1970-01-01T00:07; turn"
+    ):
+        energy.from_readings(*columns, 3)
+    columns[3][6 * DAY + 7] = 2
     made = energy.from_readings(*columns, 3)
+    made.power[1, 7, 0] = -2
     with pytest.raises(ValueError, match=r"negative: pc of b takes -2.0 W in minute 7"):
         energy.street_of(settings, made)
     columns[3][6 * DAY + 7] = np.inf
@@ -108,6 +116,20 @@ def test_a_file_of_one_s_own(tmp_path):
     np.savez(tmp_path / "less.npz", **columns)
     with pytest.raises(ValueError, match=r"lacks the arrays \['device', 'power'\]"):
         energy.load_homes(tmp_path / "less.npz")
+
+
+def test_devices_are_those_that_the_chosen_homes_have(tmp_path):
+    """Of three homes two have a tv and no pc; the first has a pc alone."""
+    columns = readings(homes=("a", "b", "c"))
+    home, device, *_ = columns
+    gone = np.where(home == "a", device == "tv", device == "pc")
+    columns = without(columns, np.flatnonzero(gone))
+    np.savez(tmp_path / "own.npz", **dict(zip(loading.COLUMNS, columns, strict=True)))
+    some = {"days": 2, "held_out": 1, "devices": 1}
+    kinds = lambda **more: energy.load_homes(tmp_path / "own.npz", **some, **more)[2]
+    assert kinds() == ("tv",) and kinds(homes=1) == ("pc",)
+    with pytest.raises(ValueError, match="devices must be at most 1, the kinds that"):
+        energy.load_homes(tmp_path / "own.npz", **some | {"devices": 2}, homes=1)
 
 
 def test_metered_homes_are_their_whole_days(monkeypatch):
@@ -150,7 +172,9 @@ def test_composed_homes_learn_and_are_tested_on_other_traces(monkeypatch):
     made = energy.load_homes("tracebase", **sizes)
     assert made.power.shape == (3, 7 * DAY, 2) and made.names[2] == "home 3"
     assert made.power[:, : 4 * DAY].max() <= 7 and made.power[:, 4 * DAY :].min() >= 8
-    one = energy.load_homes("tracebase", **sizes, kinds=["TV"])
+    with pytest.raises(ValueError, match="devices must be at most 1, the kinds to"):
+        energy.load_homes("tracebase", **sizes, kinds=["TV"])
+    one = energy.load_homes("tracebase", **sizes | {"devices": None}, kinds=["TV"])
     assert one.kind_names == ("TV",) and one.power.shape[2] == 1
     with pytest.raises(ValueError, match=r"no devices \['Oven'\]; choose of \['Lamp'"):
         energy.load_homes("tracebase", kinds=["Oven"])

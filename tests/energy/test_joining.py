@@ -121,14 +121,44 @@ def test_days_until_a_share_of_the_final_saving():
     # Shares of 0.4, 0.9, 1 and none, 0.75, 1; the seventh slot is of no whole day.
     assert found.days.tolist() == [2, 3] and found.final.tolist() == [1, 1]
     assert energy.days_to_reach(saved, standby, 2, share=0.7).days.tolist() == [2, 2]
-    never = energy.days_to_reach(0 * saved, 0 * standby, 2)
-    assert never.days.tolist() == [0, 0] and never.final.tolist() == [0, 0]
+
+
+def test_what_saves_nothing_in_the_end_reaches_nothing():
+    x = np.ones((6, 2))
+    for saved in (0 * x, np.repeat([1.0, 0.0], 3)[:, None] * x):
+        found = energy.days_to_reach(saved, x, 1)
+        assert found.days.tolist() == [0, 0] and found.final.tolist() == [0, 0]
+    none = energy.days_to_reach(0 * x, 0 * x, 2)
+    assert none.days.tolist() == [0, 0] and none.final.tolist() == [0, 0]
+
+
+def test_a_saving_has_to_stay():
+    saved = np.array([9, 9, 2, 9, 9, 9.0])[:, None]
+    assert energy.days_to_reach(saved, 10 + 0 * saved, 1).days.tolist() == [4]
+    # A day without standby loses nothing, and reaches nothing.
+    standby = np.array([10, 10, 0, 0, 10, 10.0])[:, None]
+    saved = np.array([0, 9, 0, 0, 9, 9.0])[:, None]
+    assert energy.days_to_reach(saved, standby, 1).days.tolist() == [2]
+    saved[1] = 0
+    assert energy.days_to_reach(saved, standby, 1).days.tolist() == [5]
+
+
+def test_who_switches_all_off_has_reached_nothing():
+    """It saves all from the first day on, and is in use half of the time."""
+    saved = np.ones((5, 1))
+    optimal = np.array([50, 50, 94, 95.1, 100.0])[:, None]
+    times = {"optimal": optimal, "minutes": 100 * saved, "last": 1}
+    assert energy.days_to_reach(saved, saved, 1).days.tolist() == [1]
+    assert energy.days_to_reach(saved, saved, 1, **times).days.tolist() == [4]
+    with pytest.raises(TypeError, match="optimal and minutes go together"):
+        energy.days_to_reach(saved, saved, 1, optimal=optimal)
 
 
 @pytest.mark.parametrize(
     ("shape", "settings", "message"),
     [
         ((6,), {}, r"must be float\[slots, homes\], got shapes \(6,\)"),
+        ((6, 1), {"last": 0}, r"last must lie in \[1, 3\]"),
         ((6, 1), {"share": 0}, r"share must lie in \(0, 1\], got 0"),
         ((6, 1), {"last": 4}, r"last must lie in \[1, 3\], the whole days"),
         ((1, 1), {}, r"last must lie in \[1, 0\]"),

@@ -79,7 +79,9 @@ def test_an_agent_alone_agrees_with_a_plain_loop():
         fit_key, act_key = keys_of(slot, number)
         start = slot * SLOT
         forecast = model.predict(fit.layers, trace, jnp.array([start]))[0]
-        load = trace.power[start : start + SLOT + 1]
+        # The slot's last minute again: the one after has not happened yet.
+        load = trace.power[start : start + SLOT]
+        load = jnp.append(load, load[-1])
         series = Series(jnp.append(forecast, forecast[-1]), load, levels)
         control = control._replace(
             place=energy.switching.Place(jnp.array([0, 10]), jnp.array([21, 21])),

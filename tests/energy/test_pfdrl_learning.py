@@ -58,6 +58,25 @@ def test_pfdrl_learns_to_switch_standby_off():
     assert first["optimal"] / first["minutes"] < 0.9
 
 
+@pytest.mark.parametrize("ahead", [20, 30])
+def test_minutes_that_have_not_happened_teach_nothing(ahead):
+    """After three slots, whatever comes then: the same bits."""
+    forecast = ForecastConfig(kind="lr", lookback=10, ahead=ahead)
+    made = energy.pfdrl(PFDRLConfig(**vars(SMALL) | {"forecast": forecast}))
+    rng = np.random.default_rng(0)
+    power = rng.choice([0.0, 2.0, 80.0], (2, 100, 1))
+    other = power.copy()
+    other[:, 60:] = 80.0 - power[:, 60:]
+    hyper = {"alpha": 2, "beta_hours": 1.0, "gamma_hours": 1.0}
+    found = []
+    for watts in (power, other):
+        street = energy.street(watts, learn_minutes=60)
+        state = made.init(jax.random.key(0), street, **hyper)
+        state, _ = energy.live(made, jax.random.key(1), state, street, 3)
+        found.append([np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(state)])
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -65,6 +84,7 @@ def test_pfdrl_learns_to_switch_standby_off():
         ({"observed": "price"}, "observed must be one of"),
         ({"fit_steps": 0}, "fit_steps must be >= 1, got 0"),
         ({"slot_min": 30}, "dqn.num_envs must divide slot_min"),
+        ({"hidden": (8, 0)}, "a width of hidden must be >= 1, got 0"),
     ],
 )
 def test_configs_check_themselves(settings, message):
@@ -76,8 +96,19 @@ def test_configs_check_themselves(settings, message):
     ("hyper", "error", "message"),
     [
         ({"gama": 3}, TypeError, r"init takes the hyper-parameters \['alpha', 'beta_"),
-        ({"alpha": 4}, ValueError, r"alpha must lie in \[0, 3\]"),
-        ({"gamma_hours": 0.1}, ValueError, "gamma_hours must be at least a slot, 20"),
+        ({"alpha": 4}, ValueError, r"alpha must be whole and lie in \[0, 3\]"),
+        ({"alpha": 2.5}, ValueError, r"alpha must be whole .* got 2.5; choose one"),
+        ({"alpha": 2, "beta_hours": np.nan}, ValueError, "beta_hours must be at least"),
+        (
+            {},
+            ValueError,
+            r"alpha must be whole and lie in \[0, 3\].* got 6, its default; choose",
+        ),
+        (
+            {"alpha": 2, "gamma_hours": 0.1},
+            ValueError,
+            "gamma_hours must be at least a slot, 20",
+        ),
     ],
 )
 def test_hyper_parameters_are_checked(hyper, error, message):

@@ -1,4 +1,4 @@
-"""Savings against a loop, tariffs by hand, sums by day, hour and month."""
+"""Savings against a loop, tariffs by hand, sums by day and hour."""
 
 import jax
 import jax.numpy as jnp
@@ -29,26 +29,23 @@ def test_agrees_with_a_loop():
             dimmed += chosen == energy.STANDBY
     found = jax.tree.map(jnp.sum, jax.jit(energy.savings)(load, mode, action))
     np.testing.assert_allclose(found, [standby, saved, in_use, off, dimmed], rtol=1e-5)
-    shares = energy.summary(energy.savings(load, mode, action))
-    np.testing.assert_allclose(shares["saved_share"], saved / standby, rtol=1e-5)
-    np.testing.assert_allclose(shares["switched_off_share"], off / in_use, rtol=1e-5)
-    np.testing.assert_allclose(shares["dimmed_share"], dimmed / in_use, rtol=1e-5)
 
 
 def test_the_optimal_policy_saves_all_and_disturbs_nobody():
     load, mode, _ = drawn()
-    found = energy.summary(energy.savings(load, mode, energy.optimal_actions(mode)))
-    assert found["saved_share"] == 1
-    assert found["switched_off_share"] == found["dimmed_share"] == 0
+    found = energy.savings(load, mode, energy.optimal_actions(mode))
+    np.testing.assert_array_equal(found.saved_wh, found.standby_wh)
+    assert found.saved_wh.sum() > 0 and found.in_use.sum() > 0
+    assert not found.switched_off.any() and not found.dimmed.any()
 
 
-def test_shares_of_nothing_are_nothing():
-    zeros = jnp.zeros(3, int)
-    found = energy.summary(energy.savings(jnp.zeros(3), zeros, zeros))
-    assert not any(map(float, found.values()))
+def test_shares_of_nothing_are_what_one_says():
+    part, whole = jnp.array([3.0, 0.0]), np.array([4, 0])
+    assert energy.share_of(part, whole).tolist() == [0.75, 0]
+    assert energy.share_of(0.0, 0.0, none=-1.0) == -1
 
 
-def test_days_hours_and_months_of_ones():
+def test_days_and_hours_of_ones():
     values = jnp.arange(3)[:, None] * jnp.ones((3, 1440))
     values = jnp.concatenate([values, values], axis=1)  # [3, two days]
     np.testing.assert_array_equal(
@@ -56,10 +53,6 @@ def test_days_hours_and_months_of_ones():
     )
     np.testing.assert_array_equal(
         energy.per_hour(values), np.repeat([[0], [120], [240]], 24, axis=1)
-    )
-    np.testing.assert_array_equal(
-        energy.per_month(values, [0, 2]),
-        1440 * np.array([[0, 0, 0], [1, 0, 1], [2, 0, 2]]),
     )
 
 
@@ -90,7 +83,6 @@ def test_tariffs():
         ),
         (lambda: energy.per_day(jnp.zeros(1439)), "values must be of whole days"),
         (lambda: energy.per_hour(jnp.zeros(0)), "values must be of whole days"),
-        (lambda: energy.per_month(jnp.zeros(2880), [0]), r"months must be int\[2\]"),
     ],
 )
 def test_refusals(call, message):

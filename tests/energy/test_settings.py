@@ -16,8 +16,22 @@ from jaxanon.energy import PFDRLSettings, settings
         ({"homes": 0}, "homes must be >= 1, got 0"),
         ({"held_out": 0}, "held_out must be >= 1, got 0"),
         ({"joining": -1}, "joining must be >= 0, got -1"),
-        ({"fit_rate": 0.0}, "fit_rate must be > 0, got 0.0"),
-        ({"epsilon": 1.5}, r"epsilon must lie in \[0, 1\], got 1.5"),
+        ({"degree": -3}, "degree must be >= 1, got -3"),
+        ({"hidden": (8, 0)}, "a width of hidden must be >= 1, got 0"),
+        ({"fit_rate": 0.0}, "fit_rate must be a finite number > 0, got 0.0"),
+        ({"fit_rate": np.inf}, "fit_rate must be a finite number > 0, got inf"),
+        ({"beta_hours": np.nan}, "beta_hours must be a finite number > 0, got nan"),
+        ({"gamma_hours": np.inf}, "gamma_hours must be a finite number > 0, got inf"),
+        ({"cents": np.nan}, "cents must be a finite number >= 0, got nan"),
+        ({"cents": -1.0}, "cents must be a finite number >= 0, got -1.0"),
+        ({"noise_multiplier": np.nan}, "noise_multiplier must be a finite number >= 0"),
+        ({"lost": np.nan}, r"lost must be in \[0, 1\], got nan"),
+        ({"late": 0.1, "max_age": 0}, "max_age must be >= 1 where messages are late"),
+        ({"lookback": 7}, "every must divide lookback, got 5 and 7"),
+        ({"capacity": 20}, "capacity must be >= 32, a batch"),
+        ({"alpha": 10}, r"alpha must lie in \[0, 9\], the Q-network's layers, got 10"),
+        ({"gamma_hours": 0.5}, "gamma_hours must be at least a slot, 60 minutes"),
+        ({"epsilon": 1.5}, r"epsilon must be in \[0, 1\], got 1.5"),
         ({"lost": 0.8, "late": 0.4}, "lost and late must be probabilities"),
         ({"slot_min": 7}, "slot_min must divide 1440, the minutes of a day, got 7"),
         ({"slot_min": 0}, "slot_min must be >= 1, got 0"),
@@ -28,13 +42,46 @@ def test_settings_check_themselves(wrong, message):
         PFDRLSettings(**wrong)
 
 
+@pytest.mark.parametrize(
+    "name", ["alpha", "days", "joining", "max_age", "degree", "slot_min", "batch_size"]
+)
+def test_counts_are_whole_numbers(name):
+    with pytest.raises(TypeError, match=f"{name} must be a Python int, got 2.5"):
+        PFDRLSettings(**{name: 2.5})
+
+
+@pytest.mark.parametrize(
+    ("idle", "message"),
+    [
+        ({"sharing": "frl", "lost": 0.1}, "lost is of broadcasts, and 'frl' has none"),
+        ({"sharing": "local", "max_age": 3}, "max_age is of broadcasts, and 'local'"),
+        ({"sharing": "cloud", "graph": "ring"}, "graph is of broadcasts, and 'cloud'"),
+        ({"sharing": "fl", "degree": 2}, "degree is of broadcasts, and 'fl' has none"),
+        ({"degree": 2}, "degree is of graph 'k-regular', and it is 'full': got 2"),
+        ({"probability": 0.1, "graph": "ring"}, "probability is of graph 'random'"),
+        ({"clip_norm": 2.0}, "clip_norm is of broadcasts with noise, and noise_mult"),
+        ({"sharing": "frl", "noise_multiplier": 1.0}, "noise_multiplier is for broadc"),
+    ],
+)
+def test_what_would_do_nothing_is_refused(idle, message):
+    with pytest.raises(ValueError, match=message):
+        PFDRLSettings(**idle)
+
+
 def test_settings_reach_the_parts():
     chosen = PFDRLSettings(
-        sharing="frl", forecaster="bp", lost=0.1, late=0.2, max_age=3, slot_min=30,
-        hidden=[8, 8], alpha=2, gamma_hours=6.0, double=True,
+        forecaster="bp", lost=0.1, late=0.2, max_age=3, slot_min=30, fit_batch=7,
+        hidden=[8, 8], alpha=2, gamma_hours=6.0, double=True, lookback=60,
+        batch_size=8, capacity=50, target_every=9,
     )  # fmt: skip
     config = settings.config_of(chosen)
-    assert config.method == "frl" and config.forecast.kind == "bp"
+    assert settings.config_of(PFDRLSettings(sharing="frl")).method == "frl"
+    assert config.method == "pfdrl" and config.forecast.kind == "bp"
+    assert config.forecast.lookback == 60 and config.fit_batch == 7
+    sizes = config.dqn.batch_size, config.dqn.capacity, config.dqn.target_every
+    assert sizes == (8, 50, 9)
+    # Where every message arrives none is kept.
+    assert settings.config_of(PFDRLSettings(max_age=3)).messages.max_age == 0
     assert config.messages == federated.Messages(lost=0.1, late=0.2, max_age=3)
     assert config.hidden == (8, 8) and config.dqn.double
     assert 30 % config.dqn.num_envs == 0

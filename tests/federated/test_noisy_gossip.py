@@ -103,6 +103,25 @@ def test_noise_is_what_it_says_and_layers_at_home_get_none():
     assert np.abs(np.corrcoef(rows) - np.eye(6)).max() < 5 / np.sqrt(numbers)
 
 
+def test_agents_by_themselves_draw_the_noise_of_their_numbers():
+    params, shared = {"w": jnp.zeros((4, 500))}, {"w": True}
+    noise = {"shared": shared, "clip_norm": 1.0, "noise_multiplier": 1.0}
+
+    def told(own):
+        some = {"w": params["w"][own]}
+        after, _ = federated.exchange_noisily(
+            jax.random.key(0), federated.no_noisy_mail(some, shared), some,
+            np.eye(len(own)), **noise, numbers=own,
+        )  # fmt: skip
+        return np.asarray(after.public["w"])
+
+    parts = told(jnp.array([2, 0])), told(jnp.array([3, 1]))
+    whole = told(jnp.arange(4))
+    np.testing.assert_allclose(parts[0], whole[np.array([2, 0])], rtol=1e-6)
+    np.testing.assert_allclose(parts[1], whole[np.array([3, 1])], rtol=1e-6)
+    assert np.abs(np.corrcoef(whole) - np.eye(4)).max() < 5 / np.sqrt(500)
+
+
 def test_nothing_leaves_between_broadcasts():
     params, shared = {"w": jnp.ones((2, 3))}, {"w": True}
     mail = federated.no_noisy_mail(params, shared)

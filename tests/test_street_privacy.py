@@ -1,0 +1,69 @@
+"""What a street's runs say that noise on broadcasts is worth."""
+
+import json
+
+import pytest
+
+from jaxanon import (
+    cli,
+    energy,
+    street_evaluation,
+    street_ledger,
+    street_run,
+    street_training,
+)
+from jaxanon.energy import PFDRLSettings
+from jaxanon.privacy import SampledGaussian, epsilon_spent
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def homes():
+    return energy.load_homes("simulated", homes=3, devices=2, days=2, held_out=1)
+
+
+def test_noise_on_broadcasts_is_accounted_for(homes, tmp_path, capsys):
+    """A day of forecasters and Q-networks shared every 12 hours, of 2 devices."""
+    noisy = {"noise_multiplier": 20.0, "forecaster": "lr", "hidden": (6,), "alpha": 1}
+    settings = PFDRLSettings(days=1, held_out=2, slot_min=720, **noisy)
+    out = tmp_path / "noisy"
+    run = street_training.train(settings, homes, out=out, progress=False)
+    told = street_evaluation.evaluate(run)["privacy"]
+    spent = lambda steps: epsilon_spent(
+        [SampledGaussian(noise_multiplier=20.0, steps=steps)], 1e-5
+    )
+    assert told["parts"][0]["epsilon"] == pytest.approx(spent(4))
+    assert told["epsilon"] == pytest.approx(spent(8)) and told["steps"] == 8
+    assert told["days"] == {"done": 1, "asked": 1} and told["accountant"] == "pld"
+    assert json.loads((out / "privacy.json").read_text()) == told
+    assert cli.main(["privacy", str(out)]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "for a home that learns from its data or sends nothing but noise" in words
+    assert "replay memories with loads as they were metered" in words
+    assert "settings that were chosen by looking at results" in words
+
+
+def test_a_ledger_lies_beside_every_checkpoint(homes, tmp_path, monkeypatch):
+    """A run killed in its second day has spent what the first one's broadcasts cost."""
+    noisy = {"noise_multiplier": 0.1, "forecaster": "lr", "hidden": (6,), "alpha": 1}
+    settings = PFDRLSettings(days=2, held_out=1, slot_min=720, **noisy)
+    append = street_training.checkpoint.append_metrics
+
+    def killed(folder, row):
+        if row["round"] == 2:
+            raise KeyboardInterrupt
+        append(folder, row)
+
+    monkeypatch.setattr(street_training.checkpoint, "append_metrics", killed)
+    with pytest.raises(KeyboardInterrupt):
+        street_training.train(
+            settings, homes, out=tmp_path, checkpoint_s=0, progress=False
+        )
+    told = json.loads((tmp_path / "privacy.json").read_text())
+    assert told["days"] == {"done": 1, "asked": 2} and told["steps"] == 8
+    # So little noise is reckoned by Rényi divergences, which is what it says.
+    assert told["accountant"] == told["parts"][0]["accountant"] == "rdp"
+    assert told == street_ledger.told(settings, 2, days=1)
+    run = street_run.open_run(tmp_path, homes)
+    assert street_evaluation.evaluate(run, out=tmp_path / "r")["privacy"] == told
