@@ -190,10 +190,15 @@ def _scores(settings, system, street, members, at_once):
         side_by_side=at_once > 1,
     )
     names = "saved_wh", "standby_wh", "optimal", "minutes"
-    saved, standby, *best = (np.asarray(learned[name], np.float64).T for name in names)
-    both = dict(zip(names[2:], best, strict=True))
-    last = min(_LAST, settings.days)
-    reached = energy.days_to_reach(saved, standby, 1, last=last, **both)
+    saved, standby, optimal, minutes = (
+        np.asarray(learned[name], np.float64).T for name in names
+    )
+    reached = energy.days_to_reach(
+        *(saved, standby, 1),
+        optimal=optimal,
+        minutes=minutes,
+        last=min(_LAST, settings.days),
+    )
     total = {name: np.asarray(x, np.float64).sum(axis=1) for name, x in tested.items()}
     share = lambda part, whole: energy.share_of(total[part], total[whole]).tolist()
     columns = {

@@ -20,6 +20,7 @@ OF_ATLAS = (
     "layers and masks that clients keep are in the checkpoint, some without noise",
     "clients' scores in the report are of models after a last fit without noise",
 )
+LEAST_NOISE = 0.5  # That "pld" is asked of.
 OF_PUBLIC = "the scores of public_scores are taken for public"
 
 
@@ -80,8 +81,8 @@ class AtlasGuarantee(NamedTuple):
 
         ``parts`` are what would be spent by each release alone, if there are two.
         ``true`` is of reading C: the least noise multiplier that a client's steps had,
-        by their scores, and what all steps cost with it (by "pld") if the scores were
-        ``known`` beforehand.
+        by their scores, and what all steps cost with it if the scores were ``known``
+        beforehand; None where that is too much to be told.
         """
         whole = self.lots is None
         sums = "every client's clipped update" if whole else "clipped sums over lots"
@@ -112,9 +113,18 @@ class AtlasGuarantee(NamedTuple):
             return None
         multiplier = self.least_share * self.noise_multiplier
         releases = self._replace(noise_multiplier=multiplier).releases(rounds).values()
-        # Rényi's divergences cannot tell of little noise on lots of a capacity.
-        spent = epsilon_spent(releases, self.delta, accountant="pld")
-        return {"noise_multiplier": multiplier, "epsilon": spent, "known": self.public}
+        # Of less noise the losses' distribution takes minutes, for an ε beyond all use.
+        accountant = "pld" if multiplier >= LEAST_NOISE else "rdp"
+        try:
+            spent = epsilon_spent(releases, self.delta, accountant=accountant)
+        except ValueError:  # Rényi's divergences cannot tell of all lots.
+            spent = None
+        return {
+            "noise_multiplier": multiplier,
+            "epsilon": spent,
+            "accountant": accountant,
+            "known": self.public,
+        }
 
     def _parts(self, rounds, accountant):
         if rounds == 0 or self.score_multiplier is None:

@@ -118,10 +118,14 @@ def _true(privacy):
     known = " if the scores are taken for known beforehand"
     if true["known"]:
         known = " and that holds, for the scores are public"
+    cost = "more than can be told"
+    if true["epsilon"] is not None:
+        bound = "at most " if true["accountant"] == "rdp" else ""
+        cost = f"epsilon {bound}{true['epsilon']:,.3g}"
     return [
         f"Of the noise multiplier {privacy['noise_multiplier']:.3g} that it claims, "
         f"scores left {true['noise_multiplier']:.3g} where they left least; with that "
-        f"the same releases cost epsilon {true['epsilon']:,.3g},{known}."
+        f"the same releases cost {cost},{known}."
     ]
 
 

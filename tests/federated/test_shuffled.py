@@ -100,9 +100,9 @@ def test_rounds_as_the_server_gets_them():
         made = aggregated(rounds[1].before, rounds[1].arrivals)
         chex.assert_trees_all_close(made, want.params, rtol=1e-5, atol=1e-6)
         assert (rounds[0].whose["a"] != rounds[1].whose["a"]).any()
-        # Every client sends both layers: 43 numbers, and 8 bytes with each layer.
-        assert info["bytes_up"].tolist() == [43 * 4 + 2 * 8] * 2
-        assert num_bytes(rounds[0].arrivals) == CLIENTS * (43 * 4 + 2 * 8)
+        # Every client sends both layers: 43 numbers, and 4 bytes with each layer.
+        assert info["bytes_up"].tolist() == [43 * 4 + 2 * 4] * 2
+        assert num_bytes(rounds[0].arrivals) == CLIENTS * (43 * 4 + 2 * 4)
         # Of layer b all clients' data say the same; a tells them apart.
         only = [
             each._replace(arrivals={"a": each.arrivals["a"]}, whose=each.whose)
@@ -145,13 +145,13 @@ def test_slots_and_orders_are_random_and_layers_do_not_share_them():
 
 
 def test_bytes_are_those_of_atlas_but_for_the_names_of_layers():
-    """A client that sends both layers: 43 numbers, two scores, and two numbers of 4."""
+    """A client that sends both: 43 numbers, and two scores or two names of layers."""
     algorithm, clients = pulled()
     state = algorithm.init(jax.random.key(0), step_size=0.0)
     _, info = algorithm.update(jax.random.key(1), state, clients)
     sent, senders = messages(algorithm, jax.random.key(1), state, clients)
     arrivals, _ = shuffle(jax.random.key(2), sent, senders, 3)
-    assert num_bytes(arrivals) == CLIENTS * (43 * 4 + 2 * 8)
+    assert num_bytes(arrivals) == CLIENTS * (43 * 4 + 2 * 4)
     assert info["bytes_up"] == 43 * 4 + 2 * 4
 
 
