@@ -1,5 +1,6 @@
 """Clients that predict a number: the closed form is reached, and told in its unit."""
 
+import functools
 import dataclasses
 import json
 
@@ -216,9 +217,11 @@ def test_training_refuses_targets_that_are_none(change, message, data):
 @pytest.mark.parametrize("name", ja.methods.NAMES)
 def test_anonymizers_refuse_a_number_and_name_the_remedy(name, data):
     message = "'power' of 'linear' is a number and has no classes.*predict it by a lear"
-    for build in (getattr(ja.methods, name), lambda s: ja.methods.build(name, s)):
+    needed = {"hide": ("a",)} if name == "occupancy_gan" else {}
+    builders = getattr(ja.methods, name), functools.partial(ja.methods.build, name)
+    for build in builders:
         with pytest.raises(ValueError, match=message):
-            build(data.spec)
+            build(data.spec, **needed)
 
 
 def test_so_do_attackers_and_sweeps(run, data):
