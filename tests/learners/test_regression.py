@@ -1,7 +1,7 @@
 """Clients that predict a number: the closed form is reached, and told in its unit."""
 
-import functools
 import dataclasses
+import functools
 import json
 
 import numpy as np
