@@ -1,12 +1,16 @@
 """The comparison with Atlas: who takes part, and the arithmetic of its tables."""
 
+import dataclasses
 import json
 import sys
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon import metrics
+import jaxanon as ja
+from jaxanon import datasets, learners, metrics
 from jaxanon.datasets import Data, Spec, Windows
 
 
@@ -97,10 +101,12 @@ def test_margins_are_differences_of_means_over_seeds(tables):
     rows += [made(name="LDP-FL", value=0.2)]
     rows += [made(name="Atlas", value=0.3, metric="r2", application="C")]
     rows += [made(name="LDP-FL", value=0.4, metric="r2", application="C")]
-    lines = tables.margins_table(rows).splitlines()[2:]
-    assert lines == [
-        "| A |  |  |  | +40.0 |  |  |  |",
-        "| C |  |  |  | -0.100 |  |  |  |",
+    cells = lambda line: [cell.strip() for cell in line.strip("|").split("|")]
+    head, _, *lines = map(cells, tables.margins_table(rows).splitlines())
+    told = [[(of, x) for of, x in zip(head, line, strict=True) if x] for line in lines]
+    assert told == [
+        [("data", "A"), ("Atlas − LDP-FL", "+40.0")],
+        [("data", "C"), ("Atlas − LDP-FL", "-0.100")],
     ]
     found = list(tables.every([*rows, made("joining", joined=[1], alone=[1])]))
     assert found[1] == tables.DIFFERENCES and len(found) == 3
@@ -146,6 +152,30 @@ def test_step_sizes_are_chosen_on_the_last_of_every_class(bench):
     data = bench("_atlas_people").fifth_apart(people(2))
     assert data.train.windows[:, 0, 0].tolist() == [0, 2, 4, 6]
     assert data.test.windows[:, 0, 0].tolist() == [1, 3, 5, 7]
+
+
+def test_a_last_fit_is_steps_on_a_client_s_own_windows(bench):
+    """Of a softmax regression from zeros: one step of its gradient, by hand."""
+    data = people(2)
+    linear = {"model": "mlp", "hidden": (), "batch": 8, "local_steps": 1}
+    learner = learners.build("fedavg", data.spec, step_size=0.5, **linear)
+    run = ja.train(learner, data, epochs=1, progress=False)
+    zeros = jax.tree.map(jnp.zeros_like, run.state.params)
+    run = dataclasses.replace(run, state=run.state._replace(params=zeros))
+    prepared = learner.prepare(datasets.by_client(data.train))
+    fitted = bench("_last_fit").fitted(run, 1, 0.1).method
+    for client in range(2):
+        layers = fitted.model(jax.random.key(0), run.state, prepared, client)
+        x = np.asarray(prepared.rows["x"])[client].reshape(4, 2)
+        off = 0.5 - np.eye(2)[[0, 0, 1, 1]]
+        found = {leaf.shape: leaf for leaf in jax.tree.leaves(layers)}
+        np.testing.assert_allclose(found[2, 2], -0.1 * x.T @ off / 4, rtol=1e-4)
+        np.testing.assert_allclose(found[2,], -0.1 * off.mean(axis=0), atol=1e-7)
+
+
+def test_work_for_a_gpu_has_to_be_asked_for(bench):
+    named = {each.name: each.only_named for each in bench("_applications").APPLICATIONS}
+    assert [name for name, only in named.items() if only] == ["Photographs"]
 
 
 @pytest.mark.filterwarnings("ignore:.*delta")

@@ -66,8 +66,8 @@ def test_who_learns_when(epoch, phase):
     )
     moved = {
         name for name in state.params if not same(state.params[name], new.params[name])
-    }
-    assert moved - {"range"} == LEARNING[phase]
+    } - {"range"}
+    assert moved == LEARNING[phase]
     assert (float(info["triplet"]) > 0) == (phase == "fine")
     if phase == "joint":  # Generator and embedder step twice for a step of the critic.
         counts = {name: int(new.opt_state[name].count) for name in moved}
