@@ -21,7 +21,7 @@ _SPEC = importlib.util.spec_from_file_location("toy_of_gans", _PATH)
 TOY = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(TOY)
 DATA = TOY.data(per_subject=120)
-SMALL = {"widths": (32, 16), "latent": 8, "batch": 64}
+SMALL = {"widths": (32, 16), "latent": 8, "batch": 32}
 STEPS = {"step_size": 1e-3, "critic_step_size": 1e-3}
 
 
