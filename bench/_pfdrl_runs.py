@@ -112,7 +112,7 @@ def follow(place, street, config, hyper, seed, marks) -> dict:
 def shares(tested) -> dict:
     """What of standby was saved, of use disturbed, of minutes as well as can be."""
     total = {name: one.sum() for name, one in tested.items()}
-    part = lambda a, b: float(total[a] / total[b]) if total[b] else 0.0
+    part = lambda a, b: float(energy.share_of(total[a], total[b]))
     return {
         "saved": part("saved_wh", "standby_wh"),
         "switched_off": part("switched_off", "in_use"),

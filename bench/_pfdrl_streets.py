@@ -39,20 +39,6 @@ def some(place, which) -> Place:
     return place._replace(power=place.power[which], kinds=kinds)
 
 
-def hearing(street) -> dict:
-    """How many others of its kind a device hears, and how many devices hear nobody.
-
-    Example:
-      >>> made = energy.street(np.ones((3, 60, 2)), graph=federated.ring(3))
-      >>> hearing(made)
-      {'heard': 2.0, 'hear_nobody': 0}
-    """
-    there = np.asarray(street.present)
-    heard = (np.asarray(street.neighbours) > 0) & ~np.eye(len(there), dtype=bool)
-    others = heard.sum(axis=1)[there]
-    return {"heard": float(others.mean()), "hear_nobody": int((others == 0).sum())}
-
-
 def street(place, graph=None) -> energy.Street:
     """The place as agents; ``graph`` of ``jaxanon.federated``, or None."""
     learn = place.train_days * DAY

@@ -35,6 +35,7 @@ import _timing
 import numpy as np
 
 from jaxanon import energy
+from jaxanon.energy import neighbourhood
 from jaxanon.street_ledger import DELTA
 
 QUESTIONS = (*work.QUESTIONS, "speed")
@@ -88,6 +89,7 @@ def answer(folder, place, job, seed, smoke):
         return
     start = time.monotonic()
     street = streets.street(place, streets.graph(job.graph, place.homes, seed))
+    hearing = neighbourhood.hearing(street)
     config, hyper = work.config(job, smoke), work.hyper(job, smoke)
     if job.question == "joining":
         found = joining.joining(place, config, hyper, seed)
@@ -104,7 +106,8 @@ def answer(folder, place, job, seed, smoke):
         "seed": seed,
         "homes": place.homes,
         "devices": int(np.asarray(street.present).sum()),
-        **streets.hearing(street),
+        "heard": hearing["mean"],
+        "hear_nobody": hearing["nobody"],
         "train_days": place.train_days,
         "test_days": place.test_days,
         "seconds": time.monotonic() - start,

@@ -102,7 +102,7 @@ def atlas(
         what each takes back stays its own affair.
       most_layers: so many layers are shared at most, those of the largest scores.
       send_slots: each layer is sent by itself, at a random one of so many times, with
-        no name on it but the layer's (``shuffled``): the mean is the same, a layer is 8
+        no name on it but the layer's (``shuffled``): the mean is the same, a layer is 4
         bytes longer, and ε no less; see ``observed_shuffled`` for what the server has.
         None: a client's layers and all its scores are one message.
       own_steps: ``Steps`` by which a client fits its model to its rows before it

@@ -186,15 +186,13 @@ def delivered(mailbox, params, mixing, in_time, late, *, shared, messages, told=
     age = jnp.where(in_time, 0, jnp.minimum(older, forgotten)).astype(jnp.int32)
     have = lambda rounds: jnp.where(age == rounds, mixing, 0)
     alone = jnp.diag(jnp.sum(have(forgotten), axis=1))
-
-    oneself = jnp.diag(jnp.diag(have(0))) + alone
+    itself = jnp.diag(jnp.diag(have(0)))
 
     def received(own, now, before):
         if told is None:
             total = _mixed(have(0) + alone, own)
         else:
-            others = have(0) - jnp.diag(jnp.diag(have(0)))
-            total = _mixed(oneself, own) + _mixed(others, now)
+            total = _mixed(itself + alone, own) + _mixed(have(0) - itself, now)
         for back in range(messages.max_age):
             total = total + _mixed(have(back + 1), before[back])
         return total

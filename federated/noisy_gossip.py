@@ -130,7 +130,6 @@ def exchange_noisily_every(period, key, mailbox, params, mixing, step, **setting
       >>> same["w"].ravel()
       Array([4., 8.], dtype=float32)
     """
-    check_noise(settings["clip_norm"], settings["noise_multiplier"])
     speak = lambda mailbox, params, mixing: exchange_noisily(
         key, mailbox, params, mixing, **settings
     )

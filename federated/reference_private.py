@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxanon import kernels
 from jaxanon.federated.private import step_keys
-from jaxanon.federated.reference import batches_of, mean_loss, real_rows
+from jaxanon.federated.reference import batches_of, descended, mean_loss, real_rows
 from jaxanon.federated.reference_personal import round_of
 
 
@@ -141,13 +141,8 @@ def dp_fed_avg(
             if not size or draw >= sampling_probability:
                 continue
             own_key = jax.random.fold_in(client_key, c)
-            mine = params
-            index, loss_key = batches_of(own_key, size, **options)
-            for step, chosen in enumerate(index):
-                batch = jax.tree.map(lambda leaf, i=chosen: leaf[i], rows)
-                at_step = jax.random.fold_in(loss_key, step)
-                grads = jax.grad(mean_loss, argnums=1)(loss_fn, mine, batch, at_step)
-                mine = jax.tree.map(lambda w, g: w - step_size * g, mine, grads)
+            given = params, rows, size, step_size
+            mine = descended(loss_fn, own_key, *given, **options)
             move = jax.tree.map(jnp.subtract, params, mine)
             total = jax.tree.map(jnp.add, total, _clipped(move, max_norm))
             within += 0.5 if _length(move) <= max_norm else -0.5

@@ -12,6 +12,8 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
+from jaxanon import __version__
+
 FIELDS = {"version", "method", "settings", "spec", "data", "architecture"}
 STREET = "pfdrl"  # The method whose runs have homes in place of windows.
 KEPT = 2  # Checkpoints; the older one serves when the newer turns out damaged.
@@ -79,6 +81,50 @@ def not_past(folder, total: int, epochs: int) -> None:
             f"epochs={epochs} is {total} rounds, and the run in {folder} has done "
             f"{done}; resume with more epochs, or train in another folder."
         )
+
+
+def restored(folder, config: dict, like, kept=None):
+    """The last checkpoint of a run, of an architecture that is built here.
+
+    Args:
+      folder: of the run.
+      config: of ``read_config``.
+      like: a state that the run's settings make, or its shapes.
+      kept: what a checkpoint holds of such a state; None is all of it.
+
+    Raises:
+      FileNotFoundError: if there is no checkpoint yet.
+      ValueError: if the run is of another architecture than ``like``, or damaged.
+    """
+    if architecture(like) != config["architecture"]:
+        raise ValueError(
+            f"{folder} holds a checkpoint of another architecture than its settings "
+            f"make in jaxanon {__version__} (it was written by {config['version']}); "
+            "open it with that version or train it anew."
+        )
+    saved = Checkpoints(folder)
+    try:
+        found = saved.restore(like if kept is None else kept)
+    finally:
+        saved.close()
+    if found is None:
+        raise FileNotFoundError(
+            f"{folder} has no checkpoint yet; go on with the run by --resume."
+        )
+    return found
+
+
+def fingerprint(arrays) -> str:
+    """A short digest of arrays, to tell whether data changed.
+
+    Example:
+      >>> fingerprint([np.zeros(2)]) == fingerprint([np.zeros(3)])
+      False
+    """
+    made = hashlib.sha256()
+    for array in arrays:
+        made.update(np.ascontiguousarray(array).data)
+    return made.hexdigest()[:16]
 
 
 def _visible(folder):

@@ -41,9 +41,18 @@ def write(
             told = guarantee.told(done, accountant)
         except ValueError:  # Rényi's divergences cannot tell of all lots.
             told = guarantee.told(done)
-        told |= {"rounds": {"done": done, "asked": asked}}
-        path = pathlib.Path(folder) / FILE
-        write_atomically(path, json.dumps(told, indent=1) + "\n")
+        keep(folder, told | {"rounds": {"done": done, "asked": asked}})
+
+
+def keep(folder: str | os.PathLike, told: dict) -> None:
+    """Writes ``privacy.json`` of what is told.
+
+    Args:
+      folder: of the run.
+      told: of a guarantee.
+    """
+    path = pathlib.Path(folder) / FILE
+    write_atomically(path, json.dumps(told, indent=1) + "\n")
 
 
 def read(folder: str | os.PathLike) -> dict:

@@ -1,13 +1,10 @@
 """What noise on broadcasts of a street's homes is worth, beside its checkpoints."""
 
 import functools
-import json
 import math
 import os
-import pathlib
 
 from jaxanon import energy, ledger
-from jaxanon.checkpoint import write_atomically
 from jaxanon.energy import settings as of_settings
 from jaxanon.energy.budgets import accountant_of
 from jaxanon.energy.homes import DAY
@@ -102,5 +99,4 @@ def write(
     """
     found = told(settings, devices, days=days)
     if found is not None:
-        path = pathlib.Path(folder) / ledger.FILE
-        write_atomically(path, json.dumps(found, indent=1) + "\n")
+        ledger.keep(folder, found)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import hashlib
 import json
 import pathlib
 from typing import NamedTuple
@@ -121,21 +120,7 @@ def open_run(folder, homes: energy.Homes) -> StreetRun:
             "it is now."
         )
     system, street, like, _ = begin(settings, homes, config["seed"])
-    if checkpoint.architecture(like) != config["architecture"]:
-        raise ValueError(
-            f"{folder} holds a checkpoint of another architecture than its settings "
-            f"make in jaxanon {__version__} (it was written by {config['version']}); "
-            "open it with that version or train it anew."
-        )
-    saved = checkpoint.Checkpoints(folder)
-    try:
-        found = saved.restore(kept(0, like))
-    finally:
-        saved.close()
-    if found is None:
-        raise FileNotFoundError(
-            f"{folder} has no checkpoint yet; go on with the run by --resume."
-        )
+    found = checkpoint.restored(folder, config, like, kept(0, like))
     return StreetRun(
         settings=settings,
         homes=homes,
@@ -177,10 +162,9 @@ def fingerprint(homes: energy.Homes) -> str:
       >>> fingerprint(homes) == fingerprint(homes._replace(power=homes.power + 1))
       False
     """
-    digest = hashlib.sha256()
-    for array in (homes.power.astype(np.float32), homes.kinds.astype(np.int32)):
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()[:16]
+    return checkpoint.fingerprint(
+        [homes.power.astype(np.float32), homes.kinds.astype(np.int32)]
+    )
 
 
 def describe(settings, homes, state, seed: int) -> dict:

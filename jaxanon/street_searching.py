@@ -1,7 +1,6 @@
 """A grid of settings of a street times seeds: α, β and γ are arrays of one program."""
 
 import dataclasses
-import itertools
 import json
 import os
 import pathlib
@@ -11,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon import checks, energy, report, street_run, sweep_folder
+from jaxanon import checks, energy, report, street_run, sweep_folder, sweep_grid
 from jaxanon.energy import settings as of_settings
 from jaxanon.energy.homes import DAY
 from jaxanon.energy.searching import lives
@@ -100,7 +99,7 @@ def search(
         rows = json.loads(text).get("members", [])
         found = {row["index"]: row["scores"] for row in rows}
     tell = progress or (lambda done, total, what: None)
-    for static, indices in _groups(members):
+    for static, indices in sweep_grid.alike(members, _ARRAYS):
         left = [index for index in indices if index not in found]
         if not left:
             continue
@@ -141,32 +140,11 @@ def _cells(settings, grid):
             raise ValueError(
                 f"grid names {name!r}, which chooses the homes; sweep each by itself."
             )
-        if not isinstance(values, list | tuple) or not values:
-            raise ValueError(
-                f"grid[{name!r}] must be a list with at least one value, got "
-                f"{values!r}."
-            )
-    cells = [
-        dict(zip(grid, point, strict=True))
-        for point in itertools.product(*grid.values())
-    ]
+        sweep_grid.check_values(name, values)
+    cells = sweep_grid.points(grid)
     for cell in cells:
         dataclasses.replace(settings, **cell)  # Checks itself.
     return cells
-
-
-def _groups(members):
-    """What is compiled of a group of members, and which they are."""
-    groups: list[tuple[dict, list[int]]] = []
-    for index, (cell, _) in enumerate(members):
-        static = {name: value for name, value in cell.items() if name not in _ARRAYS}
-        for other, indices in groups:
-            if other == static:
-                indices.append(index)
-                break
-        else:
-            groups.append((static, [index]))
-    return groups
 
 
 def _at_once(chunk, count):

@@ -62,15 +62,6 @@ def plan(builder, spec, grid: dict[str, list], num_seeds: int, settings: dict) -
     hyper = lambda cell: {name: float(cell[name]) for name in cell if name in known}
     cells = _possible(method, grid, hyper)
     members = [(cell, seed) for cell in cells for seed in range(num_seeds)]
-    groups: list[tuple[dict, list[int]]] = []
-    for index, (cell, _) in enumerate(members):
-        static = {name: value for name, value in cell.items() if name not in known}
-        for other, indices in groups:
-            if other == static:
-                indices.append(index)
-                break
-        else:
-            groups.append((static, [index]))
     return Plan(
         members,
         [
@@ -79,19 +70,64 @@ def plan(builder, spec, grid: dict[str, list], num_seeds: int, settings: dict) -
                 indices,
                 [hyper(members[index][0]) for index in indices],
             )
-            for static, indices in groups
+            for static, indices in alike(members, known)
         ],
     )
 
 
-def _possible(method, grid, hyper_fn):
-    """The points of the grid that the method's settings allow."""
-    points = [
+def points(grid: dict[str, list]) -> list[dict]:
+    """The product of a grid's axes.
+
+    Example:
+      >>> points({"alpha": [1, 2], "beta": [3]})
+      [{'alpha': 1, 'beta': 3}, {'alpha': 2, 'beta': 3}]
+    """
+    return [
         dict(zip(grid, values, strict=True))
         for values in itertools.product(*grid.values())
     ]
+
+
+def alike(members, arrays) -> list[tuple[dict, list[int]]]:
+    """What is compiled of members, and which of them share that.
+
+    Args:
+      members: ``(settings of the grid, seed)`` each.
+      arrays: names of settings that are not compiled.
+
+    Example:
+      >>> alike([({"a": 1, "b": 0}, 0), ({"a": 2, "b": 0}, 0)], {"a"})
+      [({'b': 0}, [0, 1])]
+    """
+    groups: list[tuple[dict, list[int]]] = []
+    for index, (cell, _) in enumerate(members):
+        static = {name: value for name, value in cell.items() if name not in arrays}
+        for other, indices in groups:
+            if other == static:
+                indices.append(index)
+                break
+        else:
+            groups.append((static, [index]))
+    return groups
+
+
+def check_values(name: str, values) -> None:
+    """Raises ValueError unless an axis is a list with at least one value.
+
+    Example:
+      >>> check_values("alpha", [1, 2])
+    """
+    if not isinstance(values, list | tuple) or not values:
+        raise ValueError(
+            f"grid[{name!r}] must be a list with at least one value, got {values!r}."
+        )
+
+
+def _possible(method, grid, hyper_fn):
+    """The points of the grid that the method's settings allow."""
+    all_points = points(grid)
     cells, reason = [], None
-    for cell in points:
+    for cell in all_points:
         try:
             check_hyper(method, hyper_fn(cell))
             cells.append(cell)
@@ -100,9 +136,10 @@ def _possible(method, grid, hyper_fn):
     if not cells:
         raise ValueError(f"no point of the grid is possible: {reason}")
     if reason is not None:
-        left_out = len(points) - len(cells)
+        number = len(all_points)
         warnings.warn(
-            f"{left_out} of {len(points)} points of the grid are left out: {reason}",
+            f"{number - len(cells)} of {number} points of the grid are left out: "
+            f"{reason}",
             stacklevel=4,
         )
     return cells
@@ -134,10 +171,7 @@ def _check_axis(name, values, known, fields):
             f"{sorted(known)}, settings that are compiled in "
             f"{sorted(fields - set(known))}."
         )
-    if not isinstance(values, list | tuple) or not values:
-        raise ValueError(
-            f"grid[{name!r}] must be a list with at least one value, got {values!r}."
-        )
+    check_values(name, values)
     for value in values if name in known else ():
         if not isinstance(value, numbers.Real) or not math.isfinite(value):
             raise ValueError(

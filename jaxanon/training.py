@@ -1,7 +1,6 @@
 """Trains a method: many rounds per call, resumable, watched."""
 
 import dataclasses
-import hashlib
 import json
 import math
 import pathlib
@@ -10,7 +9,6 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxanon import (
     __version__,
@@ -153,21 +151,7 @@ def open_run(folder) -> Run:
     builders = learners if config["method"] in learners.NAMES else methods
     method = builders.build(config["method"], spec, **_as_built(config["settings"]))
     like = jax.eval_shape(method.init, jax.random.key(config["seed"]))
-    if checkpoint.architecture(like) != config["architecture"]:
-        raise ValueError(
-            f"{folder} holds a checkpoint of another architecture than its settings "
-            f"make in jaxanon {__version__} (it was written by {config['version']}); "
-            "open it with that version or train it anew."
-        )
-    saved = checkpoint.Checkpoints(folder)
-    try:
-        state = saved.restore(like)
-    finally:
-        saved.close()
-    if state is None:
-        raise FileNotFoundError(
-            f"{folder} has no checkpoint yet; go on with the run by --resume."
-        )
+    state = checkpoint.restored(folder, config, like)
     history = checkpoint.read_metrics(folder, int(state.round))
     return Run(method, state, spec, folder, history, config)
 
@@ -180,12 +164,10 @@ def fingerprint(data) -> str:
       >>> fingerprint(data) == fingerprint(datasets.load("smartwatch"))
       True
     """
-    digest = hashlib.sha256()
+    arrays = []
     for part in (data.train, data.test):
-        arrays = [part.windows, *(part.labels[name] for name in sorted(part.labels))]
-        for array in arrays:
-            digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()[:16]
+        arrays += [part.windows, *(part.labels[name] for name in sorted(part.labels))]
+    return checkpoint.fingerprint(arrays)
 
 
 def describe(method, data, state, *, epochs: int, seed: int) -> dict:

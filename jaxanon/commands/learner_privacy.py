@@ -8,7 +8,6 @@ import tyro
 
 from jaxanon.commands import show
 
-FILE = "privacy.json"  # Of ``jaxanon.ledger``, which takes long to import.
 Whole = Annotated[int | None, tyro.conf.arg(metavar="INT")]
 Real = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
 
@@ -19,9 +18,9 @@ def named(word: str) -> bool:
     Raises:
       ValueError: if it is both.
     """
-    from jaxanon import learners
+    from jaxanon import learners, ledger
 
-    if word in learners.NAMES and (pathlib.Path(word) / FILE).exists():
+    if word in learners.NAMES and (pathlib.Path(word) / ledger.FILE).exists():
         raise ValueError(
             f"{word} is a learner and a run's folder; write ./{word} for the folder, "
             "or go elsewhere for the learner."
@@ -79,16 +78,14 @@ def command(learner: str):
             "weight_epsilon": weight_epsilon,
         }
         given = {name: value for name, value in given.items() if value is not None}
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            found = guarantee_of(learner, settings, clients, weights)
-        if given:
-            found = _with(found, learner, given)
-            with warnings.catch_warnings(record=True) as told:
-                warnings.simplefilter("always")
+        with show.warnings_as_lines():
+            with warnings.catch_warnings():
+                if given:  # The budget is not what is asked about.
+                    warnings.filterwarnings("ignore", "epsilon ")
+                found = guarantee_of(learner, settings, clients, weights)
+            if given:
+                found = _with(found, learner, given)
                 warn_of_epsilon(found.epsilon(found.rounds))
-        for warning in told:
-            show.say(f"Warning: {warning.message}")
         tell(learner, settings, found)
 
     return privacy

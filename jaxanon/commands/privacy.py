@@ -1,7 +1,6 @@
 """``jaxanon privacy``: what noise costs, and what a budget needs, without training."""
 
 import pathlib
-import warnings
 from typing import Annotated
 
 import tyro
@@ -70,14 +69,11 @@ def privacy(
     _at_least_one("--rounds", rounds)
     _at_least_one("--local-steps", local_steps)
     probability = _probability(sampling_probability, records, batch)
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
+    with show.warnings_as_lines():
         if records is not None:
             accounting.warn_of_delta(delta, records)
         if epsilon is not None:
             accounting.warn_of_epsilon(epsilon)
-    for warning in told:
-        show.say(f"Warning: {warning.message}")
     shared = {
         "sampling_probability": probability,
         "steps": rounds * local_steps,
@@ -121,7 +117,7 @@ def _needed(epsilon, delta, shared):
 
 def _spent(multipliers, scores, delta, shared):
     """Tables of ε; a warning of one that promises next to nothing."""
-    from jaxanon.privacy import READINGS, effective_noise_multiplier
+    from jaxanon.privacy import READINGS, effective_noise_multiplier, warn_of_epsilon
 
     if scores is None:
         joint = effective_noise_multiplier(multipliers)
@@ -130,7 +126,8 @@ def _spent(multipliers, scores, delta, shared):
         for accountant, epsilon in epsilons.items():
             table.add_row(accountant, f"{epsilon:.4g}")
         show.table(table)
-        _warn(min(epsilons.values()))
+        with show.warnings_as_lines():
+            warn_of_epsilon(min(epsilons.values()))
         return
     columns = ("reading", "noise multiplier", "epsilon (pld)", "epsilon (rdp)")
     table = show.table_of("Atlas, as its equations are read", *columns)
@@ -145,16 +142,6 @@ def _spent(multipliers, scores, delta, shared):
         "All of it takes the scores for public: those that are learned from private "
         "data tell of them, and cost a budget of their own."
     )
-
-
-def _warn(epsilon):
-    from jaxanon.privacy import warn_of_epsilon
-
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        warn_of_epsilon(epsilon)
-    for warning in told:
-        show.say(f"Warning: {warning.message}")
 
 
 def _epsilons(joint, delta, shared):

@@ -1,6 +1,7 @@
 """Tables, bars and sentences on the terminal."""
 
 import contextlib
+import warnings
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -23,6 +24,16 @@ def table_of(title: str, *columns: str) -> Table:
     for number, column in enumerate(columns):
         made.add_column(column, justify="right" if number else "left")
     return made
+
+
+@contextlib.contextmanager
+def warnings_as_lines():
+    """Says what is warned of within, when that is done, in place of Python's words."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        yield
+    for warning in told:
+        say(f"Warning: {warning.message}")
 
 
 @contextlib.contextmanager

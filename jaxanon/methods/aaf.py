@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxanon import kernels
 from jaxanon.methods.acp import denoising_loss
 from jaxanon.methods.central import Player
-from jaxanon.methods.hub_networks import DENOISER, Judging, Networks
+from jaxanon.methods.hub_networks import DENOISER, Judging, Networks, classify
 from jaxanon.methods.hub_room import Batch
 from jaxanon.methods.hub_sampling import is_hidden
 from jaxanon.models.conditions import Condition
@@ -45,7 +45,7 @@ def apart(nets: Judging, params, windows, labels, hyper, form: str = "hinge"):
     """The triplet loss of windows that were made, of those that the classifier passes.
 
     Args:
-      nets: with ``spec``, ``config`` and ``classify``.
+      nets: with ``spec``, ``config`` and ``classifiers``.
       params: with the classifiers'.
       windows: made of classes ``labels``, real ones of those, and made of classes to
         hide; ``float[batch, time, d]`` each.
@@ -58,7 +58,7 @@ def apart(nets: Judging, params, windows, labels, hyper, form: str = "hinge"):
       was.
     """
     made, real, secret = windows
-    read = lambda windows: nets.classify(params, nets.spec.public, windows)
+    read = lambda windows: classify(nets, params, nets.spec.public, windows)
     logits, anchors = read(made)
     positives = read(real)[1]
     negatives = read(jax.lax.stop_gradient(secret))[1]

@@ -11,6 +11,7 @@ from jaxanon.methods.hub_networks import (
     DENOISER,
     Judging,
     Networks,
+    classify,
 )
 from jaxanon.methods.hub_room import Batch
 from jaxanon.models.conditions import forget
@@ -59,7 +60,7 @@ def classifying(nets: Judging, when_fn=None) -> Player:
         total, info = jnp.zeros(()), {}
         for index, (name, size) in enumerate(nets.sizes.items()):
             own = jax.random.fold_in(key, index)
-            logits, _ = nets.classify(params, name, batch.windows, own, DROPOUT)
+            logits, _ = classify(nets, params, name, batch.windows, own, DROPOUT)
             labels = batch.labels[name]
             counts = jnp.bincount(labels, length=size)
             weights = 1.0 / counts[labels]

@@ -52,11 +52,6 @@ class Networks(NamedTuple):
         """``float[batch]``, logits of being real windows of those classes."""
         return jnp.asarray(self.critic.apply({"params": critic}, windows, classes))
 
-    def classify(self, params, name, x, key=None, dropout=0.0):
-        """Logits and features of an attribute."""
-        own = self.classifiers[name]
-        return hub_networks.classified(own, params, name, x, key, dropout)
-
 
 def networks(spec, config: CGANConfig) -> Networks:
     """The networks for windows of ``spec``.
@@ -141,7 +136,7 @@ def rewriter(nets: Judging, see_fn, make_fn):
     that is to be hidden, of another.
 
     Args:
-      nets: with ``spec``, ``config`` and ``classify``.
+      nets: with ``spec``, ``config`` and ``classifiers``.
       see_fn: ``(params, windows) -> x``, what classifiers see of windows in physical
         units.
       make_fn: as in ``sampler``.
@@ -150,7 +145,7 @@ def rewriter(nets: Judging, see_fn, make_fn):
     def anonymize(key, state, windows):
         class_key, make_key = jax.random.split(key)
         x = see_fn(state.params, windows)
-        logits, _ = nets.classify(state.params, nets.spec.public, x)
+        logits, _ = hub_networks.classify(nets, state.params, nets.spec.public, x)
         found = jnp.argmax(logits, axis=-1)
         wanted, _ = hub_sampling.shown_classes(nets, class_key, found)
         return make_fn(make_key, state.params, wanted)

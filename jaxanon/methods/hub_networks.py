@@ -28,7 +28,8 @@ class Judging(Protocol):
     def bits(self) -> AnalogBits: ...
     @property
     def sizes(self) -> dict[str, int]: ...
-    def classify(self, params, name, x, key=None, dropout=0.0) -> Any: ...
+    @property
+    def classifiers(self) -> dict[str, WindowClassifier]: ...
 
 
 class Networks(NamedTuple):
@@ -74,10 +75,6 @@ class Networks(NamedTuple):
         """What the U-Net of those parameters predicts, in the shape of ``x``."""
         return jnp.asarray(self.unet.apply({"params": denoiser}, x, t, condition))
 
-    def classify(self, params, name, x, key=None, dropout=0.0):
-        """Logits and features of an attribute."""
-        return classified(self.classifiers[name], params, name, x, key, dropout)
-
     def nothing(self, batch: int) -> Condition:
         """The condition that says nothing."""
         return nothing(self.sizes, self.num_features, batch)
@@ -106,9 +103,21 @@ def networks(spec, config: PrivateHubConfig) -> Networks:
     )
 
 
-def classified(net, params, name, x, key=None, dropout=0.0):
-    """Logits and features of an attribute, by its classifier."""
-    return net.apply({"params": params[CLASSIFIERS][name]}, x, key, dropout)
+def classify(nets: Judging, params, name: str, x, key=None, dropout=0.0):
+    """Logits and features of an attribute, by its classifier.
+
+    Args:
+      nets: with ``classifiers``.
+      params: with theirs.
+      name: of the attribute.
+      x: ``float[batch, time, d]``, as the networks see windows.
+      key, dropout: of ``WindowClassifier``.
+
+    Returns:
+      ``float[batch, classes]`` and ``float[batch, features]``.
+    """
+    own = {"params": params[CLASSIFIERS][name]}
+    return nets.classifiers[name].apply(own, x, key, dropout)
 
 
 def attributes_and_values(spec, config):

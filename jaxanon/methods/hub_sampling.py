@@ -5,7 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import kernels
-from jaxanon.methods.hub_networks import AVERAGE, STATISTICS, Judging, Networks
+from jaxanon.methods.hub_networks import (
+    AVERAGE,
+    STATISTICS,
+    Judging,
+    Networks,
+    classify,
+)
 from jaxanon.methods.hub_room import drawn_statistics
 from jaxanon.models.conditions import Condition
 
@@ -116,7 +122,7 @@ def _wanted(nets, key, params, x0):
     public = nets.spec.public
     found = {}
     for name in nets.sizes:
-        logits, _ = nets.classify(params, name, x0)
+        logits, _ = classify(nets, params, name, x0)
         found[name] = jnp.argmax(logits, axis=-1).astype(jnp.int32)
     null = nets.nothing(len(x0))
     wanted, hidden = shown_classes(nets, key, found[public])

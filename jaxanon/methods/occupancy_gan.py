@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxanon.methods import gan_players, hub_sampling
 from jaxanon.methods.gan_config import OccupancyGANConfig
 from jaxanon.methods.gan_networks import Networks, networks
+from jaxanon.methods.hub_networks import classify
 from jaxanon.methods.method import Method
 from jaxanon.models.confusion import weighted_cross_entropy
 
@@ -67,7 +68,7 @@ def told_by_classifiers(nets: Networks, params, windows, labels, hyper, form):
     Returns:
       ``float[]``, and a dict of two.
     """
-    logits, _ = nets.classify(params, nets.spec.public, windows)
+    logits, _ = classify(nets, params, nets.spec.public, windows)
     secret = hub_sampling.is_hidden(nets)[labels].astype(jnp.float32)
     shown = weighted_cross_entropy(logits, labels, 1 - secret)
     chances = jax.nn.log_softmax(logits)

@@ -76,11 +76,6 @@ class Networks(NamedTuple):
         """``float[batch, time, channels]``, windows of public classes, in (0, 1)."""
         return self.run(params, RECOVERY, self.imagine(key, params, classes)[1])
 
-    def classify(self, params, name, x, key=None, dropout=0.0):
-        """Logits and features of an attribute."""
-        own = self.classifiers[name]
-        return hub_networks.classified(own, params, name, x, key, dropout)
-
 
 def networks(spec, config: TimeGANConfig) -> Networks:
     """The networks for windows of ``spec``.

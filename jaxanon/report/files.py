@@ -31,16 +31,8 @@ def write(folder, report: dict, examples, history: list[dict]) -> pathlib.Path:
     Returns:
       The path of ``report.html``.
     """
-    folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     drawn = figures.draw(report, examples, history)
-    for name, figure in drawn.items():
-        _replace(folder / f"{name}.png", figure.png)
-    text = json.dumps(report, indent=1, allow_nan=False)
-    _replace(folder / "report.json", text.encode())
-    html = folder / "report.html"
-    _replace(html, page.render(report, drawn).encode())
-    return html
+    return _written(folder, "report", report, drawn, page.render(report, drawn))
 
 
 def write_front(folder, title: str, summary: list[dict], report: dict):
@@ -77,15 +69,9 @@ def write_budget(folder, title: str, about: str, rows: list[dict]) -> pathlib.Pa
     Returns:
       The path of ``budget.html``.
     """
-    folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     drawn = budgets.draw(title, rows)
-    _replace(folder / "budget.png", drawn.png)
-    text = json.dumps(rows, indent=1, allow_nan=False)
-    _replace(folder / "budget.json", text.encode())
-    html = folder / "budget.html"
-    _replace(html, budgets.render(title, about, rows, drawn).encode())
-    return html
+    page = budgets.render(title, about, rows, drawn)
+    return _written(folder, "budget", rows, {"budget": drawn}, page)
 
 
 def write_learned(folder, report: dict) -> pathlib.Path:
@@ -98,15 +84,9 @@ def write_learned(folder, report: dict) -> pathlib.Path:
     Returns:
       The path of ``report.html``.
     """
-    folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     drawn = learned.draw(report)
-    _replace(folder / "clients.png", drawn.png)
-    text = json.dumps(report, indent=1, allow_nan=False)
-    _replace(folder / "report.json", text.encode())
-    html = folder / "report.html"
-    _replace(html, learned.render(report, drawn).encode())
-    return html
+    page = learned.render(report, drawn)
+    return _written(folder, "report", report, {"clients": drawn}, page)
 
 
 def write_street(folder, report: dict) -> pathlib.Path:
@@ -119,16 +99,8 @@ def write_street(folder, report: dict) -> pathlib.Path:
     Returns:
       The path of ``report.html``.
     """
-    folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     drawn = street_figures.draw(report)
-    for name, figure in drawn.items():
-        _replace(folder / f"{name}.png", figure.png)
-    text = json.dumps(report, indent=1, allow_nan=False)
-    _replace(folder / "report.json", text.encode())
-    html = folder / "report.html"
-    _replace(html, street.render(report, drawn).encode())
-    return html
+    return _written(folder, "report", report, drawn, street.render(report, drawn))
 
 
 def write_search(folder, summary: list[dict]):
@@ -146,6 +118,19 @@ def write_search(folder, summary: list[dict]):
         return None
     path = pathlib.Path(folder) / "sweep.png"
     _replace(path, drawn.png)
+    return path
+
+
+def _written(folder, name, values, drawn, html: str) -> pathlib.Path:
+    """Figures by their names, ``values`` as JSON, and the page, whose path it gives."""
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for title, figure in drawn.items():
+        _replace(folder / f"{title}.png", figure.png)
+    text = json.dumps(values, indent=1, allow_nan=False)
+    _replace(folder / f"{name}.json", text.encode())
+    path = folder / f"{name}.html"
+    _replace(path, html.encode())
     return path
 
 
