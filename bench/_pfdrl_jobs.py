@@ -12,7 +12,7 @@ METHODS = {
     "PFDRL": "pfdrl",
 }
 KINDS = {"LR": "lr", "SVM": "svm", "BP": "bp", "LSTM": "lstm"}
-RATES = (1e-3, 3e-3, 5e-3)  # Of which every forecaster has the one it does best at.
+RATES = (1e-3, 3e-3, 1e-2)  # Of which every forecaster has the one it does best at.
 ALPHAS = (1, 2, 3, 4, 5, 6, 7, 8, 9)  # The ninth layer gives the worths.
 HOURS = (1, 2, 6, 12, 24)  # The chapter's 0.1 and 0.5 are less than a slot.
 NOISE = (0.0, 1e-2, 1e-1, 1.0, 3.0, 10.0)

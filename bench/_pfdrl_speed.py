@@ -22,59 +22,50 @@ from jaxanon import energy
 from jaxanon.models.q_network import HIDDEN, q_network
 
 HOMES, DAYS = 200, 30
-LESS = {  # Learning than by default: one step an hour of each model, smaller batches.
-    "fit_steps": 1,
-    "fit_batch": 16,
-    "dqn": energy.DQNConfig(num_envs=60),
-}
 LIMIT_S = 1200  # After which what is shipped is stopped, at a day's end.
 EPISODE = 60
 AGENTS, STEPS = 32, 1000  # Of ours and the plain loop, side by side.
 
 
 def rows(smoke, environments=None) -> list[dict]:
-    """A whole street, with less learning and as shipped, then steps per second."""
-    return [
-        *street_rows(smoke, "less learning", LESS, limit=np.inf),
-        *street_rows(smoke, "as shipped", {}, limit=LIMIT_S),
-        *step_rows(smoke, environments),
-    ]
+    """A whole street, then steps per second."""
+    return [*street_rows(smoke), *step_rows(smoke, environments)]
 
 
-def street_rows(smoke, name, settings, limit):
+def street_rows(smoke):
     """200 homes of six devices for 30 days: they forecast, switch, learn and share.
 
-    All 30 days teach, or those that begin within ``limit`` seconds; one more is held
-    out, and not timed.
+    With the settings that PFDRL has by default. All 30 days teach, or those that begin
+    within ``LIMIT_S``; one more is held out, and not timed.
     """
     homes, days = (2, 1) if smoke else (HOMES, DAYS)
     made = streets.place("simulated", 0, homes=homes, days=days, held_out=1)
     street = streets.street(made)
     forecast = energy.ForecastConfig(**(work.SMOKE if smoke else {}))
     hidden = (8, 8) if smoke else HIDDEN
-    config = energy.PFDRLConfig(forecast=forecast, hidden=hidden, **settings)
+    config = energy.PFDRLConfig(forecast=forecast, hidden=hidden)
     run = runs.Run(config, street, 0, {"alpha": 1} if smoke else {})
     start, lived, took = time.perf_counter(), 0, 0.0
     # Compiled with the first: each day of the same program.
-    while lived < days and took < limit:
+    while lived < days and took < LIMIT_S:
         run.live(1)
         lived, took = lived + 1, time.perf_counter() - start
     tested = run.held_out(days, 1)
     found = runs.shares(tested) | runs.forecasts(tested)
     number = street.power.shape[0]
     what = (
-        f"{name}: {homes} homes x 6 devices x {lived} days, {os.cpu_count()} cores; "
+        f"{homes} homes x 6 devices x {lived} days, {os.cpu_count()} cores; "
         f"fit_steps {config.fit_steps}, fit_batch {config.fit_batch}, "
         f"{config.slot_min // config.dqn.num_envs} learning steps of "
         f"{config.dqn.batch_size} an hour of the Q-network"
     )
     asked = "<= 600" if (homes, lived) == (HOMES, DAYS) else ""
-    called = f"{lived} days of a street, with what is compiled, {name}"
-    held_out = f"{name}: held-out day, {lived} days learned"
+    called = f"{lived} days of a street, with what is compiled"
+    held_out = f"held-out day, {lived} days learned"
     figures = [
         row(called, took, "s", asked, what),
         row(
-            f"an hour of a device, {name}",
+            "an hour of a device",
             1e3 * took / (number * runs.SLOTS * lived),
             "ms",
             "",
@@ -83,13 +74,11 @@ def street_rows(smoke, name, settings, limit):
     ]
     if lived < days:
         told = f"not run: from the {lived} days that were"
-        figures.append(
-            row(f"{days} days, {name}", took * days / lived, "s", "<= 600", told)
-        )
+        figures.append(row(f"{days} days", took * days / lived, "s", "<= 600", told))
     for which in ("saved", "switched_off", "optimal"):
         told = which.replace("switched_off", "switched off in use")
-        figures.append(row(f"{told}, {name}", 100 * found[which], "%", "", held_out))
-    return [*figures, row(f"MASE, {name}", found["mase"], "", "", held_out)]
+        figures.append(row(told, 100 * found[which], "%", "", held_out))
+    return [*figures, row("MASE", found["mase"], "", "", held_out)]
 
 
 def step_rows(smoke, environments):

@@ -7,8 +7,8 @@ days and whom it disturbs (figures 2.7 to 2.10), how well loads are forecast (2.
 is that of one month, reckoned from held-out days, and not drawn by months; 2.6 b, over
 the number of homes, is not drawn. A table says what must be reached and what is. Asked
 besides: other graphs than everybody's, messages that get lost, noise on broadcasts and
-its ε. ``--question speed`` times homes by the hundred, with less learning and as
-shipped, and our deep Q-learning beside others, core for core.
+its ε. ``--question speed`` times homes by the hundred, and our deep Q-learning beside
+others, core for core.
 
 ``--json F`` writes the rows to F, tables as F with .md and .html, figures as F with the
 question and .png. What was found is kept in ``--folder`` (runs/pfdrl), so that the same

@@ -85,7 +85,14 @@ def no_mail(params, shared: dict, messages: Messages | None = None) -> Mailbox:
 
 
 def exchange(
-    key, mailbox: Mailbox, params, mixing, *, shared, messages: Messages | None = None
+    key,
+    mailbox: Mailbox,
+    params,
+    mixing,
+    *,
+    shared,
+    messages: Messages | None = None,
+    numbers=None,
 ):
     """One broadcast: all send their shared layers, and mix what has arrived.
 
@@ -103,6 +110,9 @@ def exchange(
       shared: layer -> whether it is broadcast. Python bools leave other layers
         untouched; ``bool[]`` may be traced.
       messages: ``Messages``; None is that all arrive. The same at every call.
+      numbers: ``int[agents]``, by which messages' fates are drawn; None is their
+        places. Where parts of the agents are exchanged by themselves, theirs in the
+        whole.
 
     Returns:
       The mailbox, and the params with shared layers mixed. With perfect messages that
@@ -128,18 +138,18 @@ def exchange(
       (D-PSGD), NeurIPS 2017.
     """
     messages = messages or Messages()
-    fate = fates_now(key, mailbox, params, messages)
+    fate = fates_now(key, mailbox, params, messages, numbers)
     return delivered(mailbox, params, mixing, *fate, shared=shared, messages=messages)
 
 
 def exchange_every(
-    period, key, mailbox, params, mixing, step, *, shared, messages=None
+    period, key, mailbox, params, mixing, step, *, shared, messages=None, numbers=None
 ):
     """``exchange`` at the end of every ``period`` steps, and nothing else.
 
     Args:
       period: ``int[]`` >= 1, may be traced; 12 hours are 720 steps of a minute.
-      key, mailbox, params, mixing, shared, messages: of ``exchange``.
+      key, mailbox, params, mixing, shared, messages, numbers: of ``exchange``.
       step: ``int[]``, of the step just done, from 0.
 
     Returns:
@@ -162,16 +172,17 @@ def exchange_every(
         whole("period", period, least=1)
     messages = messages or Messages()
     # Drawn beforehand: where periods are a sweep, both branches are computed.
-    fate = fates_now(key, mailbox, params, messages)
+    fate = fates_now(key, mailbox, params, messages, numbers)
     speak = functools.partial(delivered, shared=shared, messages=messages)
     due = (jnp.asarray(step) + 1) % period == 0
     silent = lambda mailbox, params, mixing, in_time, late: (mailbox, params)
     return jax.lax.cond(due, speak, silent, mailbox, params, mixing, *fate)
 
 
-def fates_now(key, mailbox, params, messages):
+def fates_now(key, mailbox, params, messages, numbers):
     """``fates`` of this broadcast's messages."""
-    return fates(jax.random.fold_in(key, mailbox.round), _agents(params), messages)
+    agents = _agents(params) if numbers is None else numbers
+    return fates(jax.random.fold_in(key, mailbox.round), agents, messages)
 
 
 def delivered(mailbox, params, mixing, in_time, late, *, shared, messages, told=None):

@@ -58,12 +58,14 @@ class Mailbox(NamedTuple):
     under_way: jax.Array  # bool[agents, agents]; the latest arrives with the next
 
 
-def fates(key, num_agents: int, messages: Messages):
+def fates(key, agents, messages: Messages):
     """Which of a round's messages are in time, and which come a round later.
 
     Args:
       key: typed PRNG key, the round's own.
-      num_agents: a Python int >= 1.
+      agents: how many, a Python int >= 1; or ``int[agents]``, their numbers. A fate is
+        drawn by the numbers of the two: some agents of a whole have, among themselves,
+        the fates that they have in it.
       messages: ``Messages``.
 
     Returns:
@@ -75,9 +77,18 @@ def fates(key, num_agents: int, messages: Messages):
       Array([[ True, False],
              [False,  True]], dtype=bool)
     """
-    count = whole("num_agents", num_agents, least=1)
-    draws = jax.random.uniform(key, (count, count))
+    if isinstance(agents, int):
+        agents = jnp.arange(whole("agents", agents, least=1))
+    count, lost = len(agents), messages.lost
+    beyond = lost + messages.late
+    if not beyond:
+        return jnp.ones((count, count), bool), jnp.zeros((count, count), bool)
+
+    def draw(receiver, sender):
+        own_key = jax.random.fold_in(jax.random.fold_in(key, receiver), sender)
+        return jax.random.uniform(own_key)
+
+    draws = jax.vmap(lambda number: jax.vmap(draw, (None, 0))(number, agents))(agents)
     oneself = jnp.eye(count, dtype=bool)
-    lost = messages.lost
-    late = (draws >= lost) & (draws < lost + messages.late) & ~oneself
-    return (draws >= lost + messages.late) | oneself, late
+    late = (draws >= lost) & (draws < beyond) & ~oneself
+    return (draws >= beyond) | oneself, late

@@ -73,9 +73,10 @@ def exchange_noisily(
       params, mixing, shared, messages: of ``exchange``.
       clip_norm: > 0.
       noise_multiplier: >= 0.
-      numbers: ``int[agents]``, whose noise each draws; None is their places. Where
-        parts of the agents are exchanged by themselves with one key, theirs in the
-        whole: two that drew the same noise would tell the difference of what they sent.
+      numbers: ``int[agents]``, whose noise each draws, and by which messages' fates
+        are; None is their places. Where parts of the agents are exchanged by themselves
+        with one key, theirs in the whole: two that drew the same noise would tell the
+        difference of what they sent.
 
     Returns:
       The mailbox, and the params with shared layers mixed.
@@ -100,7 +101,7 @@ def exchange_noisily(
     """
     check_noise(clip_norm, noise_multiplier)
     messages = messages or Messages()
-    fate = gossip.fates_now(key, mailbox.mail, params, messages)
+    fate = gossip.fates_now(key, mailbox.mail, params, messages, numbers)
     noise = shared, clip_norm, noise_multiplier
     numbers = jnp.arange(len(fate[0])) if numbers is None else numbers
     public = _told(key, mailbox, params, numbers, *noise)

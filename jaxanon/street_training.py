@@ -32,8 +32,9 @@ def train(
 ) -> StreetRun:
     """Lets a street's homes learn through their days, a slot at a time.
 
-    A run that was killed at any moment and resumed ends in the same bits as one that
-    was not.
+    On a CPU kinds of device, which never hear of each other, are dealt out to its
+    cores. A run that was killed at any moment and resumed ends in the same bits as one
+    that was not, on as many cores.
 
     Args:
       settings: ``PFDRLSettings``.
@@ -116,15 +117,20 @@ def _days(loop, state, history, show):
     slots = DAY // loop.settings.slot_min
     total, done = loop.settings.days, int(state.slot) // slots
     work, last_save = len(loop.street.power) * DAY, time.monotonic()
+    places, streets = energy.apart(loop.street, _cores())
+    states = energy.deal_state(loop.system, state, places, streets)
+    whole = lambda: energy.collect_state(state, states, places)
     options = {"show": show, "epochs": total, "unit": "day"}
     with progress.rounds(total, done, **options) as tell:
         while done < total:
             start = time.monotonic()
-            state, info = energy.live(loop.system, loop.key, state, loop.street, slots)
-            losses = _told(info, loop.settings.slot_min)
+            states, infos = energy.live_apart(
+                loop.system, loop.key, states, streets, slots
+            )
+            losses = _told(infos, loop.settings.slot_min)
             seconds = time.monotonic() - start
             done += 1
-            _refuse_broken(losses, state, done)
+            _refuse_broken(losses, states, done)
             row = {"round": done, "epoch": float(done), "losses": losses}
             row |= {"seconds": seconds, RATE: work / seconds}
             history.append(row)
@@ -135,17 +141,21 @@ def _days(loop, state, history, show):
                     # First, so that no checkpoint has spent more than it says.
                     ledger = loop.out, loop.settings, loop.devices
                     street_ledger.write(*ledger, days=done)
-                    loop.saved.save(street_run.kept(done, state))
+                    loop.saved.save(street_run.kept(done, whole()))
                     last_save = time.monotonic()
             tell(row)
-    return state
+    return whole()
 
 
-def _told(info, slot_min) -> dict[str, float]:
+def _cores():
+    """Streets to deal kinds of device out to: small products keep one core busy."""
+    return (os.cpu_count() or 1) if jax.default_backend() == "cpu" else 1
+
+
+def _told(infos, slot_min) -> dict[str, float]:
     """A day of all devices, as agents did before each slot taught them."""
-    total = {
-        name: float(np.asarray(x).sum(dtype=np.float64)) for name, x in info.items()
-    }
+    sums = lambda name: (np.asarray(i[name]).sum(dtype=np.float64) for i in infos)
+    total = {name: float(sum(sums(name))) for name in infos[0]}
     share = lambda part, whole: float(energy.share_of(total[part], total[whole]))
     return {
         "saved_share": share("saved_wh", "standby_wh"),
@@ -166,9 +176,10 @@ def _finite(trees):
     ).all()
 
 
-def _refuse_broken(losses, state, day):
+def _refuse_broken(losses, states, day):
     fine = all(map(math.isfinite, losses.values()))
-    if not (fine and bool(_finite((state.fits.layers, state.control.params)))):
+    networks = [(state.fits.layers, state.control.params) for state in states]
+    if not (fine and all(bool(_finite(each)) for each in networks)):
         raise FloatingPointError(
             f"a network is no longer finite on day {day}; lower fit_rate or "
             "learning_rate. The last checkpoint before that day stays."

@@ -1,7 +1,12 @@
 """Homes that switch standby off: their devices, the environment, what it saves."""
 
 from jaxanon.energy.budgets import broadcast_epsilon, num_broadcasts
-from jaxanon.energy.cores import apart, live_apart
+from jaxanon.energy.cores import (
+    apart,
+    collect_state,
+    deal_state,
+    live_apart,
+)
 from jaxanon.energy.forecasting import (
     FitState,
     ForecastConfig,
@@ -80,7 +85,9 @@ __all__ = [
     "begin_fit",
     "broadcast_epsilon",
     "cents",
+    "collect_state",
     "days_to_reach",
+    "deal_state",
     "dqn",
     "environment",
     "find_levels",

@@ -4,6 +4,7 @@ import concurrent.futures
 from collections.abc import Sequence
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxanon.energy.pfdrl import System, SystemState, live
@@ -55,8 +56,7 @@ def live_apart(
 
     On a CPU a program of small products keeps one core busy: with as many streets as
     cores all are. What comes of it is what ``live`` makes of the whole street, noise on
-    broadcasts included, but for rounding and for which messages are lost or late:
-    those are drawn by agents' places, and so the same in all streets.
+    broadcasts and lost messages included, but for rounding.
 
     Args:
       system, key, num_slots: of ``live``, the same for all.
@@ -86,6 +86,95 @@ def live_apart(
         found = [*threads.map(one, states, streets)]
     states, infos = zip(*found, strict=True)
     return [*states], [*infos]
+
+
+def deal_state(
+    system: System, state: SystemState, places: Sequence, streets: Sequence[Street]
+) -> list[SystemState]:
+    """A street's state as those of the streets that ``apart`` made of it.
+
+    Args:
+      system: of ``pfdrl``.
+      state: of the whole street, known on the host.
+      places, streets: of ``apart``.
+
+    Returns:
+      A state for each, for ``live_apart``.
+
+    Example:
+      >>> from jaxanon import energy
+      >>> config = energy.PFDRLConfig(hidden=(8,), slot_min=10)
+      >>> system, whole = energy.pfdrl(config), energy.street(np.ones((2, 60, 2)))
+      >>> state = system.init(jax.random.key(0), whole, alpha=1)
+      >>> parts = energy.apart(whole, 2)
+      >>> states = deal_state(system, state, *parts)
+      >>> states[0].control.params["dense_1"]["kernel"].shape
+      (2, 2, 8)
+      >>> again = collect_state(state, states, parts[0])
+      >>> bool((again.fit_mail.age == state.fit_mail.age).all())
+      True
+    """
+
+    def dealt(own, street):
+        def one(leaf, small):
+            part = np.asarray(leaf)
+            for axis in _agent_axes(leaf, small):
+                part = np.take(part, own, axis=axis)
+            return jnp.asarray(part)
+
+        return jax.tree.map(one, state, _like(system, state, street))
+
+    return [dealt(*part) for part in zip(places, streets, strict=True)]
+
+
+def collect_state(
+    state: SystemState, states: Sequence[SystemState], places: Sequence
+) -> SystemState:
+    """The whole street's state of those of its parts: what ``deal_state`` undoes.
+
+    Args:
+      state: that was dealt out, of which its parts do not know all: what those know of
+        each other who never hear each other.
+      states: of ``deal_state`` or ``live_apart``.
+      places: of ``apart``.
+
+    Example:
+      See ``deal_state``.
+    """
+
+    def one(leaf, *parts):
+        if not any(_agent_axes(leaf, part) for part in parts):
+            return parts[0]
+        whole = np.array(leaf)
+        for own, part in zip(places, parts, strict=True):
+            axes = _agent_axes(leaf, part)
+            whole[_at(own, axes, whole.ndim)] = part
+        return jnp.asarray(whole)
+
+    return jax.tree.map(one, state, *states)
+
+
+def _like(system, state, street):
+    """Shapes of the state that a street has with a state's hyper-parameters."""
+    hyper = state.hyper | {name: x[0] for name, x in state.control.hyper.items()}
+    init = lambda seed, street: system.init(jax.random.key(seed), street, **hyper)
+    return jax.eval_shape(init, 0, street)
+
+
+def _agent_axes(leaf, small):
+    """The axes along which a part has fewer: those of agents."""
+    sizes = zip(leaf.shape, small.shape, strict=True)
+    return [axis for axis, (whole, part) in enumerate(sizes) if whole != part]
+
+
+def _at(own, axes, ndim):
+    """Where a part lies in the whole."""
+    found: list = [slice(None)] * ndim
+    for place, axis in enumerate(axes):
+        shape = [1] * len(axes)
+        shape[place] = -1
+        found[axis] = np.reshape(own, shape)
+    return tuple(found)
 
 
 def _of(street, own):

@@ -1,7 +1,6 @@
 """PFDRL and what it is compared with: a street that forecasts, switches and shares."""
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -9,17 +8,14 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon import federated
-from jaxanon.energy import slots
+from jaxanon.energy import agents, periods, slots
 from jaxanon.energy.forecasting import FitState, begin_fit, fit_step, forecaster
-from jaxanon.energy.pfdrl_config import METHODS, PFDRLConfig
+from jaxanon.energy.pfdrl_config import HYPER, METHODS, PFDRLConfig, check_hyper
 from jaxanon.energy.q_learning import HYPER as DQN_HYPER
 from jaxanon.energy.q_learning import AgentState, dqn
 from jaxanon.energy.street import Street
 from jaxanon.energy.switching import NUM_ACTIONS, OBSERVED, Series, environment
-from jaxanon.kernels.checks import known
 from jaxanon.models.q_network import q_network
-
-HYPER = {"alpha": 6, "beta_hours": 12.0, "gamma_hours": 12.0, "fit_rate": 5e-3}
 
 
 class SystemState(NamedTuple):
@@ -38,14 +34,19 @@ class System(NamedTuple):
 
     ``init(key, street, **hyper) -> SystemState``; ``update(key, state, street) ->
     (state, info)`` is a slot, given the run's key, which may be jitted, scanned, and
-    vmapped over states; ``act(state, street, slot) -> Acted`` is what agents would do
-    in slot number ``slot`` with models as they are, ``[agents, slot_min]``: on days
-    that they have not seen that is their test; ``shared(state) -> (forecaster,
-    control)`` says of each layer of both models whether agents share it, ``bool[]``.
+    vmapped over states; ``many(key, state, street, count)`` is ``count`` slots of which
+    only the last may be followed by a broadcast, ``info`` being ``[count, agents]``;
+    ``silent(state, num_slots)`` says how many those can be; ``act(state, street, slot)
+    -> Acted`` is what agents would do in slot number ``slot`` with models as they are,
+    ``[agents, slot_min]``: on days that they have not seen that is their test;
+    ``shared(state) -> (forecaster, control)`` says of each layer of both models whether
+    agents share it, ``bool[]``.
     """
 
     init: Callable
     update: Callable
+    many: Callable
+    silent: Callable
     act: Callable
     shared: Callable
 
@@ -61,7 +62,7 @@ def pfdrl(config: PFDRLConfig) -> System:
 
     Hyper-parameters are ``init``'s, and a sweep's by ``vmap``: ``alpha`` (6), layers of
     the Q-network that are shared by ``"pfdrl"``; ``beta_hours`` and ``gamma_hours``
-    (12), rounded to whole slots; ``fit_rate`` (0.005); those of ``dqn``.
+    (12), rounded to whole slots; ``fit_rate`` (0.01); those of ``dqn``.
 
     Args:
       config: ``PFDRLConfig``.
@@ -99,7 +100,9 @@ def pfdrl(config: PFDRLConfig) -> System:
     env = environment(config.slot_min + 1, config.observed)
     agent = dqn(env, net, config.dqn)
     parts = slots.Parts(config, forecaster(config.forecast), net, agent)
-    each = functools.partial(_each, config)
+    each = functools.partial(agents.each, config.layout)
+    names = "clip_norm", "noise_multiplier"
+    noise = {name: getattr(config, name) for name in names}
 
     def shared_forecast(layers):
         return {name: True for name in layers}
@@ -110,7 +113,7 @@ def pfdrl(config: PFDRLConfig) -> System:
         return federated.base_layers(net.layers, alpha)
 
     def init(key, street: Street, **hyper):
-        _check_hyper(config, len(net.layers), hyper)
+        check_hyper(config, len(net.layers), hyper)
         fit_key, control_key = jax.random.split(key)
         agents = len(street.power)
         layers = parts.model.init(fit_key)
@@ -148,50 +151,66 @@ def pfdrl(config: PFDRLConfig) -> System:
     def act(state, street, slot):
         def one(inputs):
             layers, params, home = inputs
-            return slots.acted(parts, layers, params, home, slot)
+            series = slots.series_of(parts, layers, home, slot)
+            return slots.acted(parts, series, params, home, slot)
 
         return each(one)((state.fits.layers, state.control.params, homes_of(street)))
 
-    def update(key, state, street):
-        slot, rate = state.slot, state.hyper["fit_rate"]
-        slot_key = jax.random.fold_in(key, slot)
-        fit_key, act_key, fit_mail_key, control_mail_key = jax.random.split(slot_key, 4)
-        numbers, homes = street.number, homes_of(street)
+    def slot_keys(key, slot):
+        return jax.random.split(jax.random.fold_in(key, slot), 4)
 
-        def one(inputs):
-            number, fit, control, home = inputs
-            did = slots.acted(parts, fit.layers, control.params, home, slot)
+    def alone(key, first, count, rate):
+        """An agent's slots in which it hears of nobody."""
+
+        def one(own, slot, number, home):
+            fit, control = own
+            fit_key, act_key = slot_keys(key, slot)[:2]
+            series = slots.series_of(parts, fit.layers, home, slot)
+            did = slots.acted(parts, series, control.params, home, slot)
             info = slots.measured(did, home.present)
             own_key = jax.random.fold_in(act_key, number)
-            control, reward = slots.learned(
-                parts, own_key, fit.layers, control, home, slot
-            )
+            control, reward = slots.learned(parts, own_key, series, control)
             if how.forecast != "data":
                 own_key = jax.random.fold_in(fit_key, number)
                 fit = slots.fitted(parts, own_key, fit, home, slot, rate)
             reward = jnp.where(home.present, reward, 0)
-            return fit, control, info | {"reward": reward}
+            return (fit, control), info | {"reward": reward}
 
-        fits, control, info = each(one)((numbers, state.fits, state.control, homes))
+        def many(inputs):
+            number, own, home = inputs
+            step = lambda own, slot: one(own, slot, number, home)
+            return jax.lax.scan(step, own, first + jnp.arange(count))
+
+        return many
+
+    def many(key, state, street, count):
+        rate, last = state.hyper["fit_rate"], state.slot + count - 1
+        inputs = street.number, (state.fits, state.control), homes_of(street)
+        (fits, control), info = each(alone(key, state.slot, count, rate))(inputs)
+        fit_key, _, fit_mail_key, control_mail_key = slot_keys(key, last)
         if how.forecast == "data":
-            fits = pooled(fit_key, fits, street, slot, rate)
+            fits = pooled(fit_key, fits, street, last, rate)
         layers, fit_mail = exchanged(
-            fit_mail_key, how.forecast, "beta_hours", state, state.fit_mail,
-            fits.layers, shared_forecast(fits.layers), street,
+            fit_mail_key, "forecast", state, state.fit_mail,
+            fits.layers, shared_forecast(fits.layers), street, last,
         )  # fmt: skip
         params, control_mail = exchanged(
-            control_mail_key, how.control, "gamma_hours", state, state.control_mail,
-            control.params, shared_control(state.hyper), street,
+            control_mail_key, "control", state, state.control_mail,
+            control.params, shared_control(state.hyper), street, last,
         )  # fmt: skip
         state = SystemState(
-            slot=slot + 1,
+            slot=last + 1,
             fits=fits._replace(layers=layers),
             control=control._replace(params=params),
             fit_mail=fit_mail,
             control_mail=control_mail,
             hyper=state.hyper,
         )
-        return state, info
+        return state, jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), info)
+
+    def update(key, state, street):
+        state, info = many(key, state, street, 1)
+        return state, jax.tree.map(lambda x: x[0], info)
 
     def pooled(key, fits, street, slot, rate):
         """Learning steps that all of a kind take together, on everybody's minutes."""
@@ -209,28 +228,25 @@ def pfdrl(config: PFDRLConfig) -> System:
 
         return jax.lax.scan(one, fits, length=config.fit_steps)[0]
 
-    def exchanged(key, sharing, period, state, mail, layers, shared, street):
+    def exchanged(key, model, state, mail, layers, shared, street, slot):
+        sharing = getattr(how, model)
         if sharing in ("nothing", "data"):
             return layers, mail
         by_server = sharing == "server"
-        every = jnp.round(state.hyper[period] * 60 / config.slot_min)
-        every = jnp.maximum(every, 1).astype(jnp.int32)
+        every = periods.period(config, state.hyper[periods.PERIODS[model]])
         mixing = street.everybody if by_server else street.neighbours
         speak, settings = federated.exchange_every, {"shared": shared}
         if not by_server:
-            settings["messages"] = config.messages
+            settings |= {"messages": config.messages, "numbers": street.number}
             if config.noise_multiplier:
-                speak = federated.exchange_noisily_every
-                settings |= _noise(config) | {"numbers": street.number}
-        mail, layers = speak(every, key, mail, layers, mixing, state.slot, **settings)
+                speak, settings = federated.exchange_noisily_every, settings | noise
+        mail, layers = speak(every, key, mail, layers, mixing, slot, **settings)
         return layers, mail
 
-    return System(init, update, act, shared)
+    silent = functools.partial(periods.silent, config)
+    return System(init, update, many, silent, act, shared)
 
 
-@functools.partial(
-    jax.jit, static_argnames=("system", "num_slots"), donate_argnames="state"
-)
 def live(system: System, key, state: SystemState, street: Street, num_slots: int):
     """Goes through so many slots in one compiled program.
 
@@ -238,11 +254,11 @@ def live(system: System, key, state: SystemState, street: Street, num_slots: int
     would have. The given state is donated: its buffers are gone afterwards.
 
     Args:
-      system: of ``pfdrl``; static.
+      system: of ``pfdrl``.
       key: the run's, the same at every call.
       state: of ``system.init`` or an earlier call.
       street: ``Street``. Beyond its last minute its last load goes on.
-      num_slots: a Python int; static.
+      num_slots: a Python int.
 
     Returns:
       The new state, and ``info`` with a leading axis of slots.
@@ -250,18 +266,17 @@ def live(system: System, key, state: SystemState, street: Street, num_slots: int
     Example:
       See ``pfdrl``.
     """
-    one = lambda state, _: system.update(key, state, street)
-    return jax.lax.scan(one, state, length=num_slots)
+    count = system.silent(state, num_slots)
+    return _live(system, key, state, street, num_slots, count)
 
 
-def _each(config, fn):
-    """``fn`` of every agent, side by side or in turn."""
-    layout = config.layout
-    chunk = layout.chunk if layout else 1 if jax.default_backend() == "cpu" else None
-    if chunk is None:
-        return jax.vmap(fn)
-    batch_size = None if chunk == 1 else chunk
-    return lambda inputs: jax.lax.map(fn, inputs, batch_size=batch_size)
+@functools.partial(
+    jax.jit, static_argnames=("system", "num_slots", "count"), donate_argnames="state"
+)
+def _live(system, key, state, street, num_slots, count):
+    some = lambda state, _: system.many(key, state, street, count)
+    state, info = jax.lax.scan(some, state, length=num_slots // count)
+    return state, jax.tree.map(lambda x: x.reshape(num_slots, *x.shape[2:]), info)
 
 
 def _mail(config, sharing, layers, shared):
@@ -271,29 +286,3 @@ def _mail(config, sharing, layers, shared):
         return federated.no_mail(layers, shared)
     begin = federated.no_noisy_mail if config.noise_multiplier else federated.no_mail
     return begin(layers, shared, config.messages)
-
-
-def _noise(config):
-    names = "clip_norm", "noise_multiplier"
-    return {name: getattr(config, name) for name in names}
-
-
-def _check_hyper(config, num_layers, hyper):
-    names = sorted(HYPER | DQN_HYPER)
-    unknown = sorted(set(hyper) - set(names))
-    if unknown:
-        raise TypeError(f"init takes the hyper-parameters {names}, got {unknown}.")
-    of_account = METHODS[config.method].control == "base"
-    alpha = known(hyper.get("alpha", HYPER["alpha"] if of_account else 0))
-    if alpha is not None and alpha not in range(num_layers + 1):
-        raise ValueError(
-            f"alpha must be whole and lie in [0, {num_layers}], the network's layers, "
-            f"got {alpha}{'' if 'alpha' in hyper else ', its default'}; choose one."
-        )
-    for name in ("beta_hours", "gamma_hours"):
-        hours = known(hyper.get(name, HYPER[name]))
-        if hours is not None and not config.slot_min <= hours * 60 < math.inf:
-            raise ValueError(
-                f"{name} must be at least a slot, {config.slot_min} minutes, got "
-                f"{hours} hours; choose a smaller slot_min."
-            )

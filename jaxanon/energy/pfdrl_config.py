@@ -1,13 +1,15 @@
 """The five compared methods, and what of them is fixed when they are compiled."""
 
 import dataclasses
+import math
 from typing import NamedTuple
 
 from jaxanon.energy.forecasting import ForecastConfig
+from jaxanon.energy.q_learning import HYPER as DQN_HYPER
 from jaxanon.energy.q_learning import DQNConfig
 from jaxanon.energy.switching import OBSERVED
 from jaxanon.federated import Layout, Messages
-from jaxanon.kernels.checks import whole
+from jaxanon.kernels.checks import known, whole
 from jaxanon.models.q_network import HIDDEN
 from jaxanon.privacy.composition import positive
 
@@ -26,6 +28,7 @@ class Sharing(NamedTuple):
     control: str
 
 
+HYPER = {"alpha": 6, "beta_hours": 12.0, "gamma_hours": 12.0, "fit_rate": 1e-2}
 METHODS = {
     "local": Sharing("nothing", "nothing"),
     "cloud": Sharing("data", "nothing"),
@@ -73,9 +76,9 @@ class PFDRLConfig:
 
     method: str = "pfdrl"
     forecast: ForecastConfig = dataclasses.field(default_factory=ForecastConfig)
-    fit_steps: int = 2
-    fit_batch: int = 64
-    dqn: DQNConfig = dataclasses.field(default_factory=lambda: DQNConfig(num_envs=10))
+    fit_steps: int = 1
+    fit_batch: int = 32
+    dqn: DQNConfig = dataclasses.field(default_factory=lambda: DQNConfig(num_envs=30))
     hidden: tuple[int, ...] = HIDDEN
     observed: str = "power"
     slot_min: int = 60
@@ -109,4 +112,39 @@ class PFDRLConfig:
             raise ValueError(
                 f"dqn.num_envs must divide slot_min, so that its environments are "
                 f"stretches of a slot, got {self.dqn.num_envs} and {self.slot_min}."
+            )
+
+
+def check_hyper(config: PFDRLConfig, num_layers: int, hyper: dict) -> None:
+    """Raises unless a method takes these hyper-parameters; traced ones pass.
+
+    Args:
+      config: ``PFDRLConfig``.
+      num_layers: of the Q-network.
+      hyper: of ``init``.
+
+    Raises:
+      TypeError: for one that there is not.
+      ValueError: for an ``alpha`` or hours out of range.
+
+    Example:
+      >>> check_hyper(PFDRLConfig(), 9, {"alpha": 9, "beta_hours": 1.0})
+    """
+    names = sorted(HYPER | DQN_HYPER)
+    unknown = sorted(set(hyper) - set(names))
+    if unknown:
+        raise TypeError(f"init takes the hyper-parameters {names}, got {unknown}.")
+    of_account = METHODS[config.method].control == "base"
+    alpha = known(hyper.get("alpha", HYPER["alpha"] if of_account else 0))
+    if alpha is not None and alpha not in range(num_layers + 1):
+        raise ValueError(
+            f"alpha must be whole and lie in [0, {num_layers}], the network's layers, "
+            f"got {alpha}{'' if 'alpha' in hyper else ', its default'}; choose one."
+        )
+    for name in ("beta_hours", "gamma_hours"):
+        hours = known(hyper.get(name, HYPER[name]))
+        if hours is not None and not config.slot_min <= hours * 60 < math.inf:
+            raise ValueError(
+                f"{name} must be at least a slot, {config.slot_min} minutes, got "
+                f"{hours} hours; choose a smaller slot_min."
             )

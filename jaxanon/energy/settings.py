@@ -18,7 +18,7 @@ from jaxanon.models.q_network import HIDDEN
 # Arrays of the state, which a sweep varies without compiling anything anew.
 HYPER = ("alpha", "beta_hours", "gamma_hours", "fit_rate", "learning_rate")
 HYPER += ("discount", "epsilon")
-STRETCHES = 10  # Of a slot, side by side, at most; a learning step is of all.
+STRETCHES = 30  # Of a slot, side by side, at most; a learning step is of all.
 _GRAPH_SEED = 1  # Other draws than those of the run's own seed.
 
 
@@ -87,13 +87,13 @@ class PFDRLSettings:
     """what an agent sees of forecast and load: power, or their modes"""
     slot_min: int = 60
     """minutes after which models learn"""
-    fit_steps: int = 2
+    fit_steps: int = 1
     """learning steps of a forecaster in a slot"""
-    fit_batch: int = 64
+    fit_batch: int = 32
     """windows of one of them"""
     lookback: int = 120
     """minutes that a forecaster sees; a multiple of 5"""
-    fit_rate: float = 5e-3
+    fit_rate: float = 1e-2
     """length of a forecaster's learning steps"""
     learning_rate: float = 1e-3
     """of the Q-network"""

@@ -48,19 +48,42 @@ class Acted(NamedTuple):
     action: jax.Array  # int32; what the agent chose, at its best
 
 
-def acted(parts: Parts, layers, params, home: Home, slot) -> Acted:
+def series_of(parts: Parts, layers, home: Home, slot) -> Series:
+    """What an agent has before it in a slot: forecasts, and loads as they turn out.
+
+    The slot's last minute is there again, which that one leads to: when an agent
+    learns, the minute after the slot has not happened yet.
+
+    Args:
+      parts, home, slot: of ``acted``.
+      layers: of the forecaster.
+
+    Returns:
+      ``Series``, ``[slot_min + 1]`` each.
+    """
+    length = parts.config.slot_min + 1
+    within = jnp.minimum(jnp.arange(length), length - 2)
+    minute = slot * parts.config.slot_min + within
+    ends, _ = _asked(parts.config, slot)
+    trace = Trace(home.power, home.scale)
+    forecast = parts.model.predict(layers, trace, ends).reshape(-1)[within]
+    load = home.power[jnp.minimum(minute, len(home.power) - 1)]
+    return Series(forecast, load, home.levels)
+
+
+def acted(parts: Parts, series: Series, params, home: Home, slot) -> Acted:
     """What an agent does in a slot, with models that stay as they are.
 
     Args:
       parts: ``Parts``.
-      layers, params: of the forecaster and of the Q-network.
+      series: of ``series_of``, of the same home and slot.
+      params: of the Q-network.
       home: ``Home``, of one agent.
       slot: ``int[]``, from 0.
 
     Returns:
       ``Acted``, ``[slot_min]`` each.
     """
-    series = _series(parts, layers, home, slot)
     minutes = jnp.arange(parts.config.slot_min)
     see = lambda minute: observation(series, minute, parts.config.observed)
     action = greedy(parts.net, params, jax.vmap(see)(minutes))
@@ -75,11 +98,11 @@ def acted(parts: Parts, layers, params, home: Home, slot) -> Acted:
     )
 
 
-def learned(parts: Parts, key, layers, control: AgentState, home: Home, slot):
+def learned(parts: Parts, key, series: Series, control: AgentState):
     """A slot's steps of the agent, whose environments are stretches of it.
 
     Args:
-      parts, layers, home, slot: of ``acted``.
+      parts, series: of ``acted``.
       key: typed PRNG key, of the run's slot and this agent.
       control: ``AgentState``.
 
@@ -87,7 +110,6 @@ def learned(parts: Parts, key, layers, control: AgentState, home: Home, slot):
       The agent's state, and its mean reward, ``float[]``.
     """
     config = parts.config
-    series = _series(parts, layers, home, slot)
     length = config.slot_min // config.dqn.num_envs
     # A stretch's last minute leads to the next one's first: nothing ends in a slot.
     place = Place(
@@ -111,7 +133,8 @@ def fitted(parts: Parts, key, fit, home: Home, slot, rate):
     """A slot's learning steps of a forecaster, of all minutes until its end.
 
     Args:
-      parts, key, home, slot: of ``learned``.
+      parts, home, slot: of ``acted``.
+      key: of ``learned``.
       fit: ``FitState``.
       rate: ``float[]``.
 
@@ -172,17 +195,3 @@ def _asked(config, slot):
     ahead = config.forecast.ahead
     number = -(-config.slot_min // ahead)
     return slot * config.slot_min + ahead * jnp.arange(number), ahead
-
-
-def _series(parts, layers, home, slot):
-    """The slot, and its last minute again, which that one leads to: when an agent
-    learns, the minute after the slot has not happened yet."""
-    length = parts.config.slot_min + 1
-    within = jnp.minimum(jnp.arange(length), length - 2)
-    minute = slot * parts.config.slot_min + within
-    ends, _ = _asked(parts.config, slot)
-    trace = Trace(home.power, home.scale)
-    forecast = parts.model.predict(layers, trace, ends).reshape(-1)
-    forecast = forecast[within]
-    load = home.power[jnp.minimum(minute, len(home.power) - 1)]
-    return Series(forecast, load, home.levels)

@@ -127,14 +127,30 @@ def test_what_noisy_steps_of_fedsgd_ldp_need(ask):
     want = noise_multiplier_for(2.0, 1e-5, sampling_probability=0.05, steps=15)
     assert status == 0
     assert cells(told, "all that a step releases")[0] == pytest.approx(want, rel=2e-3)
-    warned = ask("fedsgd_ldp --records 20 --batch 20 --rounds 1 --delta .1")[1]
-    assert "Warning: delta 0.1 is no less than 1 / 20" in warned
+    few = "fedsgd_ldp --records 20 --batch 20 --rounds 1 --delta .1"
+    for words in (few, f"{few} --noise-multiplier 2"):
+        assert "Warning: delta 0.1 is no less than 1 / 20" in ask(words)[1]
 
 
 @pytest.mark.parametrize("words", ["--epsilon 11", "ldpfl --weights 9 --epsilon 11"])
 def test_an_epsilon_that_promises_nothing_is_told_of(words, ask):
     status, told = ask(words)
     assert status == 0 and "Warning: epsilon 11 is above 10, and promises next" in told
+
+
+@pytest.mark.parametrize("learner", ["", "atlas --guarantee client --rounds 1 "])
+def test_so_is_one_that_little_noise_spends(learner, ask):
+    assert "Warning: epsilon" in ask(f"{learner}--noise-multiplier .4")[1]
+    assert "Warning" not in ask(f"{learner}--noise-multiplier 4")[1]
+
+
+def test_a_word_that_is_a_learner_and_a_run_is_neither(ask, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tmp_path.joinpath("ldpfl").mkdir()
+    assert ask("ldpfl --weights 9")[0] == 0
+    tmp_path.joinpath("ldpfl", "privacy.json").write_text("{}")
+    status, told = ask("ldpfl --weights 9")
+    assert status == 2 and "write ./ldpfl for the folder" in told
 
 
 @pytest.mark.parametrize(
@@ -164,6 +180,10 @@ def test_an_epsilon_that_promises_nothing_is_told_of(words, ask):
         ("ldpfl", "give how many: --weights"),
         ("ldpfl --weights 0", "--weights must be >= 1, got 0"),
         ("atlas --rounds 1 --score-multiplier 1", "leave out --score-multiplier"),
+        (
+            "atlas --rounds 1 --scores released --score-multiplier 1",
+            "give both --noise-multiplier and --score-multiplier",
+        ),
         ("atlas --rounds 1 --noise-multiplier 0", "must be finite and > 0, got 0.0"),
         ("gone/run", "gone/run does not exist; name the folder of a run"),
     ],

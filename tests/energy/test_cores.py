@@ -1,5 +1,6 @@
 """A street on several cores does what it does in one program."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from jaxanon import energy
 from jaxanon.energy import DQNConfig, ForecastConfig, PFDRLConfig
+from jaxanon.federated import Messages
 
 SMALL = PFDRLConfig(
     forecast=ForecastConfig(kind="lr", lookback=10, ahead=20),
@@ -43,18 +45,22 @@ def test_fewer_than_one_street_is_refused():
         energy.apart(energy.street(np.ones((1, 60, 1))), 0)
 
 
-@pytest.mark.parametrize("method", ["pfdrl", "cloud"])
-def test_apart_is_as_in_one_program(method):
-    made_up = energy.households(jax.random.key(5), 2, 1, energy.APPLIANCES[:2])
+UNSURE = Messages(lost=0.3, late=0.3, max_age=2)
+
+
+@pytest.mark.parametrize("settings", [{"messages": UNSURE}, {"method": "cloud"}])
+def test_apart_is_as_in_one_program(settings):
+    made_up = energy.households(jax.random.key(5), 3, 1, energy.APPLIANCES[:2])
     street = energy.street(made_up.power[:, 600:1000])
-    made = energy.pfdrl(PFDRLConfig(**vars(SMALL) | {"method": method}))
-    start = lambda own: made.init(
-        jax.random.key(0), own, alpha=1, beta_hours=1.0, gamma_hours=1.0
-    )
-    key = jax.random.key(1)
-    state, info = energy.live(made, key, start(street), street, 6)
+    made = energy.pfdrl(PFDRLConfig(**vars(SMALL) | settings))
+    hyper = {"alpha": 1, "beta_hours": 1 / 3, "gamma_hours": 1 / 3}  # Every slot.
+    begun = made.init(jax.random.key(0), street, **hyper)
     places, streets = energy.apart(street, 2)
-    states = [start(own) for own in streets]
+    states = energy.deal_state(made, begun, places, streets)
+    for own, dealt in zip(streets, states, strict=True):
+        chex.assert_trees_all_equal(dealt, made.init(jax.random.key(0), own, **hyper))
+    key, before = jax.random.key(1), jax.tree.map(np.array, begun)
+    state, info = energy.live(made, key, begun, street, 6)
     states, infos = energy.live_apart(made, key, states, streets, 4)
     states, later = energy.live_apart(made, key, states, streets, 2)
     for own, part, first, last in zip(places, states, infos, later, strict=True):
@@ -63,6 +69,14 @@ def test_apart_is_as_in_one_program(method):
         for name, layer in part.control.params.items():
             whole = state.control.params[name]["kernel"][own]
             np.testing.assert_allclose(layer["kernel"], whole, rtol=1e-4, atol=1e-6)
+    found = energy.collect_state(before, states, places)
+    chex.assert_trees_all_close(found.control, state.control, rtol=1e-4, atol=1e-6)
+    if settings.get("messages"):
+        assert found.fit_mail.round == 6
+        heard = np.asarray(street.neighbours) > 0
+        of = lambda state: np.where(heard, state.fit_mail.age, -1)
+        np.testing.assert_array_equal(of(found), of(state))
+        assert {-1, 0, 1, 3} <= set(of(state).ravel().tolist())  # 3: forgotten.
 
 
 def test_streets_apart_draw_the_noise_of_the_whole_one():

@@ -93,7 +93,7 @@ def test_an_agent_alone_agrees_with_a_plain_loop():
             _, gradient = energy.fit_gradient(
                 fit_key, model, fit, trace, (0, start + SLOT), 4
             )
-            fit = energy.fit_step(fit, gradient, 5e-3)
+            fit = energy.fit_step(fit, gradient, 1e-2)
     found, _ = lived(2, "local")
     chex.assert_trees_all_close(pick(found.fits), fit, rtol=1e-4, atol=1e-6)
     chex.assert_trees_all_close(
@@ -188,7 +188,7 @@ def test_cloud_steps_along_the_mean_of_all_gradients():
             _, gradient = energy.fit_gradient(key, model, fit, trace, known, 4)
             gradients.append(gradient)
         mean = jax.tree.map(lambda *leaves: sum(leaves) / 3, *gradients)
-        fit = energy.fit_step(fit, mean, 5e-3)
+        fit = energy.fit_step(fit, mean, 1e-2)
     assert all(map(jnp.any, map(lambda tree: tree["dense_1"]["bias"], gradients)))
     found, _ = lived(2, "cloud", forecast=linear)
     one = jax.tree.map(lambda leaf: leaf[4], found.fits)

@@ -46,7 +46,7 @@ def test_two_agents_one_late_message_by_hand(monkeypatch):
     """What 0 hears of 1: round 0 nothing, 1 the late one, 2 the same, 3 nothing."""
     rounds = iter([(False, True), (False, False), (False, False), (True, False)])
 
-    def scripted(key, num_agents, messages):
+    def scripted(key, agents, messages):
         in_time, late = next(rounds)
         eye = np.eye(2, dtype=bool)
         link = np.array([[False, True], [False, False]])
@@ -150,6 +150,15 @@ def test_fates_have_their_probabilities():
     assert abs(in_time[others].mean() - 0.5) < 0.01
     assert abs(late[others].mean() - 0.3) < 0.01
     assert not (in_time & late).any()
+
+
+def test_some_agents_have_the_fates_that_they_have_among_all():
+    messages = Messages(lost=0.2, late=0.3, max_age=1)
+    some = np.array([2, 3, 7])
+    everybody = gossip.fates(jax.random.key(0), 8, messages)
+    found = gossip.fates(jax.random.key(0), some, messages)
+    for own, whole in zip(found, everybody, strict=True):
+        np.testing.assert_array_equal(own, whole[np.ix_(some, some)])
 
 
 def test_rounds_have_fates_of_their_own():

@@ -1,5 +1,7 @@
 """What learners' noise is worth, and that training stops where the budget does."""
 
+import types
+
 import jax
 import numpy as np
 import pytest
@@ -175,3 +177,19 @@ def test_more_windows_than_were_counted_for_are_refused(trained, data):
 def test_says_what_was_wrong(settings, message, small):
     with pytest.raises(ValueError, match=message):
         small("fedsgd_ldp", **settings)
+
+
+def test_where_renyi_cannot_tell_the_other_accountant_does(tmp_path):
+    def told(done, accountant="pld"):
+        if accountant == "rdp":
+            raise ValueError("these lots have no divergence")
+        return {"accountant": accountant, "epsilon": float(done)}
+
+    guarantee = types.SimpleNamespace(told=told)
+    guarantee.trained_with = lambda state: guarantee
+    method = types.SimpleNamespace(guarantee=guarantee)
+    state = types.SimpleNamespace(round=2)
+    ledger.write(tmp_path, method, state, asked=5, accountant="rdp")
+    rounds = {"done": 2, "asked": 5}
+    want = {"accountant": "pld", "epsilon": 2.0, "rounds": rounds}
+    assert ledger.read(tmp_path) == want

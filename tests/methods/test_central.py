@@ -37,8 +37,7 @@ def _method(data, players, init=None, copies=None, draw=None, **more):
         init_fn=lambda key: init or {"a": jnp.float32(1.0), "b": jnp.float32(0.0)},
         players=players,
         hyper={"step_size": 0.5, "other": 0.25},
-        anonymize_fn=lambda key, params, windows: windows,
-        **more,
+        **{"anonymize_fn": lambda key, params, windows: windows} | more,
     )
 
 
@@ -212,3 +211,10 @@ def test_a_run_that_diverges_names_its_own_step_size(data):
             hyper={"step_size": 1e3},
             progress=False,
         )
+
+
+def test_what_only_makes_windows_anonymizes_none(data):
+    method = _method(data, (), anonymize_fn=None)
+    state = method.init(jax.random.key(0))
+    with pytest.raises(NotImplementedError, match="turns was given no way to anon"):
+        method.anonymize(jax.random.key(1), state, data.test.windows)
