@@ -236,6 +236,25 @@ def test_many_slots_in_one_program_are_slots_one_by_one():
     )
 
 
+def test_agents_go_through_slots_by_themselves_until_somebody_is_heard():
+    slots, made = [lived(n, "pfdrl", HOURLY) for n in range(4)], system(method="pfdrl")
+    state = made.init(jax.random.key(0), homes(), **dict(HOURLY))
+    assert made.silent(state, 3) == 3 and made.silent(state, 4) == 1
+    assert made.silent(slots[2][0], 3) == 1  # The next is heard after one.
+    assert jax.jit(lambda state: made.silent(state, 3))(state) == 1
+    state, info = energy.live(made, jax.random.key(1), state, homes(), 3)
+    for slot in range(3):
+        expected = slots[slot + 1][1]
+        for name in ("forecast_error", "reward", "optimal"):
+            np.testing.assert_allclose(info[name][slot], expected[name], rtol=1e-4)
+    chex.assert_trees_all_close(
+        state.control.params, slots[3][0].control.params, rtol=1e-3, atol=1e-5
+    )
+    alone = system(method="cloud")
+    state = alone.init(jax.random.key(0), homes(), **dict(HOURLY))
+    assert alone.silent(state, 3) == 1  # Every step is everybody's.
+
+
 def test_alpha_and_periods_are_a_sweep():
     made, street = system(method="pfdrl"), homes()
 
