@@ -28,6 +28,7 @@ class Player(NamedTuple):
         None  # (key, params, hyper, batch) -> what all steps share
     )
     when_fn: Callable | None = None  # (round) -> bool[], whether it plays; None: always
+    rest_fn: Callable | None = None  # (params) -> bool[], whether it rests even so
     step_size: str = "step_size"  # name of the hyper-parameter
     optimizer: optax.GradientTransformation = optax.scale_by_adam()
     accumulate: bool = False  # each step's gradient is added to those before it
@@ -188,13 +189,16 @@ def central(
 
 def _if_it_plays(player, round_, turn, learned):
     """Its turn, or what a turn would have told with nothing learned."""
-    if player.when_fn is None:
+    if player.when_fn is None and player.rest_fn is None:
         return turn(learned)
+    plays = True if player.when_fn is None else player.when_fn(round_)
+    if player.rest_fn is not None:
+        plays &= ~player.rest_fn(learned[0])
     turn = jax.jit(turn, inline=True)  # Traced once for its shape and its branch.
     _, like = jax.eval_shape(turn, learned)
     zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
     rest = lambda learned: (learned, zeros)
-    return jax.lax.cond(player.when_fn(round_), turn, rest, learned)
+    return jax.lax.cond(plays, turn, rest, learned)
 
 
 def _turn(player, key, learned, hyper, batch, draw):

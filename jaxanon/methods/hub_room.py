@@ -22,6 +22,7 @@ class Prepared(NamedTuple):
     pool: pool.Pool
     moments: jax.Array  # float32[N, 2 d]; mean and deviation of each channel as bits
     statistics: dict[str, jax.Array]  # of each public class; see ``class_statistics``
+    held_out: Any = None  # Batch, all windows that nothing is learned from
 
 
 class Batch(NamedTuple):
@@ -56,12 +57,19 @@ def room(nets: Networks) -> Room:
 def prepare(nets: Networks, clients) -> Prepared:
     """Standardises windows, and takes their moments.
 
+    Windows that are held out, where there is patience, are told what is known of the
+    classes of the others.
+
     Raises:
-      ValueError: if windows do not fit the spec or their categories, or, where there
-        are classes to hide, a class has fewer than two windows.
+      ValueError: if windows do not fit the spec or their categories, if none are held
+        out that should be, or, where there are classes to hide, a class has fewer than
+        two windows.
     """
     spec = nets.spec
     check_values(clients.windows[clients.mask], spec.channels, nets.bits.values)
+    held = None
+    if nets.config.patience:
+        clients, held = pool.hold_out(spec, clients, nets.config.held_out)
     found = pool.pool(spec, clients)
     counts = np.asarray(found.counts)
     names = spec.classes[spec.public]
@@ -72,15 +80,26 @@ def prepare(nets: Networks, clients) -> Prepared:
             "too few to filter and compare with, which hiding classes needs; leave "
             "them out of the data."
         )
-    take = jax.jit(lambda windows: conditions.moments(nets.bits.encode(windows)))
-    parts = [
-        take(found.windows[start : start + CHUNK])
-        for start in range(0, len(found.windows), CHUNK)
-    ]
-    moments = np.concatenate([np.asarray(part) for part in parts])
+    moments = _moments(nets, found.windows)
     public = np.asarray(found.labels[spec.public])
     statistics = class_statistics(moments, public, len(names))
-    return Prepared(found, jnp.asarray(moments), jax.tree.map(jnp.asarray, statistics))
+    statistics = jax.tree.map(jnp.asarray, statistics)
+    prepared = Prepared(found, jnp.asarray(moments), statistics)
+    if held is None:
+        return prepared
+    others = pool.pool(spec, held)
+    moments = jnp.asarray(_moments(nets, others.windows))
+    drawn = pool.Drawn(others.windows, others.labels, jnp.arange(len(moments)))
+    batch = to_batch(nets, prepared._replace(moments=moments), drawn)
+    return prepared._replace(held_out=batch)
+
+
+def _moments(nets, windows):
+    take = jax.jit(lambda windows: conditions.moments(nets.bits.encode(windows)))
+    parts = [
+        take(windows[start : start + CHUNK]) for start in range(0, len(windows), CHUNK)
+    ]
+    return np.concatenate([np.asarray(part) for part in parts])
 
 
 def class_statistics(moments, labels, classes: int) -> dict[str, np.ndarray]:
@@ -123,16 +142,15 @@ def class_statistics(moments, labels, classes: int) -> dict[str, np.ndarray]:
 
 def to_batch(nets: Networks, data: Prepared, drawn: pool.Drawn) -> Batch:
     """A drawn batch with its condition, of which nothing is forgotten yet."""
-    public = drawn.labels[nets.spec.public]
+    labels = {name: drawn.labels[name] for name in nets.sizes}
+    windows, public = nets.bits.encode(drawn.windows), labels[nets.spec.public]
     features = conditions.statistics(
         data.moments[drawn.index],
         data.statistics["center"][public],
         data.statistics["spread"][public],
     )
-    labels = {name: drawn.labels[name] for name in nets.sizes}
     known = jnp.ones(len(public), bool)
-    condition = Condition(labels, features, known)
-    return Batch(nets.bits.encode(drawn.windows), labels, condition)
+    return Batch(windows, labels, Condition(labels, features, known))
 
 
 def compared(nets: Networks, key, data: Prepared) -> Batch:

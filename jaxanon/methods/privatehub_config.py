@@ -81,6 +81,11 @@ class PrivateHubConfig:
     negative_guidance: float = 0.5
     """weight of the condition to get away from, the private classes"""
 
+    patience: int = 0
+    """epochs of pre-training that do no better on held-out windows before it stops, and
+    goes back to the best; 0: it never does; the paper's: 30"""
+    held_out: float = 0.1
+    """share of the training windows held out, where there is patience"""
     pretraining: int = 150
     """epochs before fine-tuning, which there is if there are classes to hide"""
     fine_step_size: float = 1e-4
@@ -104,17 +109,19 @@ class PrivateHubConfig:
         counts = "batch", "num_steps", "blocks", "heads", "sampling_steps", "widths"
         counts += "gradient_steps", "pretraining"
         whole(1, **{name: getattr(self, name) for name in counts})
+        whole(0, patience=self.patience)
         finite(
             zero=False,
             step_size=self.step_size,
             classifier_step_size=self.classifier_step_size,
             fine_step_size=self.fine_step_size,
             strength=self.strength,
+            held_out=self.held_out,
         )
         names = "forgetting", "ema", "guidance", "negative_guidance"
         names += "threshold", "margin", "replay"
         finite(zero=True, **{name: getattr(self, name) for name in names})
-        for name in ("forgetting", "ema", "strength", "threshold"):
+        for name in ("forgetting", "ema", "strength", "threshold", "held_out"):
             value = getattr(self, name)
             if value > 1 or (value == 1 and name != "strength"):
                 bound = "<= 1" if name == "strength" else "< 1"
