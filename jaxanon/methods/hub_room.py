@@ -6,8 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxanon.federated import Lots, draw_lot
 from jaxanon.methods import pool
 from jaxanon.methods.central import Room
+from jaxanon.methods.hub_noise_settings import check_records, lots_per_epoch
 from jaxanon.methods.hub_networks import Networks
 from jaxanon.models import conditions
 from jaxanon.models.analog_bits import check_values
@@ -34,24 +36,33 @@ class Batch(NamedTuple):
     # What fine-tuning compares with, where there are classes to hide.
     positives: jax.Array | None = None  # as ``windows``: others of their classes
     negatives: Any = None  # Batch, windows of classes to hide
+    real: Any = None  # bool[batch], of a lot: False where there is no window
 
 
-def room(nets: Networks) -> Room:
-    """Batches drawn uniformly, with replacement, from all clients' windows."""
+def room(nets: Networks, lots: Lots | None = None) -> Room:
+    """Batches drawn uniformly, with replacement, from all clients' windows, or lots.
+
+    Args:
+      nets: ``Networks``.
+      lots: ``Lots``, of which an epoch has as many as their ``records`` fill, however
+        many windows there are.
+    """
     size = nets.config.batch
 
     def draw(key, data, copy):
         del copy
+        if lots is not None:
+            return lot(nets, key, data, lots)
         if not nets.config.hide:
             return to_batch(nets, data, pool.draw(key, data.pool, size))
         return compared(nets, key, data)
 
-    return Room(
-        lambda clients: prepare(nets, clients),
-        draw,
-        lambda data: pool.rounds_per_epoch(data.pool, size),
-        size,
-    )
+    def rounds(data):
+        if lots is not None:
+            return lots_per_epoch(lots)
+        return pool.rounds_per_epoch(data.pool, size)
+
+    return Room(lambda clients: prepare(nets, clients), draw, rounds, size)
 
 
 def prepare(nets: Networks, clients) -> Prepared:
@@ -61,12 +72,14 @@ def prepare(nets: Networks, clients) -> Prepared:
     classes of the others.
 
     Raises:
-      ValueError: if windows do not fit the spec or their categories, if none are held
-        out that should be, or, where there are classes to hide, a class has fewer than
-        two windows.
+      ValueError: if windows do not fit the spec or their categories, if they are more
+        than noise was counted for, if none are held out that should be, or, where
+        there are classes to hide, a class has fewer than two windows.
     """
     spec = nets.spec
     check_values(clients.windows[clients.mask], spec.channels, nets.bits.values)
+    if nets.config.noisy:
+        check_records(nets.config, int(clients.mask.sum()))
     held = None
     if nets.config.patience:
         clients, held = pool.hold_out(spec, clients, nets.config.held_out)
@@ -141,9 +154,15 @@ def class_statistics(moments, labels, classes: int) -> dict[str, np.ndarray]:
 
 
 def to_batch(nets: Networks, data: Prepared, drawn: pool.Drawn) -> Batch:
-    """A drawn batch with its condition, of which nothing is forgotten yet."""
+    """A drawn batch with its condition, of which nothing is forgotten yet.
+
+    Statistics are not told where there is noise, for they have none.
+    """
     labels = {name: drawn.labels[name] for name in nets.sizes}
     windows, public = nets.bits.encode(drawn.windows), labels[nets.spec.public]
+    if nets.config.noisy:  # What is known of a class is of all its windows.
+        null = nets.nothing(len(public))
+        return Batch(windows, labels, null._replace(classes=labels))
     features = conditions.statistics(
         data.moments[drawn.index],
         data.statistics["center"][public],
@@ -151,6 +170,25 @@ def to_batch(nets: Networks, data: Prepared, drawn: pool.Drawn) -> Batch:
     )
     known = jnp.ones(len(public), bool)
     return Batch(windows, labels, Condition(labels, features, known))
+
+
+def lot(nets: Networks, key, data: Prepared, lots: Lots) -> Batch:
+    """Windows each of which is there with the same probability, whatever others do.
+
+    Args:
+      nets: ``Networks``.
+      key: typed PRNG key.
+      data: of ``prepare``.
+      lots: ``Lots``.
+
+    Returns:
+      ``Batch`` of a lot's capacity, or of all windows if they are fewer, with ``real``.
+    """
+    found = data.pool
+    index, real = draw_lot(key, jnp.ones(len(found.windows), bool), lots)
+    labels = {name: each[index] for name, each in found.labels.items()}
+    drawn = pool.Drawn(found.windows[index], labels, index)
+    return to_batch(nets, data, drawn)._replace(real=real)
 
 
 def compared(nets: Networks, key, data: Prepared) -> Batch:

@@ -3,9 +3,10 @@
 import jax
 
 from jaxanon.kernels.checks import typed_key
-from jaxanon.methods import aaf, acp, hub_sampling, hub_stopping, hub_streams
+from jaxanon.methods import aaf, acp, hub_noise, hub_sampling, hub_stopping, hub_streams
 from jaxanon.methods.central import central
 from jaxanon.methods.epochs import by_epoch, during
+from jaxanon.methods.hub_noise_settings import guarantee_of
 from jaxanon.methods.hub_networks import AVERAGE, STATISTICS, Networks, networks
 from jaxanon.methods.hub_room import room
 from jaxanon.methods.method import Method
@@ -43,6 +44,11 @@ def privatehub(spec, **settings) -> Method:
     nothing. The weights of the best epoch sample. Fine-tuning begins when it would have
     (after ``pretraining`` epochs), from those weights, and does not stop early.
 
+    With ``epsilon`` or ``noise_multiplier``, denoiser and classifiers learn by DP-SGD
+    from lots of about ``batch`` windows, and statistics are not told; averaging weights
+    costs nothing. What is guaranteed is of one training window: see ``method.guarantee``
+    and the run's ``privacy.json``, which say what is not covered.
+
     Args:
       spec: ``jaxanon.datasets.Spec``.
       **settings: fields of ``PrivateHubConfig``.
@@ -68,6 +74,8 @@ def privatehub(spec, **settings) -> Method:
     nets = networks(spec, config)
     average = hub_stopping.RUNNING if config.patience else AVERAGE
     rest_fn = hub_stopping.over(nets) if config.patience else None
+    guarantee = guarantee_of(config)
+    lots = None if guarantee is None else guarantee.lots
 
     def init_fn(key):
         if not config.patience:
@@ -75,6 +83,13 @@ def privatehub(spec, **settings) -> Method:
         key, watch_key = jax.random.split(key)
         params = nets.init(key)
         return params | hub_stopping.groups(watch_key, params)
+
+    of_noise = hub_noise.hyper_of(config, guarantee)
+
+    def finish_fn(key, state, data):
+        del key
+        renewed = {average: acp.running_mean(state, average)}
+        return renewed if config.noisy else renewed | {STATISTICS: data.statistics}
 
     def make(rounds):
         before = after = None
@@ -86,18 +101,17 @@ def privatehub(spec, **settings) -> Method:
             *([aaf.discriminating(nets, after)] if config.hide else []),
             acp.classifying(nets, before)._replace(rest_fn=rest_fn),
         )
+        if lots is not None:
+            players = (hub_noise.learning(nets, lots),)
         method = central(
             "privatehub",
             config,
             spec,
-            room(nets),
+            room(nets, lots),
             init_fn=init_fn,
             players=players,
-            hyper={name: getattr(config, name) for name in HYPER},
-            finish_fn=lambda key, state, data: {
-                average: acp.running_mean(state, average),
-                STATISTICS: data.statistics,
-            },
+            hyper={name: getattr(config, name) for name in HYPER} | of_noise,
+            finish_fn=finish_fn,
         )
         if config.patience:
             return hub_stopping.watching(nets, rounds, method)
@@ -105,11 +119,13 @@ def privatehub(spec, **settings) -> Method:
 
     method = by_epoch(make) if config.hide or config.patience else make(1)
     return method._replace(
+        init=hub_noise.guarded(method.init, guarantee),
         anonymize=_anonymize(nets),
         sample=_sample(nets),
         check_info=aaf.check_kept if config.hide else None,
         least_epochs=config.pretraining + 1 if config.hide else 1,
         takes_tokens=True,
+        guarantee=guarantee,
     )
 
 

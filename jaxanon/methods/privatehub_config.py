@@ -4,6 +4,7 @@ import dataclasses
 
 from jaxanon import kernels
 from jaxanon.kernels.checks import one_of
+from jaxanon.methods.hub_noise_settings import check_noise
 from jaxanon.methods.setting_checks import finite, whole
 from jaxanon.models.unet import check_heads
 from jaxanon.models.unet_blocks import DTYPES
@@ -105,6 +106,24 @@ class PrivateHubConfig:
     replay: float = 1.0
     """weight of the pre-training's loss in fine-tuning; the paper's: 0"""
 
+    epsilon: float = 0.0
+    """ε of a training window, spent in paid_epochs; 0: no noise, unless it is named"""
+    noise_multiplier: float = 0.0
+    """deviation of the noise over max_norm, in place of what epsilon buys"""
+    delta: float = 1e-5
+    """δ of the guarantee, below 1 / records"""
+    max_norm: float = 1.0
+    """clip norm of a window's gradient, of all networks together (with noise)"""
+    records: int | None = None
+    """training windows that there are at most, a public number; noise needs it"""
+    paid_epochs: int = 20
+    """epochs that epsilon pays for; training stops after them"""
+
+    @property
+    def noisy(self) -> bool:
+        """Whether it trains behind noise."""
+        return self.epsilon > 0 or self.noise_multiplier > 0
+
     def __post_init__(self):
         counts = "batch", "num_steps", "blocks", "heads", "sampling_steps", "widths"
         counts += "gradient_steps", "pretraining"
@@ -132,6 +151,7 @@ class PrivateHubConfig:
         one_of("gradient", self.gradient, GRADIENTS)
         one_of("dtype", self.dtype, tuple(DTYPES))
         check_heads(self.widths, self.heads)
+        check_noise(self)
         if self.num_steps < 2:
             raise ValueError(
                 f"num_steps must be >= 2, got {self.num_steps!r}: one step has no "
