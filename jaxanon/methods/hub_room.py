@@ -9,8 +9,8 @@ import numpy as np
 from jaxanon.federated import Lots, draw_lot
 from jaxanon.methods import pool
 from jaxanon.methods.central import Room
-from jaxanon.methods.hub_noise_settings import check_records, lots_per_epoch
 from jaxanon.methods.hub_networks import Networks
+from jaxanon.methods.hub_noise_settings import check_records, lots_per_epoch
 from jaxanon.models import conditions
 from jaxanon.models.analog_bits import check_values
 from jaxanon.models.conditions import Condition
@@ -154,22 +154,28 @@ def class_statistics(moments, labels, classes: int) -> dict[str, np.ndarray]:
 
 
 def to_batch(nets: Networks, data: Prepared, drawn: pool.Drawn) -> Batch:
-    """A drawn batch with its condition, of which nothing is forgotten yet.
-
-    Statistics are not told where there is noise, for they have none.
-    """
+    """A drawn batch with its condition, of which nothing is forgotten yet."""
     labels = {name: drawn.labels[name] for name in nets.sizes}
-    windows, public = nets.bits.encode(drawn.windows), labels[nets.spec.public]
+    moments = data.moments[drawn.index]
+    condition = described(nets, data.statistics, labels, moments)
+    return Batch(nets.bits.encode(drawn.windows), labels, condition)
+
+
+def described(nets: Networks, statistics, labels, moments) -> Condition:
+    """All that a denoiser is told of windows; no statistics where there is noise.
+
+    Args:
+      nets: ``Networks``.
+      statistics: of ``class_statistics``.
+      labels: ``int32[batch]`` of each attribute.
+      moments: ``float[batch, 2 d]``, of ``conditions.moments``.
+    """
+    public = labels[nets.spec.public]
     if nets.config.noisy:  # What is known of a class is of all its windows.
-        null = nets.nothing(len(public))
-        return Batch(windows, labels, null._replace(classes=labels))
-    features = conditions.statistics(
-        data.moments[drawn.index],
-        data.statistics["center"][public],
-        data.statistics["spread"][public],
-    )
-    known = jnp.ones(len(public), bool)
-    return Batch(windows, labels, Condition(labels, features, known))
+        return nets.nothing(len(public))._replace(classes=labels)
+    centre, spread = (statistics[name][public] for name in ("center", "spread"))
+    features = conditions.statistics(moments, centre, spread)
+    return Condition(labels, features, jnp.ones(len(public), bool))
 
 
 def lot(nets: Networks, key, data: Prepared, lots: Lots) -> Batch:

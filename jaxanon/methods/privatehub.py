@@ -1,13 +1,23 @@
 """PrivateHub: synthetic windows of many sensors that keep some classes secret."""
 
+import functools
+
 import jax
 
 from jaxanon.kernels.checks import typed_key
-from jaxanon.methods import aaf, acp, hub_noise, hub_sampling, hub_stopping, hub_streams
+from jaxanon.methods import (
+    aaf,
+    acp,
+    hub_losses,
+    hub_noise,
+    hub_sampling,
+    hub_stopping,
+    hub_streams,
+)
 from jaxanon.methods.central import central
 from jaxanon.methods.epochs import by_epoch, during
-from jaxanon.methods.hub_noise_settings import guarantee_of
 from jaxanon.methods.hub_networks import AVERAGE, STATISTICS, Networks, networks
+from jaxanon.methods.hub_noise_settings import guarantee_of
 from jaxanon.methods.hub_room import room
 from jaxanon.methods.method import Method
 from jaxanon.methods.privatehub_config import HYPER, PrivateHubConfig
@@ -39,15 +49,15 @@ def privatehub(spec, **settings) -> Method:
     Widths are our own.
 
     With ``patience`` (published: 30) the loss of held-out windows, of the running mean,
-    is taken after each epoch of pre-training; where it has not fallen for so many, the
-    denoiser and the classifiers learn no more, and the rounds that are left cost next to
+    is taken after each epoch of pre-training. Where it has not fallen for so many, the
+    denoiser and the classifiers learn no more, and rounds that are left cost next to
     nothing. The weights of the best epoch sample. Fine-tuning begins when it would have
     (after ``pretraining`` epochs), from those weights, and does not stop early.
 
     With ``epsilon`` or ``noise_multiplier``, denoiser and classifiers learn by DP-SGD
     from lots of about ``batch`` windows, and statistics are not told; averaging weights
-    costs nothing. What is guaranteed is of one training window: see ``method.guarantee``
-    and the run's ``privacy.json``, which say what is not covered.
+    costs nothing. What is guaranteed is of one training window: ``method.guarantee``
+    and the run's ``privacy.json`` say what is not covered.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
@@ -122,6 +132,7 @@ def privatehub(spec, **settings) -> Method:
         init=hub_noise.guarded(method.init, guarantee),
         anonymize=_anonymize(nets),
         sample=_sample(nets),
+        losses=functools.partial(hub_losses.window_losses, nets),
         check_info=aaf.check_kept if config.hide else None,
         least_epochs=config.pretraining + 1 if config.hide else 1,
         takes_tokens=True,
