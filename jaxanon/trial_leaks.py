@@ -103,7 +103,7 @@ def membership(case: Case) -> list[list[dict]]:
     kinds = [trial_checks.kinds_of(part, spec.public) for part in (train, test)]
     for own, one, key in zip(rows, case.trials, own_keys, strict=True):
         match_key, made_key, *rest = jax.random.split(key, 4)
-        chosen = attacks.match(match_key, *kinds, MEMBERS)
+        chosen = attacks.match(match_key, kinds[0], kinds[1], MEMBERS)
         windows = np.concatenate([train.windows[chosen[0]], test.windows[chosen[1]]])
         labels = {
             name: np.concatenate([train.labels[name][chosen[0]], other[chosen[1]]])
