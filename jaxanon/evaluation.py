@@ -68,7 +68,9 @@ def evaluate(
       with ``client_loss() -> (loss_fn, params)`` as ``attacks.invert_gradient`` takes
       them: the loss of one standardised window and its public class, one-hot;
     * ``fingerprint``: how unique a subject's models are, of a run that chooses one per
-      window, with ``choices(key, windows) -> int[N]``.
+      window, with ``choices(key, windows) -> int[N]``;
+    * ``membership``: whether a generator was trained on a window, by what it makes
+      (``run.sample``) and how well it explains the window (``run.window_losses``).
 
     Of a run of a learner, which rewrites nothing, it tells how well clients predict
     instead, and nobody attacks: see ``jaxanon.learned.evaluate``.
@@ -155,6 +157,9 @@ def _check(runs, data, chosen, share, judges):
     hooks = {name: HOOKS[name] for name in chosen.attacks if name in HOOKS}
     for run in runs:
         trial_checks.check_hooks(run, hooks)
+    if "membership" in chosen.attacks:
+        for run in runs:
+            trial_checks.check_generator(run, data)
     if "pairs" in chosen.attacks:
         trial_checks.check_pairs(data, trial.overlap(data.test))
 

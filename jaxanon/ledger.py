@@ -14,7 +14,7 @@ def of_run(method, state) -> Guarantee | PerWeight | None:
     """The guarantee of a run's noise as it was trained with; None without noise.
 
     Args:
-      method: ``Learner``, or a ``Method``, whose noise is not in its training.
+      method: ``Learner`` or ``Method``.
       state: of its training.
     """
     guarantee = getattr(method, "guarantee", None)

@@ -142,3 +142,39 @@ class Run:
                 "them is returned; train it, for an epoch at least, or train it anew."
             )
         return found
+
+    def window_losses(self, key, windows, labels) -> dict[str, np.ndarray]:
+        """How badly a generator explains windows: who trained it on them can tell.
+
+        Args:
+          key: typed PRNG key.
+          windows: ``float[N, time, channels]`` in the dataset's own units; N >= 1.
+          labels: ``int[N]`` of each attribute, as ``data.train.labels`` has them.
+
+        Returns:
+          ``float32[N]`` for each way of asking, such as a step of a diffusion. The
+          private classes and, trained without noise, a window's statistics are told.
+
+        Raises:
+          TypeError: for a key of another type, or a method that explains no windows.
+          ValueError: for windows of another shape, or not finite, or no window.
+        """
+        losses = getattr(self.method, "losses", None)
+        if losses is None:
+            raise TypeError(
+                f"{self.method.name} has no losses of windows; train privatehub, which "
+                "does."
+            )
+        typed_key(key)
+        windows = checks.windows(windows, self.spec.time, self.spec.channels)
+        if not len(windows):
+            raise ValueError("windows must be at least one, got none.")
+        size, take = min(BATCH, len(windows)), jax.jit(losses)
+        parts = []
+        for start in range(0, len(windows), size):
+            rows = np.arange(start, start + size) % len(windows)
+            own = {name: np.asarray(each)[rows] for name, each in labels.items()}
+            found = take(jax.random.fold_in(key, start), self.state, windows[rows], own)
+            left = len(windows) - start
+            parts.append({name: np.asarray(x)[:left] for name, x in found.items()})
+        return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}

@@ -45,11 +45,7 @@ def plan(builder, spec, grid: dict[str, list], num_seeds: int, settings: dict) -
     build = _builder(builder, settings)
     method = build(spec)
     check_measured(method)
-    if isinstance(method, Learner):
-        raise TypeError(
-            f"{method.name} is a learner, which `jaxanon.train` trains one at a time: "
-            "members of a sweep would share a privacy budget that nobody counts."
-        )
+    _check_budget(method)
     known = jax.eval_shape(lambda: method.init(jax.random.key(num_seeds))).hyper
     fields = {field.name for field in dataclasses.fields(method.config)}
     for name, values in grid.items():
@@ -62,17 +58,12 @@ def plan(builder, spec, grid: dict[str, list], num_seeds: int, settings: dict) -
     hyper = lambda cell: {name: float(cell[name]) for name in cell if name in known}
     cells = _possible(method, grid, hyper)
     members = [(cell, seed) for cell in cells for seed in range(num_seeds)]
-    return Plan(
-        members,
-        [
-            Group(
-                build(spec, **static) if static else method,
-                indices,
-                [hyper(members[index][0]) for index in indices],
-            )
-            for static, indices in alike(members, known)
-        ],
-    )
+    groups = []
+    for static, indices in alike(members, known):
+        own = build(spec, **static) if static else method
+        _check_budget(own)
+        groups.append(Group(own, indices, [hyper(members[i][0]) for i in indices]))
+    return Plan(members, groups)
 
 
 def points(grid: dict[str, list]) -> list[dict]:
@@ -121,6 +112,19 @@ def check_values(name: str, values) -> None:
         raise ValueError(
             f"grid[{name!r}] must be a list with at least one value, got {values!r}."
         )
+
+
+def _check_budget(method):
+    if isinstance(method, Learner):
+        what = "is a learner"
+    elif method.guarantee is not None:
+        what = "has noise in its training"
+    else:
+        return
+    raise TypeError(
+        f"{method.name} {what}, which `jaxanon.train` trains one at a time: members of "
+        "a sweep would share a privacy budget that nobody counts."
+    )
 
 
 def _possible(method, grid, hyper_fn):

@@ -8,7 +8,7 @@ from jaxanon.trial import Trial
 
 # An attack's place draws its keys, so a new one comes last.
 NAMES = ("intrusive", "released", "per-class", "stream", "pairs", "self-training",
-         "inversion", "fingerprint")  # fmt: skip
+         "inversion", "fingerprint", "membership")  # fmt: skip
 FIRST = 1000  # Above what other keys are folded with.
 
 

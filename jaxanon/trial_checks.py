@@ -105,6 +105,32 @@ def check_hooks(run, hooks: dict[str, str]) -> None:
             )
 
 
+def check_generator(run, data) -> None:
+    """ValueError for a run that makes no windows, or data that tell nothing of it."""
+    method = getattr(run, "method", None)
+    if getattr(method, "sample", None) is None:
+        name = getattr(method, "name", "this run")
+        raise ValueError(
+            "attack 'membership' needs a run that makes windows from nothing, and "
+            f"{name!r} makes none; leave that attack out."
+        )
+    kinds = [kinds_of(part, data.spec.public) for part in (data.train, data.test)]
+    shared = set(map(tuple, kinds[0])) & set(map(tuple, kinds[1]))
+    alike = [sum(tuple(kind) in shared for kind in side) for side in kinds]
+    if min(alike) < 2:
+        raise ValueError(
+            "attack 'membership' needs 2 test windows at least of people and classes "
+            f"that occur in training, got {min(alike)}: others differ from training "
+            "windows in more than that; split by time, not by person, or leave it out."
+        )
+
+
+def kinds_of(part, public: str) -> np.ndarray:
+    """``int[N, 2]``, whose windows are, and of which public class."""
+    labels = [np.asarray(part.labels[name]) for name in ("subject", public)]
+    return np.stack(labels, 1)
+
+
 def check_pairs(data, overlap) -> None:
     """ValueError where there are no two test subjects with two streams each."""
     subjects, public = np.asarray(data.test.labels["subject"]), data.spec.public

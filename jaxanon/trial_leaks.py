@@ -1,15 +1,18 @@
 """Further attacks that retrain none of the chosen attackers."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon import attacks, trial
+from jaxanon import attacks, trial, trial_checks
 from jaxanon.trial_case import Case, empty, keys, row
 
 FEW = 0.01  # Of each class, and at least two windows: what has labels.
 VICTIMS = 4  # Windows whose gradients are inverted.
 MAX_NORM, NOISE_MULTIPLIER = 1.0, 1.0
+MEMBERS, MADE = 512, 1024  # Windows of either side at most, and synthetic ones.
 HOOKS = {"inversion": "client_loss", "fingerprint": "choices"}
 
 
@@ -89,3 +92,49 @@ def fingerprint(case: Case) -> list[list[dict]]:
             figures = {"uniqueness": float(column.mean()), "std": float(column.std())}
             own.append(row("subject", "model choices", f"p = {size}", **figures))
     return rows
+
+
+def membership(case: Case) -> list[list[dict]]:
+    """Training windows told from test windows by what a generator makes, and knows."""
+    rows, _ = empty(case)
+    data = case.trials[0].data
+    spec, train, test = data
+    own_keys = keys(case, "membership", [spec.public])
+    kinds = [trial_checks.kinds_of(part, spec.public) for part in (train, test)]
+    for own, one, key in zip(rows, case.trials, own_keys, strict=True):
+        match_key, made_key, *rest = jax.random.split(key, 4)
+        chosen = attacks.match(match_key, kinds[0], kinds[1], MEMBERS)
+        windows = np.concatenate([train.windows[chosen[0]], test.windows[chosen[1]]])
+        labels = {
+            name: np.concatenate([train.labels[name][chosen[0]], other[chosen[1]]])
+            for name, other in test.labels.items()
+        }
+        wanted = {spec.public: np.resize(labels[spec.public], MADE)}
+        made = one.run.sample(made_key, wanted)
+        standard = [trial.standardise(spec, x) for x in (windows, made)]
+        told = {("nearest synthetic window", f"of {MADE}"): attacks.nearness(*standard)}
+        told |= _explained(one.run, rest, windows, labels)
+        for (who, how), evidence in told.items():
+            found = attacks.tell_members(*np.split(evidence, 2))
+            own.append(row("training window", who, how, **_figures(found)))
+    return rows
+
+
+def _explained(run, loss_keys, windows, labels):
+    """Evidence by how badly a generator, trained and not, explains windows."""
+    if getattr(run.method, "losses", None) is None:
+        return {}
+    fresh_key, key = loss_keys
+    found = run.window_losses(key, windows, labels)
+    told = {("its losses", name): -loss for name, loss in found.items()}
+    told["its losses", "all of these"] = -sum(found.values())
+    fresh = dataclasses.replace(run, state=run.method.init(fresh_key))
+    nothing = sum(fresh.window_losses(key, windows, labels).values())
+    return told | {("untrained", "all of these"): -nothing}
+
+
+def _figures(found):
+    low, high = found.interval
+    rates = found.true_positives.items()
+    told = {f"found at {100 * rate:g} %": share for rate, share in rates}
+    return {"AUC": found.auc, "from": low, "to": high, **told}

@@ -16,6 +16,7 @@ ATTACKS: dict[str, Callable] = {
     "self-training": trial_leaks.self_training,
     "inversion": trial_leaks.inversion,
     "fingerprint": trial_leaks.fingerprint,
+    "membership": trial_leaks.membership,
 }
 assert tuple(ATTACKS) == NAMES
 DEFAULT = ("mlp", "forest")

@@ -3,6 +3,7 @@
 from jaxanon.attacks.attackers import ATTACKERS, Attacker
 from jaxanon.attacks.features import features
 from jaxanon.attacks.fingerprint import SIZES, uniqueness
+from jaxanon.attacks.generators import MembersTold, match, nearness, tell_members
 from jaxanon.attacks.intrusive import Judges, train_judges
 from jaxanon.attacks.inversion import (
     Inverted,
@@ -45,6 +46,7 @@ __all__ = [
     "Judges",
     "Known",
     "Linked",
+    "MembersTold",
     "Membership",
     "OwnShare",
     "Target",
@@ -61,7 +63,9 @@ __all__ = [
     "link_strangers",
     "log_odds",
     "majority_vote",
+    "match",
     "mean_log_odds",
+    "nearness",
     "profile_streams",
     "reidentify",
     "reidentify_as_released",
@@ -69,6 +73,7 @@ __all__ = [
     "runs",
     "self_train",
     "shadow",
+    "tell_members",
     "train_judges",
     "uniqueness",
 ]

@@ -31,7 +31,8 @@ def evaluate(
       folder: the run, as `jaxanon train --out` wrote it
       attacks: who is retrained on anonymized windows (mlp, cnn, lstm, forest, boosting,
         logistic, tree, svm) and what is tried besides (intrusive, released, per-class,
-        stream, pairs, self-training, inversion, fingerprint), comma-separated
+        stream, pairs, self-training, inversion, fingerprint, membership),
+        comma-separated
       epsilons: instead, what is read of windows that are released at each of these,
         such as 0.5,1,2,5,10,20, by the forest, or if --attacks has none by its first
         attacker; deeprotect alone. Writes budget.json, budget.png and budget.html

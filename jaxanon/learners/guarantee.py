@@ -3,10 +3,9 @@
 import warnings
 from typing import NamedTuple
 
-from jaxanon.federated import Lots, sampled_gaussian
+from jaxanon.federated import Lots
+from jaxanon.federated.guarantee import NOT_COVERED, Guarantee, multiplier_for
 from jaxanon.privacy import (
-    epsilon_spent,
-    noise_multiplier_for,
     response_epsilon_for,
     responses_spent,
     warn_of_delta,
@@ -14,63 +13,6 @@ from jaxanon.privacy import (
 )
 
 EXAMPLE = "an example of a client that has others"
-NOT_COVERED = (
-    "the seed, from which noise can be drawn again, is in config.json",
-    "losses in metrics.jsonl are of clients' own windows",
-    "mean and deviation of each channel, and of a target, over all training windows, "
-    "are taken for public",
-)
-
-
-class Guarantee(NamedTuple):
-    """Gaussian noise of one multiplier at every step, for so many rounds and no more.
-
-    What ``PerWeight`` shares with it: ``rounds``, ``holds``, ``most_windows``,
-    ``rests_on`` (the hyper-parameter that must stay as it was reckoned with),
-    ``trained_with``, ``epsilon`` and ``told``.
-    """
-
-    lots: Lots
-    noise_multiplier: float  # z*, of all that a step releases together
-    local_steps: int
-    rounds: int  # that were paid for
-    delta: float
-    unit: str  # of whom there is one more or less: "an example of a client", ...
-    most_windows: int | None = None  # of a client, where it was counted on
-    mechanism: str = "Gaussian noise on sums of clipped gradients over lots"
-    released: str = "What clients send"
-
-    rests_on = "noise_multiplier"
-    holds = True
-
-    def trained_with(self, state) -> "Guarantee":
-        """The guarantee of the noise that a state's ``hyper`` has."""
-        return self._replace(noise_multiplier=float(state.hyper[self.rests_on]))
-
-    def epsilon(self, rounds: int, accountant: str = "pld") -> float:
-        """ε of the first so many rounds, by one of ``jaxanon.privacy.ACCOUNTANTS``."""
-        if rounds == 0:
-            return 0.0
-        steps = rounds * self.local_steps
-        release = sampled_gaussian(self.lots, self.noise_multiplier, steps)
-        return epsilon_spent([release], self.delta, accountant=accountant)
-
-    def told(self, rounds: int, accountant: str = "pld") -> dict:
-        """What a report says of the guarantee after so many rounds."""
-        return {
-            "mechanism": self.mechanism,
-            "released": self.released,
-            "neighbours": f"{self.unit} more or less",
-            "sampling_probability": self.lots.sampling_probability,
-            "noise_multiplier": self.noise_multiplier,
-            "steps": rounds * self.local_steps,
-            "noisy": "steps",
-            "delta": self.delta,
-            "epsilon": self.epsilon(rounds, accountant),
-            "accountant": accountant,
-            "holds": self.holds,
-            "not_covered": list(NOT_COVERED),
-        }
 
 
 class PerWeight(NamedTuple):
@@ -132,7 +74,8 @@ def of_steps(config) -> Guarantee | None:
         return None
     warn_of_epsilon(config.epsilon)
     lots = lots_of(config)
-    multiplier = _multiplier(config, lots, config.rounds * config.local_steps)
+    steps = config.rounds * config.local_steps
+    multiplier = multiplier_for(config.epsilon, config.delta, lots, steps)
     return Guarantee(
         lots,
         multiplier,
@@ -168,7 +111,7 @@ def of_clients(config, num_clients: int) -> Guarantee | None:
     )
     return Guarantee(
         lots,
-        _multiplier(config, lots, config.rounds),
+        multiplier_for(config.epsilon, config.delta, lots, config.rounds),
         1,
         config.rounds,
         config.delta,
@@ -225,19 +168,6 @@ def of_weights(config, weights: int, num_clients: int) -> PerWeight | None:
     return PerWeight(weights, each, config.rounds, config.delta, holds=whole)
 
 
-def _multiplier(config, lots, steps):
-    """The noise multiplier with which so many steps on lots keep a config's ε."""
-    asked = sampled_gaussian(lots, 1.0, steps)
-    return noise_multiplier_for(
-        config.epsilon,
-        config.delta,
-        sampling_probability=lots.sampling_probability,
-        steps=asked.steps,
-        capacity=asked.capacity,
-        records=asked.records,
-    )
-
-
 def paid_for(method, epochs: int) -> int:
     """Epochs that a privacy budget pays for; all of them where there is none.
 
@@ -246,13 +176,17 @@ def paid_for(method, epochs: int) -> int:
       epochs: that were asked for; a warning says where they are too many.
     """
     guarantee = getattr(method, "guarantee", None)
-    if guarantee is None or epochs <= guarantee.rounds:
+    if guarantee is None or guarantee.rounds is None:
         return epochs
+    paid = guarantee.rounds // getattr(guarantee, "rounds_per_epoch", 1)
+    if epochs <= paid:
+        return epochs
+    setting = getattr(guarantee, "setting", "rounds")
     warnings.warn(
-        f"the privacy budget pays for {guarantee.rounds} rounds, and training stops "
-        f"after them, not after {epochs}; set rounds to {epochs} for more of them, and "
-        "more noise in each.",
+        f"the privacy budget pays for {paid} {setting.removeprefix('paid_')}, and "
+        f"training stops after them, not after {epochs}; set {setting} to {epochs} for "
+        "more of them, and more noise in each.",
         UserWarning,
         stacklevel=3,
     )
-    return guarantee.rounds
+    return paid

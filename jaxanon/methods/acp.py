@@ -39,17 +39,40 @@ def denoising(nets: Networks, when_fn=None) -> Player:
 def denoising_loss(nets: Networks, key, denoiser, forgetting, batch: Batch):
     """``float[]``, mean squared error over a batch, of noise, x0 or v."""
     step_key, noise_key, told_key = jax.random.split(key, 3)
-    x0, schedule = batch.windows, nets.schedule
-    t = jax.random.randint(step_key, (len(x0),), 1, schedule.num_steps + 1)
-    noise = jax.random.normal(noise_key, x0.shape)
+    t = drawn_steps(nets, step_key, len(batch.windows))
     condition = forget(told_key, batch.condition, nets.sizes, forgetting)
+    x_t, wanted = noised(nets, noise_key, batch.windows, t)
+    return jnp.mean(errors(nets, denoiser, x_t, wanted, t, condition))
+
+
+def drawn_steps(nets: Networks, key, size: int):
+    """``int32[size]``, steps of the diffusion, uniform from 1 to T."""
+    return jax.random.randint(key, (size,), 1, nets.schedule.num_steps + 1)
+
+
+def noised(nets: Networks, key, x0, t):
+    """Windows at steps ``t``, and what the denoiser should predict of them.
+
+    Args:
+      nets: ``Networks``.
+      key: typed PRNG key of the noise.
+      x0: ``float[batch, time, d]``.
+      t: ``int32[batch]`` or ``int32[]``.
+
+    Returns:
+      Two arrays in the shape of ``x0``.
+    """
+    noise, schedule = jax.random.normal(key, x0.shape), nets.schedule
     x_t = kernels.diffuse(schedule, x0, noise, t)
-    found = nets.denoise(denoiser, x_t, t, condition)
     if nets.config.prediction == "v":
-        wanted = kernels.diffusion_velocity(schedule, x0, noise, t)
-    else:
-        wanted = noise if nets.config.prediction == "noise" else x0
-    return jnp.mean((found - wanted) ** 2)
+        return x_t, kernels.diffusion_velocity(schedule, x0, noise, t)
+    return x_t, noise if nets.config.prediction == "noise" else x0
+
+
+def errors(nets: Networks, denoiser, x_t, wanted, t, condition):
+    """``float[batch]``, mean squared error of each window, and of no other."""
+    found = nets.denoise(denoiser, x_t, t, condition)
+    return jnp.mean((found - wanted) ** 2, axis=(1, 2))
 
 
 def classifying(nets: Judging, when_fn=None) -> Player:
@@ -73,12 +96,12 @@ def classifying(nets: Judging, when_fn=None) -> Player:
     )
 
 
-def running_mean(state):
-    """The denoiser's weights averaged over rounds, of the parameters of ``state``.
+def running_mean(state, group: str = AVERAGE):
+    """The denoiser's weights averaged over rounds, whose mean so far is in ``group``.
 
     The decay rises from 0 to ``ema`` as rounds pass, for the first weights are noise.
     """
     round_ = state.round.astype(jnp.float32)
     decay = jnp.minimum(state.hyper["ema"], (1 + round_) / (WARM_UP + round_))
     mix = lambda old, new: decay * old + (1 - decay) * new
-    return jax.tree.map(mix, state.params[AVERAGE], state.params[DENOISER])
+    return jax.tree.map(mix, state.params[group], state.params[DENOISER])

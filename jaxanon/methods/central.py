@@ -1,7 +1,7 @@
 """Systems trained in one place: players that take turns on batches of a pool."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,19 +18,31 @@ class Player(NamedTuple):
     a dict of ``float[]``, ``kept`` a dict of groups that the forward pass renews, such
     as running statistics; ``{}`` where there are none. ``params`` are all groups, with
     those of other players at rest.
+
+    Or there is a ``gradient_fn(key, moving, hyper, batch) -> (gradients, info)``, of
+    the groups that it moves alone.
     """
 
     groups: tuple[str, ...]  # of the parameters, that it moves
-    loss_fn: Callable
+    loss_fn: Any = None  # as above; None beside a gradient_fn
     steps: int = 1  # in its turn of a round
     fresh: bool = False  # a new batch, and new noise, for every step but the first
     given_fn: Callable | None = (
         None  # (key, params, hyper, batch) -> what all steps share
     )
     when_fn: Callable | None = None  # (round) -> bool[], whether it plays; None: always
-    step_size: str = "step_size"  # name of the hyper-parameter
+    rest_fn: Callable | None = None  # (params) -> bool[], whether it rests even so
+    step_size: str | tuple[str, ...] = "step_size"  # hyper-parameter; one, or by group
     optimizer: optax.GradientTransformation = optax.scale_by_adam()
     accumulate: bool = False  # each step's gradient is added to those before it
+    gradient_fn: Callable | None = None
+
+    @property
+    def step_sizes(self) -> dict[str, str]:
+        """The hyper-parameter that is each group's step size."""
+        names = self.step_size
+        names = (names,) * len(self.groups) if isinstance(names, str) else names
+        return dict(zip(self.groups, names, strict=True))
 
 
 class Room(NamedTuple):
@@ -108,11 +120,12 @@ def central(
       True
     """
     for player in players:
-        if player.step_size not in hyper:
-            raise ValueError(
-                f"hyper must have {player.step_size!r}, got {sorted(hyper)}; it is the "
-                f"step size of the player of {player.groups}."
-            )
+        for size in player.step_sizes.values():
+            if size not in hyper:
+                raise ValueError(
+                    f"hyper must have {size!r}, got {sorted(hyper)}; it is the "
+                    f"step size of the player of {player.groups}."
+                )
     moved = {group: player for player in players for group in player.groups}
 
     def begin(key):
@@ -188,13 +201,16 @@ def central(
 
 def _if_it_plays(player, round_, turn, learned):
     """Its turn, or what a turn would have told with nothing learned."""
-    if player.when_fn is None:
+    if player.when_fn is None and player.rest_fn is None:
         return turn(learned)
+    plays = True if player.when_fn is None else player.when_fn(round_)
+    if player.rest_fn is not None:
+        plays &= ~player.rest_fn(learned[0])
     turn = jax.jit(turn, inline=True)  # Traced once for its shape and its branch.
     _, like = jax.eval_shape(turn, learned)
     zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
     rest = lambda learned: (learned, zeros)
-    return jax.lax.cond(player.when_fn(round_), turn, rest, learned)
+    return jax.lax.cond(plays, turn, rest, learned)
 
 
 def _turn(player, key, learned, hyper, batch, draw):
@@ -234,15 +250,18 @@ def _step(player, key, learned, total, hyper, batch, given):
         resting = jax.lax.stop_gradient(params)
         return player.loss_fn(key, resting | moving, hyper, batch, given)
 
-    grads, (info, kept) = jax.grad(loss_fn, has_aux=True)(moving)
+    if player.gradient_fn is None:
+        grads, (info, kept) = jax.grad(loss_fn, has_aux=True)(moving)
+    else:
+        (grads, info), kept = player.gradient_fn(key, moving, hyper, batch), {}
     if player.accumulate:
         total = grads = jax.tree.map(jnp.add, total, grads)
-    size = hyper[player.step_size]
     for group, own in grads.items():
+        size = hyper[player.step_sizes[group]]
         steps, opt_state[group] = player.optimizer.update(
             own, opt_state[group], params[group]
         )
-        move = lambda param, step: param - size * step
+        move = lambda param, step, size=size: param - size * step
         params[group] = jax.tree.map(move, params[group], steps)
     kept = jax.lax.stop_gradient(kept)
     return (params | kept, opt_state), total, info

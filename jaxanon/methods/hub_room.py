@@ -6,9 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxanon.federated import Lots, draw_lot
 from jaxanon.methods import pool
 from jaxanon.methods.central import Room
 from jaxanon.methods.hub_networks import Networks
+from jaxanon.methods.hub_noise_settings import check_records, lots_per_epoch
 from jaxanon.models import conditions
 from jaxanon.models.analog_bits import check_values
 from jaxanon.models.conditions import Condition
@@ -22,6 +24,7 @@ class Prepared(NamedTuple):
     pool: pool.Pool
     moments: jax.Array  # float32[N, 2 d]; mean and deviation of each channel as bits
     statistics: dict[str, jax.Array]  # of each public class; see ``class_statistics``
+    held_out: Any = None  # Batch, all windows that nothing is learned from
 
 
 class Batch(NamedTuple):
@@ -33,35 +36,53 @@ class Batch(NamedTuple):
     # What fine-tuning compares with, where there are classes to hide.
     positives: jax.Array | None = None  # as ``windows``: others of their classes
     negatives: Any = None  # Batch, windows of classes to hide
+    real: Any = None  # bool[batch], of a lot: False where there is no window
 
 
-def room(nets: Networks) -> Room:
-    """Batches drawn uniformly, with replacement, from all clients' windows."""
+def room(nets: Networks, lots: Lots | None = None) -> Room:
+    """Batches drawn uniformly, with replacement, from all clients' windows, or lots.
+
+    Args:
+      nets: ``Networks``.
+      lots: ``Lots``, of which an epoch has as many as their ``records`` fill, however
+        many windows there are.
+    """
     size = nets.config.batch
 
     def draw(key, data, copy):
         del copy
+        if lots is not None:
+            return lot(nets, key, data, lots)
         if not nets.config.hide:
             return to_batch(nets, data, pool.draw(key, data.pool, size))
         return compared(nets, key, data)
 
-    return Room(
-        lambda clients: prepare(nets, clients),
-        draw,
-        lambda data: pool.rounds_per_epoch(data.pool, size),
-        size,
-    )
+    def rounds(data):
+        if lots is not None:
+            return lots_per_epoch(lots)
+        return pool.rounds_per_epoch(data.pool, size)
+
+    return Room(lambda clients: prepare(nets, clients), draw, rounds, size)
 
 
 def prepare(nets: Networks, clients) -> Prepared:
     """Standardises windows, and takes their moments.
 
+    Windows that are held out, where there is patience, are told what is known of the
+    classes of the others.
+
     Raises:
-      ValueError: if windows do not fit the spec or their categories, or, where there
-        are classes to hide, a class has fewer than two windows.
+      ValueError: if windows do not fit the spec or their categories, if they are more
+        than noise was counted for, if none are held out that should be, or, where
+        there are classes to hide, a class has fewer than two windows.
     """
     spec = nets.spec
     check_values(clients.windows[clients.mask], spec.channels, nets.bits.values)
+    if nets.config.noisy:
+        check_records(nets.config, int(clients.mask.sum()))
+    held = None
+    if nets.config.patience:
+        clients, held = pool.hold_out(spec, clients, nets.config.held_out)
     found = pool.pool(spec, clients)
     counts = np.asarray(found.counts)
     names = spec.classes[spec.public]
@@ -72,15 +93,26 @@ def prepare(nets: Networks, clients) -> Prepared:
             "too few to filter and compare with, which hiding classes needs; leave "
             "them out of the data."
         )
-    take = jax.jit(lambda windows: conditions.moments(nets.bits.encode(windows)))
-    parts = [
-        take(found.windows[start : start + CHUNK])
-        for start in range(0, len(found.windows), CHUNK)
-    ]
-    moments = np.concatenate([np.asarray(part) for part in parts])
+    moments = _moments(nets, found.windows)
     public = np.asarray(found.labels[spec.public])
     statistics = class_statistics(moments, public, len(names))
-    return Prepared(found, jnp.asarray(moments), jax.tree.map(jnp.asarray, statistics))
+    statistics = jax.tree.map(jnp.asarray, statistics)
+    prepared = Prepared(found, jnp.asarray(moments), statistics)
+    if held is None:
+        return prepared
+    others = pool.pool(spec, held)
+    moments = jnp.asarray(_moments(nets, others.windows))
+    drawn = pool.Drawn(others.windows, others.labels, jnp.arange(len(moments)))
+    batch = to_batch(nets, prepared._replace(moments=moments), drawn)
+    return prepared._replace(held_out=batch)
+
+
+def _moments(nets, windows):
+    take = jax.jit(lambda windows: conditions.moments(nets.bits.encode(windows)))
+    parts = [
+        take(windows[start : start + CHUNK]) for start in range(0, len(windows), CHUNK)
+    ]
+    return np.concatenate([np.asarray(part) for part in parts])
 
 
 def class_statistics(moments, labels, classes: int) -> dict[str, np.ndarray]:
@@ -123,16 +155,46 @@ def class_statistics(moments, labels, classes: int) -> dict[str, np.ndarray]:
 
 def to_batch(nets: Networks, data: Prepared, drawn: pool.Drawn) -> Batch:
     """A drawn batch with its condition, of which nothing is forgotten yet."""
-    public = drawn.labels[nets.spec.public]
-    features = conditions.statistics(
-        data.moments[drawn.index],
-        data.statistics["center"][public],
-        data.statistics["spread"][public],
-    )
     labels = {name: drawn.labels[name] for name in nets.sizes}
-    known = jnp.ones(len(public), bool)
-    condition = Condition(labels, features, known)
+    moments = data.moments[drawn.index]
+    condition = described(nets, data.statistics, labels, moments)
     return Batch(nets.bits.encode(drawn.windows), labels, condition)
+
+
+def described(nets: Networks, statistics, labels, moments) -> Condition:
+    """All that a denoiser is told of windows; no statistics where there is noise.
+
+    Args:
+      nets: ``Networks``.
+      statistics: of ``class_statistics``.
+      labels: ``int32[batch]`` of each attribute.
+      moments: ``float[batch, 2 d]``, of ``conditions.moments``.
+    """
+    public = labels[nets.spec.public]
+    if nets.config.noisy:  # What is known of a class is of all its windows.
+        return nets.nothing(len(public))._replace(classes=labels)
+    centre, spread = (statistics[name][public] for name in ("center", "spread"))
+    features = conditions.statistics(moments, centre, spread)
+    return Condition(labels, features, jnp.ones(len(public), bool))
+
+
+def lot(nets: Networks, key, data: Prepared, lots: Lots) -> Batch:
+    """Windows each of which is there with the same probability, whatever others do.
+
+    Args:
+      nets: ``Networks``.
+      key: typed PRNG key.
+      data: of ``prepare``.
+      lots: ``Lots``.
+
+    Returns:
+      ``Batch`` of a lot's capacity, or of all windows if they are fewer, with ``real``.
+    """
+    found = data.pool
+    index, real = draw_lot(key, jnp.ones(len(found.windows), bool), lots)
+    labels = {name: each[index] for name, each in found.labels.items()}
+    drawn = pool.Drawn(found.windows[index], labels, index)
+    return to_batch(nets, data, drawn)._replace(real=real)
 
 
 def compared(nets: Networks, key, data: Prepared) -> Batch:

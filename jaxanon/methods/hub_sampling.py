@@ -69,14 +69,28 @@ def synthesise(nets: Networks, key, params, hyper, classes):
       ``float32[batch, time, channels]``, standardised.
     """
     noise_key, told_key, sample_key = jax.random.split(key, 3)
-    public = classes[nets.spec.public]
-    features = drawn_statistics(told_key, params[STATISTICS], public)
-    positive = Condition(classes, features, jnp.ones(len(public), bool))
-    shape = len(public), nets.spec.time, nets.bits.channels
+    positive = told(nets, told_key, params, classes)
+    shape = len(positive.known), nets.spec.time, nets.bits.channels
     x = jax.random.normal(noise_key, shape)
     denoise_fn = guided(nets, params, positive, None, hyper)
     x = denoised(nets, sample_key, denoise_fn, x, nets.config.num_steps)
     return nets.bits.decode(x)
+
+
+def told(nets: Networks, key, params, classes) -> Condition:
+    """Classes, and statistics of windows of them, where the networks know any.
+
+    Args:
+      nets: ``Networks``.
+      key: typed PRNG key.
+      params: of them.
+      classes: as ``synthesise`` takes them.
+    """
+    public = classes[nets.spec.public]
+    if nets.config.noisy:
+        return nets.nothing(len(public))._replace(classes=classes)
+    features = drawn_statistics(key, params[STATISTICS], public)
+    return Condition(classes, features, jnp.ones(len(public), bool))
 
 
 def rewrite(nets: Networks, key, params, hyper, windows):

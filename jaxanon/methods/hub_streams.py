@@ -5,9 +5,7 @@ import jax.numpy as jnp
 
 from jaxanon.kernels.checks import whole
 from jaxanon.methods import hub_sampling
-from jaxanon.methods.hub_networks import STATISTICS, Networks
-from jaxanon.methods.hub_room import drawn_statistics
-from jaxanon.models.conditions import Condition
+from jaxanon.methods.hub_networks import Networks
 
 
 def stream(nets: Networks, key, state, classes, samples: int, *, stride=None):
@@ -52,8 +50,7 @@ def stream(nets: Networks, key, state, classes, samples: int, *, stride=None):
         )
     public = classes[nets.spec.public]
     noise_key, told_key, sample_key = jax.random.split(key, 3)
-    features = drawn_statistics(told_key, state.params[STATISTICS], public)
-    told = Condition(classes, features, jnp.ones(len(public), bool))
+    told = hub_sampling.told(nets, told_key, state.params, classes)
     cut = starts(samples, time, stride)
     many = jax.tree.map(lambda leaf: jnp.repeat(leaf, len(cut), axis=0), told)
     of_window = hub_sampling.guided(nets, state.params, many, None, state.hyper)

@@ -34,6 +34,11 @@ class Method(NamedTuple):
     check_info: Callable | None = None
     takes_tokens: bool = False  # whether windows' numbers may stand for something
     least_epochs: int = 1  # that its last phase of training needs to begin
+    # (key, state, windows, labels) -> {what: float[n]}, how badly a generator explains
+    # each window, in one or more ways.
+    losses: Callable | None = None
+    # ``federated.guarantee.Guarantee`` of the noise in its training; None without.
+    guarantee: Any = None
 
 
 class Incompatible(ValueError):

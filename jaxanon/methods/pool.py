@@ -1,5 +1,6 @@
 """All clients' training windows in one pool, for methods trained in one place."""
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -95,3 +96,45 @@ def rounds_per_epoch(data: Pool, size: int, *, by_class: bool = False) -> int:
     """Batches of ``size`` in a pass over the pool, or over its largest public class."""
     windows = int(data.counts.max()) if by_class else len(data.windows)
     return max(1, round(windows / size))
+
+
+def hold_out(spec, clients, share: float):
+    """Parts windows into some to learn from and some to judge by.
+
+    Held out are the last ones, as they came, of each client's windows of each public
+    class, so that hardly any that overlap lie on both sides.
+
+    Args:
+      spec: the windows' ``Spec``.
+      clients: ``jaxanon.datasets.Clients`` of the training windows.
+      share: of each client's windows of a class, rounded down, in (0, 1).
+
+    Returns:
+      ``Clients`` twice, with the masks of either part.
+
+    Raises:
+      ValueError: if none are held out.
+
+    Example:
+      >>> from jaxanon import datasets
+      >>> data = datasets.load("smartwatch")
+      >>> clients = datasets.by_client(data.train)
+      >>> learned, held = hold_out(data.spec, clients, 0.2)
+      >>> bool((learned.mask ^ held.mask == clients.mask).all())
+      True
+      >>> bool(0.15 < held.mask.sum() / clients.mask.sum() <= 0.2)
+      True
+    """
+    public = clients.labels[spec.public]
+    held = np.zeros_like(clients.mask)
+    for client, mask in enumerate(clients.mask):
+        for label in np.unique(public[client][mask]):
+            rows = np.flatnonzero(mask & (public[client] == label))
+            held[client, rows[len(rows) - int(share * len(rows) + 1e-9) :]] = True
+    if not held.any():
+        raise ValueError(
+            f"held_out {share:g} leaves no window to judge by, for nobody has "
+            f"{math.ceil(1 / share - 1e-9)} training windows of one {spec.public}; "
+            "raise held_out, or set patience to 0."
+        )
+    return clients._replace(mask=clients.mask & ~held), clients._replace(mask=held)

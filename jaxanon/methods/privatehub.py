@@ -1,10 +1,23 @@
 """PrivateHub: synthetic windows of many sensors that keep some classes secret."""
 
+import functools
+
+import jax
+
 from jaxanon.kernels.checks import typed_key
-from jaxanon.methods import aaf, acp, hub_sampling, hub_streams
+from jaxanon.methods import (
+    aaf,
+    acp,
+    hub_losses,
+    hub_noise,
+    hub_sampling,
+    hub_stopping,
+    hub_streams,
+)
 from jaxanon.methods.central import central
 from jaxanon.methods.epochs import by_epoch, during
 from jaxanon.methods.hub_networks import AVERAGE, STATISTICS, Networks, networks
+from jaxanon.methods.hub_noise_settings import guarantee_of
 from jaxanon.methods.hub_room import room
 from jaxanon.methods.method import Method
 from jaxanon.methods.privatehub_config import HYPER, PrivateHubConfig
@@ -33,7 +46,18 @@ def privatehub(spec, **settings) -> Method:
     ``prediction="noise"``); the z-score told is that of a window's mean among its
     class's, for one of every sample would tell the window; the triplet loss has a hinge
     (``triplet="paper"``), and pre-training's loss is replayed beside it (``replay``).
-    Widths are our own, and nothing stops early.
+    Widths are our own.
+
+    With ``patience`` (published: 30) the loss of held-out windows, of the running mean,
+    is taken after each epoch of pre-training. Where it has not fallen for so many, the
+    denoiser and the classifiers learn no more, and rounds that are left cost next to
+    nothing. The weights of the best epoch sample. Fine-tuning begins when it would have
+    (after ``pretraining`` epochs), from those weights, and does not stop early.
+
+    With ``epsilon`` or ``noise_multiplier``, denoiser and classifiers learn by DP-SGD
+    from lots of about ``batch`` windows, and statistics are not told; averaging weights
+    costs nothing. What is guaranteed is of one training window: ``method.guarantee``
+    and the run's ``privacy.json`` say what is not covered.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
@@ -58,6 +82,24 @@ def privatehub(spec, **settings) -> Method:
     """
     config = PrivateHubConfig(**settings)
     nets = networks(spec, config)
+    average = hub_stopping.RUNNING if config.patience else AVERAGE
+    rest_fn = hub_stopping.over(nets) if config.patience else None
+    guarantee = guarantee_of(config)
+    lots = None if guarantee is None else guarantee.lots
+
+    def init_fn(key):
+        if not config.patience:
+            return nets.init(key)
+        key, watch_key = jax.random.split(key)
+        params = nets.init(key)
+        return params | hub_stopping.groups(watch_key, params)
+
+    of_noise = hub_noise.hyper_of(config, guarantee)
+
+    def finish_fn(key, state, data):
+        del key
+        renewed = {average: acp.running_mean(state, average)}
+        return renewed if config.noisy else renewed | {STATISTICS: data.statistics}
 
     def make(rounds):
         before = after = None
@@ -65,31 +107,36 @@ def privatehub(spec, **settings) -> Method:
             before = during(rounds, 0, config.pretraining)
             after = during(rounds, config.pretraining)
         players = (
-            acp.denoising(nets, before),
+            acp.denoising(nets, before)._replace(rest_fn=rest_fn),
             *([aaf.discriminating(nets, after)] if config.hide else []),
-            acp.classifying(nets, before),
+            acp.classifying(nets, before)._replace(rest_fn=rest_fn),
         )
-        return central(
+        if lots is not None:
+            players = (hub_noise.learning(nets, lots),)
+        method = central(
             "privatehub",
             config,
             spec,
-            room(nets),
-            init_fn=nets.init,
+            room(nets, lots),
+            init_fn=init_fn,
             players=players,
-            hyper={name: getattr(config, name) for name in HYPER},
-            finish_fn=lambda key, state, data: {
-                AVERAGE: acp.running_mean(state),
-                STATISTICS: data.statistics,
-            },
+            hyper={name: getattr(config, name) for name in HYPER} | of_noise,
+            finish_fn=finish_fn,
         )
+        if config.patience:
+            return hub_stopping.watching(nets, rounds, method)
+        return method
 
-    method = by_epoch(make) if config.hide else make(1)
+    method = by_epoch(make) if config.hide or config.patience else make(1)
     return method._replace(
+        init=hub_noise.guarded(method.init, guarantee),
         anonymize=_anonymize(nets),
         sample=_sample(nets),
+        losses=functools.partial(hub_losses.window_losses, nets),
         check_info=aaf.check_kept if config.hide else None,
         least_epochs=config.pretraining + 1 if config.hide else 1,
         takes_tokens=True,
+        guarantee=guarantee,
     )
 
 

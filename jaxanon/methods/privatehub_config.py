@@ -4,6 +4,7 @@ import dataclasses
 
 from jaxanon import kernels
 from jaxanon.kernels.checks import one_of
+from jaxanon.methods.hub_noise_settings import check_noise
 from jaxanon.methods.setting_checks import finite, whole
 from jaxanon.models.unet import check_heads
 from jaxanon.models.unet_blocks import DTYPES
@@ -81,6 +82,11 @@ class PrivateHubConfig:
     negative_guidance: float = 0.5
     """weight of the condition to get away from, the private classes"""
 
+    patience: int = 0
+    """epochs of pre-training that do no better on held-out windows before it stops, and
+    goes back to the best; 0: it never does; the paper's: 30"""
+    held_out: float = 0.1
+    """share of the training windows held out, where there is patience"""
     pretraining: int = 150
     """epochs before fine-tuning, which there is if there are classes to hide"""
     fine_step_size: float = 1e-4
@@ -100,21 +106,41 @@ class PrivateHubConfig:
     replay: float = 1.0
     """weight of the pre-training's loss in fine-tuning; the paper's: 0"""
 
+    epsilon: float = 0.0
+    """ε of a training window, spent in paid_epochs; 0: no noise, unless it is named"""
+    noise_multiplier: float = 0.0
+    """deviation of the noise over max_norm, in place of what epsilon buys"""
+    delta: float = 1e-5
+    """δ of the guarantee, below 1 / records"""
+    max_norm: float = 1.0
+    """clip norm of a window's gradient, of all networks together (with noise)"""
+    records: int | None = None
+    """training windows that there are at most, a public number; noise needs it"""
+    paid_epochs: int = 20
+    """epochs that epsilon pays for; training stops after them"""
+
+    @property
+    def noisy(self) -> bool:
+        """Whether it trains behind noise."""
+        return self.epsilon > 0 or self.noise_multiplier > 0
+
     def __post_init__(self):
         counts = "batch", "num_steps", "blocks", "heads", "sampling_steps", "widths"
         counts += "gradient_steps", "pretraining"
         whole(1, **{name: getattr(self, name) for name in counts})
+        whole(0, patience=self.patience)
         finite(
             zero=False,
             step_size=self.step_size,
             classifier_step_size=self.classifier_step_size,
             fine_step_size=self.fine_step_size,
             strength=self.strength,
+            held_out=self.held_out,
         )
         names = "forgetting", "ema", "guidance", "negative_guidance"
         names += "threshold", "margin", "replay"
         finite(zero=True, **{name: getattr(self, name) for name in names})
-        for name in ("forgetting", "ema", "strength", "threshold"):
+        for name in ("forgetting", "ema", "strength", "threshold", "held_out"):
             value = getattr(self, name)
             if value > 1 or (value == 1 and name != "strength"):
                 bound = "<= 1" if name == "strength" else "< 1"
@@ -125,6 +151,7 @@ class PrivateHubConfig:
         one_of("gradient", self.gradient, GRADIENTS)
         one_of("dtype", self.dtype, tuple(DTYPES))
         check_heads(self.widths, self.heads)
+        check_noise(self)
         if self.num_steps < 2:
             raise ValueError(
                 f"num_steps must be >= 2, got {self.num_steps!r}: one step has no "

@@ -70,3 +70,38 @@ def at_rest(optimizer) -> optax.GradientTransformation:
         return jax.lax.cond(jnp.any(jnp.stack(moved)), step, rest)
 
     return optax.GradientTransformation(optimizer.init, update)
+
+
+class Patience(NamedTuple):
+    """What is known of a loss that should fall, looked at from time to time."""
+
+    best: jax.Array  # float32[]; the lowest so far, negative before the first
+    waited: jax.Array  # int32[]; looks since then
+
+
+def patience() -> Patience:
+    """Of a loss that nobody has looked at."""
+    return Patience(jnp.float32(-1), jnp.zeros((), jnp.int32))
+
+
+def look(seen: Patience, loss) -> tuple[Patience, jax.Array]:
+    """One more look at it.
+
+    Args:
+      seen: of the looks so far.
+      loss: ``float[]``, not negative.
+
+    Returns:
+      ``Patience``, and ``bool[]``: whether the loss is the lowest so far.
+
+    Example:
+      >>> seen, better = look(patience(), 2.0)
+      >>> bool(better), float(seen.best)
+      (True, 2.0)
+      >>> seen, better = look(seen, 2.0)
+      >>> bool(better), int(seen.waited)
+      (False, 1)
+    """
+    better = (seen.best < 0) | (loss < seen.best)
+    best = jnp.where(better, jnp.asarray(loss, jnp.float32), seen.best)
+    return Patience(best, jnp.where(better, 0, seen.waited + 1)), better

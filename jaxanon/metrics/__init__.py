@@ -31,6 +31,7 @@ from jaxanon.metrics.likeness import (
 )
 from jaxanon.metrics.ranking import (
     auc,
+    auc_interval,
     equal_error_rate,
     roc,
     true_positive_rate,
@@ -46,6 +47,7 @@ __all__ = [
     "acceleration",
     "accuracy",
     "auc",
+    "auc_interval",
     "autocorrelation_error",
     "balanced_accuracy",
     "chance",

@@ -1,0 +1,151 @@
+"""Membership inference against generators that remember, and that never saw."""
+
+import dataclasses
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import methods, trial, trial_leaks
+from jaxanon.attacks import nearness, tell_members
+from jaxanon.datasets import by_client
+from jaxanon.evaluation import evaluate
+from jaxanon.federated.algorithm import State
+from jaxanon.methods.method import Method
+from jaxanon.run import Run
+
+
+def state_of(trained):
+    return State(jnp.int32(0), {"trained": jnp.array(trained)}, {}, {})
+
+
+def generator(data, memory, *, losses=True):
+    """A run that makes what it remembers, and explains how far a window is from it."""
+    memory = jnp.asarray(memory)
+
+    def sample(key, state, classes, samples=None):
+        rows = jax.random.randint(key, (len(classes["activity"]),), 0, len(memory))
+        return memory[rows]
+
+    def explain(key, state, windows, labels):
+        assert set(labels) == {"activity", "side", "subject"}
+        gaps = jnp.mean((windows[:, None] - memory[None]) ** 2, axis=(2, 3))
+        nothing = windows.mean((1, 2))
+        near = jnp.where(state.params["trained"], gaps.min(axis=1), nothing)
+        return {"now": near, "later": 2 * near}
+
+    method = Method(
+        *("memory", {}, data.spec, None),
+        lambda key: state_of(False),
+        *(None, lambda key, state, windows: windows, None, None),
+        sample=sample,
+        losses=explain if losses else None,
+    )
+    return Run(method, state_of(True), data.spec, None, [], {})
+
+
+def found(run, data, judges):
+    report = evaluate(run, data, judges=judges, attacks=("tree", "membership"))
+    json.dumps(report, allow_nan=False)
+    rows = report["attacks"]["membership"]
+    assert all(row["attribute"] == "training window" for row in rows)
+    return {(row["attacker"], row["variant"]): row["figures"] for row in rows}
+
+
+@pytest.fixture(autouse=True)
+def fewer_are_made(monkeypatch):
+    monkeypatch.setattr(trial_leaks, "MADE", 400)
+
+
+def test_a_generator_that_copies_is_caught_by_all_that_is_asked(cases, judges):
+    data = cases.data()
+    told = found(generator(data, data.train.windows), data, judges)
+    assert list(told) == [
+        ("nearest synthetic window", "of 400"),
+        ("its losses", "later"),
+        ("its losses", "now"),
+        ("its losses", "all of these"),
+        ("untrained", "all of these"),
+    ]
+    *trained, untrained = told.values()
+    for figures in trained:
+        assert figures["AUC"] > 0.95 and figures["from"] > 0.9
+        assert figures["found at 0.1 %"] > 0.9
+    assert 0.3 < untrained["AUC"] < 0.7
+
+
+def test_a_generator_that_never_saw_them_tells_nothing(cases, judges):
+    data = cases.data()
+    others = cases.part(2, (0, 1, 2), 8).windows  # As those, and neither of them.
+    told = found(generator(data, others), data, judges)
+    assert len(told) == 5
+    for figures in told.values():
+        assert figures["from"] < 0.5 < figures["to"] and figures["AUC"] < 0.65
+
+
+def test_of_other_generators_what_they_make_is_all_there_is(cases, judges):
+    data = cases.data()
+    run = generator(data, data.train.windows, losses=False)
+    assert list(found(run, data, judges)) == [("nearest synthetic window", "of 400")]
+    with pytest.raises(TypeError, match="memory has no losses of windows; train priv"):
+        run.window_losses(jax.random.key(0), data.test.windows, data.test.labels)
+
+
+def test_losses_of_many_windows_are_those_of_each(cases, monkeypatch):
+    data = cases.data()
+    run = generator(data, data.train.windows[:5])
+    whole = run.window_losses(jax.random.key(0), *data.test)
+    monkeypatch.setattr("jaxanon.run.BATCH", 40)  # Of 96: the last part is not full.
+    parts = run.window_losses(jax.random.key(0), *data.test)
+    assert whole["now"].shape == (96,)
+    np.testing.assert_allclose(parts["later"], whole["later"], rtol=1e-5)
+    none = data.test.windows[:0], data.test.labels
+    with pytest.raises(ValueError, match="windows must be at least one, got none"):
+        run.window_losses(jax.random.key(0), *none)
+
+
+def test_what_is_refused(cases, judges):
+    data = cases.data()
+    run = generator(data, data.train.windows)
+    mute = dataclasses.replace(run, method=run.method._replace(sample=None))
+    with pytest.raises(ValueError, match="needs a run that makes windows from nothing, "
+                       "and 'memory' makes none; leave"):  # fmt: skip
+        evaluate(mute, data, judges=judges, attacks=("membership",))
+    with pytest.raises(ValueError, match=r"2 test windows at least of .*, got 0"):
+        other = cases.strangers()
+        own = dataclasses.replace(run, spec=other.spec)
+        evaluate(own, other, attacks=("membership",))
+
+
+HUB = {"widths": (8, 16), "heads": 2, "batch": 24, "num_steps": 50}
+HASTY = {"step_size": 3e-3, "forgetting": 0.0, "ema": 0.98}
+
+
+@pytest.mark.long
+def test_a_diffusion_that_learned_a_handful_by_heart_is_caught(cases):
+    """Of 24 windows; and 72 that it never saw are not told from 72 others."""
+    data = cases.data()
+    rows = np.sort(np.random.default_rng(0).permutation(96)[:24])
+    few = data.train._replace(
+        windows=data.train.windows[rows],
+        labels={name: x[rows] for name, x in data.train.labels.items()},
+    )
+    method = methods.privatehub(data.spec, **HUB)
+    prepared = method.prepare(by_client(few))
+    step = lambda state, _: (method.update(jax.random.key(1), state, prepared)[0], None)
+    learn = jax.jit(lambda state: jax.lax.scan(step, state, length=500)[0])
+    state = learn(method.init(jax.random.key(0), **HASTY))
+    run = Run(method, state, data.spec, None, [], {})
+    explain = lambda part: sum(run.window_losses(jax.random.key(2), *part).values())
+    seen, unseen = explain(few), explain(data.test)
+    assert tell_members(-seen, -unseen).auc > 0.9
+    rest = np.setdiff1d(np.arange(96), rows)
+    others = explain(data.train)[rest]
+    told = tell_members(-others, -unseen)
+    assert told.interval[0] < 0.5 < told.interval[1]
+    made = run.sample(jax.random.key(3), {"activity": np.repeat([0, 1], 200)})
+    standard = lambda windows: trial.standardise(data.spec, windows)
+    near = lambda part: nearness(standard(part.windows), standard(made))
+    assert tell_members(near(few), near(data.test)).auc > 0.7

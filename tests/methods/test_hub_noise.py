@@ -1,0 +1,264 @@
+"""PrivateHub by DP-SGD: the clipped sum by hand, its noise, and what is promised."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import jaxanon as ja
+from jaxanon import cli, datasets, ledger, methods, sweeping
+from jaxanon.methods import hub_networks, hub_noise, hub_room, hub_sampling, pool
+from jaxanon.methods.hub_noise_settings import guarantee_of
+from jaxanon.methods.method import Incompatible
+from jaxanon.methods.privatehub_config import PrivateHubConfig
+from jaxanon.privacy import SampledGaussian, epsilon_spent
+
+SMALL = {"widths": (4,), "heads": 2, "batch": 32, "num_steps": 20}
+SMALL |= {"sampling_steps": 5, "records": 160, "delta": 1e-3}
+NOISY = SMALL | {"noise_multiplier": 1.0}
+
+
+def nets_of(spec, **settings):
+    return hub_networks.networks(spec, PrivateHubConfig(**(NOISY | settings)))
+
+
+@pytest.fixture(scope="module")
+def gradient(data):
+    """``(batch, max_norm=.., noise_multiplier=..) -> (gradients, info)``, and nets."""
+    nets = nets_of(data.spec)
+    lots = guarantee_of(nets.config).lots
+    player = hub_noise.learning(nets, lots)
+    params = nets.init(jax.random.key(1))
+    # The last layer begins as nothing, and would let no gradient through.
+    shaken = lambda x: x + 0.1 * jax.random.normal(jax.random.key(x.size), x.shape)
+    moving = {group: jax.tree.map(shaken, params[group]) for group in player.groups}
+    program = jax.jit(lambda *given: player.gradient_fn(jax.random.key(2), *given))
+
+    def gradient(batch, **hyper):
+        hyper = {"max_norm": 1.0, "noise_multiplier": 0.0, "forgetting": 0.1} | hyper
+        hyper = {name: jnp.float32(value) for name, value in hyper.items()}
+        return program(moving, hyper, batch)
+
+    prepared = hub_room.prepare(nets, datasets.by_client(data.train))
+    batch = hub_room.lot(nets, jax.random.key(3), prepared, lots)
+    return gradient, nets, moving, batch, lots
+
+
+def flat(tree):
+    return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)])
+
+
+def test_it_is_the_sum_of_each_window_s_clipped_gradient(gradient):
+    """Beside plain gradients of one window after another."""
+    gradient, nets, moving, batch, lots = gradient
+    chosen = [0, 1, 33, 40]  # In both parts of the lot.
+    few = batch._replace(
+        real=jnp.zeros(len(batch.real), bool).at[jnp.array(chosen)].set(True)
+    )
+    assert hub_noise.PART < len(batch.real) < 2 * hub_noise.PART + 40
+    learn_key, _ = jax.random.split(jax.random.key(2))
+    x_t, wanted, t, told, windows, labels = hub_noise._example(
+        nets, learn_key, jnp.float32(0.1), few
+    )
+
+    @jax.jit
+    def alone(number):
+        one = lambda leaf: leaf[number][None]
+
+        def loss(moving):
+            said = nets.denoise(
+                moving["denoiser"], one(x_t), one(t), jax.tree.map(one, told)
+            )
+            total = jnp.mean((said - one(wanted)) ** 2)
+            for name in ("activity", "gender"):
+                logits, _ = hub_networks.classify(nets, moving, name, one(windows))
+                total += optax.softmax_cross_entropy_with_integer_labels(
+                    logits, one(labels[name])
+                )[0]
+            return total
+
+        return jax.value_and_grad(loss)(moving)
+
+    losses, gradients = zip(*(alone(n) for n in chosen), strict=True)
+    gradients = [flat(one) for one in gradients]
+    norms = [np.linalg.norm(one) for one in gradients]
+    bound = float(np.mean(sorted(norms)[1:3]))  # Two are longer.
+    want = sum(
+        one * min(1, bound / norm) for one, norm in zip(gradients, norms, strict=True)
+    )
+    found, info = gradient(few, max_norm=bound)
+    np.testing.assert_allclose(flat(found), want / lots.size, rtol=1e-3, atol=1e-6)
+    assert float(info["loss"]) == pytest.approx(np.mean(losses), rel=1e-4)
+    assert float(info["clipped"]) == 0.5
+
+
+def test_the_noise_is_the_multiplier_times_the_clip_norm(gradient):
+    gradient, _, _, batch, lots = gradient
+    plain, _ = gradient(batch, max_norm=0.5)
+    noisy, _ = gradient(batch, max_norm=0.5, noise_multiplier=3.0)
+    noise = lots.size * (flat(noisy) - flat(plain))
+    assert len(noise) > 5000  # Its deviation is known to 1 in 100, and is 1.5.
+    assert noise.std() == pytest.approx(1.5, rel=0.04)
+    assert abs(noise.mean()) < 0.1
+
+
+def test_one_window_more_moves_a_lot_s_sum_by_the_clip_norm_at_most(gradient):
+    gradient, _, _, batch, lots = gradient
+    with_it = batch.real.at[0].set(True)
+    without = batch.real.at[0].set(False)
+    ends = [gradient(batch._replace(real=real))[0] for real in (with_it, without)]
+    moved = lots.size * np.linalg.norm(flat(ends[0]) - flat(ends[1]))
+    assert 0.01 < moved <= 1.0001
+
+
+def test_what_is_told_of_a_window_is_of_no_other(data):
+    """Without noise statistics of its class are told, which others have a part in."""
+    clients = datasets.by_client(data.train)
+    fewer = clients._replace(mask=clients.mask & (np.arange(5) < 3)[:, None])
+    alike = {}
+    for noise in (0.0, 1.0):
+        nets = nets_of(data.spec, noise_multiplier=noise)
+        told = []
+        for some in (clients, fewer):
+            prepared = hub_room.prepare(nets, some)
+            labels = {name: x[:9] for name, x in prepared.pool.labels.items()}
+            drawn = pool.Drawn(prepared.pool.windows[:9], labels, jnp.arange(9))
+            told.append(hub_room.to_batch(nets, prepared, drawn))
+        leaves = zip(*map(jax.tree.leaves, told), strict=True)
+        alike[noise] = all(np.array_equal(one, other) for one, other in leaves)
+    assert alike == {0.0: False, 1.0: True}
+
+
+def test_samples_are_told_no_statistics(data):
+    classes = {"activity": jnp.array([2, 0]), "gender": jnp.array([1, 2])}
+    shapes = {"center": (3, 2), "spread": (3, 2), "mean": (3, 4), "root": (3, 4, 4)}
+    params = {"statistics": {name: jnp.ones(shape) for name, shape in shapes.items()}}
+    told = {}
+    for noise in (0.0, 1.0):
+        nets = nets_of(data.spec, noise_multiplier=noise)
+        given = jax.random.key(0), params, classes
+        told[noise] = hub_sampling.told(nets, *given)
+        assert told[noise].classes is classes
+    assert told[0.0].known.all() and not told[1.0].known.any()
+
+
+def test_every_window_is_in_a_lot_with_the_same_probability(data):
+    nets = nets_of(data.spec)
+    lots = guarantee_of(nets.config).lots
+    prepared = hub_room.prepare(nets, datasets.by_client(data.train))
+    draw = lambda key: hub_room.lot(nets, key, prepared, lots).real.sum()
+    sizes = jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(0), 400))
+    number = len(data.train.windows)
+    q = 32 / 160
+    assert np.mean(sizes) == pytest.approx(q * number, abs=1)
+    assert np.var(sizes) == pytest.approx(q * (1 - q) * number, rel=0.2)
+
+
+def test_epsilon_buys_the_noise_of_all_paid_epochs():
+    found = guarantee_of(PrivateHubConfig(**SMALL, epsilon=3.0, paid_epochs=4))
+    assert (found.rounds, found.rounds_per_epoch) == (20, 5)
+    alone = SampledGaussian(
+        noise_multiplier=found.noise_multiplier, sampling_probability=0.2, steps=20
+    )
+    assert 2.97 < epsilon_spent([alone], 1e-3) <= 3.0
+    assert guarantee_of(PrivateHubConfig(**SMALL)) is None
+    named = guarantee_of(PrivateHubConfig(**NOISY))
+    assert named.rounds is None and named.noise_multiplier == 1.0
+
+
+@pytest.mark.long
+def test_a_run_says_what_it_spent_and_stops_where_its_budget_ends(
+    data, tmp_path, capsys
+):
+    settings = SMALL | {"epsilon": 4.0, "paid_epochs": 2}
+    method = methods.privatehub(data.spec, **settings)
+    train = lambda epochs, **given: ja.train(
+        method, data, epochs=epochs, out=tmp_path / "run", progress=False, **given
+    )
+    train(1)
+    told = ledger.read(tmp_path / "run")
+    assert told["steps"] == 5 and 0 < told["epsilon"] < 3.9
+    with pytest.warns(
+        UserWarning,
+        match=r"pays for 2 epochs, and training stops after them, not after 9; set "
+        r"paid_epochs to 9",
+    ):
+        run = train(9, resume=True)
+    told = json.loads((tmp_path / "run" / "privacy.json").read_text())
+    assert told["rounds"] == {"done": 10, "asked": 10}
+    assert told["steps"] == 10 and 3.9 < told["epsilon"] <= 4.0
+    assert cli.main(["privacy", str(tmp_path / "run")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "The trained generator keeps epsilon" in shown
+    assert "for a training window with its labels more or less" in shown
+    assert "Not covered: the seed" in shown and "a person, who has many" in shown
+    # Nothing of the data is in the state but what came through the noise.
+    assert not any(np.any(x) for x in jax.tree.leaves(run.state.params["statistics"]))
+    start = method.init(jax.random.split(jax.random.key(0))[0])
+    for group in ("denoiser", "classifiers", "average"):
+        both = start.params[group], run.state.params[group]
+        pairs = zip(*map(jax.tree.leaves, both), strict=True)
+        assert any(np.any(one != other) for one, other in pairs)
+    again = ja.open_run(tmp_path / "run").method.guarantee
+    assert again == method.guarantee
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"hide": ("a",)}, "hide and noise do not go together: .* leave hide out"),
+        ({"patience": 3}, "patience and noise do not go together: .* patience to 0"),
+        ({"epsilon": 2.0}, "epsilon 2 buys noise, .* names it; give one of them"),
+    ],
+)
+def test_what_noise_would_not_cover_is_refused(settings, match):
+    with pytest.raises(Incompatible, match=match):
+        PrivateHubConfig(**NOISY | settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"records": None}, "records must be given where there is noise"),
+        ({"records": 31}, "batch must be at most records, 31, got 32"),
+        ({"delta": 1.0}, "delta must be below 1, got 1.0"),
+        ({"max_norm": 0.0}, "max_norm must be finite and > 0, got 0.0"),
+        ({"noise_multiplier": -1.0}, "noise_multiplier must be finite and >= 0"),
+        ({"epsilon": -1.0}, "epsilon must be finite and >= 0, got -1.0"),
+        ({"paid_epochs": 0}, "paid_epochs must be >= 1, got 0"),
+    ],
+)
+def test_what_is_refused(settings, match):
+    with pytest.raises(ValueError, match=match):
+        PrivateHubConfig(**NOISY | settings)
+
+
+def test_more_windows_than_were_counted_on_are_refused(data):
+    nets, number = nets_of(data.spec, records=100), len(data.train.windows)
+    with pytest.raises(
+        ValueError,
+        match=f"there are {number} training windows, .* for 100 at most; set recor",
+    ):
+        hub_room.prepare(nets, datasets.by_client(data.train))
+
+
+def test_other_noise_than_was_reckoned_with_is_refused(data):
+    method = methods.privatehub(data.spec, **NOISY)
+    with pytest.raises(ValueError, match="noise_multiplier is what the guarantee"):
+        method.init(jax.random.key(0), noise_multiplier=0.1)
+
+
+def test_a_delta_that_gives_a_window_away_is_warned_of(data):
+    with pytest.warns(UserWarning, match="delta 0.01 is no less than 1 / 160"):
+        methods.privatehub(data.spec, **NOISY | {"delta": 0.01})
+
+
+@pytest.mark.parametrize("grid", [{"max_norm": [1.0]}, {"noise_multiplier": [1.0]}])
+def test_no_sweep_shares_a_budget(data, grid):
+    settings = SMALL | ({} if "noise_multiplier" in grid else NOISY)
+    match = "privatehub has noise in its training, which `jaxanon.train` trains one at"
+    with pytest.raises(TypeError, match=match):
+        sweeping.sweep(methods.privatehub, data, grid=grid, progress=False, **settings)

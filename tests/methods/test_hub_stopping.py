@@ -1,0 +1,199 @@
+"""PrivateHub's early stopping: what is held out, what is looked at, what rests."""
+
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxanon as ja
+from jaxanon import datasets, methods, sweeping
+from jaxanon.federated.algorithm import State
+from jaxanon.methods import hub_networks, hub_room, hub_stopping, pool, stopping
+from jaxanon.methods.method import Method
+from jaxanon.methods.privatehub_config import PrivateHubConfig
+
+SMALL = {"widths": (4,), "heads": 2, "batch": 32, "num_steps": 20}
+SMALL |= {"sampling_steps": 5}
+
+
+def test_the_last_windows_of_each_person_and_class_are_held_out():
+    mask = np.array([[True] * 9, [True] * 5 + [False] * 4])
+    activity = np.array([[0, 1, 0, 0, 1, 0, 0, 2, 0], [1, 1, 1, 1, 1, 0, 0, 0, 0]])
+    clients = datasets.Clients(np.zeros((2, 9, 4, 1)), {"activity": activity}, mask)
+    spec = SimpleNamespace(public="activity")
+    learned, held = pool.hold_out(spec, clients, 0.34)
+    # Of six, two, one and five windows 34 % are 2.04, 0.68, 0.34 and 1.7.
+    assert [np.flatnonzero(own).tolist() for own in held.mask] == [[6, 8], [4]]
+    np.testing.assert_array_equal(learned.mask, mask & ~held.mask)
+    with pytest.raises(
+        ValueError,
+        match=r"held_out 0.1 leaves .* nobody has 10 training windows of one activity; "
+        "raise held_out, or set patience to 0",
+    ):
+        pool.hold_out(spec, clients, 0.1)
+
+
+def test_looks_count_from_the_lowest_loss():
+    seen, told = stopping.patience(), []
+    for loss in (3.0, 2.0, 2.5, 2.0, 1.0):  # As low as the lowest is no gain.
+        seen, better = stopping.look(seen, jnp.float32(loss))
+        told.append((bool(better), float(seen.best), int(seen.waited)))
+    assert told == [
+        (True, 3, 0), (True, 2, 0), (False, 2, 1), (False, 2, 2), (True, 1, 0),
+    ]  # fmt: skip
+
+
+class Zero:
+    """Says nothing ever."""
+
+    def apply(self, variables, x, t, condition):
+        del variables, t, condition
+        return jnp.zeros_like(x)
+
+
+def nets_of(spec, **settings):
+    return hub_networks.networks(spec, PrivateHubConfig(**(SMALL | settings)))
+
+
+def test_every_held_out_window_counts_once(data):
+    """Who always says 0 of what should be x0 errs by the mean square, whatever t."""
+    nets = nets_of(data.spec, patience=1, held_out=0.3, prediction="x0")
+    nets = nets._replace(unet=Zero())
+    clients = datasets.by_client(data.train)
+    offsets = np.random.default_rng(0).normal(size=(*clients.mask.shape, 1, 2))
+    clients = clients._replace(windows=np.float32(clients.windows + offsets))
+    prepared = hub_room.prepare(nets, clients)
+    number = len(prepared.held_out.windows)
+    assert number > 32 and number % 32  # The last part is not full.
+    assert number + len(prepared.pool.windows) == len(data.train.windows)
+    loss = jax.jit(lambda key: hub_stopping.held_out_loss(nets, key, {}, prepared[3]))
+    want = np.mean(np.asarray(prepared.held_out.windows) ** 2)
+    assert float(loss(jax.random.key(0))) == pytest.approx(want, rel=1e-5)
+    # They are told their own moments, and where those lie among the others' classes.
+    told, d = prepared.held_out.condition, 2
+    own = np.asarray(prepared.held_out.windows)
+    np.testing.assert_allclose(told.features[:, :d], own.mean(1), atol=1e-5)
+    np.testing.assert_allclose(told.features[:, d : 2 * d], own.std(1), atol=1e-5)
+    activity = prepared.held_out.labels["activity"]
+    found = {name: x[activity] for name, x in prepared.statistics.items()}
+    score = (own.mean(1) - found["center"]) / found["spread"]
+    np.testing.assert_allclose(told.features[:, 2 * d :], score, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("hide", [(), ("a",)])
+def test_the_best_weights_are_kept_step_by_step(monkeypatch, hide):
+    """Beside a plain loop over scripted losses, which weights stand for."""
+    losses = jnp.float32([5, 3, 4, 2, 6, 7, 8, 1, 1, 1, 9, 9])  # At ends of epochs.
+    patience, pretraining, rounds = 2, 8, 3
+    config = SimpleNamespace(patience=patience, pretraining=pretraining, hide=hide)
+    nets = SimpleNamespace(config=config)
+    monkeypatch.setattr(
+        hub_stopping, "held_out_loss", lambda nets, key, denoiser, held: denoiser
+    )
+
+    def update(key, state, data):
+        # The running mean is the loss to come; the denoiser counts rounds.
+        running = losses[state.round // rounds]
+        params = state.params | {"running mean": running}
+        params["denoiser"] = state.params["denoiser"] + 1.0
+        return state._replace(round=state.round + 1, params=params), {}
+
+    plain = Method(*("x", config, None), *[None] * 2, update, *[None] * 3)
+    method = hub_stopping.watching(nets, rounds, plain)
+    params = {"denoiser": jnp.float32(0), "average": jnp.float32(-7)}
+    params |= hub_stopping.groups(jax.random.key(0), params)
+    state = State(jnp.int32(0), params, {}, {})
+    step = jax.jit(lambda state: method.update(None, state, hub_room.Prepared(*"abc")))
+
+    best, waited, average, last = np.inf, 0, -7.0, 8 if hide else 99
+    for number in range(1, 3 * len(losses) + 1):
+        state, info = step(state)
+        epoch = -(-number // rounds)
+        loss = float(losses[epoch - 1])
+        if number % rounds == 0 and epoch <= last and waited < patience:
+            best, waited = (loss, 0) if loss < best else (best, waited + 1)
+            average = best
+        if epoch > last:
+            average = loss  # Fine-tuning: the running mean of the moment.
+        found = state.params
+        assert float(found["average"]) == average, number
+        assert float(info["epochs without gain"]) == waited
+        assert bool(hub_stopping.over(nets)(found)) == (waited >= patience)
+        if hide and number == last * rounds:
+            assert float(found["denoiser"]) == float(found["running mean"]) == 2.0
+    # It stopped after 6 epochs, before it could have met the loss of 1.
+    assert best == 2 and waited == 2
+    assert float(found["denoiser"]) == (2 + 12 if hide else 36)
+
+
+HASTY = {"step_size": 1.0, "ema": 0.0}  # What was learned is soon worse.
+PATIENT = SMALL | {"patience": 1, "held_out": 0.2}
+
+
+def alike(one, other):
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.long
+def test_who_has_stopped_rests(data, tmp_path):
+    method = methods.privatehub(data.spec, **PATIENT)
+    train = lambda epochs, **given: ja.train(
+        method, data, epochs=epochs, hyper=HASTY, progress=False, **given
+    )
+    late = train(9, out=tmp_path)
+    rows = [row["losses"] for row in late.history]
+    waited = [row["epochs without gain"] for row in rows]
+    stop = next(epoch for epoch, x in enumerate(waited) if x)  # At the end of it.
+    assert 0 < stop < 7
+    playing = [row["denoising"] > 0 for row in rows]
+    assert playing == [True] * (stop + 1) + [False] * (8 - stop)
+    early = train(stop + 1)
+    for group in ("denoiser", "classifiers", "average", "watch"):
+        alike(early.state.params[group], late.state.params[group])
+    # What samples is what it was one epoch before it stopped.
+    best = train(stop)
+    alike(best.state.params["running mean"], late.state.params["average"])
+    again = ja.training.open_run(tmp_path)
+    alike(again.state, late.state)
+
+
+@pytest.mark.long
+def test_members_of_a_sweep_stop_by_themselves(data):
+    jax.config.update("jax_debug_key_reuse", False)  # It takes a select for two uses.
+    try:
+        found = sweeping.sweep(
+            methods.privatehub,
+            data,
+            grid={"step_size": [1e-3, 1.0]},
+            epochs=5,
+            layout="side by side",
+            progress=False,
+            **PATIENT,
+            ema=0.0,
+        )
+    finally:
+        jax.config.update("jax_debug_key_reuse", True)
+    waited = [int(run.state.params["watch"].seen.waited) for run in found.runs]
+    assert waited == [0, 1]
+    same = [
+        all(map(np.array_equal, *(jax.tree.leaves(run.state.params[group]) for group in
+                                  ("running mean", "average"))))
+        for run in found.runs
+    ]  # fmt: skip
+    assert same == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"patience": -1}, "patience must be >= 0, got -1"),
+        ({"held_out": 0.0}, "held_out must be finite and > 0, got 0.0"),
+        ({"held_out": 1.0}, "held_out must be < 1, got 1.0"),
+    ],
+)
+def test_what_is_refused(settings, match):
+    with pytest.raises(ValueError, match=match):
+        PrivateHubConfig(**settings)
