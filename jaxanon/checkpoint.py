@@ -114,19 +114,6 @@ def restored(folder, config: dict, like, kept=None):
     return found
 
 
-def fingerprint(arrays) -> str:
-    """A short digest of arrays, to tell whether data changed.
-
-    Example:
-      >>> fingerprint([np.zeros(2)]) == fingerprint([np.zeros(3)])
-      False
-    """
-    made = hashlib.sha256()
-    for array in arrays:
-        made.update(np.ascontiguousarray(array).data)
-    return made.hexdigest()[:16]
-
-
 def _visible(folder):
     return [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
 
@@ -150,8 +137,7 @@ def _same(folder, old, new):
 
 
 def _short(value):
-    text = repr(value)
-    return text if len(text) < 80 else f"{text[:77]}..."
+    return text if len(text := repr(value)) < 80 else f"{text[:77]}..."
 
 
 def read_config(folder, *, of_windows: bool = False) -> dict:
@@ -193,8 +179,13 @@ def digest(state) -> np.ndarray:
     """``uint8[32]``, SHA-256 of all numbers of a state."""
     sha = hashlib.sha256()
     for leaf in jax.tree.leaves(state):
-        sha.update(np.ascontiguousarray(leaf).tobytes())
+        sha.update(np.ascontiguousarray(leaf).reshape(-1).view(np.uint8))
     return np.frombuffer(sha.digest(), np.uint8)
+
+
+def fingerprint(arrays) -> str:
+    """The beginning of ``digest`` in words, to tell whether data changed."""
+    return digest(arrays).tobytes().hex()[:16]
 
 
 class Checkpoints:
