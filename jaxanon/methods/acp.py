@@ -39,33 +39,63 @@ def denoising(nets: Networks, when_fn=None) -> Player:
 def denoising_loss(nets: Networks, key, denoiser, forgetting, batch: Batch):
     """``float[]``, mean squared error over a batch, of noise, x0 or v."""
     step_key, noise_key, told_key = jax.random.split(key, 3)
-    x0, schedule = batch.windows, nets.schedule
-    t = jax.random.randint(step_key, (len(x0),), 1, schedule.num_steps + 1)
-    noise = jax.random.normal(noise_key, x0.shape)
+    t = drawn_steps(nets, step_key, len(batch.windows))
     condition = forget(told_key, batch.condition, nets.sizes, forgetting)
+    x_t, wanted = noised(nets, noise_key, batch.windows, t)
+    return jnp.mean(errors(nets, denoiser, x_t, wanted, t, condition))
+
+
+def drawn_steps(nets: Networks, key, size: int):
+    """``int32[size]``, steps of the diffusion, uniform from 1 to T."""
+    return jax.random.randint(key, (size,), 1, nets.schedule.num_steps + 1)
+
+
+def noised(nets: Networks, key, x0, t):
+    """Windows at steps ``t``, and what the denoiser should predict of them.
+
+    Args:
+      nets: ``Networks``.
+      key: typed PRNG key of the noise.
+      x0: ``float[batch, time, d]``.
+      t: ``int32[batch]`` or ``int32[]``.
+
+    Returns:
+      Two arrays in the shape of ``x0``.
+    """
+    noise, schedule = jax.random.normal(key, x0.shape), nets.schedule
     x_t = kernels.diffuse(schedule, x0, noise, t)
-    found = nets.denoise(denoiser, x_t, t, condition)
     if nets.config.prediction == "v":
-        wanted = kernels.diffusion_velocity(schedule, x0, noise, t)
-    else:
-        wanted = noise if nets.config.prediction == "noise" else x0
-    return jnp.mean((found - wanted) ** 2)
+        return x_t, kernels.diffusion_velocity(schedule, x0, noise, t)
+    return x_t, noise if nets.config.prediction == "noise" else x0
 
 
-def classifying(nets: Judging, when_fn=None) -> Player:
-    """Classifiers of each attribute on raw windows, every class counting the same."""
+def errors(nets: Networks, denoiser, x_t, wanted, t, condition):
+    """``float[batch]``, mean squared error of each window, and of no other."""
+    found = nets.denoise(denoiser, x_t, t, condition)
+    return jnp.mean((found - wanted) ** 2, axis=(1, 2))
+
+
+def classifying(nets: Judging, when_fn=None, more_fn=None) -> Player:
+    """Classifiers of each attribute on raw windows, every class counting the same.
+
+    ``more_fn(params, features, labels, hyper) -> (float[], info)`` is added, of the
+    features of each attribute, ``float[batch, d]``.
+    """
 
     def loss_fn(key, params, hyper, batch, given):
-        del hyper, given
-        total, info = jnp.zeros(()), {}
+        del given
+        total, info, features = jnp.zeros(()), {}, {}
         for index, (name, size) in enumerate(nets.sizes.items()):
-            own = jax.random.fold_in(key, index)
-            logits, _ = classify(nets, params, name, batch.windows, own, DROPOUT)
+            own = jax.random.fold_in(key, index), DROPOUT
+            logits, features[name] = classify(nets, params, name, batch.windows, *own)
             labels = batch.labels[name]
             counts = jnp.bincount(labels, length=size)
             weights = 1.0 / counts[labels]
             info[f"{name} classifier"] = weighted_cross_entropy(logits, labels, weights)
             total = total + info[f"{name} classifier"]
+        if more_fn is not None:
+            more, told = more_fn(params, features, batch.labels, hyper)
+            total, info = total + more, info | told
         return total, (info, {})
 
     return Player(

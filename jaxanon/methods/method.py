@@ -34,6 +34,8 @@ class Method(NamedTuple):
     check_info: Callable | None = None
     takes_tokens: bool = False  # whether windows' numbers may stand for something
     least_epochs: int = 1  # that its last phase of training needs to begin
+    # Hyper-parameters that rewriting heeds and training does not: they may be set anew.
+    at_release: tuple[str, ...] = ()
 
 
 class Incompatible(ValueError):
