@@ -1,4 +1,4 @@
-"""PrivDiffuser and Cloak by the command line, and weights chosen after training."""
+"""Cloak by the command line, and weights that are chosen after training."""
 
 import numpy as np
 import pytest
@@ -7,15 +7,14 @@ from jaxanon import cli, training
 
 TINY = "--widths 4 --heads 1 --batch 16 --num-steps 6 --sampling-steps 2".split()
 TINY += "--latent 4 --pretraining 1 --epochs 2".split()
-MORE = {"privdiffuser": [], "cloak": "--autoencoder-widths 4 --channels 2".split()}
+TINY += "--autoencoder-widths 4 --channels 2".split()
 
 
-@pytest.fixture(scope="module", params=sorted(MORE))
-def trained(request, file, tmp_path_factory):
-    out = tmp_path_factory.mktemp("runs") / request.param
+@pytest.fixture(scope="module")
+def trained(file, tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "cloak"
     named = ["--dataset", str(file), "--public", "activity", "--private", "gender"]
-    words = ["train", request.param, *named, "--out", str(out), *TINY]
-    assert cli.main([*words, *MORE[request.param]]) == 0
+    assert cli.main(["train", "cloak", *named, "--out", str(out), *TINY]) == 0
     return out
 
 
@@ -29,7 +28,6 @@ def test_windows_are_rewritten_as_far_as_is_asked(trained, file, tmp_path):
     raw = np.load(file)["windows"]
     safe = anonymize()
     assert safe.shape == raw.shape and safe.dtype == np.float32
-    np.testing.assert_array_equal(safe, anonymize("--strength", "0.8"))  # As trained.
     assert not np.allclose(safe, anonymize("--strength", "1"))
     run = training.open_run(trained)
     assert float(run.state.hyper["strength"]) == np.float32(0.8)  # Nothing is written.

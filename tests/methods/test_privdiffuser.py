@@ -107,7 +107,9 @@ FIRST = central(
     NETS.config,
     DATA.spec,
     gan_networks.room(NETS),
-    init_fn=lambda key: {k: NETS.init(key)[k] for k in ("classifiers", "law")},
+    init_fn=lambda key: (
+        lambda params: {group: params[group] for group in ("classifiers", "law")}
+    )(NETS.init(key)),
     players=(
         MODULE.reading(NETS, None),
         acp.classifying(NETS, None, MODULE.disentangling(NETS)),
