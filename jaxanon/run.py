@@ -61,14 +61,15 @@ class Run:
         Raises:
           ValueError: for another hyper-parameter, or a value out of its range.
         """
-        heeded = getattr(self.method, "at_release", ())
+        method: Any = self.method  # Of a learner, nothing is heeded.
+        heeded = getattr(method, "at_release", ())
         wrong = sorted(set(hyper) - set(heeded))
         if wrong:
             raise ValueError(
-                f"{self.method.name} may be told {list(heeded) or 'nothing'} anew "
+                f"{method.name} may be told {list(heeded) or 'nothing'} anew "
                 f"after training, got {wrong}; train it with others."
             )
-        check_hyper(self.method, hyper)
+        check_hyper(method, hyper)
         kept = self.state.hyper
         arrays = {name: jnp.asarray(v, kept[name].dtype) for name, v in hyper.items()}
         state = self.state._replace(hyper=kept | arrays)
