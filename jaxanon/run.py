@@ -6,6 +6,7 @@ import pathlib
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import checks
@@ -13,6 +14,7 @@ from jaxanon.datasets import Spec
 from jaxanon.kernels.checks import typed_key
 from jaxanon.learners import Learner
 from jaxanon.methods import Method
+from jaxanon.methods.method import check_hyper
 
 BATCH = 1024  # Windows per call; the last call is padded, so one program serves any N.
 
@@ -45,6 +47,33 @@ class Run:
             return None
         done = last.get("epoch", asked)
         return {"done": done, "asked": asked} if done < asked else None
+
+    def adjusted(self, **hyper) -> "Run":
+        """The same run with other weights where it rewrites; nothing is trained anew.
+
+        Args:
+          **hyper: of those that ``method.at_release`` names, such as ``guidance`` and
+            ``negative_guidance`` of ``cloak``: what is kept against what is hidden.
+
+        Returns:
+          ``Run``; this one is as it was.
+
+        Raises:
+          ValueError: for another hyper-parameter, or a value out of its range.
+        """
+        method: Any = self.method  # Of a learner, nothing is heeded.
+        heeded = getattr(method, "at_release", ())
+        wrong = sorted(set(hyper) - set(heeded))
+        if wrong:
+            raise ValueError(
+                f"{method.name} may be told {list(heeded) or 'nothing'} anew "
+                f"after training, got {wrong}; train it with others."
+            )
+        check_hyper(method, hyper)
+        kept = self.state.hyper
+        arrays = {name: jnp.asarray(v, kept[name].dtype) for name, v in hyper.items()}
+        state = self.state._replace(hyper=kept | arrays)
+        return dataclasses.replace(self, state=state)
 
     def anonymize(self, key, windows) -> np.ndarray:
         """Rewrites windows so that they can be shared.

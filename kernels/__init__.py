@@ -23,6 +23,7 @@ from jaxanon.kernels.clipping import (
     noise_stddevs,
 )
 from jaxanon.kernels.dependence import (
+    club_bound,
     mutual_information,
 )
 from jaxanon.kernels.diffusion import (
@@ -161,6 +162,7 @@ __all__ = [
     "clipped_gradient_bytes",
     "clipped_gradient_sum",
     "clipped_sum",
+    "club_bound",
     "convert_denoiser_output",
     "coordinate_median",
     "cosine_noise_schedule",

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from jaxanon import checks, datasets, report
+from jaxanon.federated.algorithm import State
 from jaxanon.methods import Method
+from jaxanon.methods.guided_config import GuidedConfig
 from jaxanon.run import BATCH, Run
 
 SPEC = datasets.Spec(
@@ -106,3 +108,22 @@ def test_says_what_was_wrong():
 def test_positive_names_the_value():
     with pytest.raises(ValueError, match="rate must be > 0, got nan"):
         checks.positive(rate=float("nan"))
+
+
+def test_weights_that_rewriting_heeds_may_be_set_anew():
+    shifts = lambda key, state, windows: windows + state.hyper["guidance"]
+    config = GuidedConfig(guidance=0.5)
+    heeds = RUN.method._replace(
+        config=config, anonymize=shifts, at_release=("guidance",)
+    )
+    state = State(jnp.int32(3), {}, {}, {"guidance": jnp.float32(0.5)})
+    run = dataclasses.replace(RUN, method=heeds, state=state)
+    windows = np.ones((2, 4, 2), np.float32)
+    given = jax.random.key(0), windows
+    assert (run.adjusted(guidance=2).anonymize(*given) == 3).all()
+    assert (run.anonymize(*given) == 1.5).all()  # It is as it was.
+    assert run.adjusted().state.hyper == state.hyper
+    with pytest.raises(ValueError, match="guidance must be finite and >= 0, got -1.0"):
+        run.adjusted(guidance=-1)
+    with pytest.raises(ValueError, match=r"toy may be told \['guidance'\] anew after"):
+        run.adjusted(guidance=1, ema=0.5)

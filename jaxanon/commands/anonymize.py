@@ -21,6 +21,9 @@ def anonymize(
     epsilon: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
     budget: Annotated[pathlib.Path | None, tyro.conf.arg(metavar="FILE")] = None,
     budget_total: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
+    strength: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
+    guidance: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
+    negative_guidance: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
 ) -> None:
     """Rewrites windows so that they can be shared: float32[N, time, channels].
 
@@ -39,6 +42,10 @@ def anonymize(
       budget: file that keeps account of a stream's budget, across calls; what is spent
         is written before anything leaves, and more than is left is refused
       budget_total: of a new budget file
+      strength: share of the diffusion that windows are noised by; privdiffuser and
+        cloak alone, default: as trained
+      guidance: weight of what windows shall keep; diffusions alone, default: as trained
+      negative_guidance: weight of what they shall lose, likewise
     """
     if output.suffix != ".npy":
         raise ValueError(f"--output must end in .npy, got {str(output)!r}.")
@@ -56,6 +63,14 @@ def anonymize(
     from jaxanon import guarantee, training
 
     run = training.open_run(folder)
+    weights = {
+        "strength": strength,
+        "guidance": guidance,
+        "negative_guidance": negative_guidance,
+    }
+    given = {name: value for name, value in weights.items() if value is not None}
+    if given:
+        run = run.adjusted(**given)
     if epsilon is not None or budget is not None:
         run = guarantee.with_epsilon(run, epsilon)
     if budget is not None and budget_total is not None:

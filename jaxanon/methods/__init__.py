@@ -7,6 +7,7 @@ from jaxanon.methods.blinder import blinder
 from jaxanon.methods.blinder_config import BlinderConfig
 from jaxanon.methods.cae import CAEConfig, cae
 from jaxanon.methods.cgan import cgan
+from jaxanon.methods.cloak import cloak
 from jaxanon.methods.cvae import CVAEConfig, cvae
 from jaxanon.methods.deeprotect import deeprotect
 from jaxanon.methods.deeprotect_config import DEEProtectConfig
@@ -18,6 +19,7 @@ from jaxanon.methods.fed_blinder import FedBlinderConfig, fed_blinder
 from jaxanon.methods.gan_config import CGANConfig, OccupancyGANConfig
 from jaxanon.methods.gen import GENConfig, gen
 from jaxanon.methods.general_vae import GeneralVAEConfig, general_vae
+from jaxanon.methods.guided_config import CloakConfig, PrivDiffuserConfig
 from jaxanon.methods.kd_blinder import KDBlinderConfig, kd_blinder
 from jaxanon.methods.method import Method
 from jaxanon.methods.msda import MSDAConfig, msda
@@ -28,6 +30,7 @@ from jaxanon.methods.orf import ORFConfig, orf
 from jaxanon.methods.personal import personalise
 from jaxanon.methods.privatehub import privatehub
 from jaxanon.methods.privatehub_config import PrivateHubConfig
+from jaxanon.methods.privdiffuser import privdiffuser
 from jaxanon.methods.rae import RAEConfig, rae
 from jaxanon.methods.rae_aae import RAEAAEConfig, rae_aae
 from jaxanon.methods.timegan import timegan
@@ -39,6 +42,7 @@ _BUILDERS = {
     "blinder": (blinder, BlinderConfig),
     "cae": (cae, CAEConfig),
     "cgan": (cgan, CGANConfig),
+    "cloak": (cloak, CloakConfig),
     "cvae": (cvae, CVAEConfig),
     "deeprotect": (deeprotect, DEEProtectConfig),
     "dysan": (dysan, DySanConfig),
@@ -54,6 +58,7 @@ _BUILDERS = {
     "olympus": (olympus, OlympusConfig),
     "orf": (orf, ORFConfig),
     "privatehub": (privatehub, PrivateHubConfig),
+    "privdiffuser": (privdiffuser, PrivDiffuserConfig),
     "rae": (rae, RAEConfig),
     "rae_aae": (rae_aae, RAEAAEConfig),
     "timegan": (timegan, TimeGANConfig),
@@ -68,6 +73,7 @@ __all__ = [
     "CAEConfig",
     "CGANConfig",
     "CVAEConfig",
+    "CloakConfig",
     "DEEProtectConfig",
     "DySanConfig",
     "DySanGenConfig",
@@ -81,6 +87,7 @@ __all__ = [
     "ObscureNetConfig",
     "OccupancyGANConfig",
     "OlympusConfig",
+    "PrivDiffuserConfig",
     "PrivateHubConfig",
     "RAEAAEConfig",
     "RAEConfig",
@@ -91,6 +98,7 @@ __all__ = [
     "build",
     "cae",
     "cgan",
+    "cloak",
     "config_class",
     "cvae",
     "deeprotect",
@@ -108,6 +116,7 @@ __all__ = [
     "orf",
     "personalise",
     "privatehub",
+    "privdiffuser",
     "rae",
     "rae_aae",
     "timegan",

@@ -75,20 +75,27 @@ def errors(nets: Networks, denoiser, x_t, wanted, t, condition):
     return jnp.mean((found - wanted) ** 2, axis=(1, 2))
 
 
-def classifying(nets: Judging, when_fn=None) -> Player:
-    """Classifiers of each attribute on raw windows, every class counting the same."""
+def classifying(nets: Judging, when_fn=None, more_fn=None) -> Player:
+    """Classifiers of each attribute on raw windows, every class counting the same.
+
+    ``more_fn(params, features, labels, hyper) -> (float[], info)`` is added, of the
+    features of each attribute, ``float[batch, d]``.
+    """
 
     def loss_fn(key, params, hyper, batch, given):
-        del hyper, given
-        total, info = jnp.zeros(()), {}
+        del given
+        total, info, features = jnp.zeros(()), {}, {}
         for index, (name, size) in enumerate(nets.sizes.items()):
-            own = jax.random.fold_in(key, index)
-            logits, _ = classify(nets, params, name, batch.windows, own, DROPOUT)
+            own = jax.random.fold_in(key, index), DROPOUT
+            logits, features[name] = classify(nets, params, name, batch.windows, *own)
             labels = batch.labels[name]
             counts = jnp.bincount(labels, length=size)
             weights = 1.0 / counts[labels]
             info[f"{name} classifier"] = weighted_cross_entropy(logits, labels, weights)
             total = total + info[f"{name} classifier"]
+        if more_fn is not None:
+            more, told = more_fn(params, features, batch.labels, hyper)
+            total, info = total + more, info | told
         return total, (info, {})
 
     return Player(

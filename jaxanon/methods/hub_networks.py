@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon import kernels
+from jaxanon.methods.diffusion_config import SCHEDULES
 from jaxanon.methods.draws import attributes
-from jaxanon.methods.privatehub_config import SCHEDULES, PrivateHubConfig
+from jaxanon.methods.privatehub_config import PrivateHubConfig
 from jaxanon.models.analog_bits import AnalogBits, values_of
 from jaxanon.models.conditions import Condition, nothing
 from jaxanon.models.unet import UNet, check_halved
@@ -134,11 +135,7 @@ def attributes_and_values(spec, config):
       ValueError: for a public attribute that is a number, categories that name no
         channel, classes to hide that there are not, or all of them.
     """
-    sizes = {name: spec.num_classes(name) for name in attributes(spec)}
-    if spec.tokens:
-        values = (spec.tokens,)
-    else:
-        values = values_of(spec.channels, config.categories)
+    sizes, values = sizes_and_values(spec, config.categories)
     unknown = [name for name in config.hide if name not in spec.classes[spec.public]]
     if unknown:
         raise ValueError(
@@ -151,3 +148,16 @@ def attributes_and_values(spec, config):
             "be shown."
         )
     return sizes, values
+
+
+def sizes_and_values(spec, categories):
+    """The same where nothing is hidden.
+
+    Raises:
+      ValueError: for a public attribute that is a number, or categories that name no
+        channel.
+    """
+    sizes = {name: spec.num_classes(name) for name in attributes(spec)}
+    if spec.tokens:
+        return sizes, (spec.tokens,)
+    return sizes, values_of(spec.channels, categories)

@@ -117,19 +117,22 @@ class UNet(nn.Module):
         return told + jnp.where(known, features, 0)
 
 
-def check_halved(time: int, levels: int) -> None:
+def check_halved(time: int, levels: int, before: int = 0) -> None:
     """Raises ValueError unless a U-Net of so many levels can halve a window.
+
+    ``before`` is how often it is halved before the U-Net sees it.
 
     Example:
       >>> check_halved(2000, 5)
     """
-    whole = 2 ** (levels - 1)
+    whole = 2 ** (levels - 1 + before)
+    first = f", after {before} halvings before it" if before else ""
     if time % whole or time < whole:
         near = sorted({max(time // whole, 1) * whole, (time // whole + 1) * whole})
         raise ValueError(
             f"windows must have a multiple of {whole} samples for a U-Net of {levels} "
-            f"widths, which halves them {levels - 1} times; got {time}. Cut windows of "
-            f"{' or '.join(map(str, near))} samples, or give fewer widths."
+            f"widths, which halves them {levels - 1} times{first}; got {time}. Cut "
+            f"windows of {' or '.join(map(str, near))} samples, or give fewer widths."
         )
 
 

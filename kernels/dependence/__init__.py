@@ -1,5 +1,6 @@
-"""Mutual information between numbers and labels, from nearest neighbours."""
+"""Mutual information: of numbers and labels, and a bound of that of two vectors."""
 
 from jaxanon.kernels.dependence.api import mutual_information
+from jaxanon.kernels.dependence.club import club_bound
 
-__all__ = ["mutual_information"]
+__all__ = ["club_bound", "mutual_information"]

@@ -1,4 +1,4 @@
-"""Ross's estimator in plain loops: the specification, in NumPy and on the host."""
+"""Both estimators in plain loops: the specification, in NumPy and on the host."""
 
 import math
 
@@ -33,3 +33,18 @@ def mutual_information(x, labels, num_neighbours):
         m = len(nearer) + place - 1
         terms.append(digamma(k) - digamma(len(same) + 1) - digamma(m))
     return max(0.0, digamma(len(kept)) + math.fsum(terms) / len(kept))
+
+
+def club_bound(y, mean, log_variance):
+    """Nats by which the own law of each row of ``y`` is more likely than another's."""
+
+    def log_likelihood(i, j):
+        """Of row j under the law of row i."""
+        deviation = np.exp(np.asarray(log_variance[i]) / 2)
+        scores = (np.asarray(y[j]) - np.asarray(mean[i])) / deviation
+        return -np.sum(scores**2 / 2 + np.log(deviation) + math.log(2 * math.pi) / 2)
+
+    rows = range(len(y))
+    own = [log_likelihood(i, i) for i in rows]
+    pairs = [log_likelihood(i, j) for i in rows for j in rows]
+    return math.fsum(own) / len(own) - math.fsum(pairs) / len(pairs)

@@ -1,0 +1,208 @@
+"""A diffusion guided by latents that are read from the very window it rewrites."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon import kernels
+from jaxanon.methods import acp, gan_networks, guided_config, hub_sampling
+from jaxanon.methods.central import Player, central
+from jaxanon.methods.epochs import by_epoch, during
+from jaxanon.methods.hub_networks import AVERAGE, DENOISER, Judging, classify
+from jaxanon.methods.method import Method
+from jaxanon.models.conditions import Condition
+from jaxanon.models.window_classifier import unit
+
+
+def guided(
+    name: str,
+    nets: Any,
+    hyper: tuple[str, ...],
+    learning_fn: Callable,
+    see_fn: Callable,
+    back_fn: Callable,
+) -> Method:
+    """A method whose denoiser learns when all that it is told by has learned.
+
+    Args:
+      name: of the method.
+      nets: ``Judging`` networks with ``init``, ``schedule``, ``denoise(denoiser, x, t,
+        condition)`` and ``nothing(batch)``; their config is a ``GuidedConfig``.
+      hyper: names of its fields that are hyper-parameters.
+      learning_fn: ``when_fn -> players``, of the first phase.
+      see_fn: ``(params, windows) -> (x0, public, private)``: what is diffused of
+        windows as networks see them, ``float[batch, ...]``, and their latents, ``float[
+        batch, d]`` each.
+      back_fn: ``(params, x0) -> windows``.
+    """
+    config = nets.config
+
+    def make(rounds):
+        begun = config.pretraining * rounds
+        after = during(rounds, config.pretraining)
+        first = learning_fn(during(rounds, 0, config.pretraining))
+        since = lambda state: state._replace(round=jnp.maximum(state.round - begun, 0))
+        return central(
+            name,
+            config,
+            nets.spec,
+            gan_networks.room(nets),
+            init_fn=nets.init,
+            players=(*first, denoising(nets, see_fn, after)),
+            hyper={name: getattr(config, name) for name in hyper},
+            finish_fn=lambda key, state, data: {
+                AVERAGE: acp.running_mean(since(state))
+            },
+        )
+
+    def anonymize(key, state, windows):
+        x = nets.bits.encode(hub_sampling.standardised(nets, windows))
+        made = rewritten(nets, key, state.params, state.hyper, *see_fn(state.params, x))
+        return hub_sampling.physical(
+            nets, nets.bits.decode(back_fn(state.params, made))
+        )
+
+    return by_epoch(make)._replace(
+        anonymize=anonymize,
+        least_epochs=config.pretraining + 1,
+        at_release=guided_config.AT_RELEASE,
+    )
+
+
+def denoising(nets: Any, see_fn: Callable, when_fn) -> Player:
+    """The denoiser, told the public latent, the private one, or neither."""
+
+    def loss_fn(key, params, hyper, batch, given):
+        del given
+        step_key, noise_key, known_key = jax.random.split(key, 3)
+        x0, public, private = see_fn(params, batch.windows)
+        known = one_known(known_key, len(x0), hyper["forgetting"])
+        t = acp.drawn_steps(nets, step_key, len(x0))
+        x_t, wanted = acp.noised(nets, noise_key, x0, t)
+        condition = told(public, private, known)
+        errors = acp.errors(nets, params[DENOISER], x_t, wanted, t, condition)
+        loss = jnp.mean(errors)
+        return loss, ({"denoising": loss}, {})
+
+    return Player((DENOISER,), loss_fn, when_fn=when_fn)
+
+
+def rewritten(nets: Any, key, params, hyper, x0, public, private):
+    """Data noised part of the way, led back to one latent and away from another.
+
+    Args:
+      nets: as in ``guided``.
+      key: typed PRNG key.
+      params: of them; the running mean of the denoiser is asked.
+      hyper: with ``strength``, ``guidance`` and ``negative_guidance``, ``float[]``
+        each.
+      x0: ``float[batch, ...]``, what is diffused.
+      public: ``float[batch, d]``, latents to have.
+      private: ``float[batch, e]``, latents not to have.
+
+    Returns:
+      In the shape of ``x0``.
+
+    References:
+      Meng et al., SDEdit, ICLR 2022; Ho and Salimans, Classifier-free diffusion
+      guidance, 2022; Liu et al., ECCV 2022, for the negative condition.
+    """
+    noise_key, sample_key = jax.random.split(key)
+    every = lambda *known: jnp.broadcast_to(jnp.array([known]), (len(x0), 2))
+    alone = lambda *known: told(public, private, every(*known))
+    conditions = alone(True, False), alone(False, True)
+    denoise_fn = hub_sampling.guided(nets, params, *conditions, hyper)
+    steps = levels(nets.config, hyper["strength"])
+    noise = jax.random.normal(noise_key, x0.shape)
+    x = kernels.diffuse(nets.schedule, x0, noise, steps[0])
+    kind = nets.config.prediction
+    return kernels.ddim_sample(
+        denoise_fn, sample_key, nets.schedule, x, steps, prediction=kind
+    )
+
+
+def levels(config, strength):
+    """The steps that ``strength`` says, evenly down to 0, whatever their first one is.
+
+    ``kernels.diffusion_steps`` of a start that is traced: where that is too low for so
+    many steps, levels are repeated, which changes nothing.
+
+    Args:
+      config: with ``num_steps`` and ``sampling_steps``.
+      strength: ``float[]`` in (0, 1].
+
+    Returns:
+      ``int32[sampling_steps + 1]``.
+
+    Example:
+      >>> from jaxanon.methods.diffusion_config import DiffusionConfig
+      >>> config = DiffusionConfig(num_steps=100, sampling_steps=4)
+      >>> levels(config, 0.8).tolist(), levels(config, 0.02).tolist()
+      ([80, 60, 40, 20, 0], [2, 2, 1, 1, 0])
+    """
+    most, number = config.num_steps, config.sampling_steps
+    start = jnp.clip(jnp.round(jnp.asarray(strength) * most), 1, most)
+    rising = 2 * start.astype(jnp.int32) * jnp.arange(number + 1) + number
+    return (rising // (2 * number))[::-1].astype(jnp.int32)
+
+
+def latents(nets: Judging, params, x):
+    """``float32[batch, d]`` and ``[batch, e]``, of the public and the private classes.
+
+    They are ``joined`` features of the networks that read each attribute from windows.
+    """
+    return joined(
+        nets, {name: classify(nets, params, name, x)[1] for name in nets.sizes}
+    )
+
+
+def joined(nets: Judging, features: dict):
+    """The public attribute's features, and those of all private ones side by side.
+
+    Each is scaled to length ``sqrt(d)``, so that its numbers have deviation 1, about.
+    """
+    scaled = {name: unit(own) * own.shape[1] ** 0.5 for name, own in features.items()}
+    public = scaled.pop(nets.spec.public)
+    return public, jnp.concatenate([*scaled.values()], axis=1)
+
+
+def told(public, private, known) -> Condition:
+    """What a denoiser is told: latents where they are known, and which of them are.
+
+    Args:
+      public: ``float[batch, d]``.
+      private: ``float[batch, e]``.
+      known: ``bool[batch, 2]``, of each window whether the public latent is, and
+        whether the private one.
+
+    Returns:
+      ``Condition`` with ``float[batch, d + e + 2]`` features; a window of which none is
+      known is told nothing.
+
+    Example:
+      >>> told(jnp.ones((1, 1)), 2 * jnp.ones((1, 1)), jnp.array([[False, True]]))[1]
+      Array([[0., 0., 2., 1.]], dtype=float32)
+    """
+    parts = []
+    for number, latent in enumerate((public, private)):
+        own = known[:, number, None]
+        parts += [jnp.where(own, latent, 0), own.astype(latent.dtype)]
+    return Condition({}, jnp.concatenate(parts, axis=1), jnp.any(known, axis=1))
+
+
+def one_known(key, size: int, rate):
+    """``bool[size, 2]``, as ``told`` takes them: neither at ``rate``, else either.
+
+    Sampling never asks for both at once.
+
+    Example:
+      >>> one_known(jax.random.key(0), 3, 1.0).any(), one_known(
+      ...     jax.random.key(0), 3, 0.0).sum(axis=1)
+      (Array(False, dtype=bool), Array([1, 1, 1], dtype=int32))
+    """
+    some_key, first_key = jax.random.split(key)
+    some = ~jax.random.bernoulli(some_key, rate, (size,))
+    first = jax.random.bernoulli(first_key, 0.5, (size,))
+    return jnp.stack([some & first, some & ~first], axis=1)

@@ -1,0 +1,48 @@
+"""Cloak by the command line, and weights that are chosen after training."""
+
+import numpy as np
+import pytest
+
+from jaxanon import cli, training
+
+TINY = "--widths 4 --heads 1 --batch 16 --num-steps 6 --sampling-steps 2".split()
+TINY += "--latent 4 --pretraining 1 --epochs 2".split()
+TINY += "--autoencoder-widths 4 --channels 2".split()
+
+
+@pytest.fixture(scope="module")
+def trained(file, tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "cloak"
+    named = ["--dataset", str(file), "--public", "activity", "--private", "gender"]
+    assert cli.main(["train", "cloak", *named, "--out", str(out), *TINY]) == 0
+    return out
+
+
+def test_windows_are_rewritten_as_far_as_is_asked(trained, file, tmp_path):
+    def anonymize(*words):
+        out = tmp_path / "safe.npy"
+        named = ["--input", str(file), "--output", str(out), "--seed", "3"]
+        assert cli.main(["anonymize", str(trained), *named, "--overwrite", *words]) == 0
+        return np.load(out)
+
+    raw = np.load(file)["windows"]
+    safe = anonymize()
+    assert safe.shape == raw.shape and safe.dtype == np.float32
+    assert not np.allclose(safe, anonymize("--strength", "1"))
+    run = training.open_run(trained)
+    assert float(run.state.hyper["strength"]) == np.float32(0.8)  # Nothing is written.
+    assert float(run.adjusted(guidance=3).state.hyper["guidance"]) == 3
+    assert float(run.state.hyper["guidance"]) == 1.5
+
+
+def test_what_may_not_be_chosen_is_refused(trained, folder, file, tmp_path, capsys):
+    named = ["--input", str(file), "--output", str(tmp_path / "safe.npy")]
+    assert cli.main(["anonymize", str(trained), *named, "--strength", "1.5"]) == 2
+    assert "strength must be <= 1, got 1.5" in " ".join(capsys.readouterr().err.split())
+    assert cli.main(["anonymize", str(folder), *named, "--guidance", "2"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "blinder may be told nothing anew after training, got ['guidance']" in said
+    run = training.open_run(trained)
+    with pytest.raises(ValueError, match=r"\['strength', .* got \['ema'\]; train it"):
+        run.adjusted(ema=0.5)
+    assert not (tmp_path / "safe.npy").exists()

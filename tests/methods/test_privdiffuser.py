@@ -1,0 +1,224 @@
+"""PrivDiffuser: what its losses say, what it keeps and loses, what it refuses."""
+
+import functools
+import importlib
+import importlib.util
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from jaxanon import datasets, methods
+from jaxanon.methods import acp, gan_networks, latent_guidance
+from jaxanon.methods.central import central
+from jaxanon.methods.guided_config import PrivDiffuserConfig
+
+pytestmark = pytest.mark.long
+
+_PATH = pathlib.Path(__file__).with_name("toy.py")
+_SPEC = importlib.util.spec_from_file_location("toy_of_privdiffuser", _PATH)
+TOY = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(TOY)
+DATA = TOY.data(per_subject=120)
+SMALL = {"widths": (8, 16), "heads": 2, "batch": 64, "num_steps": 50, "latent": 8}
+SMALL |= {"sampling_steps": 10, "pretraining": 15}
+METHOD = methods.privdiffuser(DATA.spec, **SMALL)
+# The module of that name is hidden by its function.
+MODULE = importlib.import_module("jaxanon.methods.privdiffuser")
+
+
+def frequency(windows):
+    """The class that a window's spectrum tells, of the sum of its channels' powers."""
+    power = np.abs(np.fft.rfft(windows, axis=1)[:, 1:4]) ** 2
+    return power.sum(-1).argmax(-1)
+
+
+def loud(windows):
+    """The gender that a window's amplitude tells."""
+    return (np.std(windows, axis=(1, 2)) > 1.5 * 3 / np.sqrt(2)).astype(int)
+
+
+@functools.cache
+def prepared():
+    return METHOD.prepare(datasets.by_client(DATA.train))
+
+
+@jax.jit
+def train(state, data, rounds):
+    step = lambda _, state: METHOD.update(jax.random.key(1), state, data)[0]
+    return jax.lax.fori_loop(0, rounds, step, state)
+
+
+@functools.cache
+def trained(epochs):
+    hyper = {"step_size": 3e-3, "ema": 0.98}
+    state = METHOD.init(jax.random.key(0), **hyper)
+    rounds = epochs * METHOD.rounds_per_epoch(prepared())
+    return train(state, prepared(), rounds)
+
+
+ANONYMIZE = jax.jit(METHOD.anonymize)
+
+
+def scores(**hyper):
+    """How many test windows show their activity, and their gender, when rewritten."""
+    state = trained(75)
+    hyper = {name: jnp.float32(value) for name, value in hyper.items()}
+    state = state._replace(hyper=state.hyper | hyper)
+    safe = np.asarray(ANONYMIZE(jax.random.key(4), state, DATA.test.windows))
+    assert safe.shape == DATA.test.windows.shape and safe.dtype == np.float32
+    assert abs(safe.mean() - 10) < 2  # In physical units.
+    labels = DATA.test.labels
+    shown = (frequency(safe) == labels["activity"]).mean()
+    return shown, (loud(safe) == labels["gender"]).mean()
+
+
+def test_raw_windows_show_both():
+    windows, labels = DATA.test
+    assert (frequency(windows) == labels["activity"]).mean() > 0.98
+    assert (loud(windows) == labels["gender"]).mean() > 0.98
+
+
+def test_rewriting_keeps_the_public_class_and_loses_the_private():
+    shown, told = scores(strength=0.8, guidance=1.5, negative_guidance=1.0)
+    assert shown > 0.85 and told < 0.65
+
+
+def test_negative_guidance_is_what_loses_it():
+    _, told = scores(strength=0.7, guidance=1.5, negative_guidance=0.0)
+    _, less = scores(strength=0.7, guidance=1.5, negative_guidance=2.0)
+    assert told > 0.65 and less < told - 0.15
+
+
+def test_guidance_is_what_keeps_the_public_class():
+    shown, _ = scores(strength=1.0, guidance=1.5, negative_guidance=0.0)
+    guessed, _ = scores(strength=1.0, guidance=0.0, negative_guidance=0.0)
+    assert shown > 0.85 and guessed < 0.55
+    assert ANONYMIZE._cache_size() == 1
+
+
+NETS = MODULE.networks(DATA.spec, PrivDiffuserConfig(**SMALL))
+# The first phase alone, without a denoiser.
+FIRST = central(
+    "first",
+    NETS.config,
+    DATA.spec,
+    gan_networks.room(NETS),
+    init_fn=lambda key: (
+        lambda params: {group: params[group] for group in ("classifiers", "law")}
+    )(NETS.init(key)),
+    players=(
+        MODULE.reading(NETS, None),
+        acp.classifying(NETS, None, MODULE.disentangling(NETS)),
+    ),
+    hyper={name: getattr(NETS.config, name) for name in MODULE.HYPER},
+)
+
+
+def offset(part):
+    """Windows of which men's are so much higher, as well as louder."""
+    men = np.float32(part.labels["gender"][:, None, None])
+    return part._replace(windows=part.windows + 6 * men)
+
+
+@jax.jit
+def learn(state, data):
+    step = lambda _, state: FIRST.update(jax.random.key(1), state, data)[0]
+    return jax.lax.fori_loop(0, 250, step, state)
+
+
+def told_by_public_latents(weight, seed):
+    """Test accuracy of linear readers that the method never saw."""
+    data = FIRST.prepare(datasets.by_client(offset(DATA.train)))
+    state = learn(FIRST.init(jax.random.key(seed), disentangling=weight), data)
+    train, test = (
+        latent_guidance.latents(
+            NETS,
+            state.params,
+            jnp.float32((offset(part).windows - DATA.spec.mean) / DATA.spec.std),
+        )[0]
+        for part in (DATA.train, DATA.test)
+    )
+    return [
+        LogisticRegression(max_iter=500)
+        .fit(train, DATA.train.labels[name])
+        .score(test, DATA.test.labels[name])
+        for name in ("gender", "activity")
+    ]
+
+
+def test_public_latents_lose_what_tells_the_private_class():
+    told, _ = told_by_public_latents(0.0, seed=2)
+    less, shown = told_by_public_latents(0.1, seed=2)
+    assert told > 0.85 and less < told - 0.2 and shown > 0.9
+
+
+def test_the_denoiser_rests_first_and_what_it_is_told_by_rests_after():
+    state, phase = trained(1), trained(15)
+    later = trained(16)
+    moved = lambda one, other, group: any(
+        jax.tree.leaves(jax.tree.map(lambda a, b: bool((a != b).any()),
+                                     one.params[group], other.params[group]))
+    )  # fmt: skip
+    for group, before, after in (
+        ("classifiers", True, False),
+        ("law", True, False),
+        ("denoiser", False, True),
+    ):
+        assert moved(state, phase, group) == before, group
+        assert moved(phase, later, group) == after, group
+    # The mean of its weights soon forgets where it began, for it counts from there.
+    gap = lambda group: np.sqrt(sum(
+        float(jnp.sum((a - b) ** 2)) for a, b in zip(
+            *(jax.tree.leaves(state.params[group]) for state in (later, phase)),
+            strict=True)
+    ))  # fmt: skip
+    assert gap("average") > 0.65 * gap("denoiser")
+
+
+class Says:
+    """A network that answers the same, whatever it is asked."""
+
+    def __init__(self, answer):
+        self.apply = lambda variables, *inputs: answer
+
+
+def test_what_disentangling_costs_by_hand():
+    """The law says what two people's genders are, or each the other's."""
+    labels = {"activity": jnp.array([2, 2]), "gender": jnp.array([1, 0])}
+    right = jnp.array([[-1.0, 1.0], [1.0, -1.0]])
+    np.testing.assert_array_equal(MODULE.secrets(NETS, labels), right)
+    features = {name: jnp.ones((2, 8)) for name in labels}
+    cost = lambda law: MODULE.disentangling(NETS._replace(law=Says(law)))(
+        {"law": {}}, features, labels, {"disentangling": 0.25}
+    )
+    # Of two numbers, 1 nat each: half of all pairs are 2 deviations off.
+    total, info = cost((right, 0 * right))
+    assert (float(total), float(info["information"])) == (0.5, 2.0)
+    total, info = cost((-right, 0 * right))  # Worse than a guess: nothing to gain.
+    assert (float(total), float(info["information"])) == (0.0, -2.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"widths": (4,) * 6, "heads": 1}, "multiple of 32 samples .* got 16"),
+        ({"latent": 0}, "latent must be >= 1, got 0"),
+        ({"pretraining": 0}, "pretraining must be >= 1, got 0"),
+        ({"batch": 1}, "batch must be >= 2, got 1: windows are compared"),
+        ({"strength": 1.5}, "strength must be <= 1, got 1.5"),
+        ({"strength": 0.0}, "strength must be finite and > 0, got 0.0"),
+        ({"disentangling": -1.0}, "disentangling must be finite and >= 0, got -1.0"),
+        ({"law_step_size": 0.0}, "law_step_size must be finite and > 0, got 0.0"),
+        ({"law_hidden": (0,)}, r"law_hidden must be >= 1, got \(0,\)"),
+        ({"law_steps": 0}, "law_steps must be >= 1, got 0"),
+        ({"sampling_steps": 51}, "<= num_steps, 50, got 51"),
+        ({"categories": ("z",)}, r"must name channels, of \('x', 'y'\), got 'z'"),
+    ],
+)
+def test_settings_that_cannot_be(settings, match):
+    with pytest.raises(ValueError, match=match):
+        methods.privdiffuser(DATA.spec, **SMALL | settings)
