@@ -1,0 +1,209 @@
+"""The answers of bench/privatehub.py, one function a question."""
+
+import time
+
+import _hub_jobs as work
+import _hub_quality as quality
+import _hub_runs as runs
+import numpy as np
+
+from jaxanon import methods
+
+PUBLIC = runs.PUBLIC
+
+
+class Asked:
+    """A job at a place, with what it needs; its run is trained when first wanted."""
+
+    def __init__(self, place, job, seed, smoke, trained):
+        self.place, self.job, self.seed, self.smoke = place, job, seed, smoke
+        self.hidden = place.choices[job.choice]
+        self.names = place.data.spec.classes[PUBLIC]
+        self.labels = place.data.test.labels[PUBLIC]
+        self.folder = trained
+
+    def run(self):
+        """``(run, told)`` of its method, which all questions share."""
+        parts = self.place.name, self.job.choice, self.job.method, str(self.seed)
+        at = self.folder / "-".join(plain(part) for part in parts)
+        return runs.trained(
+            *(at, self.place, self.job.choice, self.job.method, self.seed, self.smoke)
+        )
+
+    def said(self, windows):
+        """What the judge makes of windows."""
+        return runs.evidence(self.place, self.seed, self.smoke, windows)
+
+    def concealed(self, windows):
+        """What it tells of classes to show, and to hide."""
+        said = self.said(windows)
+        return runs.concealment(said, self.labels, self.names, self.hidden)
+
+
+def plain(name):
+    """A name as that of a file.
+
+    Example:
+      >>> plain("bath and leaving")
+      'bath_and_leaving'
+    """
+    return name.replace(" ", "_")
+
+
+def concealing(own: Asked) -> dict:
+    """RQ1: test windows rewritten, by a judge, and by who learns from such windows."""
+    run, told = own.run()
+    made = runs.rewritten(run, own.place, own.seed)
+    found = told | own.concealed(made)
+    names = ("forest",) if own.smoke else runs.ATTACKERS
+    given = run, own.place, own.hidden, made, own.seed
+    found["retrained"] = runs.retrained(*given, names)
+    found["streams"] = _streams(own, made)
+    return found
+
+
+def switched(own: Asked) -> dict:
+    """Windows from nothing, of test windows' classes, and of others to be shown."""
+    run, told = own.run()
+    secret = [own.names.index(name) for name in own.hidden]
+    shown = [k for k in range(len(own.names)) if k not in secret]
+    side = runs.few(own.place.data.test)
+    real = side.labels[PUBLIC]
+    guess = lambda classes: own.said(
+        runs.asked(run, own.place, classes, own.seed)
+    ).argmax(1)
+    same, other = guess(real), runs.another(real, shown, own.seed)
+    turned, open_ = guess(other), ~np.isin(real, secret)
+    raw = own.said(side.windows).argmax(axis=1)
+    share = lambda x: float(np.mean(x)) if len(x) else None
+    return told | {
+        "asked_shown": share((same == real)[open_]),
+        "asked_hidden": share((same == real)[~open_]),
+        "other_told": share(turned == other),
+        "real_told": share(turned == real),
+        "raw_shown": share((raw == real)[open_]),
+    }
+
+
+def forecasting(own: Asked) -> dict:
+    """RQ3: what rewriting does to forecasts of what sensors are there to measure."""
+    run, told = own.run()
+    place, known = own.place, runs.few(own.place.data.train)
+    made = runs.rewritten(run, place, own.seed)
+    taught = runs.rewritten(run, place, own.seed, known)
+    return told | quality.forecasts(place, known, made, taught, own.seed, own.smoke)
+
+
+def missing(own: Asked) -> dict:
+    """RQ4: two classes whose training windows are there, but not their labels."""
+    whole, _ = own.run()
+    place, pair, start = own.place, own.job.x, time.monotonic()
+    data = runs.without_labels(place, pair)
+    given, epochs = work.settings("privatehub", place, own.hidden, own.smoke)
+    built = methods.build("privatehub", data.spec, **given)
+    blind = runs.fit(built, data, epochs, own.seed)
+    rows = np.isin(own.labels, [own.names.index(name) for name in pair])
+
+    def right(run):
+        guess = own.said(runs.rewritten(run, place, own.seed)).argmax(axis=1)
+        return float(np.mean((guess == own.labels)[rows]))
+
+    return runs.told(blind, own.hidden, start) | {
+        "without": right(blind),
+        "with": right(whole),
+        "raw": right(runs.Untouched()),
+        **own.concealed(runs.rewritten(blind, place, own.seed)),
+    }
+
+
+def new_home(own: Asked) -> dict:
+    """A place of few steps of its own, others' windows before that, or not."""
+    place, seed, start = own.place, own.seed, time.monotonic()
+    spec, before = place.data.spec, None
+    if own.job.name == work.BEFORE:
+        count = len(place.others.train.windows)
+        given, epochs = work.settings("privatehub", place, (), own.smoke, windows=count)
+        first = methods.build("privatehub", spec, **given)
+        before = runs.fit(first, place.others, epochs, seed)
+    more = {"share": work.LATER}
+    given, epochs = work.settings("privatehub", place, own.hidden, own.smoke, **more)
+    built = methods.build("privatehub", spec, **given)
+    if before is not None:
+        built = built._replace(init=beginning_with(built, before.state.params))
+    run = runs.fit(built, place.data, epochs, seed)
+    made = runs.rewritten(run, place, seed)
+    found = runs.told(run, own.hidden, start) | own.concealed(made)
+    return found | {
+        "others_windows": 0 if before is None else count,
+        "others_rounds": 0 if before is None else int(before.state.round),
+    }
+
+
+def beginning_with(method, params):
+    """``init`` of a method that begins with parameters of another of its shapes."""
+    return lambda key, **hyper: method.init(key, **hyper)._replace(params=params)
+
+
+def synthesis(own: Asked) -> dict:
+    """How like real windows those made from nothing are; of raw data, others' own."""
+    run, told = own.run()
+    place, known = own.place, runs.few(own.place.data.train)
+    if own.job.method == work.RAW:
+        made = known.windows
+    else:
+        made = runs.asked(run, place, known.labels[PUBLIC], own.seed)
+    net = runs.judge(place, own.seed, own.smoke)
+    side = known._replace(windows=made)
+    return told | quality.likeness(place, known, side, net, own.seed, own.smoke)
+
+
+def sampling(own: Asked) -> dict:
+    """Fewer steps of DDIM: what the judge says, and how many windows a second."""
+    run, told = own.run()
+    run = runs.with_steps(run, own.job.x)
+    found = told | own.concealed(runs.rewritten(run, own.place, own.seed))
+    made = runs.asked(run, own.place, self_labels(own), own.seed)
+    guess = own.said(made).argmax(axis=1)
+    secret = [own.names.index(name) for name in own.hidden]
+    labels = self_labels(own)
+    open_ = ~np.isin(labels, secret)
+    # As many as a call takes, so that nothing is padded; compiled by the first.
+    many = np.resize(labels, 64 if own.smoke else 1024)
+    runs.asked(run, own.place, many, own.seed)
+    start = time.perf_counter()
+    runs.asked(run, own.place, many, own.seed)
+    rate = len(many) / (time.perf_counter() - start)
+    right = float(np.mean((guess == labels)[open_]))
+    return found | {"asked_shown": right, "windows_per_s": rate}
+
+
+def self_labels(own):
+    """Classes of some test windows."""
+    return runs.few(own.place.data.test).labels[PUBLIC]
+
+
+def _streams(own, made):
+    """A test window of each of some classes, raw and rewritten, for a figure."""
+    found = []
+    for label in np.unique(own.labels)[:4]:
+        row = int(np.flatnonzero(own.labels == label)[0])
+        both = own.place.data.test.windows[row], made[row]
+        raw, safe = (
+            np.round(window[:, :3].astype(float), 4).tolist() for window in both
+        )
+        name = own.names[label]
+        found.append(
+            {"class": name, "hidden": name in own.hidden, "raw": raw, "made": safe}
+        )
+    return {"channels": list(own.place.data.spec.channels[:3]), "windows": found}
+
+
+ANSWERS = {
+    "methods": concealing,
+    "switched": switched,
+    "forecasts": forecasting,
+    "missing": missing,
+    "new_home": new_home,
+    "quality": synthesis,
+    "steps": sampling,
+}

@@ -1,0 +1,155 @@
+"""What issue 8 asks of PrivateHub: asked, found, and whether it holds."""
+
+import statistics
+
+import _hub_jobs as work
+import _hub_tables as tables
+from _pfdrl_goals import HOLDS, LIMITS, spread
+
+BELOW_RAW, ABOVE_CHANCE, CHANCE = 2.0, 10.0, 50.0  # Points.
+OVER_RAW, UNDER_RAW = 1.1, 0.9  # Of an error of forecasts.
+READINGS = {
+    "of_made": "of rewritten windows, by who learned from raw ones",
+    "of_real": "of what really came, from rewritten windows",
+    "taught": "of raw windows, by who learned from rewritten ones",
+}
+FEW, ALL, WITHIN = "20 steps", "100 steps", 1.0
+MOTION = (
+    ("activity", "public_accuracy", ">=", 96.3),
+    ("honest re-identification", "", "<=", 57.0),
+)
+SPEED = {
+    "share of time outside the network, from nothing": "<= 5",
+    "share of time outside the network, rewriting": "<= 5",
+    "over diffusers' UNet1DModel": ">= 2",
+    "MotionSense's test windows rewritten on a GPU": "<= 10",
+}
+
+
+def table(rows) -> str:
+    """A line for each requirement, place and choice; means over seeds, ± deviation."""
+    of = lambda question: [row for row in rows if row["question"] == question]
+    lines = []
+    for question, goals in (
+        ("methods", concealing),
+        ("forecasts", forecasting),
+        ("steps", steps),
+    ):
+        for where, own in cases(of(question)):
+            lines += [[where, *line] for line in goals(own)]
+    lines += motionsense(of("motionsense")) + speed(of("speed"))
+    head = ["where", "must reach", "asked", "found", ""]
+    return tables.markdown(head, [[*line[:-1], HOLDS[line[-1]]] for line in lines])
+
+
+def cases(rows):
+    """``(place and choice, {name: its seeds})``; one without rows if there are none."""
+    found = {}
+    for own in tables.grouped(rows):
+        first = own[0]
+        at = f"{first['place']}: {first['choice']}"
+        found.setdefault(at, {})[first["name"]] = own
+    return list(found.items()) or [("–", {})]
+
+
+def concealing(own):
+    """RQ1: shown, hidden, and better than each GAN on both."""
+    ours, raw = own.get(work.OURS), own.get(work.RAW)
+    shown = lambda rows: [100 * row["shown"] for row in rows]
+    worst = lambda rows: [100 * row["worst"] for row in rows]
+    line = ["PrivateHub: classes to show", f">= raw - {BELOW_RAW:g} points", "", None]
+    if ours and raw:
+        least = statistics.fmean(shown(raw)) - BELOW_RAW
+        line[2] = f"{spread(shown(ours))} %; raw {spread(shown(raw))} %"
+        line[2] += f"; {seeds(ours)}"
+        line[3] = statistics.fmean(shown(ours)) >= least
+    lines = [line]
+    most = CHANCE + ABOVE_CHANCE
+    line = ["PrivateHub: class to hide, worst balanced", f"<= {most:g} %", "", None]
+    if ours:
+        line[2] = f"{spread(worst(ours))} %; {seeds(ours)}"
+        line[3] = LIMITS["<="](statistics.fmean(worst(ours)), most)
+    lines.append(line)
+    for gan in work.GANS:
+        line = [f"PrivateHub beside {gan}", "shows more, hides more", "", None]
+        if ours and (theirs := own.get(gan)):
+            line[2] = (
+                f"shown {spread(shown(ours))} to {spread(shown(theirs))} %; hidden, "
+                f"worst balanced {spread(worst(ours))} to {spread(worst(theirs))} %"
+            )
+            means = [
+                statistics.fmean(f(r)) for f in (shown, worst) for r in (ours, theirs)
+            ]
+            line[3] = means[0] > means[1] and means[2] < means[3]
+        lines.append(line)
+    return lines
+
+
+def forecasting(own):
+    """RQ3: CO2 and temperature, each way to read the requirement."""
+    ours, lines = own.get(work.OURS), []
+    for what in ours[0]["errors"] if ours else ("CO2", "temperature"):
+        for kind, reading in READINGS.items():
+            # What is flat is easily foretold: too small an error is no good either.
+            least = UNDER_RAW if kind == "of_made" else 0.0
+            asked = f"{least:g} to" if least else "<="
+            asked = f"{asked} {OVER_RAW:g} x raw"
+            line = [f"PrivateHub: {what}, error {reading}", asked, "", None]
+            if ours:
+                each = [row["errors"][what] for row in ours]
+                ratios = [tables.over_raw([one], kind) for one in each]
+                line[2] = f"{spread(ratios)} x; {seeds(ours)}"
+                line[3] = least <= statistics.fmean(ratios) <= OVER_RAW
+            lines.append(line)
+    return lines
+
+
+def steps(own):
+    """20 steps of DDIM beside 100."""
+    few, many, lines = own.get(FEW), own.get(ALL), []
+    for what, name in (("rewritten", "shown"), ("from nothing", "asked_shown")):
+        asked = f">= 100 steps - {WITHIN:g} point"
+        line = [f"PrivateHub: 20 steps, classes to show, {what}", asked, "", None]
+        if few and many:
+            values, others = ([100 * r[name] for r in rows] for rows in (few, many))
+            line[2] = f"{spread(values)} %; 100 steps {spread(others)} %; {seeds(few)}"
+            line[3] = statistics.fmean(values) >= statistics.fmean(others) - WITHIN
+        lines.append(line)
+    return lines
+
+
+def motionsense(rows):
+    """As a rewriter; what ``bench/anonymizers.py`` found."""
+    row = rows[0] if rows else None
+    lines, told = [], lambda value: f"{value:.2f} %; {row['seeds']} seeds"
+    for what, name, sign, limit in MOTION:
+        line = ["MotionSense", what, f"{sign} {limit:g} %", "", None]
+        if row:
+            value = row[name][0] if name else row["retrained_balanced"][row["worst"]][0]
+            line[3:] = told(value), LIMITS[sign](float(value), limit)
+        lines.append(line)
+    line = ["MotionSense", "gender, balanced", "50 ± 2 %", "", None]
+    if row:
+        value = row["private_balanced_accuracy"][0]
+        line[3:] = told(value), abs(value - CHANCE) <= 2
+    return [lines[0], line, lines[1]]
+
+
+def speed(rows):
+    """Figures of which something is asked; what lacks is not run."""
+    lines = []
+    for name, asked in SPEED.items():
+        own = [row for row in rows if row["name"] == name]
+        if not own:
+            lines.append(["speed", name, asked, "", None])
+        for row in own:
+            sign, limit = asked.split()
+            found = f"{row['value']:.4g} {row['unit']} ({row['what']})"
+            holds = LIMITS[sign](float(row["value"]), float(limit))
+            lines.append(["speed", name, f"{asked} {row['unit']}", found, holds])
+    return lines
+
+
+def seeds(rows):
+    """How many."""
+    return f"{len(rows)} seed{'s' if len(rows) > 1 else ''}"

@@ -1,0 +1,123 @@
+"""What is compared with PrivateHub, and how long each learns."""
+
+import itertools
+from typing import Any, NamedTuple
+
+RAW, OURS = "raw data", "PrivateHub"
+METHODS = {  # In the order of table 4.2.
+    RAW: "",
+    "TimeGAN": "timegan",
+    "Conditional GAN": "cgan",
+    "Occupancy-GAN": "occupancy_gan",
+    OURS: "privatehub",
+}
+GANS = tuple(METHODS)[1:-1]
+QUESTIONS = (
+    *("methods", "switched", "forecasts", "missing"),
+    *("new_home", "quality", "steps"),
+)
+DDIM_STEPS = (10, 20, 50, 100)
+SETUPS = 5  # Pairs of classes without labels, as many as the chapter has.
+# Steps of the optimizer in each phase; epochs follow from how many windows there are.
+STEPS = {
+    "privatehub": {"pretraining": 2000, "": 200},
+    "timegan": {"embedding": 400, "supervising": 400, "joint": 700, "": 100},
+    "cgan": {"": 4000},
+    "occupancy_gan": {"": 4000},
+}
+SMOKE_STEPS = {
+    "privatehub": {"pretraining": 12, "": 3},
+    "timegan": {"embedding": 3, "supervising": 3, "joint": 3, "": 3},
+    "cgan": {"": 6},
+    "occupancy_gan": {"": 6},
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "privatehub": {"widths": (32, 64), "batch": 128, "ema": 0.998, "threshold": 0.3},
+    "timegan": {"batch": 128, "threshold": 0.3},
+    "cgan": {"batch": 64},
+    "occupancy_gan": {"batch": 64},
+}
+SMOKE: dict[str, dict[str, Any]] = {
+    "privatehub": {"widths": (8,), "heads": 2, "sampling_steps": 3, "num_steps": 10},
+    "timegan": {"features": (4, 4)},
+    "cgan": {"widths": (8, 4), "latent": 4},
+    "occupancy_gan": {"widths": (8, 4), "latent": 4},
+}
+FILTERED = {"threshold": 0.0}  # What has learned so little is sure of nothing.
+LATER = 0.25  # Share of the steps of pre-training that a new home has of its own.
+ALONE, BEFORE = "own windows alone", "others' windows first"
+
+
+class Job(NamedTuple):
+    """One run that answers a part of a question."""
+
+    question: str
+    name: str  # of its rows
+    choice: str  # of what is hidden
+    method: str  # of METHODS's names
+    x: Any = None  # where a figure puts it
+
+
+def jobs(question, place, smoke) -> list[Job]:
+    """The runs of a question at a place.
+
+    The first choice of a place is what all questions are asked of, RQ1 of every choice.
+    """
+    choices = list(place.choices)
+    if not choices:
+        return []
+    first = choices[0]
+    if question == "methods":
+        return [Job(question, m, c, m) for c in choices for m in METHODS]
+    if question == "quality":
+        return [Job(question, m, first, m) for m in METHODS]
+    if question == "switched":
+        return [Job(question, m, first, m) for m in METHODS if m != RAW]
+    if question == "forecasts":
+        asked = METHODS if place.predicted else ()
+        return [Job(question, m, first, m) for m in asked if m != RAW]
+    if question == "missing":
+        asked = pairs(place)[:1] if smoke else pairs(place)
+        return [Job(question, " and ".join(p), first, OURS, p) for p in asked]
+    if question == "new_home":
+        names = (ALONE, BEFORE) if place.others is not None else ()
+        return [Job(question, name, first, OURS) for name in names]
+    steps = (5, 10) if smoke else DDIM_STEPS
+    return [Job(question, f"{n} steps", first, OURS, n) for n in steps]
+
+
+def pairs(place) -> list[tuple[str, str]]:
+    """Pairs of classes to be shown that go without their labels, far apart."""
+    hidden = next(iter(place.choices.values()))
+    names = [c for c in place.data.spec.classes["activity"] if c not in hidden]
+    # Somebody has to have a label still.
+    every = list(itertools.combinations(names, 2)) if len(names) > 2 else []
+    step = max(1, len(every) // SETUPS)
+    return every[::step][:SETUPS]
+
+
+def settings(name, place, hidden, smoke, *, share=1.0, windows=None):
+    """Settings of a method at a place, and how many epochs.
+
+    Args:
+      name: of ``METHODS``' values.
+      place: ``Place``.
+      hidden: classes to hide; empty for pre-training alone.
+      smoke: whether little is enough.
+      share: of the steps of pre-training.
+      windows: that there are to train on; default: the place's.
+    """
+    steps = dict((SMOKE_STEPS if smoke else STEPS)[name])
+    last = steps.pop("")
+    steps = {phase: share * number for phase, number in steps.items()}
+    given: dict[str, Any] = SETTINGS[name] | (SMOKE[name] if smoke else {})
+    if smoke and "threshold" in given:
+        given |= FILTERED
+    count = len(place.data.train.windows) if windows is None else windows
+    rounds = max(1, round(count / given["batch"]))
+    epochs = {phase: max(1, round(number / rounds)) for phase, number in steps.items()}
+    total = sum(epochs.values())
+    if hidden or name in ("cgan", "occupancy_gan"):
+        total += max(1, round(last / rounds))
+    given |= {"categories": place.categories, "hide": tuple(hidden)}
+    return given | epochs, total

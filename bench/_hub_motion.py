@@ -1,0 +1,34 @@
+"""PrivateHub as a rewriter of MotionSense, tried as every anonymizer is."""
+
+import _anonymizer_page  # noqa: F401  (anonymizers writes with it)
+import _entries
+import anonymizers
+
+EPOCHS = 12
+SETTINGS = {"widths": (32, 64, 128), "batch": 128}
+CASE = _entries.CASES[0]._replace(entries=())
+ENTRY = _entries.Entry("PrivateHub", "privatehub", EPOCHS, SETTINGS)
+SMOKE = _entries.Entry(
+    "PrivateHub",
+    "privatehub",
+    1,
+    {"widths": (8, 16), "heads": 2, "num_steps": 10, "sampling_steps": 2},
+)
+
+
+def rows(folder, seeds, smoke, end) -> list[dict]:
+    """The row of the table of anonymizers, where MotionSense is at hand."""
+    case = _entries.SMOKE[0] if smoke else CASE
+    try:
+        data = anonymizers.load(case, smoke)
+    except OSError as error:
+        print(f"{case.name} is left out: {error}")
+        return []
+    entry = SMOKE if smoke else ENTRY
+    bench = anonymizers.Bench(case, data, folder / "motionsense", smoke)
+    for seed in range(seeds):
+        bench.run(entry, "seeds", seed, end)
+    found = bench.row(entry, "")
+    if found is None:
+        return []
+    return [{"question": "motionsense", "place": case.name, **found}]

@@ -1,0 +1,209 @@
+"""The comparison with PrivateHub as tables, a page and figures."""
+
+import json
+import statistics
+from html import escape
+
+import _hub_goals as goals
+import _hub_jobs as work
+import _hub_tables as tables
+import numpy as np
+from _deeprotect_page import table_html
+from _pfdrl_page import COLOURS, GREY
+
+from jaxanon.report.figures import RAW, SAFE, grid, picture
+from jaxanon.report.page import document, figure, section
+
+COLUMNS = 3
+
+
+def markdown(rows) -> str:
+    """All tables, with their titles."""
+    parts = [f"## {tables.TITLES[q]}\n\n{t}" for q, t in tables.every(rows).items()]
+    reach = f"## Must reach\n\n{goals.table(rows)}"
+    return "\n\n".join([reach, tables.PAPER, *parts]) + "\n"
+
+
+def write(path, rows):
+    """``path`` itself, and beside it .md, .html and a .png for each figure."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(rows, indent=1) + "\n")
+    path.with_suffix(".md").write_text(markdown(rows))
+    parts = [
+        section("Must reach", table_html(goals.table(rows))),
+        section("Beside the chapter", f"<p>{escape(tables.PAPER)}</p>"),
+    ]
+    for question, table in tables.every(rows).items():
+        own = [row for row in rows if row["question"] == question]
+        shown = ""
+        for name, draw in FIGURES.get(question, {}).items():
+            drawn = draw(own)
+            path.with_name(f"{path.stem}_{name}.png").write_bytes(drawn.png)
+            shown += figure(name, drawn)
+        parts.append(section(tables.TITLES[question], shown + table_html(table)))
+    page = document("PrivateHub beside its rivals", "jaxanon benchmark", "".join(parts))
+    path.with_suffix(".html").write_text(page)
+
+
+def panels(names, width=4.2, height=3.2):
+    """``(figure, {name: axis})``, three in a row."""
+    across = min(COLUMNS, len(names))
+    drawn, axes = grid(-(-len(names) // across), across, width, height)
+    for axis in axes.flat[len(names) :]:
+        axis.set_visible(False)
+    found = dict(zip(names, axes.flat, strict=False))
+    for name, axis in found.items():
+        axis.set_title(name, fontsize=9)
+        axis.grid(alpha=0.25, lw=0.5)
+    return drawn, found
+
+
+def plane(rows):
+    """Table 4.2: what is shown over what is hidden, a panel a place and choice."""
+    drawn, axes = panels([name for name, _ in goals.cases(rows)])
+    for where, own in goals.cases(rows):
+        axis = axes[where]
+        for name, each in own.items():
+            colour = COLOURS[list(work.METHODS).index(name)]
+            told = [[100 * row[m] for row in each] for m in ("worst", "shown")]
+            axis.plot(*told, "o", ms=6, color=colour, label=name)
+        axis.axvline(goals.CHANCE, **GREY)
+        axis.axvline(goals.CHANCE + goals.ABOVE_CHANCE, **GREY)
+        axis.set_xlabel("to hide: worst, balanced [%]", fontsize=8)
+        axis.set_ylabel("to show [%]", fontsize=8)
+    caption = (
+        "Upper left is better. Dotted: chance, and ten points more, which is asked "
+        "for. A dot is a seed."
+    )
+    return _with_legend(drawn, axes, caption)
+
+
+def choices(rows):
+    """Figure 4.8: classes to show and to hide over what is chosen to be hidden."""
+    places = list(dict.fromkeys(row["place"] for row in rows))
+    drawn, axes = panels(places)
+    for place, axis in axes.items():
+        own = [row for row in rows if row["place"] == place]
+        names = list(dict.fromkeys(row["choice"] for row in own))
+        methods = [m for m in work.METHODS if any(row["name"] == m for row in own)]
+        for number, method in enumerate(methods):
+            each = [
+                [r for r in own if (r["choice"], r["name"]) == (choice, method)]
+                for choice in names
+            ]
+            at = np.arange(len(names)) + 0.8 * (number / len(methods) - 0.5)
+            colour = COLOURS[list(work.METHODS).index(method)]
+            bar = {"width": 0.8 / len(methods), "color": colour, "align": "edge"}
+            shown = [100 * _mean(group, "shown") for group in each]
+            axis.bar(at, shown, label=method, alpha=0.5, **bar)
+            recall = [100 * _recall(group) for group in each]
+            axis.bar(at, recall, **bar)
+        axis.set_xticks(range(len(names)), names, fontsize=7)
+        axis.set_ylabel("recognised [%]", fontsize=8)
+    caption = "Pale: windows of classes to show; dark, in front: of classes to hide."
+    return _with_legend(drawn, axes, caption)
+
+
+def streams(rows):
+    """Test windows as they were and as they were rewritten."""
+    own = [row for row in rows if row["name"] == work.OURS and row["at"] == 0]
+    own = [row for row in own if row["seed"] == min(r["seed"] for r in own)] or rows[:1]
+    told = [(row, window) for row in own for window in row["streams"]["windows"]]
+    names = [_window_name(row, window) for row, window in told]
+    drawn, axes = panels(names, height=2.0)
+    for (row, window), axis in zip(told, axes.values(), strict=True):
+        for kind, colour in (("raw", RAW), ("made", SAFE)):
+            values = np.array(window[kind])
+            spread = np.ptp(values, axis=0)
+            lifted = (values - values.min(0)) / np.where(spread > 0, spread, 1)
+            for number, column in enumerate(lifted.T):
+                label = kind if number == 0 else None
+                axis.plot(column - 1.2 * number, color=colour, lw=1.1, label=label)
+        axis.set_yticks(
+            [0.5 - 1.2 * k for k in range(values.shape[1])],
+            row["streams"]["channels"],
+            fontsize=6,
+        )
+    caption = (
+        "A test window of a class, three of its channels, raw and rewritten, each "
+        "stretched to its own range."
+    )
+    return _with_legend(drawn, axes, caption)
+
+
+def forecasts(rows):
+    """Figure 4.9: errors over those of raw windows."""
+    things = list(
+        dict.fromkeys((r["place"], what) for r in rows for what in r["errors"])
+    )
+    drawn, axes = panels([f"{what}, {place}" for place, what in things])
+    for (place, what), axis in zip(things, axes.values(), strict=True):
+        own = tables.grouped([row for row in rows if row["place"] == place])
+        for number, kind in enumerate(goals.READINGS):
+            errors = [[row["errors"][what] for row in group] for group in own]
+            values = [tables.over_raw(each, kind) for each in errors]
+            at = np.arange(len(own)) + 0.27 * (number - 1)
+            axis.bar(at, values, 0.27, color=COLOURS[number + 1], label=kind)
+        axis.axhline(goals.OVER_RAW, **GREY)
+        axis.set_yscale("log")
+        axis.set_xticks(range(len(own)), [g[0]["name"] for g in own], fontsize=6)
+        axis.set_ylabel("error over raw", fontsize=8)
+    caption = "; ".join(f"{k}: {told}" for k, told in goals.READINGS.items())
+    return _with_legend(drawn, axes, f"{caption}. Dotted: what is asked for.")
+
+
+def labels(rows):
+    """Figure 4.10: two classes with and without their labels."""
+    drawn, axes = panels(list(dict.fromkeys(row["place"] for row in rows)))
+    for place, axis in axes.items():
+        own = tables.grouped([row for row in rows if row["place"] == place])
+        for number, name in enumerate(("raw", "with", "without")):
+            values = [100 * _mean(group, name) for group in own]
+            at = np.arange(len(own)) + 0.27 * (number - 1)
+            axis.bar(at, values, 0.27, color=COLOURS[number], label=name)
+        axis.set_xticks(range(len(own)), [g[0]["name"] for g in own], fontsize=6)
+        axis.set_ylabel("recognised [%]", fontsize=8)
+    caption = "Two classes: raw; rewritten, all labels known; theirs not."
+    return _with_legend(drawn, axes, caption)
+
+
+def over_steps(rows):
+    """What the judge tells of windows, over steps of DDIM."""
+    drawn, axes = panels(list(dict.fromkeys(row["place"] for row in rows)))
+    for place, axis in axes.items():
+        own = tables.grouped([row for row in rows if row["place"] == place])
+        xs = [group[0]["x"] for group in own]
+        for name, label in (("shown", "rewritten"), ("asked_shown", "from nothing")):
+            values = [100 * _mean(group, name) for group in own]
+            axis.plot(xs, values, "-o", ms=3, label=label)
+        axis.set_xlabel("steps", fontsize=8)
+        axis.set_ylabel("to show [%]", fontsize=8)
+    return _with_legend(drawn, axes, "Classes to show, over steps of DDIM.")
+
+
+def _window_name(row, window):
+    hidden = ", to hide" if window["hidden"] else ""
+    return f"{row['place']}: {window['class']}{hidden}"
+
+
+def _mean(rows, name):
+    return statistics.fmean(row[name] for row in rows) if rows else 0.0
+
+
+def _recall(rows):
+    each = [one["recall"] for row in rows for one in row["private"].values()]
+    return statistics.fmean(each) if each else 0.0
+
+
+def _with_legend(drawn, axes, caption):
+    handles, names = next(iter(axes.values())).get_legend_handles_labels()
+    drawn.legend(handles, names, loc="outside lower center", ncols=5, fontsize=8)
+    return picture(drawn, caption)
+
+
+FIGURES = {
+    "methods": {"methods": plane, "choices": choices, "streams": streams},
+    "forecasts": {"forecasts": forecasts},
+    "missing": {"missing": labels},
+    "steps": {"steps": over_steps},
+}

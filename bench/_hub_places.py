@@ -1,0 +1,275 @@
+"""Where PrivateHub is tried: rooms, an office, homes, and what each has to hide."""
+
+import dataclasses
+import functools
+from typing import NamedTuple
+
+import _hub_rooms
+import numpy as np
+
+from jaxanon.datasets import registry, store
+from jaxanon.datasets.pipeline import windowed
+from jaxanon.datasets.recordings import Recording
+from jaxanon.datasets.spec import Data, Spec, Windows, take
+from jaxanon.datasets.splits import by_time_block
+from jaxanon.datasets.windows import cut_each
+
+TEST_SHARE = 0.25  # Of a stretch of rooms; the chapter has a fifth, homes too.
+TIME = 28  # Samples of a home's window, of 30, so that it can be halved twice.
+STRIDE = 5  # Minutes from window to window of a home: a meal is short.
+LEAST_TRAIN, LEAST_TEST = 16, 8  # Windows of a class that is not left out.
+HOMES = ("A", "C", "D", "Ordonez A", "Ordonez B")  # In others too few classes recur.
+HOME_CHOICES = {
+    "bath and leaving": ("bathe", "leave"),
+    "cooking and eating": ("breakfast", "lunch", "dinner"),
+    "hygiene and eating": ("groom", "breakfast"),
+}
+ROOM_CHOICES = {
+    "work": ("work",),
+    "read": ("read",),
+    "stand and walk": ("stand", "walk"),
+}
+OFFICE_CHOICES = {"three people": ("3",), "two or three": ("2", "3")}
+SMOKE_CHOICES = {"two": ("c",)}
+
+
+class Place(NamedTuple):
+    """A room or home, its windows, and others of its kind."""
+
+    name: str
+    data: Data
+    others: Data | None  # Of the same spec, to be trained on before; no test windows.
+    choices: dict[str, tuple[str, ...]]  # public classes to hide, the first by default
+    categories: tuple[str, ...]  # as methods take them
+    predicted: dict[str, tuple[str, ...]]  # what is forecast: channels of each
+    ahead: int  # samples from one that a forecaster reads to the next
+    beside: str = ""  # row of table 4.2 that stands beside
+
+
+def every(smoke, case=None) -> list[Place]:
+    """All places, those of a kind, or the one of a name; such as are at hand.
+
+    Raises:
+      ValueError: if there is none of that name.
+    """
+    if smoke:
+        return [simulated()]
+    if case == "simulated":
+        return [simulated(windows=400)]
+    kinds = {"rooms": rooms, "office": office, "homes": homes}
+    asked = [case] if case in kinds else list(kinds)
+    found, lacking = [], []
+    for kind in asked:
+        try:
+            found += kinds[kind]()
+        except OSError as error:
+            lacking.append(kind)
+            print(f"{kind} are left out: {error}")
+    if case not in (None, *kinds):
+        named = [place for place in found if place.name == case]
+        if not named:
+            raise ValueError(
+                f"--case must be of {[*kinds, *(place.name for place in found)]}, got "
+                f"{case!r}; not at hand: {lacking}."
+            )
+        return named
+    return found
+
+
+@functools.cache
+def rooms() -> list[Place]:
+    """Three rooms of three nodes each: temperature, humidity, light."""
+    recordings = _hub_rooms.climate()
+    channels, units = _hub_rooms.channels()
+    about = ("room_climate", channels, units, 1 / _hub_rooms.EVERY_S, "room")
+    classes = {"activity": _hub_rooms.ACTIVITIES, "room": tuple(_hub_rooms.ROOMS)}
+    predicted = {
+        "temperature": tuple(name for name in channels if name.startswith("temp"))
+    }
+    return _places(
+        about,
+        _windows(recordings, 32, 8),
+        classes,
+        [f"room {name}" for name in _hub_rooms.ROOMS],
+        choices=ROOM_CHOICES,
+        predicted=predicted,
+        beside=["Smart office"],
+    )
+
+
+@functools.cache
+def office() -> list[Place]:
+    """One room with CO2, and how many people are in it."""
+    recordings, channels, units = _hub_rooms.occupancy()
+    about = ("occupancy", channels, units, 1 / 30, "room")
+    classes = {"activity": ("0", "1", "2", "3"), "room": ("office", "no other")}
+    predicted = {
+        "CO2": ("CO2",),
+        "temperature": tuple(name for name in channels if name.endswith("temp")),
+    }
+    return _places(
+        about,
+        _windows(recordings, 16, 2),
+        classes,
+        ["office"],
+        choices=OFFICE_CHOICES,
+        categories=tuple(name for name in channels if name.startswith("PIR")),
+        predicted=predicted,
+        beside=["Smart office"],
+    )
+
+
+@functools.cache
+def homes() -> list[Place]:
+    """Homes of sensors that change, in windows of 28 minutes."""
+    dataset = registry.find("smart_homes")
+    preset = dataclasses.replace(dataset.presets["changes"], stride=STRIDE)
+    parts = store.read(dataset, None, None)
+    classes, _, _, *both = windowed(dataset, preset, parts, "time block", 0)
+    sides = [side._replace(windows=side.windows[:, 1 : 1 + TIME]) for side in both]
+    named = classes["subject"]
+    order = [named.index(home) for home in HOMES]
+    rest = [index for index in range(len(named)) if index not in order]
+    renumber = np.argsort([*order, *rest])
+    for side in sides:
+        side.labels["subject"] = renumber[side.labels["subject"]].astype(np.int32)
+    names = tuple(named[index] for index in [*order, *rest])
+    about = ("smart_homes", preset.channels, preset.units, 1 / 60, "subject")
+    return _places(
+        about,
+        sides,
+        classes | {"subject": names},
+        [f"home {name}" for name in HOMES],
+        choices=HOME_CHOICES,
+        categories=("* changed",),
+        beside=["Milan", "Kyoto1", "Kyoto2", "Kyoto3", "Kyoto4"],
+    )
+
+
+def simulated(windows=80) -> Place:
+    """Sines whose frequency is their class, and a switch that is on with the last."""
+    generator = np.random.default_rng(0)
+    names, time = ("a", "b", "c", "d"), 16
+
+    def side(count, room):
+        label = np.arange(count) % len(names)
+        at = np.arange(time) / time * 2 * np.pi
+        phase = generator.uniform(0, 2 * np.pi, (count, 1))
+        wave = np.sin((1 + label[:, None]) * at + phase)
+        on = (generator.random((count, time)) < (label == 3)[:, None] * 0.6).astype(int)
+        rows = np.stack([wave, on, 20 + 0.1 * wave], axis=2)
+        noise = 0.1 * generator.normal(size=rows.shape) * np.array([1, 0, 0.1])
+        labels = {"activity": label, "room": np.full(count, room), "subject": label * 0}
+        labels = {name: own.astype(np.int32) for name, own in labels.items()}
+        return Windows((rows + noise).astype(np.float32), labels)
+
+    both = [side(windows, 0), side(windows // 2, 0)]
+    others = side(windows, 1)
+    joined = lambda *parts: Windows(
+        np.concatenate([part.windows for part in parts]),
+        {n: np.concatenate([p.labels[n] for p in parts]) for n in parts[0].labels},
+    )
+    about = ("simulated", ("wave", "on", "temp"), ("1", "1", "°C"), 1.0, "room")
+    (place,) = _places(
+        about,
+        (joined(both[0], others), both[1]),
+        {"activity": names, "room": ("one", "other")},
+        ["simulated"],
+        choices=SMOKE_CHOICES,
+        categories=("on",),
+        predicted={"temperature": ("temp",)},
+        beside=[""],
+        ahead=2,
+    )
+    return place
+
+
+def _windows(recordings: list[Recording], length, stride):
+    """Both sides, cut: the end of every stretch tests, a window before it is left out.
+
+    By whole measurements, of other days, raw windows of rooms hardly tell what is done.
+    """
+    sides = [by_time_block([own], length, TEST_SHARE) for own in recordings]
+    train, test = (
+        [one for side in each for one in side] for each in zip(*sides, strict=True)
+    )
+    return cut_each(train, length, stride), cut_each(test, length, stride)
+
+
+def _places(about, sides, classes, names, **more):
+    """A place for each of the first classes of what tells places apart."""
+    by = about[-1]
+    beside = more.pop("beside")
+    found = []
+    for index, name in enumerate(names):
+        own = [take(side, side.labels[by] == index) for side in sides]
+        kept = kept_classes(classes["activity"], *own)
+        train, test = (_of_classes(side, kept) for side in own)
+        others = _of_classes(take(sides[0], sides[0].labels[by] != index), kept)
+        spec = _spec(about, classes, tuple(classes["activity"][k] for k in kept), train)
+        there = possible(more["choices"], spec.classes["activity"])
+        data = Data(spec, train, test)
+        empty = take(test, np.zeros(len(test.windows), bool))
+        before = Data(spec, others, empty) if len(others.windows) else None
+        place = {"categories": (), "predicted": {}, "ahead": 4} | more
+        place |= {"choices": there, "beside": beside[index % len(beside)]}
+        found.append(Place(name, data, before, **place))
+    return found
+
+
+def possible(choices, names):
+    """Choices of which something is there, and two classes are left to be told apart.
+
+    Example:
+      >>> possible({"x": ("a", "e"), "y": ("a",), "z": ("a", "b")}, ("a", "b", "c"))
+      {'x': ('a',)}
+    """
+    found = {}
+    for choice, hidden in choices.items():
+        own = tuple(name for name in hidden if name in names)
+        if own and len(own) <= len(names) - 2 and own not in found.values():
+            found[choice] = own
+    return found
+
+
+def kept_classes(names, train: Windows, test: Windows) -> list[int]:
+    """Indices of classes that have windows enough on both sides."""
+    enough = lambda side, least, k: np.sum(side.labels["activity"] == k) >= least
+    return [
+        k
+        for k in range(len(names))
+        if enough(train, LEAST_TRAIN, k) and enough(test, LEAST_TEST, k)
+    ]
+
+
+def _of_classes(side, kept):
+    side = take(side, np.isin(side.labels["activity"], kept))
+    label = np.searchsorted(kept, side.labels["activity"]).astype(np.int32)
+    return side._replace(labels=side.labels | {"activity": label})
+
+
+def _spec(about, classes, kept, train):
+    """What is private is the place, of which these windows know one alone."""
+    name, channels, units, rate_hz, by = about
+    mean, std = (
+        f(train.windows, axis=(0, 1), dtype=np.float64) for f in (np.mean, np.std)
+    )
+    std = np.where(std > 1e-6, std, 1.0)  # A sensor that there is elsewhere.
+    return Spec(
+        name=name,
+        preset="bench",
+        channels=tuple(channels),
+        units=tuple(units),
+        rate_hz=rate_hz,
+        time=train.windows.shape[1],
+        public="activity",
+        private=(by,),
+        classes={"activity": kept, by: classes[by], **_subjects(classes, by)},
+        mean=tuple(map(float, mean)),
+        std=tuple(map(float, std)),
+        split="time block",
+    )
+
+
+def _subjects(classes, by):
+    return {} if by == "subject" else {"subject": ("everybody",)}

@@ -1,0 +1,253 @@
+"""What our sampler costs beside its network, and windows a second beside diffusers."""
+
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+
+import _hub_rivals as rivals
+import _timing
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon import kernels
+from jaxanon.datasets.spec import Spec
+from jaxanon.methods import hub_sampling
+from jaxanon.methods.hub_networks import AVERAGE, STATISTICS, networks
+from jaxanon.methods.privatehub_config import HYPER, PrivateHubConfig
+
+BATCH, TIME, CHANNELS, STEPS = 128, 128, 6, 20
+TEST_WINDOWS, TEST_CHANNELS = 13_344, 2  # Of MotionSense, as it is cut for gender.
+PIECE = 1024  # Windows rewritten at a time, as ``Run.anonymize`` does.
+BEYOND = 1e-3  # So little of what a network said is added that nothing overflows.
+NEAR = 1.25  # Times as many parameters are as many.
+
+
+def rows(smoke, environments=None) -> list[dict]:
+    """The sampler's own share, diffusers beside, and MotionSense's test windows."""
+    found = overhead_rows(smoke) + rival_rows(smoke, environments)
+    if jax.default_backend() == "gpu":
+        found += rewriting_rows(smoke)
+    return found
+
+
+class Problem:
+    """Networks of a size, with weights of chance, and what is asked of them."""
+
+    def __init__(self, smoke, channels=CHANNELS, dtype="float32"):
+        small = {"widths": (8,), "heads": 2, "num_steps": 20} if smoke else {}
+        self.config = PrivateHubConfig(
+            sampling_steps=4 if smoke else STEPS, dtype=dtype, **small
+        )
+        self.batch, self.time = (8, 32) if smoke else (BATCH, TIME)
+        self.nets = networks(spec_of(channels, self.time), self.config)
+        self.params = filled(self.nets.init(jax.random.key(0)))
+        self.hyper = {name: jnp.float32(getattr(self.config, name)) for name in HYPER}
+        shape = self.batch, self.time, channels
+        self.x = jax.random.normal(jax.random.key(1), shape)
+        labels = jnp.arange(self.batch, dtype=jnp.int32) % 4
+        self.classes = hub_sampling.every(self.nets, {"activity": labels})
+        self.steps = self.config.sampling_steps
+
+    @property
+    def parameters(self) -> int:
+        """Of the denoiser."""
+        return sum(leaf.size for leaf in jax.tree.leaves(self.params[AVERAGE]))
+
+    @property
+    def what(self) -> str:
+        """In words."""
+        return (
+            f"{self.batch} windows of {self.time} x {self.x.shape[2]}, widths "
+            f"{'-'.join(map(str, self.config.widths))}, {self.parameters:,} "
+            f"parameters, {self.steps} steps, {os.cpu_count()} cores"
+        )
+
+    def ready(self, fn):
+        """``fn(params, ...)`` compiled, the parameters given."""
+        return functools.partial(jax.jit(fn), self.params)
+
+    def synthesise(self):
+        """``seed -> windows`` from nothing, by guidance of two conditions."""
+        given = self.hyper, self.classes
+        return self.ready(
+            lambda params, seed: hub_sampling.synthesise(
+                self.nets, jax.random.key(seed), params, *given
+            )
+        )
+
+    def rewrite(self):
+        """``(seed, x) -> windows`` rewritten, by guidance of three."""
+        return self.ready(
+            lambda params, seed, x: hub_sampling.rewrite(
+                self.nets, jax.random.key(seed), params, self.hyper, x
+            )
+        )
+
+    def plain(self):
+        """``(seed, x) -> windows`` from noise, one condition, as rivals do it."""
+        told = self.nets.nothing(self.batch)
+        last = self.config.num_steps
+
+        def run(params, seed, x):
+            denoise = lambda x, t: self.nets.denoise(params[AVERAGE], x, t, told)
+            key = jax.random.key(seed)
+            return hub_sampling.denoised(self.nets, key, denoise, x, last)
+
+        return self.ready(run)
+
+    def calls_alone(self, conditions, start):
+        """The network alone, as often and on as many conditions as guidance asks it."""
+        told = self.nets.nothing(self.batch)
+        stacked = jax.tree.map(lambda leaf: jnp.stack([leaf] * conditions), told)
+        levels = kernels.diffusion_steps(start, min(self.steps, start))[:-1]
+
+        def run(params, x):
+            one = lambda x, t, c: self.nets.denoise(params[AVERAGE], x, t, c)
+
+            def call(x, t):
+                said = jax.vmap(one, in_axes=(None, None, 0))(x, t, stacked)
+                return x + BEYOND * said.sum(axis=0), None
+
+            return jax.lax.scan(call, x, jnp.asarray(levels))[0]
+
+        return self.ready(run)
+
+
+def filled(params):
+    """Layers that begin as nothing filled, lest a compiler leaves them out."""
+    leaves, tree = jax.tree.flatten(params)
+    keys = jax.random.split(jax.random.key(3), len(leaves))
+    noise = [
+        leaf + 0.02 * jax.random.normal(key, leaf.shape)
+        for key, leaf in zip(keys, leaves, strict=True)
+    ]
+    made = jax.tree.unflatten(tree, noise)
+    return made | {STATISTICS: params[STATISTICS]}
+
+
+def spec_of(channels, time) -> Spec:
+    """Of windows that there are not."""
+    return Spec(
+        name="speed", preset="bench", rate_hz=50.0, time=time, split="trial",
+        channels=tuple(f"x{n}" for n in range(channels)), units=("1",) * channels,
+        public="activity", private=("gender",),
+        classes={"activity": ("a", "b", "c", "d"), "gender": ("0", "1"),
+                 "subject": ("0",)},
+        mean=(0.0,) * channels, std=(1.0,) * channels,
+    )  # fmt: skip
+
+
+def overhead_rows(smoke):
+    """Time that is not the network's, in turn with that."""
+    problem, repeats = Problem(smoke), 2 if smoke else 7
+    seed, found = jnp.uint32(4), []
+    first, last = hub_sampling.first_step(problem.config), problem.config.num_steps
+    kinds = (
+        ("from nothing", problem.synthesise(), (seed,), 2, last),
+        ("rewriting", problem.rewrite(), (seed, problem.x), 3, first),
+    )
+    for name, ours, given, conditions, start in kinds[1:] if smoke else kinds:
+        alone = problem.calls_alone(conditions, start)
+        pair = _timing.in_turn(
+            {
+                "ours": functools.partial(ours, *given),
+                "alone": functools.partial(alone, problem.x),
+            },
+            repeats=repeats,
+        )
+        took, network = pair["ours"].seconds, pair["alone"].seconds
+        share = 100 * max(0.0, 1 - network / took)
+        what = f"{problem.what}, {conditions} conditions a step"
+        called = f"share of time outside the network, {name}"
+        found.append(row(called, share, "%", "<= 5", what))
+        rate = problem.batch / took
+        found.append(row(f"windows, {name}", rate, "1/s", "", what))
+    return found
+
+
+def rival_rows(smoke, environments):
+    """The same work as diffusers' pipeline does: one condition, plain DDIM."""
+    problem = Problem(smoke)
+    ours = (
+        problem.batch / _timing.timed(problem.plain(), jnp.uint32(2), problem.x).seconds
+    )
+    told = f"{problem.what}, no guidance"
+    found = [row("windows, one condition", ours, "1/s", "", told)]
+    theirs = diffusers(environments, problem, 2 if smoke else 5)
+    if theirs is None:
+        return found
+    what = (
+        f"UNet1DModel of {theirs['parameters']:,} parameters, widths "
+        f"{theirs['widths']}, DDIMScheduler, {theirs['threads']} threads, diffusers "
+        f"{theirs['versions']}"
+    )
+    rate = theirs["windows_per_s"]
+    found.append(row("windows of diffusers", rate, "1/s", "", what))
+    equal = 1 / NEAR <= theirs["parameters"] / problem.parameters <= NEAR
+    name = "over diffusers' UNet1DModel" + ("" if equal else " of another size")
+    asked = ">= 2" if equal else ""
+    return [*found, row(name, ours / rate, "x", asked, told)]
+
+
+def diffusers(environments, problem, repeats):
+    """What it does, in an environment of its own, or None where that is not there."""
+    if environments is None:
+        return None
+    python = rivals.python(pathlib.Path(environments))
+    if not python.exists():
+        print(f"diffusers is not at {python}; python bench/_hub_rivals.py DIR")
+        return None
+    given = {
+        "batch": problem.batch,
+        "channels": problem.x.shape[2],
+        "time": problem.time,
+        "steps": problem.steps,
+        "num_steps": problem.config.num_steps,
+        "parameters": problem.parameters,
+        "repeats": repeats,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        asked, out = (pathlib.Path(folder, name) for name in ("in.json", "out.json"))
+        asked.write_text(json.dumps(given))
+        script = pathlib.Path(__file__).with_name("_rival_diffusers.py")
+        subprocess.run([str(python), str(script), str(asked), str(out)], check=True)
+        return json.loads(out.read_text())
+
+
+def rewriting_rows(smoke):
+    """As many windows as MotionSense tests with, rewritten in bfloat16."""
+    problem = Problem(smoke, TEST_CHANNELS, "bfloat16")
+    number, piece = (16, 8) if smoke else (TEST_WINDOWS, PIECE)
+    windows = np.zeros((number, problem.time, TEST_CHANNELS), np.float32)
+    make = problem.rewrite()
+
+    def every():
+        parts = []
+        for start in range(0, number, piece):
+            own = windows[start : start + piece]
+            padded = np.pad(own, [(0, piece - len(own)), (0, 0), (0, 0)])
+            parts.append(make(jnp.uint32(start), jnp.asarray(padded)))
+        return parts
+
+    took = _timing.timed(every, repeats=1 if smoke else 3).seconds
+    what = f"{number:,} windows of {problem.time} x {TEST_CHANNELS}, {problem.what}"
+    where = "GPU" if jax.default_backend() == "gpu" else "CPU"
+    called = f"MotionSense's test windows rewritten on a {where}"
+    return [row(called, took, "s", "<= 10" if where == "GPU" else "", what)]
+
+
+def row(name, value, unit, asked, what):
+    """One figure."""
+    return {
+        "question": "speed",
+        "name": name,
+        "value": float(value),
+        "unit": unit,
+        "asked": asked,
+        "what": what,
+        **_timing.about(),
+    }

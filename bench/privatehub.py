@@ -1,0 +1,163 @@
+"""PrivateHub beside what it is compared with: python bench/privatehub.py [--smoke].
+
+Answers chapter 4's questions on three rooms (Room Climate Datasets), an office with CO2
+(UCI Room Occupancy Estimation) and five homes (van Kasteren, MIT,
+Ordonez): whether
+rewritten streams tell what they should and hide what they should, for several choices
+of what to hide (RQ1 and RQ2: table 4.2, figure 4.8); whether they still do what sensors
+are there for (RQ3: figure 4.9); what missing labels cost (RQ4: figure 4.10); what
+others' windows give a new home. Asked besides: whether windows from nothing are of the
+class that was asked for, how like real ones they are, and how few steps will do. The
+judge is a classifier that fine-tuning never saw. A table says what must be reached and
+what is. ``--question motionsense`` rewrites MotionSense and attacks it as
+``bench/anonymizers.py`` does, ``--question speed`` times the sampler beside its network
+and beside Hugging Face's diffusers.
+
+``--json F`` writes the rows to F, tables as F with .md and .html, figures as F with
+their names and .png. What was trained and found is kept in ``--folder``
+(runs/privatehub), so that the same command goes on where it was stopped; ``--hours``
+says when to begin nothing new. ``--case`` names rooms, office, homes, or one place
+("room A", "home B"); ``--question`` one of methods, switched, forecasts, missing,
+new_home, quality, steps, motionsense, speed; ``--choice first`` leaves out other
+choices of what to hide; ``--seeds`` how many seeds, 1 by default. ``--rivals DIR`` is
+where diffusers is installed: ``python bench/_hub_rivals.py DIR`` prints how.
+"""
+
+import json
+import pathlib
+import time
+import traceback
+
+import _hub_answers as answers
+import _hub_jobs as work
+import _hub_motion as motion
+import _hub_page as page
+import _hub_places as places
+import _hub_speed as speed
+import _timing
+import numpy as np
+from _hub_answers import plain
+
+ALONE = ("motionsense", "speed")
+QUESTIONS = (*work.QUESTIONS, *ALONE)
+
+
+def main():
+    """Runs what is missing, then writes all that there is."""
+    args = _timing.arguments(
+        __doc__.splitlines()[0],
+        folder="what was trained and found so far, runs/privatehub by default",
+        case="rooms, office, homes or one place's name; all by default",
+        question=f"one of {QUESTIONS}; all but {' and '.join(ALONE)} by default",
+        choice="first: leave out further choices of what to hide",
+        seeds="seeds, 1 by default",
+        hours="begin nothing new after so many hours",
+        rivals="where diffusers is installed",
+    )
+    if args.question not in (None, *QUESTIONS):
+        raise SystemExit(f"--question must be of {QUESTIONS}, got {args.question!r}.")
+    default = "runs/privatehub-smoke" if args.smoke else "runs/privatehub"
+    folder = pathlib.Path(args.folder or default)
+    seeds, end = (
+        int(args.seeds or 1),
+        time.monotonic() + 3600 * float(args.hours or np.inf),
+    )
+    asked = work.QUESTIONS if args.question is None else (args.question,)
+    failed = []
+    if asked == ("speed",):
+        _keep(folder / "speed.json", speed.rows(args.smoke, args.rivals))
+    elif asked == ("motionsense",):
+        found = motion.rows(folder, seeds, args.smoke, end)
+        _keep(folder / "motionsense.json", found)
+    else:
+        failed = gone_through(folder, args, asked, seeds, end)
+    rows = found_in(folder)
+    if args.json is not None:
+        page.write(args.json, rows)
+    print(page.markdown(rows))
+    if failed:
+        raise SystemExit(f"failed, and left out: {failed}")
+
+
+def gone_through(folder, args, asked, seeds, end):
+    """Answers what is not answered yet; returns what failed."""
+    failed = []
+    for seed in range(seeds):
+        for question in asked:
+            for place in places.every(args.smoke, args.case):
+                for job in work.jobs(question, place, args.smoke):
+                    later = list(place.choices).index(job.choice) > 0
+                    if args.choice == "first" and later:
+                        continue
+                    if time.monotonic() > end:
+                        return failed
+                    try:
+                        answer(folder, place, job, seed, args.smoke)
+                    # One run must not cost the others their hours.
+                    except Exception:
+                        failed.append((place.name, question, job.choice, job.name))
+                        traceback.print_exc()
+    return failed
+
+
+def answer(folder, place, job, seed, smoke):
+    """Finds and keeps one answer, unless that was done."""
+    what = "-".join(plain(n) for n in (place.name, job.choice, job.name, str(seed)))
+    path = folder / job.question / f"{what}.json"
+    if path.is_file():
+        return
+    start = time.monotonic()
+    own = answers.Asked(place, job, seed, smoke, folder / "trained")
+    found = answers.ANSWERS[job.question](own)
+    train, test = place.data.train.windows, place.data.test.windows
+    row = {
+        "question": job.question,
+        "place": place.name,
+        "choice": job.choice,
+        "at": list(place.choices).index(job.choice),
+        "name": job.name,
+        "x": job.x,
+        "seed": seed,
+        "beside": place.beside,
+        "classes": list(place.data.spec.classes["activity"]),
+        "shapes": f"{train.shape} to train on, {test.shape} to test with",
+        **found,
+        "seconds": time.monotonic() - start,
+        **_timing.about(),
+    }
+    _keep(path, row)
+    print(told(row), flush=True)
+
+
+def told(row):
+    """A row in a few words."""
+    parts = [f"{row['place']}, {row['question']}, {row['choice']}: {row['name']}"]
+    if "shown" in row:
+        parts.append(f"shown {100 * row['shown']:.1f} %")
+        parts.append(f"hidden, worst balanced {100 * row['worst']:.1f} %")
+    if "retrained" in row:
+        worst = max(row["retrained"].values())
+        parts.append(f"retrained {100 * worst:.1f} %")
+    return ", ".join([*parts, f"{row['seconds']:.0f} s"])
+
+
+def found_in(folder):
+    """Every answer that there is."""
+    of = [folder / question for question in work.QUESTIONS]
+    paths = [path for place in of for path in sorted(place.glob("*.json"))]
+    rows = [json.loads(path.read_text()) for path in paths]
+    for name in ALONE:
+        kept = folder / f"{name}.json"
+        rows += json.loads(kept.read_text()) if kept.is_file() else []
+    return rows
+
+
+def _keep(path, found):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".draft")
+    draft.write_text(json.dumps(found))
+    draft.replace(path)
+
+
+if __name__ == "__main__":
+    main()
