@@ -179,7 +179,7 @@ def digest(state) -> np.ndarray:
     """``uint8[32]``, SHA-256 of all numbers of a state."""
     sha = hashlib.sha256()
     for leaf in jax.tree.leaves(state):
-        sha.update(np.ascontiguousarray(leaf).reshape(-1).view(np.uint8))
+        sha.update(np.ascontiguousarray(leaf).reshape(-1).view(np.uint8).data)
     return np.frombuffer(sha.digest(), np.uint8)
 
 
