@@ -19,7 +19,7 @@ class Application(NamedTuple):
     clients: tuple[int, ...]  # how many take part, for the second question
     published: dict[str, float]  # what the chapter's text tells of its own data
     stands_for: str
-    step_sizes: tuple[float, ...] = (0.02, 0.05, 0.1)  # of which each method takes one
+    step_sizes: tuple[float, ...] = (0.02, 0.05, 0.1, 0.3, 1.0)  # a method takes one
     only_named: bool = False  # whether it has to be asked for
 
 
@@ -87,7 +87,7 @@ APPLICATIONS = (
         load={"preset": "day24"},
         metric="r2",
         records=550,
-        step_sizes=(0.003, 0.01, 0.03),
+        step_sizes=(0.003, 0.01, 0.03, 0.1, 0.3),
         settings={
             **{"model": "mlp", "hidden": (64, 64), "shared_layers": 2},
             **{"batch": 32, "local_steps": 10, "own_step_size": 0.01},

@@ -123,10 +123,12 @@ class Bench:
         parts = [plain(name), clients, epsilon, seed]
         what = "-".join(str(part) for part in parts if part is not None)
         path = self.folder / question / f"{what}.json"
-        if path.is_file():
-            return
         entry = applications.ENTRIES[name]
-        step_size = self.step_size(entry)
+        step_size = tuned = self.step_size(entry)
+        if path.is_file():
+            done = json.loads(path.read_text())
+            if done.get("tuned", done["step_size"]) == tuned:
+                return
         more = {} if epsilon is None else {"epsilon": epsilon}
         data = self.data
         if clients is not None:
@@ -152,6 +154,7 @@ class Bench:
             "epsilon": epsilon if more else entry.settings.get("epsilon") or None,
             "rounds": self.rounds(),
             "step_size": step_size,
+            "tuned": tuned,  # It was, but for what diverged.
             "model": self.application.settings["model"],
             "seconds": time.monotonic() - start,
             **found,
@@ -235,10 +238,15 @@ class Bench:
         """Of the grid, the one by which held-back training windows are told best."""
         entry = applications.ENTRIES[entry.tuned_as]
         path = self.folder / "tuned" / f"{plain(entry.name)}.json"
-        if not path.is_file():
+        found = {}
+        if path.is_file():
+            kept = json.loads(path.read_text())["found"]
+            found = {float(step_size): value for step_size, value in kept.items()}
+        grid = self.step_sizes(entry)[: 1 if self.smoke else None]
+        left = [each for each in grid if each not in found]
+        if left:
             data, third = people.fifth_apart(self.data), -(-self.rounds() // 3)
-            found = {}
-            for step_size in self.step_sizes(entry)[: 1 if self.smoke else None]:
+            for step_size in left:
                 try:
                     run = self.train(entry, data, 0, step_size, {}, epochs=third)
                     found[step_size] = self.scores(run, data)["value"]
