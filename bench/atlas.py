@@ -16,7 +16,8 @@ lstm`` trains the chapter's network in place of a CNN.
 
 Each method's step size is the one of a grid by which the last fifth of each client's
 training windows, class by class, are told best after a third of the rounds, by the
-first seed and at ε = 2; where it diverges later, the one below.
+first seed and at ε = 2; where it diverges later, the one below. Last fits have that of
+training alone: nothing is clipped in them.
 """
 
 import dataclasses
@@ -192,7 +193,8 @@ class Bench:
         """What its clients predict after the last round."""
         run = self.train(entry, data, seed, step_size, more)
         if entry.last_fit:
-            run = fitted(run, entry.last_fit, step_size)
+            alone = self.step_size(applications.ENTRIES["localized"])
+            run = fitted(run, entry.last_fit, alone)
         return self.scores(run, data)
 
     def scores(self, run, data):

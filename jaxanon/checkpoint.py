@@ -102,11 +102,8 @@ def restored(folder, config: dict, like, kept=None):
             f"make in jaxanon {__version__} (it was written by {config['version']}); "
             "open it with that version or train it anew."
         )
-    saved = Checkpoints(folder)
-    try:
+    with contextlib.closing(Checkpoints(folder)) as saved:
         found = saved.restore(like if kept is None else kept)
-    finally:
-        saved.close()
     if found is None:
         raise FileNotFoundError(
             f"{folder} has no checkpoint yet; go on with the run by --resume."
@@ -184,7 +181,7 @@ def digest(state) -> np.ndarray:
 
 
 def fingerprint(arrays) -> str:
-    """The beginning of ``digest`` in words, to tell whether data changed."""
+    """The beginning of ``digest``, to tell whether data changed."""
     return digest(arrays).tobytes().hex()[:16]
 
 
