@@ -21,7 +21,7 @@ SETUPS = 5  # Pairs of classes without labels, as many as the chapter has.
 # Steps of the optimizer in each phase; epochs follow from how many windows there are.
 STEPS = {
     "privatehub": {"pretraining": 2000, "": 200},
-    "timegan": {"embedding": 400, "supervising": 400, "joint": 700, "": 100},
+    "timegan": {"embedding": 500, "supervising": 500, "joint": 1000, "": 200},
     "cgan": {"": 4000},
     "occupancy_gan": {"": 4000},
 }

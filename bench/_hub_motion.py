@@ -7,7 +7,13 @@ import anonymizers
 EPOCHS = 12
 SETTINGS = {"widths": (32, 64, 128), "batch": 128}
 CASE = _entries.CASES[0]._replace(entries=())
-ENTRY = _entries.Entry("PrivateHub", "privatehub", EPOCHS, SETTINGS)
+BEFORE = 10  # Epochs of what guides the rivals, by default.
+ENTRIES = (
+    _entries.Entry("PrivateHub", "privatehub", EPOCHS, SETTINGS),
+    # Of their abstracts, with sizes of ours.
+    _entries.Entry("PrivDiffuser", "privdiffuser", BEFORE + EPOCHS, SETTINGS),
+    _entries.Entry("Cloak", "cloak", BEFORE + EPOCHS, {"batch": 128}),
+)
 SMOKE = _entries.Entry(
     "PrivateHub",
     "privatehub",
@@ -17,18 +23,18 @@ SMOKE = _entries.Entry(
 
 
 def rows(folder, seeds, smoke, end) -> list[dict]:
-    """The row of the table of anonymizers, where MotionSense is at hand."""
+    """Rows of the table of anonymizers, where MotionSense is at hand."""
     case = _entries.SMOKE[0] if smoke else CASE
     try:
         data = anonymizers.load(case, smoke)
     except OSError as error:
         print(f"{case.name} is left out: {error}")
         return []
-    entry = SMOKE if smoke else ENTRY
+    entries = (SMOKE,) if smoke else ENTRIES
     bench = anonymizers.Bench(case, data, folder / "motionsense", smoke)
     for seed in range(seeds):
-        bench.run(entry, "seeds", seed, end)
-    found = bench.row(entry, "")
-    if found is None:
-        return []
-    return [{"question": "motionsense", "place": case.name, **found}]
+        for entry in entries:
+            bench.run(entry, "seeds", seed, end)
+    found = [bench.row(entry, "") for entry in entries]
+    about = {"question": "motionsense", "place": case.name}
+    return [about | row for row in found if row is not None]

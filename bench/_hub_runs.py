@@ -119,7 +119,8 @@ def concealment(said, labels, names, hidden) -> dict:
       ``shown``: accuracy over windows of classes to show, with the chance and majority
       levels of that; ``private``: for each class to hide, against all others, accuracy
       and its majority level, ``recall`` (which the chapter's accuracy is taken to be),
-      balanced accuracy and the area under the curve; ``worst``: the largest balanced.
+      balanced accuracy and the area under the curve; ``worst``: the largest balanced,
+      turned over where that tells more.
     """
     secret = [names.index(name) for name in hidden]
     open_ = ~np.isin(labels, secret)
@@ -135,8 +136,9 @@ def concealment(said, labels, names, hidden) -> dict:
             for name, k in zip(hidden, secret, strict=True)
         },
     }
-    balanced = [one["balanced"] for one in found["private"].values()]
-    return found | {"worst": max(balanced)}
+    each = [one["balanced"] for one in found["private"].values()]
+    # Whoever is wrong more often than by chance tells it by saying the opposite.
+    return found | {"worst": max(max(one, 1 - one) for one in each)}
 
 
 def against(said, truth, guess, columns) -> dict:

@@ -1,8 +1,7 @@
 """PrivateHub beside what it is compared with: python bench/privatehub.py [--smoke].
 
 Answers chapter 4's questions on three rooms (Room Climate Datasets), an office with CO2
-(UCI Room Occupancy Estimation) and five homes (van Kasteren, MIT,
-Ordonez): whether
+(UCI Room Occupancy Estimation) and five homes (van Kasteren, MIT, Ordonez): whether
 rewritten streams tell what they should and hide what they should, for several choices
 of what to hide (RQ1 and RQ2: table 4.2, figure 4.8); whether they still do what sensors
 are there for (RQ3: figure 4.9); what missing labels cost (RQ4: figure 4.10); what
@@ -65,10 +64,10 @@ def main():
     asked = work.QUESTIONS if args.question is None else (args.question,)
     failed = []
     if asked == ("speed",):
-        _keep(folder / "speed.json", speed.rows(args.smoke, args.rivals))
+        _merge(folder / "speed.json", speed.rows(args.smoke, args.rivals))
     elif asked == ("motionsense",):
         found = motion.rows(folder, seeds, args.smoke, end)
-        _keep(folder / "motionsense.json", found)
+        _merge(folder / "motionsense.json", found)
     else:
         failed = gone_through(folder, args, asked, seeds, end)
     rows = found_in(folder)
@@ -150,6 +149,14 @@ def found_in(folder):
         kept = folder / f"{name}.json"
         rows += json.loads(kept.read_text()) if kept.is_file() else []
     return rows
+
+
+def _merge(path, found):
+    """Keeps rows that were found before, and not anew."""
+    before = json.loads(path.read_text()) if path.is_file() else []
+    named = lambda row: row.get("name", row.get("system"))
+    anew = {named(row) for row in found}
+    _keep(path, [*(row for row in before if named(row) not in anew), *found])
 
 
 def _keep(path, found):

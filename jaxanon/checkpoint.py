@@ -134,7 +134,8 @@ def _same(folder, old, new):
 
 
 def _short(value):
-    return text if len(text := repr(value)) < 80 else f"{text[:77]}..."
+    text = repr(value)
+    return text if len(text) < 80 else f"{text[:77]}..."
 
 
 def read_config(folder, *, of_windows: bool = False) -> dict:

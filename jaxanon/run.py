@@ -1,7 +1,6 @@
 """A trained anonymizer: what ``train`` returns and ``open_run`` finds again."""
 
 import dataclasses
-import functools
 import pathlib
 from typing import Any
 
@@ -60,6 +59,15 @@ class Run:
 
         Raises:
           ValueError: for another hyper-parameter, or a value out of its range.
+
+        Example:
+          >>> import jaxanon as ja
+          >>> data = ja.load("smartwatch")
+          >>> method = ja.methods.cloak(data.spec, widths=(8,), heads=2, pretraining=1)
+          >>> state = method.init(jax.random.key(0))
+          >>> run = Run(method, state, data.spec, None, [], {})
+          >>> float(run.adjusted(guidance=2.0).state.hyper["guidance"])
+          2.0
         """
         method: Any = self.method  # Of a learner, nothing is heeded.
         heeded = getattr(method, "at_release", ())
@@ -155,7 +163,7 @@ class Run:
                 f"seconds must be a window's at least, {time / self.spec.rate_hz:g}, "
                 f"got {seconds!r}; make windows, and cut them."
             )
-        make = jax.jit(functools.partial(made_by, samples=samples))
+        make = jax.jit(made_by, static_argnames="samples")
         rows = max(1, BATCH * time // samples)
         parts = []
         for start in range(0, number, rows):
@@ -163,7 +171,8 @@ class Run:
                 name: np.asarray(each)[start : start + rows]
                 for name, each in classes.items()
             }
-            parts.append(make(jax.random.fold_in(key, start), self.state, own))
+            own_key = jax.random.fold_in(key, start)
+            parts.append(make(own_key, self.state, own, samples=samples))
         found = np.concatenate([np.asarray(part) for part in parts])
         if not np.isfinite(found).all():
             raise FloatingPointError(

@@ -149,7 +149,10 @@ def _days(loop, state, history, show):
 
 def _cores():
     """Streets to deal kinds of device out to: small products keep one core busy."""
-    return (os.cpu_count() or 1) if jax.default_backend() == "cpu" else 1
+    if jax.default_backend() != "cpu":
+        return 1
+    allowed = getattr(os, "sched_getaffinity", None)  # Not on every system.
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
 def _told(infos, slot_min) -> dict[str, float]:

@@ -16,6 +16,7 @@ def each(layout: Layout | None, fn):
       ``fn`` of trees of arrays ``[agents, ...]``.
 
     Example:
+      >>> import jax.numpy as jnp
       >>> each(None, lambda x: 2 * x)(jnp.array([1.0, 3.0]))
       Array([2., 6.], dtype=float32)
     """

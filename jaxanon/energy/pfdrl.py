@@ -115,9 +115,9 @@ def pfdrl(config: PFDRLConfig) -> System:
     def init(key, street: Street, **hyper):
         check_hyper(config, len(net.layers), hyper)
         fit_key, control_key = jax.random.split(key)
-        agents = len(street.power)
+        num_agents = len(street.power)
         layers = parts.model.init(fit_key)
-        everyone = lambda leaf: jnp.repeat(leaf[None], agents, axis=0)
+        everyone = lambda leaf: jnp.repeat(leaf[None], num_agents, axis=0)
         fits = jax.tree.map(everyone, begin_fit(layers))
         of_dqn = {name: hyper.pop(name) for name in DQN_HYPER if name in hyper}
         blank = jnp.zeros(config.slot_min + 1)
@@ -184,6 +184,11 @@ def pfdrl(config: PFDRLConfig) -> System:
         return many
 
     def many(key, state, street, count):
+        if how.forecast == "data" and count > 1:
+            raise ValueError(
+                f"count must be 1 where every step is of everybody's minutes, got "
+                f"{count}; ask silent."
+            )
         rate, last = state.hyper["fit_rate"], state.slot + count - 1
         inputs = street.number, (state.fits, state.control), homes_of(street)
         (fits, control), info = each(alone(key, state.slot, count, rate))(inputs)

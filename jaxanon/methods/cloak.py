@@ -116,9 +116,9 @@ def cloak(spec, **settings) -> Method:
     First an autoencoder learns latent windows, shorter than those it is given, with a
     small KL divergence. Beside it, one network for each attribute learns features by
     contrast: near those of other windows of the class, far from all the rest. A public
-    class's windows are of every private class, and are drawn together, so that what
-    tells the private one is lost to the public features. Then, after ``pretraining``
-    epochs, all of these rest and a U-Net learns to take noise off latent windows, told
+    class's windows are of every private class, and are drawn together: nothing rewards
+    public features for what tells the private one. Then, after ``pretraining`` epochs,
+    all of these rest and a U-Net learns to take noise off latent windows, told
     the public features, the private ones or neither.
 
     ``anonymize`` is PrivDiffuser's, in latent windows: noised part of the way

@@ -3,7 +3,7 @@
 from typing import Any
 
 from jaxanon.federated import Lots
-from jaxanon.federated.guarantee import SCALES, SEED, Guarantee, multiplier_for
+from jaxanon.federated.guarantee import DIGEST, SCALES, SEED, Guarantee, multiplier_for
 from jaxanon.methods.method import Incompatible
 from jaxanon.methods.setting_checks import finite, whole
 from jaxanon.privacy import warn_of_delta, warn_of_epsilon
@@ -11,6 +11,7 @@ from jaxanon.privacy import warn_of_delta, warn_of_epsilon
 UNIT = "a training window with its labels"
 NOT_COVERED = (
     SEED,
+    DIGEST,
     "losses and shares that were clipped, in metrics.jsonl, are of training windows",
     SCALES,
     "a person, who has many windows, and a moment that several windows share",
@@ -126,7 +127,6 @@ def guarantee_of(config: Any) -> Guarantee | None:
         rounds,
         config.delta,
         UNIT,
-        most_windows=config.records,
         released="The trained generator",
         rounds_per_epoch=lots_per_epoch(lots),
         setting="paid_epochs",

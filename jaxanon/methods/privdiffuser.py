@@ -97,7 +97,7 @@ def privdiffuser(spec, **settings) -> Method:
     First a classifier of each attribute learns from raw windows. Its features, scaled
     to one length, are the attribute's latent. A network learns the law of the private
     classes given the public latent, and the public classifier pays for what that law
-    tells: an upper bound of their mutual information (``disentangling``). Both chase
+    tells: CLUB's estimate of their mutual information (``disentangling``). Both chase
     each other at first: on small data public latents told more after a hundred steps,
     and less only after some hundreds. Then, after ``pretraining`` epochs, all of these
     rest and a U-Net learns to take noise off windows, told one of the latents or

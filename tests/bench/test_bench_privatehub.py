@@ -47,6 +47,14 @@ def test_concealment_by_hand(runs):
     assert one["auc"] == pytest.approx(3 / 6)
 
 
+def test_what_is_said_the_wrong_way_round_is_told_all_the_same(runs):
+    """Three of four windows of the class to hide are taken for the other, and back."""
+    labels = np.array([0, 0, 0, 0, 1, 1, 1, 1])
+    said = np.eye(2)[[1, 1, 1, 0, 0, 0, 0, 1]]
+    found = runs.concealment(said, labels, ("a", "b"), ("b",))
+    assert found["private"]["b"]["balanced"] == 0.25 and found["worst"] == 0.75
+
+
 def test_several_classes_to_hide_count_by_the_worst(runs):
     labels = np.repeat([0, 1, 2], 4)
     said = np.log(np.eye(3)[np.array([0] * 4 + [1, 1, 0, 0] + [2] * 4)] + 0.01)

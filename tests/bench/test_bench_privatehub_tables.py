@@ -72,9 +72,11 @@ def test_what_must_be_reached_is_told_with_what_is(goals):
     rows += [made(name="Conditional GAN", shown=0.94, worst=0.7)]
     text = goals.table(rows)
     assert line(text, "classes to show").endswith(
-        "| 93.00 ± 0.00 %; raw 95.00 ± 0.00 %; 1 seed | holds |"
+        "| 93.00 ± 0.00 %; raw 95.00 ± 0.00 %; 1 of 5 seeds | holds |"
     )
-    assert line(text, "class to hide").endswith("| 60.00 ± 0.00 %; 1 seed | holds |")
+    assert line(text, "class to hide").endswith(
+        "| 60.00 ± 0.00 %; 1 of 5 seeds | holds |"
+    )
     assert line(text, "beside TimeGAN").endswith("| holds |")
     # It hides less, but shows more: on both is asked for.
     assert line(text, "beside Conditional GAN").endswith("| does not hold |")
@@ -89,9 +91,11 @@ def test_what_must_be_reached_is_told_with_what_is(goals):
 def test_each_reading_of_forecasts_is_held_against_raw(goals):
     errors = {"held": 1.0, "raw": 2.0, "of_made": 2.2, "of_real": 4.0, "taught": 1.0}
     text = goals.table([made("forecasts", errors={"CO2": errors})])
-    assert line(text, "CO2, error of rewritten").endswith("1 seed | holds |")
+    assert line(text, "CO2, error of rewritten").endswith("1 of 5 seeds | holds |")
     assert line(text, "CO2, error of what really").endswith("| does not hold |")
-    assert line(text, "CO2, error of raw").endswith("| 0.50 ± 0.00 x; 1 seed | holds |")
+    assert line(text, "CO2, error of raw").endswith(
+        "| 0.50 ± 0.00 x; 1 of 5 seeds | holds |"
+    )
     assert goals.table([]).count("not run") > 12
 
 

@@ -70,9 +70,14 @@ def test_apart_is_as_in_one_program(settings):
             whole = state.control.params[name]["kernel"][own]
             np.testing.assert_allclose(layer["kernel"], whole, rtol=1e-4, atol=1e-6)
     found = energy.collect_state(before, states, places)
-    chex.assert_trees_all_close(found.control, state.control, rtol=1e-4, atol=1e-6)
+    for name in ("control", "fits", "slot", "hyper"):
+        both = getattr(found, name), getattr(state, name)
+        chex.assert_trees_all_close(*both, rtol=1e-4, atol=1e-6)
     if settings.get("messages"):
         assert found.fit_mail.round == 6
+        for name in ("fit_mail", "control_mail"):
+            sent = getattr(found, name).sent, getattr(state, name).sent
+            chex.assert_trees_all_close(*sent, rtol=1e-4, atol=1e-6)
         heard = np.asarray(street.neighbours) > 0
         of = lambda state: np.where(heard, state.fit_mail.age, -1)
         np.testing.assert_array_equal(of(found), of(state))
@@ -89,9 +94,13 @@ def test_streets_apart_draw_the_noise_of_the_whole_one():
         jax.random.key(0), own, **hyper, fit_rate=0.0, learning_rate=0.0
     )
     key, begun = jax.random.key(1), start(street)
-    before = np.asarray(begun.fit_mail.public["dense_1"]["kernel"])
-    state, _ = energy.live(made, key, begun, street, 3)
+    before = np.array(begun.fit_mail.public["dense_1"]["kernel"])
     places, streets = energy.apart(street, 2)
+    dealt = energy.deal_state(made, begun, places, streets)
+    again = energy.collect_state(jax.tree.map(jnp.zeros_like, begun), dealt, places)
+    public = lambda state: (state.fit_mail.public, state.control_mail.public)
+    chex.assert_trees_all_equal(public(again), public(begun))
+    state, _ = energy.live(made, key, begun, street, 3)
     states, _ = energy.live_apart(
         made, key, [start(own) for own in streets], streets, 3
     )
