@@ -127,3 +127,20 @@ def test_weights_that_rewriting_heeds_may_be_set_anew():
         run.adjusted(guidance=-1)
     with pytest.raises(ValueError, match=r"toy may be told \['guidance'\] anew after"):
         run.adjusted(guidance=1, ema=0.5)
+
+
+def test_windows_that_are_made_again_are_not_compiled_again():
+    traced = []
+
+    def sample(key, state, classes, *, samples):
+        traced.append(samples)
+        shape = len(classes["activity"]), samples, 2
+        return state * jax.random.normal(key, shape)
+
+    run = dataclasses.replace(RUN, method=RUN.method._replace(sample=sample))
+    wanted = {"activity": np.zeros(3, int)}
+    made = [run.sample(jax.random.key(0), wanted) for _ in range(2)]
+    np.testing.assert_array_equal(*made)
+    assert traced == [4]
+    assert run.sample(jax.random.key(0), wanted, seconds=0.8).shape == (3, 8, 2)
+    assert traced == [4, 8]
