@@ -103,7 +103,7 @@ def deal_state(
 
     Example:
       >>> from jaxanon import energy
-      >>> config = energy.PFDRLConfig(hidden=(8,), slot_min=10)
+      >>> config = energy.PFDRLConfig(hidden=(8,))
       >>> system, whole = energy.pfdrl(config), energy.street(np.ones((2, 60, 2)))
       >>> state = system.init(jax.random.key(0), whole, alpha=1)
       >>> parts = energy.apart(whole, 2)
