@@ -15,8 +15,8 @@ clients, epsilon, joining, traffic; ``--seeds`` how many seeds, 1 by default; ``
 lstm`` trains the chapter's network in place of a CNN.
 
 Each method's step size is the one of a grid by which the last fifth of each client's
-training windows, class by class, are told best after a third of the rounds, by the
-first seed and at ε = 2; where it diverges later, the one below. Last fits have that of
+training windows, class by class, are told best after all rounds, by the first seed and
+at ε = 2; where it diverges later, the one below. Last fits have no larger one than
 training alone: nothing is clipped in them.
 """
 
@@ -194,7 +194,7 @@ class Bench:
         run = self.train(entry, data, seed, step_size, more)
         if entry.last_fit:
             alone = self.step_size(applications.ENTRIES["localized"])
-            run = fitted(run, entry.last_fit, alone)
+            run = fitted(run, entry.last_fit, min(step_size, alone))
         return self.scores(run, data)
 
     def scores(self, run, data):
@@ -240,23 +240,23 @@ class Bench:
         """Of the grid, the one by which held-back training windows are told best."""
         entry = applications.ENTRIES[entry.tuned_as]
         path = self.folder / "tuned" / f"{plain(entry.name)}.json"
-        found = {}
-        if path.is_file():
-            kept = json.loads(path.read_text())["found"]
-            found = {float(step_size): value for step_size, value in kept.items()}
+        kept = json.loads(path.read_text()) if path.is_file() else {}
+        before = kept["found"] if kept.get("rounds") == self.rounds() else {}
+        found = {float(step_size): value for step_size, value in before.items()}
         grid = self.step_sizes(entry)[: 1 if self.smoke else None]
         left = [each for each in grid if each not in found]
         if left:
-            data, third = people.fifth_apart(self.data), -(-self.rounds() // 3)
+            data = people.fifth_apart(self.data)
             for step_size in left:
                 try:
-                    run = self.train(entry, data, 0, step_size, {}, epochs=third)
+                    run = self.train(entry, data, 0, step_size, {})
                     found[step_size] = self.scores(run, data)["value"]
                 except FloatingPointError:
                     found[step_size] = -np.inf
             best = max(found, key=found.get)
             path.parent.mkdir(parents=True, exist_ok=True)
-            kept = {"step_size": best, "found": {str(k): v for k, v in found.items()}}
+            kept = {"step_size": best, "rounds": self.rounds()}
+            kept["found"] = {str(k): v for k, v in found.items()}
             path.write_text(json.dumps(kept))
             print(f"{self.application.name}: {entry.name} tuned, {found}", flush=True)
         return json.loads(path.read_text())["step_size"]
