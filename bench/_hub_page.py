@@ -143,12 +143,12 @@ def forecasts(rows):
             errors = [[row["errors"][what] for row in group] for group in own]
             values = [tables.over_raw(each, kind) for each in errors]
             at = np.arange(len(own)) + 0.27 * (number - 1)
-            axis.bar(at, values, 0.27, color=COLOURS[number + 1], label=kind)
+            axis.bar(at, values, 0.27, color=COLOURS[number + 1], label=plain(kind))
         axis.axhline(goals.OVER_RAW, **GREY)
         axis.set_yscale("log")
         axis.set_xticks(range(len(own)), [g[0]["name"] for g in own], fontsize=6)
         axis.set_ylabel("error over raw", fontsize=8)
-    caption = "; ".join(f"{k}: {told}" for k, told in goals.READINGS.items())
+    caption = "; ".join(f"{plain(k)}: {told}" for k, told in goals.READINGS.items())
     return _with_legend(drawn, axes, f"{caption}. Dotted: what is asked for.")
 
 
@@ -195,9 +195,20 @@ def _recall(rows):
     return statistics.fmean(each) if each else 0.0
 
 
+def plain(kind):
+    """A reading's name in words.
+
+    Example:
+      >>> plain("of_made")
+      'of made'
+    """
+    return kind.replace("_", " ")
+
+
 def _with_legend(drawn, axes, caption):
     handles, names = next(iter(axes.values())).get_legend_handles_labels()
-    drawn.legend(handles, names, loc="outside lower center", ncols=5, fontsize=8)
+    columns = 5 if len(axes) > 1 else 2  # One panel is narrow.
+    drawn.legend(handles, names, loc="outside lower center", ncols=columns, fontsize=8)
     return picture(drawn, caption)
 
 
