@@ -7,7 +7,7 @@ import pathlib
 import subprocess
 import tempfile
 
-import _hub_rivals as rivals
+import _rivals
 import _timing
 import jax
 import jax.numpy as jnp
@@ -195,11 +195,8 @@ def rival_rows(smoke, environments):
 
 def diffusers(environments, problem, repeats):
     """What it does, in an environment of its own, or None where that is not there."""
-    if environments is None:
-        return None
-    python = rivals.python(pathlib.Path(environments))
-    if not python.exists():
-        print(f"diffusers is not at {python}; python bench/_hub_rivals.py DIR")
+    python = _rivals.python("diffusers", environments)
+    if python is None:
         return None
     given = {
         "batch": problem.batch,

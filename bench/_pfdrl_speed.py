@@ -10,9 +10,9 @@ import time
 
 import _pfdrl_jobs as work
 import _pfdrl_plain as plain
-import _pfdrl_rivals as rivals
 import _pfdrl_runs as runs
 import _pfdrl_streets as streets
+import _rivals
 import _timing
 import jax
 import jax.numpy as jnp
@@ -157,13 +157,8 @@ def _rate(run, series, agents, steps):
 
 def _stable_baselines(environments, series, smoke, envs):
     """Their rate, in an environment of its own, or None where that is not there."""
-    if environments is None:
-        return None
-    python = rivals.python(pathlib.Path(environments))
-    if not python.exists():
-        print(
-            f"Stable-Baselines3 is not at {python}; python bench/_pfdrl_rivals.py DIR"
-        )
+    python = _rivals.python("sb3", environments)
+    if python is None:
         return None
     with tempfile.TemporaryDirectory() as folder:
         given, out = pathlib.Path(folder, "in.npz"), pathlib.Path(folder, "out.json")

@@ -1,11 +1,13 @@
-"""FedJAX, pfl, Flower and TFF: how each is installed, and how each is run.
+"""Rivals in environments of their own: how each is installed, and how each is run.
 
-They don't agree with each other or with us about versions, so each has a virtual
-environment of its own (Python 3.11), a folder in one for all of them:
+FedJAX, pfl, Flower, TFF, Stable-Baselines3 and diffusers don't agree with each other or
+with us about versions, so each has a virtual environment of its own (Python 3.11), a
+folder in one for all of them:
 
     python bench/_rivals.py DIR    # prints the commands that make them
 """
 
+import pathlib
 import shlex
 import sys
 from typing import NamedTuple
@@ -41,7 +43,10 @@ PACKAGES = {
         "fedjax==0.0.17 jax==0.4.30 jaxlib==0.4.30 dm-haiku==0.0.12 optax==0.2.2 "
         "chex==0.1.86 numpy<2 scipy<1.14",
     ),
+    # torch first and alone, which else comes with a build for GPUs of other versions.
     "pfl": ("torch==2.13.0", "pfl==0.6.0"),
+    "sb3": ("torch==2.13.0", "stable-baselines3==2.9.2"),
+    "diffusers": ("torch==2.13.0", "diffusers==0.42.1"),
     "flower": ("flwr[simulation]==1.41.0 torch==2.13.0",),
     "tff": (
         "tensorflow-cpu==2.14.1 numpy==1.26.4 scipy==1.11.4 attrs~=23.1 "
@@ -57,27 +62,45 @@ PACKAGES = {
 
 
 def install(folder, environments) -> list[str]:
-    """Commands that make a rival's environment."""
+    """Commands that make a rival's environment.
+
+    Example:
+      >>> install("diffusers", pathlib.Path("rivals"))[1]
+      'rivals/diffusers/bin/pip install torch==2.13.0'
+    """
     home = environments / folder
     pip = [str(home / "bin" / "pip"), "install"]
     calls = [shlex.join([*pip, *packages.split()]) for packages in PACKAGES[folder]]
     return [shlex.join(["python3.11", "-m", "venv", str(home)]), *calls]
 
 
+def python(folder, environments):
+    """A rival's interpreter, or None where it is not installed, which is then told."""
+    if environments is None:
+        return None
+    found = _interpreter(folder, environments)
+    if found.exists():
+        return found
+    print(f"{folder} is not at {found}; python bench/_rivals.py DIR")
+    return None
+
+
+def _interpreter(folder, environments):
+    return pathlib.Path(environments) / folder / "bin" / "python"
+
+
 def command(rival, environments, work, out):
     """What runs a rival, or None where it is not installed."""
     if environments is None:
         return None
-    python = environments / rival.folder / "bin" / "python"
-    if not python.exists():
+    own = _interpreter(rival.folder, environments)
+    if not own.exists():
         return None
     here = str(__file__).replace("_rivals.py", rival.script)
     options = [str(work), str(out), str(rival.rounds), *rival.arguments]
-    return str(python), *rival.launcher, here, *options
+    return str(own), *rival.launcher, here, *options
 
 
 if __name__ == "__main__":
-    import pathlib
-
     for one in PACKAGES:
         print("\n".join(install(one, pathlib.Path(sys.argv[1]))))

@@ -16,7 +16,7 @@ command goes on where it was stopped; ``--hours`` says when to begin nothing new
 ``--case`` names one of tracebase, households, simulated; ``--question`` one of
 methods, forecasts, joining, alpha, gamma, beta, graphs, messages, privacy, speed;
 ``--seeds`` how many seeds, 1 by default. ``--rivals DIR`` is where Stable-Baselines3 is
-installed: ``python bench/_pfdrl_rivals.py DIR`` prints how.
+installed: ``python bench/_rivals.py DIR`` prints how.
 """
 
 import json

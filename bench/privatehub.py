@@ -19,7 +19,7 @@ says when to begin nothing new. ``--case`` names rooms, office, homes, or one pl
 ("room A", "home B"); ``--question`` one of methods, switched, forecasts, missing,
 new_home, quality, steps, motionsense, speed; ``--choice first`` leaves out other
 choices of what to hide; ``--seeds`` how many seeds, 1 by default. ``--rivals DIR`` is
-where diffusers is installed: ``python bench/_hub_rivals.py DIR`` prints how.
+where diffusers is installed: ``python bench/_rivals.py DIR`` prints how.
 """
 
 import json

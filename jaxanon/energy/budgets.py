@@ -2,6 +2,7 @@
 
 import math
 
+from jaxanon.energy.periods import period
 from jaxanon.energy.pfdrl_config import PFDRLConfig
 from jaxanon.kernels.checks import whole
 from jaxanon.privacy import SampledGaussian, epsilon_spent
@@ -25,7 +26,7 @@ def num_broadcasts(config: PFDRLConfig, num_slots: int, hours: float) -> int:
       60
     """
     whole("num_slots", num_slots, least=0)
-    return num_slots // max(1, round(hours * 60 / config.slot_min))
+    return num_slots // int(period(config, hours))
 
 
 def broadcast_epsilon(

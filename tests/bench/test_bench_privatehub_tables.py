@@ -155,7 +155,7 @@ def test_diffusers_is_left_out_where_it_is_not(bench, tmp_path, capsys):
     assert speed.diffusers(None, None, 1) is None
     assert speed.diffusers(tmp_path, None, 1) is None
     assert "diffusers is not at" in capsys.readouterr().out
-    calls = bench("_hub_rivals").install(tmp_path)
+    calls = bench("_rivals").install("diffusers", tmp_path)
     assert len(calls) == 3 and "torch==2.13.0" in calls[1] and "diffusers" in calls[2]
 
 
