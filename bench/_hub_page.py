@@ -1,61 +1,21 @@
 """The comparison with PrivateHub as tables, a page and figures."""
 
-import json
+import functools
 import statistics
-from html import escape
 
 import _hub_goals as goals
 import _hub_jobs as work
 import _hub_tables as tables
+import _question_page as question_page
 import numpy as np
-from _deeprotect_page import table_html
 from _pfdrl_page import COLOURS, GREY
 
-from jaxanon.report.figures import RAW, SAFE, grid, picture
-from jaxanon.report.page import document, figure, section
-
-COLUMNS = 3
-
-
-def markdown(rows) -> str:
-    """All tables, with their titles."""
-    parts = [f"## {tables.TITLES[q]}\n\n{t}" for q, t in tables.every(rows).items()]
-    reach = f"## Must reach\n\n{goals.table(rows)}"
-    return "\n\n".join([reach, tables.PAPER, *parts]) + "\n"
-
-
-def write(path, rows):
-    """``path`` itself, and beside it .md, .html and a .png for each figure."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(rows, indent=1) + "\n")
-    path.with_suffix(".md").write_text(markdown(rows))
-    parts = [
-        section("Must reach", table_html(goals.table(rows))),
-        section("Beside the chapter", f"<p>{escape(tables.PAPER)}</p>"),
-    ]
-    for question, table in tables.every(rows).items():
-        own = [row for row in rows if row["question"] == question]
-        shown = ""
-        for name, draw in FIGURES.get(question, {}).items():
-            drawn = draw(own)
-            path.with_name(f"{path.stem}_{name}.png").write_bytes(drawn.png)
-            shown += figure(name, drawn)
-        parts.append(section(tables.TITLES[question], shown + table_html(table)))
-    page = document("PrivateHub beside its rivals", "jaxanon benchmark", "".join(parts))
-    path.with_suffix(".html").write_text(page)
+from jaxanon.report.figures import RAW, SAFE, picture
 
 
 def panels(names, width=4.2, height=3.2):
-    """``(figure, {name: axis})``, three in a row."""
-    across = min(COLUMNS, len(names))
-    drawn, axes = grid(-(-len(names) // across), across, width, height)
-    for axis in axes.flat[len(names) :]:
-        axis.set_visible(False)
-    found = dict(zip(names, axes.flat, strict=False))
-    for name, axis in found.items():
-        axis.set_title(name, fontsize=9)
-        axis.grid(alpha=0.25, lw=0.5)
-    return drawn, found
+    """A panel for each name."""
+    return question_page.panels(names, width, height)
 
 
 def plane(rows):
@@ -218,3 +178,6 @@ FIGURES = {
     "missing": {"missing": labels},
     "steps": {"steps": over_steps},
 }
+PAGE = question_page.Page("PrivateHub beside its rivals", tables, goals, FIGURES)
+markdown = functools.partial(question_page.markdown, PAGE)
+write = functools.partial(question_page.write, PAGE)

@@ -1,59 +1,22 @@
 """The comparison with PFDRL as tables, a page and figures."""
 
-import json
-from html import escape
+import functools
 
 import _pfdrl_goals as goals
 import _pfdrl_tables as tables
+import _question_page as question_page
 import numpy as np
-from _deeprotect_page import table_html
 
-from jaxanon.report.figures import grid, picture
-from jaxanon.report.page import document, figure, section
+from jaxanon.report.figures import picture
 
 COLOURS = ("#767676", "#E69F00", "#56B4E9", "#0072B2", "#009E73", "#CC79A7", "#D55E00")
 GREY = {"color": "#767676", "ls": ":", "lw": 1}
 
 
-def markdown(rows) -> str:
-    """All tables, with their titles."""
-    parts = [f"## {tables.TITLES[q]}\n\n{t}" for q, t in tables.every(rows).items()]
-    reach = f"## Must reach\n\n{goals.table(rows)}"
-    return "\n\n".join([reach, tables.PAPER, *parts]) + "\n"
-
-
-def write(path, rows):
-    """``path`` itself, and beside it .md, .html and a .png for each figure."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(rows, indent=1) + "\n")
-    path.with_suffix(".md").write_text(markdown(rows))
-    parts = [
-        section("Must reach", table_html(goals.table(rows))),
-        section("Beside the chapter", f"<p>{escape(tables.PAPER)}</p>"),
-    ]
-    for question, table in tables.every(rows).items():
-        own = [row for row in rows if row["question"] == question]
-        shown = ""
-        for name, draw in FIGURES.get(question, {}).items():
-            drawn = draw(own)
-            if drawn is None:
-                continue
-            path.with_name(f"{path.stem}_{name}.png").write_bytes(drawn.png)
-            shown += figure(name, drawn)
-        parts.append(section(tables.TITLES[question], shown + table_html(table)))
-    page = document("PFDRL beside its rivals", "jaxanon benchmark", "".join(parts))
-    path.with_suffix(".html").write_text(page)
-
-
 def panels(rows, width=4.4, height=3.3):
     """``(figure, {place: axis})``, a panel for each data set."""
     places = list(dict.fromkeys(row["place"] for row in rows))
-    drawn, axes = grid(1, len(places), width, height)
-    found = dict(zip(places, axes.flat, strict=True))
-    for place, axis in found.items():
-        axis.set_title(place, fontsize=9)
-        axis.grid(alpha=0.25, lw=0.5)
-    return drawn, found
+    return question_page.panels(places, width, height)
 
 
 def over_days(name, label, caption):
@@ -244,3 +207,6 @@ FIGURES = {
     "gamma": {"gamma": over_number("saved", SAVED, "γ [hours]")},
     "privacy": {"privacy": over_number("saved", SAVED, "noise multiplier")},
 }
+PAGE = question_page.Page("PFDRL beside its rivals", tables, goals, FIGURES)
+markdown = functools.partial(question_page.markdown, PAGE)
+write = functools.partial(question_page.write, PAGE)

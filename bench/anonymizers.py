@@ -23,6 +23,7 @@ import traceback
 
 import _anonymizer_page
 import _anonymizer_rows
+import _answers
 import _entries
 import _timing
 import blinder
@@ -160,10 +161,7 @@ class Bench:
             if stage == "seeds":
                 seconds["training"] = trained
             kept = {"seconds": seconds, **_timing.about(), "report": report}
-            path.parent.mkdir(parents=True, exist_ok=True)
-            draft = path.with_suffix(".draft")
-            draft.write_text(json.dumps(kept))
-            draft.replace(path)
+            _answers.keep(path, kept)
             self.tell(entry, variant, stage, seed, seconds)
 
     def place(self, entry, variant):

@@ -27,6 +27,7 @@ import tempfile
 import time
 import traceback
 
+import _answers
 import _applications as applications
 import _atlas_page
 import _atlas_people as people
@@ -161,10 +162,7 @@ class Bench:
             **found,
             **_timing.about(),
         }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(".draft")
-        draft.write_text(json.dumps(row))
-        draft.replace(path)
+        _answers.keep(path, row)
         print(f"{self.application.name}, {question}: {name} {told(row)}", flush=True)
 
     def rounds(self):
@@ -248,16 +246,18 @@ class Bench:
         if left:
             data = people.fifth_apart(self.data)
             for step_size in left:
+                if -np.inf in found.values():  # What is longer diverges too.
+                    found[step_size] = -np.inf
+                    continue
                 try:
                     run = self.train(entry, data, 0, step_size, {})
                     found[step_size] = self.scores(run, data)["value"]
                 except FloatingPointError:
                     found[step_size] = -np.inf
             best = max(found, key=found.get)
-            path.parent.mkdir(parents=True, exist_ok=True)
             kept = {"step_size": best, "rounds": self.rounds()}
             kept["found"] = {str(k): v for k, v in found.items()}
-            path.write_text(json.dumps(kept))
+            _answers.keep(path, kept)
             print(f"{self.application.name}: {entry.name} tuned, {found}", flush=True)
         return json.loads(path.read_text())["step_size"]
 

@@ -19,6 +19,7 @@ import dataclasses
 import json
 import pathlib
 
+import _answers
 import _deeprotect_page
 import _deeprotect_speed
 import _deeprotect_tables
@@ -164,9 +165,7 @@ class Study:
         if not path.exists():
             row = {"kind": kind, "dataset": self.dataset, "case": self.name, "of": of}
             row |= {"useful": self.useful, "sensitive": self.sensitive, **make()}
-            draft = path.with_suffix(".draft")
-            draft.write_text(json.dumps(row | _timing.about()))
-            draft.replace(path)
+            _answers.keep(path, row | _timing.about())
             print(_deeprotect_tables.line(row), flush=True)
         return json.loads(path.read_text())
 

@@ -24,6 +24,7 @@ import pathlib
 import time
 import traceback
 
+import _answers
 import _pfdrl_jobs as work
 import _pfdrl_joining as joining
 import _pfdrl_page as page
@@ -59,7 +60,7 @@ def main():
     failed = []
     if asked == ("speed",):
         asked = ()
-        _keep(folder / "speed.json", speed.rows(args.smoke, args.rivals))
+        _answers.keep(folder / "speed.json", speed.rows(args.smoke, args.rivals))
     for seed in range(int(args.seeds or 1)):
         places = streets.every(args.smoke, args.case, seed) if asked else []
         for question in asked:
@@ -115,7 +116,7 @@ def answer(folder, place, job, seed, smoke):
         **(budgets(config, place) if job.question == "privacy" else {}),
         **_timing.about(),
     }
-    _keep(path, row)
+    _answers.keep(path, row)
     print(f"{place.name}, {job.question}: {job.name}, {told(row)}", flush=True)
 
 
@@ -158,13 +159,6 @@ def plain(name):
       'REFIT_UK-DALE'
     """
     return name.replace(",", "").replace(" ", "_").replace("%", "percent")
-
-
-def _keep(path, found):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".draft")
-    draft.write_text(json.dumps(found))
-    draft.replace(path)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ import pathlib
 import time
 import traceback
 
+import _answers
 import _hub_answers as answers
 import _hub_jobs as work
 import _hub_motion as motion
@@ -124,7 +125,7 @@ def answer(folder, place, job, seed, smoke):
         "seconds": time.monotonic() - start,
         **_timing.about(),
     }
-    _keep(path, row)
+    _answers.keep(path, row)
     print(told(row), flush=True)
 
 
@@ -156,14 +157,7 @@ def _merge(path, found):
     before = json.loads(path.read_text()) if path.is_file() else []
     named = lambda row: row.get("name", row.get("system"))
     anew = {named(row) for row in found}
-    _keep(path, [*(row for row in before if named(row) not in anew), *found])
-
-
-def _keep(path, found):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".draft")
-    draft.write_text(json.dumps(found))
-    draft.replace(path)
+    _answers.keep(path, [*(row for row in before if named(row) not in anew), *found])
 
 
 if __name__ == "__main__":
