@@ -24,7 +24,8 @@ class Asked:
 
     def run(self):
         """``(run, told)`` of its method, which all questions share."""
-        parts = self.place.name, self.job.choice, self.job.method, str(self.seed)
+        named = self.place.name, self.job.choice, self.job.method, str(self.seed)
+        parts = *named, work.digest(self.job, self.place, self.smoke)
         at = self.folder / "-".join(plain(part) for part in parts)
         return runs.trained(
             *(at, self.place, self.job.choice, self.job.method, self.seed, self.smoke)

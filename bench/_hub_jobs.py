@@ -1,6 +1,8 @@
 """What is compared with PrivateHub, and how long each learns."""
 
+import hashlib
 import itertools
+import json
 from typing import Any, NamedTuple
 
 RAW, OURS = "raw data", "PrivateHub"
@@ -121,3 +123,10 @@ def settings(name, place, hidden, smoke, *, share=1.0, windows=None):
         total += max(1, round(last / rounds))
     given |= {"categories": place.categories, "hide": tuple(hidden)}
     return given | epochs, total
+
+
+def digest(job, place, smoke) -> str:
+    """Of the settings that a job trains with: answers by others are out of date."""
+    name = METHODS[job.method]
+    asked = settings(name, place, place.choices[job.choice], smoke) if name else ()
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:8]

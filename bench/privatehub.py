@@ -104,7 +104,8 @@ def answer(folder, place, job, seed, smoke):
     """Finds and keeps one answer, unless that was done."""
     what = "-".join(plain(n) for n in (place.name, job.choice, job.name, str(seed)))
     path = folder / job.question / f"{what}.json"
-    if path.is_file():
+    asked = work.digest(job, place, smoke)
+    if path.is_file() and json.loads(path.read_text()).get("asked") == asked:
         return
     start = time.monotonic()
     own = answers.Asked(place, job, seed, smoke, folder / "trained")
@@ -118,6 +119,7 @@ def answer(folder, place, job, seed, smoke):
         "name": job.name,
         "x": job.x,
         "seed": seed,
+        "asked": asked,
         "beside": place.beside,
         "classes": list(place.data.spec.classes["activity"]),
         "shapes": f"{train.shape} to train on, {test.shape} to test with",

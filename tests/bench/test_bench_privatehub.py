@@ -276,7 +276,9 @@ def smoke(bench, work, tmp_path, monkeypatch):
     return ask
 
 
-def test_a_smoke_run_writes_tables_and_figures_and_goes_on(smoke, tmp_path):
+def test_a_smoke_run_writes_tables_and_figures_and_goes_on(
+    smoke, work, tmp_path, monkeypatch
+):
     out, rows = smoke("methods")
     raw, gan = sorted(rows, key=lambda row: row["name"] != "raw data")
     assert raw["place"] == gan["place"] == "simulated" and gan["rounds"] == 6
@@ -296,3 +298,9 @@ def test_a_smoke_run_writes_tables_and_figures_and_goes_on(smoke, tmp_path):
     out, rows = smoke("switched")
     assert [row["name"] for row in rows if "other_told" in row] == ["Conditional GAN"]
     assert list((tmp_path / "runs" / "trained").glob("*")) == trained
+    # By other settings it is.
+    monkeypatch.setitem(work.SMOKE, "cgan", work.SMOKE["cgan"] | {"latent": 5})
+    out, rows = smoke("methods")
+    anew = [row for row in rows if row["question"] == "methods"]
+    assert [row["shown"] for row in anew if "settings" in row] != [0.125]
+    assert [row["settings"]["latent"] for row in anew if "settings" in row] == [5]
