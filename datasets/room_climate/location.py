@@ -1,6 +1,5 @@
 """Where the measurements of the three rooms lie."""
 
-import re
 from pathlib import Path
 
 from jaxanon.datasets import sources
@@ -20,8 +19,8 @@ def locate(source, cache: Path) -> tuple[Path, ...]:
     if found is None:
         raise FileNotFoundError(f"room_climate was not found; {REMEDY}")
     names = [name for name, *_ in sources.listing([found], FILES)]
-    held = {re.search(FILES, name).group(1) for name in names}
-    if missing := [room for room in ROOMS if room not in held]:
+    of = lambda room: any(f"location_{room}-" in name for name in names)
+    if missing := [room for room in ROOMS if not of(room)]:
         raise FileNotFoundError(
             f"{found} lacks measurements of the rooms {missing} of room_climate; "
             f"{REMEDY}"

@@ -36,17 +36,15 @@ class Builder(RecordingsBuilder):
         """One per stretch of an activity, by room, measurement and time."""
         read = set()
         for match, content in read_each(source, FILES):
-            if match.groups() in read:
-                raise ValueError(
-                    f"{match.string} is there twice, in two folders; leave one of them."
-                )
-            read.add(match.groups())
-            room, number = match.groups()
+            room, number = match.group(1), int(match.group(2))
+            if (room, number) in read:
+                raise ValueError(f"{match.string} is there twice; leave one of them.")
+            read.add((room, number))
             rows, label = regular(read_measurement(match.string, content))
             for start, end in runs(label):
                 if label[start] != UNTOLD:
                     labels = {"activity": label[start], "subject": ROOMS.index(room)}
-                    yield rows[start:end], int(number), labels
+                    yield rows[start:end], number, labels
 
 
 def read_measurement(name: str, content: bytes) -> np.ndarray:

@@ -162,10 +162,11 @@ def test_says_which_file_is_damaged(folder, tmp_path, spoil, message):
 
 def test_says_what_is_twice_there_or_missing(folder, tmp_path, monkeypatch):
     copy = shutil.copytree(folder, tmp_path / "copy")
-    shutil.copytree(copy / "datasets-location_A", copy / "again")
-    with pytest.raises(ValueError, match="A-measurement01.csv is there twice, in two"):
+    (path,) = copy.rglob("*A-measurement01.csv")
+    twin = shutil.copy(path, copy / "room_climate-location_A-measurement1.csv")
+    with pytest.raises(ValueError, match="A-measurement1.csv is there twice; leave"):
         load("room_climate", source=copy)
-    shutil.rmtree(copy / "again")
+    pathlib.Path(twin).unlink()
     shutil.rmtree(copy / "datasets-location_B")
     with pytest.raises(
         FileNotFoundError, match=r"of the rooms \['B'\] of room_climate"
