@@ -4,7 +4,6 @@ import dataclasses
 import functools
 from typing import NamedTuple
 
-import _hub_rooms
 import numpy as np
 
 from jaxanon.datasets import registry, store
@@ -79,20 +78,16 @@ def every(smoke, case=None) -> list[Place]:
 @functools.cache
 def rooms() -> list[Place]:
     """Three rooms of three nodes each: temperature, humidity, light."""
-    recordings = _hub_rooms.climate()
-    channels, units = _hub_rooms.channels()
-    about = ("room_climate", channels, units, 1 / _hub_rooms.EVERY_S, "room")
-    classes = {"activity": _hub_rooms.ACTIVITIES, "room": tuple(_hub_rooms.ROOMS)}
-    predicted = {
-        "temperature": tuple(name for name in channels if name.startswith("temp"))
-    }
+    about, sides, classes = _recorded("room_climate")
     return _places(
         about,
-        _windows(recordings, 32, 8),
+        sides,
         classes,
-        [f"room {name}" for name in _hub_rooms.ROOMS],
+        [f"room {name}" for name in classes["room"]],
         choices=ROOM_CHOICES,
-        predicted=predicted,
+        predicted={
+            "temperature": tuple(name for name in about[1] if name.startswith("temp"))
+        },
         beside=["Smart office"],
     )
 
@@ -100,16 +95,15 @@ def rooms() -> list[Place]:
 @functools.cache
 def office() -> list[Place]:
     """One room with CO2, and how many people are in it."""
-    recordings, channels, units = _hub_rooms.occupancy()
-    about = ("occupancy", channels, units, 1 / 30, "room")
-    classes = {"activity": ("0", "1", "2", "3"), "room": ("office", "no other")}
+    about, sides, classes = _recorded("occupancy", ("office", "no other"))
+    channels = about[1]
     predicted = {
         "CO2": ("CO2",),
         "temperature": tuple(name for name in channels if name.endswith("temp")),
     }
     return _places(
         about,
-        _windows(recordings, 16, 2),
+        sides,
         classes,
         ["office"],
         choices=OFFICE_CHOICES,
@@ -182,6 +176,27 @@ def simulated(windows=80) -> Place:
         ahead=2,
     )
     return place
+
+
+def _recorded(name, rooms=()):
+    """About a data set, both sides of its default preset, and its classes.
+
+    Its subjects are rooms, or all are of the first of ``rooms``; who was there is not
+    told, and how many counts as what they do.
+    """
+    dataset = registry.find(name)
+    preset = next(iter(dataset.presets.values()))
+    recordings = []
+    for own in store.read(dataset):
+        labels = {"activity": own.labels[dataset.public], "subject": 0}
+        labels["room"] = 0 if rooms else own.labels["subject"]
+        recordings.append(own._replace(labels=labels))
+    about = (name, preset.channels, preset.units, dataset.rate_hz, "room")
+    classes = {
+        "activity": dataset.attributes[dataset.public],
+        "room": rooms or dataset.attributes["subject"],
+    }
+    return about, _windows(recordings, preset.length, preset.stride), classes
 
 
 def _windows(recordings: list[Recording], length, stride):

@@ -73,6 +73,20 @@ def occurring(recordings: Sequence[Recording], classes):
     return renumbered, names
 
 
+def runs(label: np.ndarray) -> list[tuple[int, int]]:
+    """``(start, end)`` of each stretch of one label, ``end`` not included.
+
+    Args:
+      label: ``int[N]``, N > 0.
+
+    Example:
+      >>> runs(np.array([4, 4, 1, 4]))
+      [(0, 2), (2, 3), (3, 4)]
+    """
+    ends = np.flatnonzero(np.diff(label)) + 1
+    return list(itertools.pairwise([0, *ends.tolist(), len(label)]))
+
+
 def trials(recordings: Sequence[Recording]) -> list[list[Recording]]:
     """Those that follow one another in a trial of one subject, together."""
     key = lambda recording: (recording.labels["subject"], recording.trial)

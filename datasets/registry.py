@@ -7,7 +7,9 @@ from jaxanon.datasets.households.description import DATASET as HOUSEHOLDS
 from jaxanon.datasets.mass.description import DATASET as MASS
 from jaxanon.datasets.mobi_act.description import DATASET as MOBI_ACT
 from jaxanon.datasets.motion_sense.description import DATASET as MOTION_SENSE
+from jaxanon.datasets.occupancy.description import DATASET as OCCUPANCY
 from jaxanon.datasets.pecan_street.description import DATASET as PECAN_STREET
+from jaxanon.datasets.room_climate.description import DATASET as ROOM_CLIMATE
 from jaxanon.datasets.sleep_edf.description import DATASET as SLEEP_EDF
 from jaxanon.datasets.smart_homes.description import DATASET as SMART_HOMES
 from jaxanon.datasets.smartwatch.description import DATASET as SMARTWATCH
@@ -21,7 +23,7 @@ _DATASETS = {
     dataset.name: dataset
     for dataset in (
         *(SMARTWATCH, MOTION_SENSE, UCI_HAPT, MOBI_ACT, WIFI_HAR, WISDM, UCI_HAR),
-        *(SLEEP_EDF, MASS, SMART_HOMES, CASAS, CIFAR10),
+        *(SLEEP_EDF, MASS, SMART_HOMES, ROOM_CLIMATE, OCCUPANCY, CASAS, CIFAR10),
         *(HOUSEHOLDS, TRACEBASE, PECAN_STREET),
     )
 }

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxanon.datasets.recordings import runs
+
 MINUTE = 60  # s
 DAY = 24 * 60  # minutes
 DAWN = 4 * 60  # The minute at which a day begins: people sleep.
@@ -98,8 +100,7 @@ def stretches(label: np.ndarray) -> Iterator[tuple[int, int, int]]:
       day.
     """
     day = np.arange(len(label)) // DAY
-    starts = np.flatnonzero(np.diff(day * 1000 + label, prepend=-1000))
-    for start, end in zip(starts, [*starts[1:], len(label)], strict=True):
+    for start, end in runs(day * 1000 + label):
         dawn = day[start] * DAY
         first = max(start - BEFORE, dawn)
         last = min(end + AFTER, dawn + DAY)

@@ -86,31 +86,11 @@ def test_two_classes_lose_their_labels_and_no_window(runs, places):
     assert data.train.windows is place.data.train.windows
 
 
-def test_stretches_of_a_room_are_of_one_activity(bench):
-    rooms = bench("_hub_rooms")
-    seconds = np.arange(0, 160, 4)
-    rows = []
-    for node in (1, 2, 3):
-        # Nobody; somebody of whom nothing is told; then walking.
-        people = np.where(seconds < 48, 0, 1)
-        activity = np.where(seconds < 80, 0, 3)
-        told = [0 * seconds, 1000 * seconds, seconds, 0 * seconds + node]
-        told += [seconds + node, 2.0 * seconds, 0 * seconds, 0 * seconds]
-        rows.append(np.stack([*told, people, activity, 0 * people, 0 * people], 1))
-    rows = np.concatenate(rows)
-    rows = rows[np.argsort(rows[:, 2], kind="stable")]
-    away, walk = rooms.stretches(rows, 1, 7)
-    assert away.labels == {"activity": 0, "room": 1, "subject": 0} and walk.trial == 7
-    assert rooms.ACTIVITIES[walk.labels["activity"]] == "walk"
-    assert away.rows.shape == (12, 12) and walk.rows.shape == (19, 12)
-    assert walk.rows[0, :2].tolist() == [81.0, 160.0] and walk.rows[0, 4] == 82
-    assert rooms.stretches(rows[rows[:, 3] != 2], 1, 7) == []  # A node is missing.
-
-
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     """Rooms and an office, small, where their files belong."""
     monkeypatch.setenv("JAXANON_DATA", str(tmp_path))
+    monkeypatch.setenv("JAXANON_CACHE", str(tmp_path / "cache"))
     (tmp_path / "room_climate").mkdir()
     random = np.random.default_rng(0)
     with zipfile.ZipFile(tmp_path / "room_climate" / "all.zip", "w") as file:
@@ -124,7 +104,7 @@ def files(tmp_path, monkeypatch):
                 activity,
             ]
             lines = [", ".join(map(str, row)) + ", 0, 0" for row in zip(*told)]  # noqa: B905
-            name = f"datasets-location_{room}/room-location_{room}-measurement01.csv"
+            name = f"room_climate-location_{room}-measurement01.csv"
             file.writestr(name, "\n".join(lines))
     (tmp_path / "occupancy").mkdir()
     names = [f"S{n}_{w}" for w in ("Temp", "Light", "Sound") for n in range(1, 5)]
@@ -140,7 +120,7 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_rooms_and_an_office_become_places(bench, places, files):
+def test_rooms_and_an_office_become_places(places, files):
     found = [*places.rooms.__wrapped__(), *places.office.__wrapped__()]
     assert [place.name for place in found] == ["room A", "room B", "room C", "office"]
     for place in found:
@@ -158,11 +138,12 @@ def test_rooms_and_an_office_become_places(bench, places, files):
             assert names and set(names) <= set(spec.channels)
     assert set(found[1].others.train.labels["room"]) == {0, 2}
     assert found[3].others is None and found[3].categories == ("PIR 6", "PIR 7")
-    assert found[0].data.spec.classes["activity"] == bench("_hub_rooms").ACTIVITIES
+    rooms = datasets.registry.find("room_climate")
+    assert found[0].data.spec.classes["activity"] == rooms.attributes["activity"]
 
 
-def test_what_is_not_at_hand_is_said(places, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("JAXANON_DATA", str(tmp_path))
+def test_what_is_not_at_hand_is_said(places, monkeypatch, capsys):
+    monkeypatch.setattr("jaxanon.datasets.sources.find", lambda *args: None)
     places.rooms.cache_clear()
     assert places.every(False, "rooms") == []
     assert "rooms are left out: room_climate was not found" in capsys.readouterr().out

@@ -13,7 +13,9 @@ from jaxanon.datasets.mobi_act.mobi_act_dataset_builder import Builder as MobiAc
 from jaxanon.datasets.motion_sense.motion_sense_dataset_builder import (
     Builder as MotionSense,
 )
+from jaxanon.datasets.occupancy.occupancy_dataset_builder import Builder as Occupancy
 from jaxanon.datasets.pecan_street.pecan_street_dataset_builder import Builder as Pecan
+from jaxanon.datasets.room_climate.room_climate_dataset_builder import Builder as Rooms
 from jaxanon.datasets.sleep_edf.sleep_edf_dataset_builder import Builder as SleepEdf
 from jaxanon.datasets.smart_homes.smart_homes_dataset_builder import Builder as Homes
 from jaxanon.datasets.smartwatch.smartwatch_dataset_builder import Builder as Watch
@@ -28,6 +30,7 @@ METERED = (Households, Traces, Pecan)
 COUNTED = (Casas, Cifar10)  # Their samples are events and pixels, and have no rate.
 BUILDERS = (
     *(Watch, MotionSense, Hapt, MobiAct, Wifi, Wisdm, Har, SleepEdf, Mass, Homes),
+    *(Rooms, Occupancy),
     *COUNTED,
     *METERED,
 )
@@ -82,7 +85,8 @@ def test_listing():
     assert (row["public"], row["private"]) == ("activity", ("gender",))
     assert row["splits"] == ("trial", "subject", "time block")
     assert all(row["about"] for row in rows.values())
-    rates = [50, 50, 50, 200, 320, 20, 50, 1 / 30, 100, pytest.approx(1 / 60), 1, 1]
+    rates = [50, 50, 50, 200, 320, 20, 50, 1 / 30, 100, pytest.approx(1 / 60)]
+    rates += [1 / 4, pytest.approx(1 / 30), 1, 1]
     assert [row["rate_hz"] for row in rows.values()][:-3] == rates
     for builder, unit in zip(METERED, ("W", "W", "kW"), strict=True):
         row = rows[builder.dataset.name]
@@ -101,6 +105,5 @@ def test_tfds_finds_what_lies_beside_the_builder(builder, tmp_path):
     assert info.citation.startswith("@")
     kind = "image" if builder is Cifar10 else "time-series"
     assert f"content.data-type.{kind}" in builder.get_metadata().tags
-    if builder not in METERED:
-        people = builder.dataset.attributes["subject"]
+    if people := builder.dataset.attributes["subject"]:
         assert info.features["subject"].names == list(people)

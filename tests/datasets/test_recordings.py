@@ -8,6 +8,7 @@ from jaxanon.datasets.recordings import (
     keep_classes,
     means_of,
     occurring,
+    runs,
     statistics,
 )
 
@@ -20,6 +21,17 @@ def made(*pairs):
 
 def names(recordings, classes):
     return [tuple(classes[a][r.labels[a]] for a in classes) for r in recordings]
+
+
+def test_runs_are_the_longest_of_one_label():
+    label = np.random.default_rng(0).integers(-1, 2, 50)
+    found = runs(label)
+    assert [start for start, _ in found] == [0, *(end for _, end in found[:-1])]
+    assert found[-1][1] == 50
+    for start, end in found:
+        assert len(set(label[start:end].tolist())) == 1
+        assert end == 50 or label[end] != label[start]
+    assert runs(np.zeros(1)) == [(0, 1)]
 
 
 def test_kept_classes_are_numbered_in_the_order_asked_for():

@@ -1,0 +1,1 @@
+"""Room climate: temperature, humidity and light of three rooms, and activities."""

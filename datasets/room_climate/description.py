@@ -1,0 +1,50 @@
+"""The three rooms: their channels and the ways in which they are cut."""
+
+import numpy as np
+
+from jaxanon.datasets.description import Dataset, Preset
+from jaxanon.datasets.room_climate.location import FILES, ROOMS, locate
+
+NODES = (1, 2, 3)  # That all rooms have.
+MEASURED = {"temp": "°C", "humidity": "%", "light 1": "nm", "light 2": "nm"}
+CHANNELS = tuple(f"{what}, node {node}" for node in NODES for what in MEASURED)
+UNITS = tuple(MEASURED.values()) * len(NODES)
+EVERY_S = 4
+ACTIVITIES = ("away", "read", "stand", "walk", "work")
+CLIMATE = [i for i, name in enumerate(CHANNELS) if not name.startswith("light")]
+
+
+def climate(rows: np.ndarray) -> np.ndarray:
+    """Temperature and humidity of each node, ``float[N, 6]``."""
+    return rows[:, CLIMATE]
+
+
+DATASET = Dataset(
+    name="room_climate",
+    about="3 rooms, 4 activities and nobody there, temperature, humidity and light",
+    rate_hz=1 / EVERY_S,
+    attributes={"activity": ACTIVITIES, "subject": ROOMS},
+    private=("subject",),
+    presets={
+        "two_minutes": Preset(
+            about="three nodes, 128 s windows every 32 s",
+            channels=CHANNELS,
+            units=UNITS,
+            length=32,
+            stride=8,
+        ),
+        "climate": Preset(
+            about="the same without light",
+            channels=tuple(CHANNELS[i] for i in CLIMATE),
+            units=tuple(UNITS[i] for i in CLIMATE),
+            length=32,
+            stride=8,
+            derive=climate,
+        ),
+    },
+    splits=("time block", "subject"),
+    test_share=0.25,
+    builder="jaxanon.datasets.room_climate.room_climate_dataset_builder:Builder",
+    locate=locate,
+    files=FILES,
+)
