@@ -23,13 +23,22 @@ class Asked:
         self.folder = trained
 
     def run(self):
-        """``(run, told)`` of its method, which all questions share."""
-        named = self.place.name, self.job.choice, self.job.method, str(self.seed)
-        parts = *named, work.digest(self.job, self.place, self.smoke)
+        """``(run, told)`` of its method, which all questions share.
+
+        What PrivateHub learns before it is told what to hide serves every choice.
+        """
+        before = None
+        if work.METHODS[self.job.method] == "privatehub":
+            before, _ = self.trained("pre-training", ())
+        return self.trained(self.job.choice, self.hidden, before)
+
+    def trained(self, choice, hidden, before=None):
+        """``(run, told)`` of a run that hides those classes, and goes on from one."""
+        digest = work.digest(self.job.method, self.place, hidden, self.smoke)
+        parts = self.place.name, choice, self.job.method, str(self.seed), digest
         at = self.folder / "-".join(plain(part) for part in parts)
-        return runs.trained(
-            *(at, self.place, self.job.choice, self.job.method, self.seed, self.smoke)
-        )
+        given = self.place, hidden, self.job.method, self.seed, self.smoke
+        return runs.trained(at, *given, before)
 
     def said(self, windows):
         """What the judge makes of windows."""
@@ -130,7 +139,7 @@ def new_home(own: Asked) -> dict:
     given, epochs = work.settings("privatehub", place, own.hidden, own.smoke, **more)
     built = methods.build("privatehub", spec, **given)
     if before is not None:
-        built = built._replace(init=beginning_with(built, before.state.params))
+        built = runs.beginning_with(built, before.state.params)
     run = runs.fit(built, place.data, epochs, seed)
     made = runs.rewritten(run, place, seed)
     found = runs.told(run, own.hidden, start) | own.concealed(made)
@@ -138,11 +147,6 @@ def new_home(own: Asked) -> dict:
         "others_windows": 0 if before is None else count,
         "others_rounds": 0 if before is None else int(before.state.round),
     }
-
-
-def beginning_with(method, params):
-    """``init`` of a method that begins with parameters of another of its shapes."""
-    return lambda key, **hyper: method.init(key, **hyper)._replace(params=params)
 
 
 def synthesis(own: Asked) -> dict:

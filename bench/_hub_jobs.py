@@ -5,6 +5,8 @@ import itertools
 import json
 from typing import Any, NamedTuple
 
+import numpy as np
+
 RAW, OURS = "raw data", "PrivateHub"
 METHODS = {  # In the order of table 4.2.
     RAW: "",
@@ -125,8 +127,12 @@ def settings(name, place, hidden, smoke, *, share=1.0, windows=None):
     return given | epochs, total
 
 
-def digest(job, place, smoke) -> str:
-    """Of the settings that a job trains with: answers by others are out of date."""
-    name = METHODS[job.method]
-    asked = settings(name, place, place.choices[job.choice], smoke) if name else ()
+def digest(method, place, hidden, smoke) -> str:
+    """Of what a method of ``METHODS`` trains with: answers by others are out of date.
+
+    It changes with settings, and with training windows.
+    """
+    name, windows = METHODS[method], place.data.train.windows
+    asked = [settings(name, place, hidden, smoke) if name else None]
+    asked += [windows.shape, float(np.mean(windows, dtype=np.float64))]
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:8]

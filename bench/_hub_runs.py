@@ -34,16 +34,34 @@ def key_of(seed, what):
     return jax.random.fold_in(jax.random.key(seed), KEYS[what])
 
 
-def trained(folder, place, choice, method, seed, smoke):
-    """``(run, told)``: trained, or found as trained; what was trained, in words."""
-    start, hidden = time.monotonic(), place.choices[choice]
+def trained(folder, place, hidden, method, seed, smoke, before=None):
+    """``(run, told)``: trained, or found as trained; what was trained, in words.
+
+    It goes on from a run ``before`` that hides nothing, by fresh optimizers, as if it
+    had been one.
+    """
+    start, earlier = time.monotonic(), 0.0
     name = work.METHODS[method]
     if not name:
         return Untouched(), {"hidden": list(hidden), "training_s": 0.0}
     given, epochs = work.settings(name, place, hidden, smoke)
     built = methods.build(name, place.data.spec, **given)
+    if before is not None:
+        built = beginning_with(built, before.state.params, before.state.round)
+        earlier = sum(row["seconds"] for row in before.history)
     run = fit(built, place.data, epochs, seed, folder)
-    return run, told(run, hidden, start)
+    found = told(run, hidden, start)
+    return run, found | {"training_s": earlier + found["training_s"]}
+
+
+def beginning_with(method, params, round_=0):
+    """A method that begins with parameters of another of its shapes, at its round."""
+
+    def init(key, **hyper):
+        state = method.init(key, **hyper)
+        return state._replace(params=params, round=state.round + round_)
+
+    return method._replace(init=init)
 
 
 def fit(method, data, epochs, seed, folder=None):

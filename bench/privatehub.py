@@ -104,7 +104,7 @@ def answer(folder, place, job, seed, smoke):
     """Finds and keeps one answer, unless that was done."""
     what = "-".join(plain(n) for n in (place.name, job.choice, job.name, str(seed)))
     path = folder / job.question / f"{what}.json"
-    asked = work.digest(job, place, smoke)
+    asked = work.digest(job.method, place, place.choices[job.choice], smoke)
     if path.is_file() and json.loads(path.read_text()).get("asked") == asked:
         return
     start = time.monotonic()

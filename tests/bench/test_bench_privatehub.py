@@ -196,18 +196,6 @@ def test_every_job_can_be_trained(work, places):
     assert len(work.pairs(other)) == work.SETUPS
 
 
-def test_a_new_home_begins_with_what_others_taught(bench, work, places):
-    place = places.simulated()
-    settings, _ = work.settings("privatehub", place, ("c",), True)
-    method = methods.build("privatehub", place.data.spec, **settings)
-    other = method.init(jax.random.key(5))
-    begun = bench("_hub_answers").beginning_with(method, other.params)
-    state = begun(jax.random.key(0), step_size=0.5)
-    assert float(state.hyper["step_size"]) == 0.5 and int(state.round) == 0
-    same = jax.tree.map(np.array_equal, state.params, other.params)
-    assert all(jax.tree.leaves(same))
-
-
 def test_fewer_steps_are_those_of_the_same_network(bench, runs, work, places):
     place = places.simulated()
     settings, _ = work.settings("privatehub", place, ("c",), True)

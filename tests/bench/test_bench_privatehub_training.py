@@ -1,0 +1,90 @@
+"""What the comparison with PrivateHub trains goes on from what was trained before."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import datasets, methods
+from jaxanon.run import Run
+
+
+@pytest.fixture
+def runs(bench):
+    return bench("_hub_runs")
+
+
+@pytest.fixture
+def work(bench):
+    return bench("_hub_jobs")
+
+
+@pytest.fixture
+def place(bench):
+    return bench("_hub_places").simulated()
+
+
+def test_what_was_trained_before_is_what_training_begins_with(runs, work, place):
+    settings, _ = work.settings("privatehub", place, ("c",), True)
+    method = methods.build("privatehub", place.data.spec, **settings)
+    other = method.init(jax.random.key(5))
+    begun = runs.beginning_with(method, other.params, 7)
+    state = begun.init(jax.random.key(0), step_size=0.5)
+    assert float(state.hyper["step_size"]) == 0.5 and int(state.round) == 7
+    same = jax.tree.map(np.array_equal, state.params, other.params)
+    assert all(jax.tree.leaves(same))
+
+
+@pytest.fixture
+def counted(runs, monkeypatch):
+    """Training in place of which each round adds 1 to all weights; what it began at."""
+    begun = []
+
+    def fit(method, data, epochs, seed, folder=None):
+        state = method.init(jax.random.key(seed))
+        begun.append((folder.name, epochs, int(state.round)))
+        rounds = epochs * method.rounds_per_epoch(
+            method.prepare(datasets.by_client(data.train))
+        )
+        more = rounds - int(state.round)
+        params = jax.tree.map(lambda x: jnp.zeros_like(x) + rounds, state.params)
+        state = state._replace(params=params, round=state.round + more)
+        config = {"settings": {"hide": ["c"]}, "epochs": epochs}
+        return Run(method, state, data.spec, None, [{"seconds": 1.0 * more}], config)
+
+    monkeypatch.setattr(runs, "fit", fit)
+    return begun
+
+
+def test_pre_training_serves_all_choices_of_what_to_hide(
+    bench, work, place, counted, tmp_path
+):
+    two = place._replace(choices={"c": ("c",), "d": ("d",)})
+    answers = bench("_hub_answers")
+    for choice in two.choices:
+        job = work.Job("methods", work.OURS, choice, work.OURS)
+        run, told = answers.Asked(two, job, 0, True, tmp_path).run()
+        assert told["hidden"] == [choice]
+        # Of both runs, which together have as many rounds as one would have had.
+        assert told["training_s"] == told["rounds"] == int(run.state.round)
+    before, first, again, second = counted
+    assert before == again and before[0].startswith("simulated-pre-training-PrivateHub")
+    assert before[2] == 0 < first[2] == second[2] and first[1] > before[1]
+    assert first[0] != second[0]
+    # Nothing goes before a rival.
+    job = work.Job("methods", "Conditional GAN", "c", "Conditional GAN")
+    answers.Asked(two, job, 0, True, tmp_path).run()
+    assert len(counted) == 5 and counted[-1][2] == 0
+
+
+def test_other_settings_and_other_windows_are_told_apart(work, place, monkeypatch):
+    digest = lambda where, hidden=("c",): work.digest(work.OURS, where, hidden, True)
+    first = digest(place)
+    assert first == digest(place) != digest(place, ("d",))
+    train = place.data.train
+    train = train._replace(windows=train.windows + 1)
+    other = place._replace(data=place.data._replace(train=train))
+    assert digest(other) != first
+    monkeypatch.setitem(work.SMOKE_STEPS["privatehub"], "pretraining", 60)
+    assert digest(place) != first
+    assert work.digest(work.RAW, place, (), True) != first
