@@ -22,7 +22,7 @@ COLOURS = ("#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#D55E00")
 def markdown(rows) -> str:
     """All tables, with their titles."""
     parts = [f"## {title}\n\n{text}" for title, text in tables.every(rows).items()]
-    return "\n\n".join([tables.PAPER, *parts]) + "\n"
+    return "\n\n".join([*tables.about(rows), *parts]) + "\n"
 
 
 def write(path, rows):
@@ -30,7 +30,8 @@ def write(path, rows):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(rows, indent=1) + "\n")
     path.with_suffix(".md").write_text(markdown(rows))
-    parts = [section("Beside the chapter", f"<p>{escape(tables.PAPER)}</p>")]
+    about = "".join(f"<p>{escape(part)}</p>" for part in tables.about(rows))
+    parts = [section("Beside the chapter", about)]
     written = tables.every(rows)
     for title, draw in FIGURES.items():
         if title not in written:

@@ -26,7 +26,7 @@ def tables(bench):
 
 def made(question="methods", name="FedAvg", value=0.5, **more):
     row = {"question": question, "application": "A", "stands_for": "B", "seed": 0}
-    row |= {"kind": "noisy"}
+    row |= {"tuned": 0.1}
     row |= {"metric": "accuracy", "published": None, "name": name, "value": value}
     row |= {
         "spread": 0.1,
@@ -36,6 +36,17 @@ def made(question="methods", name="FedAvg", value=0.5, **more):
         "kind": "noisy",
     }
     return row | more
+
+
+def test_rows_that_do_not_tell_what_was_tuned_are_marked(tables, bench):
+    new, old = made(value=0.75), made(name="FedPer", value=0.5)
+    del old["tuned"]
+    text = bench("_atlas_page").markdown([new, old])
+    assert "75.0 ± 10.0 |" in text and "50.0 ± 10.0 * |" in text
+    assert tables.OLDER in text
+    assert tables.OLDER not in bench("_atlas_page").markdown([new])
+    over = tables.over_table([made("clients"), old | {"clients": 5}], "clients")
+    assert "| A | FedAvg | 50.0 |  |" in over and "| A | FedPer |  | 50.0 * |" in over
 
 
 def test_bytes_count_every_round_at_what_was_sent_then(tables):
