@@ -3,7 +3,15 @@
 import os
 from collections.abc import Callable, Sequence
 
-from jaxanon import learned, report, trial, trial_checks, trial_measures, trial_names
+from jaxanon import (
+    learned,
+    profiling,
+    report,
+    trial,
+    trial_checks,
+    trial_measures,
+    trial_names,
+)
 from jaxanon.attacks import Judges
 from jaxanon.datasets import Data
 from jaxanon.learners import Learner
@@ -190,6 +198,7 @@ def _report(one: trial.Trial, evidence, linkage, judges, further) -> dict:
         "attacks": further,
         "distortion": trial_measures.distortion(one),
         "mutual_information": trial_measures.information(one),
+        "costs": profiling.read(getattr(one.run, "folder", None)),
     }
     late = report.unfinished(getattr(one.run, "unfinished", None))
     result["headline"] = [*report.headline(result), *late]

@@ -15,6 +15,7 @@ from jaxanon import (
     datasets,
     federated,
     ledger,
+    profiling,
     report,
 )
 from jaxanon.datasets import Data
@@ -124,6 +125,7 @@ def evaluate(
         "traffic": traffic(run),
         "shuffled": shuffled(run, data, seed=seed),
         "privacy": guarantee and guarantee.told(int(run.state.round)),
+        "costs": profiling.read(run.folder),
     }
     made = json.loads(json.dumps(made, allow_nan=False))
     folder = run.folder if out is None else out

@@ -1,5 +1,6 @@
 """Trains a method: many rounds per call, resumable, watched."""
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -18,6 +19,7 @@ from jaxanon import (
     learners,
     ledger,
     methods,
+    profiling,
     progress,
 )
 from jaxanon.learners.guarantee import paid_for
@@ -41,6 +43,7 @@ def train(
     hyper: dict | None = None,
     checkpoint_s: float = CHECKPOINT_S,
     on_claim: Callable[[], None] | None = None,
+    profile=None,
 ) -> Run:
     """Trains ``method`` on the training windows of ``data``, federated by subject.
 
@@ -60,6 +63,9 @@ def train(
       hyper: hyper-parameters in place of the method's defaults; see its config.
       checkpoint_s: least seconds between checkpoints.
       on_claim: called once ``out`` is this run's, before the first round.
+      profile: folder for JAX's trace of one call of the training program and for
+        ``costs.json``, which ``out`` gets, too: time to compile, time of a round,
+        memory. None watches nothing.
 
     Returns:
       ``Run``.
@@ -111,7 +117,8 @@ def train(
         checkpoint.write_metrics(out, history)
     loop = _Loop(method, run_key, prepared, out, saved, epochs, checkpoint_s)
     try:
-        state = _rounds(loop, state, history, progress)
+        with profiling.watched(profile, folder) as watch:
+            state = _rounds(loop, state, history, progress, watch)
     finally:
         if saved is not None:
             saved.close()
@@ -213,7 +220,7 @@ def _as_built(settings):
     return {name: as_tuple(value) for name, value in settings.items()}
 
 
-def _rounds(loop, state, history, show):
+def _rounds(loop, state, history, show, watch):
     method = loop.method
     per_epoch = method.rounds_per_epoch(loop.prepared)
     total = loop.epochs * per_epoch
@@ -222,11 +229,14 @@ def _rounds(loop, state, history, show):
     done, last_save = int(state.round), time.monotonic()
     with progress.rounds(total, done, show=show, epochs=loop.epochs) as tell:
         while done < total:
-            start = time.monotonic()
             num = rounds_of_call(done, per_epoch)
-            state, info, bad = call(loop.key, state, loop.prepared, num)
-            info = {name: float(value) for name, value in info.items()}
-            seconds = time.monotonic() - start
+            with watch.tracing() if watch else contextlib.nullcontext():
+                start = time.monotonic()
+                state, info, bad = call(loop.key, state, loop.prepared, num)
+                info = {name: float(value) for name, value in info.items()}
+                seconds = time.monotonic() - start
+            if watch:
+                watch.called(num, seconds)
             done += num
             _finite(info, int(bad), num, done - num, loop, state.hyper)
             if check_info := getattr(method, "check_info", None):  # No Learner has it.

@@ -63,6 +63,20 @@ def losses(run) -> None:
         say(f"Trained {last['round']} rounds: {', '.join(parts)}")
 
 
+def costs(folder) -> None:
+    """What ``--profile`` found, and how to look at the trace."""
+    from jaxanon import profiling
+
+    told = profiling.read(folder)
+    for line in profiling.in_words(told):
+        say(line)
+    if told["trace"] is not None:
+        say(
+            f"The trace is in {folder}: open its perfetto_trace.json.gz at "
+            f"https://ui.perfetto.dev, or `pip install xprof` and `xprof {folder}`."
+        )
+
+
 def report(report: dict) -> None:
     """An evaluation as a table, and its verdict in sentences."""
     table = Table(title="Balanced accuracy in %")

@@ -58,6 +58,7 @@ def command(method: str | None):
         epochs: int = 20,
         seed: int = 0,
         resume: bool = False,
+        profile: Annotated[pathlib.Path | None, tyro.conf.arg(metavar="DIR")] = None,
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
     ) -> None:
         """Trains a method on a data set, federated by subject.
@@ -72,14 +73,17 @@ def command(method: str | None):
           epochs: passes over the data; a finished run may be resumed with more
           seed: of everything random
           resume: go on with the run in --out
+          profile: folder for JAX's trace of one call of the training program, and what
+            compiling, rounds and memory cost; the report tells it
         """
         folder = out or pathlib.Path("runs") / method
-        train_run(method, data, settings, epochs, seed, folder, resume)
+        more = {"resume": resume, "profile": profile}
+        train_run(method, data, settings, epochs, seed, folder, **more)
 
     return train
 
 
-def train_run(method, options, settings, epochs, seed, out, resume):
+def train_run(method, options, settings, epochs, seed, out, resume, profile=None):
     """Remembers where the data came from, trains, says what to do next."""
     from jaxanon import training
 
@@ -92,9 +96,12 @@ def train_run(method, options, settings, epochs, seed, out, resume):
         seed=seed,
         out=out,
         resume=resume,
+        profile=profile,
         # Before the first round: a run may be killed at any moment.
         on_claim=lambda: sources.remember(out, options),
     )
     show.losses(run)
+    if profile is not None:
+        show.costs(profile)
     show.say(f"The run is in {out}. Next: jaxanon evaluate {out}")
     return run, data

@@ -147,6 +147,7 @@ def render(report: dict, picture: Picture) -> str:
         f'<section class="headline">{lines}</section>',
         page.section("Clients", page.figure("clients", picture)),
         page.section("Every client", table(head, rows)),
+        *page.costs(report.get("costs")),
     ]
     title = f"{method['name']} on {data['name']}: predict {report['attribute']}"
     kicker = f"jaxanon evaluation · {method['rounds']} rounds · seed {report['seed']}"

@@ -4,6 +4,7 @@ import base64
 import json
 from html import escape
 
+from jaxanon import profiling
 from jaxanon.report.more_tables import attack_tables, distortion_table
 from jaxanon.report.style import STYLE
 from jaxanon.report.tables import class_tables, key_table
@@ -58,6 +59,7 @@ def render(report: dict, pictures: dict) -> str:
         f"<dt>{escape(term)}</dt><dd>{escape(text)}</dd>"
         for term, text in report["protocol"].items()
     )
+    parts += costs(report.get("costs"))
     parts.append(section("How each number was obtained", f"<dl>{terms}</dl>"))
     parts.append(section("Configuration", _configuration(report)))
     kicker = (
@@ -72,6 +74,14 @@ def document(title: str, kicker: str, body: str) -> str:
     return _PAGE.format(
         title=escape(title), style=STYLE, kicker=escape(kicker), body=body
     )
+
+
+def costs(told: dict | None) -> list[str]:
+    """A section of what training cost, where ``costs.json`` tells; else none."""
+    if told is None:
+        return []
+    lines = "".join(f"<p>{escape(line)}</p>" for line in profiling.in_words(told))
+    return [section("What training cost", lines)]
 
 
 def section(title: str, content: str) -> str:
