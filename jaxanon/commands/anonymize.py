@@ -24,6 +24,7 @@ def anonymize(
     strength: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
     guidance: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
     negative_guidance: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
+    suspicion: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
 ) -> None:
     """Rewrites windows so that they can be shared: float32[N, time, channels].
 
@@ -46,6 +47,8 @@ def anonymize(
         cloak alone, default: as trained
       guidance: weight of what windows shall keep; diffusions alone, default: as trained
       negative_guidance: weight of what they shall lose, likewise
+      suspicion: how probable the classes to hide must be for a window to be made anew;
+        privatehub alone, default: as trained
     """
     if output.suffix != ".npy":
         raise ValueError(f"--output must end in .npy, got {str(output)!r}.")
@@ -67,6 +70,7 @@ def anonymize(
         "strength": strength,
         "guidance": guidance,
         "negative_guidance": negative_guidance,
+        "suspicion": suspicion,
     }
     given = {name: value for name, value in weights.items() if value is not None}
     if given:

@@ -97,15 +97,15 @@ def rewrite(nets: Networks, key, params, hyper, windows):
     """Windows noised part of the way, and taken back another way.
 
     Each is told its public class and led away from its private ones, all as the
-    classifiers see them; its statistics are not told. A window of a class to hide is
-    made from pure noise as one of another class, drawn evenly, so that nothing is left
-    of it.
+    classifiers see them; its statistics are not told. A window of a class to hide, as
+    ``suspected``, is made from pure noise as one of another class, drawn evenly, so
+    that nothing is left of it.
 
     Args:
       nets: ``Networks``.
       key: typed PRNG key.
       params: of them.
-      hyper: as in ``guided``.
+      hyper: as in ``guided``, and ``suspicion``, ``float[]``.
       windows: ``float32[batch, time, channels]``, standardised.
 
     Returns:
@@ -117,7 +117,7 @@ def rewrite(nets: Networks, key, params, hyper, windows):
     """
     class_key, noise_key, sample_key = jax.random.split(key, 3)
     x0 = nets.bits.encode(windows)
-    positive, negative, hidden = _wanted(nets, class_key, params, x0)
+    positive, negative, hidden = _wanted(nets, class_key, params, hyper, x0)
     denoise_fn = guided(nets, params, positive, negative, hyper)
     noise = jax.random.normal(noise_key, x0.shape)
     start, last = first_step(nets.config), nets.config.num_steps
@@ -131,19 +131,36 @@ def rewrite(nets: Networks, key, params, hyper, windows):
     return nets.bits.decode(made)
 
 
-def _wanted(nets, key, params, x0):
+def _wanted(nets, key, params, hyper, x0):
     """What to make of windows, what not, and ``bool[batch]``: which are to hide."""
     public = nets.spec.public
-    found = {}
-    for name in nets.sizes:
-        logits, _ = classify(nets, params, name, x0)
-        found[name] = jnp.argmax(logits, axis=-1).astype(jnp.int32)
+    told = {name: classify(nets, params, name, x0)[0] for name in nets.sizes}
+    found = {name: jnp.argmax(each, axis=-1) for name, each in told.items()}
+    found[public] = suspected(nets, told[public], hyper["suspicion"])
+    found = {name: each.astype(jnp.int32) for name, each in found.items()}
     null = nets.nothing(len(x0))
     wanted, hidden = shown_classes(nets, key, found[public])
     avoided = jnp.where(hidden, found[public], nets.sizes[public])
     positive = null._replace(classes=null.classes | {public: wanted})
     negative = null._replace(classes=found | {public: avoided})
     return positive, negative, hidden
+
+
+def suspected(nets: Judging, logits, suspicion):
+    """Public classes of windows, ``int32[batch]``, as they are to be treated.
+
+    One to hide where the probabilities of those together are above ``suspicion``, the
+    likeliest of them, and else the likeliest of the others.
+
+    Args:
+      nets: with classes to hide, or none.
+      logits: ``float[batch, classes]``, of their classifier.
+      suspicion: ``float[]`` in [0, 1).
+    """
+    secret = is_hidden(nets)
+    hidden = jnp.sum(jax.nn.softmax(logits), axis=-1, where=secret[None]) > suspicion
+    apart = jnp.where(secret[None] == hidden[:, None], logits, -jnp.inf)
+    return jnp.argmax(apart, axis=-1).astype(jnp.int32)
 
 
 def shown_classes(nets: Judging, key, found):

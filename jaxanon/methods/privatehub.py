@@ -20,7 +20,7 @@ from jaxanon.methods.hub_networks import AVERAGE, STATISTICS, Networks, networks
 from jaxanon.methods.hub_noise_settings import guarantee_of
 from jaxanon.methods.hub_room import room
 from jaxanon.methods.method import Method
-from jaxanon.methods.privatehub_config import HYPER, PrivateHubConfig
+from jaxanon.methods.privatehub_config import AT_RELEASE, HYPER, PrivateHubConfig
 
 
 def privatehub(spec, **settings) -> Method:
@@ -135,7 +135,7 @@ def privatehub(spec, **settings) -> Method:
         losses=functools.partial(hub_losses.window_losses, nets),
         check_info=aaf.check_kept if config.hide else None,
         least_epochs=config.pretraining + 1 if config.hide else 1,
-        at_release=("guidance", "negative_guidance"),
+        at_release=AT_RELEASE,
         takes_tokens=True,
         guarantee=guarantee,
     )

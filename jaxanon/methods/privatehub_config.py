@@ -8,7 +8,8 @@ from jaxanon.methods.hub_noise_settings import check_noise
 from jaxanon.methods.setting_checks import finite, whole
 
 HYPER = ("step_size", "classifier_step_size", "forgetting", "ema")
-HYPER += ("guidance", "negative_guidance")
+AT_RELEASE = ("guidance", "negative_guidance", "suspicion")
+HYPER += AT_RELEASE
 HYPER += ("fine_step_size", "threshold", "margin", "replay")
 TRIPLETS = ("hinge", "paper")
 GRADIENTS = ("one_step", "last_steps")
@@ -28,6 +29,10 @@ class PrivateHubConfig(DiffusionConfig):
 
     hide: tuple[str, ...] = ()
     """public classes to conceal: windows of them are made anew, as of other classes"""
+    suspicion: float = 0.5
+    """a window is made anew where the probabilities of the classes to hide, as the
+    classifier has them, together are above this: fewer windows are lost by more of it,
+    and more are overlooked"""
     classifier_step_size: float = 1e-3
     """step size of Adam, for the classifiers of raw windows"""
 
@@ -83,9 +88,13 @@ class PrivateHubConfig(DiffusionConfig):
             fine_step_size=self.fine_step_size,
             held_out=self.held_out,
         )
-        names = "threshold", "margin", "replay"
+        names = "threshold", "margin", "replay", "suspicion"
         finite(zero=True, **{name: getattr(self, name) for name in names})
-        below_1(threshold=self.threshold, held_out=self.held_out)
+        below_1(
+            threshold=self.threshold,
+            held_out=self.held_out,
+            suspicion=self.suspicion,
+        )
         one_of("triplet", self.triplet, TRIPLETS)
         one_of("gradient", self.gradient, GRADIENTS)
         check_noise(self)

@@ -77,8 +77,9 @@ def nets_of(covariance=COVARIANCE, **settings):
 PARAMS = {"average": {}, "classifiers": {"activity": {}, "gender": {}}}
 
 
-def hyper(guidance=1.0, negative=0.0):
+def hyper(guidance=1.0, negative=0.0, suspicion=0.5):
     return {
+        "suspicion": jnp.float32(suspicion),
         "guidance": jnp.float32(guidance),
         "negative_guidance": jnp.float32(negative),
     }
@@ -168,6 +169,38 @@ def test_rewriting_leads_to_the_public_class_and_from_the_private_one():
     got = rewritten(labelled(activity, gender), schedule="rescaled")
     want = CENTRE + 2.0 * ACTIVITY[activity] - 0.5 * GENDER[gender]
     np.testing.assert_allclose(got, want, atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("hide", "suspicion", "want"),
+    [
+        # Of 0.3, 0.25 and 0.45 the first two are more together, and the first likelier.
+        (("a", "b"), 0.5, [0, 2]),
+        (("a", "b"), 0.6, [2, 2]),
+        (("a", "b"), 0.0, [0, 1]),
+        (("c",), 0.4, [2, 2]),
+        (("c",), 0.5, [0, 2]),
+        ((), 0.5, [2, 2]),
+    ],
+)
+def test_classes_to_hide_are_suspected_together(hide, suspicion, want):
+    nets = nets_of(hide=hide)
+    logits = jnp.log(jnp.array([[0.3, 0.25, 0.45], [0.1, 0.2, 0.7]])) + 5.0
+    found = hub_sampling.suspected(nets, logits, suspicion)
+    np.testing.assert_array_equal(found, want)
+
+
+def test_a_window_that_is_not_suspected_is_rewritten_as_what_else_it_may_be():
+    """This classifier gives the class of a window 0.58, and each other 0.21."""
+    windows = labelled(np.array([1, 1]), np.array([0, 1]))
+    nets = nets_of(POINT, sampling_steps=10, hide=("b",), strength=0.5)
+    run = lambda suspicion: hub_sampling.rewrite(
+        *(nets, jax.random.key(0), PARAMS, hyper(2.0, 0.5, suspicion)),
+        jnp.float32(windows),
+    )
+    want = CENTRE + 2.0 * ACTIVITY[0] - 0.5 * GENDER[[0, 1]]
+    np.testing.assert_allclose(run(0.6), want, atol=0.02)
+    assert np.abs(run(0.55) - want).max() > 0.1
 
 
 def test_windows_to_hide_are_made_of_other_classes():
