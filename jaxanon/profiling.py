@@ -25,10 +25,10 @@ class Watch:
         self.compile_s = 0.0
         self.calls: list[tuple[int, float]] = []  # Rounds and seconds.
 
-    def heard(self, event: str, seconds: float, **_: Any) -> None:
+    def heard(self, event: str, duration_secs: float, **_: Any) -> None:
         """Of JAX: something took so long."""
         if event.startswith(COMPILING):
-            self.compile_s += seconds
+            self.compile_s += duration_secs
 
     def tracing(self):
         """A context for a call: the second is traced, the first of what is compiled."""

@@ -68,6 +68,8 @@ def costs(folder) -> None:
     from jaxanon import profiling
 
     told = profiling.read(folder)
+    if told is None:
+        return
     for line in profiling.in_words(told):
         say(line)
     if told["trace"] is not None:
