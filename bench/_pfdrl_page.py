@@ -135,6 +135,9 @@ def by_home(rows):
     return picture(drawn, caption)
 
 
+LEAST_SPAN = 0.05  # Of an axis: what differs by less than seeds do should look so.
+
+
 def over_number(name, label, x_label, log=True):
     """Figure 2.4: a value over a hyper-parameter, seeds as dots."""
 
@@ -149,6 +152,11 @@ def over_number(name, label, x_label, log=True):
                 axis.plot([group[0]["x"]] * len(group), values, ".", color="#767676")
             if log:
                 axis.set_xscale("symlog", linthresh=1e-3)
+                axis.set_xticks(xs, [f"{x:g}" for x in xs])
+                axis.minorticks_off()
+            low, high = axis.get_ylim()
+            room = max(0, LEAST_SPAN - (high - low)) / 2
+            axis.set_ylim(low - room, high + room)
             axis.set_xlabel(x_label, fontsize=8)
             axis.set_ylabel(label, fontsize=8)
         return picture(drawn, f"{label} on held-out days over {x_label}; dots: seeds.")

@@ -79,6 +79,7 @@ NAMES = (
     *("LR", "SVM", "BP", "LSTM"),
     *("everybody", "4-regular", "random, 0.3", "ring", "nobody"),
     *("all arrive", "10 % lost", "half lost", "half lost, the last kept"),
+    "half a round late",
 )
 
 
@@ -92,12 +93,13 @@ def control_table(rows, **more):
     lines = []
     for own in grouped(rows):
         percent = lambda name, d=2, own=own: f"{100 * mean(own, name):.{d}f}"
-        spread = 100 * deviation([row["saved"] for row in own])
+        spread = f"± {100 * deviation([row['saved'] for row in own]):.2f}"
         daily = statistics.fmean(sum(row["by_hour"]) for row in own)
         lines.append(
             [
                 *(own[0]["place"], own[0]["name"], len(own), percent("saved")),
-                *(f"± {spread:.2f}", percent("switched_off"), percent("dimmed")),
+                *(spread if len(own) > 1 else "", percent("switched_off")),
+                percent("dimmed"),
                 *(percent("optimal"), _days(own), _days(own, careful=True)),
                 *(f"{daily:.1f}", f"{mean(own, 'fixed_cents'):.2f}"),
                 *(f"{mean(own, 'variable_cents'):.2f}",),
@@ -123,26 +125,24 @@ def kept(rows, name, told):
 
 
 def forecast_table(rows):
-    """A row a kind of forecaster or a β, and what holding the last minute gives."""
-    head = [
-        "homes of",
-        "",
-        "seeds",
-        "MASE",
-        "median device",
-        "MAE [W]",
-        "RMSE [W]",
-        "accuracy [%]",
-        "step sizes",
-    ]
+    """A row a kind of forecaster or a β, and what holding the last minute gives.
+
+    Step sizes are told where they were chosen, which they are not for β.
+    """
+    head = ["homes of", "", "seeds", "MASE", "median device"]
+    head += ["MAE [W]", "RMSE [W]", "accuracy [%]"]
+    chosen = any("fit_rate" in row for row in rows)
+    head += ["step sizes"] if chosen else []
     lines = []
     for place in dict.fromkeys(row["place"] for row in rows):
         each = grouped([row for row in rows if row["place"] == place])
         for own in each:
             rates = kept(own, "fit_rate", lambda x: ", ".join(f"{r:g}" for r in x))
-            lines.append([place, own[0]["name"], len(own), *_errors(own), rates])
+            told = [rates] if chosen else []
+            lines.append([place, own[0]["name"], len(own), *_errors(own), *told])
         held = [row["held"] for row in own]
-        lines.append([place, "persistence", len(own), *_errors(held), ""])
+        told = [""] if chosen else []
+        lines.append([place, "persistence", len(own), *_errors(held), *told])
     return markdown(head, lines)
 
 
