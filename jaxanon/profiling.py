@@ -6,24 +6,42 @@ import os
 import pathlib
 import statistics
 import sys
+import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
 from jaxanon.checkpoint import write_atomically
 
 FILE = "costs.json"
+KEYS = {
+    *("compile_s", "round_s", "first_round", "last_round"),
+    *("memory_bytes", "memory_of", "device", "trace"),
+}
 COMPILING = "/jax/core/compile/"  # What JAX calls the times that compiling takes.
+TRACED = 1  # The second call: the first compiles.
+
+
+class Call(NamedTuple):
+    """Of a training program."""
+
+    rounds: int
+    seconds: float
+    last_round: int
 
 
 class Watch:
     """Of calls of a training program. A class, since JAX tells times as they pass."""
 
     def __init__(self, folder):
-        self.folder = folder
+        """Makes the folder for traces; NotADirectoryError if it is something else."""
+        self.folder = pathlib.Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise NotADirectoryError(f"profile must be a folder, {folder} is a file.")
+        self.folder.mkdir(parents=True, exist_ok=True)
         self.compile_s = 0.0
-        self.calls: list[tuple[int, float]] = []  # Rounds and seconds.
+        self.calls: list[Call] = []
 
     def heard(self, event: str, duration_secs: float, **_: Any) -> None:
         """Of JAX: something took so long."""
@@ -31,8 +49,8 @@ class Watch:
             self.compile_s += duration_secs
 
     def tracing(self):
-        """A context for a call: the second is traced, the first of what is compiled."""
-        if len(self.calls) != 1:
+        """A context for a call, the second of which is traced."""
+        if len(self.calls) != TRACED:
             return contextlib.nullcontext()
         options = jax.profiler.ProfileOptions()
         options.python_tracer_level = (
@@ -42,91 +60,78 @@ class Watch:
             str(self.folder), create_perfetto_trace=True, profiler_options=options
         )
 
-    def called(self, rounds: int, seconds: float) -> None:
+    def called(self, rounds: int, seconds: float, last_round: int) -> None:
         """Tells of a call that ended, all of whose work is done."""
-        self.calls.append((rounds, seconds))
+        self.calls.append(Call(rounds, seconds, last_round))
 
     def costs(self) -> dict:
-        """What ``costs.json`` says.
+        """What ``costs.json`` says of calls, one at least.
 
-        A round's time is the median over calls after the first, which compiles; None
-        where there was no second. Memory is the most that the first device ever held
-        for this process, or, where devices do not tell, as CPUs do not, the process.
+        A round's time is the median over calls after those that compiled and that were
+        traced; of the traced one where there is no other, None where there was one call
+        alone. Memory is the most that the first device ever held for this process, or,
+        where devices do not tell, as CPUs do not, the process.
         """
         device = jax.devices()[0]
         told = device.memory_stats() or {}
         of_process = "peak_bytes_in_use" not in told
-        later = [seconds / rounds for rounds, seconds in self.calls[1:]]
+        later = self.calls[TRACED + 1 :] or self.calls[TRACED:]
+        each = [call.seconds / call.rounds for call in later]
+        first = self.calls[0]
         return {
             "compile_s": self.compile_s,
-            "round_s": statistics.median(later) if later else None,
-            "rounds": sum(rounds for rounds, _ in self.calls),
+            "round_s": statistics.median(each) if each else None,
+            "first_round": first.last_round - first.rounds + 1,
+            "last_round": self.calls[-1].last_round,
             "memory_bytes": peak_rss() if of_process else told["peak_bytes_in_use"],
             "memory_of": "process" if of_process else "device",
             "device": device.device_kind,
             "trace": str(self.folder) if later else None,
         }
 
+    def write(self, run_folder=None) -> None:
+        """Writes ``costs.json`` beside the trace, and to ``run_folder``, if any.
+
+        Where nothing was called, for all was trained, what is there stays.
+        """
+        if not self.calls:
+            return
+        text = json.dumps(self.costs(), indent=1) + "\n"
+        for place in filter(None, (self.folder, run_folder)):
+            write_atomically(pathlib.Path(place) / FILE, text)
+
 
 @contextlib.contextmanager
-def watched(folder, run_folder=None) -> Iterator[Watch | None]:
-    """Watches calls of a training program, and writes what they cost.
-
-    Args:
-      folder: for the profiler's trace of one call; None watches nothing.
-      run_folder: of the run, which ``costs.json`` is written to, too; None for a run
-        that is not kept.
-
-    Yields:
-      ``Watch``, or None.
-    """
-    if folder is None:
-        yield None
+def listening(watch: Watch | None) -> Iterator[None]:
+    """While it lasts, a watch hears how long JAX compiles; None hears nothing."""
+    if watch is None:
+        yield
         return
-    folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    watch = Watch(folder)
     jax.monitoring.register_event_duration_secs_listener(watch.heard)
     try:
-        yield watch
+        yield
     finally:
         jax.monitoring.unregister_event_duration_listener(watch.heard)
-    text = json.dumps(watch.costs(), indent=1) + "\n"
-    for place in filter(None, (folder, run_folder)):
-        write_atomically(pathlib.Path(place) / FILE, text)
 
 
 def read(folder: str | os.PathLike | None) -> dict | None:
-    """What ``costs.json`` of a run says; None where nobody watched.
+    """What ``costs.json`` of a run says.
 
-    Raises:
-      ValueError: if it is damaged.
+    None where nobody watched, and, with a warning, where it is damaged: no report need
+    fail for it.
     """
     path = None if folder is None else pathlib.Path(folder) / FILE
     if path is None or not path.is_file():
         return None
     try:
-        return json.loads(path.read_text())
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged ({error}); delete it.") from error
-
-
-def in_words(costs: dict) -> list[str]:
-    """Sentences of what was measured.
-
-    Example:
-      >>> in_words({"compile_s": 3.21, "round_s": 0.0125, "rounds": 40, "trace": None,
-      ...     "memory_bytes": 512e6, "memory_of": "process", "device": "cpu"})[0]
-      'Compiling took 3.2 s, a round 12.5 ms (median; 40 rounds on cpu).'
-    """
-    rounds = f"{costs['rounds']:,} rounds on {costs['device']}"
-    each = "no second call told how long a round takes"
-    if costs["round_s"] is not None:
-        each = f"a round {1e3 * costs['round_s']:.3g} ms (median; {rounds})"
-    told = [f"Compiling took {costs['compile_s']:.1f} s, {each}."]
-    if costs["memory_bytes"] is not None:
-        memory = f"{costs['memory_bytes'] / 1e6:,.0f} MB"
-        told.append(f"The {costs['memory_of']} held {memory} at most.")
+        told = json.loads(path.read_text())
+    except ValueError:
+        told = None
+    if not isinstance(told, dict) or not KEYS <= told.keys():
+        warnings.warn(
+            f"{path} is damaged; what training cost is left out.", stacklevel=2
+        )
+        return None
     return told
 
 

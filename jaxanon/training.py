@@ -63,9 +63,9 @@ def train(
       hyper: hyper-parameters in place of the method's defaults; see its config.
       checkpoint_s: least seconds between checkpoints.
       on_claim: called once ``out`` is this run's, before the first round.
-      profile: folder for JAX's trace of one call of the training program and for
-        ``costs.json``, which ``out`` gets, too: time to compile, time of a round,
-        memory. None watches nothing.
+      profile: folder for JAX's trace of the second call of the training program, of 50
+        rounds at most, and for ``costs.json``, which ``out`` gets, too: time to
+        compile, time of a round, memory. None watches nothing.
 
     Returns:
       ``Run``.
@@ -77,6 +77,7 @@ def train(
         another spec, for windows that are not finite, for labels and
         hyper-parameters out of range; if the method finds that going on is of no use.
       TypeError: for a seed or epochs that is no whole number.
+      NotADirectoryError: if ``profile`` is a file.
       FloatingPointError: if a loss, or the square of a parameter, is no longer finite;
         the last checkpoint before it stays.
 
@@ -96,6 +97,7 @@ def train(
     _check(method, data)
     hyper = dict(hyper or {})
     check_hyper(method, hyper)
+    watch = None if profile is None else profiling.Watch(profile)
     prepared = method.prepare(datasets.by_client(data.train))
     init_key, run_key = jax.random.split(jax.random.key(seed))
     # Copied, for a round gives the state's buffers away and some may be the caller's.
@@ -117,13 +119,15 @@ def train(
         checkpoint.write_metrics(out, history)
     loop = _Loop(method, run_key, prepared, out, saved, epochs, checkpoint_s)
     try:
-        with profiling.watched(profile, folder) as watch:
+        with profiling.listening(watch):
             state = _rounds(loop, state, history, progress, watch)
     finally:
         if saved is not None:
             saved.close()
     if folder is not None:
         ledger.write(folder, method, state, asked=total)
+    if watch is not None:
+        watch.write(folder)
     return Run(method, state, data.spec, folder, history, config)
 
 
@@ -235,9 +239,9 @@ def _rounds(loop, state, history, show, watch):
                 state, info, bad = call(loop.key, state, loop.prepared, num)
                 info = {name: float(value) for name, value in info.items()}
                 seconds = time.monotonic() - start
-            if watch:
-                watch.called(num, seconds)
             done += num
+            if watch:
+                watch.called(num, seconds, done)
             _finite(info, int(bad), num, done - num, loop, state.hyper)
             if check_info := getattr(method, "check_info", None):  # No Learner has it.
                 check_info(info)

@@ -8,11 +8,12 @@ import pytest
 
 import jaxanon as ja
 from jaxanon import profiling
-from jaxanon.report import page
+from jaxanon.report import page, words
 
 COSTS = {
-    **{"compile_s": 2.0, "round_s": 0.5, "rounds": 30, "memory_bytes": 3_000_000},
-    **{"memory_of": "device", "device": "H200", "trace": "traces"},
+    **{"compile_s": 2.0, "round_s": 0.5, "first_round": 1, "last_round": 30},
+    **{"memory_bytes": 3_000_000, "memory_of": "device", "device": "H200"},
+    "trace": "traces",
 }
 
 
@@ -21,58 +22,71 @@ def fresh(x):
     return jnp.sin(x) @ jnp.cos(x)
 
 
-def test_compiling_is_heard_while_somebody_watches(tmp_path):
-    with profiling.watched(tmp_path / "a") as watch:
+def test_compiling_is_heard_while_somebody_listens(tmp_path):
+    watch = profiling.Watch(tmp_path / "a")
+    with profiling.listening(watch):
         jax.jit(lambda x: fresh(x) + 1)(jnp.ones((3, 3))).block_until_ready()
     heard = watch.compile_s
     assert heard > 0
     jax.jit(lambda x: fresh(x) + 2)(jnp.ones((3, 3))).block_until_ready()
     assert watch.compile_s == heard
-
-
-def test_a_round_is_the_median_of_calls_that_do_not_compile(tmp_path):
-    with profiling.watched(tmp_path / "a", tmp_path) as watch:
-        for rounds, seconds in ((10, 9.0), (10, 2.0), (10, 1.0), (5, 2.0)):
-            watch.called(rounds, seconds)
-    told = profiling.read(tmp_path)
-    assert told == profiling.read(tmp_path / "a")
-    assert told["round_s"] == 0.2 and told["rounds"] == 35
-    assert told["memory_bytes"] > 1e7  # Of this process, which has JAX in it.
-
-
-def test_of_one_call_no_time_is_told(tmp_path):
-    with profiling.watched(tmp_path) as watch:
-        watch.called(3, 1.0)
-    told = profiling.read(tmp_path)
-    assert told["round_s"] is None and told["trace"] is None
-    assert "no second call" in profiling.in_words(told)[0]
-
-
-def test_what_failed_is_not_told(tmp_path):
-    with pytest.raises(ZeroDivisionError), profiling.watched(tmp_path) as watch:
-        watch.called(3, 1 / 0)
-    assert profiling.read(tmp_path) is None
+    with pytest.raises(ZeroDivisionError), profiling.listening(watch):
+        watch.called(3, 1 / 0, 3)
     jax.jit(lambda x: fresh(x) + 3)(jnp.ones((3, 3))).block_until_ready()
-    assert watch.compile_s == 0
+    assert watch.compile_s == heard
+    with profiling.listening(None):
+        pass
 
 
-def test_nobody_watches_unless_asked():
-    with profiling.watched(None) as watch:
-        assert watch is None
+def told_of(folder, *calls):
+    watch = profiling.Watch(folder / "trace")
+    for call in calls:
+        watch.called(*call)
+    watch.write(folder)
+    told = profiling.read(folder)
+    assert told == profiling.read(folder / "trace")
+    return told
+
+
+def test_a_round_is_the_median_of_calls_neither_compiled_nor_traced(tmp_path):
+    calls = (10, 9.0, 20), (10, 5.0, 30), (10, 2.0, 40), (10, 1.0, 50), (5, 2.0, 55)
+    told = told_of(tmp_path, *calls)
+    assert told["round_s"] == 0.2
+    assert told["first_round"] == 11 and told["last_round"] == 55
+    assert told["memory_bytes"] > 1e7  # Of this process, which has JAX in it.
+    # Without others the traced call tells.
+    assert told_of(tmp_path, *calls[:2])["round_s"] == 0.5
+
+
+def test_of_one_call_no_time_is_told_and_of_none_nothing_is_written(tmp_path):
+    assert told_of(tmp_path, (3, 1.0, 3))["round_s"] is None
+    told = told_of(tmp_path)  # What was there stays.
+    assert told["last_round"] == 3 and told["trace"] is None
+    assert "only a second call" in words.costs(told)[0]
+    assert told_of(tmp_path / "other") is None
     assert profiling.read(None) is None
 
 
-def test_a_damaged_file_is_named(tmp_path):
-    (tmp_path / profiling.FILE).write_text('{"compile_s":')
-    with pytest.raises(ValueError, match=r"costs\.json is damaged .* delete it"):
-        profiling.read(tmp_path)
+@pytest.mark.parametrize("text", ['{"compile_s":', "[]", '{"compile_s": 1.0}'])
+def test_a_damaged_file_is_named_and_costs_no_report(tmp_path, text):
+    (tmp_path / profiling.FILE).write_text(text)
+    with pytest.warns(UserWarning, match=r"costs\.json is damaged; what training cost"):
+        assert profiling.read(tmp_path) is None
+
+
+def test_traces_go_to_a_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        NotADirectoryError, match=r"profile must be a folder, .*file is"
+    ):
+        profiling.Watch(tmp_path / "file")
 
 
 def test_what_devices_and_processes_held_in_words():
-    first, second = profiling.in_words(COSTS)
-    assert first == "Compiling took 2.0 s, a round 500 ms (median; 30 rounds on H200)."
+    first, second = words.costs(COSTS)
+    assert first == "Compiling took 2.0 s, a round 500 ms (rounds 1 to 30 on H200)."
     assert second == "The device held 3 MB at most."
-    assert len(profiling.in_words(COSTS | {"memory_bytes": None})) == 1
+    assert len(words.costs(COSTS | {"memory_bytes": None})) == 1
     assert page.costs(None) == []
     (section,) = page.costs(COSTS)
     assert "What training cost" in section and "3 MB" in section
@@ -89,11 +103,16 @@ def test_a_run_is_the_same_whether_watched_or_not(tmp_path):
     assert all(jax.tree.leaves(same))
     told = profiling.read(tmp_path / "run")
     assert told == profiling.read(tmp_path / "trace")
-    assert told["rounds"] == 3 and told["compile_s"] > 0 and 0 < told["round_s"] < 60
+    assert (told["first_round"], told["last_round"]) == (1, 3)
+    assert told["compile_s"] > 0 and 0 < told["round_s"] < 60
     # One call is traced, the second, in a form that needs no program to be read.
     (trace,) = (tmp_path / "trace").rglob("perfetto_trace.json.gz")
     assert trace.stat().st_size > 1000
     assert len(list((tmp_path / "trace").rglob("*.xplane.pb"))) == 1
+    # All was trained: nothing is watched, and nothing is lost.
+    more = {"out": tmp_path / "run", "resume": True, "profile": tmp_path / "trace"}
+    train(**more)
+    assert profiling.read(tmp_path / "run") == told
     made = ja.evaluate(run, data)
     assert json.loads(json.dumps(told)) == made["costs"]
     assert "What training cost" in (tmp_path / "run" / "report.html").read_text()

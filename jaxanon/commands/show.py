@@ -66,13 +66,16 @@ def losses(run) -> None:
 def costs(folder) -> None:
     """What ``--profile`` found, and how to look at the trace."""
     from jaxanon import profiling
+    from jaxanon.report import words
 
     told = profiling.read(folder)
     if told is None:
         return
-    for line in profiling.in_words(told):
+    for line in words.costs(told):
         say(line)
-    if told["trace"] is not None:
+    if told["trace"] is None:
+        say("No trace was written: only a second call would have been traced.")
+    else:
         say(
             f"The trace is in {folder}: open its perfetto_trace.json.gz at "
             f"https://ui.perfetto.dev, or `pip install xprof` and `xprof {folder}`."

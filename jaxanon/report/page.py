@@ -4,7 +4,7 @@ import base64
 import json
 from html import escape
 
-from jaxanon import profiling
+from jaxanon.report import words
 from jaxanon.report.more_tables import attack_tables, distortion_table
 from jaxanon.report.style import STYLE
 from jaxanon.report.tables import class_tables, key_table
@@ -80,7 +80,7 @@ def costs(told: dict | None) -> list[str]:
     """A section of what training cost, where ``costs.json`` tells; else none."""
     if told is None:
         return []
-    lines = "".join(f"<p>{escape(line)}</p>" for line in profiling.in_words(told))
+    lines = "".join(f"<p>{escape(line)}</p>" for line in words.costs(told))
     return [section("What training cost", lines)]
 
 

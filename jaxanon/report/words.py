@@ -52,6 +52,32 @@ def raw_scores(report: dict, attribute: str) -> dict | None:
     return report["linkage"]["raw"] if report["linkage"] else None
 
 
+def costs(told: dict) -> list[str]:
+    """What training cost.
+
+    Args:
+      told: of ``jaxanon.profiling.read``.
+
+    Example:
+      >>> costs({"compile_s": 3.21, "round_s": 0.0125, "first_round": 1,
+      ...     "last_round": 40, "memory_bytes": 512e6, "memory_of": "process",
+      ...     "device": "cpu"})[0]
+      'Compiling took 3.2 s, a round 12.5 ms (rounds 1 to 40 on cpu).'
+    """
+    each = "how long a round takes only a second call would have told"
+    if told["round_s"] is not None:
+        each = f"a round {1e3 * told['round_s']:.3g} ms"
+    rounds = f"rounds {told['first_round']:,} to {told['last_round']:,}"
+    found = [
+        f"Compiling took {told['compile_s']:.1f} s, {each} ({rounds} on "
+        f"{told['device']})."
+    ]
+    if told["memory_bytes"] is not None:
+        memory = f"{told['memory_bytes'] / 1e6:,.0f} MB"
+        found.append(f"The {told['memory_of']} held {memory} at most.")
+    return found
+
+
 def unfinished(told: dict | None) -> list[str]:
     """That a run was interrupted.
 
