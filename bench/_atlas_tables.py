@@ -70,10 +70,15 @@ def over_seeds(rows):
         found.setdefault(row["name"], []).append(row)
     mean = lambda name, own: statistics.fmean(row[name] for row in own)
     return {
-        name: own[0]
+        name: oldest(own)
         | {"value": mean("value", own), "spread": mean("spread", own), "of": len(own)}
         for name, own in found.items()
     }
+
+
+def oldest(rows):
+    """The row of several that ``mark`` marks, if there is one: so is their mean."""
+    return max(rows, key=mark)
 
 
 def line(rows, name, what):
@@ -159,7 +164,8 @@ def margins_table(rows):
                 continue
             difference = own[one]["value"] - own[other]["value"]
             r2 = own[one]["metric"] == "r2"
-            cells.append(f"{difference:+.3f}" if r2 else f"{100 * difference:+.1f}")
+            told = f"{difference:+.3f}" if r2 else f"{100 * difference:+.1f}"
+            cells.append(told + mark(oldest([own[one], own[other]])))
         lines.append([place, *cells])
     return _markdown(["data", *(f"{a} − {b}" for a, b in MARGINS)], lines)
 
@@ -175,11 +181,12 @@ def over_table(rows, what):
             if not xs:
                 continue
             told = dict(zip(xs, values, strict=True))
-            at = {row[what]: row for row in own if row["name"] == name}
-            cells = [
-                score(at[x] | {"value": told[x]}) + mark(at[x]) if x in told else ""
-                for x in columns
-            ]
+            named = [r for r in own if r["name"] == name and not r.get("reference")]
+            cells = []
+            for x in columns:
+                at = [row for row in named if row[what] == x]
+                one = oldest(at) | {"value": told[x]} if at else None
+                cells.append(score(one) + mark(one))
             lines.append([place, name, *cells])
     sign = "ε = {:g}" if what == "epsilon" else "{:g} clients"
     return _markdown(["data", "method", *map(sign.format, columns)], lines)

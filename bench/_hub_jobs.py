@@ -1,11 +1,14 @@
 """What is compared with PrivateHub, and how long each learns."""
 
+import dataclasses
 import hashlib
 import itertools
 import json
 from typing import Any, NamedTuple
 
-import numpy as np
+import jax
+
+from jaxanon import checkpoint, methods, training
 
 RAW, OURS = "raw data", "PrivateHub"
 METHODS = {  # In the order of table 4.2.
@@ -36,11 +39,10 @@ SMOKE_STEPS = {
     "occupancy_gan": {"": 6},
 }
 SETTINGS: dict[str, dict[str, Any]] = {
-    # How little windows are noised, and how sure one must be to make them anew, by what
-    # a judge told of room A's test windows where "work" is hidden (seed 0).
+    # How little windows are noised, and how sure one must be to make them anew: CHOSEN.
     "privatehub": {
         **{"widths": (32, 64), "batch": 128, "ema": 0.998, "threshold": 0.3},
-        **{"strength": 0.05, "suspicion": 0.9},
+        **{"strength": 0.05, "suspicion": 0.9, "forgetting": 0.5},
     },
     "timegan": {"batch": 128, "threshold": 0.3},
     "cgan": {"batch": 64},
@@ -52,6 +54,11 @@ SMOKE: dict[str, dict[str, Any]] = {
     "cgan": {"widths": (8, 4), "latent": 4},
     "occupancy_gan": {"widths": (8, 4), "latent": 4},
 }
+CHOSEN = (
+    "PrivateHub's strength and suspicion were chosen by test windows of room A, 'work' "
+    "hidden, seed 0: that row is optimistic. Windows that it does not suspect stay "
+    "nearly as they were; its rivals have no such setting and make all windows anew."
+)
 FILTERED = {"threshold": 0.0}  # What has learned so little is sure of nothing.
 LATER = 0.25  # Share of the steps of pre-training that a new home has of its own.
 ALONE, BEFORE = "own windows alone", "others' windows first"
@@ -133,11 +140,15 @@ def settings(name, place, hidden, smoke, *, share=1.0, windows=None):
 
 
 def digest(method, place, hidden, smoke) -> str:
-    """Of what a method of ``METHODS`` trains with: answers by others are out of date.
+    """Of a method of ``METHODS`` at a place: answers with another are out of date.
 
-    It changes with settings, and with training windows.
+    It changes with all settings, shapes of networks, epochs, windows and labels.
     """
-    name, windows = METHODS[method], place.data.train.windows
-    asked = [settings(name, place, hidden, smoke) if name else None]
-    asked += [windows.shape, float(np.mean(windows, dtype=np.float64))]
-    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:8]
+    name, of = METHODS[method], [training.fingerprint(place.data)]
+    if name:
+        given, epochs = settings(name, place, hidden, smoke)
+        built = methods.build(name, place.data.spec, **given)
+        state = jax.eval_shape(built.init, jax.random.key(0))
+        of += [dataclasses.asdict(built.config), epochs, LATER]
+        of += [checkpoint.architecture(state)]
+    return hashlib.sha256(json.dumps(of).encode()).hexdigest()[:8]

@@ -209,8 +209,12 @@ def another(labels, shown, seed):
 
 
 def with_steps(run, steps):
-    """The same run, sampling in so many steps."""
-    config = dataclasses.asdict(run.method.config) | {"sampling_steps": steps}
+    """The same run, sampling in so many steps, of windows that are noised altogether.
+
+    What is noised little would be sampled in few, however many there may be.
+    """
+    more = {"sampling_steps": steps, "strength": 1.0}
+    config = dataclasses.asdict(run.method.config) | more
     method = methods.build(run.method.name, run.spec, **config)
     return dataclasses.replace(run, method=method, folder=None)
 

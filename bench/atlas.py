@@ -245,7 +245,8 @@ class Bench:
         if left:
             data = people.fifth_apart(self.data)
             for step_size in left:
-                if -np.inf in found.values():  # What is longer diverges too.
+                shorter = [value for size, value in found.items() if size < step_size]
+                if -np.inf in shorter:  # What is longer diverges, too.
                     found[step_size] = -np.inf
                     continue
                 try:

@@ -71,7 +71,7 @@ def main():
         _merge(folder / "motionsense.json", found)
     else:
         failed = gone_through(folder, args, asked, seeds, end)
-    rows = found_in(folder)
+    rows = up_to_date(found_in(folder), args)
     if args.json is not None:
         page.write(args.json, rows)
     print(page.markdown(rows))
@@ -104,8 +104,8 @@ def answer(folder, place, job, seed, smoke):
     """Finds and keeps one answer, unless that was done."""
     what = "-".join(plain(n) for n in (place.name, job.choice, job.name, str(seed)))
     path = folder / job.question / f"{what}.json"
-    asked = work.digest(job.method, place, place.choices[job.choice], smoke)
-    if path.is_file() and json.loads(path.read_text()).get("asked") == asked:
+    digest = work.digest(job.method, place, place.choices[job.choice], smoke)
+    if path.is_file() and json.loads(path.read_text()).get("digest") == digest:
         return
     start = time.monotonic()
     own = answers.Asked(place, job, seed, smoke, folder / "trained")
@@ -119,7 +119,8 @@ def answer(folder, place, job, seed, smoke):
         "name": job.name,
         "x": job.x,
         "seed": seed,
-        "asked": asked,
+        "method": job.method,
+        "digest": digest,
         "beside": place.beside,
         "classes": list(place.data.spec.classes["activity"]),
         "shapes": f"{train.shape} to train on, {test.shape} to test with",
@@ -141,6 +142,31 @@ def told(row):
         worst = max(row["retrained"].values())
         parts.append(f"retrained {100 * worst:.1f} %")
     return ", ".join([*parts, f"{row['seconds']:.0f} s"])
+
+
+def up_to_date(rows, args):
+    """Rows, but those that settings or windows as they are now would answer anew.
+
+    Of places that are not at hand nobody can tell, and rows stay.
+    """
+    if not any("digest" in row for row in rows):
+        return rows
+    known = {place.name: place for place in places.every(args.smoke, args.case)}
+    digests = {}
+
+    def outdated(row):
+        place = known.get(row["place"])
+        if "digest" not in row or place is None:
+            return False
+        at = row["place"], row["choice"], row["method"]
+        if row["choice"] not in place.choices:
+            return True
+        if at not in digests:
+            hidden = place.choices[row["choice"]]
+            digests[at] = work.digest(row["method"], place, hidden, args.smoke)
+        return row["digest"] != digests[at]
+
+    return [row for row in rows if not outdated(row)]
 
 
 def found_in(folder):

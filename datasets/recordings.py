@@ -77,12 +77,14 @@ def runs(label: np.ndarray) -> list[tuple[int, int]]:
     """``(start, end)`` of each stretch of one label, ``end`` not included.
 
     Args:
-      label: ``int[N]``, N > 0.
+      label: ``int[N]``; of none there are none.
 
     Example:
       >>> runs(np.array([4, 4, 1, 4]))
       [(0, 2), (2, 3), (3, 4)]
     """
+    if not len(label):
+        return []
     ends = np.flatnonzero(np.diff(label)) + 1
     return list(itertools.pairwise([0, *ends.tolist(), len(label)]))
 

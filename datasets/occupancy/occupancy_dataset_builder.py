@@ -100,4 +100,6 @@ def _read(titles, cells):
     clock = f"{row[DATE]} {row[TIME]}".replace("/", "-")
     clock = datetime.datetime.strptime(clock, "%Y-%m-%d %H:%M:%S")
     values = [float(row[title].strip() or "nan") for title in COLUMNS]
+    if np.isinf(values).any():
+        raise ValueError("a reading is infinite")
     return np.datetime64(clock, "s"), values, PEOPLE.index(row[COUNT])

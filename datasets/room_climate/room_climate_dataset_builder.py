@@ -62,6 +62,11 @@ def read_measurement(name: str, content: bytes) -> np.ndarray:
                 f"{name} must hold 2 readings of node {node} at least, got {count}; "
                 "it is truncated, get it anew."
             )
+    if (lasts := np.ptp(rows[:, TIME])) < 1000 * EVERY_S:
+        raise ValueError(
+            f"{name} must last {EVERY_S} s at least, got {lasts} ms; it is truncated, "
+            "get it anew."
+        )
     return rows[np.argsort(rows[:, TIME], kind="stable")]
 
 

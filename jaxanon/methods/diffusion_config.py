@@ -56,10 +56,10 @@ class DiffusionConfig:
     """of self-attention"""
     dtype: str = "float32"
     """what the U-Net multiplies in: float32 or bfloat16"""
-    forgetting: float = 0.5
+    forgetting: float = 0.1
     """share of windows of which the denoiser is not told a class, and of which not
-    statistics, each on its own: at 0.5 it learns all that sampling may tell it equally
-    often, one class alone and nothing among them"""
+    statistics, each on its own; rewriting tells it one class alone, or nothing, and
+    wants more of it"""
     ema: float = 0.999
     """decay of the running mean of the denoiser's weights, which samples"""
     sampling_steps: int = 20

@@ -8,6 +8,7 @@ from jaxanon.methods.hub_noise_settings import check_noise
 from jaxanon.methods.setting_checks import finite, whole
 
 HYPER = ("step_size", "classifier_step_size", "forgetting", "ema")
+# The last where there are classes to hide.
 AT_RELEASE = ("guidance", "negative_guidance", "suspicion")
 HYPER += AT_RELEASE
 HYPER += ("fine_step_size", "threshold", "margin", "replay")

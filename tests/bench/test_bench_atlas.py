@@ -45,6 +45,12 @@ def test_rows_that_do_not_tell_what_was_tuned_are_marked(tables, bench):
     assert "75.0 ± 10.0 |" in text and "50.0 ± 10.0 * |" in text
     assert tables.OLDER in text
     assert tables.OLDER not in bench("_atlas_page").markdown([new])
+    # So are means over seeds, and differences, that such a row is part of.
+    again = made(name="FedPer", value=0.7, seed=1)
+    for rows in ([new, old, again], [new, again, old]):
+        assert "60.0 ± 10.0 * |" in tables.methods_table(rows)
+    rows = [made(name="Atlas, no noise", value=0.9), new, old]
+    assert "| +15.0 | +40.0 * |" in tables.margins_table(rows)
     over = tables.over_table([made("clients"), old | {"clients": 5}], "clients")
     assert "| A | FedAvg | 50.0 |  |" in over and "| A | FedPer |  | 50.0 * |" in over
 

@@ -142,7 +142,10 @@ def swap(text, number, old, new):
             r"lacks the columns \['S5_CO2'\]",
         ),
         (lambda text: [], r"lacks the columns \['Date', 'Time', .*\], it has \[\]"),
-        (lambda text: swap(text, 3, "1.125", "inf"), "holds NaN or infinity; get its"),
+        (
+            lambda text: swap(text, 3, "1.125", "inf"),
+            r"line 3, .*\(a reading is infinite\)",
+        ),
     ],
 )
 def test_says_what_is_damaged(tmp_path, spoil, message):

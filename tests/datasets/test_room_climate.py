@@ -131,6 +131,11 @@ def cut_node(text):
     return [line for line in text if line.split(", ")[3] != "2"]
 
 
+def at_once(text):
+    rows = [line.split(", ") for line in text]
+    return [", ".join([number, "100", *rest]) for number, _, *rest in rows]
+
+
 @pytest.mark.parametrize(
     "spoil, message",
     [
@@ -140,6 +145,7 @@ def cut_node(text):
         (lambda text: [line[:-3] for line in text], r"hold 12 numbers a row, got \("),
         (lambda text: [], "02.csv must hold 12 numbers a row, got None"),
         (cut_node, "must hold 2 readings of node 2 at least, got 0; it is truncated"),
+        (at_once, r"must last 4 s at least, got 0\.0 ms; it is truncated"),
         (lambda text: text[:5], "must hold 2 readings of node 3 at least, got 1"),
         (
             lambda text: [line.replace(", 2, 4, 0", ", 2, 5, 0") for line in text],

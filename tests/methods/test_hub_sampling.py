@@ -200,7 +200,10 @@ def test_a_window_that_is_not_suspected_is_rewritten_as_what_else_it_may_be():
     )
     want = CENTRE + 2.0 * ACTIVITY[0] - 0.5 * GENDER[[0, 1]]
     np.testing.assert_allclose(run(0.6), want, atol=0.02)
-    assert np.abs(run(0.55) - want).max() > 0.1
+    # Where it is, it becomes one of the others, and is led away from what it was.
+    anew = np.asarray(run(0.55)) + 0.5 * ACTIVITY[1]
+    made = CENTRE + 2.0 * ACTIVITY[[0, 2], None] - 0.5 * GENDER[[0, 1]]
+    assert (np.abs(anew - made).max((2, 3)) < 0.02).any(axis=0).all()
 
 
 def test_windows_to_hide_are_made_of_other_classes():

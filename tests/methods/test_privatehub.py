@@ -15,6 +15,7 @@ from jaxanon.federated.algorithm import State
 from jaxanon.methods import acp, hub_networks, hub_room
 from jaxanon.methods.method import check_measured
 from jaxanon.methods.privatehub_config import PrivateHubConfig
+from jaxanon.run import Run
 
 pytestmark = pytest.mark.long
 
@@ -206,6 +207,8 @@ def test_what_cannot_be_sampled():
         ({"strength": 1.5}, "strength must be <= 1, got 1.5"),
         ({"ema": 1.0}, "ema must be < 1, got 1.0"),
         ({"threshold": 1.0}, "threshold must be < 1, got 1.0"),
+        ({"suspicion": 1.0}, "suspicion must be < 1, got 1.0"),
+        ({"suspicion": -0.1}, "suspicion must be .* >= 0, got -0.1"),
         (
             {"gradient": "last_steps", "gradient_steps": 21},
             "gradient_steps must be <= sampling_steps, 20, got 21",
@@ -220,6 +223,22 @@ def test_what_cannot_be_sampled():
 def test_settings_that_cannot_be(settings, match):
     with pytest.raises(ValueError, match=match):
         methods.privatehub(DATA.spec, **settings)
+
+
+def test_suspicion_is_chosen_anew_where_there_is_something_to_hide():
+    for hide in (), ("b",):
+        method = methods.privatehub(DATA.spec, **SMALL, hide=hide)
+        run = Run(method, method.init(jax.random.key(0)), DATA.spec, None, [], {})
+        if hide:
+            adjusted = run.adjusted(suspicion=0.25)
+            assert float(adjusted.state.hyper["suspicion"]) == 0.25
+            with pytest.raises(ValueError, match="suspicion must be < 1, got 1.0"):
+                run.adjusted(suspicion=1.0)
+        else:
+            with pytest.raises(
+                ValueError, match=r"told .*guidance'\] anew .*suspicion"
+            ):
+                run.adjusted(suspicion=0.25)
 
 
 def test_numbers_that_stand_for_events_come_back_as_such():
