@@ -187,6 +187,8 @@ OVER_ROUNDS = (
     *("FedAvg", "FedPer", "ClusterFL"),
     *("Atlas, no noise", "Atlas, no noise, 3 layers", "Atlas"),
 )
+# Whose step size depends on how much noise is left in what clients send together.
+TUNED_APART = ("FedSGD-LDP", "Atlas")
 JOINING = ("FedAvg", "FedPer", "Atlas, no noise", "Atlas")
 SMOKE = (
     application(

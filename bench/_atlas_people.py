@@ -70,6 +70,12 @@ def joining(bench, entry, data: Data, seed: int, step_size: float, more: dict) -
     }
 
 
+def number_of_first(data) -> int:
+    """How many train before others join."""
+    everybody = np.unique(data.train.labels["subject"])
+    return len(everybody) - len(held_out(everybody, 0.3, 0))
+
+
 def _joined(bench, entry, others, fresh, seed, step_size, more, rounds, **options):
     run = bench.train(entry, others, seed, step_size, more, **options)
     report = learned.evaluate(newcomers.join(run, fresh, num_rounds=rounds), fresh)

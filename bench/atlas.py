@@ -16,8 +16,9 @@ lstm`` trains the chapter's network in place of a CNN.
 
 Each method's step size is the one of a grid by which the last fifth of each client's
 training windows, class by class, are told best after all rounds, by the first seed and
-at ε = 2; where it diverges later, the one below. Last fits have no larger one than
-training alone: nothing is clipped in them.
+at ε = 2 (FedSGD-LDP's and Atlas's: for each ε and number of clients); where it diverges
+later, the one below. Last fits have no larger one than training alone: nothing is
+clipped in them.
 """
 
 import dataclasses
@@ -126,7 +127,10 @@ class Bench:
         what = "-".join(str(part) for part in parts if part is not None)
         path = self.folder / question / f"{what}.json"
         entry = applications.ENTRIES[name]
-        step_size = tuned = self.step_size(entry)
+        apart = clients
+        if question == "joining":
+            apart = people.number_of_first(self.data)
+        step_size = tuned = self.step_size(entry, apart, epsilon)
         if path.is_file():
             if json.loads(path.read_text()).get("tuned") == tuned:
                 return
@@ -233,24 +237,36 @@ class Bench:
         """What people get who join after training, beside training alone."""
         return people.joining(self, entry, data, seed, step_size, more)
 
-    def step_size(self, entry):
-        """Of the grid, the one by which held-back training windows are told best."""
+    def step_size(self, entry, clients=None, epsilon=None):
+        """Of the grid, the one by which held-back training windows are told best.
+
+        By all clients and at the entry's own ε, or, where that matters, by so many and
+        at that one.
+        """
         entry = applications.ENTRIES[entry.tuned_as]
-        path = self.folder / "tuned" / f"{plain(entry.name)}.json"
+        if entry.name not in applications.TUNED_APART:
+            clients = epsilon = None
+        parts = [plain(entry.name), clients, epsilon]
+        what = "-".join(str(part) for part in parts if part is not None)
+        path = self.folder / "tuned" / f"{what}.json"
         kept = json.loads(path.read_text()) if path.is_file() else {}
         before = kept["found"] if kept.get("rounds") == self.rounds() else {}
         found = {float(step_size): value for step_size, value in before.items()}
         grid = self.step_sizes(entry)[: 1 if self.smoke else None]
         left = [each for each in grid if each not in found]
         if left:
-            data = people.fifth_apart(self.data)
+            data = self.data
+            if clients is not None:
+                data = people.some(data, clients, 0)
+            data = people.fifth_apart(data)
+            more = {} if epsilon is None else {"epsilon": epsilon}
             for step_size in left:
                 shorter = [value for size, value in found.items() if size < step_size]
                 if -np.inf in shorter:  # What is longer diverges, too.
                     found[step_size] = -np.inf
                     continue
                 try:
-                    run = self.train(entry, data, 0, step_size, {})
+                    run = self.train(entry, data, 0, step_size, more)
                     found[step_size] = self.scores(run, data)["value"]
                 except FloatingPointError:
                     found[step_size] = -np.inf
@@ -258,7 +274,7 @@ class Bench:
             kept = {"step_size": best, "rounds": self.rounds()}
             kept["found"] = {str(k): v for k, v in found.items()}
             _answers.keep(path, kept)
-            print(f"{self.application.name}: {entry.name} tuned, {found}", flush=True)
+            print(f"{self.application.name}: {what} tuned, {found}", flush=True)
         return json.loads(path.read_text())["step_size"]
 
     def step_sizes(self, entry):

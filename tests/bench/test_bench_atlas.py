@@ -172,6 +172,37 @@ def test_step_sizes_are_chosen_on_the_last_of_every_class(bench):
     assert data.test.windows[:, 0, 0].tolist() == [1, 3, 5, 7]
 
 
+def test_step_sizes_of_noisy_methods_are_chosen_for_each_budget_and_number(
+    atlas, bench, tmp_path
+):
+    """Steps of 0.3 diverge, so that longer ones are not tried."""
+    applications = bench("_applications")
+    own, calls = object.__new__(atlas.Bench), []
+    own.application, own.smoke = applications.APPLICATIONS[0], False
+    own.data, own.folder = people(5), tmp_path
+
+    def train(entry, data, seed, step_size, more):
+        everybody = len(np.unique(data.train.labels["subject"]))
+        calls.append((entry.name, everybody, step_size, more))
+        if step_size >= 0.3:
+            raise FloatingPointError
+        return step_size
+
+    own.train, own.scores = train, lambda run, data: {"value": run}
+    size = lambda name, *at: own.step_size(applications.ENTRIES[name], *at)
+    assert size("Atlas, as claimed", 3, 0.5) == 0.1
+    tried = [("Atlas", 3, each, {"epsilon": 0.5}) for each in (0.02, 0.05, 0.1, 0.3)]
+    assert calls == tried
+    assert size("Atlas", 3, 0.5) == 0.1 and len(calls) == 4  # It is known.
+    assert size("Atlas") == size("FedAvg", 3, 0.5) == 0.1
+    assert {(name, n, *more) for name, n, _, more in calls[4:]} == {
+        *(("Atlas", 5), ("FedAvg", 5))
+    }
+    kept = {path.name for path in (tmp_path / "tuned").iterdir()}
+    assert kept == {"Atlas-3-0.5.json", "Atlas.json", "FedAvg.json"}
+    assert bench("_atlas_people").number_of_first(people(10)) == 7
+
+
 def test_a_last_fit_is_steps_on_a_client_s_own_windows(bench):
     """Of a softmax regression from zeros: one step of its gradient, by hand."""
     data = people(2)
