@@ -35,6 +35,7 @@ import _atlas_people as people
 import _timing
 import blinder
 import numpy as np
+from _atlas_tuning import Tuned, plain
 from _last_fit import fitted
 
 import jaxanon as ja
@@ -93,7 +94,7 @@ def main():
         raise SystemExit(f"failed, and left out: {sorted(failed)}")
 
 
-class Bench:
+class Bench(Tuned):
     """An application in the making. A class, for its data are read once."""
 
     def __init__(self, application, folder, smoke):
@@ -237,57 +238,6 @@ class Bench:
         """What people get who join after training, beside training alone."""
         return people.joining(self, entry, data, seed, step_size, more)
 
-    def step_size(self, entry, clients=None, epsilon=None):
-        """Of the grid, the one by which held-back training windows are told best.
-
-        By all clients and at the entry's own ε, or, where that matters, by so many and
-        at that one.
-        """
-        entry = applications.ENTRIES[entry.tuned_as]
-        if entry.name not in applications.TUNED_APART:
-            clients = epsilon = None
-        parts = [plain(entry.name), clients, epsilon]
-        what = "-".join(str(part) for part in parts if part is not None)
-        path = self.folder / "tuned" / f"{what}.json"
-        kept = json.loads(path.read_text()) if path.is_file() else {}
-        before = kept["found"] if kept.get("rounds") == self.rounds() else {}
-        found = {float(step_size): value for step_size, value in before.items()}
-        grid = self.step_sizes(entry)[: 1 if self.smoke else None]
-        left = [each for each in grid if each not in found]
-        if left:
-            data = self.data
-            if clients is not None:
-                data = people.some(data, clients, 0)
-            data = people.fifth_apart(data)
-            more = {} if epsilon is None else {"epsilon": epsilon}
-            for step_size in left:
-                shorter = [value for size, value in found.items() if size < step_size]
-                if -np.inf in shorter:  # What is longer diverges, too.
-                    found[step_size] = -np.inf
-                    continue
-                try:
-                    run = self.train(entry, data, 0, step_size, more)
-                    found[step_size] = self.scores(run, data)["value"]
-                except FloatingPointError:
-                    found[step_size] = -np.inf
-            best = max(found, key=found.get)
-            kept = {"step_size": best, "rounds": self.rounds()}
-            kept["found"] = {str(k): v for k, v in found.items()}
-            _answers.keep(path, kept)
-            print(f"{self.application.name}: {what} tuned, {found}", flush=True)
-        return json.loads(path.read_text())["step_size"]
-
-    def step_sizes(self, entry):
-        """The grid of an entry, upwards."""
-        return [each * entry.scale for each in self.application.step_sizes]
-
-    def lower(self, entry, step_size):
-        """The step size of the grid below one that diverged."""
-        below = [each for each in self.step_sizes(entry) if each < step_size]
-        if not below:
-            raise FloatingPointError(f"{entry.name} diverges at every step size.")
-        return below[-1]
-
     def rows(self):
         """Every answer that there is."""
         places = (self.folder / question for question in QUESTIONS)
@@ -299,16 +249,6 @@ def told(row):
     """A row in a few words."""
     score = f"{row['metric']} {row['value']:.3f} ± {row['spread']:.3f}"
     return f"({row['clients']} clients, ε {row['epsilon']}): {score}"
-
-
-def plain(name):
-    """A name as that of a file.
-
-    Example:
-      >>> plain("Homes' energy")
-      'Homes_energy'
-    """
-    return name.replace(",", "").replace("'", "").replace(" ", "_")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,73 @@
+"""Step sizes of what is compared with Atlas, chosen by held-back training windows."""
+
+import json
+
+import _answers
+import _applications as applications
+import _atlas_people as people
+import numpy as np
+
+
+class Tuned:
+    """What a bench knows of step sizes: of an ``application``, in its ``folder``."""
+
+    def step_size(self, entry, clients=None, epsilon=None):
+        """Of the grid, the one by which held-back training windows are told best.
+
+        By all clients and at the entry's own ε, or, where that matters, by so many and
+        at that one.
+        """
+        entry = applications.ENTRIES[entry.tuned_as]
+        if entry.name not in applications.TUNED_APART:
+            clients = epsilon = None
+        parts = [plain(entry.name), clients, epsilon]
+        what = "-".join(str(part) for part in parts if part is not None)
+        path = self.folder / "tuned" / f"{what}.json"
+        kept = json.loads(path.read_text()) if path.is_file() else {}
+        before = kept["found"] if kept.get("rounds") == self.rounds() else {}
+        found = {float(step_size): value for step_size, value in before.items()}
+        grid = self.step_sizes(entry)[: 1 if self.smoke else None]
+        left = [each for each in grid if each not in found]
+        if left:
+            data = self.data
+            if clients is not None:
+                data = people.some(data, clients, 0)
+            data = people.fifth_apart(data)
+            more = {} if epsilon is None else {"epsilon": epsilon}
+            for step_size in left:
+                shorter = [value for size, value in found.items() if size < step_size]
+                if -np.inf in shorter:  # What is longer diverges, too.
+                    found[step_size] = -np.inf
+                    continue
+                try:
+                    run = self.train(entry, data, 0, step_size, more)
+                    found[step_size] = self.scores(run, data)["value"]
+                except FloatingPointError:
+                    found[step_size] = -np.inf
+            best = max(found, key=found.get)
+            kept = {"step_size": best, "rounds": self.rounds()}
+            kept["found"] = {str(k): v for k, v in found.items()}
+            _answers.keep(path, kept)
+            print(f"{self.application.name}: {what} tuned, {found}", flush=True)
+        return json.loads(path.read_text())["step_size"]
+
+    def step_sizes(self, entry):
+        """The grid of an entry, upwards."""
+        return [each * entry.scale for each in self.application.step_sizes]
+
+    def lower(self, entry, step_size):
+        """The step size of the grid below one that diverged."""
+        below = [each for each in self.step_sizes(entry) if each < step_size]
+        if not below:
+            raise FloatingPointError(f"{entry.name} diverges at every step size.")
+        return below[-1]
+
+
+def plain(name):
+    """A name as that of a file.
+
+    Example:
+      >>> plain("Homes' energy")
+      'Homes_energy'
+    """
+    return name.replace(",", "").replace("'", "").replace(" ", "_")
