@@ -91,6 +91,7 @@ def networks(spec, config: PrivateHubConfig) -> Networks:
     """
     sizes, values = attributes_and_values(spec, config)
     check_halved(spec.time, len(config.widths))
+    read = config.classifier_filters, config.classifier_features
     return Networks(
         spec=spec,
         config=config,
@@ -100,7 +101,7 @@ def networks(spec, config: PrivateHubConfig) -> Networks:
         unet=UNet(
             sizes, tuple(config.widths), config.blocks, config.heads, config.dtype
         ),
-        classifiers={name: WindowClassifier(size) for name, size in sizes.items()},
+        classifiers={name: WindowClassifier(n, *read) for name, n in sizes.items()},
     )
 
 

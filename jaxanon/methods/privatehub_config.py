@@ -34,8 +34,12 @@ class PrivateHubConfig(DiffusionConfig):
     """a window is made anew where the probabilities of the classes to hide, as the
     classifier has them, together are above this: fewer windows are lost by more of it,
     and more are overlooked"""
+    classifier_filters: tuple[int, ...] = (64, 64, 64, 64)
+    """filters of each convolution of the classifiers of raw windows"""
+    classifier_features: int = 256
+    """what their first dense layer says of a window; fine-tuning compares it"""
     classifier_step_size: float = 1e-3
-    """step size of Adam, for the classifiers of raw windows"""
+    """step size of Adam, for these classifiers"""
 
     patience: int = 0
     """epochs of pre-training that do no better on held-out windows before it stops, and
@@ -82,6 +86,11 @@ class PrivateHubConfig(DiffusionConfig):
     def __post_init__(self):
         super().__post_init__()
         whole(1, gradient_steps=self.gradient_steps, pretraining=self.pretraining)
+        whole(
+            1,
+            classifier_filters=self.classifier_filters,
+            classifier_features=self.classifier_features,
+        )
         whole(0, patience=self.patience)
         finite(
             zero=False,

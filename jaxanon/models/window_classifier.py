@@ -29,8 +29,8 @@ class WindowClassifier(nn.Module):
     """
 
     num_classes: int
-    filters: Sequence[int] = (64, 64, 64, 64)
-    features: int = 256
+    filters: Sequence[int] = (32, 32, 32, 32)
+    features: int = 64
 
     @nn.compact
     def __call__(self, windows, key=None, dropout=0.0):

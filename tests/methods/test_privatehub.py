@@ -207,6 +207,8 @@ def test_what_cannot_be_sampled():
         ({"strength": 1.5}, "strength must be <= 1, got 1.5"),
         ({"ema": 1.0}, "ema must be < 1, got 1.0"),
         ({"threshold": 1.0}, "threshold must be < 1, got 1.0"),
+        ({"classifier_filters": (8, 0)}, r"classifier_filters must be >= 1, got"),
+        ({"classifier_features": 0}, "classifier_features must be >= 1, got 0"),
         ({"suspicion": 1.0}, "suspicion must be < 1, got 1.0"),
         ({"suspicion": -0.1}, "suspicion must be .* >= 0, got -0.1"),
         (
