@@ -48,6 +48,7 @@ from jaxanon.federated.observed import Seen, observed
 from jaxanon.federated.p_fed_me import p_fed_me
 from jaxanon.federated.per_fed_avg import per_fed_avg
 from jaxanon.federated.personal import PersonalState, Rounds, Steps
+from jaxanon.federated.placing import Placed, place
 from jaxanon.federated.private import (
     Lots,
     descend_privately,
@@ -67,6 +68,7 @@ __all__ = [
     "Messages",
     "NoisyMailbox",
     "PersonalState",
+    "Placed",
     "Population",
     "Rounds",
     "Seen",
@@ -112,6 +114,7 @@ __all__ = [
     "observed_shuffled",
     "p_fed_me",
     "per_fed_avg",
+    "place",
     "population",
     "random_graph",
     "ring",

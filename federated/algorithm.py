@@ -1,6 +1,5 @@
 """What a federated algorithm is, and how its acts make one round of it."""
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -9,7 +8,8 @@ import jax.numpy as jnp
 import optax
 
 from jaxanon.federated import layout as layouts
-from jaxanon.federated.cohort import Population, sample_cohort
+from jaxanon.federated import placing
+from jaxanon.federated.cohort import sample_cohort
 from jaxanon.federated.ranges import in_range
 
 
@@ -42,15 +42,22 @@ class Acts(NamedTuple):
     """The acts of a round, apart, for whoever has to place them on devices.
 
     ``cohort(key, state, num_clients) -> int32[m]``; ``work(key, state, clients, ids,
-    counted) -> (sums, kept)``, weighted sums over ``ids`` of whom ``counted``
-    (``bool[len(ids)]``) says so, and what each of ``ids`` keeps; ``merge(state, ids,
-    sums, kept) -> (state, info)``, with the sums of all parts of a cohort added up and
-    what they keep in its order.
+    counted, at=None, stage=0) -> (sums, kept)``, weighted sums over ``ids`` of whom
+    ``counted`` (``bool[len(ids)]``) says so, and what each of ``ids`` keeps;
+    ``merge(state, ids, sums, kept, stage=0) -> (state, info)``, with the sums of all
+    parts of a cohort added up and what they keep in its order.
+
+    ``at`` says where ``ids`` lie in ``clients``, and in ``state.own`` where states have
+    it; None is where their numbers say. After stage 0 the same cohort works and is
+    merged in ``more_stages`` further ones, 1, 2, ..., whose ``info`` nobody reads, and
+    ``finish(state) -> state`` ends the round.
     """
 
     cohort: Callable
     work: Callable
     merge: Callable
+    more_stages: int = 0
+    finish: Callable = lambda state: state
 
 
 class FederatedAlgorithm(NamedTuple):
@@ -85,14 +92,44 @@ def or_nothing(message, weight):
 
 
 def one_round(acts: Acts) -> Callable:
-    """``update`` of all acts, one program for one device."""
+    """``update`` of all acts: one program, for one device or those of ``Placed``."""
 
-    def update(key, state, clients: Population):
-        ids = acts.cohort(key, state, len(clients.mask))
-        counted = jnp.ones(len(ids), bool)
-        return acts.merge(state, ids, *acts.work(key, state, clients, ids, counted))
+    def update(key, state, clients):
+        placed = isinstance(clients, placing.Placed)
+        num_clients = clients.num_clients if placed else number_of(clients)
+        ids = acts.cohort(key, state, num_clients)
+        if placed:
+            work = placing.work_together(acts.work, clients)
+        else:
+            counted = jnp.ones(len(ids), bool)
+            work = lambda key, state, ids, stage: acts.work(
+                key, state, clients, ids, counted, stage=stage
+            )
+
+        def done(state, stage):
+            state, info = acts.merge(
+                state, ids, *work(key, state, ids, stage), stage=stage
+            )
+            return placing.on_all((state, info), clients) if placed else (state, info)
+
+        state, info = done(state, 0)
+        if acts.more_stages:
+            more = jnp.arange(1, acts.more_stages + 1)
+            step = lambda state, stage: (done(state, stage)[0], None)
+            state, _ = jax.lax.scan(step, state, more)
+        return acts.finish(state), info
 
     return update
+
+
+def number_of(clients) -> int:
+    """How many clients arrays ``[clients, ...]`` are of.
+
+    Example:
+      >>> number_of({"x": jnp.zeros((3, 4))})
+      3
+    """
+    return len(jax.tree.leaves(clients)[0])
 
 
 def build(
@@ -127,23 +164,25 @@ def build(
             key, state.round, num_clients, size, rounds_per_cohort=rounds_per_cohort
         )
 
-    def reply(key, state, clients, number):
+    def reply(key, state, clients, number, at):
         """What a client makes of a round."""
         _, client_key = jax.random.split(jax.random.fold_in(key, state.round))
-        rows = jax.tree.map(lambda leaf: leaf[number], clients.rows)
+        rows = jax.tree.map(lambda leaf: leaf[at], clients.rows)
         # The key belongs to the client, whatever its place in the cohort.
         own_key = jax.random.fold_in(client_key, number)
-        return client(own_key, state, rows, clients.mask[number])
+        return client(own_key, state, rows, clients.mask[at])
 
-    def work(key, state, clients, ids, counted):
-        one = functools.partial(reply, key, state, clients)
-        weights = counted * jax.vmap(weigh)(clients.mask[ids])
+    def work(key, state, clients, ids, counted, at=None, stage=0):
+        del stage
+        at = ids if at is None else at
+        one = lambda which: reply(key, state, clients, *which)
+        weights = counted * jax.vmap(weigh)(clients.mask[at])
         chosen = layout or layouts.default_layout(state.params, len(ids))
-        total = layouts.sum_over_clients(one, ids, weights, chosen)
+        total = layouts.sum_over_clients(one, (ids, at), weights, chosen)
         return (total, jnp.sum(weights)), ()
 
-    def merge(state, ids, sums, kept):
-        del ids, kept
+    def merge(state, ids, sums, kept, stage=0):
+        del ids, kept, stage
         gradient, info = layouts.divide(*sums)
         updates, opt_state = server_optimizer.update(
             gradient, state.opt_state, state.params
@@ -157,7 +196,7 @@ def build(
     def sent(key, state, clients, number):
         ids = cohort(key, state, len(clients.mask))
         weight = weigh(clients.mask[number]) * jnp.any(ids == number)
-        return or_nothing(reply(key, state, clients, number)[0], weight)
+        return or_nothing(reply(key, state, clients, number, number)[0], weight)
 
     acts = Acts(cohort, work, merge)
     return FederatedAlgorithm(init, one_round(acts), acts, sent=sent)

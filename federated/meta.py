@@ -7,7 +7,14 @@ import jax.numpy as jnp
 import optax
 
 from jaxanon import kernels
-from jaxanon.federated.algorithm import FederatedAlgorithm, State, hyper_arrays
+from jaxanon.federated import layout as layouts
+from jaxanon.federated.algorithm import (
+    Acts,
+    FederatedAlgorithm,
+    State,
+    hyper_arrays,
+    one_round,
+)
 from jaxanon.federated.cohort import sample_cohort
 
 CHUNK = {"cpu": 64}  # Clients side by side; enough to fill the cores, and in cache.
@@ -21,7 +28,6 @@ def meta(
     objectives_fn: Callable,
     *,
     hyper: dict,
-    num_clients_fn: Callable,
     server_optimizer: optax.GradientTransformation,
     cohort_size_fn: Callable = lambda num_clients: num_clients,
     rounds_per_cohort: int = 1,
@@ -36,8 +42,9 @@ def meta(
     """Model-agnostic meta-learning over clients, with per-group inner losses.
 
     ``init(key, **hyper) -> state``; ``update(key, state, data) -> (state, info)`` is a
-    round: a cohort adapts on support sets, is graded on query sets, and the server
-    takes one step along the mean meta-gradient, ``hyper["server_step_size"]`` long.
+    round over ``data``, arrays ``[clients, ...]``: a cohort adapts on support sets, is
+    graded on query sets, and the server takes one step along the mean meta-gradient,
+    ``hyper["server_step_size"]`` long.
 
     Args:
       init_fn: ``key -> params``, a dict of groups.
@@ -47,7 +54,6 @@ def meta(
       objectives_fn: ``hyper -> objectives``, see ``jaxanon.kernels.Objective``.
       hyper: names and defaults of the hyper-parameters, ``server_step_size`` among
         them; they become arrays, so changing one compiles nothing anew.
-      num_clients_fn: ``data -> int``.
       server_optimizer: Optax transformation of unit step size: ``optax.adam(1.0)``.
       cohort_size_fn: ``num_clients -> int``, clients per round; all by default.
       rounds_per_cohort: rounds that a cohort stays together.
@@ -79,7 +85,7 @@ def meta(
       ...     lambda hyper: [kernels.Phase(("net",), loss, 0.5)],
       ...     lambda hyper: [
       ...         kernels.Objective(("net",), lambda p, t: (loss(p, t), {}))],
-      ...     hyper={"server_step_size": 1.0}, num_clients_fn=len,
+      ...     hyper={"server_step_size": 1.0},
       ...     server_optimizer=optax.sgd(1.0))
       >>> state = algorithm.init(jax.random.key(0))
       >>> state, _ = algorithm.update(jax.random.key(1), state, jnp.array([2.0, 6.0]))
@@ -109,76 +115,70 @@ def meta(
         average = jax.tree.map(jnp.copy, params) if averaging else None
         return State(jnp.zeros((), jnp.int32), params, opt_state, arrays, average)
 
-    def update(key, state, data):
-        num_clients = num_clients_fn(data)
-        ids = sample_cohort(
-            key,
-            state.round,
-            num_clients,
-            cohort_size_fn(num_clients),
-            rounds_per_cohort=rounds_per_cohort,
+    more_stages = alone_rounds if alone_fn is not None else 0
+
+    def cohort(key, state, num_clients):
+        size = cohort_size_fn(num_clients)
+        return sample_cohort(
+            key, state.round, num_clients, size, rounds_per_cohort=rounds_per_cohort
         )
+
+    def work(key, state, data, ids, counted, at=None, stage=0):
         _, client_key = jax.random.split(jax.random.fold_in(key, state.round))
+        step_key, alone_key = jax.random.split(client_key)
+        if alone_fn is None or (isinstance(stage, int) and stage == 0):
+            phases, objectives = phases_fn(state.hyper), objectives_fn(state.hyper)
+        else:
+            step_key = jax.random.split(alone_key, more_stages)[stage - 1]
+            phases, objectives = (), (alone_fn(state.hyper),)
+        # The key belongs to the client, whatever its place in the cohort.
+        own_key = lambda client: jax.random.fold_in(step_key, client)
+        draw = lambda client, at: draw_fn(own_key(client), at, data)
+        support, query, weights = jax.vmap(draw)(ids, ids if at is None else at)
+        weights = jnp.where(counted, weights, 0)
+        groups = [group for objective in objectives for group in objective.groups]
         chosen = CHUNK.get(jax.default_backend(), DEFAULT_CHUNK)
-        chosen = chosen if chunk is None else chunk
-
-        def follow(state, round_key, phases, objectives):
-            """One server step of the objectives' groups; ``(state, infos)``."""
-            # The key belongs to the client, whatever its place in the cohort.
-            draw = lambda client: draw_fn(
-                jax.random.fold_in(round_key, client), client, data
-            )
-            support, query, weights = jax.vmap(draw)(ids)
-            groups = [group for objective in objectives for group in objective.groups]
-            moving = {group: state.params[group] for group in groups}
-            gradient, infos = kernels.meta_gradient(
-                phases,
-                _with_resting(objectives, state.params),
-                moving,
-                support,
-                query,
-                weights,
-                second_order=second_order,
-                implementation=implementation,
-                chunk=chosen,
-            )
-            return _server_step(state, gradient), infos
-
-        def _server_step(state, gradient):
-            lengths = dict.fromkeys(gradient, state.hyper["server_step_size"])
-            if step_sizes_fn is not None:
-                own = step_sizes_fn(state.hyper)
-                lengths |= {group: own[group] for group in own if group in lengths}
-            params, opt_state = dict(state.params), dict(state.opt_state)
-            for group, grads in gradient.items():
-                steps, opt_state[group] = server_optimizer.update(
-                    grads, opt_state[group], params[group]
-                )
-                move = lambda param, step, length=lengths[group]: param + length * step
-                params[group] = jax.tree.map(move, params[group], steps)
-            return state._replace(params=params, opt_state=opt_state)
-
-        round_key, alone_key = jax.random.split(client_key)
-        state, infos = follow(
-            state, round_key, phases_fn(state.hyper), objectives_fn(state.hyper)
+        mean = kernels.meta_gradient(
+            phases,
+            _with_resting(objectives, state.params),
+            {group: state.params[group] for group in groups},
+            support,
+            query,
+            weights,
+            second_order=second_order,
+            implementation=implementation,
+            chunk=chosen if chunk is None else chunk,
         )
-        if alone_fn is not None and alone_rounds:
+        total = jnp.sum(weights)
+        return (jax.tree.map(lambda leaf: total * leaf, mean), total), ()
 
-            def alone(state, step_key):
-                return follow(state, step_key, (), (alone_fn(state.hyper),))[0], None
-
-            state, _ = jax.lax.scan(
-                alone, state, jax.random.split(alone_key, alone_rounds)
+    def merge(state, ids, sums, kept, stage=0):
+        del ids, kept, stage
+        gradient, infos = layouts.divide(*sums)
+        lengths = dict.fromkeys(gradient, state.hyper["server_step_size"])
+        if step_sizes_fn is not None:
+            own = step_sizes_fn(state.hyper)
+            lengths |= {group: own[group] for group in own if group in lengths}
+        params, opt_state = dict(state.params), dict(state.opt_state)
+        for group, grads in gradient.items():
+            steps, opt_state[group] = server_optimizer.update(
+                grads, opt_state[group], params[group]
             )
+            move = lambda param, step, length=lengths[group]: param + length * step
+            params[group] = jax.tree.map(move, params[group], steps)
         info = {name: value for _, info in infos for name, value in info.items()}
+        return state._replace(params=params, opt_state=opt_state), info
+
+    def finish(state):
         if averaging:
             keep = jnp.minimum(averaging, (1 + state.round) / (10 + state.round))
             mix = lambda old, new: keep * old + (1 - keep) * new
             average = jax.tree.map(mix, state.average, state.params)
             state = state._replace(average=average)
-        return state._replace(round=state.round + 1), info
+        return state._replace(round=state.round + 1)
 
-    return FederatedAlgorithm(init, update)
+    acts = Acts(cohort, work, merge, more_stages, finish)
+    return FederatedAlgorithm(init, one_round(acts), acts)
 
 
 def _with_resting(objectives, params):

@@ -226,21 +226,29 @@ def personal(
         size = num_clients if size is None else size
         return sample_cohort(key, state.round, num_clients, size, rounds_per_cohort=per)
 
-    def replied(key, state, clients, client, own=None):
+    def replied(key, state, clients, client, at, own=None):
         """What a client has as the round begins, and what it makes of it."""
         _, client_key = jax.random.split(jax.random.fold_in(key, state.round))
-        rows = jax.tree.map(lambda leaf: leaf[client], clients.rows)
-        before = seen(client_key, state, client, rows, clients.mask[client], own)
+        rows = jax.tree.map(lambda leaf: leaf[at], clients.rows)
+        before = seen(client_key, state, client, rows, clients.mask[at], own)
         return before, client_fn(before)
 
-    def work(key, state, clients, ids, counted):
-        def one(client, own):
-            before, reply = replied(key, state, clients, client, own)
+    def work(key, state, clients, ids, counted, at=None, stage=0):
+        del stage
+        own = state.own
+        if at is None:
+            at = ids
+            of_ids = lambda leaf: leaf[ids] if len(ids) < num_clients else leaf
+            own = jax.tree.map(of_ids, own)
+
+        def one(which, own):
+            client, at = which
+            before, reply = replied(key, state, clients, client, at, own)
             present = jnp.any(before.mask)
             keep = lambda new, old: jnp.where(present, new, old)
             return (reply.sent, reply.info), jax.tree.map(keep, reply.own, own)
 
-        weights = counted * jax.vmap(weigh)(clients.mask[ids])
+        weights = counted * jax.vmap(weigh)(clients.mask[at])
         layout = rounds.layout
         if layout is None:
             one_of = lambda tree: jax.tree.map(lambda leaf: leaf[0], tree)
@@ -248,12 +256,11 @@ def personal(
             held = alive(key, state.params, one_of(clients.rows))
             kept = state.params, one_of(state.own)
             layout = layouts.default_layout(kept, len(ids), example_bytes=held)
-        of_ids = lambda leaf: leaf[ids] if len(ids) < num_clients else leaf
-        own = jax.tree.map(of_ids, state.own)
-        total, own = layouts.sum_and_change(one, ids, own, weights, layout)
+        total, own = layouts.sum_and_change(one, (ids, at), own, weights, layout)
         return (total, jnp.sum(weights)), own
 
-    def merge(state, ids, sums, own):
+    def merge(state, ids, sums, own, stage=0):
+        del stage
         mean, info = layouts.divide(*sums)
         whole = len(ids) == num_clients  # In order: nobody's place is looked for.
         place = lambda all_, new: new if whole else all_.at[ids].set(new)
@@ -269,7 +276,7 @@ def personal(
     def sent(key, state, clients, client):
         ids = cohort(key, state, len(clients.mask))
         weight = weigh(clients.mask[client]) * jnp.any(ids == client)
-        return or_nothing(replied(key, state, clients, client)[1].sent, weight)
+        return or_nothing(replied(key, state, clients, client, client)[1].sent, weight)
 
     def alone(key, state, client, rows, mask):
         return (alone_fn or client_fn)(seen(key, state, client, rows, mask)).own

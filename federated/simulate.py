@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxanon.federated.algorithm import number_of
+
 
 @functools.partial(
     jax.jit, static_argnames=("algorithm", "num_rounds"), donate_argnames="state"
@@ -67,7 +69,8 @@ def shard(algorithm, devices=None) -> Sharded:
     ``algorithm.update`` up to rounding.
 
     Args:
-      algorithm: a ``FederatedAlgorithm`` with ``acts``, such as ``fed_avg`` makes.
+      algorithm: a ``FederatedAlgorithm`` with ``acts``, such as ``fed_avg`` makes, or
+        a ``jaxanon.methods.Method`` with them.
       devices: a sequence of devices, where one that stands there twice works on two
         shards at a time; ``None`` is ``jax.local_devices()``, and a CPU that is one
         device once for each of its cores.
@@ -96,34 +99,50 @@ def shard(algorithm, devices=None) -> Sharded:
     # Programs that one thread starts on one device run one after another.
     threads = concurrent.futures.ThreadPoolExecutor(len(devices), "shard")
 
-    @jax.jit
-    def of_shard(key, state, clients, which):
-        ids = acts.cohort(key, state, len(clients.mask))
+    def of_shard(key, state, clients, which, num_clients, stage):
+        ids = acts.cohort(key, state, num_clients)
         size = -(-len(ids) // len(devices))
         place = which * size + jnp.arange(size)
         own = ids[jnp.minimum(place, len(ids) - 1)]
-        return acts.work(key, state, clients, own, place < len(ids))
+        return acts.work(key, state, clients, own, place < len(ids), stage=stage)
 
-    @functools.partial(jax.jit, static_argnames="num_clients")
-    def merge(key, state, parts, num_clients):
+    def merged(key, state, parts, num_clients, stage):
         ids = acts.cohort(key, state, num_clients)
         sums, kept = zip(*parts, strict=True)
         total = functools.reduce(lambda a, b: jax.tree.map(jnp.add, a, b), sums)
         joined = jax.tree.map(lambda *a: jnp.concatenate(a)[: len(ids)], *kept)
-        return acts.merge(state, ids, total, joined)
+        return acts.merge(state, ids, total, joined, stage=stage)
+
+    # The first stage is another program than those after it, which are all one.
+    jit = functools.partial(jax.jit, static_argnames="num_clients")
+    in_first = lambda fn: jit(functools.partial(fn, stage=0))
+    first = in_first(of_shard), in_first(merged)
+    later = jit(of_shard), jit(merged)
+    finish = jax.jit(acts.finish)
 
     def place(clients):
         return [jax.device_put(clients, device) for device in devices]
 
-    def update(key, state, placed):
+    def stage_of(programs, key, state, placed, **stage):
+        work, merge = programs
+        num_clients = number_of(placed[0])
         # All in its place before the first begins, for copies wait for programs.
         inputs = [
-            jax.device_put((key, state, np.int32(which)), device)
+            jax.device_put((key, state, np.int32(which), stage), device)
             for which, device in enumerate(devices)
         ]
-        run = lambda own, clients: of_shard(own[0], own[1], clients, own[2])
+        run = lambda own, clients: work(
+            own[0], own[1], clients, own[2], num_clients=num_clients, **own[3]
+        )
         parts = jax.device_put([*threads.map(run, inputs, placed)], devices[0])
-        return merge(key, state, parts, len(placed[0].mask))
+        return merge(key, state, parts, num_clients=num_clients, **stage)
+
+    def update(key, state, placed):
+        state, info = stage_of(first, key, state, placed)
+        for number in range(1, acts.more_stages + 1):
+            stage = np.int32(number)
+            state, _ = stage_of(later, key, state, placed, stage=stage)
+        return finish(state), info
 
     return Sharded(place, update)
 

@@ -65,24 +65,6 @@ def claim(folder, config: dict, *, resume: bool) -> None:
     write_atomically(path, json.dumps(config, indent=2) + "\n")
 
 
-def not_past(folder, total: int, epochs: int) -> None:
-    """ValueError if the run in a folder has done more rounds than so many.
-
-    Args:
-      folder: of a run, or where there is none yet.
-      total: rounds.
-      epochs: that they are.
-    """
-    kept = pathlib.Path(folder) / "checkpoints"
-    names = [path.name for path in kept.iterdir()] if kept.is_dir() else []
-    done = max((int(name) for name in names if name.isdigit()), default=0)
-    if done > total:
-        raise ValueError(
-            f"epochs={epochs} is {total} rounds, and the run in {folder} has done "
-            f"{done}; resume with more epochs, or train in another folder."
-        )
-
-
 def restored(folder, config: dict, like, kept=None):
     """The last checkpoint of a run, of an architecture that is built here.
 
@@ -192,11 +174,17 @@ class Checkpoints:
     def __init__(self, folder):
         logging.getLogger("absl").setLevel(logging.ERROR)
         self._folder = pathlib.Path(folder).absolute() / "checkpoints"
-        options = ocp.CheckpointManagerOptions(
-            max_to_keep=KEPT, enable_async_checkpointing=False
-        )
+        self._folder.mkdir(parents=True, exist_ok=True)
+        options = {
+            **{"max_to_keep": KEPT, "create": False},
+            **{
+                "enable_async_checkpointing": False,
+                "multiprocessing_options": _alone(),
+            },
+        }
+        given = ocp.CheckpointManagerOptions(**options)
         with _quiet():
-            self._manager = ocp.CheckpointManager(self._folder, options=options)
+            self._manager = ocp.CheckpointManager(self._folder, options=given)
 
     def save(self, state) -> None:
         """Keeps ``state`` under its round; an interrupted save leaves the last one."""
@@ -258,6 +246,14 @@ class Checkpoints:
         """Lets go of the folder."""
         with _quiet():
             self._manager.close()
+
+
+def _alone():
+    """Of several processes one keeps the folder, and waits for nobody."""
+    own = jax.process_index()
+    return ocp.options.MultiprocessingOptions(
+        active_processes={own}, primary_host=own, barrier_sync_key_prefix=f"of {own}"
+    )
 
 
 @contextlib.contextmanager

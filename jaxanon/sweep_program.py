@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon import progress, training
+from jaxanon import progress, training_loop
 
 LAYOUTS = ("side by side", "one after another")
 
@@ -53,7 +53,7 @@ def run_members(method, prepared, seeds, hyper, *, epochs, layout, show):
     with progress.rounds(total, 0, show=show, epochs=epochs) as tell:
         while done < total:
             start = time.monotonic()
-            num = training.rounds_of_call(done, per_epoch)
+            num = training_loop.rounds_of_call(done, per_epoch)
             states, infos = _rounds(method.update, layout, seeds, states, prepared, num)
             infos = {name: np.asarray(value) for name, value in infos.items()}
             seconds = time.monotonic() - start

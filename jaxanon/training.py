@@ -1,11 +1,8 @@
 """Trains a method: many rounds per call, resumable, watched."""
 
-import contextlib
 import dataclasses
 import json
-import math
 import pathlib
-import time
 from collections.abc import Callable
 
 import jax
@@ -19,15 +16,15 @@ from jaxanon import (
     learners,
     ledger,
     methods,
+    processes,
     profiling,
-    progress,
+    spreading,
+    training_loop,
 )
 from jaxanon.learners.guarantee import paid_for
 from jaxanon.methods.method import check_hyper, check_measured, warn_of_epochs
-from jaxanon.methods.rounds import rounds_program
 from jaxanon.run import Run
 
-ROUNDS_PER_CALL = 50
 CHECKPOINT_S = 5.0  # Seconds between checkpoints, at the ends of calls.
 
 
@@ -44,6 +41,7 @@ def train(
     checkpoint_s: float = CHECKPOINT_S,
     on_claim: Callable[[], None] | None = None,
     profile=None,
+    devices: int | None = None,
 ) -> Run:
     """Trains ``method`` on the training windows of ``data``, federated by subject.
 
@@ -66,6 +64,9 @@ def train(
       profile: folder for JAX's trace of the second call of the training program, of 50
         rounds at most, and for ``costs.json``, which ``out`` gets, too: time to
         compile, time of a round, memory. None watches nothing.
+      devices: how many share the clients of each round; a CPU's are its cores. None is
+        one, and all there are where ``processes.join`` made this process one of
+        several. It changes no result beyond rounding.
 
     Returns:
       ``Run``.
@@ -76,7 +77,10 @@ def train(
         if its checkpoints are damaged, for epochs below 1, for a method made for
         another spec, for windows that are not finite, for labels and
         hyper-parameters out of range; if the method finds that going on is of no use.
+        For more devices than there are, or a method that one device has to train; for
+        processes that would train different runs.
       TypeError: for a seed or epochs that is no whole number.
+      ProcessLost: if one of several processes is gone.
       NotADirectoryError: if ``profile`` is a file.
       FloatingPointError: if a loss, or the square of a parameter, is no longer finite;
         the last checkpoint before it stays.
@@ -95,32 +99,56 @@ def train(
     epochs = paid_for(method, epochs)
     warn_of_epochs(method, epochs)
     _check(method, data)
+    spreading.check_devices(method, devices)
     hyper = dict(hyper or {})
     check_hyper(method, hyper)
-    watch = None if profile is None else profiling.Watch(profile)
+    watched = profile is not None and processes.first()
+    watch = profiling.Watch(profile) if watched else None
     prepared = method.prepare(datasets.by_client(data.train))
+    per_epoch = method.rounds_per_epoch(prepared)
+    work = method.work_per_round(prepared)
+    spread = spreading.spread(method, prepared, devices)
+    del prepared  # Where it was spread out, this copy is nobody's.
     init_key, run_key = jax.random.split(jax.random.key(seed))
     # Copied, for a round gives the state's buffers away and some may be the caller's.
     state = jax.tree.map(jnp.copy, method.init(init_key, **hyper))
     config = describe(method, data, state, epochs=epochs, seed=seed)
-    total = epochs * method.rounds_per_epoch(prepared)
-    history, saved, folder = [], None, None
-    if out is not None:
-        folder = pathlib.Path(out)
+    processes.check_alike(config)
+    total = epochs * per_epoch
+    folder = pathlib.Path(out) if out is not None and processes.first() else None
+
+    def opened():
+        if folder is None:
+            return None, state, []
         if resume:
-            checkpoint.not_past(out, total, epochs)
+            _not_past(out, total, epochs)
         checkpoint.claim(out, config, resume=resume)
         if on_claim is not None:
             on_claim()
         saved = checkpoint.Checkpoints(out)
-        state = saved.restore(state) or state
-        saved.forget_after(int(state.round))
-        history = checkpoint.read_metrics(out, int(state.round))
+        found = saved.restore(state) or state
+        saved.forget_after(int(found.round))
+        history = checkpoint.read_metrics(out, int(found.round))
         checkpoint.write_metrics(out, history)
-    loop = _Loop(method, run_key, prepared, out, saved, epochs, checkpoint_s)
+        return saved, found, history
+
+    saved, state, history = processes.by_first(opened) or (None, state, [])
+    state = processes.as_first_has(state)
+    loop = training_loop.Loop(
+        method=method,
+        key=run_key,
+        spread=spread,
+        out=out,
+        saved=saved,
+        epochs=epochs,
+        per_epoch=per_epoch,
+        work=work,
+        checkpoint_s=checkpoint_s,
+    )
+    show = progress and processes.first()
     try:
         with profiling.listening(watch):
-            state = _rounds(loop, state, history, progress, watch)
+            state = training_loop.run(loop, state, history, show, watch)
     finally:
         if saved is not None:
             saved.close()
@@ -146,6 +174,18 @@ def _check(method, data):
         checks.labels(name, labels[name], len(windows), classes)
     for name in spec.targets:
         checks.numbers(name, labels[name], len(windows))
+
+
+def _not_past(folder, total, epochs):
+    """ValueError if the run in a folder, if any, has done more rounds than so many."""
+    kept = pathlib.Path(folder) / "checkpoints"
+    names = [path.name for path in kept.iterdir()] if kept.is_dir() else []
+    done = max((int(name) for name in names if name.isdigit()), default=0)
+    if done > total:
+        raise ValueError(
+            f"epochs={epochs} is {total} rounds, and the run in {folder} has done "
+            f"{done}; resume with more epochs, or train in another folder."
+        )
 
 
 def open_run(folder) -> Run:
@@ -205,83 +245,7 @@ def describe(method, data, state, *, epochs: int, seed: int) -> dict:
     return json.loads(json.dumps(config))
 
 
-@dataclasses.dataclass(frozen=True)
-class _Loop:
-    """What stays the same from call to call."""
-
-    method: methods.Method
-    key: jax.Array
-    prepared: object
-    out: object
-    saved: checkpoint.Checkpoints | None
-    epochs: int
-    checkpoint_s: float
-
-
 def _as_built(settings):
     """JSON's lists as the tuples they were."""
     as_tuple = lambda value: tuple(value) if isinstance(value, list) else value
     return {name: as_tuple(value) for name, value in settings.items()}
-
-
-def _rounds(loop, state, history, show, watch):
-    method = loop.method
-    per_epoch = method.rounds_per_epoch(loop.prepared)
-    total = loop.epochs * per_epoch
-    call = rounds_program(method.update)
-    work = method.work_per_round(loop.prepared)
-    done, last_save = int(state.round), time.monotonic()
-    with progress.rounds(total, done, show=show, epochs=loop.epochs) as tell:
-        while done < total:
-            num = rounds_of_call(done, per_epoch)
-            with watch.tracing() if watch else contextlib.nullcontext():
-                start = time.monotonic()
-                state, info, bad = call(loop.key, state, loop.prepared, num)
-                info = {name: float(value) for name, value in info.items()}
-                seconds = time.monotonic() - start
-            done += num
-            if watch:
-                watch.called(num, seconds, done)
-            _finite(info, int(bad), num, done - num, loop, state.hyper)
-            if check_info := getattr(method, "check_info", None):  # No Learner has it.
-                check_info(info)
-            row = {
-                "round": done,
-                "epoch": done / per_epoch,
-                "losses": info,
-                "seconds": seconds,
-                progress.rate_of(method): num * work / seconds,
-            }
-            history.append(row)
-            if loop.saved is not None:
-                checkpoint.append_metrics(loop.out, row)
-                if done == total or time.monotonic() - last_save >= loop.checkpoint_s:
-                    # Before the checkpoint: never less is told than was spent.
-                    ledger.write(loop.out, method, state, asked=total, accountant="rdp")
-                    loop.saved.save(state)
-                    last_save = time.monotonic()
-            tell(row)
-    return state
-
-
-def rounds_of_call(done: int, per_epoch: int) -> int:
-    """Rounds of the call after ``done``, which ends with its epoch: they may be long.
-
-    Example:
-      >>> [rounds_of_call(done, 120) for done in (0, 100)]
-      [50, 20]
-    """
-    return min(ROUNDS_PER_CALL, per_epoch - done % per_epoch)
-
-
-def _finite(info, bad, num, before, loop, hyper):
-    names = [name for name, value in info.items() if not math.isfinite(value)]
-    if names or bad < num:
-        what = f"the loss {names[0]!r} is" if names else "the parameters' squares are"
-        rounds = loop.saved.rounds() if loop.saved else []
-        lengths = [name for name in hyper if name.endswith("step_size")]
-        last = f" The checkpoint of round {max(rounds, default=0)} is in {loop.out}."
-        raise FloatingPointError(
-            f"{what} no longer finite in round {before + min(bad + 1, num)}; "
-            f"lower {' or '.join(lengths)}.{last if rounds else ''}"
-        )

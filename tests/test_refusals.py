@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxanon import checkpoint, checks, datasets, methods, training
+from jaxanon import checkpoint, checks, datasets, methods, training, training_loop
 from jaxanon.federated.algorithm import State
 
 SETTINGS = {
@@ -166,7 +166,7 @@ def test_metrics_that_are_no_rows_end_the_list(finished, tmp_path):
 def test_divergence_names_the_round_and_a_checkpoint_that_is_there(
     finished, method, data, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(training, "ROUNDS_PER_CALL", 1)
+    monkeypatch.setattr(training_loop, "ROUNDS_PER_CALL", 1)
     copy = shutil.copytree(finished.folder, tmp_path / "run")
     done = int(finished.state.round)
     broken = jax.tree.map(lambda leaf: leaf * np.nan, finished.state.params)

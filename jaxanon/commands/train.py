@@ -59,6 +59,10 @@ def command(method: str | None):
         seed: int = 0,
         resume: bool = False,
         profile: Annotated[pathlib.Path | None, tyro.conf.arg(metavar="DIR")] = None,
+        devices: int | None = None,
+        num_processes: int = 1,
+        process_id: int | None = None,
+        coordinator: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None,
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
     ) -> None:
         """Trains a method on a data set, federated by subject.
@@ -75,31 +79,62 @@ def command(method: str | None):
           resume: go on with the run in --out
           profile: folder for JAX's trace of one call of the training program, and what
             compiling, rounds and memory cost; the report tells it
+          devices: how many share a round's clients; of a CPU, cores; default: one, or
+            all that the processes have
+          num_processes: that train one run together; without --process-id all are
+            started here, on this machine
+          process_id: which of them this is, from 0; each is started by a command of its
+            own, that of process 0 keeps the run's folder
+          coordinator: where process 0 can be reached by the others
         """
+        if num_processes != 1 or process_id is not None or coordinator is not None:
+            joined(num_processes, process_id, coordinator, devices)
         folder = out or pathlib.Path("runs") / method
-        more = {"resume": resume, "profile": profile}
+        more = {"resume": resume, "profile": profile, "devices": devices}
         train_run(method, data, settings, epochs, seed, folder, **more)
 
     return train
 
 
-def train_run(method, options, settings, epochs, seed, out, resume, profile=None):
+def joined(num_processes, process_id, coordinator, devices):
+    """Makes this process one of several, or starts them all and ends with them."""
+    from jaxanon import processes
+
+    if process_id is None and coordinator is None:
+        raise SystemExit(processes.launch(num_processes, devices))
+    if process_id is None or coordinator is None:
+        raise ValueError(
+            "--process-id and --coordinator go together; give both, or neither to "
+            "start all processes on this machine."
+        )
+    processes.join(coordinator, num_processes, process_id)
+
+
+def train_run(
+    method, options, settings, epochs, seed, out, resume, profile=None, devices=None
+):
     """Remembers where the data came from, trains, says what to do next."""
-    from jaxanon import training
+    from jaxanon import processes, training
 
     data = sources.load(options)
     built = _builders(method).build(method, data.spec, **fields_of(settings))
-    run = training.train(
-        built,
-        data,
-        epochs=epochs,
-        seed=seed,
-        out=out,
-        resume=resume,
-        profile=profile,
-        # Before the first round: a run may be killed at any moment.
-        on_claim=lambda: sources.remember(out, options),
-    )
+    try:
+        run = training.train(
+            built,
+            data,
+            epochs=epochs,
+            seed=seed,
+            out=out,
+            resume=resume,
+            profile=profile,
+            devices=devices,
+            # Before the first round: a run may be killed at any moment.
+            on_claim=lambda: sources.remember(out, options),
+        )
+    except processes.ProcessLost as error:
+        processes.leave(error)
+    if not processes.first():
+        return run, data
     show.losses(run)
     if profile is not None:
         show.costs(profile)

@@ -42,6 +42,11 @@ class Learner(NamedTuple):
     sent: Callable | None = None
     algorithm: FederatedAlgorithm | None = None
 
+    @property
+    def acts(self):
+        """As ``Method.acts``."""
+        return None if self.algorithm is None else self.algorithm.acts
+
 
 def network_of(spec, config) -> Predictor:
     """The network that a config asks for, of windows of ``spec``.

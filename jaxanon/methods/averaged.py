@@ -137,6 +137,7 @@ def averaged(
         anonymize=anonymize,
         rounds_per_epoch=lambda data: 1,
         work_per_round=lambda data: cohort_size(config, len(data.mask)),
+        algorithm=algorithm,
     )
 
 

@@ -72,6 +72,7 @@ def blinder(spec, **settings) -> Method:
         anonymize=anonymize,
         rounds_per_epoch=lambda data: _rounds_per_epoch(spec, config),
         work_per_round=lambda data: cohort_size(config, len(data.windows)),
+        algorithm=algorithm,
     )
 
 
@@ -186,7 +187,6 @@ def _algorithm(spec, config, networks, judges, critics):
         phases_fn,
         objectives_fn,
         hyper={name: getattr(config, name) for name in names},
-        num_clients_fn=lambda data: len(data.windows),
         server_optimizer=optax.adam(1.0),
         cohort_size_fn=lambda num_clients: cohort_size(config, num_clients),
         rounds_per_cohort=_rounds_per_epoch(spec, config),

@@ -41,6 +41,13 @@ class Method(NamedTuple):
     guarantee: Any = None
     # Hyper-parameters that rewriting heeds and training does not: they may be set anew.
     at_release: tuple[str, ...] = ()
+    # ``FederatedAlgorithm`` that it trains by; None where all windows are in one place.
+    algorithm: Any = None
+
+    @property
+    def acts(self):
+        """Of a round, which many devices may share; None where one has to do it."""
+        return None if self.algorithm is None else self.algorithm.acts
 
 
 class Incompatible(ValueError):

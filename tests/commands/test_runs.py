@@ -186,7 +186,7 @@ def test_an_interrupted_training_says_how_to_go_on(
         assert json.loads((out / "source.json").read_text())["dataset"] == str(file)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training, "_rounds", interrupted)
+    monkeypatch.setattr(training.training_loop, "run", interrupted)
     words = train_words(file, out)
     assert cli.main(words) == 130
     told = capsys.readouterr().err

@@ -27,7 +27,6 @@ def graded(name):
 def build(**options):
     options = {
         "hyper": {"server_step_size": 1.0, "inner": 0.5},
-        "num_clients_fn": len,
         "server_optimizer": optax.sgd(1.0),
         **options,
     }
@@ -140,7 +139,6 @@ def test_every_client_and_every_round_has_draws_of_its_own():
         lambda hyper: [Phase(("model",), loss("model"), 0.5)],
         lambda hyper: [Objective(("model",), show)],
         hyper={"server_step_size": 0.0},
-        num_clients_fn=len,
         server_optimizer=optax.sgd(1.0),
     )
     update = jax.jit(algorithm.update)

@@ -9,9 +9,10 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
-from jaxanon import federated
+from jaxanon import federated, kernels
 
 
 def _algorithm(**settings):
@@ -90,6 +91,32 @@ def _keeping(size):
     )
 
 
+def _meta(size):
+    # In two more stages of a round an adversary trains on alone.
+    loss = lambda params, batch: 0.5 * jnp.mean((params["w"] - batch) ** 2)
+    graded = lambda params, batch: (loss(params, batch), {"loss": loss(params, batch)})
+    of = lambda name: lambda params, batch: graded(params[name], batch)
+
+    inner = lambda params, batch: loss(params["model"], batch)
+
+    def draw_fn(key, client, data):
+        row = data.rows[client] + jax.random.normal(key)
+        return row, row, jnp.sum(data.mask[client]).astype(float)
+
+    return federated.meta(
+        lambda key: {"model": {"w": jnp.zeros(7)}, "adversary": {"w": jnp.zeros(7)}},
+        draw_fn,
+        lambda hyper: [kernels.Phase(("model",), inner, 0.5)],
+        lambda hyper: [kernels.Objective((n,), of(n)) for n in ("model", "adversary")],
+        hyper={"server_step_size": 0.1},
+        server_optimizer=optax.adam(1.0),
+        cohort_size_fn=lambda num_clients: size or num_clients,
+        averaging=0.5,
+        alone_fn=lambda hyper: kernels.Objective(("adversary",), of("adversary")),
+        alone_rounds=2,
+    )
+
+
 def check_shards(make, size, devices=None):
     """Three sharded rounds are three rounds of one program."""
     clients = federated.stack([np.arange(n + 1.0) for n in range(7)])
@@ -109,7 +136,7 @@ def check_shards(make, size, devices=None):
 
 # Cohorts of 7, 5 and 1 by three: a ragged last shard, and shards with no client at all.
 @pytest.mark.parametrize("size", [None, 5, 1])
-@pytest.mark.parametrize("make", [_averaging, _keeping])
+@pytest.mark.parametrize("make", [_averaging, _keeping, _meta])
 def test_shards_of_one_device_are_the_same_algorithm(make, size):
     check_shards(make, size, jax.devices()[:1] * 3)
 
@@ -124,7 +151,7 @@ import jax
 import test_simulate
 
 assert len(jax.devices()) == 3
-for make in (test_simulate._averaging, test_simulate._keeping):
+for make in (test_simulate._averaging, test_simulate._keeping, test_simulate._meta):
     placed = test_simulate.check_shards(make, 5)
     assert [clients.mask.device for clients in placed] == jax.devices()
 """
@@ -145,6 +172,32 @@ def test_one_shard_per_device_is_the_same_algorithm(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("size", [None, 5])
+@pytest.mark.parametrize("copies", [False, True])
+@pytest.mark.parametrize("make", [_averaging, _keeping, _meta])
+def test_clients_in_their_places_are_the_same_algorithm(make, size, copies):
+    """By the program of many devices on one; many are in tests/test_processes.py."""
+    clients = federated.stack([np.arange(n + 1.0) for n in range(7)])
+    algorithm, key = make(size), jax.random.key(1)
+    placed = federated.place(clients, jax.devices()[:1], copies=copies)
+    one, info = federated.simulate(
+        algorithm, key, algorithm.init(jax.random.key(0)), clients, 3
+    )
+    many, other = federated.simulate(
+        algorithm, key, algorithm.init(jax.random.key(0)), placed, 3
+    )
+    chex.assert_trees_all_close(one, many, rtol=1e-5)
+    chex.assert_trees_all_close(info, other, rtol=1e-5)
+    assert all(x.any() for x in jax.tree.leaves(one.params))
+
+
+def test_what_cannot_be_placed():
+    with pytest.raises(ValueError, match=r"agree about how many .* got \[2, 3\]"):
+        federated.place({"x": np.ones(3), "y": np.ones((2, 3))})
+    with pytest.raises(ValueError, match=r"1 at least; got \[0\]"):
+        federated.place(np.ones(()))
 
 
 def test_an_algorithm_without_acts_cannot_be_sharded():

@@ -1,0 +1,260 @@
+"""Runs on several cores and processes are runs on one; what goes wrong is told."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import chex
+import jax
+import numpy as np
+import pytest
+
+import jaxanon as ja
+from jaxanon import processes, spreading, training
+
+HERE = pathlib.Path(__file__).parent
+TINY = ["--hidden", "8", "--latent", "2", "--per-class", "4", "--averaging", "0.5"]
+pytestmark = pytest.mark.long
+LIMIT_S = 240  # Of a whole run of processes, on a busy machine.
+
+
+@pytest.fixture(scope="module")
+def data():
+    return ja.load("smartwatch", public="exercise", private=["side"])
+
+
+def tiny(data, name="blinder"):
+    more = {"averaging": 0.5} if name == "blinder" else {"local_rounds": 1}
+    return ja.methods.build(
+        name, data.spec, hidden=(8,), latent=2,
+        **({"per_class": 4} if name == "blinder" else {"batches": 1}), **more,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["blinder", "fed_blinder"])
+def test_cores_train_what_one_device_does(data, name, monkeypatch):
+    monkeypatch.setattr(spreading, "num_devices", lambda: 3)
+    method, options = tiny(data, name), {"epochs": 1, "progress": False}
+    one = training.train(method, data, **options)
+    many = training.train(method, data, devices=3, **options)
+    assert int(many.state.round) == int(one.state.round) > 0
+    chex.assert_trees_all_close(one.state.params, many.state.params, atol=2e-3)
+    for name, value in one.history[-1]["losses"].items():
+        assert many.history[-1]["losses"][name] == pytest.approx(value, rel=1e-3)
+
+
+def test_cores_tell_the_round_in_which_training_diverged(data, monkeypatch, tmp_path):
+    monkeypatch.setattr(spreading, "num_devices", lambda: 2)
+    hyper = {"inner_step_size": 1e30}
+    with pytest.raises(FloatingPointError, match=r"no longer finite in round 1;"):
+        training.train(
+            tiny(data), data, epochs=1, progress=False, hyper=hyper, devices=2
+        )
+
+
+def test_devices_that_there_are_not(data):
+    many = spreading.num_devices() + 1
+    with pytest.raises(ValueError, match=f"most the {many - 1} .* are, got {many}"):
+        training.train(tiny(data), data, devices=many, progress=False)
+    with pytest.raises(ValueError, match=r"devices must be at least 1 .* got 0"):
+        training.train(tiny(data), data, devices=0, progress=False)
+
+
+def test_a_method_that_one_device_has_to_train(data, monkeypatch):
+    monkeypatch.setattr(spreading, "num_devices", lambda: 2)
+    with pytest.raises(ValueError, match="dysan cannot be shared out to devices"):
+        spreading.check_devices(ja.methods.dysan(data.spec), 2)
+    spreading.check_devices(ja.methods.dysan(data.spec), None)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("127.0.0.1:1", 1, 0), "num_processes must be >= 2, got 1"),
+        (("127.0.0.1:1", 2, 2), "process_id must be at least 0 and below .* got 2"),
+        (("127.0.0.1", 2, 0), "coordinator must be HOST:PORT .* got '127.0.0.1'"),
+        (("localhost:x", 2, 0), "coordinator must be HOST:PORT"),
+    ],
+)
+def test_addresses_and_numbers_of_processes(given, message):
+    with pytest.raises(ValueError, match=message):
+        processes.join(*given)
+
+
+def test_a_port_in_use_is_told_before_anything_waits():
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=f"port {port} is in use on this machine"):
+            processes.join(f"127.0.0.1:{port}", 2, 0)
+
+
+def test_devices_are_shared_out_evenly():
+    with pytest.raises(ValueError, match="multiple of num_processes=2 .* got 3"):
+        processes.launch(2, 3)
+
+
+def test_alone_a_process_asks_nobody(data):
+    assert processes.first() and not processes.several()
+    assert processes.by_first(lambda: 3) == 3
+    with pytest.raises(ZeroDivisionError):
+        processes.by_first(lambda: 1 / 0)
+    assert processes.as_first_has({"w": 1.0}) == {"w": 1.0}
+    processes.check_alike({})
+    with (
+        pytest.raises(jax.errors.JaxRuntimeError),
+        processes.told_when_lost("here"),
+    ):
+        raise jax.errors.JaxRuntimeError("of another kind")
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts Python programs, of which none outlives the test."""
+    processes = []
+
+    def started(command):
+        log = tmp_path / f"{len(processes)}.log"
+        env = os.environ | {"JAX_PLATFORMS": "cpu"}
+        with log.open("w") as out:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-c", *command],
+                env=env, cwd=tmp_path, stdout=out, stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )  # fmt: skip
+        processes.append(process)
+        return process, log
+
+    yield started
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def ended(process, log):
+    """Its status, and what it said."""
+    return process.wait(timeout=LIMIT_S), log.read_text()
+
+
+def train_words(folder, *more, epochs=1):
+    return [
+        "import sys; from jaxanon import cli; sys.exit(cli.main())",
+        *("train", "blinder", "--dataset", "smartwatch", "--public", "exercise"),
+        *(
+            "--private",
+            "side",
+            "--epochs",
+            str(epochs),
+            "--out",
+            str(folder),
+            *TINY,
+            *more,
+        ),
+    ]
+
+
+def test_four_processes_train_what_one_does(data, tmp_path, start):
+    words = train_words(tmp_path / "run", "--num-processes", "4")
+    status, said = ended(*start(words))
+    assert status == 0, said
+    assert said.count("The run is in") == 1  # Of the first alone.
+    run = training.open_run(tmp_path / "run")
+    alone = training.train(tiny(data), data, epochs=1, progress=False)
+    assert int(run.state.round) == int(alone.state.round)
+    chex.assert_trees_all_close(alone.state.params, run.state.params, atol=2e-3)
+    # Elsewhere it goes on, on one device.
+    more = training.train(
+        tiny(data), data, epochs=2, out=tmp_path / "run", resume=True, progress=False
+    )
+    assert int(more.state.round) == 2 * int(run.state.round)
+
+
+PARTS = """
+import sys
+
+import jax
+import numpy as np
+
+import jaxanon as ja
+from jaxanon import processes, training
+
+index, port, seed, folder = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
+processes.join(f"127.0.0.1:{port}", 2, index)
+import test_simulate
+import chex
+from jaxanon import federated
+
+# Of clients in their places, seven on two devices, and of copies.
+clients = federated.stack([np.arange(n + 1.0) for n in range(7)])
+for make in (test_simulate._averaging, test_simulate._keeping, test_simulate._meta):
+    for size, copies in ((None, False), (5, False), (5, True)):
+        algorithm, key = make(size), jax.random.key(1)
+        placed = federated.place(clients, copies=copies)
+        start = lambda: algorithm.init(jax.random.key(0))
+        one, info = federated.simulate(algorithm, key, start(), clients, 3)
+        many, told = federated.simulate(
+            algorithm, placed.replicated(key), placed.replicated(start()), placed, 3)
+        own = jax.tree.map(lambda leaf: leaf.addressable_data(0), (many, told))
+        chex.assert_trees_all_close((one, info), own, rtol=1e-5)
+print("PLACED", flush=True)
+
+try:
+    processes.by_first(lambda: open("/no such file"))
+except (processes.Stopped, FileNotFoundError) as error:
+    print(type(error).__name__, "FileNotFoundError" in repr(error), flush=True)
+data = ja.load("smartwatch", public="exercise", private=["side"])
+method = ja.methods.blinder(data.spec, hidden=(8,), latent=2, per_class=4)
+try:
+    training.train(method, data, epochs=1, seed=seed * index, out=folder)
+except ValueError as error:
+    print(error, flush=True)
+"""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_two_processes_and_what_they_refuse(tmp_path, start):
+    port, folder = free_port(), tmp_path / "run"
+    path = f"import sys; sys.path.append({str(HERE / 'federated')!r})\n"
+    both = [start([path + PARTS, str(i), str(port), "5", str(folder)]) for i in (0, 1)]
+    said = [ended(*one) for one in both]
+    for index, (status, text) in enumerate(said):
+        assert status == 0, text
+        assert "PLACED" in text
+        assert ("FileNotFoundError True", "Stopped True")[index] in text
+        assert "processes [1] differ from process 0 in seed, epochs or spec" in text
+    assert not folder.exists()
+
+
+def test_a_lost_process_ends_the_run_and_its_checkpoint_stays(tmp_path, start):
+    folder, port = tmp_path / "run", free_port()
+    words = lambda index: train_words(
+        folder, "--num-processes", "2", "--process-id", str(index),
+        "--coordinator", f"127.0.0.1:{port}", "--resume", epochs=4000,
+    )  # fmt: skip
+    several = [start(words(index)) for index in (0, 1)]
+    until = time.monotonic() + LIMIT_S
+    kept = folder / "checkpoints"
+    while not (kept.is_dir() and any(p.name.isdigit() for p in kept.iterdir())):
+        assert time.monotonic() < until
+        time.sleep(0.2)
+    several[1][0].kill()
+    status, said = ended(*several[0])
+    assert status != 0
+    assert "another process of 2 was lost after round" in said
+    assert "--resume" in said
+    done = max(int(p.name) for p in kept.iterdir() if p.name.isdigit())
+    run = training.open_run(folder)
+    assert int(run.state.round) == done > 0
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves(run.state.params))
