@@ -58,6 +58,8 @@ from jaxanon.federated.private import (
 from jaxanon.federated.scaffold import scaffold
 from jaxanon.federated.shuffled import observed_shuffled, shuffled
 from jaxanon.federated.simulate import Sharded, shard, simulate
+from jaxanon.federated.stored import Stored, open_clients, write_clients
+from jaxanon.federated.streaming import stream
 
 __all__ = [
     "Acts",
@@ -75,6 +77,7 @@ __all__ = [
     "Sharded",
     "State",
     "Steps",
+    "Stored",
     "atlas",
     "base_layers",
     "check_mixing",
@@ -112,6 +115,7 @@ __all__ = [
     "no_noisy_mail",
     "observed",
     "observed_shuffled",
+    "open_clients",
     "p_fed_me",
     "per_fed_avg",
     "place",
@@ -125,5 +129,7 @@ __all__ = [
     "shuffled",
     "simulate",
     "stack",
+    "stream",
     "two_points",
+    "write_clients",
 ]

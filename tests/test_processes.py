@@ -187,13 +187,13 @@ from jaxanon import processes, training
 
 index, port, seed, folder = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
 processes.join(f"127.0.0.1:{port}", 2, index)
-import test_simulate
 import chex
+import shared_out
 from jaxanon import federated
 
 # Of clients in their places, seven on two devices, and of copies.
 clients = federated.stack([np.arange(n + 1.0) for n in range(7)])
-for make in (test_simulate._averaging, test_simulate._keeping, test_simulate._meta):
+for make in (shared_out.averaging, shared_out.keeping, shared_out.meta):
     for size, copies in ((None, False), (5, False), (5, True)):
         algorithm, key = make(size), jax.random.key(1)
         placed = federated.place(clients, copies=copies)

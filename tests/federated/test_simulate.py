@@ -1,5 +1,6 @@
 """Rounds in one call are rounds one by one; shards are one program."""
 
+import importlib.util
 import os
 import pathlib
 import subprocess
@@ -9,10 +10,14 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 
-from jaxanon import federated, kernels
+from jaxanon import federated
+
+_path = pathlib.Path(__file__).with_name("shared_out.py")
+_spec = importlib.util.spec_from_file_location("shared_out", _path)
+shared_out = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(shared_out)
 
 
 def _algorithm(**settings):
@@ -68,55 +73,6 @@ def test_weights_from_elsewhere_stay_whose_they_were(make):
     assert trained["w"].tolist() == [1.0, 1.0]
 
 
-def _square(w, x, key):
-    return 0.5 * (w[:1] - x) ** 2 + w[:1] * jax.random.normal(key)
-
-
-def _averaging(size):
-    return federated.fed_avg(
-        *(lambda key: jnp.zeros(2), _square),
-        **{"num_steps": 2, "batch_size": 2, "cohort_size": size},
-    )
-
-
-def _keeping(size):
-    # Each client's head has to come back to its own place.
-    return federated.fed_per(
-        lambda key: {"base": jnp.zeros(2), "head": jnp.zeros(2)},
-        lambda p, x, key: _square(p["base"] + p["head"], x, key),
-        federated.Steps(num_steps=2, batch_size=2),
-        own_layers=("head",),
-        num_clients=7,
-        rounds=federated.Rounds(cohort_size=size),
-    )
-
-
-def _meta(size):
-    # In two more stages of a round an adversary trains on alone.
-    loss = lambda params, batch: 0.5 * jnp.mean((params["w"] - batch) ** 2)
-    graded = lambda params, batch: (loss(params, batch), {"loss": loss(params, batch)})
-    of = lambda name: lambda params, batch: graded(params[name], batch)
-
-    inner = lambda params, batch: loss(params["model"], batch)
-
-    def draw_fn(key, client, data):
-        row = data.rows[client] + jax.random.normal(key)
-        return row, row, jnp.sum(data.mask[client]).astype(float)
-
-    return federated.meta(
-        lambda key: {"model": {"w": jnp.zeros(7)}, "adversary": {"w": jnp.zeros(7)}},
-        draw_fn,
-        lambda hyper: [kernels.Phase(("model",), inner, 0.5)],
-        lambda hyper: [kernels.Objective((n,), of(n)) for n in ("model", "adversary")],
-        hyper={"server_step_size": 0.1},
-        server_optimizer=optax.adam(1.0),
-        cohort_size_fn=lambda num_clients: size or num_clients,
-        averaging=0.5,
-        alone_fn=lambda hyper: kernels.Objective(("adversary",), of("adversary")),
-        alone_rounds=2,
-    )
-
-
 def check_shards(make, size, devices=None):
     """Three sharded rounds are three rounds of one program."""
     clients = federated.stack([np.arange(n + 1.0) for n in range(7)])
@@ -136,22 +92,25 @@ def check_shards(make, size, devices=None):
 
 # Cohorts of 7, 5 and 1 by three: a ragged last shard, and shards with no client at all.
 @pytest.mark.parametrize("size", [None, 5, 1])
-@pytest.mark.parametrize("make", [_averaging, _keeping, _meta])
+@pytest.mark.parametrize(
+    "make", [shared_out.averaging, shared_out.keeping, shared_out.meta]
+)
 def test_shards_of_one_device_are_the_same_algorithm(make, size):
     check_shards(make, size, jax.devices()[:1] * 3)
 
 
 def test_a_cpu_that_is_one_device_has_a_shard_for_each_core():
-    placed = check_shards(_averaging, 5)
+    placed = check_shards(shared_out.averaging, 5)
     assert len(placed) == os.cpu_count()
 
 
 SHARDS = """
 import jax
 import test_simulate
+from test_simulate import shared_out
 
 assert len(jax.devices()) == 3
-for make in (test_simulate._averaging, test_simulate._keeping, test_simulate._meta):
+for make in (shared_out.averaging, shared_out.keeping, shared_out.meta):
     placed = test_simulate.check_shards(make, 5)
     assert [clients.mask.device for clients in placed] == jax.devices()
 """
@@ -176,7 +135,9 @@ def test_one_shard_per_device_is_the_same_algorithm(tmp_path):
 
 @pytest.mark.parametrize("size", [None, 5])
 @pytest.mark.parametrize("copies", [False, True])
-@pytest.mark.parametrize("make", [_averaging, _keeping, _meta])
+@pytest.mark.parametrize(
+    "make", [shared_out.averaging, shared_out.keeping, shared_out.meta]
+)
 def test_clients_in_their_places_are_the_same_algorithm(make, size, copies):
     """By the program of many devices on one; many are in tests/test_processes.py."""
     clients = federated.stack([np.arange(n + 1.0) for n in range(7)])

@@ -1,0 +1,56 @@
+"""Algorithms whose rounds are shared out, to devices or to chunks."""
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxanon import federated, kernels
+
+
+def square(w, x, key):
+    return 0.5 * (w[:1] - x) ** 2 + w[:1] * jax.random.normal(key)
+
+
+def averaging(size):
+    return federated.fed_avg(
+        *(lambda key: jnp.zeros(2), square),
+        **{"num_steps": 2, "batch_size": 2, "cohort_size": size},
+    )
+
+
+def keeping(size):
+    # Each client's head has to come back to its own place.
+    return federated.fed_per(
+        lambda key: {"base": jnp.zeros(2), "head": jnp.zeros(2)},
+        lambda p, x, key: square(p["base"] + p["head"], x, key),
+        federated.Steps(num_steps=2, batch_size=2),
+        own_layers=("head",),
+        num_clients=7,
+        rounds=federated.Rounds(cohort_size=size),
+    )
+
+
+def meta(size):
+    # In two more stages of a round an adversary trains on alone.
+    loss = lambda params, batch: 0.5 * jnp.mean((params["w"] - batch) ** 2)
+    graded = lambda params, batch: (loss(params, batch), {"loss": loss(params, batch)})
+    of = lambda name: lambda params, batch: graded(params[name], batch)
+
+    inner = lambda params, batch: loss(params["model"], batch)
+
+    def draw_fn(key, client, data):
+        row = data.rows[client] + jax.random.normal(key)
+        return row, row, jnp.sum(data.mask[client]).astype(float)
+
+    return federated.meta(
+        lambda key: {"model": {"w": jnp.zeros(7)}, "adversary": {"w": jnp.zeros(7)}},
+        draw_fn,
+        lambda hyper: [kernels.Phase(("model",), inner, 0.5)],
+        lambda hyper: [kernels.Objective((n,), of(n)) for n in ("model", "adversary")],
+        hyper={"server_step_size": 0.1},
+        server_optimizer=optax.adam(1.0),
+        cohort_size_fn=lambda num_clients: size or num_clients,
+        averaging=0.5,
+        alone_fn=lambda hyper: kernels.Objective(("adversary",), of("adversary")),
+        alone_rounds=2,
+    )

@@ -1,0 +1,166 @@
+"""Rounds over clients on disk are rounds over clients in memory."""
+
+import importlib.util
+import json
+import pathlib
+
+import chex
+import jax
+import numpy as np
+import pytest
+
+from jaxanon import federated
+from jaxanon.federated import memory, streaming
+
+_path = pathlib.Path(__file__).with_name("shared_out.py")
+_spec = importlib.util.spec_from_file_location("shared_out", _path)
+shared_out = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(shared_out)
+
+MAKES = (shared_out.averaging, shared_out.keeping, shared_out.meta)
+
+
+def named(make, size):
+    """The algorithm of ``make``, for clients whose only array is called x."""
+    algorithm = make(size)
+    bare = lambda clients: federated.Population(clients.rows["x"], clients.mask)
+    return algorithm, bare
+
+
+@pytest.fixture(scope="module")
+def seven(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("clients") / "seven"
+    rows = [np.arange(n + 1.0, dtype=np.float32) for n in range(7)]
+    federated.write_clients(folder, ({"x": row} for row in rows))
+    return federated.open_clients(folder), federated.stack(rows)
+
+
+# Cohorts of 7 and 5 in threes: the last chunk is filled up.
+@pytest.mark.parametrize(("size", "chunk"), [(None, 3), (5, 3), (5, None)])
+@pytest.mark.parametrize("make", MAKES)
+def test_streamed_rounds_are_those_in_memory(seven, make, size, chunk):
+    stored, clients = seven
+    algorithm, bare = named(make, size)
+    key = jax.random.key(1)
+    start = lambda: algorithm.init(jax.random.key(0))
+    one, info = federated.simulate(algorithm, key, start(), clients, 3)
+    state, first = federated.stream(
+        algorithm, key, start(), stored, 2, chunk=chunk, prepare_fn=bare
+    )
+    many, last = federated.stream(
+        algorithm, key, state, stored, 1, chunk=chunk, prepare_fn=bare
+    )
+    chex.assert_trees_all_close(one, many, rtol=1e-5)
+    told = jax.tree.map(lambda *a: np.concatenate(a), first, last)
+    chex.assert_trees_all_close(info, told, rtol=1e-5)
+
+
+def test_any_of_many_clients_is_read_as_it_was_written(tmp_path):
+    def client(number):
+        rng = np.random.default_rng(number)
+        rows = 1 + number % 4
+        return {"y": rng.integers(0, 9, rows), "x": rng.normal(size=(rows, 2, 3))}
+
+    federated.write_clients(tmp_path / "many", map(client, range(300)))
+    stored = federated.open_clients(tmp_path / "many")
+    assert (stored.num_clients, stored.most_rows) == (300, 4)
+    assert stored.client_bytes == 4 * (8 + 6 * 8 + 1)
+    ids = [299, 3, 3, 0, 120]
+    found = stored.read(ids)
+    assert found.mask.sum(axis=1).tolist() == [4, 4, 4, 1, 1]
+    for place, number in enumerate(ids):
+        wanted = client(number)
+        for name, array in wanted.items():
+            own = found.rows[name][place]
+            np.testing.assert_array_equal(own[: len(array)], array)
+            assert not own[len(array) :].any()
+    with pytest.raises(IndexError, match="from 0 to 299, got 0 to 300"):
+        stored.read([0, 300])
+
+
+@pytest.mark.parametrize(
+    ("clients", "message"),
+    [
+        ([], "at least one client"),
+        ([{"x": np.zeros(0)}], r"equally many rows, 1 at least, got \[0\]"),
+        ([{"x": np.zeros(2), "y": np.zeros(1)}], r"client 0 .* got \[1, 2\]"),
+        ([{"x": np.zeros(2)}, {"x": np.zeros((2, 1))}], "client 1 has arrays .* alike"),
+    ],
+)
+def test_what_is_not_written(tmp_path, clients, message):
+    with pytest.raises(ValueError, match=message):
+        federated.write_clients(tmp_path, clients)
+    with pytest.raises(FileNotFoundError, match="holds no clients"):
+        federated.open_clients(tmp_path)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    federated.write_clients(tmp_path, [{"x": np.ones(2)}, {"x": np.ones(1)}])
+    with pytest.raises(FileExistsError, match="holds clients already"):
+        federated.write_clients(tmp_path, [{"x": np.ones(2)}])
+    about = tmp_path / "clients.json"
+    told = json.loads(about.read_text())
+    for change, message in (
+        ({"format": 2}, r"damaged \(format 2, and this version reads 1\)"),
+        ({"num_clients": 3}, r"damaged \(2 of 3 are there\)"),
+    ):
+        about.write_text(json.dumps(told | change))
+        with pytest.raises(ValueError, match=message):
+            federated.open_clients(tmp_path)
+    about.write_text(json.dumps(told | {"arrays": {"x": ["<f8", [9]]}}))
+    with pytest.raises(ValueError, match="a client's record is too short"):
+        federated.open_clients(tmp_path).read([0])
+    about.write_text(json.dumps(told))
+    (tmp_path / "clients.array_record").write_bytes(b"something else")
+    with pytest.raises(ValueError, match=r"are damaged \(.*write them anew"):
+        federated.open_clients(tmp_path)
+
+
+def test_what_cannot_be_streamed(seven):
+    algorithm, _ = named(shared_out.averaging, None)
+    state = algorithm.init(jax.random.key(0))
+    call = lambda n, algorithm=algorithm, **more: federated.stream(
+        algorithm, jax.random.key(1), state, seven[0], n, **more
+    )
+    with pytest.raises(ValueError, match="num_rounds must be >= 1, got 0"):
+        call(0)
+    with pytest.raises(ValueError, match="chunk must be >= 1, or None, got 0"):
+        call(1, chunk=0)
+    with pytest.raises(ValueError, match="must have acts to be streamed"):
+        call(1, algorithm._replace(acts=None))
+
+
+def test_without_grain_the_extra_is_named(seven, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "grain", None)
+    algorithm, bare = named(shared_out.averaging, None)
+    state = algorithm.init(jax.random.key(0))
+    with pytest.raises(ImportError, match=r"pip install 'jaxanon\[stream\]'"):
+        federated.stream(
+            algorithm, jax.random.key(1), state, seven[0], 1, prepare_fn=bare
+        )
+
+
+def test_less_memory_makes_smaller_chunks(seven, monkeypatch):
+    algorithm, bare = named(shared_out.averaging, None)
+    key, state = jax.random.key(1), algorithm.init(jax.random.key(0))
+    programs = streaming._programs(algorithm.acts, bare)
+
+    def size(free):
+        monkeypatch.setattr(memory, "free", lambda: free)
+        return streaming.fitting(programs, key, state, seven[0], 1000)
+
+    sizes = [size(free) for free in (None, 1 << 40, 1 << 18, 1 << 16, 0)]
+    assert sizes[:2] == [1000, 1000] and sizes[-1] == 1
+    assert 1000 > sizes[2] > sizes[3] > 1
+
+
+def test_free_memory_is_the_machine_s_or_the_container_s(tmp_path):
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal: 9 kB\nMemAvailable:    3 kB\n")
+    assert memory.free_on_host(meminfo, tmp_path) == 3072
+    (tmp_path / "memory.current").write_text("500\n")
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory.free_on_host(meminfo, tmp_path) == 3072
+    (tmp_path / "memory.max").write_text("1500\n")
+    assert memory.free_on_host(meminfo, tmp_path) == 1000
+    assert memory.free() > 1000
