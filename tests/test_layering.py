@@ -22,7 +22,9 @@ MAY_IMPORT = {
     "jaxanon.datasets": Room(set(), {"numpy", "tensorflow_datasets", "etils", "edfio"}),
     "jaxanon.privacy": Room({"kernels"}, {"jax", "numpy", "optax", "dp_accounting"}),
     "jaxanon.models": Room({"kernels"}, {"jax", "numpy", "optax", "flax"}),
-    "jaxanon.federated": Room({"kernels", "privacy"}, {"jax", "numpy", "optax"}),
+    "jaxanon.federated": Room(
+        {"kernels", "privacy"}, {"jax", "numpy", "optax", "array_record", "grain"}
+    ),
     "jaxanon.metrics": Room(
         {"kernels", "models"}, {"jax", "numpy", "optax", "scipy", "sklearn"}
     ),
