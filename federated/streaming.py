@@ -15,7 +15,7 @@ from jaxanon.federated.layout import num_bytes
 from jaxanon.federated.stored import Stored
 
 AHEAD = 2  # Chunks that are read and wait, beside the one that the device works on.
-THREADS = 4  # That read.
+THREADS = AHEAD  # That read, each a chunk.
 SHARE = 0.5  # Of the free memory, for a chunk that is worked on.
 _PROBE = 32  # Clients of the program whose memory says how many will fit.
 

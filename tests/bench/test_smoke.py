@@ -19,6 +19,9 @@ BENCH = pathlib.Path(__file__).parents[2] / "bench"
         ("dysan.py", "grid of 36, our schedule"),
         ("federated.py", "Atlas with noise, one device over FedAvg, one device"),
         ("pfdrl.py --question speed", "energy.dqn over the plain loop"),
+        ("devices.py --part overhead", "Blinder, 2 processes over one device"),
+        ("devices.py --part stream", "clients on disk over in memory"),
+        ("devices.py --part costs", "memory of a round, on paper over compiled"),
     ],
 )
 def test_smoke(script, expected, tmp_path):

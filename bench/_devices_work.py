@@ -1,0 +1,144 @@
+"""What bench/devices.py times: two algorithms, in a program, by workers, by processes.
+
+As a script it is one of several processes: ``_devices_work.py INDEX NUM PORT CASE``.
+"""
+
+import json
+import resource
+import sys
+import time
+
+import _fed_work
+import _timing
+import jax
+import jax.numpy as jnp
+import meta
+import numpy as np
+import optax
+
+from jaxanon import federated
+from jaxanon.models import blinder, blinder_losses
+
+
+def case(name, smoke):
+    """``(algorithm, clients, operations of a client)``: FedAvg, or Blinder's update."""
+    return {"FedAvg": fed_avg, "Blinder": blinder_update}[name](smoke)
+
+
+def fed_avg(smoke):
+    """Of bench/federated.py, over 256 clients."""
+    sizes = _fed_work.SMOKE if smoke else _fed_work.Sizes()._replace(clients=256)
+    work = _fed_work.make(sizes)
+
+    def loss_fn(layers, x, key):
+        del key
+        h = x
+        for index, (kernel, bias) in enumerate(layers):
+            h = h @ kernel + bias[None]
+            h = jax.nn.relu(h) if index + 1 < len(layers) else h
+        return jnp.mean((h - x) ** 2, axis=1)
+
+    algorithm = federated.fed_avg(
+        lambda key: jax.tree.map(jnp.asarray, work.layers),
+        loss_fn,
+        num_steps=sizes.steps,
+        batch_size=sizes.batch,
+        shuffle=False,
+    )
+    return algorithm, federated.stack(list(work.rows)), operations(sizes)
+
+
+def operations(sizes) -> int:
+    """Products of a client of FedAvg: two a weight forward, and twice that back.
+
+    The gradient of what goes in is nobody's to take.
+    """
+    weights = sum(a * b for a, b in zip(sizes.widths, sizes.widths[1:], strict=False))
+    first = sizes.widths[0] * sizes.widths[1]
+    return sizes.steps * sizes.batch * (6 * weights - 2 * first)
+
+
+def blinder_update(smoke, clients=None):
+    """Blinder's at MobiAct's sizes, second order, over 256 clients or so many."""
+    clients = clients or (6 if smoke else 256)
+    hidden = meta.SMOKE_HIDDEN if smoke else meta.HIDDEN
+    networks, params, (support, query) = meta.problem(clients, hidden)
+    scale = blinder.LossScale(*meta.SCALE)
+    of = lambda tree, client: jax.tree.map(lambda leaf: leaf[client], tree)
+    algorithm = federated.meta(
+        lambda key: params,
+        lambda key, client, data: (*of(data, client), jnp.ones(())),
+        lambda hyper: blinder_losses.phases(
+            networks, scale, meta.STEP_SIZE, discriminator_steps=5
+        ),
+        lambda hyper: (blinder_losses.joint_objective(networks, scale),),
+        hyper={"server_step_size": 1e-3},
+        server_optimizer=optax.adam(1.0),
+    )
+    return algorithm, (support, query), meta.flops_per_update(params)
+
+
+def one_program(algorithm, clients, rounds):
+    """Seconds of a round in one program on one device, and the parameters."""
+    key = jax.random.key(1)
+    state = algorithm.init(jax.random.key(0))
+    state, _ = federated.simulate(algorithm, key, state, clients, rounds)
+    jax.block_until_ready(state)
+    start = time.perf_counter()
+    state, _ = federated.simulate(algorithm, key, state, clients, rounds)
+    jax.block_until_ready(state)
+    return (time.perf_counter() - start) / rounds, state.params
+
+
+def by_workers(algorithm, clients, rounds, devices):
+    """The same by ``federated.shard``."""
+    sharded, key = federated.shard(algorithm, devices), jax.random.key(1)
+    placed, state = sharded.place(clients), algorithm.init(jax.random.key(0))
+    for index in range(2 * rounds):
+        if index == rounds:
+            jax.block_until_ready(state)
+            start = time.perf_counter()
+        state, _ = sharded.update(key, state, placed)
+    jax.block_until_ready(state)
+    return (time.perf_counter() - start) / rounds, state.params
+
+
+def on_mesh(algorithm, clients, rounds):
+    """The same by ``federated.place`` on all devices, of all processes."""
+    placed = federated.place(clients)
+    key = placed.replicated(jax.random.key(1))
+    state = placed.replicated(algorithm.init(jax.random.key(0)))
+    state, _ = federated.simulate(algorithm, key, state, placed, rounds)
+    jax.block_until_ready(state)
+    start = time.perf_counter()
+    state, _ = federated.simulate(algorithm, key, state, placed, rounds)
+    jax.block_until_ready(state)
+    return (time.perf_counter() - start) / rounds, state.params
+
+
+def checksum(params) -> list[float]:
+    """A few numbers that two routes to the same parameters must share."""
+    return [float(np.abs(np.asarray(x)).mean()) for x in jax.tree.leaves(params)[:4]]
+
+
+def peak_mib() -> float:
+    """Most memory that this process held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main():
+    """Is one of several processes; the first prints what it measured."""
+    from jaxanon import processes
+
+    index, num, port = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    name, rounds, smoke = sys.argv[4], int(sys.argv[5]), sys.argv[6] == "smoke"
+    processes.join(f"127.0.0.1:{port}", num, index)
+    algorithm, clients, _ = case(name, smoke)
+    seconds, params = on_mesh(algorithm, clients, rounds)
+    if index == 0:
+        told = {"seconds": seconds, "checksum": checksum(params)}
+        print(json.dumps(told | {"device": _timing.device()}))
+
+
+if __name__ == "__main__":
+    main()
