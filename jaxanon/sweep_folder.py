@@ -4,7 +4,9 @@ import json
 import math
 import pathlib
 
-from jaxanon import checkpoint, training
+import jax
+
+from jaxanon import checkpoint
 from jaxanon.run import Run
 
 FILE = "sweep.json"
@@ -84,11 +86,20 @@ def save(run: Run) -> Run:
     return run
 
 
-def finished(folder, index: int, rounds: int) -> Run | None:
-    """Member number ``index`` if it was saved whole, else None."""
+def opened(folder, index: int, method) -> Run | None:
+    """Member number ``index`` as it was saved last, else None.
+
+    Args:
+      folder: of the sweep.
+      index: of the member.
+      method: that it is a run of.
+    """
     path = member_folder(folder, index)
     try:
-        run = training.open_run(path)
+        config = checkpoint.read_config(path, of_windows=True)
+        like = jax.eval_shape(method.init, jax.random.key(config["seed"]))
+        state = checkpoint.restored(path, config, like)
     except FileNotFoundError:
         return None
-    return run if int(run.state.round) == rounds else None
+    history = checkpoint.read_metrics(path, int(state.round))
+    return Run(method, state, method.spec, path, history, config)

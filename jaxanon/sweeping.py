@@ -4,16 +4,17 @@ import dataclasses
 import json
 import math
 import os
+import pathlib
 from typing import Any, NamedTuple
 
 from jaxanon import (
     checks,
-    datasets,
     evaluation,
     report,
     sweep_folder,
     sweep_grid,
     sweep_program,
+    sweep_training,
     training,
     trial,
 )
@@ -57,6 +58,7 @@ def sweep(
     evaluate: bool = False,
     attacks=("mlp", "forest"),
     layout: str | None = None,
+    chunk: int | None = None,
     progress: bool = True,
     **settings,
 ) -> Sweep:
@@ -74,7 +76,7 @@ def sweep(
       seeds: how many; member seeds are 0, 1, ..., as ``train`` takes them.
       epochs: as ``train`` takes it.
       out: folder for ``sweep.json`` and a run folder for each member, which
-        ``open_run`` opens; written when a program ends. Where members are evaluated
+        ``open_run`` opens; written when a chunk ends. Where members are evaluated
         also ``front.png`` and ``sweep.html``, what each setting keeps over what it
         leaks. ``None`` keeps nothing.
       resume: go on with the sweep in ``out``; members that were saved whole are not
@@ -84,6 +86,10 @@ def sweep(
       layout: ``"side by side"`` (``vmap``) or ``"one after another"`` inside the
         program; ``None`` is the latter on a CPU, the former elsewhere. It changes no
         result beyond rounding.
+      chunk: how many members to train at once; ``None`` is as many as fit the memory
+        that the device reports (a CPU: that is free), and at most 8 one after another.
+        All chunks run the same program; one that is done is saved at once, so that a
+        killed sweep goes on after it. It changes no result beyond rounding.
       progress: show a progress bar, or lines where there is no terminal.
       **settings: of the builder.
 
@@ -94,8 +100,9 @@ def sweep(
 
     Raises:
       ValueError: for a grid name that is no setting of the method, an axis without
-        values, seeds or epochs below 1, an unknown layout, another sweep in ``out``.
-      TypeError: for seeds or epochs that are no whole number.
+        values, seeds, epochs or a chunk below 1, an unknown layout, another sweep in
+        ``out``.
+      TypeError: for seeds, epochs or a chunk that is no whole number.
       FileExistsError: if ``out`` holds a sweep and ``resume`` is False.
 
     Example:
@@ -112,15 +119,27 @@ def sweep(
     checks.positive(epochs=epochs)
     epochs, seeds = int(epochs), int(seeds)
     layout = sweep_program.choose_layout(layout)
+    if chunk is not None:
+        checks.whole(chunk=chunk)
+        checks.positive(chunk=chunk)
     grid = dict(grid or {})
     plan = sweep_grid.plan(method, data.spec, grid, seeds, settings)
-    runs: list = [None] * len(plan.members)
     described = _describe(plan.groups[0].method, data, grid, seeds, epochs)
     if out is not None:
         sweep_folder.claim(out, described, resume=resume)
+    job = sweep_training.Job(
+        plan=plan,
+        data=data,
+        epochs=epochs,
+        layout=layout,
+        chunk=chunk,
+        out=None if out is None else pathlib.Path(out),
+        show=progress,
+    )
+    runs: list = [None] * len(plan.members)
     for group in plan.groups:
-        found = _train_group(group, plan, data, epochs, layout, out, progress)
-        for index, run in zip(group.indices, found, strict=True):
+        found = sweep_training.found(job, group)
+        for index, run in (*found.items(), *sweep_training.train(job, group, found)):
             runs[index] = run
     members = tuple(
         Member(cell, seed, run.history[-1]["losses"])
@@ -152,39 +171,6 @@ def _describe(method, data, grid, seeds, epochs):
         "fingerprint": training.fingerprint(data),
         "spec": json.loads(data.spec.to_json()),
     }
-
-
-def _train_group(group, plan, data, epochs, layout, out, show):
-    """The runs of a group: found finished in ``out``, or trained, and saved there."""
-    method = group.method
-    prepared = method.prepare(datasets.by_client(data.train))
-    runs: dict[int, Run | None] = dict.fromkeys(group.indices)
-    if out is not None:
-        total = epochs * method.rounds_per_epoch(prepared)
-        for index in runs:
-            runs[index] = sweep_folder.finished(out, index, total)
-    hyper = dict(zip(group.indices, group.hyper, strict=True))
-    left = [index for index, run in runs.items() if run is None]
-    if not left:
-        return list(runs.values())
-    seeds = [plan.members[index][1] for index in left]
-    trained = sweep_program.run_members(
-        method,
-        prepared,
-        seeds,
-        [hyper[index] for index in left],
-        epochs=epochs,
-        layout=layout,
-        show=show,
-    )
-    config = training.describe(method, data, trained[0][0], epochs=epochs, seed=0)
-    for index, seed, (state, history) in zip(left, seeds, trained, strict=True):
-        values = {name: float(value) for name, value in state.hyper.items()}
-        own = config | {"seed": seed, "hyper": values}
-        folder = None if out is None else sweep_folder.member_folder(out, index)
-        run = Run(method, state, data.spec, folder, history, own)
-        runs[index] = run if out is None else sweep_folder.save(run)
-    return list(runs.values())
 
 
 def _evaluate(runs, members, data, attacks):

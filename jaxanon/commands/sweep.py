@@ -27,6 +27,7 @@ def command(method: str | None):
         epochs: int = 20,
         evaluate: bool = True,
         resume: bool = False,
+        chunk: Annotated[int | None, tyro.conf.arg(metavar="N")] = None,
         data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
     ) -> None:
@@ -46,6 +47,8 @@ def command(method: str | None):
           evaluate: attack every member, report mean and deviation over seeds, and draw
             what the settings keep over what they leak
           resume: go on with the sweep in --out
+          chunk: members trained at once, and saved when they are done; default: what
+            the memory holds
         """
         from jaxanon import methods, sweep_folder, sweeping
 
@@ -60,6 +63,7 @@ def command(method: str | None):
             out=folder,
             resume=resume,
             evaluate=evaluate,
+            chunk=chunk,
             **train.fields_of(settings),
         )
         for index in range(len(result.members)):
