@@ -29,7 +29,8 @@ def claim(folder, description: dict, *, resume: bool) -> None:
             )
         found = _read(path)
         for name, value in json.loads(json.dumps(description)).items():
-            if found.get(name) != value:
+            # What nobody asked for may be empty there, or not be there at all.
+            if (found.get(name) or None) != (value or None):
                 raise ValueError(
                     f"{folder} holds another sweep: {name} was {found.get(name)!r} "
                     f"there and is {value!r} now; resume with the same settings or "

@@ -23,6 +23,7 @@ class Program(NamedTuple):
     layout: str  # one of ``LAYOUTS``
     per_epoch: int  # rounds
     work: int  # of a round
+    splits: int = 1  # where there are several, a leading axis of ``data``
 
 
 def program(method, prepared, layout: str) -> Program:
@@ -76,8 +77,11 @@ def chunk_size(shared: Program, count: int, like) -> int:
 
     Args:
       shared: their program.
-      count: at least 1.
+      count: of each split, at least 1.
       like: a member's state, arrays or their shapes.
+
+    Returns:
+      As many of each split.
     """
     free = sweep_memory.free()
     budget = None if free is None else int(sweep_memory.SHARE * free)
@@ -86,8 +90,9 @@ def chunk_size(shared: Program, count: int, like) -> int:
         return sweep_memory.even(count, min(SAVED, most))
 
     def need(size):
-        seeds = jax.ShapeDtypeStruct((size,), jnp.int32)
-        wide = lambda leaf: jax.ShapeDtypeStruct((size, *leaf.shape), leaf.dtype)
+        many = size * shared.splits
+        seeds = jax.ShapeDtypeStruct((many,), jnp.int32)
+        wide = lambda leaf: jax.ShapeDtypeStruct((many, *leaf.shape), leaf.dtype)
         compiled = _compiled(shared, seeds, jax.tree.map(wide, like))
         return sweep_memory.needed(compiled, shared.data)
 
@@ -99,7 +104,7 @@ def run_members(shared: Program, seeds, states, *, first: int, last: int, tell):
 
     Args:
       shared: their program.
-      seeds: Python ints, one per member.
+      seeds: Python ints, one per member; of several splits, as many of each in turn.
       states: of ``start`` or ``stack``; given away.
       first: rounds that they have done.
       last: rounds that they are to have done.
@@ -162,7 +167,8 @@ def _compiled(shared, seeds, states):
     shape = lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
     shapes = jax.tree.map(shape, (seeds, states, shared.data))
     leaves, tree = jax.tree.flatten(shapes)
-    return _compile(shared.method.update, shared.layout, tree, tuple(leaves))
+    fixed = (shared.method.update, shared.layout, shared.splits)
+    return _compile(*fixed, tree, tuple(leaves))
 
 
 def programs() -> int:
@@ -171,21 +177,23 @@ def programs() -> int:
 
 
 @functools.lru_cache(maxsize=8)
-def _compile(update, layout, tree, leaves):
+def _compile(update, layout, splits, tree, leaves):
     seeds, states, data = jax.tree.unflatten(tree, leaves)
     num = jax.ShapeDtypeStruct((), jnp.int32)
-    return _rounds.lower(update, layout, seeds, states, data, num).compile()
+    return _rounds.lower(update, layout, splits, seeds, states, data, num).compile()
 
 
 @functools.partial(
-    jax.jit, static_argnames=("update", "layout"), donate_argnames="states"
+    jax.jit,
+    static_argnames=("update", "layout", "splits"),
+    donate_argnames="states",
 )
-def _rounds(update, layout, seeds, states, data, num):
+def _rounds(update, layout, splits, seeds, states, data, num):
     """``num`` rounds of every member, and the mean of each one's info over them."""
 
     a_round = jax.jit(update, inline=True)  # Traced once for its shape and the loop.
 
-    def of_member(seed, state):
+    def of_member(seed, state, data):
         _, key = jax.random.split(jax.random.key(seed))
         _, like = jax.eval_shape(a_round, key, state, data)
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
@@ -198,6 +206,11 @@ def _rounds(update, layout, seeds, states, data, num):
         state, total = jax.lax.fori_loop(0, num, body, (state, zeros))
         return state, jax.tree.map(lambda leaf: leaf / num, total)
 
-    if layout == "side by side":
-        return jax.vmap(of_member)(seeds, states)
-    return jax.lax.map(lambda member: of_member(*member), (seeds, states))
+    if layout == LAYOUTS[1]:
+        return jax.lax.map(lambda own: of_member(*own, data), (seeds, states))
+    of_split = jax.vmap(of_member, in_axes=(0, 0, None))
+    if splits == 1:
+        return of_split(seeds, states, data)
+    fold = lambda leaf: leaf.reshape(splits, -1, *leaf.shape[1:])
+    found = jax.vmap(of_split)(*jax.tree.map(fold, (seeds, states)), data)
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), found)

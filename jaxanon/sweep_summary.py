@@ -11,12 +11,13 @@ def summarise(members, reports) -> list[dict]:
     """One row per setting of the grid, in order.
 
     Args:
-      members: with ``settings`` and ``losses``.
+      members: with ``settings``, ``seed``, ``split`` and ``losses``.
       reports: of ``evaluate``, one per member, None for one that diverged; or none at
         all.
 
     Returns:
-      Dicts of ``settings``, ``seeds`` (how many), ``diverged`` (how many of them),
+      Dicts of ``settings``, ``seeds`` and ``splits`` (how many), ``diverged`` (how many
+      members of ``seeds * splits``),
       ``losses`` and ``scores``, the last two with ``{"mean", "std"}`` under each name;
       ``scores`` are those of members with a report, and empty if there is none.
     """
@@ -32,7 +33,8 @@ def summarise(members, reports) -> list[dict]:
     return [
         {
             "settings": settings,
-            "seeds": len(indices),
+            "seeds": len({members[i].seed for i in indices}),
+            "splits": len({members[i].split for i in indices}),
             "diverged": sum(lost[i] for i in indices),
             "losses": aggregate([members[i].losses for i in indices]),
             "scores": _of_reports([reports[i] for i in indices if reports]),
@@ -74,8 +76,9 @@ def table(summary: list[dict]) -> Table:
     """
     shown = "scores" if any(row["scores"] for row in summary) else "losses"
     scale, digits = (100.0, 1) if shown == "scores" else (1.0, 4)
-    seeds = summary[0]["seeds"]
-    table = Table(title=f"{shown}, mean ± standard deviation over {seeds} seeds")
+    seeds, splits = summary[0]["seeds"], summary[0]["splits"]
+    over = f"{seeds} seeds" + (f" x {splits} splits" if splits > 1 else "")
+    table = Table(title=f"{shown}, mean ± standard deviation over {over}")
     for name in summary[0]["settings"]:
         table.add_column(name)
     names = next(row[shown] for row in summary if row[shown])
@@ -90,7 +93,8 @@ def table(summary: list[dict]) -> Table:
         cells += [
             _spread(found[name], scale, digits) if found else "-" for name in names
         ]
-        cells += [f"{row['diverged']} of {row['seeds']}"] if diverged else []
+        whole = row["seeds"] * row["splits"]
+        cells += [f"{row['diverged']} of {whole}"] if diverged else []
         table.add_row(*cells)
     return table
 

@@ -4,10 +4,18 @@ import dataclasses
 import math
 import pathlib
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import jax
 
-from jaxanon import datasets, progress, sweep_folder, sweep_program, training
+from jaxanon import (
+    datasets,
+    progress,
+    sweep_folder,
+    sweep_program,
+    sweep_splits,
+    training,
+)
 from jaxanon.run import Run
 from jaxanon.sweep_grid import Group, Plan
 
@@ -17,7 +25,7 @@ class Job:
     """What all members of a sweep have in common."""
 
     plan: Plan
-    data: datasets.Data
+    data: tuple[datasets.Data, ...]  # by split
     epochs: int  # that were asked for
     layout: str  # one of ``sweep_program.LAYOUTS``
     chunk: int | None  # members trained at once; None is what fits
@@ -43,8 +51,9 @@ def found(job: Job, group: Group) -> dict[int, Run | None]:
     """The members of a group as an earlier call saved them."""
     if job.out is None:
         return dict.fromkeys(group.indices)
+    method_of = lambda index: group.methods[job.plan.members[index].split]
     return {
-        index: sweep_folder.opened(job.out, index, group.method)
+        index: sweep_folder.opened(job.out, index, method_of(index))
         for index in group.indices
     }
 
@@ -60,64 +69,100 @@ def train(job: Job, group: Group, runs: dict[int, Run | None]) -> Iterator:
     Yields:
       ``(index, Run)`` of each member, saved, as soon as its chunk is done.
     """
-    method = group.method
-    prepared = method.prepare(datasets.by_client(job.data.train))
-    shared = sweep_program.program(method, prepared, job.layout)
-    last = job.epochs * shared.per_epoch
-    work = _work(job, shared, group, runs, last)
-    total = sum(last - first for first, _ in work)
-    told = 0
+    parts = sweep_splits.bundles(job.data, group, job.layout, job.chunk)
+    work = [chunk for bundle in parts for chunk in _work(job, group, bundle, runs)]
+    total, told = sum(chunk.last - chunk.first for chunk in work), 0
     with progress.rounds(total, 0, show=job.show, epochs=job.epochs) as tell:
-        for first, indices in work:
-            said = lambda row, ago=told - first: tell(
-                row | {"round": row["round"] + ago}
-            )
-            yield from _chunk(job, shared, group, runs, indices, (first, last), said)
-            told += last - first
+        for chunk in work:
+            ago = told - chunk.first
+            say = lambda row, ago=ago: tell(row | {"round": row["round"] + ago})
+            yield from _train(job, group, chunk, runs, say)
+            told += chunk.last - chunk.first
 
 
-def _work(job, shared, group, runs, last):
-    """``(rounds done, members)`` of every chunk that is left."""
-    left: dict[int, list[int]] = {}
-    for index, run in runs.items():
-        done = 0 if run is None else int(run.state.round)
-        if done < last:
-            left.setdefault(done, []).append(index)
+class _Chunk(NamedTuple):
+    """Members that are trained at once."""
+
+    shared: sweep_program.Program
+    indices: list[int]  # of several splits, as many of each in turn
+    first: int  # rounds that they have done
+    last: int  # rounds that they are to have done
+
+
+def _work(job, group, bundle, runs) -> list[_Chunk]:
+    """The chunks of a bundle that are left."""
+    last = job.epochs * bundle.shared.per_epoch
+    left: dict[int, dict[int, list[int]]] = {}
+    for split in bundle.splits:
+        for index in group.indices:
+            run = runs[index]
+            done = 0 if run is None else int(run.state.round)
+            if job.plan.members[index].split == split and done < last:
+                left.setdefault(done, {}).setdefault(split, []).append(index)
     work = []
-    for done, indices in left.items():
-        size = job.chunk
-        if size is None:
-            key = jax.random.key(job.plan.members[indices[0]][1])
-            like = jax.eval_shape(group.method.init, key)
-            size = sweep_program.chunk_size(shared, len(indices), like)
-        size = min(size, len(indices))
-        work += [(done, part) for part in chunks(indices, size)]
+    for done, members in left.items():
+        if len(members) == len(bundle.splits):
+            parts = [(bundle.shared, [*members.values()])]
+        else:  # Some are done with all of theirs.
+            parts = [(bundle.alone(split), [own]) for split, own in members.items()]
+        for shared, columns in parts:
+            most = max(map(len, columns))
+            size = min(_size(job, group, shared, most), most)
+            level = [column + column[-1:] * (most - len(column)) for column in columns]
+            for rows in zip(*(chunks(column, size) for column in level), strict=True):
+                work.append(
+                    _Chunk(shared, [i for row in rows for i in row], done, last)
+                )
     return work
 
 
-def _chunk(job, shared, group, runs, indices, rounds, tell):
-    """Trains one chunk, from a round to another, and saves it."""
-    method, out = group.method, job.out
-    seeds = [job.plan.members[index][1] for index in indices]
-    if rounds[0]:
-        states = sweep_program.stack([runs[index].state for index in indices])
+def _size(job, group, shared, most):
+    """Members of each split to train at once."""
+    if job.chunk is not None:
+        return max(1, job.chunk // shared.splits)
+    key = jax.random.key(job.plan.members[group.indices[0]].seed)
+    like = jax.eval_shape(group.method.init, key)
+    return sweep_program.chunk_size(shared, most, like)
+
+
+def _train(job, group, chunk, runs, tell):
+    """Trains one chunk, and saves it."""
+    places = [job.plan.members[index] for index in chunk.indices]
+    seeds = [place.seed for place in places]
+    if chunk.first:
+        states = sweep_program.stack([runs[index].state for index in chunk.indices])
     else:
         hyper = dict(zip(group.indices, group.hyper, strict=True))
-        states = sweep_program.start(method, seeds, [hyper[i] for i in indices])
-    first, last = rounds
+        hyper = [hyper[index] for index in chunk.indices]
+        states = sweep_program.start(chunk.shared.method, seeds, hyper)
     trained = sweep_program.run_members(
-        shared, seeds, states, first=first, last=last, tell=tell
+        chunk.shared, seeds, states, first=chunk.first, last=chunk.last, tell=tell
     )
-    state = trained[0][0]
-    config = training.describe(method, job.data, state, epochs=job.epochs, seed=0)
+    configs = {
+        split: training.describe(
+            group.methods[split],
+            job.data[split],
+            trained[0][0],
+            epochs=job.epochs,
+            seed=0,
+        )
+        for split in {place.split for place in places}
+    }
     done = {}
-    for index, seed, (state, history) in zip(indices, seeds, trained, strict=True):
-        if index in done:
-            continue  # It was there to fill the chunk.
-        values = {name: float(value) for name, value in state.hyper.items()}
-        own = config | {"seed": seed, "hyper": values}
-        folder = None if out is None else sweep_folder.member_folder(out, index)
-        before = [] if runs[index] is None else runs[index].history
-        run = Run(method, state, job.data.spec, folder, before + history, own)
-        done[index] = run if out is None else sweep_folder.save(run)
+    for index, place, one in zip(chunk.indices, places, trained, strict=True):
+        if index not in done:  # Else it was there to fill the chunk.
+            config, before = configs[place.split], runs[index]
+            done[index] = _run(job, group, index, place, one, config, before)
     yield from done.items()
+
+
+def _run(job, group, index, place, trained, config, before):
+    """A trained member as a run, saved where there is a folder."""
+    state, history = trained
+    values = {name: float(value) for name, value in state.hyper.items()}
+    config = config | {"seed": place.seed, "hyper": values}
+    history = ([] if before is None else before.history) + history
+    method, out = group.methods[place.split], job.out
+    folder = None if out is None else sweep_folder.member_folder(out, index)
+    run = Run(method, state, method.spec, folder, history, config)
+    return run if out is None else sweep_folder.save(run)

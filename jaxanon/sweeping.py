@@ -5,6 +5,7 @@ import json
 import math
 import os
 import pathlib
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from jaxanon import (
@@ -14,8 +15,8 @@ from jaxanon import (
     sweep_folder,
     sweep_grid,
     sweep_program,
+    sweep_splits,
     sweep_training,
-    training,
     trial,
 )
 from jaxanon.methods import rounds
@@ -31,6 +32,7 @@ class Member(NamedTuple):
     settings: dict[str, Any]  # its values of the grid
     seed: int
     losses: dict[str, float]  # means over the last rounds; nan if it diverged
+    split: int = 0  # 0 is ``data``, 1 the first of ``splits``
 
 
 class Sweep(NamedTuple):
@@ -39,7 +41,7 @@ class Sweep(NamedTuple):
     members: tuple[Member, ...]
     runs: tuple[Run, ...]
     reports: tuple[dict | None, ...]  # of ``evaluate``; empty if it was not asked for
-    summary: list[dict]  # by setting: mean and deviation over seeds
+    summary: list[dict]  # by setting: mean and deviation over seeds, splits
 
     def run(self, index: int) -> Run:
         """The run of member ``index``, as ``train`` would have returned it."""
@@ -52,6 +54,7 @@ def sweep(
     *,
     grid: dict[str, list] | None = None,
     seeds: int = 1,
+    splits: Sequence = (),
     epochs: int = 20,
     out: str | os.PathLike | None = None,
     resume: bool = False,
@@ -62,7 +65,7 @@ def sweep(
     progress: bool = True,
     **settings,
 ) -> Sweep:
-    """Trains every combination of ``grid`` with every seed.
+    """Trains every combination of ``grid`` with every seed, on every split.
 
     Hyper-parameters and seeds are one axis of one program, which is compiled once;
     with the same ``Method`` another sweep of as many members compiles nothing. A
@@ -74,6 +77,11 @@ def sweep(
       data: of ``jaxanon.load``.
       grid: name of a setting -> its values; ``None`` varies the seed alone.
       seeds: how many; member seeds are 0, 1, ..., as ``train`` takes them.
+      splits: further splits of the data set that ``data`` is one of, such as
+        ``load(..., split="subject", seed=1)``, each a member's own to train on and to
+        be tested on. They are a further axis of the program where their arrays have
+        equal shapes (Blinder's are padded for it) and its method compiles to the same
+        for all of them; else each has a program, or one after the other.
       epochs: as ``train`` takes it.
       out: folder for ``sweep.json`` and a run folder for each member, which
         ``open_run`` opens; written when a chunk ends. Where members are evaluated
@@ -100,8 +108,8 @@ def sweep(
 
     Raises:
       ValueError: for a grid name that is no setting of the method, an axis without
-        values, seeds, epochs or a chunk below 1, an unknown layout, another sweep in
-        ``out``.
+        values, seeds, epochs or a chunk below 1, an unknown layout, splits of
+        other data sets or equal ones, another sweep in ``out``.
       TypeError: for seeds, epochs or a chunk that is no whole number.
       FileExistsError: if ``out`` holds a sweep and ``resume`` is False.
 
@@ -123,13 +131,16 @@ def sweep(
         checks.whole(chunk=chunk)
         checks.positive(chunk=chunk)
     grid = dict(grid or {})
-    plan = sweep_grid.plan(method, data.spec, grid, seeds, settings)
-    described = _describe(plan.groups[0].method, data, grid, seeds, epochs)
+    every = (data, *splits)
+    prints = sweep_splits.check(every)
+    specs = tuple(each.spec for each in splits)
+    plan = sweep_grid.plan(method, data.spec, grid, seeds, settings, specs)
+    described = _describe(plan.groups[0].method, prints, grid, seeds, epochs)
     if out is not None:
         sweep_folder.claim(out, described, resume=resume)
     job = sweep_training.Job(
         plan=plan,
-        data=data,
+        data=every,
         epochs=epochs,
         layout=layout,
         chunk=chunk,
@@ -142,10 +153,10 @@ def sweep(
         for index, run in (*found.items(), *sweep_training.train(job, group, found)):
             runs[index] = run
     members = tuple(
-        Member(cell, seed, run.history[-1]["losses"])
-        for (cell, seed), run in zip(plan.members, runs, strict=True)
+        Member(place.settings, place.seed, run.history[-1]["losses"], place.split)
+        for place, run in zip(plan.members, runs, strict=True)
     )
-    reports = _evaluate(runs, members, data, attacks) if evaluate else ()
+    reports = _evaluate(runs, members, every, attacks) if evaluate else ()
     summary = summarise(members, reports)
     if out is not None:
         rows = [member._asdict() for member in members]
@@ -159,7 +170,7 @@ def sweep(
     return Sweep(members, tuple(runs), reports, summary)
 
 
-def _describe(method, data, grid, seeds, epochs):
+def _describe(method, prints, grid, seeds, epochs):
     """What makes a sweep this one; swept settings stand in the grid alone."""
     settings = dataclasses.asdict(method.config)
     return {
@@ -168,16 +179,23 @@ def _describe(method, data, grid, seeds, epochs):
         "grid": {name: list(values) for name, values in grid.items()},
         "seeds": seeds,
         "epochs": epochs,
-        "fingerprint": training.fingerprint(data),
-        "spec": json.loads(data.spec.to_json()),
+        "fingerprint": prints[0],
+        "splits": prints[1:],
+        "spec": json.loads(method.spec.to_json()),
     }
 
 
 def _evaluate(runs, members, data, attacks):
-    judges = evaluation.raw_judges(data)
+    judges = [evaluation.raw_judges(split) for split in data]
     return tuple(
-        evaluation.evaluate(run, data, attacks=attacks, seed=member.seed, judges=judges)
-        if _sound(run, member, data)
+        evaluation.evaluate(
+            run,
+            data[member.split],
+            attacks=attacks,
+            seed=member.seed,
+            judges=judges[member.split],
+        )
+        if _sound(run, member, data[member.split])
         else None
         for run, member in zip(runs, members, strict=True)
     )

@@ -56,7 +56,7 @@ def test_members_are_the_grid_in_order_with_seeds_running_fastest(data):
 def test_a_member_is_the_run_of_its_seed_and_hyper_parameters(layout, data):
     found = quick(build, data, grid={"rate": [0.1, 0.7]}, seeds=2, layout=layout)
     method = build(data.spec)
-    for index, (settings, seed, losses) in enumerate(found.members):
+    for index, (settings, seed, losses, _) in enumerate(found.members):
         alone = training.train(
             method, data, epochs=2, seed=seed, hyper=settings, progress=False
         )

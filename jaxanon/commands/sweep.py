@@ -24,6 +24,7 @@ def command(method: str | None):
             tuple[str, ...], tyro.conf.arg(metavar="NAME=A,B,... ...")
         ] = (),
         seeds: int = 3,
+        splits: int = 1,
         epochs: int = 20,
         evaluate: bool = True,
         resume: bool = False,
@@ -43,6 +44,8 @@ def command(method: str | None):
             runs/METHOD-sweep
           grid: NAME=VALUE,VALUE,... for each setting to vary
           seeds: how many; 0, 1, ...
+          splits: how many splits of the data everything is trained on; with --split
+            subject, whose test subjects --split-seed and the seeds after it draw
           epochs: passes over the data
           evaluate: attack every member, report mean and deviation over seeds, and draw
             what the settings keep over what they leak
@@ -50,15 +53,17 @@ def command(method: str | None):
           chunk: members trained at once, and saved when they are done; default: what
             the memory holds
         """
-        from jaxanon import methods, sweep_folder, sweeping
+        from jaxanon import checks, methods, sweep_folder, sweeping
 
-        loaded = sources.load(data)
+        checks.positive(splits=splits)
+        options, (loaded, *more) = sources.splits(data, splits)
         folder = out or pathlib.Path("runs") / f"{method}-sweep"
         result = sweeping.sweep(
             method,
             loaded,
             grid=grids.parse(grid, methods.config_class(method)),
             seeds=seeds,
+            splits=more,
             epochs=epochs,
             out=folder,
             resume=resume,
@@ -66,8 +71,9 @@ def command(method: str | None):
             chunk=chunk,
             **train.fields_of(settings),
         )
-        for index in range(len(result.members)):
-            sources.remember(sweep_folder.member_folder(folder, index), data)
+        for index, member in enumerate(result.members):
+            own = sweep_folder.member_folder(folder, index)
+            sources.remember(own, options[member.split])
         show.table(sweeping.table(result.summary))
         show.say(f"The sweep is in {folder}.")
         page = folder / "sweep.html"

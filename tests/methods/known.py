@@ -29,7 +29,10 @@ TRACES = []
 
 
 def build(spec, **settings):
-    """A method whose every round is known: params += rate (goal - params) + noise."""
+    """A method whose every round is known: params += rate (goal - params) + noise.
+
+    The goal is moved by what ``prepare`` gives, which is 0.
+    """
     config = Config(**settings)
 
     def init(key, **hyper):
@@ -40,9 +43,10 @@ def build(spec, **settings):
     def update(key, state, data):
         TRACES.append(config.width)
         noise = 1e-3 * jax.random.normal(jax.random.fold_in(key, state.round))
-        step = state.hyper["rate"] * (state.hyper["goal"] - state.params)
+        goal = state.hyper["goal"] + data
+        step = state.hyper["rate"] * (goal - state.params)
         weight = state.params + step + noise
-        loss = jnp.mean((weight - state.hyper["goal"]) ** 2)
+        loss = jnp.mean((weight - goal) ** 2)
         return State(state.round + 1, weight, state.hyper), {"loss": loss}
 
     return Method(
