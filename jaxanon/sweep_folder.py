@@ -27,7 +27,7 @@ def claim(folder, description: dict, *, resume: bool) -> None:
                 f"{folder} holds a sweep already; go on with it by resume=True "
                 "(--resume), or choose another folder."
             )
-        found = _read(path)
+        found = read(folder)
         for name, value in json.loads(json.dumps(description)).items():
             # What nobody asked for may be empty there, or not be there at all.
             if (found.get(name) or None) != (value or None):
@@ -45,13 +45,24 @@ def claim(folder, description: dict, *, resume: bool) -> None:
     write(folder, description)
 
 
-def _read(path):
+def read(folder) -> dict:
+    """What ``sweep.json`` says.
+
+    Raises:
+      ValueError: if it is damaged.
+    """
+    path = pathlib.Path(folder) / FILE
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(
             f"{path} is damaged ({error}); sweep anew in another folder."
         ) from error
+
+
+def add(folder, **entries) -> None:
+    """Puts entries into ``sweep.json``, in the place of those of their names."""
+    write(folder, read(folder) | entries)
 
 
 def write(folder, content: dict) -> None:

@@ -11,18 +11,19 @@ def summarise(members, reports) -> list[dict]:
     """One row per setting of the grid, in order.
 
     Args:
-      members: with ``settings``, ``seed``, ``split`` and ``losses``.
-      reports: of ``evaluate``, one per member, None for one that diverged; or none at
-        all.
+      members: with ``settings``, ``seed``, ``split``, ``losses`` and ``stopped``.
+      reports: of ``evaluate``, one per member, None for one that diverged or was
+        stopped; or none at all.
 
     Returns:
       Dicts of ``settings``, ``seeds`` and ``splits`` (how many), ``diverged`` (how many
-      members of ``seeds * splits``),
+      members of ``seeds * splits``), ``stopped`` (after which epoch, or None),
       ``losses`` and ``scores``, the last two with ``{"mean", "std"}`` under each name;
       ``scores`` are those of members with a report, and empty if there is none.
     """
     lost = [
-        report is None or not all(map(math.isfinite, member.losses.values()))
+        (report is None and member.stopped is None)
+        or not all(map(math.isfinite, member.losses.values()))
         for member, report in zip(members, reports or [()] * len(members), strict=True)
     ]
     cells: list[tuple[dict, list[int]]] = []
@@ -36,6 +37,7 @@ def summarise(members, reports) -> list[dict]:
             "seeds": len({members[i].seed for i in indices}),
             "splits": len({members[i].split for i in indices}),
             "diverged": sum(lost[i] for i in indices),
+            "stopped": members[indices[0]].stopped,
             "losses": aggregate([members[i].losses for i in indices]),
             "scores": _of_reports([reports[i] for i in indices if reports]),
         }
@@ -73,6 +75,7 @@ def table(summary: list[dict]) -> Table:
     """The summary as a ``rich`` table: scores in % where there are any, else losses.
 
     Where members diverged, a column says how many; scores are those of the others.
+    Where settings were stopped early, a column says after which epoch.
     """
     shown = "scores" if any(row["scores"] for row in summary) else "losses"
     scale, digits = (100.0, 1) if shown == "scores" else (1.0, 4)
@@ -87,6 +90,9 @@ def table(summary: list[dict]) -> Table:
     diverged = any(row["diverged"] for row in summary)
     if diverged:
         table.add_column("diverged", justify="right")
+    halved = any(row["stopped"] for row in summary)
+    if halved:
+        table.add_column("stopped", justify="right")
     for row in summary:
         found = row[shown]
         cells = [str(value) for value in row["settings"].values()]
@@ -95,6 +101,8 @@ def table(summary: list[dict]) -> Table:
         ]
         whole = row["seeds"] * row["splits"]
         cells += [f"{row['diverged']} of {whole}"] if diverged else []
+        ended = f"epoch {row['stopped']}" if row["stopped"] else "-"
+        cells += [ended] if halved else []
         table.add_row(*cells)
     return table
 

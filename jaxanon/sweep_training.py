@@ -47,32 +47,44 @@ def chunks(indices: list[int], size: int) -> list[list[int]]:
     return [padded[at : at + size] for at in range(0, len(padded), size)]
 
 
-def found(job: Job, group: Group) -> dict[int, Run | None]:
-    """The members of a group as an earlier call saved them."""
-    if job.out is None:
-        return dict.fromkeys(group.indices)
-    method_of = lambda index: group.methods[job.plan.members[index].split]
-    return {
-        index: sweep_folder.opened(job.out, index, method_of(index))
-        for index in group.indices
-    }
+def found(job: Job) -> dict[int, Run | None]:
+    """All members, in order, as they were saved; None of those that were not."""
+    runs: dict[int, Run | None] = dict.fromkeys(range(len(job.plan.members)))
+    if job.out is not None:
+        for group in job.plan.groups:
+            for index in group.indices:
+                method = group.methods[job.plan.members[index].split]
+                runs[index] = sweep_folder.opened(job.out, index, method)
+    return runs
 
 
-def train(job: Job, group: Group, runs: dict[int, Run | None]) -> Iterator:
-    """Trains those members of a group that are not done.
+def train_all(job: Job, runs: dict[int, Run | None], epochs: int) -> Iterator:
+    """Trains those of some members that are not done, group after group.
 
     Args:
       job: of the sweep.
-      group: of its plan.
-      runs: of the group's members, as far as they are; None of one that is new.
+      runs: by member, as far as they are; None of one that is new.
+      epochs: to the end of which they are to be trained.
 
     Yields:
-      ``(index, Run)`` of each member, saved, as soon as its chunk is done.
+      ``(index, Run)`` of each one trained, saved, as soon as its chunk is done.
     """
+    for group in job.plan.groups:
+        own = {index: runs[index] for index in group.indices if index in runs}
+        if own:
+            yield from train(job, group, own, epochs)
+
+
+def train(job: Job, group: Group, runs: dict, epochs: int) -> Iterator:
+    """``train_all`` of members of one group."""
     parts = sweep_splits.bundles(job.data, group, job.layout, job.chunk)
-    work = [chunk for bundle in parts for chunk in _work(job, group, bundle, runs)]
+    work = [
+        chunk
+        for bundle in parts
+        for chunk in _work(job, group, bundle, runs, epochs * bundle.shared.per_epoch)
+    ]
     total, told = sum(chunk.last - chunk.first for chunk in work), 0
-    with progress.rounds(total, 0, show=job.show, epochs=job.epochs) as tell:
+    with progress.rounds(total, 0, show=job.show, epochs=epochs) as tell:
         for chunk in work:
             ago = told - chunk.first
             say = lambda row, ago=ago: tell(row | {"round": row["round"] + ago})
@@ -89,13 +101,11 @@ class _Chunk(NamedTuple):
     last: int  # rounds that they are to have done
 
 
-def _work(job, group, bundle, runs) -> list[_Chunk]:
-    """The chunks of a bundle that are left."""
-    last = job.epochs * bundle.shared.per_epoch
+def _work(job, group, bundle, runs, last) -> list[_Chunk]:
+    """The chunks of a bundle that are left, up to a round."""
     left: dict[int, dict[int, list[int]]] = {}
     for split in bundle.splits:
-        for index in group.indices:
-            run = runs[index]
+        for index, run in runs.items():
             done = 0 if run is None else int(run.state.round)
             if job.plan.members[index].split == split and done < last:
                 left.setdefault(done, {}).setdefault(split, []).append(index)

@@ -56,7 +56,7 @@ def test_members_are_the_grid_in_order_with_seeds_running_fastest(data):
 def test_a_member_is_the_run_of_its_seed_and_hyper_parameters(layout, data):
     found = quick(build, data, grid={"rate": [0.1, 0.7]}, seeds=2, layout=layout)
     method = build(data.spec)
-    for index, (settings, seed, losses, _) in enumerate(found.members):
+    for index, (settings, seed, losses, *_) in enumerate(found.members):
         alone = training.train(
             method, data, epochs=2, seed=seed, hyper=settings, progress=False
         )
@@ -201,6 +201,7 @@ def test_every_member_is_evaluated_by_the_same_judges(data, monkeypatch):
         ({"grid": {"rate": ["x"]}}, r"must hold finite numbers, got 'x'"),
         ({"seeds": 0}, r"seeds must be > 0, got 0"),
         ({"epochs": 0}, r"epochs must be > 0, got 0"),
+        ({"halving": 1}, r"halving must be >= 2, .* got 1; None trains all"),
         ({"chunk": 0}, r"chunk must be > 0, got 0"),
         ({"layout": "round"}, r"layout must be None or one of .* got 'round'"),
     ],

@@ -27,6 +27,7 @@ def command(method: str | None):
         splits: int = 1,
         epochs: int = 20,
         evaluate: bool = True,
+        halving: Annotated[int | None, tyro.conf.arg(metavar="N")] = None,
         resume: bool = False,
         chunk: Annotated[int | None, tyro.conf.arg(metavar="N")] = None,
         data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008
@@ -49,6 +50,8 @@ def command(method: str | None):
           epochs: passes over the data
           evaluate: attack every member, report mean and deviation over seeds, and draw
             what the settings keep over what they leak
+          halving: stop settings early that others beat: 3 keeps a third of them or more
+            after 1/9 and 1/3 of the epochs
           resume: go on with the sweep in --out
           chunk: members trained at once, and saved when they are done; default: what
             the memory holds
@@ -68,6 +71,7 @@ def command(method: str | None):
             out=folder,
             resume=resume,
             evaluate=evaluate,
+            halving=halving,
             chunk=chunk,
             **train.fields_of(settings),
         )
