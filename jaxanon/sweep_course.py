@@ -24,7 +24,7 @@ def run(job: Job, train_fn: Callable, eta: int | None):
     alive = set(numbers)
     levels = [] if eta is None else _levels(job, eta, len(alive))
     told = [] if job.out is None else sweep_folder.read(job.out).get("rungs", [])
-    runs = sweep_training.found(job)
+    runs = sweep_training.found(job, range(len(numbers)))
     stopped: dict[int, int] = {}
     rungs: list[dict] = []
     judges = functools.cache(lambda split: _judges(job.data[split]))
@@ -80,7 +80,7 @@ def _compare(job, runs, numbers, alive, judges, epochs, eta) -> dict:
                 held, of_raw = judges(place.split)
                 one = sweep_halving.tried(runs[index], held, of_raw, place.seed)
                 scores[number].append(one)
-    means = {number: sweep_halving.mean(own) for number, own in scores.items()}
+    means = {n: sweep_halving.mean(own) for n, own in scores.items() if own}
     gone = sweep_halving.stopped(means, eta)
     rows = [
         {

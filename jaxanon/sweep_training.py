@@ -17,7 +17,7 @@ from jaxanon import (
     training,
 )
 from jaxanon.run import Run
-from jaxanon.sweep_grid import Group, Plan
+from jaxanon.sweep_grid import Plan
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,6 +31,8 @@ class Job:
     chunk: int | None  # members trained at once; None is what fits
     out: pathlib.Path | None
     show: bool
+    # What was made once for all members: bundles of the last group, judges.
+    kept: dict = dataclasses.field(default_factory=dict)
 
 
 def chunks(indices: list[int], size: int) -> list[list[int]]:
@@ -47,12 +49,12 @@ def chunks(indices: list[int], size: int) -> list[list[int]]:
     return [padded[at : at + size] for at in range(0, len(padded), size)]
 
 
-def found(job: Job) -> dict[int, Run | None]:
-    """All members, in order, as they were saved; None of those that were not."""
-    runs: dict[int, Run | None] = dict.fromkeys(range(len(job.plan.members)))
+def found(job: Job, indices) -> dict[int, Run | None]:
+    """Members, in order, as they were saved; None of those that were not."""
+    runs: dict[int, Run | None] = dict.fromkeys(indices)
     if job.out is not None:
         for group in job.plan.groups:
-            for index in group.indices:
+            for index in set(group.indices) & set(runs):
                 method = group.methods[job.plan.members[index].split]
                 runs[index] = sweep_folder.opened(job.out, index, method)
     return runs
@@ -69,15 +71,17 @@ def train_all(job: Job, runs: dict[int, Run | None], epochs: int) -> Iterator:
     Yields:
       ``(index, Run)`` of each one trained, saved, as soon as its chunk is done.
     """
-    for group in job.plan.groups:
+    for number, group in enumerate(job.plan.groups):
         own = {index: runs[index] for index in group.indices if index in runs}
         if own:
-            yield from train(job, group, own, epochs)
+            if job.kept.get("group") != number:
+                made = sweep_splits.bundles(job.data, group, job.layout, job.chunk)
+                job.kept.update(group=number, bundles=made)
+            yield from _train_group(job, group, own, epochs)
 
 
-def train(job: Job, group: Group, runs: dict, epochs: int) -> Iterator:
-    """``train_all`` of members of one group."""
-    parts = sweep_splits.bundles(job.data, group, job.layout, job.chunk)
+def _train_group(job, group, runs, epochs):
+    parts = job.kept["bundles"]
     work = [
         chunk
         for bundle in parts

@@ -1,8 +1,9 @@
 """``sweep``: a grid of hyper-parameters times seeds, trained as one program."""
 
+import contextlib
 import dataclasses
+import functools
 import json
-import math
 import os
 import pathlib
 from collections.abc import Sequence
@@ -10,17 +11,16 @@ from typing import Any, NamedTuple
 
 from jaxanon import (
     checks,
-    evaluation,
     report,
     sweep_course,
+    sweep_evaluation,
     sweep_folder,
     sweep_grid,
     sweep_program,
+    sweep_ray,
     sweep_splits,
     sweep_training,
-    trial,
 )
-from jaxanon.methods import rounds
 from jaxanon.run import Run
 from jaxanon.sweep_summary import summarise, table
 
@@ -32,7 +32,8 @@ class Member(NamedTuple):
 
     settings: dict[str, Any]  # its values of the grid
     seed: int
-    losses: dict[str, float]  # means over the last rounds; nan if it diverged
+    losses: dict[str, float]  # means over the last rounds; nan if it diverged; none if
+    # it got lost, for the task that was to train it failed
     split: int = 0  # 0 is ``data``, 1 the first of ``splits``
     stopped: int | None = None  # after which epoch, by ``halving``; else None
 
@@ -41,11 +42,12 @@ class Sweep(NamedTuple):
     """What ``sweep`` returns; the i-th entry of each belongs to the i-th member."""
 
     members: tuple[Member, ...]
-    runs: tuple[Run, ...]
-    reports: tuple[dict | None, ...]  # of ``evaluate``; empty if not asked for
+    runs: tuple[Run | None, ...]  # None of one that got lost
+    # Of ``evaluate``, if asked for: None of who diverged, {} where it got lost.
+    reports: tuple[dict | None, ...]
     summary: list[dict]  # by setting: mean and deviation over seeds, splits
 
-    def run(self, index: int) -> Run:
+    def run(self, index: int) -> Run | None:
         """The run of member ``index``, as ``train`` would have returned it."""
         return self.runs[index]
 
@@ -65,6 +67,7 @@ def sweep(
     halving: int | None = None,
     layout: str | None = None,
     chunk: int | None = None,
+    ray: bool | str = False,
     progress: bool = True,
     **settings,
 ) -> Sweep:
@@ -110,6 +113,11 @@ def sweep(
         that the device reports (a CPU: that is free), and at most 8 one after another.
         All chunks run the same program; one that is done is saved at once, so that a
         killed sweep goes on after it. It changes no result beyond rounding.
+      ray: train and evaluate by Ray, which takes the extra ``jaxanon[sweep]``: ``True``
+        on the cores (or GPUs) of this machine, or the address of a cluster, all of
+        whose machines must have jaxanon and see ``out``. A task is a chunk, and has a
+        core or a GPU. One that fails costs its members: a warning tells, their losses
+        are empty, and ``resume`` tries them again.
       progress: show a progress bar, or lines where there is no terminal.
       **settings: of the builder.
 
@@ -121,7 +129,10 @@ def sweep(
     Raises:
       ValueError: for a grid name that is no setting of the method, an axis without
         values, seeds, epochs or a chunk below 1, halving below 2, an unknown layout,
-        splits of other data sets or equal ones, another sweep in ``out``.
+        splits of other data sets or equal ones, another sweep in ``out``;
+        for ``ray`` without ``out``.
+      ImportError: for ``ray`` where it is not installed.
+      FileNotFoundError: if a machine of the cluster does not see ``out``.
       TypeError: for seeds, epochs, halving or a chunk that is no whole number.
       FileExistsError: if ``out`` holds a sweep and ``resume`` is False.
 
@@ -154,6 +165,11 @@ def sweep(
     prints = sweep_splits.check(every)
     specs = tuple(each.spec for each in splits)
     plan = sweep_grid.plan(method, data.spec, grid, seeds, settings, specs)
+    if ray is not False and out is None:
+        raise ValueError(
+            "ray needs out (--out), a folder that all machines see: members are kept "
+            "there, and collected from there."
+        )
     described = _describe(plan.groups[0].method, prints, grid, seeds, epochs, halving)
     if out is not None:
         sweep_folder.claim(out, described, resume=resume)
@@ -166,19 +182,31 @@ def sweep(
         out=None if out is None else pathlib.Path(out),
         show=progress,
     )
-    found, stopped, rungs = sweep_course.run(job, sweep_training.train_all, halving)
+    recipe = (method, data.spec, grid, seeds, settings, specs)
+    with _where(ray, recipe, job) as (train_fn, evaluate_fn):
+        found, stopped, rungs = sweep_course.run(job, train_fn, halving)
+        reports: tuple = ()
+        if evaluate:
+            whole = {i: run for i, run in found.items() if run and i not in stopped}
+            told = dict(evaluate_fn(job, whole, attacks))
+            reports = tuple(told.get(index) for index in found)
     runs = tuple(found.values())
     members = tuple(
-        Member(*place[:2], run.history[-1]["losses"], place.split, stopped.get(index))
+        Member(
+            place.settings,
+            place.seed,
+            run.history[-1]["losses"] if run else {},
+            place.split,
+            stopped.get(index),
+        )
         for index, (place, run) in enumerate(zip(plan.members, runs, strict=True))
     )
-    reports = _evaluate(runs, members, every, attacks) if evaluate else ()
     summary = summarise(members, reports)
     if out is not None:
         rows = [member._asdict() for member in members]
         found = {"rungs": rungs, "members": rows, "summary": summary}
         sweep_folder.write(out, described | found)
-        told = [one for one in reports if one is not None]
+        told = [one for one in reports if one]
         if told:
             title = (
                 f"{described['method']} on {data.spec.name}: {len(summary)} settings"
@@ -203,29 +231,13 @@ def _describe(method, prints, grid, seeds, epochs, halving):
     }
 
 
-def _evaluate(runs, members, data, attacks):
-    judges = [evaluation.raw_judges(split) for split in data]
-    return tuple(
-        evaluation.evaluate(
-            run,
-            data[member.split],
-            attacks=attacks,
-            seed=member.seed,
-            judges=judges[member.split],
-        )
-        if member.stopped is None and _sound(run, member, data[member.split])
-        else None
-        for run, member in zip(runs, members, strict=True)
-    )
-
-
-def _sound(run, member, data):
-    """Whether a member is fit for an evaluation, or diverged."""
-    losses = member.losses.values()
-    if not (all(map(math.isfinite, losses)) and rounds.sound(run.state)):
-        return False
-    try:
-        run.anonymize(trial.root(member.seed), data.test.windows)
-    except FloatingPointError:
-        return False
-    return True
+@contextlib.contextmanager
+def _where(ray, recipe, job):
+    """Functions that train and that evaluate members, here or by Ray."""
+    if ray is False:
+        yield sweep_training.train_all, sweep_evaluation.evaluate_all
+        return
+    address = ray if isinstance(ray, str) else None
+    with sweep_ray.cluster(address, recipe, job) as cluster:
+        part = functools.partial
+        yield part(sweep_ray.train, cluster), part(sweep_ray.evaluate, cluster)

@@ -30,6 +30,9 @@ def command(method: str | None):
         halving: Annotated[int | None, tyro.conf.arg(metavar="N")] = None,
         resume: bool = False,
         chunk: Annotated[int | None, tyro.conf.arg(metavar="N")] = None,
+        ray: Annotated[
+            tuple[str, ...] | None, tyro.conf.arg(metavar="[ADDRESS]")
+        ] = None,
         data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
     ) -> None:
@@ -55,6 +58,8 @@ def command(method: str | None):
           resume: go on with the sweep in --out
           chunk: members trained at once, and saved when they are done; default: what
             the memory holds
+          ray: train by Ray (pip install 'jaxanon[sweep]') on all cores of this machine,
+            or on the machines of the cluster at the address, which must all see --out
         """
         from jaxanon import checks, methods, sweep_folder, sweeping
 
@@ -73,6 +78,7 @@ def command(method: str | None):
             evaluate=evaluate,
             halving=halving,
             chunk=chunk,
+            ray=_address(ray),
             **train.fields_of(settings),
         )
         for index, member in enumerate(result.members):
@@ -85,3 +91,10 @@ def command(method: str | None):
             show.say(f"What settings keep over what they leak: {page}")
 
     return sweep
+
+
+def _address(words):
+    """What ``sweep`` takes for the words behind ``--ray``."""
+    if words is not None and len(words) > 1:
+        raise ValueError(f"--ray takes one address, or none, got {list(words)}.")
+    return False if words is None else words[0] if words else True
