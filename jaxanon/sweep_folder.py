@@ -4,7 +4,9 @@ import json
 import math
 import pathlib
 
-from jaxanon import checkpoint, training
+import jax
+
+from jaxanon import checkpoint
 from jaxanon.run import Run
 
 FILE = "sweep.json"
@@ -25,9 +27,10 @@ def claim(folder, description: dict, *, resume: bool) -> None:
                 f"{folder} holds a sweep already; go on with it by resume=True "
                 "(--resume), or choose another folder."
             )
-        found = _read(path)
+        found = read(folder)
         for name, value in json.loads(json.dumps(description)).items():
-            if found.get(name) != value:
+            # What nobody asked for may be empty there, or not be there at all.
+            if (found.get(name) or None) != (value or None):
                 raise ValueError(
                     f"{folder} holds another sweep: {name} was {found.get(name)!r} "
                     f"there and is {value!r} now; resume with the same settings or "
@@ -42,13 +45,24 @@ def claim(folder, description: dict, *, resume: bool) -> None:
     write(folder, description)
 
 
-def _read(path):
+def read(folder) -> dict:
+    """What ``sweep.json`` says.
+
+    Raises:
+      ValueError: if it is damaged.
+    """
+    path = pathlib.Path(folder) / FILE
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(
             f"{path} is damaged ({error}); sweep anew in another folder."
         ) from error
+
+
+def add(folder, **entries) -> None:
+    """Puts entries into ``sweep.json``, in the place of those of their names."""
+    write(folder, read(folder) | entries)
 
 
 def write(folder, content: dict) -> None:
@@ -84,11 +98,20 @@ def save(run: Run) -> Run:
     return run
 
 
-def finished(folder, index: int, rounds: int) -> Run | None:
-    """Member number ``index`` if it was saved whole, else None."""
+def opened(folder, index: int, method) -> Run | None:
+    """Member number ``index`` as it was saved last, else None.
+
+    Args:
+      folder: of the sweep.
+      index: of the member.
+      method: that it is a run of.
+    """
     path = member_folder(folder, index)
     try:
-        run = training.open_run(path)
+        config = checkpoint.read_config(path, of_windows=True)
+        like = jax.eval_shape(method.init, jax.random.key(config["seed"]))
+        state = checkpoint.restored(path, config, like)
     except FileNotFoundError:
         return None
-    return run if int(run.state.round) == rounds else None
+    history = checkpoint.read_metrics(path, int(state.round))
+    return Run(method, state, method.spec, path, history, config)

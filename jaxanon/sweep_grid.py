@@ -6,7 +6,7 @@ import math
 import numbers
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 
@@ -18,31 +18,58 @@ from jaxanon.methods.method import Incompatible, check_hyper, check_measured
 class Plan(NamedTuple):
     """The members of a sweep, in order, and which of them share a program."""
 
-    members: list[tuple[dict, int]]  # (settings of the grid, seed); seeds run fastest
+    members: list["Place"]  # seeds run fastest, then splits
     groups: list["Group"]
+
+
+class Place(NamedTuple):
+    """What makes a member this one."""
+
+    settings: dict[str, Any]  # its values of the grid
+    seed: int
+    split: int = 0  # which split of the data
 
 
 class Group(NamedTuple):
     """Members that differ in nothing but arrays."""
 
-    method: methods.Method
+    methods: tuple[methods.Method, ...]  # by split, whose statistics they know
     indices: list[int]  # into the members
     hyper: list[dict[str, float]]  # one per member
 
+    @property
+    def method(self) -> methods.Method:
+        """That of the first split."""
+        return self.methods[0]
 
-def plan(builder, spec, grid: dict[str, list], num_seeds: int, settings: dict) -> Plan:
-    """Lays out the product of ``grid`` and seeds 0, 1, ... ``num_seeds - 1``.
 
+def plan(
+    builder,
+    spec,
+    grid: dict[str, list],
+    num_seeds: int,
+    settings: dict,
+    more: tuple = (),
+) -> Plan:
+    """Lays out the product of ``grid``, splits and seeds 0, 1, ... ``num_seeds - 1``.
+
+    ``more`` holds the specs of further splits of the data than that of ``spec``.
     Points whose settings may each be, and not together, are left out with a warning.
 
     Raises:
       ValueError: for a name that is no setting of the method, a list without values, a
         hyper-parameter that is no finite number or out of its range, a grid of which
-        every point is left out, no seeds; and as the method's builder.
+        every point is left out, no seeds, a ``Method`` for several splits; and as the
+        method's builder.
       TypeError: for a builder that cannot be called.
     """
     checks.positive(seeds=num_seeds)
     build = _builder(builder, settings)
+    if more and isinstance(builder, methods.Method):
+        raise ValueError(
+            "a method that is built already knows the statistics of one split; pass "
+            f"its builder, such as {builder.name!r}, to train it on several."
+        )
     method = build(spec)
     check_measured(method)
     _check_budget(method)
@@ -57,12 +84,18 @@ def plan(builder, spec, grid: dict[str, list], num_seeds: int, settings: dict) -
             )
     hyper = lambda cell: {name: float(cell[name]) for name in cell if name in known}
     cells = _possible(method, grid, hyper)
-    members = [(cell, seed) for cell in cells for seed in range(num_seeds)]
+    members = [
+        Place(cell, seed, split)
+        for cell in cells
+        for split in range(1 + len(more))
+        for seed in range(num_seeds)
+    ]
     groups = []
     for static, indices in alike(members, known):
         own = build(spec, **static) if static else method
         _check_budget(own)
-        groups.append(Group(own, indices, [hyper(members[i][0]) for i in indices]))
+        built = (own, *(build(other, **static) for other in more))
+        groups.append(Group(built, indices, [hyper(members[i][0]) for i in indices]))
     return Plan(members, groups)
 
 
@@ -83,7 +116,7 @@ def alike(members, arrays) -> list[tuple[dict, list[int]]]:
     """What is compiled of members, and which of them share that.
 
     Args:
-      members: ``(settings of the grid, seed)`` each.
+      members: ``(settings of the grid, seed, ...)`` each.
       arrays: names of settings that are not compiled.
 
     Example:
@@ -91,7 +124,7 @@ def alike(members, arrays) -> list[tuple[dict, list[int]]]:
       [({'b': 0}, [0, 1])]
     """
     groups: list[tuple[dict, list[int]]] = []
-    for index, (cell, _) in enumerate(members):
+    for index, (cell, *_) in enumerate(members):
         static = {name: value for name, value in cell.items() if name not in arrays}
         for other, indices in groups:
             if other == static:

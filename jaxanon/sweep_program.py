@@ -2,14 +2,38 @@
 
 import functools
 import time
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon import progress, training_loop
+from jaxanon import progress, sweep_memory, training_loop
+from jaxanon.federated import memory
+from jaxanon.federated.layout import num_bytes
 
 LAYOUTS = ("side by side", "one after another")
+# Where nothing is gained by more of them, members are saved after so many.
+SAVED = 8
+
+
+class Program(NamedTuple):
+    """What all members of a program share."""
+
+    method: Any  # ``Method``
+    data: Any  # of ``method.prepare``; all members read the same
+    layout: str  # one of ``LAYOUTS``
+    per_epoch: int  # rounds
+    work: int  # of a round
+    splits: int = 1  # where there are several, a leading axis of ``data``
+
+
+def program(method, prepared, layout: str) -> Program:
+    """The program of a method on prepared data."""
+    per_epoch = method.rounds_per_epoch(prepared)
+    work = method.work_per_round(prepared)
+    data = jax.tree.map(jnp.asarray, prepared)
+    return Program(method, data, layout, per_epoch, work)
 
 
 def choose_layout(layout: str | None) -> str:
@@ -25,52 +49,96 @@ def choose_layout(layout: str | None) -> str:
     return layout
 
 
-def run_members(method, prepared, seeds, hyper, *, epochs, layout, show):
-    """Trains the members of one group.
+def start(method, seeds, hyper):
+    """New members' states, with a leading axis.
 
     Args:
       method: ``Method``.
-      prepared: of ``method.prepare``; all members read the same.
       seeds: Python ints, one per member.
       hyper: one dict of floats per member, of the same names.
-      epochs: as ``train`` takes it.
-      layout: one of ``LAYOUTS``.
-      show: whether to show progress.
-
-    Returns:
-      A list of ``(state, history)`` as ``train`` makes them; arrays are on the host.
     """
-    seeds = jnp.asarray(seeds, jnp.int32)
     arrays = {
         name: jnp.asarray([each[name] for each in hyper], jnp.result_type(float))
         for name in hyper[0]
     }
-    states = _init(method.init, seeds, arrays)
-    per_epoch = method.rounds_per_epoch(prepared)
-    work = method.work_per_round(prepared)
-    total, done = epochs * per_epoch, 0
+    return _init(method.init, jnp.asarray(seeds, jnp.int32), arrays)
+
+
+def stack(states):
+    """Members' states, each a tree of arrays, as one with a leading axis."""
+    join = lambda *leaves: jnp.stack([np.asarray(leaf) for leaf in leaves])
+    return jax.tree.map(join, *states)
+
+
+def chunk_size(shared: Program, count: int, like) -> int:
+    """How many of ``count`` members to train at once.
+
+    Side by side, as many as fit the memory. One after another their memory does not
+    add up, nor is anything gained by more of them, and a killed sweep loses only
+    members that are under way: at most ``SAVED``.
+
+    Args:
+      shared: their program.
+      count: of each split, at least 1.
+      like: a member's state, arrays or their shapes.
+
+    Returns:
+      As many of each split.
+    """
+    free = memory.free()
+    budget = None if free is None else int(sweep_memory.SHARE * free)
+    if shared.layout == LAYOUTS[1]:
+        most = count if budget is None else budget // (2 * num_bytes(like))
+        return memory.even(count, min(SAVED, most))
+
+    def need(size):
+        many = size * shared.splits
+        seeds = jax.ShapeDtypeStruct((many,), jnp.int32)
+        wide = lambda leaf: jax.ShapeDtypeStruct((many, *leaf.shape), leaf.dtype)
+        compiled = _compiled(shared, seeds, jax.tree.map(wide, like))
+        return sweep_memory.needed(compiled, shared.data)
+
+    return sweep_memory.fitting(need, count, budget)
+
+
+def run_members(shared: Program, seeds, states, *, first: int, last: int, tell):
+    """Trains members at once.
+
+    Args:
+      shared: their program.
+      seeds: Python ints, one per member; of several splits, as many of each in turn.
+      states: of ``start`` or ``stack``; given away.
+      first: rounds that they have done.
+      last: rounds that they are to have done.
+      tell: called with a row that is of all of them, after every call.
+
+    Returns:
+      A list of ``(state, history)`` as ``train`` makes them; arrays are on the host.
+    """
+    method, done = shared.method, first
+    seeds = jnp.asarray(seeds, jnp.int32)
+    call = _compiled(shared, seeds, states)
     histories: list[list[dict]] = [[] for _ in seeds]
-    with progress.rounds(total, 0, show=show, epochs=epochs) as tell:
-        while done < total:
-            start = time.monotonic()
-            num = training_loop.rounds_of_call(done, per_epoch)
-            states, infos = _rounds(method.update, layout, seeds, states, prepared, num)
-            infos = {name: np.asarray(value) for name, value in infos.items()}
-            seconds = time.monotonic() - start
-            done += num
-            rows = [
-                {
-                    "round": done,
-                    "epoch": done / per_epoch,
-                    "losses": {name: float(each[i]) for name, each in infos.items()},
-                    "seconds": seconds,
-                    progress.rate_of(method): num * work / seconds,
-                }
-                for i in range(len(seeds))
-            ]
-            for history, row in zip(histories, rows, strict=True):
-                history.append(row)
-            tell(_of_all(rows))
+    while done < last:
+        begun = time.monotonic()
+        num = training_loop.rounds_of_call(done, shared.per_epoch)
+        states, infos = call(seeds, states, shared.data, np.int32(num))
+        infos = {name: np.asarray(value) for name, value in infos.items()}
+        seconds = time.monotonic() - begun
+        done += num
+        rows = [
+            {
+                "round": done,
+                "epoch": done / shared.per_epoch,
+                "losses": {name: float(each[i]) for name, each in infos.items()},
+                "seconds": seconds,
+                progress.rate_of(method): num * shared.work / seconds,
+            }
+            for i in range(len(seeds))
+        ]
+        for history, row in zip(histories, rows, strict=True):
+            history.append(row)
+        tell(_of_all(rows))
     host = jax.tree.map(np.asarray, states)
     pick = lambda index: jax.tree.map(lambda leaf: leaf[index], host)
     return [(pick(index), history) for index, history in enumerate(histories)]
@@ -96,15 +164,38 @@ def _init(init, seeds, hyper):
     return jax.vmap(of_member)(seeds, hyper)
 
 
+def _compiled(shared, seeds, states):
+    """The program for arrays of these shapes, whose memory can be asked for."""
+    shape = lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+    shapes = jax.tree.map(shape, (seeds, states, shared.data))
+    leaves, tree = jax.tree.flatten(shapes)
+    fixed = (shared.method.update, shared.layout, shared.splits)
+    return _compile(*fixed, tree, tuple(leaves))
+
+
+def programs() -> int:
+    """How many programs of rounds this process has compiled so far."""
+    return _compile.cache_info().misses
+
+
+@functools.lru_cache(maxsize=8)
+def _compile(update, layout, splits, tree, leaves):
+    seeds, states, data = jax.tree.unflatten(tree, leaves)
+    num = jax.ShapeDtypeStruct((), jnp.int32)
+    return _rounds.lower(update, layout, splits, seeds, states, data, num).compile()
+
+
 @functools.partial(
-    jax.jit, static_argnames=("update", "layout"), donate_argnames="states"
+    jax.jit,
+    static_argnames=("update", "layout", "splits"),
+    donate_argnames="states",
 )
-def _rounds(update, layout, seeds, states, data, num):
+def _rounds(update, layout, splits, seeds, states, data, num):
     """``num`` rounds of every member, and the mean of each one's info over them."""
 
     a_round = jax.jit(update, inline=True)  # Traced once for its shape and the loop.
 
-    def of_member(seed, state):
+    def of_member(seed, state, data):
         _, key = jax.random.split(jax.random.key(seed))
         _, like = jax.eval_shape(a_round, key, state, data)
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
@@ -117,6 +208,11 @@ def _rounds(update, layout, seeds, states, data, num):
         state, total = jax.lax.fori_loop(0, num, body, (state, zeros))
         return state, jax.tree.map(lambda leaf: leaf / num, total)
 
-    if layout == "side by side":
-        return jax.vmap(of_member)(seeds, states)
-    return jax.lax.map(lambda member: of_member(*member), (seeds, states))
+    if layout == LAYOUTS[1]:
+        return jax.lax.map(lambda own: of_member(*own, data), (seeds, states))
+    of_split = jax.vmap(of_member, in_axes=(0, 0, None))
+    if splits == 1:
+        return of_split(seeds, states, data)
+    fold = lambda leaf: leaf.reshape(splits, -1, *leaf.shape[1:])
+    found = jax.vmap(of_split)(*jax.tree.map(fold, (seeds, states)), data)
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), found)

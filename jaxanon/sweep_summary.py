@@ -11,17 +11,20 @@ def summarise(members, reports) -> list[dict]:
     """One row per setting of the grid, in order.
 
     Args:
-      members: with ``settings`` and ``losses``.
-      reports: of ``evaluate``, one per member, None for one that diverged; or none at
-        all.
+      members: with ``settings``, ``seed``, ``split``, ``losses`` and ``stopped``.
+      reports: of ``evaluate``, one per member, None for one that diverged or was
+        stopped, empty for one that got lost; or none at all.
 
     Returns:
-      Dicts of ``settings``, ``seeds`` (how many), ``diverged`` (how many of them),
+      Dicts of ``settings``, ``seeds`` and ``splits`` (how many), ``diverged`` (how many
+      members of ``seeds * splits``), ``lost`` (how many nobody trained, or
+      evaluated), ``stopped`` (after which epoch, or None),
       ``losses`` and ``scores``, the last two with ``{"mean", "std"}`` under each name;
       ``scores`` are those of members with a report, and empty if there is none.
     """
     lost = [
-        report is None or not all(map(math.isfinite, member.losses.values()))
+        (report is None and member.stopped is None and bool(member.losses))
+        or not all(map(math.isfinite, member.losses.values()))
         for member, report in zip(members, reports or [()] * len(members), strict=True)
     ]
     cells: list[tuple[dict, list[int]]] = []
@@ -32,17 +35,28 @@ def summarise(members, reports) -> list[dict]:
     return [
         {
             "settings": settings,
-            "seeds": len(indices),
+            "seeds": len({members[i].seed for i in indices}),
+            "splits": len({members[i].split for i in indices}),
             "diverged": sum(lost[i] for i in indices),
-            "losses": aggregate([members[i].losses for i in indices]),
+            "stopped": members[indices[0]].stopped,
+            "lost": sum(
+                not members[i].losses or (bool(reports) and reports[i] == {})
+                for i in indices
+            ),
+            "losses": _losses([members[i].losses for i in indices]),
             "scores": _of_reports([reports[i] for i in indices if reports]),
         }
         for settings, indices in cells
     ]
 
 
+def _losses(of_members):
+    found = [losses for losses in of_members if losses]
+    return aggregate(found) if found else {}
+
+
 def _of_reports(reports):
-    found = [scores(report) for report in reports if report is not None]
+    found = [scores(report) for report in reports if report]
     return aggregate(found) if found else {}
 
 
@@ -71,26 +85,35 @@ def table(summary: list[dict]) -> Table:
     """The summary as a ``rich`` table: scores in % where there are any, else losses.
 
     Where members diverged, a column says how many; scores are those of the others.
+    Where settings were stopped early, a column says after which epoch; where members
+    got lost, one says how many.
     """
     shown = "scores" if any(row["scores"] for row in summary) else "losses"
     scale, digits = (100.0, 1) if shown == "scores" else (1.0, 4)
-    seeds = summary[0]["seeds"]
-    table = Table(title=f"{shown}, mean ± standard deviation over {seeds} seeds")
+    seeds, splits = summary[0]["seeds"], summary[0]["splits"]
+    over = f"{seeds} seeds" + (f" x {splits} splits" if splits > 1 else "")
+    table = Table(title=f"{shown}, mean ± standard deviation over {over}")
     for name in summary[0]["settings"]:
         table.add_column(name)
-    names = next(row[shown] for row in summary if row[shown])
+    names = next((row[shown] for row in summary if row[shown]), ())
     for name in names:
         table.add_column(name + (" %" if shown == "scores" else ""), justify="right")
-    diverged = any(row["diverged"] for row in summary)
-    if diverged:
-        table.add_column("diverged", justify="right")
+    fates = [fate for fate in ("diverged", "lost") if any(row[fate] for row in summary)]
+    for fate in fates:
+        table.add_column(fate, justify="right")
+    halved = any(row["stopped"] for row in summary)
+    if halved:
+        table.add_column("stopped", justify="right")
     for row in summary:
         found = row[shown]
         cells = [str(value) for value in row["settings"].values()]
         cells += [
             _spread(found[name], scale, digits) if found else "-" for name in names
         ]
-        cells += [f"{row['diverged']} of {row['seeds']}"] if diverged else []
+        whole = row["seeds"] * row["splits"]
+        cells += [f"{row[fate]} of {whole}" for fate in fates]
+        ended = f"epoch {row['stopped']}" if row["stopped"] else "-"
+        cells += [ended] if halved else []
         table.add_row(*cells)
     return table
 

@@ -1,23 +1,26 @@
 """``sweep``: a grid of hyper-parameters times seeds, trained as one program."""
 
+import contextlib
 import dataclasses
+import functools
 import json
-import math
 import os
+import pathlib
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from jaxanon import (
     checks,
-    datasets,
-    evaluation,
     report,
+    sweep_course,
+    sweep_evaluation,
     sweep_folder,
     sweep_grid,
     sweep_program,
-    training,
-    trial,
+    sweep_ray,
+    sweep_splits,
+    sweep_training,
 )
-from jaxanon.methods import rounds
 from jaxanon.run import Run
 from jaxanon.sweep_summary import summarise, table
 
@@ -29,18 +32,22 @@ class Member(NamedTuple):
 
     settings: dict[str, Any]  # its values of the grid
     seed: int
-    losses: dict[str, float]  # means over the last rounds; nan if it diverged
+    losses: dict[str, float]  # means over the last rounds; nan if it diverged; none if
+    # it got lost, for the task that was to train it failed
+    split: int = 0  # 0 is ``data``, 1 the first of ``splits``
+    stopped: int | None = None  # after which epoch, by ``halving``; else None
 
 
 class Sweep(NamedTuple):
     """What ``sweep`` returns; the i-th entry of each belongs to the i-th member."""
 
     members: tuple[Member, ...]
-    runs: tuple[Run, ...]
-    reports: tuple[dict | None, ...]  # of ``evaluate``; empty if it was not asked for
-    summary: list[dict]  # by setting: mean and deviation over seeds
+    runs: tuple[Run | None, ...]  # None of one that got lost
+    # Of ``evaluate``, if asked for: None of who diverged, {} where it got lost.
+    reports: tuple[dict | None, ...]
+    summary: list[dict]  # by setting: mean and deviation over seeds, splits
 
-    def run(self, index: int) -> Run:
+    def run(self, index: int) -> Run | None:
         """The run of member ``index``, as ``train`` would have returned it."""
         return self.runs[index]
 
@@ -51,16 +58,20 @@ def sweep(
     *,
     grid: dict[str, list] | None = None,
     seeds: int = 1,
+    splits: Sequence = (),
     epochs: int = 20,
     out: str | os.PathLike | None = None,
     resume: bool = False,
     evaluate: bool = False,
     attacks=("mlp", "forest"),
+    halving: int | None = None,
     layout: str | None = None,
+    chunk: int | None = None,
+    ray: bool | str = False,
     progress: bool = True,
     **settings,
 ) -> Sweep:
-    """Trains every combination of ``grid`` with every seed.
+    """Trains every combination of ``grid`` with every seed, on every split.
 
     Hyper-parameters and seeds are one axis of one program, which is compiled once;
     with the same ``Method`` another sweep of as many members compiles nothing. A
@@ -72,18 +83,41 @@ def sweep(
       data: of ``jaxanon.load``.
       grid: name of a setting -> its values; ``None`` varies the seed alone.
       seeds: how many; member seeds are 0, 1, ..., as ``train`` takes them.
+      splits: further splits of the data set that ``data`` is one of, such as
+        ``load(..., split="subject", seed=1)``, each a member's own to train on and to
+        be tested on. They are a further axis of the program where their arrays have
+        equal shapes (Blinder's are padded for it) and its method compiles to the same
+        for all of them; else each has a program, or one after the other.
       epochs: as ``train`` takes it.
       out: folder for ``sweep.json`` and a run folder for each member, which
-        ``open_run`` opens; written when a program ends. Where members are evaluated
+        ``open_run`` opens; written when a chunk ends. Where members are evaluated
         also ``front.png`` and ``sweep.html``, what each setting keeps over what it
         leaks. ``None`` keeps nothing.
       resume: go on with the sweep in ``out``; members that were saved whole are not
         trained again.
       evaluate: whether to evaluate every member, with judges that they share.
       attacks: of ``evaluate``.
+      halving: stop settings early that others beat, by successive halving; ``None``
+        trains all to the end. With 3, after 1/9 and 1/3 of the epochs (as far as there
+        are settings to third) the settings are compared, by means over seeds and
+        splits: by what a classifier of raw windows reads of the public attribute, and a
+        quick retrained attacker of each private one, in held-out *training* windows,
+        never in test windows. Of those that another beats in all of it the most beaten
+        are stopped, two thirds of the settings at most, and the others go on where they
+        were. One that was stopped keeps its run, is told with its epoch and is not
+        evaluated. A setting that is slow to learn may be stopped wrongly.
       layout: ``"side by side"`` (``vmap``) or ``"one after another"`` inside the
         program; ``None`` is the latter on a CPU, the former elsewhere. It changes no
         result beyond rounding.
+      chunk: how many members to train at once; ``None`` is as many as fit the memory
+        that the device reports (a CPU: that is free), and at most 8 one after another.
+        All chunks run the same program; one that is done is saved at once, so that a
+        killed sweep goes on after it. It changes no result beyond rounding.
+      ray: train and evaluate by Ray, which takes the extra ``jaxanon[sweep]``: ``True``
+        on the cores (or GPUs) of this machine, or the address of a cluster, all of
+        whose machines must have jaxanon and see ``out``. A task is a chunk, and has a
+        core or a GPU. One that fails costs its members: a warning tells, their losses
+        are empty, and ``resume`` tries them again.
       progress: show a progress bar, or lines where there is no terminal.
       **settings: of the builder.
 
@@ -94,8 +128,12 @@ def sweep(
 
     Raises:
       ValueError: for a grid name that is no setting of the method, an axis without
-        values, seeds or epochs below 1, an unknown layout, another sweep in ``out``.
-      TypeError: for seeds or epochs that are no whole number.
+        values, seeds, epochs or a chunk below 1, halving below 2, an unknown layout,
+        splits of other data sets or equal ones, another sweep in ``out``;
+        for ``ray`` without ``out``.
+      ImportError: for ``ray`` where it is not installed.
+      FileNotFoundError: if a machine of the cluster does not see ``out``.
+      TypeError: for seeds, epochs, halving or a chunk that is no whole number.
       FileExistsError: if ``out`` holds a sweep and ``resume`` is False.
 
     Example:
@@ -112,35 +150,72 @@ def sweep(
     checks.positive(epochs=epochs)
     epochs, seeds = int(epochs), int(seeds)
     layout = sweep_program.choose_layout(layout)
+    if chunk is not None:
+        checks.whole(chunk=chunk)
+        checks.positive(chunk=chunk)
+    if halving is not None:
+        checks.whole(halving=halving)
+        if halving < 2:
+            raise ValueError(
+                f"halving must be >= 2, for one setting in so many goes on; got "
+                f"{halving!r}; None trains all of them to the end."
+            )
     grid = dict(grid or {})
-    plan = sweep_grid.plan(method, data.spec, grid, seeds, settings)
-    runs: list = [None] * len(plan.members)
-    described = _describe(plan.groups[0].method, data, grid, seeds, epochs)
+    every = (data, *splits)
+    prints = sweep_splits.check(every)
+    specs = tuple(each.spec for each in splits)
+    plan = sweep_grid.plan(method, data.spec, grid, seeds, settings, specs)
+    if ray is not False and out is None:
+        raise ValueError(
+            "ray needs out (--out), a folder that all machines see: members are kept "
+            "there, and collected from there."
+        )
+    described = _describe(plan.groups[0].method, prints, grid, seeds, epochs, halving)
     if out is not None:
         sweep_folder.claim(out, described, resume=resume)
-    for group in plan.groups:
-        found = _train_group(group, plan, data, epochs, layout, out, progress)
-        for index, run in zip(group.indices, found, strict=True):
-            runs[index] = run
-    members = tuple(
-        Member(cell, seed, run.history[-1]["losses"])
-        for (cell, seed), run in zip(plan.members, runs, strict=True)
+    job = sweep_training.Job(
+        plan=plan,
+        data=every,
+        epochs=epochs,
+        layout=layout,
+        chunk=chunk,
+        out=None if out is None else pathlib.Path(out),
+        show=progress,
     )
-    reports = _evaluate(runs, members, data, attacks) if evaluate else ()
+    recipe = (method, data.spec, grid, seeds, settings, specs)
+    with _where(ray, recipe, job) as (train_fn, evaluate_fn):
+        found, stopped, rungs = sweep_course.run(job, train_fn, halving)
+        reports: tuple = ()
+        if evaluate:
+            whole = {i: run for i, run in found.items() if run and i not in stopped}
+            told = dict(evaluate_fn(job, whole, attacks))
+            reports = tuple(told.get(index) for index in found)
+    runs = tuple(found.values())
+    members = tuple(
+        Member(
+            place.settings,
+            place.seed,
+            run.history[-1]["losses"] if run else {},
+            place.split,
+            stopped.get(index),
+        )
+        for index, (place, run) in enumerate(zip(plan.members, runs, strict=True))
+    )
     summary = summarise(members, reports)
     if out is not None:
         rows = [member._asdict() for member in members]
-        sweep_folder.write(out, described | {"members": rows, "summary": summary})
-        told = [one for one in reports if one is not None]
+        found = {"rungs": rungs, "members": rows, "summary": summary}
+        sweep_folder.write(out, described | found)
+        told = [one for one in reports if one]
         if told:
             title = (
                 f"{described['method']} on {data.spec.name}: {len(summary)} settings"
             )
             report.write_front(out, title, summary, told[0])
-    return Sweep(members, tuple(runs), reports, summary)
+    return Sweep(members, runs, reports, summary)
 
 
-def _describe(method, data, grid, seeds, epochs):
+def _describe(method, prints, grid, seeds, epochs, halving):
     """What makes a sweep this one; swept settings stand in the grid alone."""
     settings = dataclasses.asdict(method.config)
     return {
@@ -149,61 +224,20 @@ def _describe(method, data, grid, seeds, epochs):
         "grid": {name: list(values) for name, values in grid.items()},
         "seeds": seeds,
         "epochs": epochs,
-        "fingerprint": training.fingerprint(data),
-        "spec": json.loads(data.spec.to_json()),
+        "halving": halving,
+        "fingerprint": prints[0],
+        "splits": prints[1:],
+        "spec": json.loads(method.spec.to_json()),
     }
 
 
-def _train_group(group, plan, data, epochs, layout, out, show):
-    """The runs of a group: found finished in ``out``, or trained, and saved there."""
-    method = group.method
-    prepared = method.prepare(datasets.by_client(data.train))
-    runs: dict[int, Run | None] = dict.fromkeys(group.indices)
-    if out is not None:
-        total = epochs * method.rounds_per_epoch(prepared)
-        for index in runs:
-            runs[index] = sweep_folder.finished(out, index, total)
-    hyper = dict(zip(group.indices, group.hyper, strict=True))
-    left = [index for index, run in runs.items() if run is None]
-    if not left:
-        return list(runs.values())
-    seeds = [plan.members[index][1] for index in left]
-    trained = sweep_program.run_members(
-        method,
-        prepared,
-        seeds,
-        [hyper[index] for index in left],
-        epochs=epochs,
-        layout=layout,
-        show=show,
-    )
-    config = training.describe(method, data, trained[0][0], epochs=epochs, seed=0)
-    for index, seed, (state, history) in zip(left, seeds, trained, strict=True):
-        values = {name: float(value) for name, value in state.hyper.items()}
-        own = config | {"seed": seed, "hyper": values}
-        folder = None if out is None else sweep_folder.member_folder(out, index)
-        run = Run(method, state, data.spec, folder, history, own)
-        runs[index] = run if out is None else sweep_folder.save(run)
-    return list(runs.values())
-
-
-def _evaluate(runs, members, data, attacks):
-    judges = evaluation.raw_judges(data)
-    return tuple(
-        evaluation.evaluate(run, data, attacks=attacks, seed=member.seed, judges=judges)
-        if _sound(run, member, data)
-        else None
-        for run, member in zip(runs, members, strict=True)
-    )
-
-
-def _sound(run, member, data):
-    """Whether a member is fit for an evaluation, or diverged."""
-    losses = member.losses.values()
-    if not (all(map(math.isfinite, losses)) and rounds.sound(run.state)):
-        return False
-    try:
-        run.anonymize(trial.root(member.seed), data.test.windows)
-    except FloatingPointError:
-        return False
-    return True
+@contextlib.contextmanager
+def _where(ray, recipe, job):
+    """Functions that train and that evaluate members, here or by Ray."""
+    if ray is False:
+        yield sweep_training.train_all, sweep_evaluation.evaluate_all
+        return
+    address = ray if isinstance(ray, str) else None
+    with sweep_ray.cluster(address, recipe, job) as cluster:
+        part = functools.partial
+        yield part(sweep_ray.train, cluster), part(sweep_ray.evaluate, cluster)

@@ -27,7 +27,7 @@ def test_the_published_grid_has_36_points(spec):
     grid = grids.parse(("alpha=0.1:0.9:0.1,lambda=0.1:0.9:0.1",), DySanConfig)
     with pytest.warns(UserWarning, match="45 of 81 points .* alpha . lambda_ must"):
         plan = sweep_grid.plan(dysan, spec, grid, 2, SMALL)
-    cells = [cell for cell, seed in plan.members if seed == 0]
+    cells = [place.settings for place in plan.members if place.seed == 0]
     assert len(cells) == 36 and len(plan.members) == 72
     # As the paper has it: tenths, one at least for distortion.
     tenths = {(round(10 * c["alpha"]), round(10 * c["lambda_"])) for c in cells}

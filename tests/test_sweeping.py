@@ -1,74 +1,28 @@
 """Sweeps: one program for all members, each of which is a run of its own."""
 
-import dataclasses
 import importlib.util
 import pathlib
-from typing import NamedTuple
 
 import chex
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxanon import evaluation, sweep_program, training
-from jaxanon.methods import Method
 from jaxanon.sweep_summary import scores, summarise, table
 from jaxanon.sweeping import Member, sweep
 
-_PATH = pathlib.Path(__file__).parent / "methods" / "toy.py"
-_SPEC = importlib.util.spec_from_file_location("toy_data", _PATH)
-toy = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(toy)
+
+def _load(name):
+    path = pathlib.Path(__file__).parent / "methods" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"{name}_of_sweeps", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-class State(NamedTuple):
-    """Of the method below: ``params`` move towards ``goal`` by ``rate``, and noise."""
-
-    round: jax.Array
-    params: jax.Array
-    hyper: dict
-    average: None = None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Config:
-    width: int = 2
-    rate: float = 0.5
-    goal: float = 1.0
-
-
-TRACES = []
-
-
-def build(spec, **settings):
-    """A method whose every round is known: params += rate (goal - params) + noise."""
-    config = Config(**settings)
-
-    def init(key, **hyper):
-        values = {"rate": config.rate, "goal": config.goal} | hyper
-        values = {name: jnp.asarray(value, float) for name, value in values.items()}
-        return State(jnp.int32(0), jax.random.normal(key, (config.width,)), values)
-
-    def update(key, state, data):
-        TRACES.append(config.width)
-        noise = 1e-3 * jax.random.normal(jax.random.fold_in(key, state.round))
-        step = state.hyper["rate"] * (state.hyper["goal"] - state.params)
-        weight = state.params + step + noise
-        loss = jnp.mean((weight - state.hyper["goal"]) ** 2)
-        return State(state.round + 1, weight, state.hyper), {"loss": loss}
-
-    return Method(
-        name="toy",
-        config=config,
-        spec=spec,
-        prepare=lambda clients: jnp.zeros(()),
-        init=init,
-        update=update,
-        anonymize=lambda key, state, windows: windows,
-        rounds_per_epoch=lambda data: 3,
-        work_per_round=lambda data: 2,
-    )
+toy, known = _load("toy"), _load("known")
+build, TRACES = known.build, known.TRACES
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +56,7 @@ def test_members_are_the_grid_in_order_with_seeds_running_fastest(data):
 def test_a_member_is_the_run_of_its_seed_and_hyper_parameters(layout, data):
     found = quick(build, data, grid={"rate": [0.1, 0.7]}, seeds=2, layout=layout)
     method = build(data.spec)
-    for index, (settings, seed, losses) in enumerate(found.members):
+    for index, (settings, seed, losses, *_) in enumerate(found.members):
         alone = training.train(
             method, data, epochs=2, seed=seed, hyper=settings, progress=False
         )
@@ -247,6 +201,8 @@ def test_every_member_is_evaluated_by_the_same_judges(data, monkeypatch):
         ({"grid": {"rate": ["x"]}}, r"must hold finite numbers, got 'x'"),
         ({"seeds": 0}, r"seeds must be > 0, got 0"),
         ({"epochs": 0}, r"epochs must be > 0, got 0"),
+        ({"halving": 1}, r"halving must be >= 2, .* got 1; None trains all"),
+        ({"chunk": 0}, r"chunk must be > 0, got 0"),
         ({"layout": "round"}, r"layout must be None or one of .* got 'round'"),
     ],
 )
@@ -257,7 +213,7 @@ def test_what_cannot_be_swept_is_refused(options, message, data):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("epochs", 1.5), ("epochs", 0.5), ("seeds", 1.5), ("seeds", True)],
+    [("epochs", 1.5), ("epochs", 0.5), ("seeds", 1.5), ("seeds", True), ("chunk", 2.5)],
 )
 def test_what_is_counted_is_whole(name, value, data):
     with pytest.raises(TypeError, match=f"{name} must be a whole number .* {value}"):

@@ -54,6 +54,33 @@ def load(options: DataOptions):
     )
 
 
+def splits(options: DataOptions, number: int):
+    """Several splits of the options' data, by ``split_seed`` and the seeds after it.
+
+    Of few people a seed may draw those whom another drew: it is passed over, while
+    there is one split of other people to be hoped for.
+
+    Returns:
+      Lists of the options of each, and of ``Data``.
+    """
+    from jaxanon.training import fingerprint
+
+    found: dict[str, tuple] = {}
+    rest = []
+    for seed in range(options.split_seed, options.split_seed + 4 * number):
+        own = dataclasses.replace(options, split_seed=seed)
+        data = load(own)
+        told = fingerprint(data)
+        if told in found:
+            rest.append((own, data))
+        else:
+            found[told] = own, data
+        if len(found) == number or len(found) == 1 < len(rest):  # No seed matters.
+            break
+    chosen = [*found.values(), *rest][:number]
+    return [own for own, _ in chosen], [data for _, data in chosen]
+
+
 def _meant(options, name):
     """The attribute that labels an inference; any other name as it is."""
     from jaxanon import datasets, inferences

@@ -24,9 +24,15 @@ def command(method: str | None):
             tuple[str, ...], tyro.conf.arg(metavar="NAME=A,B,... ...")
         ] = (),
         seeds: int = 3,
+        splits: int = 1,
         epochs: int = 20,
         evaluate: bool = True,
+        halving: Annotated[int | None, tyro.conf.arg(metavar="N")] = None,
         resume: bool = False,
+        chunk: Annotated[int | None, tyro.conf.arg(metavar="N")] = None,
+        ray: Annotated[
+            tuple[str, ...] | None, tyro.conf.arg(metavar="[ADDRESS]")
+        ] = None,
         data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
     ) -> None:
@@ -42,28 +48,42 @@ def command(method: str | None):
             runs/METHOD-sweep
           grid: NAME=VALUE,VALUE,... for each setting to vary
           seeds: how many; 0, 1, ...
+          splits: how many splits of the data everything is trained on; with --split
+            subject, whose test subjects --split-seed and the seeds after it draw
           epochs: passes over the data
           evaluate: attack every member, report mean and deviation over seeds, and draw
             what the settings keep over what they leak
+          halving: stop settings early that others beat: 3 keeps a third of them or more
+            after 1/9 and 1/3 of the epochs
           resume: go on with the sweep in --out
+          chunk: members trained at once, and saved when they are done; default: what
+            the memory holds
+          ray: train by Ray (pip install 'jaxanon[sweep]') on all cores of this machine,
+            or on the machines of the cluster at the address, which must all see --out
         """
-        from jaxanon import methods, sweep_folder, sweeping
+        from jaxanon import checks, methods, sweep_folder, sweeping
 
-        loaded = sources.load(data)
+        checks.positive(splits=splits)
+        options, (loaded, *more) = sources.splits(data, splits)
         folder = out or pathlib.Path("runs") / f"{method}-sweep"
         result = sweeping.sweep(
             method,
             loaded,
             grid=grids.parse(grid, methods.config_class(method)),
             seeds=seeds,
+            splits=more,
             epochs=epochs,
             out=folder,
             resume=resume,
             evaluate=evaluate,
+            halving=halving,
+            chunk=chunk,
+            ray=_address(ray),
             **train.fields_of(settings),
         )
-        for index in range(len(result.members)):
-            sources.remember(sweep_folder.member_folder(folder, index), data)
+        for index, member in enumerate(result.members):
+            own = sweep_folder.member_folder(folder, index)
+            sources.remember(own, options[member.split])
         show.table(sweeping.table(result.summary))
         show.say(f"The sweep is in {folder}.")
         page = folder / "sweep.html"
@@ -71,3 +91,10 @@ def command(method: str | None):
             show.say(f"What settings keep over what they leak: {page}")
 
     return sweep
+
+
+def _address(words):
+    """What ``sweep`` takes for the words behind ``--ray``."""
+    if words is not None and len(words) > 1:
+        raise ValueError(f"--ray takes one address, or none, got {list(words)}.")
+    return False if words is None else words[0] if words else True

@@ -39,6 +39,7 @@ class Method(NamedTuple):
     losses: Callable | None = None
     # ``federated.guarantee.Guarantee`` of the noise in its training; None without.
     guarantee: Any = None
+    takes_padding: bool = False  # whether more padding of clients changes no draw
     # Hyper-parameters that rewriting heeds and training does not: they may be set anew.
     at_release: tuple[str, ...] = ()
     # ``FederatedAlgorithm`` that it trains by; None where all windows are in one place.

@@ -1,5 +1,6 @@
 """The front of a sweep: what each of its settings keeps, over what it leaks."""
 
+from html import escape
 from typing import NamedTuple
 
 from jaxanon.report import figures, page
@@ -188,6 +189,14 @@ def render(heading: str, summary: list[dict], report: dict, picture: Picture) ->
     if lost:
         note = f"<p>{lost} of the sweep's runs diverged and are left out.</p>"
         parts.append(page.section("Diverged", note))
+    early = [
+        f"{said(row['settings'])} (epoch {row['stopped']})"
+        for row in summary
+        if row.get("stopped")
+    ]
+    if early:
+        note = f"<p>{escape('; '.join(early))}.</p>"
+        parts.append(page.section("Stopped early, for others beat them", note))
     return page.document(heading, "jaxanon sweep", "\n".join(parts))
 
 

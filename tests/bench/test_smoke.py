@@ -18,6 +18,7 @@ BENCH = pathlib.Path(__file__).parents[2] / "bench"
         ("blinder.py", "Blinder, guided: exercise, anonymized"),
         ("dysan.py", "grid of 36, our schedule"),
         ("federated.py", "Atlas with noise, one device over FedAvg, one device"),
+        ("sweep.py", "sweep over runs in fresh processes"),
         ("pfdrl.py --question speed", "energy.dqn over the plain loop"),
         ("devices.py --part overhead", "Blinder, 2 processes over one device"),
         ("devices.py --part stream", "clients on disk over in memory"),

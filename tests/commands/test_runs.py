@@ -234,3 +234,22 @@ def test_a_sweep_leaves_runs_a_table_and_its_front(
     assert (out / "front.png").read_bytes().startswith(b"\x89PNG")
     page = (out / "sweep.html").read_text()
     assert "★ gamma 1.0" in page and "★ gamma 0.1" not in page
+
+
+def test_a_sweep_over_splits_leaves_runs_that_know_theirs(
+    file, tmp_path, capsys, refused, train_words
+):
+    out = tmp_path / "splits"
+    words = ["sweep", *train_words(file, out)[1:], "--splits", "2", "--no-evaluate"]
+    at = words.index("--seed")
+    words[at : at + 2] = ["--seeds", "1"]
+    # Whoever is drawn twice is passed over: seeds 0 and 1 both test with person 1.
+    assert cli.main([*words, "--split", "subject"]) == 0
+    assert "over 1 seeds x 2 splits" in capsys.readouterr().out
+    tested = []
+    for index in (0, 1):
+        run = training.open_run(out / f"member-000{index}")
+        tested.append(set(sources.recall(run).test.labels["subject"].tolist()))
+    assert len(tested[0] & tested[1]) == 0
+    words[words.index("--out") + 1] = str(tmp_path / "other")
+    assert "splits 0 and 1 hold the same windows" in refused(*words)

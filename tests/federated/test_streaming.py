@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import pathlib
+import types
 
 import chex
 import jax
@@ -154,13 +155,21 @@ def test_less_memory_makes_smaller_chunks(seven, monkeypatch):
     assert 1000 > sizes[2] > sizes[3] > 1
 
 
-def test_free_memory_is_the_machine_s_or_the_container_s(tmp_path):
-    meminfo = tmp_path / "meminfo"
-    meminfo.write_text("MemTotal: 9 kB\nMemAvailable:    3 kB\n")
-    assert memory.free_on_host(meminfo, tmp_path) == 3072
-    (tmp_path / "memory.current").write_text("500\n")
+def test_free_memory_is_the_machine_s_or_the_container_s(tmp_path, monkeypatch):
+    table = tmp_path / "meminfo"
+    table.write_text("MemTotal:    64 kB\nMemAvailable:    32 kB\n")
+    assert memory.free_on_host(table, tmp_path) == 32 * 1024
+    (tmp_path / "memory.max").write_text("9000\n")
+    (tmp_path / "memory.current").write_text("1000\n")
+    assert memory.free_on_host(table, tmp_path) == 8000
     (tmp_path / "memory.max").write_text("max\n")
-    assert memory.free_on_host(meminfo, tmp_path) == 3072
-    (tmp_path / "memory.max").write_text("1500\n")
-    assert memory.free_on_host(meminfo, tmp_path) == 1000
-    assert memory.free() > 1000
+    assert memory.free_on_host(table, tmp_path) == 32 * 1024
+    monkeypatch.setattr(memory.os, "sysconf", lambda name: 100)
+    assert memory.free_on_host(tmp_path / "none", tmp_path) == 10_000
+
+    told = {"bytes_limit": 100, "bytes_in_use": 30}
+    device = types.SimpleNamespace(platform="gpu", memory_stats=lambda: told)
+    monkeypatch.setattr(jax, "local_devices", lambda: [device])
+    assert memory.free() == 70
+    told.clear()
+    assert memory.free() is None

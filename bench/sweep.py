@@ -1,0 +1,149 @@
+"""What a sweep saves over single runs: python bench/sweep.py [--smoke] [--json F].
+
+Blinder on MotionSense (without it, on the smartwatch recordings), 10 seeds x 12
+settings: ``jaxanon sweep`` in a fresh process, against as many runs one after another,
+each in a fresh process as ``jaxanon train`` is, and all in one warm process. Of the
+single runs a few are timed and the rest extrapolated, which their rows say. No process
+has a cache of compiled programs on disk. ``--ray yes`` times the sweep by Ray, too.
+"""
+
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import _timing
+import blinder
+import numpy as np
+
+import jaxanon as ja
+from jaxanon import datasets, methods, sweep_folder, training
+
+GRID = {"gamma": [1.0, 10.0, 30.0, 60.0], "beta": [0.5, 2.0, 6.0]}
+GRID_SMOKE = {"gamma": [1.0, 10.0]}
+SETTINGS = {"hidden": (64,), "latent": 10, "per_class": 128}
+MAIN = "import sys; from jaxanon import cli; sys.exit(cli.main(sys.argv[1:]))"
+CLOSE = 1e-2  # Of losses of one member, trained in a sweep and alone.
+
+
+def main():
+    """Times the sweep and the runs."""
+    args = _timing.arguments(
+        __doc__.splitlines()[0],
+        epochs="passes of training, 2 by default",
+        runs="single runs that are timed, 6 by default",
+        ray="yes: the sweep by Ray as well",
+    )
+    report = _timing.Report(smoke=args.smoke)
+    epochs = 1 if args.smoke else int(args.epochs or 2)
+    timed = 2 if args.smoke else int(args.runs or 6)
+    seeds, grid = (2, GRID_SMOKE) if args.smoke else (10, GRID)
+    settings = SETTINGS | (blinder.SMOKE if args.smoke else {})
+    data = blinder.load(args.smoke)
+    cells = [dict(zip(grid, each, strict=True)) for each in _product(grid)]
+    members = seeds * len(cells)
+    shapes = f"{members} members, {len(data.train.windows)} windows, {epochs} epochs"
+    with tempfile.TemporaryDirectory() as place:
+        folder = pathlib.Path(place)
+        words = _words(data, folder, settings, epochs)
+        of_grid = [f"{name}={','.join(map(str, v))}" for name, v in grid.items()]
+        swept = ["sweep", *words, "--seeds", str(seeds), "--grid", *of_grid]
+        swept.append("--no-evaluate")
+        whole = _process([*swept, "--out", str(folder / "sweep")])
+        report.add("sweep, fresh process", whole, "s", shapes)
+        fresh = _alone(words, folder, cells, 1 if args.smoke else timed)
+        said = f"{shapes}; extrapolated from {1 if args.smoke else timed} runs"
+        report.add("runs, fresh process each", members * fresh, "s", said)
+        warm = _warm(data, settings, folder, cells, epochs, timed)
+        said = f"{shapes}; extrapolated from {timed} runs, the first apart"
+        report.add("runs, one warm process", members * warm, "s", said)
+        ratio = lambda name, value: report.add(name, value, "x as fast", shapes)
+        ratio("sweep over runs in fresh processes", members * fresh / whole)
+        ratio("sweep over runs in a warm process", members * warm / whole)
+        if args.ray:
+            by_ray = _process([*swept, "--out", str(folder / "ray"), "--ray"])
+            report.add("sweep by Ray, fresh process", by_ray, "s", shapes)
+            ratio("sweep by Ray over runs in fresh processes", members * fresh / by_ray)
+    report.write(args.json)
+
+
+def _product(grid):
+    return np.array(np.meshgrid(*grid.values(), indexing="ij")).reshape(len(grid), -1).T
+
+
+def _words(data, folder, settings, epochs):
+    """The words that a sweep and a run have in common; the data lie in a file."""
+    path = datasets.export(data, "all", folder / "data.npz")
+    words = ["blinder", "--dataset", str(path), "--epochs", str(epochs)]
+    words += ["--public", data.spec.public, "--private", ",".join(data.spec.private)]
+    for name, value in settings.items():
+        values = value if isinstance(value, tuple) else (value,)
+        words += [f"--{name.replace('_', '-')}", *map(str, values)]
+    return words
+
+
+def _process(words) -> float:
+    """Seconds of a command in a process of its own."""
+    env = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
+    start = time.perf_counter()
+    command = [sys.executable, "-P", "-c", MAIN, *words]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"jaxanon {words[0]} failed: {done.stderr}")
+    return time.perf_counter() - start
+
+
+def _alone(words, folder, cells, timed) -> float:
+    """Seconds of ``jaxanon train``, the mean of a few."""
+    seconds = []
+    for number in range(timed):
+        own = [
+            f"--{name}={value}" for name, value in cells[number % len(cells)].items()
+        ]
+        out = str(folder / f"alone-{number}")
+        seconds.append(_process(["train", *words, *own, "--out", out]))
+    return statistics.mean(seconds)
+
+
+def _warm(data, settings, folder, cells, epochs, timed) -> float:
+    """Seconds of a run in this process, the mean of a few after the first one.
+
+    They are of seed 0, and compared with the sweep's members.
+    """
+    method = methods.blinder(data.spec, **settings)
+    seeds = _seeds(folder)
+    seconds = []
+    for number in range(timed + 1):
+        place = number % len(cells)
+        start = time.perf_counter()
+        run = ja.train(
+            method,
+            data,
+            epochs=epochs,
+            hyper=cells[place],
+            out=folder / f"warm-{number}",
+            progress=False,
+        )
+        seconds.append(time.perf_counter() - start)
+        _check(run, sweep_folder.member_folder(folder / "sweep", place * seeds))
+    return statistics.mean(seconds[1:])
+
+
+def _seeds(folder):
+    return sweep_folder.read(folder / "sweep")["seeds"]
+
+
+def _check(run, folder):
+    """Stops where a member of the sweep is not the run that was trained alone."""
+    member = training.open_run(folder)
+    for name, value in run.history[0]["losses"].items():
+        found = member.history[0]["losses"][name]
+        if not np.isclose(found, value, rtol=CLOSE, atol=CLOSE):
+            raise SystemExit(f"{name} is {found} in {folder.name} and {value} alone.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""The course of a sweep: who is trained, how far, and who is stopped on the way."""
+
+import functools
+from collections.abc import Callable
+
+from jaxanon import sweep_folder, sweep_halving, sweep_training
+from jaxanon.sweep_training import Job
+
+
+def run(job: Job, train_fn: Callable, eta: int | None):
+    """Trains a sweep's members, those of beaten settings not to the end.
+
+    Args:
+      job: of the sweep.
+      train_fn: ``(job, runs, epochs)``, yields ``(index, Run)`` of members that it has
+        trained, such as ``sweep_training.train_all``.
+      eta: of ``sweep_halving``; None trains all members to the end.
+
+    Returns:
+      Runs by member, None of one that got lost; the epoch at which a member was
+      stopped, by member; and what was found on the way, a dict for each comparison.
+    """
+    numbers = _settings(job.plan)
+    alive = set(numbers)
+    levels = [] if eta is None else _levels(job, eta, len(alive))
+    told = [] if job.out is None else sweep_folder.read(job.out).get("rungs", [])
+    runs = sweep_training.found(job, range(len(numbers)))
+    stopped: dict[int, int] = {}
+    rungs: list[dict] = []
+    judges = functools.cache(lambda split: _judges(job.data[split]))
+    for place, epochs in enumerate((*levels, job.epochs)):
+        left = {i: runs[i] for i, number in enumerate(numbers) if number in alive}
+        for index, found in train_fn(job, left, epochs):
+            runs[index] = found
+        if place == len(levels):
+            break
+        if place == len(rungs) < len(told):
+            rungs.append(told[place])  # As it was decided before the sweep was killed.
+        else:
+            rungs.append(_compare(job, runs, numbers, alive, judges, epochs, eta))
+            if job.out is not None:
+                sweep_folder.add(job.out, rungs=rungs)
+        gone = {row["number"] for row in rungs[-1]["settings"] if row["stopped"]}
+        alive -= gone
+        stopped |= {i: epochs for i, number in enumerate(numbers) if number in gone}
+    return runs, stopped, rungs
+
+
+def _settings(plan) -> list[int]:
+    """The number of each member's setting, in the order of the grid."""
+    cells: list[dict] = []
+    numbers = []
+    for place in plan.members:
+        if not cells or cells[-1] != place.settings:
+            cells.append(place.settings)
+        numbers.append(len(cells) - 1)
+    return numbers
+
+
+def _levels(job, eta, settings):
+    least = max(group.method.least_epochs for group in job.plan.groups)
+    return sweep_halving.rungs(job.epochs, eta, settings, least)
+
+
+def _judges(data):
+    held = sweep_halving.held_out(data)
+    return held, sweep_halving.judge(held)
+
+
+def _compare(job, runs, numbers, alive, judges, epochs, eta) -> dict:
+    """What settings keep and leak so far, and which are stopped."""
+    scores: dict[int, list] = {number: [] for number in sorted(alive)}
+    names: dict[int, dict] = {}
+    for index, (place, number) in enumerate(
+        zip(job.plan.members, numbers, strict=True)
+    ):
+        if number in alive:
+            names[number] = place.settings
+            if runs[index] is not None:
+                held, of_raw = judges(place.split)
+                one = sweep_halving.tried(runs[index], held, of_raw, place.seed)
+                scores[number].append(one)
+    means = {n: sweep_halving.mean(own) for n, own in scores.items() if own}
+    gone = sweep_halving.stopped(means, eta)
+    rows = [
+        {
+            "number": number,
+            "settings": names[number],
+            "kept": score.kept,
+            "leaked": list(score.leaked),
+            "stopped": number in gone,
+        }
+        for number, score in means.items()
+    ]
+    return {"epoch": epochs, "settings": rows}

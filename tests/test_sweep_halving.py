@@ -1,0 +1,180 @@
+"""Successive halving: who is stopped, when, and by what."""
+
+import importlib.util
+import json
+import pathlib
+
+import chex
+import jax.numpy as jnp
+import pytest
+
+from jaxanon import evaluation, sweep_course, sweep_halving, sweep_program
+from jaxanon.sweep_halving import NOTHING, Score
+from jaxanon.sweep_summary import table
+from jaxanon.sweeping import sweep
+
+
+def _load(name):
+    path = pathlib.Path(__file__).parent / "methods" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"{name}_of_halving", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+toy, known = _load("toy"), _load("known")
+IDLE = 1.0  # A goal at which windows leave as they came.
+CLEAN, WRONG = 2.0, 3.0  # Without what tells gender; without what tells activity.
+
+
+@pytest.fixture(scope="module")
+def data():
+    return toy.data()
+
+
+def front(spec, **settings):
+    """A method whose front is known: its windows tell what its goal lets them tell.
+
+    Gender is their amplitude, activity their frequency (the order of the samples).
+    """
+
+    def anonymize(key, state, windows):
+        middle = jnp.mean(windows, 1, keepdims=True)
+        spread = jnp.maximum(jnp.std(windows, 1, keepdims=True), 1e-6)
+        clean = (windows - middle) / spread + 10.0
+        goal = state.hyper["goal"]
+        wrong = jnp.sort(windows, 1)
+        rest = jnp.where(goal == WRONG, wrong, windows)
+        return jnp.where(goal == CLEAN, clean, rest)
+
+    return known.build(spec, **settings)._replace(anonymize=anonymize)
+
+
+def quick(method, data, **options):
+    return sweep(method, data, **{"epochs": 4, "progress": False, **options})
+
+
+def test_held_out_windows_are_training_s_and_of_everybody(data):
+    held = sweep_halving.held_out(data)
+    rows = {row.tobytes() for row in data.train.windows}
+    sides = [{row.tobytes() for row in part.windows} for part in held[1:]]
+    assert sides[0] | sides[1] <= rows and not sides[0] & sides[1]
+    assert not (sides[0] | sides[1]) & {row.tobytes() for row in data.test.windows}
+    assert set(held.test.labels["subject"]) == set(data.train.labels["subject"])
+    # 30 % of every class of every person, rounded: no more than half a window off.
+    groups = len({*zip(*data.train.labels.values(), strict=True)})
+    share = 0.3 * len(data.train.windows)
+    assert abs(len(held.test.windows) - share) <= groups / 2
+
+
+def test_many_windows_are_thinned(data, monkeypatch):
+    monkeypatch.setattr(sweep_halving, "MOST", 7)
+    held = sweep_halving.held_out(data)
+    assert len(held.train.windows) == len(held.test.windows) == 7
+
+
+def test_a_setting_that_another_beats_in_both_is_stopped(data):
+    grid = {"goal": [IDLE, CLEAN, WRONG]}
+    found = quick(front, data, grid=grid, seeds=2, halving=2)
+    # Of 3 settings one may go after 2 of 4 epochs, and the wrong one is beaten.
+    assert [one.stopped for one in found.members] == [None] * 4 + [2] * 2
+    assert [int(run.state.round) for run in found.runs] == [12] * 4 + [6] * 2
+    assert [len(run.history) for run in found.runs] == [4] * 4 + [2] * 2
+    assert found.runs[4].unfinished == {"done": 2.0, "asked": 4}
+    whole = quick(front, data, grid={"goal": [IDLE, CLEAN]}, seeds=2)
+    for one, other in zip(found.runs, whole.runs, strict=False):
+        chex.assert_trees_all_close(one.state, other.state, rtol=1e-6)
+    assert [row["stopped"] for row in found.summary] == [None, None, 2]
+    shown = table(found.summary).columns
+    assert [column.header for column in shown] == ["goal", "loss", "stopped"]
+    assert list(shown[-1].cells) == ["-", "-", "epoch 2"]
+
+
+def test_what_is_kept_and_leaked_is_what_windows_tell(data):
+    held = sweep_halving.held_out(data)
+    judges = sweep_halving.judge(held)
+    grid = {"goal": [IDLE, CLEAN, WRONG]}
+    runs = quick(front, data, grid=grid, epochs=1).runs
+    idle, clean, wrong = (sweep_halving.tried(run, held, judges, 0) for run in runs)
+    assert idle.kept > 0.9 and idle.leaked[0] > 0.9
+    assert clean.leaked[0] < 0.7 and clean.kept > wrong.kept + 0.2
+    assert wrong.leaked[0] > 0.9
+    assert sweep_halving.beats(clean, wrong) and not sweep_halving.beats(idle, clean)
+    lost = quick(front, data, grid={"goal": [1e30]}, epochs=1).runs[0]
+    assert sweep_halving.tried(lost, held, judges, 0) is None
+
+
+def test_a_killed_sweep_decides_as_it_did(data, tmp_path, monkeypatch):
+    calls, real = [], sweep_program.run_members
+
+    def killed(shared, seeds, states, *, first, last, tell):
+        calls.append((first, last, len(seeds)))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(shared, seeds, states, first=first, last=last, tell=tell)
+
+    monkeypatch.setattr(sweep_program, "run_members", killed)
+    options = {"grid": {"goal": [CLEAN, WRONG]}, "halving": 2, "out": tmp_path / "kept"}
+    with pytest.raises(KeyboardInterrupt):
+        quick(front, data, **options)
+    (rung,) = json.loads((options["out"] / "sweep.json").read_text())["rungs"]
+    assert rung["epoch"] == 2
+    assert [row["stopped"] for row in rung["settings"]] == [False, True]
+    assert rung["settings"][1]["settings"] == {"goal": WRONG}
+    # It goes on without comparing again, and evaluates who is left.
+    monkeypatch.setattr(sweep_course, "_compare", None)
+    monkeypatch.setattr(evaluation, "raw_judges", lambda data: None)
+    kept = {"attribute": "activity", "anonymized": {"accuracy": 0.5}}
+    report = {"utility": kept, "intrusive": {}, "reidentification": {}}
+    monkeypatch.setattr(evaluation, "evaluate", lambda *_, **__: report)
+    found = quick(front, data, resume=True, evaluate=True, **options)
+    assert calls == [(0, 6, 2), (6, 12, 1), (6, 12, 1)]
+    assert [one.stopped for one in found.members] == [None, 2]
+    assert found.reports == (report, None)
+    assert [row["diverged"] for row in found.summary] == [0, 0]
+    shown = [list(column.cells) for column in table(found.summary).columns]
+    assert shown[1:] == [["50.0", "-"], ["-", "epoch 2"]]
+    assert int(found.runs[1].state.round) == 6
+    told = json.loads((options["out"] / "sweep.json").read_text())
+    assert told["rungs"] == [rung] and told["members"][1]["stopped"] == 2
+    with pytest.raises(ValueError, match="another sweep: halving was 2 there and is 3"):
+        quick(front, data, resume=True, **options | {"halving": 3})
+
+
+def points(*pairs):
+    return {i: Score(kept, (leaked,)) for i, (kept, leaked) in enumerate(pairs)}
+
+
+def test_no_setting_of_the_front_is_stopped_and_no_more_than_may_be():
+    # Each keeps more and leaks more than the one before: all are the front.
+    line = points((0.1, 0.1), (0.5, 0.5), (0.9, 0.9))
+    assert sweep_halving.stopped(line, 10) == []
+    # As good in one of both is not beaten.
+    assert sweep_halving.stopped(points((0.9, 0.5), (0.9, 0.6), (0.8, 0.5)), 3) == []
+    chain = points((0.9, 0.1), (0.8, 0.2), (0.7, 0.3), (0.6, 0.4), (0.5, 0.5))
+    # Of 5 settings, a third rounded up is 2, and 3 go: the most beaten ones.
+    assert sorted(sweep_halving.stopped(chain, 3)) == [2, 3, 4]
+    assert sorted(sweep_halving.stopped(chain, 2)) == [3, 4]
+
+
+def test_a_setting_is_beaten_in_every_private_attribute():
+    better = Score(0.9, (0.2, 0.5))
+    assert sweep_halving.beats(better, Score(0.8, (0.3, 0.6)))
+    assert not sweep_halving.beats(better, Score(0.8, (0.3, 0.4)))
+
+
+def test_who_diverged_is_beaten_by_all_others():
+    assert sweep_halving.mean([None, None]) == NOTHING
+    scores = points((0.1, 1.0), (0.2, 0.9)) | {2: NOTHING, 3: NOTHING}
+    assert sorted(sweep_halving.stopped(scores, 2)) == [2, 3]
+    assert sweep_halving.stopped({0: NOTHING, 1: NOTHING}, 2) == []
+
+
+def test_settings_are_compared_when_their_last_phase_has_begun():
+    # 27 / 9 = 3 and 27 / 3 = 9; with 8 settings there is nothing left to third.
+    assert sweep_halving.rungs(27, 3, 9) == [3, 9]
+    assert sweep_halving.rungs(27, 3, 8) == [9]
+    assert sweep_halving.rungs(27, 3, 9, least=4) == [9]
+    assert sweep_halving.rungs(27, 3, 9, least=28) == []
+    assert sweep_halving.rungs(5, 2, 100) == [2, 3]  # 5/4 and 5/2, rounded up.
+    assert sweep_halving.rungs(1, 2, 100) == []
