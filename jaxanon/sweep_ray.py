@@ -61,10 +61,15 @@ def cluster(address: str | None, recipe: tuple, job: Job):
                 address or "local", log_to_driver=False, logging_level="ERROR", **alone
             )
     try:
-        _check_folder(ray, job.out)
+        folder = pathlib.Path(job.out or ".").absolute()  # ``sweep`` asks for one.
+        _check_folder(ray, folder)
         cloudpickle = need("ray.cloudpickle", "sweep", "a sweep by Ray")
-        there = dataclasses.replace(
-            job, plan=None, out=job.out.absolute(), show=False, kept={}
+        there = dataclasses.replace(  # Its plan is made anew there, by the recipe.
+            job,
+            plan=None,  # pyrefly: ignore
+            out=folder,
+            show=False,
+            kept={},
         )
         sweep = (uuid.uuid4().hex, [ray.put(cloudpickle.dumps((recipe, there)))])
         has = ray.cluster_resources()
@@ -185,7 +190,8 @@ def work(sweep: str, made_from: list, name: str, indices: list[int], argument) -
     job = _job(sweep, made_from)
     runs = found(job, indices)
     if name == "evaluate":
-        return dict(sweep_evaluation.evaluate_all(job, runs, argument))
+        there = {index: run for index, run in runs.items() if run is not None}
+        return dict(sweep_evaluation.evaluate_all(job, there, argument))
     for _ in train_all(job, runs, argument):
         pass
     return {}
