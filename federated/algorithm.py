@@ -45,12 +45,14 @@ class Acts(NamedTuple):
     counted) -> (sums, kept)``, weighted sums over ``ids`` of whom ``counted``
     (``bool[len(ids)]``) says so, and what each of ``ids`` keeps; ``merge(state, ids,
     sums, kept) -> (state, info)``, with the sums of all parts of a cohort added up and
-    what they keep in its order.
+    what they keep in its order. ``way`` and ``most``: see ``devices.Exchange``.
     """
 
     cohort: Callable
     work: Callable
     merge: Callable
+    way: Callable = lambda state, sent: sent
+    most: Callable = float
 
 
 class FederatedAlgorithm(NamedTuple):
@@ -76,6 +78,7 @@ class FederatedAlgorithm(NamedTuple):
     sent: Callable | None = None
     alone: Callable | None = None
     newcomer: Callable | None = None
+    parts: Any = None  # ``devices.Parts``
 
 
 def or_nothing(message, weight):
@@ -159,7 +162,7 @@ def build(
         weight = weigh(clients.mask[number]) * jnp.any(ids == number)
         return or_nothing(reply(key, state, clients, number)[0], weight)
 
-    acts = Acts(cohort, work, merge)
+    acts = Acts(cohort, work, merge, most=most_of(weighting))
     return FederatedAlgorithm(init, one_round(acts), acts, sent=sent)
 
 
@@ -184,3 +187,13 @@ def weigher(weighting: str) -> Callable:
             f"weighting must be one of {sorted(WEIGHTINGS)}, got {weighting!r}."
         )
     return WEIGHTINGS[weighting]
+
+
+def most_of(weighting: str) -> Callable:
+    """``num_rows -> float``, the largest weight of so many rows.
+
+    Example:
+      >>> most_of("rows")(5), most_of("clients")(5)
+      (5.0, 1.0)
+    """
+    return float if weighting == "rows" else lambda num_rows: 1.0

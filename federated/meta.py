@@ -7,8 +7,15 @@ import jax.numpy as jnp
 import optax
 
 from jaxanon import kernels
-from jaxanon.federated.algorithm import FederatedAlgorithm, State, hyper_arrays
+from jaxanon.federated.algorithm import (
+    FederatedAlgorithm,
+    State,
+    hyper_arrays,
+    or_nothing,
+)
 from jaxanon.federated.cohort import sample_cohort
+from jaxanon.federated.devices import Exchange, Parts
+from jaxanon.federated.layout import divide
 
 CHUNK = {"cpu": 64}  # Clients side by side; enough to fill the cores, and in cache.
 DEFAULT_CHUNK = 4096
@@ -109,76 +116,111 @@ def meta(
         average = jax.tree.map(jnp.copy, params) if averaging else None
         return State(jnp.zeros((), jnp.int32), params, opt_state, arrays, average)
 
-    def update(key, state, data):
-        num_clients = num_clients_fn(data)
-        ids = sample_cohort(
-            key,
-            state.round,
-            num_clients,
-            cohort_size_fn(num_clients),
-            rounds_per_cohort=rounds_per_cohort,
-        )
+    def cohort(key, state, num_clients):
+        size = cohort_size_fn(num_clients)
+        per = rounds_per_cohort
+        return sample_cohort(key, state.round, num_clients, size, rounds_per_cohort=per)
+
+    def keys_of(key, state):
+        """Of the round's first draw, and of all that follow."""
         _, client_key = jax.random.split(jax.random.fold_in(key, state.round))
+        return jax.random.split(client_key)
+
+    def graded(state, drawn, phases, objectives):
+        """The mean meta-gradient over ``drawn``, of the objectives' groups; infos."""
+        groups = [group for objective in objectives for group in objective.groups]
         chosen = CHUNK.get(jax.default_backend(), DEFAULT_CHUNK)
-        chosen = chosen if chunk is None else chunk
-
-        def follow(state, round_key, phases, objectives):
-            """One server step of the objectives' groups; ``(state, infos)``."""
-            # The key belongs to the client, whatever its place in the cohort.
-            draw = lambda client: draw_fn(
-                jax.random.fold_in(round_key, client), client, data
-            )
-            support, query, weights = jax.vmap(draw)(ids)
-            groups = [group for objective in objectives for group in objective.groups]
-            moving = {group: state.params[group] for group in groups}
-            gradient, infos = kernels.meta_gradient(
-                phases,
-                _with_resting(objectives, state.params),
-                moving,
-                support,
-                query,
-                weights,
-                second_order=second_order,
-                implementation=implementation,
-                chunk=chosen,
-            )
-            return _server_step(state, gradient), infos
-
-        def _server_step(state, gradient):
-            lengths = dict.fromkeys(gradient, state.hyper["server_step_size"])
-            if step_sizes_fn is not None:
-                own = step_sizes_fn(state.hyper)
-                lengths |= {group: own[group] for group in own if group in lengths}
-            params, opt_state = dict(state.params), dict(state.opt_state)
-            for group, grads in gradient.items():
-                steps, opt_state[group] = server_optimizer.update(
-                    grads, opt_state[group], params[group]
-                )
-                move = lambda param, step, length=lengths[group]: param + length * step
-                params[group] = jax.tree.map(move, params[group], steps)
-            return state._replace(params=params, opt_state=opt_state)
-
-        round_key, alone_key = jax.random.split(client_key)
-        state, infos = follow(
-            state, round_key, phases_fn(state.hyper), objectives_fn(state.hyper)
+        return kernels.meta_gradient(
+            phases,
+            _with_resting(objectives, state.params),
+            {group: state.params[group] for group in groups},
+            *drawn,
+            second_order=second_order,
+            implementation=implementation,
+            chunk=chosen if chunk is None else chunk,
         )
-        if alone_fn is not None and alone_rounds:
 
-            def alone(state, step_key):
-                return follow(state, step_key, (), (alone_fn(state.hyper),))[0], None
-
-            state, _ = jax.lax.scan(
-                alone, state, jax.random.split(alone_key, alone_rounds)
+    def server_step(state, gradient):
+        lengths = dict.fromkeys(gradient, state.hyper["server_step_size"])
+        if step_sizes_fn is not None:
+            own = step_sizes_fn(state.hyper)
+            lengths |= {group: own[group] for group in own if group in lengths}
+        params, opt_state = dict(state.params), dict(state.opt_state)
+        for group, grads in gradient.items():
+            steps, opt_state[group] = server_optimizer.update(
+                grads, opt_state[group], params[group]
             )
-        info = {name: value for _, info in infos for name, value in info.items()}
+            move = lambda param, step, length=lengths[group]: param + length * step
+            params[group] = jax.tree.map(move, params[group], steps)
+        return state._replace(params=params, opt_state=opt_state)
+
+    def ended(state):
+        """A round's state, with the running mean after it."""
         if averaging:
             keep = jnp.minimum(averaging, (1 + state.round) / (10 + state.round))
             mix = lambda old, new: keep * old + (1 - keep) * new
             average = jax.tree.map(mix, state.average, state.params)
             state = state._replace(average=average)
-        return state._replace(round=state.round + 1), info
+        return state._replace(round=state.round + 1)
 
-    return FederatedAlgorithm(init, update)
+    def main(hyper):
+        return phases_fn(hyper), objectives_fn(hyper)
+
+    def after(hyper):
+        return (), (alone_fn(hyper),)
+
+    alone = alone_rounds if alone_fn is not None else 0
+
+    def update(key, state, data):
+        ids = cohort(key, state, num_clients_fn(data))
+
+        def follow(state, round_key, parts):
+            """One server step of the objectives' groups; ``(state, infos)``."""
+            # The key belongs to the client, whatever its place in the cohort.
+            draw = lambda client: draw_fn(
+                jax.random.fold_in(round_key, client), client, data
+            )
+            gradient, infos = graded(state, jax.vmap(draw)(ids), *parts(state.hyper))
+            return server_step(state, gradient), infos
+
+        round_key, alone_key = keys_of(key, state)
+        state, infos = follow(state, round_key, main)
+        if alone:
+            step = lambda state, step_key: (follow(state, step_key, after)[0], None)
+            state, _ = jax.lax.scan(step, state, jax.random.split(alone_key, alone))
+        return ended(state), _by_name(infos)
+
+    def exchange(parts, key_fn, num=1):
+        """One client's share of the gradient, as a message to a real server."""
+
+        def reply(key, state, step, client, data, own):
+            own_key = jax.random.fold_in(key_fn(key, state, step), client)
+            # The only client of its data, whatever its number.
+            drawn = draw_fn(own_key, jnp.zeros((), jnp.int32), data)
+            drawn = jax.tree.map(lambda leaf: leaf[None], drawn)
+            message = graded(state, drawn, *parts(state.hyper))
+            return *or_nothing(message, drawn[2][0]), own
+
+        def merge(state, ids, total, weight):
+            del ids
+            gradient, infos = divide(total, weight)
+            return server_step(state, gradient), _by_name(infos)
+
+        way = lambda state, gradient: gradient
+        return Exchange(reply, merge, way, lambda num_rows: 1.0, num)
+
+    exchanges = (exchange(main, lambda key, state, step: keys_of(key, state)[0]),)
+    if alone:
+        later = lambda key, state, step: jax.random.split(
+            keys_of(key, state)[1], alone
+        )[step]
+        exchanges += (exchange(after, later, alone),)
+    parts = Parts(cohort, exchanges, ended)
+    return FederatedAlgorithm(init, update, parts=parts)
+
+
+def _by_name(infos):
+    return {name: value for _, info in infos for name, value in info.items()}
 
 
 def _with_resting(objectives, params):

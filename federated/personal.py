@@ -13,11 +13,13 @@ from jaxanon.federated.algorithm import (
     Acts,
     FederatedAlgorithm,
     hyper_arrays,
+    most_of,
     one_round,
     or_nothing,
     weigher,
 )
 from jaxanon.federated.cohort import check_num_clients, sample_cohort
+from jaxanon.federated.devices import moved
 from jaxanon.federated.ranges import Range, in_range
 
 
@@ -161,6 +163,7 @@ def personal(
     example_bytes_fn: Callable | None = None,
     alone_fn: Callable | None = None,
     ranges: dict[str, Range] | None = None,
+    way_fn: Callable = moved,
 ) -> FederatedAlgorithm:
     """An algorithm whose clients keep something from round to round.
 
@@ -182,6 +185,7 @@ def personal(
         gradients that are alive at once; None where there are none.
       alone_fn: ``client_fn`` of a round whose reply nobody gets; None is the same.
       ranges: ``Range`` of hyper-parameters, where not that of ``RANGES``.
+      way_fn: ``way`` of ``devices.Exchange``.
 
     Raises:
       ValueError: for fewer than one client; at the first ``update``, for a population
@@ -274,7 +278,7 @@ def personal(
     def alone(key, state, client, rows, mask):
         return (alone_fn or client_fn)(seen(key, state, client, rows, mask)).own
 
-    acts = Acts(cohort, work, merge)
+    acts = Acts(cohort, work, merge, way_fn, most_of(rounds.weighting))
     return FederatedAlgorithm(init, one_round(acts), acts, model, sent, alone)
 
 
