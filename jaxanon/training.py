@@ -94,7 +94,7 @@ def train(
     epochs, seed = int(epochs), int(seed)
     epochs = paid_for(method, epochs)
     warn_of_epochs(method, epochs)
-    _check(method, data)
+    check_data(method, data)
     hyper = dict(hyper or {})
     check_hyper(method, hyper)
     watch = None if profile is None else profiling.Watch(profile)
@@ -131,7 +131,8 @@ def train(
     return Run(method, state, data.spec, folder, history, config)
 
 
-def _check(method, data):
+def check_data(method, data) -> None:
+    """ValueError unless a method was made for data, and its windows can be used."""
     if method.spec != data.spec:
         fields = [field.name for field in dataclasses.fields(data.spec)]
         differ = lambda name: getattr(method.spec, name) != getattr(data.spec, name)

@@ -72,6 +72,7 @@ def blinder(spec, **settings) -> Method:
         anonymize=anonymize,
         rounds_per_epoch=lambda data: _rounds_per_epoch(spec, config),
         work_per_round=lambda data: cohort_size(config, len(data.windows)),
+        algorithm=algorithm,
     )
 
 

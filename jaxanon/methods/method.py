@@ -39,6 +39,8 @@ class Method(NamedTuple):
     losses: Callable | None = None
     # ``federated.guarantee.Guarantee`` of the noise in its training; None without.
     guarantee: Any = None
+    # ``FederatedAlgorithm`` that it trains by, where real devices can run it.
+    algorithm: Any = None
     # Hyper-parameters that rewriting heeds and training does not: they may be set anew.
     at_release: tuple[str, ...] = ()
 
