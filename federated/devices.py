@@ -1,5 +1,6 @@
 """A round taken apart between real clients and a server: what each of them computes."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -41,6 +42,7 @@ class Parts(NamedTuple):
     end: Callable = lambda state: state
 
 
+@functools.lru_cache(maxsize=8)  # The same functions, which compile once.
 def parts_of(algorithm, num_clients: int) -> Parts:
     """What clients and server of a ``FederatedAlgorithm`` compute, apart.
 

@@ -16,7 +16,7 @@ try:
         import flwr.clientapp
         import flwr.serverapp
         import flwr.superlink.routers.fleet.router
-        import flwr.supernode.fleet_http_connection  # noqa: F401
+        import flwr.supernode.fleet_http_client  # noqa: F401
 except ImportError as error:
     raise ImportError(
         "real devices need flwr 1.41, which is not installed, or is of another "

@@ -2,7 +2,7 @@
 
 import pathlib
 
-from jaxanon.flower import node
+from jaxanon.flower import keys, node
 from jaxanon.flower.apps import client_app
 from jaxanon.flower.device import Device
 from jaxanon.flower.settings import host_and_port, local
@@ -15,10 +15,7 @@ def join(
     *,
     all_rows: bool = False,
     expected: str | None = None,
-    root_certificate=None,
-    private_key=None,
-    insecure: bool = False,
-    wait_s: float = 60.0,
+    **how,
 ) -> str:
     """Takes part until the server says that it is over.
 
@@ -28,6 +25,32 @@ def join(
       data: ``jaxanon.datasets.Data``; see ``Device``.
       all_rows: all training windows are this client's.
       expected: digest that the server printed; None agrees to any settings.
+      **how: of ``take_part``.
+
+    Returns:
+      What the server said at the end.
+
+    Raises:
+      ConnectionError, ValueError: as ``take_part``.
+    """
+    device = Device(client, data, all_rows=all_rows, expected=expected)
+    return take_part(server, device, **how)
+
+
+def take_part(
+    server: str,
+    device: Device,
+    *,
+    root_certificate=None,
+    private_key=None,
+    insecure: bool = False,
+    wait_s: float = 60.0,
+) -> str:
+    """Answers a server as ``device`` does until it is over.
+
+    Args:
+      server: ``HOST:PORT``.
+      device: ``Device``.
       root_certificate: path of a PEM file that the server's certificate follows from;
         None is plain HTTP.
       private_key: path of an ECDSA key whose public half the server knows.
@@ -51,19 +74,20 @@ def join(
                 f"{host} is another machine, and without TLS all could read along; "
                 "give --root-certificate, or --insecure."
             )
-    keys = None if private_key is None else node.private_key(private_key)
+    pair = None if private_key is None else keys.private_key(private_key)
     root = None
     if root_certificate is not None:
         root = pathlib.Path(root_certificate).read_bytes()
-    device = Device(client, data, all_rows=all_rows, expected=expected)
     node.wait_for_server(host, port, wait_s)
     node.answer(
         *(client_app(device), lambda: device.why is not None),
         server=server,
         root_certificate=root,
-        keys=keys,
+        keys=pair,
         wait_s=wait_s,
     )
     if device.failed:
-        raise ValueError(f"client {client} left the training at {server}: {device.why}")
+        raise ValueError(
+            f"client {device.client} left the training at {server}: {device.why}"
+        )
     return device.why

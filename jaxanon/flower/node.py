@@ -2,32 +2,50 @@
 
 import contextlib
 import socket
+import threading
 import time
 from collections.abc import Callable
 
 import httpx
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import (
-    load_ssh_private_key,
-    load_ssh_public_key,
-)
 from flwr.app import Context, Message, RecordDict
+from flwr.app.message import remove_content_from_message
+from flwr.common.serde import message_from_proto, message_to_proto
+from flwr.proto.fleet_pb2 import (
+    ActivateNodeRequest,
+    DeactivateNodeRequest,
+    PullMessagesRequest,
+    PushMessagesRequest,
+    RegisterNodeFleetRequest,
+    UnregisterNodeFleetRequest,
+)
+from flwr.proto.heartbeat_pb2 import SendNodeHeartbeatRequest
+from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest
+from flwr.proto.node_pb2 import Node
+from flwr.supercore.error import FlowerError
 from flwr.supercore.inflatable.inflatable_object import (
     get_all_nested_objects,
     get_object_tree,
     iterate_object_tree,
     no_object_id_recompute,
 )
+from flwr.supercore.inflatable.inflatable_protobuf_utils import (
+    make_pull_object_fn_protobuf,
+    make_push_object_fn_protobuf,
+)
 from flwr.supercore.inflatable.inflatable_utils import (
     inflate_object_from_contents,
     pull_objects,
     push_object_contents_from_iterable,
 )
-from flwr.supercore.primitives.asymmetric import public_key_to_bytes
-from flwr.supernode.fleet_http_connection import http_request_response
+from flwr.supercore.interceptors.http.runtime_version import (
+    RuntimeVersionHttpInterceptor,
+)
+from flwr.supercore.primitives.asymmetric import generate_key_pairs, public_key_to_bytes
+from flwr.supernode.fleet_http_client import FleetHttpClient
+from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
 POLL_S = 0.1
+BEAT_S = 10  # The server takes a client for gone after twice that.
 
 
 def wait_for_server(host: str, port: int, wait_s: float) -> None:
@@ -67,38 +85,28 @@ def answer(
       server: ``HOST:PORT``.
       root_certificate: PEM bytes that the server's certificate follows from; None is
         plain HTTP.
-      keys: of ``private_key``; None makes a pair up.
+      keys: of ``keys.private_key``; None makes a pair up.
       wait_s: seconds without a server after which to give up.
 
     Raises:
       ConnectionError: if the server doesn't take the client, or is gone.
     """
-    connection = http_request_response(
-        *(server, root_certificate is None, root_certificate, keys),
-        max_wait_time=wait_s,
-    )
     try:
-        with connection as conn:
-            node_id, receive, send, _, _, pull, push, confirm = conn
+        with _connected(server, root_certificate, keys) as (client, node):
             while not done():
-                got = receive()
-                if got is None:
+                request = PullMessagesRequest(node=node)
+                found = _patiently(client.PullMessages, request, wait_s)
+                if not found.messages_list:
                     time.sleep(POLL_S)
                     continue
-                message = _fetched(*got, pull, confirm)
-                context = Context(
-                    message.metadata.run_id, node_id, {}, RecordDict(), {}
+                message = _fetched(client, node, found)
+                run_id = message.metadata.run_id
+                reply = app(
+                    message, Context(run_id, node.node_id, {}, RecordDict(), {})
                 )
                 # Too late, or the run is over: the server goes on without it.
                 with contextlib.suppress(httpx.HTTPStatusError):
-                    _send(app(message, context), send, push)
-            return
-    except SystemExit as error:  # Flower's way to say so; its log has told why.
-        raise ConnectionError(
-            f"the server at {server} does not take this client: see that both use "
-            "TLS or both do not, that --root-certificate is of its certificate, and, "
-            "where it has --client-keys, that --private-key is among them."
-        ) from error
+                    _send(client, node, reply)
     except httpx.HTTPError as error:
         raise ConnectionError(
             f"the server at {server} is gone ({error}); start the client again when "
@@ -106,81 +114,107 @@ def answer(
         ) from error
 
 
-def _fetched(message, tree, pull, confirm):
-    """The message with its content."""
-    run_id, name = message.metadata.run_id, message.metadata.message_id
+def _patiently(call, request, wait_s):
+    """A call that is tried for so long."""
+    end = time.monotonic() + wait_s
+    while True:
+        try:
+            return call(request)
+        except httpx.TransportError:
+            if time.monotonic() >= end:
+                raise
+            time.sleep(min(1.0, wait_s / 10))
+
+
+@contextlib.contextmanager
+def _connected(server, root_certificate, keys):
+    """A node of the server's, alive while within: ``(client, node)``."""
+    private, public = keys or generate_key_pairs()
+    pem = public_key_to_bytes(public)
+    interceptors = [
+        RuntimeVersionHttpInterceptor(component_name="SuperNode"),
+        NodeAuthHttpInterceptor(private, public),
+    ]
+    insecure = root_certificate is None
+    with FleetHttpClient.from_server_address(
+        server, insecure, root_certificate, interceptors=interceptors
+    ) as client:
+        try:
+            if keys is None:
+                client.RegisterNode(RegisterNodeFleetRequest(public_key=pem))
+            request = ActivateNodeRequest(public_key=pem, heartbeat_interval=BEAT_S)
+            node = Node(node_id=client.ActivateNode(request).node_id)
+        except httpx.HTTPError as error:
+            raise ConnectionError(
+                f"the server at {server} does not take this client ({_said(error)}); "
+                "see that both use TLS or neither does, that --root-certificate is of "
+                "its certificate, and, where it has --client-keys, that --private-key "
+                "is among them."
+            ) from error
+        over = threading.Event()
+        beat = threading.Thread(target=_beat, args=(client, node, over), daemon=True)
+        beat.start()
+        try:
+            yield client, node
+        finally:
+            over.set()
+            with contextlib.suppress(httpx.HTTPError):
+                client.DeactivateNode(DeactivateNodeRequest(node_id=node.node_id))
+                if keys is None:
+                    request = UnregisterNodeFleetRequest(node_id=node.node_id)
+                    client.UnregisterNode(request)
+
+
+def _said(error):
+    """What a server said, or why it could not."""
+    if isinstance(error, httpx.HTTPStatusError):
+        told = FlowerError.from_json(error.response.text)
+        return told.message if told else f"status {error.response.status_code}"
+    return str(error)
+
+
+def _beat(client, node, over):
+    request = SendNodeHeartbeatRequest(node=node, heartbeat_interval=BEAT_S)
+    while not over.wait(BEAT_S / 2):
+        with contextlib.suppress(httpx.HTTPError):
+            client.SendNodeHeartbeat(request)
+
+
+def _fetched(client, node, found) -> Message:
+    """The message that was found, with its content."""
+    bare, tree = (
+        message_from_proto(found.messages_list[0]),
+        found.message_object_trees[0],
+    )
+    run_id, name = bare.metadata.run_id, bare.metadata.message_id
     contents = pull_objects(
         [part.object_id for part in iterate_object_tree(tree)],
-        lambda part: pull(run_id, part),
+        make_pull_object_fn_protobuf(client.PullObject, node, run_id),
         initial_backoff=POLL_S,
         backoff_cap=1.0,
     )
-    confirm(run_id, name)
-    whole = inflate_object_from_contents(name, contents)
-    whole.metadata.__dict__["_message_id"] = name
-    return whole
+    client.ConfirmMessageReceived(
+        ConfirmMessageReceivedRequest(node=node, run_id=run_id, message_object_id=name)
+    )
+    message = inflate_object_from_contents(name, contents)
+    message.metadata.__dict__["_message_id"] = name
+    return message
 
 
-def _send(reply: Message, send, push):
+def _send(client, node, reply: Message) -> None:
     with no_object_id_recompute():
         reply.metadata.__dict__["_message_id"] = reply.object_id
-        tree, objects = get_object_tree(reply), get_all_nested_objects(reply)
-        wanted, session = send(reply, tree, 0.0)
+        objects = get_all_nested_objects(reply)
+        request = PushMessagesRequest(
+            node=node,
+            messages_list=[message_to_proto(remove_content_from_message(reply))],
+            message_object_trees=[get_object_tree(reply)],
+            clientapp_runtime_list=[0.0],
+        )
+        found = client.PushMessages(request)
         push_object_contents_from_iterable(
-            ((name, objects[name].deflate()) for name in wanted),
-            lambda name, content: push(reply.metadata.run_id, session, name, content),
+            ((name, objects[name].deflate()) for name in found.objects_to_push),
+            make_push_object_fn_protobuf(
+                client.PushObject, node, reply.metadata.run_id, found.session_id
+            ),
         )
-
-
-def private_key(path):
-    """``(private, public)`` of an OpenSSH file, as ``ssh-keygen -t ecdsa`` writes it.
-
-    Raises:
-      FileNotFoundError: if there is none.
-      ValueError: if it is no ECDSA key, or has a passphrase.
-    """
-    try:
-        key = load_ssh_private_key(_read(path), None)
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise ValueError(
-            f"{path} is no private key that can be read ({error}); make one by "
-            "ssh-keygen -t ecdsa -b 384 -N '' -f FILE."
-        ) from error
-    if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise ValueError(
-            f"{path} must be an ECDSA key; make one by ssh-keygen -t ecdsa."
-        )
-    return key, key.public_key()
-
-
-def public_keys(path) -> dict[int, bytes]:
-    """Each client's public key, of lines that are its number and what is in ``.pub``.
-
-    Raises:
-      FileNotFoundError: if there is no such file.
-      ValueError: for a line that is none, or a client or a key that comes twice.
-    """
-    found = {}
-    for number, line in enumerate(_read(path).decode().splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            client, key = line.split(maxsplit=1)
-            loaded = load_ssh_public_key(key.encode())
-            if not isinstance(loaded, ec.EllipticCurvePublicKey):
-                raise ValueError("the key is none of ECDSA")
-            pem = public_key_to_bytes(loaded)
-            if int(client) in found or pem in found.values():
-                raise ValueError("the client, or its key, stands there twice")
-            found[int(client)] = pem
-        except (ValueError, UnsupportedAlgorithm) as error:
-            raise ValueError(
-                f"{path}, line {number}, must be a client's number and its ECDSA "
-                f"public key ({error})."
-            ) from error
-    return found
-
-
-def _read(path) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()

@@ -50,6 +50,11 @@ class Roster:
 
     def poll(self) -> None:
         """Invites who came, hears who agrees, forgets who went."""
+        waiting = {asked: node for node, asked in self._asked.items() if asked}
+        for reply in self._grid.pull_messages(waiting) if waiting else []:
+            node = waiting[reply.metadata.reply_to_message_id]
+            self._asked[node] = None  # Asked and answered.
+            self._heard(node, reply)
         online = set(self._grid.get_node_ids())
         for client, node in [*self._nodes.items()]:
             if node not in online:
@@ -59,12 +64,6 @@ class Roster:
         for node in online - set(self._asked):
             ids = self._grid.push_messages([self._to(node, JOIN, self._terms, 86400.0)])
             self._asked[node] = ids[0] if ids else None
-        waiting = {asked: node for node, asked in self._asked.items() if asked}
-        for reply in self._grid.pull_messages(waiting) if waiting else []:
-            node = waiting.get(reply.metadata.reply_to_message_id)
-            if node is not None:
-                self._asked[node] = None  # Asked and answered.
-                self._heard(node, reply)
 
     def _heard(self, node, reply):
         try:

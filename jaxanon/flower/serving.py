@@ -11,7 +11,7 @@ from flwr.app import Context, RecordDict
 
 from jaxanon import checkpoint, checks, progress, training
 from jaxanon.federated import devices, messages
-from jaxanon.flower import link, node, terms
+from jaxanon.flower import keys, link, terms
 from jaxanon.flower.apps import server_app
 from jaxanon.flower.folder import Folder
 from jaxanon.flower.records import Letter
@@ -67,7 +67,7 @@ def serve(
     terms.check_method(method)
     epochs = paid_for(method, epochs)
     training.check_data(method, data)
-    keys = serving.client_keys and node.public_keys(serving.client_keys)
+    known = serving.client_keys and keys.public_keys(serving.client_keys)
     most = int(np.unique(data.train.labels["subject"], return_counts=True)[1].max())
     clients, rows = terms.clients_of(method, data), serving.rows or most
     init_key, run_key = jax.random.split(jax.random.key(seed))
@@ -94,7 +94,7 @@ def serve(
                 port,
                 certificate=serving.certificate,
                 private_key=serving.private_key,
-                public_keys=keys,
+                public_keys=known,
                 upload_s=serving.timeout_s,
             ) as (grid, nodes):
                 tell(f"Serving {method.name} at {serving.address}, digest {digest}.")

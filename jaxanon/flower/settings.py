@@ -19,7 +19,7 @@ class Serving:
       rows: windows that no client has more of; None is the most in the data.
       certificate: path of a PEM file, of TLS.
       private_key: path of its key.
-      client_keys: path of clients' public keys; see ``node.public_keys``.
+      client_keys: path of clients' public keys; see ``keys.public_keys``.
       insecure: plain HTTP beyond this machine.
 
     Raises:
