@@ -1,10 +1,13 @@
 """What travels: names, numbers and arrays, as Flower's records."""
 
 import json
+import secrets
 from typing import NamedTuple
 
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
+
+NONCE = 16  # Bytes that make a letter unlike all others.
 
 
 class Letter(NamedTuple):
@@ -24,8 +27,11 @@ def to_record(letter: Letter) -> RecordDict:
     """
     arrays = {name: np.ascontiguousarray(a) for name, a in letter.arrays.items()}
     told = [[name, a.dtype.str, [*a.shape]] for name, a in letter.arrays.items()]
-    whole = b"".join(a.tobytes() for a in arrays.values())
+    # Flower keeps equal parts once, and who confirms one may take it from another.
+    nonce = secrets.token_bytes(NONCE)
+    whole = b"".join([nonce, *(a.tobytes() for a in arrays.values())])
     config = {"facts": json.dumps(letter.facts), "arrays": json.dumps(told)}
+    config["nonce"] = nonce
     record = RecordDict({"told": ConfigRecord(config)})
     record["numbers"] = ArrayRecord({"all": Array(np.frombuffer(whole, np.uint8))})
     return record
@@ -46,7 +52,7 @@ def to_letter(record: RecordDict) -> Letter:
         config = record["told"]
         facts, told = json.loads(config["facts"]), json.loads(config["arrays"])
         whole = record["numbers"]["all"].numpy()
-        arrays, start = {}, 0
+        arrays, start = {}, NONCE
         for name, kind, shape in told:
             dtype = np.dtype(kind)
             if dtype.kind not in "fiub" or min(shape, default=0) < 0:

@@ -48,6 +48,7 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
       bounds: ``Bounds``.
 
     Raises:
+      ValueError: if the server's part needs what clients keep.
       TooFew: from ``update``, if fewer than ``bounds.min_clients`` answered well.
       FloatingPointError: from it, if the state is no longer finite.
     """
@@ -69,6 +70,8 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
         sent = devices.sent_out(state)
         reply = parts.exchanges[index].reply
         return jax.eval_shape(reply, key, sent, number, number, rows, own)[0]
+
+    _check(parts, key, jax.eval_shape(method.init, key), num_clients, like)
 
     def read(index, letter):
         """A client's message and weight; ValueError says what is wrong with it."""
@@ -133,3 +136,11 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
         return after, told, accepted
 
     return Rounds(cohort, update)
+
+
+def _check(parts, key, state, num_clients, like):
+    """Traces the server's part before there is anything to lose."""
+    ids = jax.eval_shape(lambda state: parts.cohort(key, state, num_clients), state)
+    weight = jax.ShapeDtypeStruct((), jnp.result_type(float))
+    for index, each in enumerate(parts.exchanges):
+        jax.eval_shape(each.merge, state, ids, like(index), weight)

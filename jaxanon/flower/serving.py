@@ -134,7 +134,7 @@ def _drive(roster, parts, folder, state, serving, epochs, show):
                 roster.accepted.update(good)
                 done = int(state.round)
                 tell(folder.add(state, info, len(good), time.monotonic() - start))
-        why, failed = f"the training is done, after {total} rounds.", False
+        why, failed = f"the training is done; round {total} was its last.", False
     except (TooFew, FloatingPointError) as error:
         why = str(error)
         raise

@@ -45,7 +45,9 @@ def test_blinder_is_that_of_train(data, meet):
     wanted = ja.train(method, data, epochs=1, seed=5, progress=False)
     _close(run, wanted)
     assert run.config == wanted.config
-    assert why == [f"the training is done, after {int(run.state.round)} rounds."] * 4
+    assert (
+        why == [f"the training is done; round {int(run.state.round)} was its last."] * 4
+    )
     assert run.history[-1]["losses"].keys() == wanted.history[-1]["losses"].keys()
 
 
@@ -183,7 +185,7 @@ def test_other_versions_and_settings_are_refused_on_both_sides(
 
     devices = [Patient(0, data), *strangers.values()]
     run, _, outcomes = meet(method, devices, clients=1)
-    assert outcomes[0] == "the training is done, after 2 rounds."
+    assert outcomes[0] == "the training is done; round 2 was its last."
     told = [row["why"] for row in _refused(run)]
     for reason, outcome in zip(strangers, outcomes[1:], strict=True):
         assert isinstance(outcome, ValueError)
@@ -202,7 +204,7 @@ def test_a_second_client_of_one_number_takes_its_place(data, meet, when):
 
     first, patient = Device(1, data), Patient(0, data)
     run, _, outcomes = meet(method, [patient, first, second], clients=2)
-    assert outcomes[0] == "the training is done, after 2 rounds."
+    assert outcomes[0] == "the training is done; round 2 was its last."
     # Whoever of the two came first is told.
     assert sorted(type(each).__name__ for each in outcomes[1:]) == ["ValueError", "str"]
     assert any("another process joined as client 1" in str(each) for each in outcomes)
