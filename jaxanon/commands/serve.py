@@ -25,7 +25,7 @@ def command(method: str | None):
         address: Annotated[str, tyro.conf.arg(metavar="HOST:PORT")] = "127.0.0.1:9092",
         clients: int,
         min_clients: int = 1,
-        max_norm: float | None = None,
+        max_message_norm: float | None = None,
         timeout_s: float = 60.0,
         wait_s: float = 600.0,
         rows: int | None = None,
@@ -52,8 +52,8 @@ def command(method: str | None):
           address: where to listen
           clients: so many must be there before the first round
           min_clients: so many must answer a round well, or it is tried again
-          max_norm: of what a client's message changes; default: ten times the round's
-            median, if three or more answered
+          max_message_norm: of what a client's message changes; default: ten times the
+            round's median, if three or more answered
           timeout_s: seconds that a client has for an answer
           wait_s: seconds that clients have to come
           rows: windows that no client has more of; default: the most in the data set
@@ -82,7 +82,7 @@ def command(method: str | None):
             address=address,
             clients=clients,
             min_clients=min_clients,
-            max_norm=max_norm,
+            max_norm=max_message_norm,
             timeout_s=timeout_s,
             wait_s=wait_s,
             rows=rows,

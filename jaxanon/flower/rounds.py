@@ -131,7 +131,7 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
         if not (np.isfinite([*told.values()]).all() and bool(sound(after))):
             raise FloatingPointError(
                 f"the losses or parameters are no longer finite in round "
-                f"{int(after.round)}; lower the step size, or --max-norm."
+                f"{int(after.round)}; lower the step size, or --max-message-norm."
             )
         return after, told, accepted
 

@@ -1,15 +1,17 @@
 """What server and clients agree on, and letters between them."""
 
 import dataclasses
+import inspect
 
 import chex
 import jax
 import numpy as np
 import pytest
-from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
 import jaxanon as ja
 from jaxanon import datasets, learners
+from jaxanon.commands import serve
+from jaxanon.commands.sources import DataOptions
 from jaxanon.flower import terms
 from jaxanon.flower.records import Letter, to_letter, to_record
 
@@ -110,7 +112,18 @@ def test_letters_come_through_as_they_were():
     ],
 )
 def test_what_is_no_letter_is_refused(facts, arrays, size):
+    from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict  # Quiet by now.
+
     record = RecordDict({"told": ConfigRecord({"facts": facts, "arrays": arrays})})
     record["numbers"] = ArrayRecord({"all": Array(np.zeros(16 + size, np.uint8))})
     with pytest.raises(ValueError, match="it is no message of jaxanon's"):
         to_letter(record)
+
+
+def test_no_setting_of_a_method_has_the_name_of_an_option_of_serve():
+    options = set(inspect.signature(serve.command(None)).parameters)
+    options |= {field.name for field in dataclasses.fields(DataOptions)}
+    assert "max_message_norm" in options
+    for name in (*learners.NAMES, *ja.methods.NAMES):
+        settings = terms.methods_of(name).config_class(name)
+        assert not {field.name for field in dataclasses.fields(settings)} & options
