@@ -33,6 +33,8 @@ from flwr.supercore.inflatable.inflatable_protobuf_utils import (
     make_push_object_fn_protobuf,
 )
 from flwr.supercore.inflatable.inflatable_utils import (
+    ObjectPullError,
+    ObjectPushError,
     inflate_object_from_contents,
     pull_objects,
     push_object_contents_from_iterable,
@@ -99,13 +101,16 @@ def answer(
                 if not found.messages_list:
                     time.sleep(POLL_S)
                     continue
-                message = _fetched(client, node, found)
+                try:
+                    message = _fetched(client, node, found)
+                except ObjectPullError:  # The server has given up on an answer.
+                    continue
                 run_id = message.metadata.run_id
                 reply = app(
                     message, Context(run_id, node.node_id, {}, RecordDict(), {})
                 )
                 # Too late, or the run is over: the server goes on without it.
-                with contextlib.suppress(httpx.HTTPStatusError):
+                with contextlib.suppress(httpx.HTTPStatusError, ObjectPushError):
                     _send(client, node, reply)
     except httpx.HTTPError as error:
         raise ConnectionError(

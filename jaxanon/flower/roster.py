@@ -70,7 +70,8 @@ class Roster:
             facts = _letter(reply).facts
             client, version = facts.get("client"), facts.get("version")
             if "why" in facts:
-                return self._refuse(self._keyed.get(node), str(facts["why"])[:500])
+                why = "".join(filter(str.isprintable, str(facts["why"])))[:500]
+                return self._refuse(self._keyed.get(node), why)
             if version != __version__ or facts.get("digest") != self._digest:
                 raise ValueError(
                     f"it is jaxanon {version} and the server {__version__}, or its "

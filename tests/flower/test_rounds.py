@@ -95,3 +95,14 @@ def test_what_is_no_longer_finite_ends_it(data):
 
     with pytest.raises(FloatingPointError, match="no longer finite in round 1; lower"):
         parts.update(state, ask, None)
+
+
+SERVED = "fedavg fedprox scaffold fedper fedrep ditto pfedme perfedavg fedsgd_ldp ldpfl"
+
+
+@pytest.mark.parametrize("name", [*SERVED.split(), "atlas"])
+def test_learners_that_the_readme_names_can_be_served(name, data):
+    more = {"shared_layers": 1} if name in ("fedper", "fedrep") else {}
+    _, agreed, parts = _served(data, name, **more)
+    terms.check_method(terms.agreed(agreed, data.spec, None))
+    assert parts.update is not None
