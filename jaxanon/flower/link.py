@@ -206,6 +206,7 @@ def serving(port: socket.socket, *, certificate, private_key, public_keys, uploa
     app.include_router(router)
     config = uvicorn.Config(
         app,
+        log_config=None,  # Logging is whose process it is.
         log_level="critical",
         ws="none",
         lifespan="off",

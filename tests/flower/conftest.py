@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
+import jaxanon.flower  # Flower takes hold of stdout as it is, so before a test has it.
 
 
 def write(path):
