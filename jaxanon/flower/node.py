@@ -47,6 +47,7 @@ from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
 POLL_S = 0.1
+LINGER_S = 1.0  # Of a node that has gone Flower hands no reply on.
 BEAT_S = 10  # The server takes a client for gone after twice that.
 
 
@@ -112,6 +113,7 @@ def answer(
                 # Too late, or the run is over: the server goes on without it.
                 with contextlib.suppress(httpx.HTTPStatusError, ObjectPushError):
                     _send(client, node, reply)
+            time.sleep(LINGER_S)
     except httpx.HTTPError as error:
         raise ConnectionError(
             f"the server at {server} is gone ({error}); start the client again when "

@@ -233,14 +233,17 @@ def test_what_is_sent_out_and_how_far_a_message_moves_it(start, network):
     assert float(jnp.abs(way["head"]["v"]).sum()) == 0  # Not sent, so nothing moved.
 
 
-def test_algorithms_that_no_device_can_run_are_refused(start, network):
+def test_algorithms_that_no_device_can_run_are_refused(start, network, population):
     bare = federated.FederatedAlgorithm(None, None)
     with pytest.raises(ValueError, match="must have acts or parts to run on real"):
         devices.parts_of(bare, 3)
     algorithm = federated.fed_dl(
         *(start, network, Steps(num_steps=1)), num_clients=3, layers=("base", "head")
     )
-    state = algorithm.init(jax.random.key(0))
+    state, key = algorithm.init(jax.random.key(0)), jax.random.key(1)
     (exchange,) = devices.parts_of(algorithm, 3).exchanges
+    data, own = _own_rows(population(), 0), devices.first_own(state)
+    sent = devices.sent_out(state)
+    message, weight, _ = jax.eval_shape(exchange.reply, key, sent, 0, 0, data, own)
     with pytest.raises(ValueError, match="reads what clients keep, which never leaves"):
-        jax.eval_shape(exchange.merge, state, jnp.arange(3), (None, {}), jnp.zeros(()))
+        jax.eval_shape(exchange.merge, state, jnp.arange(3), message, weight)
