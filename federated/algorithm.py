@@ -50,7 +50,8 @@ class Acts(NamedTuple):
     ``at`` says where ``ids`` lie in ``clients``, and in ``state.own`` where states have
     it; None is where their numbers say. After stage 0 the same cohort works and is
     merged in ``more_stages`` further ones, 1, 2, ..., whose ``info`` nobody reads, and
-    ``finish(state) -> state`` ends the round.
+    ``finish(state) -> state`` ends the round. ``way`` and ``most``: see
+    ``devices.Exchange``.
     """
 
     cohort: Callable
@@ -58,6 +59,8 @@ class Acts(NamedTuple):
     merge: Callable
     more_stages: int = 0
     finish: Callable = lambda state: state
+    way: Callable = lambda state, sent: sent
+    most: Callable = float
 
 
 class FederatedAlgorithm(NamedTuple):
@@ -198,7 +201,7 @@ def build(
         weight = weigh(clients.mask[number]) * jnp.any(ids == number)
         return or_nothing(reply(key, state, clients, number, number)[0], weight)
 
-    acts = Acts(cohort, work, merge)
+    acts = Acts(cohort, work, merge, most=most_of(weighting))
     return FederatedAlgorithm(init, one_round(acts), acts, sent=sent)
 
 
@@ -223,3 +226,13 @@ def weigher(weighting: str) -> Callable:
             f"weighting must be one of {sorted(WEIGHTINGS)}, got {weighting!r}."
         )
     return WEIGHTINGS[weighting]
+
+
+def most_of(weighting: str) -> Callable:
+    """``num_rows -> float``, the largest weight of so many rows.
+
+    Example:
+      >>> most_of("rows")(5), most_of("clients")(5)
+      (5.0, 1.0)
+    """
+    return float if weighting == "rows" else lambda num_rows: 1.0

@@ -191,7 +191,16 @@ def atlas(
         rounds=alike(rounds) if private else rounds or Rounds(weighting="clients"),
         alone_fn=functools.partial(atlas_rounds.alone, settings),
         example_bytes_fn=example_bytes_fn,
+        way_fn=_way,
     )
+
+
+def _way(state: PersonalState, sent):
+    """How far the layers moved that a client sent."""
+    layers, senders = sent
+    flags = importance.per_layer(senders, state.params)
+    way = lambda new, old, flag: flag * (new - old)
+    return jax.tree.map(way, layers, state.params, flags)
 
 
 def _averaged(state: PersonalState, mean, share):

@@ -177,7 +177,8 @@ def meta(
             state = state._replace(average=average)
         return state._replace(round=state.round + 1)
 
-    acts = Acts(cohort, work, merge, more_stages, finish)
+    most = lambda num_rows: 1.0
+    acts = Acts(cohort, work, merge, more_stages, finish, most=most)
     return FederatedAlgorithm(init, one_round(acts), acts)
 
 

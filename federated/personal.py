@@ -1,6 +1,5 @@
 """Rounds whose clients keep something of their own, beside what all share."""
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,70 +12,15 @@ from jaxanon.federated.algorithm import (
     Acts,
     FederatedAlgorithm,
     hyper_arrays,
+    most_of,
     one_round,
     or_nothing,
     weigher,
 )
 from jaxanon.federated.cohort import check_num_clients, sample_cohort
+from jaxanon.federated.devices import moved
 from jaxanon.federated.ranges import Range, in_range
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Steps:
-    """A client's steps of gradient descent in a round.
-
-    Attributes:
-      num_steps: >= 1.
-      batch_size: rows of a step, >= 1; None is all of a client's.
-      shuffle: rows in a fresh random order each round, or as they stand.
-
-    Raises:
-      ValueError: for a number below 1.
-
-    Example:
-      >>> Steps(num_steps=5, batch_size=16)
-      Steps(num_steps=5, batch_size=16, shuffle=True)
-    """
-
-    num_steps: int
-    batch_size: int | None = None
-    shuffle: bool = True
-
-    def __post_init__(self):
-        if self.num_steps < 1:
-            raise ValueError(f"num_steps must be >= 1, got {self.num_steps!r}.")
-        if self.batch_size is not None and self.batch_size < 1:
-            raise ValueError(
-                f"batch_size must be >= 1, or None for all rows, got "
-                f"{self.batch_size!r}."
-            )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Rounds:
-    """Who takes part in a round, and what it counts for.
-
-    Attributes:
-      cohort_size: clients per round, without replacement; None is all of them.
-      rounds_per_cohort: rounds that a cohort stays together.
-      weighting: ``"rows"`` weighs a client by its real rows, ``"clients"`` all alike.
-      layout: a ``Layout``; None is ``default_layout``. Changes no result.
-
-    Raises:
-      ValueError: for an unknown weighting.
-
-    Example:
-      >>> Rounds(cohort_size=10).weighting
-      'rows'
-    """
-
-    cohort_size: int | None = None
-    rounds_per_cohort: int = 1
-    weighting: str = "rows"
-    layout: layouts.Layout | None = None
-
-    def __post_init__(self):
-        weigher(self.weighting)
+from jaxanon.federated.steps import Rounds, Steps
 
 
 class PersonalState(NamedTuple):
@@ -161,6 +105,7 @@ def personal(
     example_bytes_fn: Callable | None = None,
     alone_fn: Callable | None = None,
     ranges: dict[str, Range] | None = None,
+    way_fn: Callable = moved,
 ) -> FederatedAlgorithm:
     """An algorithm whose clients keep something from round to round.
 
@@ -182,6 +127,7 @@ def personal(
         gradients that are alive at once; None where there are none.
       alone_fn: ``client_fn`` of a round whose reply nobody gets; None is the same.
       ranges: ``Range`` of hyper-parameters, where not that of ``RANGES``.
+      way_fn: ``way`` of ``devices.Exchange``.
 
     Raises:
       ValueError: for fewer than one client; at the first ``update``, for a population
@@ -281,7 +227,8 @@ def personal(
     def alone(key, state, client, rows, mask):
         return (alone_fn or client_fn)(seen(key, state, client, rows, mask)).own
 
-    acts = Acts(cohort, work, merge)
+    most = most_of(rounds.weighting)
+    acts = Acts(cohort, work, merge, way=way_fn, most=most)
     return FederatedAlgorithm(init, one_round(acts), acts, model, sent, alone)
 
 

@@ -10,6 +10,7 @@ import tyro
 from jaxanon import __version__
 from jaxanon.commands import (
     anonymize,
+    client,
     datasets,
     demo,
     evaluate,
@@ -17,6 +18,7 @@ from jaxanon.commands import (
     learner_privacy,
     privacy,
     sample,
+    serve,
     sweep,
     train,
 )
@@ -26,7 +28,7 @@ ABOUT = f"""Sensor data made safe to share (jaxanon {__version__}).
 Start with `jaxanon demo`. Each verb has a --help of its own; --version prints the
 version. JAXANON_DEBUG=1 in the environment shows where an error came from."""
 CONFIG = (tyro.conf.FlagCreatePairsOff,)  # --resume, without a --no-resume.
-REFUSALS = (ArithmeticError, LookupError, OSError, TypeError, ValueError)
+REFUSALS = (ArithmeticError, ImportError, LookupError, OSError, TypeError, ValueError)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -84,6 +86,8 @@ def _run(argv):
         "anonymize": anonymize.anonymize,
         "sample": sample.sample,
         "sweep": sweep.command(method if verb == "sweep" else None),
+        "serve": serve.command(method if verb == "serve" else None),
+        "client": client.client,
         "datasets": datasets.show_all,
         "inferences": inferences.inferences,
         "privacy": _privacy(method if verb == "privacy" else None),
@@ -106,7 +110,7 @@ def _privacy(word):
 
 
 def _how_to_go_on(argv):
-    if argv[:1] not in (["train"], ["sweep"]):
+    if argv[:1] not in (["train"], ["serve"], ["sweep"]):
         return "The same command starts again."
     words = argv if "--resume" in argv else [*argv, "--resume"]
     return f"Go on with: {shlex.join(['jaxanon', *words])}"

@@ -98,7 +98,7 @@ def train(
     epochs, seed = int(epochs), int(seed)
     epochs = paid_for(method, epochs)
     warn_of_epochs(method, epochs)
-    _check(method, data)
+    check_data(method, data)
     spreading.check_devices(method, devices)
     hyper = dict(hyper or {})
     check_hyper(method, hyper)
@@ -121,7 +121,7 @@ def train(
         if folder is None:
             return None, state, []
         if resume:
-            _not_past(out, total, epochs)
+            not_past(out, total, epochs)
         checkpoint.claim(out, config, resume=resume)
         if on_claim is not None:
             on_claim()
@@ -159,7 +159,8 @@ def train(
     return Run(method, state, data.spec, folder, history, config)
 
 
-def _check(method, data):
+def check_data(method, data) -> None:
+    """ValueError unless a method was made for data, and its windows can be used."""
     if method.spec != data.spec:
         fields = [field.name for field in dataclasses.fields(data.spec)]
         differ = lambda name: getattr(method.spec, name) != getattr(data.spec, name)
@@ -176,7 +177,7 @@ def _check(method, data):
         checks.numbers(name, labels[name], len(windows))
 
 
-def _not_past(folder, total, epochs):
+def not_past(folder, total: int, epochs: int) -> None:
     """ValueError if the run in a folder, if any, has done more rounds than so many."""
     kept = pathlib.Path(folder) / "checkpoints"
     names = [path.name for path in kept.iterdir()] if kept.is_dir() else []

@@ -144,7 +144,7 @@ def test_readme_commands_exist(monkeypatch, capsys):
     main = script.load()
     for words in commands:
         # Which settings there are depends on the method.
-        most = 3 if words[1] in ("train", "sweep", "privacy") else 2
+        most = 3 if words[1] in ("train", "serve", "sweep", "privacy") else 2
         verb = [word for word in words[1:most] if not word.startswith("-")]
         monkeypatch.setattr(sys, "argv", ["jaxanon", *verb, "--help"])
         with pytest.raises(SystemExit) as stopped:

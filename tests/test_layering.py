@@ -43,10 +43,17 @@ MAY_IMPORT = {
         {"kernels", "models", "federated", "datasets", "metrics", "privacy"},
         {"jax", "numpy", "optax"},
     ),
+    "jaxanon.flower": Room(
+        {"federated", "datasets", "learners", "methods", "top"},
+        {
+            *("jax", "numpy", "flwr", "cryptography", "fastapi", "httpx", "starlette"),
+            "uvicorn",
+        },
+    ),
     "jaxanon": Room(
         {
-            *("attacks", "datasets", "energy", "federated", "kernels", "learners"),
-            *("methods", "metrics", "models", "privacy"),
+            *("attacks", "datasets", "energy", "federated", "flower", "kernels"),
+            *("learners", "methods", "metrics", "models", "privacy"),
         },
         {
             *("jax", "numpy", "optax", "orbax", "etils", "sklearn", "scipy"),
@@ -104,6 +111,7 @@ def _forbidden(name, tree):
     room = _room(name)
     allowed = MAY_IMPORT[room]
     within = {room, *(f"jaxanon.{other}" for other in allowed.rooms)}
+    within |= {"jaxanon"} if "top" in allowed.rooms else set()
     for imported in _imports(tree):
         top = imported.partition(".")[0]
         if top == "jaxanon":
@@ -131,6 +139,9 @@ def test_imports_point_down(name, path):
         ("jaxanon.models.a", "from jaxanon.training import train", True),
         ("jaxanon.datasets.a", "import jax", True),
         ("jaxanon.training", "import flax", True),
+        ("jaxanon.training", "import flwr", True),
+        ("jaxanon.flower.a", "from jaxanon.training import describe", False),
+        ("jaxanon.flower.a", "from jaxanon.models import vae", True),
         ("jaxanon.training", "from jaxanon.models import vae", False),
     ],
 )

@@ -1,0 +1,130 @@
+"""What a client does: agrees to a server's terms, answers its rounds, keeps its own."""
+
+import functools
+import secrets
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon import __version__
+from jaxanon.datasets import Data
+from jaxanon.federated import devices, messages
+from jaxanon.flower import terms as agreements
+from jaxanon.flower.records import Letter
+
+
+def parts_of(method) -> devices.Parts:
+    """A method's rounds, apart; of those with a guarantee clients tell no losses.
+
+    Noise covers what is averaged, and not what a message says beside it.
+    """
+    parts = devices.parts_of(method.algorithm)
+    return parts if getattr(method, "guarantee", None) is None else _silent(parts)
+
+
+@functools.lru_cache(maxsize=8)  # As ``devices.parts_of``.
+def _silent(parts):
+    def silent(exchange):
+        def reply(*args):
+            (sent, _), weight, own = exchange.reply(*args)
+            return (sent, {}), weight, own
+
+        return exchange._replace(reply=reply)
+
+    return parts._replace(exchanges=tuple(map(silent, parts.exchanges)))
+
+
+class Device:
+    """One client. A class because it keeps something from message to message.
+
+    ``join``, ``work`` and ``leave`` answer a letter of the server's by one of its own.
+    ``why`` is None while there is more to come, then a sentence, and ``failed`` tells
+    whether it went wrong.
+
+    Args:
+      client: its number.
+      data: of which ``client``'s training windows are its own, if ``all_rows`` is
+        False, else all training windows.
+      all_rows: the data is this client's alone.
+      expected: digest of the terms that it was told to expect; None takes any.
+    """
+
+    def __init__(self, client: int, data: Data, *, all_rows=False, expected=None):
+        self.client, self.why, self.failed = client, None, False
+        self._data, self._all_rows, self._expected = data, all_rows, expected
+        self._terms: dict | None = None
+        self._own: Any = None
+        self._waiting: tuple | None = None  # a message's name, and what it leaves
+
+    def join(self, letter: Letter) -> Letter:
+        """Says yes to terms, or why not."""
+        try:
+            self._join(letter)
+        except (ValueError, TypeError, KeyError, LookupError) as error:
+            self._end(str(error), failed=True)
+            return Letter({"why": str(error), "version": __version__}, {})
+        facts = {"client": self.client, "version": __version__}
+        digest = agreements.digest(letter.facts["terms"])
+        return Letter(facts | {"digest": digest}, {})
+
+    def _join(self, letter):
+        terms = letter.facts["terms"]
+        method = agreements.agreed(terms, self._data.spec, self._expected)
+        number = len(terms["clients"])
+        if self.client not in range(number):
+            raise ValueError(
+                f"--client must be from 0 to {number - 1}, got {self.client}."
+            )
+        if self._terms == terms:
+            return  # It was away, and has all that it had.
+        windows = self._data.train
+        if not self._all_rows:
+            mine = windows.labels["subject"] == terms["clients"][self.client]
+            windows = agreements.of_subject(windows, mine)
+        self._rows = agreements.own_windows(method, windows, self.client, terms)
+        # Who knows the key knows the noise: that of a guarantee is the client's alone.
+        secret = getattr(method, "guarantee", None) is not None
+        seed = secrets.randbits(63) if secret else terms["seed"]
+        self._key = jax.random.split(jax.random.key(seed))[1]
+        state = jax.eval_shape(method.init, jax.random.key(seed))
+        self._like = devices.sent_out(state)
+        first = jax.eval_shape(devices.first_own, state)
+        self._own = messages.unpacked(letter.arrays, first)
+        self._own = jax.tree.map(jnp.asarray, self._own)
+        exchanges = parts_of(method).exchanges
+        self._programs = [jax.jit(exchange.reply) for exchange in exchanges]
+        self._terms, self._waiting = terms, None
+
+    def work(self, letter: Letter) -> Letter:
+        """Its message of a round."""
+        facts = letter.facts
+        self._settle(facts["accepted"])
+        state = messages.unpacked(letter.arrays, self._like)
+        program, step = self._programs[facts["exchange"]], np.int32(facts["step"])
+        message, weight, own = program(
+            *(self._key, state, step, np.int32(self.client), self._rows, self._own)
+        )
+        self._waiting = facts["name"], own
+        return Letter({"weight": float(weight)}, messages.packed(message))
+
+    def _settle(self, accepted):
+        """Keeps what a message left behind once the server has counted it."""
+        if self._waiting is not None and self._waiting[0] == accepted:
+            self._own = self._waiting[1]
+        self._waiting = None
+
+    def leave(self, letter: Letter) -> Letter:
+        """Hears that it is over, and why."""
+        self._settle(letter.facts["accepted"])
+        self._end(letter.facts["why"], failed=letter.facts["failed"])
+        return Letter({}, {})
+
+    def _end(self, why, *, failed):
+        self.why, self.failed = why, failed
+
+    @property
+    def own(self):
+        """What it keeps, which nobody else ever sees; None where clients keep none."""
+        return self._own

@@ -1,0 +1,84 @@
+"""A run's folder while rounds come in one by one: metrics, checkpoints, refusals."""
+
+import json
+import pathlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+from jaxanon import checkpoint, ledger, progress
+
+REFUSED = "refused.jsonl"  # Beside a run's metrics: round, client and why.
+
+
+class Folder:
+    """A run's folder. A class because its checkpoints are open, and time passes.
+
+    Args:
+      out: path, claimed before.
+      method: ``Method`` or ``Learner``.
+      total: rounds.
+      per_epoch: rounds of an epoch.
+      tell: gets a sentence of each refusal.
+    """
+
+    def __init__(self, out, method, total: int, per_epoch: int, tell: Callable):
+        self.path, self.total = pathlib.Path(out), total
+        self.state: Any = None
+        self.history: list[dict] = []
+        self._method, self._per_epoch, self._tell = method, per_epoch, tell
+        self._checkpoints = checkpoint.Checkpoints(out)
+        self._saved: int | None = None
+        self._saved_at = time.monotonic()
+
+    def begin(self, state):
+        """The state to go on from: the last checkpoint's, or the one given."""
+        self.state = self._checkpoints.restore(state) or state
+        done = self._saved = int(self.state.round)
+        self._checkpoints.forget_after(done)
+        self.history = checkpoint.read_metrics(self.path, done)
+        checkpoint.write_metrics(self.path, self.history)
+        return self.state
+
+    def add(self, state, info: dict, answers: int, seconds: float) -> dict:
+        """Notes a round, and keeps it where the last checkpoint is old; its row."""
+        self.state, done = state, int(state.round)
+        row = {
+            "round": done,
+            "epoch": done / self._per_epoch,
+            "losses": info,
+            "seconds": seconds,
+            "answers": answers,
+            progress.rate_of(self._method): answers / seconds,
+        }
+        self.history.append(row)
+        checkpoint.append_metrics(self.path, row)
+        if time.monotonic() - self._saved_at > 5:
+            self._save()
+        return row
+
+    def refuse(self, client: int | None, why: str) -> None:
+        """Notes whose message counts for nothing."""
+        done = int(self.state.round)
+        with (self.path / REFUSED).open("a", encoding="utf-8") as file:
+            row = {"round": done + 1, "client": client, "why": why}
+            file.write(json.dumps(row) + "\n")
+        who = "A client" if client is None else f"Client {client}"
+        self._tell(f"Round {done + 1}: {who} is refused: {why}")
+
+    def _save(self):
+        done = int(self.state.round)
+        if done == self._saved:
+            return
+        # Before the checkpoint: never less is told than was spent.
+        ledger.write(self.path, self._method, self.state, asked=self.total)
+        self._checkpoints.save(self.state)
+        self._saved, self._saved_at = done, time.monotonic()
+
+    def close(self) -> None:
+        """Keeps the last good round, and lets go of the folder."""
+        try:
+            if self.state is not None:
+                self._save()
+        finally:
+            self._checkpoints.close()

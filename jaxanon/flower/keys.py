@@ -1,0 +1,63 @@
+"""Who a client is: ECDSA keys, as OpenSSH writes them and Flower asks for them."""
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    load_ssh_private_key,
+    load_ssh_public_key,
+)
+from flwr.supercore.primitives.asymmetric import public_key_to_bytes
+
+
+def private_key(path):
+    """``(private, public)`` of an OpenSSH file, as ``ssh-keygen -t ecdsa`` writes it.
+
+    Raises:
+      FileNotFoundError: if there is none.
+      ValueError: if it is no ECDSA key, or has a passphrase.
+    """
+    try:
+        key = load_ssh_private_key(_read(path), None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise ValueError(
+            f"{path} is no private key that can be read ({error}); make one by "
+            "ssh-keygen -t ecdsa -b 384 -N '' -f FILE."
+        ) from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise ValueError(
+            f"{path} must be an ECDSA key; make one by ssh-keygen -t ecdsa."
+        )
+    return key, key.public_key()
+
+
+def public_keys(path) -> dict[int, bytes]:
+    """Each client's public key, of lines that are its number and what is in ``.pub``.
+
+    Raises:
+      FileNotFoundError: if there is no such file.
+      ValueError: for a line that is none, or a client or a key that comes twice.
+    """
+    found = {}
+    for number, line in enumerate(_read(path).decode().splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            client, key = line.split(maxsplit=1)
+            loaded = load_ssh_public_key(key.encode())
+            if not isinstance(loaded, ec.EllipticCurvePublicKey):
+                raise ValueError("the key is none of ECDSA")
+            pem = public_key_to_bytes(loaded)
+            if int(client) in found or pem in found.values():
+                raise ValueError("the client, or its key, stands there twice")
+            found[int(client)] = pem
+        except (ValueError, UnsupportedAlgorithm) as error:
+            raise ValueError(
+                f"{path}, line {number}, must be a client's number and its ECDSA "
+                f"public key ({error})."
+            ) from error
+    return found
+
+
+def _read(path) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()

@@ -1,0 +1,251 @@
+"""The server's end: Flower's Fleet API on a port, and a grid that needs none."""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from flwr.app import Message
+from flwr.app.message import remove_content_from_message
+from flwr.common.constant import (
+    HEARTBEAT_DEFAULT_INTERVAL,
+    NOOP_ACCOUNT_NAME,
+    NOOP_FLWR_AID,
+    SUPERLINK_NODE_ID,
+)
+from flwr.common.serde import message_to_proto
+from flwr.proto.node_pb2 import Node
+from flwr.proto.runtime_pb2 import PullAppMessagesRequest, PushAppMessagesRequest
+from flwr.serverapp import Grid
+from flwr.supercore.constant import (
+    FLWR_IN_MEMORY_DB_NAME,
+    NOOP_FEDERATION_ID,
+    TaskType,
+)
+from flwr.supercore.error import http_error_translator
+from flwr.supercore.inflatable.inflatable_object import (
+    get_all_nested_objects,
+    get_object_tree,
+    iterate_object_tree,
+    no_object_id_recompute,
+)
+from flwr.supercore.inflatable.inflatable_protobuf_utils import (
+    make_pull_object_fn_protobuf,
+)
+from flwr.supercore.inflatable.inflatable_utils import (
+    inflate_object_from_contents,
+    pull_objects,
+)
+from flwr.supercore.protobuf.translation import ProtobufTranslationMiddleware
+from flwr.supercore.task_identity import TaskIdentity
+from flwr.superlink.config_loader import (
+    get_federation_manager,
+    get_objectstore_linkstate_factories,
+)
+from flwr.superlink.routers.fleet.node_auth import NodeAuthMiddleware
+from flwr.superlink.routers.fleet.router import router
+from flwr.superlink.servicer.runtime import runtime_handlers
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+
+POLL_S = 0.1
+STARTED_S = 30.0
+
+
+class LocalGrid(Grid):
+    """Flower's grid, of a link state in this process: no port, and no one to ask.
+
+    A class because Flower's is one.
+    """
+
+    def __init__(self, state, run, upload_s: float):
+        self._state, self._run, self._upload_s = state, run, upload_s
+
+    def set_run(self, run) -> None:
+        """Takes another run."""
+        self._run = run
+
+    @property
+    def run(self):
+        """The run."""
+        return self._run
+
+    def create_message(self, content, message_type, dst_node_id, group_id, ttl=None):
+        """A message; Flower would rather have ``Message`` called."""
+        return Message(content, dst_node_id, message_type, ttl=ttl, group_id=group_id)
+
+    def _task(self):
+        number = self._run.primary_task_id
+        self._state.acknowledge_task_heartbeat(number)
+        return self._state.get_tasks(task_ids=[number])[0]
+
+    def get_node_ids(self) -> Iterable[int]:
+        """Nodes that are there."""
+        return self._state.get_nodes(self._run.run_id)
+
+    def push_messages(self, messages: Iterable[Message]) -> list[str]:
+        """Hands messages out; the ids of those that were taken."""
+        messages, objects = list(messages), {}
+        if not messages:
+            return []
+        with no_object_id_recompute():
+            for message in messages:
+                message.metadata.__dict__["_message_id"] = message.object_id
+                objects |= get_all_nested_objects(message)
+            request = PushAppMessagesRequest(
+                messages_list=[
+                    message_to_proto(remove_content_from_message(one))
+                    for one in messages
+                ],
+                message_object_trees=[get_object_tree(one) for one in messages],
+            )
+            found = runtime_handlers.push_messages(request, self._state, self._task())
+            for name in found.objects_to_push:
+                self._state.store_object(
+                    self._run.run_id, found.session_id, name, objects[name].deflate()
+                )
+        return [name for name in found.message_ids if name]
+
+    def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
+        """Replies that have come; one that is not uploaded in time is left out."""
+        request = PullAppMessagesRequest(message_ids=list(message_ids))
+        task, run_id = self._task(), self._run.run_id
+        found = runtime_handlers.pull_messages(request, self._state, task)
+        node = Node(node_id=SUPERLINK_NODE_ID)
+        read = lambda request: runtime_handlers.pull_object(request, self._state, task)
+        replies = []
+        for proto, tree in zip(
+            found.messages_list, found.message_object_trees, strict=True
+        ):
+            name = proto.metadata.message_id
+            with contextlib.suppress(Exception):  # Whatever a stranger uploaded.
+                contents = pull_objects(
+                    [part.object_id for part in iterate_object_tree(tree)],
+                    make_pull_object_fn_protobuf(read, node, run_id),
+                    max_time=self._upload_s,
+                    initial_backoff=POLL_S,
+                    backoff_cap=1.0,
+                )
+                reply: Any = inflate_object_from_contents(name, contents)
+                reply.metadata.__dict__["_message_id"] = name
+                replies.append(reply)
+            self._state.object_store.delete(name)
+        return replies
+
+    def send_and_receive(self, messages, *, timeout=None) -> list[Message]:
+        """Hands messages out and waits for the replies, ``timeout`` seconds at most."""
+        waiting, replies = set(self.push_messages(messages)), []
+        end = time.monotonic() + (float("inf") if timeout is None else timeout)
+        while waiting and time.monotonic() < end:
+            for reply in self.pull_messages(waiting):
+                waiting.discard(reply.metadata.reply_to_message_id)
+                replies.append(reply)
+            if waiting:
+                time.sleep(POLL_S)
+        return replies
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A port that is this process's from now on.
+
+    Raises:
+      OSError: if it is another's, or the host is not this machine.
+    """
+    try:
+        found = socket.create_server((host, port))
+    except OSError as error:
+        raise OSError(
+            f"{host}:{port} is not to be had ({error.strerror}); another program has "
+            "it, or the address is not this machine's: choose another --address."
+        ) from error
+    return found
+
+
+@contextlib.contextmanager
+def serving(port: socket.socket, *, certificate, private_key, public_keys, upload_s):
+    """Serves Flower's Fleet API, and nothing else of Flower's, while within.
+
+    Args:
+      port: of ``listen``.
+      certificate, private_key: paths of PEM files, of TLS; None is plain HTTP.
+      public_keys: PEM bytes of each client's public key, by client; None lets everybody
+        in who speaks Flower.
+      upload_s: seconds that a reply may take from its announcement to its last byte.
+
+    Yields:
+      ``(grid, nodes)``: Flower's grid, and the client of each node where there are
+      keys.
+
+    Raises:
+      RuntimeError: if the server does not start.
+      ValueError: if two clients have the same key.
+    """
+    _, factory = get_objectstore_linkstate_factories(
+        FLWR_IN_MEMORY_DB_NAME, get_federation_manager()
+    )
+    state, nodes = factory.state(), {}
+    for client, key in (public_keys or {}).items():
+        who = NOOP_FLWR_AID, NOOP_ACCOUNT_NAME, key, HEARTBEAT_DEFAULT_INTERVAL
+        nodes[state.create_node(*who)] = client
+    # No other way in: Flower's Control API would register anybody's key.
+    app = FastAPI(
+        middleware=[
+            Middleware(BaseHTTPMiddleware, dispatch=http_error_translator),
+            Middleware(ProtobufTranslationMiddleware),
+            Middleware(NodeAuthMiddleware),
+        ],
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+    )
+    app.state.linkstate_factory = factory
+    app.state.enable_supernode_auth = public_keys is not None
+    app.include_router(router)
+    config = uvicorn.Config(
+        app,
+        log_config=None,  # Logging is whose process it is.
+        log_level="critical",
+        ws="none",
+        lifespan="off",
+        ssl_certfile=certificate,
+        ssl_keyfile=private_key,
+    )
+    server = uvicorn.Server(config)
+    run = _started_run(state)
+    target = lambda: server.run(sockets=[port])
+    thread = threading.Thread(target=target, name="fleet", daemon=True)
+    thread.start()
+    try:
+        _wait_for(server, thread)
+        yield LocalGrid(state, run, upload_s), nodes
+    finally:
+        server.should_exit = True
+        thread.join(5)
+        port.close()
+
+
+def _started_run(state):
+    """Flower's record of a run whose server app is this process."""
+    nobody = "jaxanon", "", None, {}, NOOP_FEDERATION_ID, None, NOOP_FLWR_AID
+    run_id = state.create_run(*nobody, TaskType.SERVER_APP)
+    run = state.get_run_info(run_ids=[run_id])[0]
+    state.claim_task(run.primary_task_id)
+    state.activate_task(run.primary_task_id)
+    TaskIdentity.run_id, TaskIdentity.task_id = run_id, run.primary_task_id
+    TaskIdentity.node_id = SUPERLINK_NODE_ID
+    return run
+
+
+def _wait_for(server, thread):
+    end = time.monotonic() + STARTED_S
+    while not server.started:
+        if not thread.is_alive() or time.monotonic() > end:
+            raise RuntimeError(
+                "the server did not start; see whether the certificate and its private "
+                "key belong together."
+            )
+        time.sleep(POLL_S / 2)

@@ -1,0 +1,165 @@
+"""Serves a training: clients join over Flower, rounds go into a run's folder."""
+
+import contextlib
+import time
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flwr.app import Context, RecordDict
+
+from jaxanon import checkpoint, checks, progress, training
+from jaxanon.federated import devices, messages
+from jaxanon.flower import keys, link, terms
+from jaxanon.flower.apps import server_app
+from jaxanon.flower.folder import Folder
+from jaxanon.flower.records import Letter
+from jaxanon.flower.roster import POLL_S, Roster
+from jaxanon.flower.rounds import Bounds, TooFew, rounds
+from jaxanon.flower.settings import Serving, host_and_port
+from jaxanon.learners.guarantee import paid_for
+from jaxanon.run import Run
+
+TRIES = 3  # Of a round that too few answer.
+
+
+def serve(
+    method,
+    data,
+    serving: Serving,
+    *,
+    epochs: int = 20,
+    seed: int = 0,
+    out,
+    resume: bool = False,
+    show: bool = True,
+    tell: Callable[[str], None] = print,
+    on_claim: Callable[[], None] | None = None,
+) -> Run:
+    """Trains as ``jaxanon.train`` does, over clients in processes of their own.
+
+    With the same seed, and all clients of a cohort answering, the numbers are those of
+    ``jaxanon.train``, but for learners with a guarantee, whose clients draw their noise
+    from keys that nobody else has.
+
+    Args:
+      method: ``Method`` or ``Learner`` that ``terms.check_method`` takes.
+      data: ``jaxanon.datasets.Data``; only its spec, and how many windows a client has,
+        go into the training.
+      serving: ``Serving``.
+      epochs, seed, out, resume, on_claim: as in ``jaxanon.train``.
+      show: a progress bar, or lines.
+      tell: gets a sentence whenever a client comes, goes or is refused.
+
+    Returns:
+      ``Run``. What clients keep to themselves is not in it, but what they began with.
+
+    Raises:
+      OSError: if the port is taken, before anything is written.
+      ValueError: as ``jaxanon.train``, for a method that can't be served.
+      TooFew: if too few clients answered well ``TRIES`` times, or too few came; the
+        last good round's checkpoint stays.
+      FloatingPointError: if the state is no longer finite; likewise.
+    """
+    checks.whole(epochs=epochs, seed=seed)
+    checks.positive(epochs=epochs)
+    terms.check_method(method)
+    epochs = paid_for(method, epochs)
+    training.check_data(method, data)
+    known = serving.client_keys and keys.public_keys(serving.client_keys)
+    most = int(np.unique(data.train.labels["subject"], return_counts=True)[1].max())
+    clients, rows = terms.clients_of(method, data), serving.rows or most
+    init_key, run_key = jax.random.split(jax.random.key(seed))
+    state = jax.tree.map(jnp.copy, method.init(init_key))
+    agreed = terms.terms(method, state, clients, rows, seed)
+    config = training.describe(method, data, state, epochs=epochs, seed=seed)
+    one = terms.own_windows(method, _nobody(data), 0, agreed)
+    bounds = Bounds(serving.min_clients, serving.max_norm)
+    parts = rounds(method, run_key, clients, jax.eval_shape(lambda: one), bounds)
+    total = epochs * method.rounds_per_epoch(one)
+    port = link.listen(*host_and_port(serving.address))
+    with contextlib.closing(port):
+        if resume:
+            training.not_past(out, total, epochs)
+        checkpoint.claim(out, config, resume=resume)
+        if on_claim is not None:
+            on_claim()
+        folder = Folder(out, method, total, total // epochs, tell)
+        first = messages.packed(devices.first_own(state))
+        digest = terms.digest(agreed)
+        with contextlib.closing(folder):
+            state = folder.begin(state)
+            with link.serving(
+                port,
+                certificate=serving.certificate,
+                private_key=serving.private_key,
+                public_keys=known,
+                upload_s=serving.timeout_s,
+            ) as (grid, nodes):
+                tell(f"Serving {method.name} at {serving.address}, digest {digest}.")
+                roster = Roster(
+                    grid,
+                    Letter({"terms": agreed}, first),
+                    digest,
+                    num_clients=len(clients),
+                    nodes=nodes,
+                    timeout_s=serving.timeout_s,
+                    refuse=folder.refuse,
+                    tell=tell,
+                )
+                drive = lambda grid: _drive(
+                    roster, parts, folder, state, serving, epochs, show
+                )
+                context = Context(grid.run.run_id, 0, {}, RecordDict(), {})
+                server_app(drive)(grid=grid, context=context)
+    return Run(method, folder.state, data.spec, folder.path, folder.history, config)
+
+
+def _nobody(data):
+    """A window of zeros, for the shapes of a client's data."""
+    return jax.tree.map(lambda leaf: np.zeros_like(leaf[:1]), data.train)
+
+
+def _drive(roster, parts, folder, state, serving, epochs, show):
+    """All rounds, from a state on; whoever is there hears how it ended."""
+    why, failed = "the server stopped.", True
+    try:
+        _wait_for(roster, serving.clients, serving.wait_s)
+        done, total = int(state.round), folder.total
+        with progress.rounds(total, done, show=show, epochs=epochs) as tell:
+            while done < total:
+                start = time.monotonic()
+                state, info, good = _one_round(roster, parts, folder, state, serving)
+                roster.accepted.update(good)
+                done = int(state.round)
+                tell(folder.add(state, info, len(good), time.monotonic() - start))
+        why, failed = f"the training is done; round {total} was its last.", False
+    except (TooFew, FloatingPointError) as error:
+        why = str(error)
+        raise
+    finally:
+        roster.dismiss(why, failed=failed)
+
+
+def _wait_for(roster, number, wait_s):
+    end = time.monotonic() + wait_s
+    while len(roster.present) < number:
+        if time.monotonic() > end:
+            raise TooFew(
+                f"{len(roster.present)} clients are there after {wait_s:g} s, and "
+                f"{number} are needed; start them, or wait longer (--wait-s)."
+            )
+        roster.poll()
+        time.sleep(POLL_S)
+
+
+def _one_round(roster, parts, folder, state, serving):
+    """A round that enough clients answer, tried ``TRIES`` times at most."""
+    for _ in range(TRIES - 1):
+        roster.poll()
+        with contextlib.suppress(TooFew):
+            return parts.update(state, roster.ask, folder.refuse)
+        _wait_for(roster, serving.min_clients, serving.wait_s)
+    roster.poll()
+    return parts.update(state, roster.ask, folder.refuse)

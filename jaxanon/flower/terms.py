@@ -1,0 +1,170 @@
+"""What a server and its clients agree on before a client takes part."""
+
+import dataclasses
+import hashlib
+import json
+
+import jax
+import numpy as np
+
+from jaxanon import __version__, checkpoint, datasets, learners, methods
+from jaxanon.federated import devices
+from jaxanon.learners.learner import Learner
+
+PROTOCOL = 1  # Of messages; another one is another version.
+
+
+def methods_of(name: str):
+    """The package that builds a method or a learner of that name."""
+    return learners if name in learners.NAMES else methods
+
+
+def check_method(method) -> None:
+    """Refuses what no real device can run.
+
+    Raises:
+      ValueError: for a method whose rounds do not come apart, or whose clients are one.
+    """
+    algorithm = getattr(method, "algorithm", None)
+    apart = None if algorithm is None or algorithm.acts is None else algorithm.update
+    if apart is None or method.update is not apart:
+        raise ValueError(
+            f"{method.name} can't run on real devices, for its rounds do not come "
+            "apart into messages of single clients; take fedavg, atlas or blinder, "
+            "say, or simulate it by jaxanon train."
+        )
+    if method.name == "centralized":
+        raise ValueError("centralized has no clients; take fedavg.")
+
+
+def clients_of(method, data) -> list[int]:
+    """Subjects by their clients' numbers, as ``jaxanon.train`` has them."""
+    if isinstance(method, Learner):
+        return list(range(data.spec.num_classes("subject")))
+    return np.unique(data.train.labels["subject"]).tolist()
+
+
+def of_subject(windows: datasets.Windows, mine) -> datasets.Windows:
+    """The windows at ``mine``, ``bool[N]``, with their labels."""
+    labels = {name: label[mine] for name, label in windows.labels.items()}
+    return datasets.Windows(windows.windows[mine], labels)
+
+
+def terms(method, state, clients: list[int], rows: int, seed: int) -> dict:
+    """All that has to be the same on every machine; JSON can say it.
+
+    Args:
+      method: ``Method`` or ``Learner``.
+      state: that ``init`` made.
+      clients: of ``clients_of``.
+      rows: windows that every client is padded to, and none has more of.
+      seed: the run's; clients whose noise is a guarantee's have keys of their own.
+    """
+    told = {
+        "version": __version__,
+        "protocol": PROTOCOL,
+        "method": method.name,
+        "settings": dataclasses.asdict(method.config),
+        "spec": json.loads(method.spec.to_json()),
+        "architecture": checkpoint.architecture(devices.sent_out(state)),
+        "clients": clients,
+        "rows": rows,
+        "seed": seed,
+    }
+    return json.loads(json.dumps(told))
+
+
+def digest(terms: dict) -> str:
+    """16 letters that stand for terms.
+
+    Example:
+      >>> digest({"a": 1}) == digest({"a": 1}), len(digest({"a": 2}))
+      (True, 16)
+    """
+    text = json.dumps(terms, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def agreed(terms: dict, own: datasets.Spec, expected: str | None):
+    """The method that terms describe, if a client can go along with them.
+
+    Args:
+      terms: the server's.
+      own: the client's windows' spec.
+      expected: the digest that the client was told to expect; None takes any.
+
+    Returns:
+      ``Method`` or ``Learner``.
+
+    Raises:
+      ValueError: naming the version, the digest or the part of the spec that differs.
+    """
+    theirs = terms.get("version"), terms.get("protocol")
+    if theirs != (__version__, PROTOCOL):
+        raise ValueError(
+            f"the server is jaxanon {theirs[0]} (protocol {theirs[1]}) and this client "
+            f"{__version__} (protocol {PROTOCOL}); install the same on both."
+        )
+    if expected not in (None, digest(terms)):
+        raise ValueError(
+            f"the server's settings have the digest {digest(terms)}, and this client "
+            f"was told to expect {expected}; ask who runs the server what changed."
+        )
+    spec = datasets.Spec.from_json(json.dumps(terms["spec"]))
+    for name in ("channels", "time", "tokens", "public", "private"):
+        _same(name, getattr(spec, name), getattr(own, name))
+    for name in (spec.public, *spec.private):
+        if name != "subject":
+            _same(f"classes of {name}", *(s.classes.get(name) for s in (spec, own)))
+    settings = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in terms["settings"].items()
+    }
+    method = methods_of(terms["method"]).build(terms["method"], spec, **settings)
+    # A shape needs no numbers.
+    state = jax.eval_shape(method.init, jax.random.key(len(terms["clients"])))
+    found = checkpoint.architecture(devices.sent_out(state))
+    if found != terms["architecture"]:
+        raise ValueError(
+            f"{terms['method']} has other arrays here than at the server, though both "
+            f"are jaxanon {__version__}; install the same on both."
+        )
+    return method
+
+
+def _same(what, server, client):
+    if server != client:
+        raise ValueError(
+            f"{what} must be {server!r}, as at the server, and this client's windows "
+            f"have {client!r}; choose the same --dataset, --preset, --public and "
+            "--private."
+        )
+
+
+def own_windows(method, windows: datasets.Windows, client: int, terms: dict):
+    """One client's windows as its round wants them, the only ones there are.
+
+    Args:
+      method: ``Method`` or ``Learner`` of ``agreed``.
+      windows: all of them the client's.
+      client: its number.
+      terms: the server's.
+
+    Raises:
+      ValueError: if there are none, or more than ``terms["rows"]``.
+    """
+    count, rows = len(windows.windows), terms["rows"]
+    if not 0 < count <= rows:
+        raise ValueError(
+            f"client {client} must have 1 to {rows} windows, got {count}; the most "
+            "that a client may have is jaxanon serve's --rows."
+        )
+    subject = np.full(count, terms["clients"][client], np.int32)
+    labels = windows.labels | {"subject": subject}
+    stacked = datasets.by_client(windows._replace(labels=labels))
+    grow = lambda leaf: np.pad(
+        leaf, [(0, 0), (0, rows - count)] + [(0, 0)] * (leaf.ndim - 2)
+    )
+    prepared = method.prepare(jax.tree.map(grow, stacked))
+    place = client if isinstance(method, Learner) else 0
+    return jax.tree.map(lambda leaf: leaf[place : place + 1], prepared)

@@ -1,0 +1,248 @@
+"""Clients on machines of their own, and a server, are one round of the simulation."""
+
+import functools
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from jaxanon import federated
+from jaxanon.federated import Population, Steps, devices, meta
+from jaxanon.kernels import Objective, Phase
+
+
+def _own_rows(data, client):
+    """What lies on a client's machine, and nothing else."""
+    return jax.tree.map(lambda leaf: leaf[client][None], data)
+
+
+def _by_devices(algorithm, key, state, data, owns, absent=()):
+    """A round of clients that never see each other; ``(state, info, owns)``."""
+    parts = devices.parts_of(algorithm)
+    ids = parts.cohort(key, state, 3)
+    info = {}
+    for exchange in parts.exchanges:
+        reply = jax.jit(exchange.reply)
+        for step in range(exchange.num):
+            messages, weights = [], []
+            for client in ids.tolist():
+                sent = devices.sent_out(state)
+                rows = _own_rows(data, client)
+                message, weight, own = reply(
+                    key, sent, step, client, rows, owns[client]
+                )
+                messages.append(message)
+                weights.append(0.0 if client in absent else weight)
+                if client not in absent:
+                    owns[client] = own
+            stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *messages)
+            program = jax.jit(functools.partial(devices.merged, exchange))
+            state, found = program(state, ids, stacked, jnp.stack(weights))
+            info = found if not step and exchange is parts.exchanges[0] else info
+    return parts.end(state), info, owns
+
+
+def _fed_avg(start, network):
+    return federated.fed_avg(
+        start,
+        network,
+        num_steps=2,
+        batch_size=2,
+        cohort_size=2,
+        server_optimizer=optax.adam(0.1),
+    )
+
+
+def _atlas(start, network, **more):
+    return federated.atlas(
+        start, network, Steps(num_steps=2, batch_size=2), num_clients=3, **more
+    )
+
+
+ALGORITHMS = {
+    "fed_avg": _fed_avg,
+    "fed_per": lambda start, network: federated.fed_per(
+        start,
+        network,
+        Steps(num_steps=2, batch_size=2),
+        own_layers=("head",),
+        num_clients=3,
+        rounds=federated.Rounds(cohort_size=2),
+    ),
+    "scaffold": lambda start, network: federated.scaffold(
+        start, network, Steps(num_steps=2, batch_size=2), num_clients=3
+    ),
+    "atlas": _atlas,
+    "atlas_private": lambda start, network: _atlas(
+        start,
+        network,
+        lots=federated.Lots(sampling_probability=0.5, size=2.0, capacity=4),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(ALGORITHMS))
+def test_rounds_over_single_clients_are_the_simulation(
+    name, start, network, population
+):
+    algorithm, data = ALGORITHMS[name](start, network), population()
+    begun = algorithm.init(jax.random.key(0))
+    key = jax.random.key(1)
+    wanted, _ = federated.simulate(
+        algorithm, key, algorithm.init(jax.random.key(0)), data, 3
+    )
+    owns, state = [devices.first_own(begun)] * 3, begun
+    for _ in range(3):
+        state, info, owns = _by_devices(algorithm, key, state, data, owns)
+    assert np.isfinite(float(info["loss"]))
+    if hasattr(state, "own"):
+        kept = jax.tree.map(lambda *leaves: jnp.stack(leaves), *owns)
+        chex.assert_trees_all_close(kept, wanted.own, rtol=2e-5, atol=2e-6)
+        # It never left them: the server has what everybody began with.
+        chex.assert_trees_all_equal(state.own, begun.own)
+        state, wanted = state._replace(own=None), wanted._replace(own=None)
+    chex.assert_trees_all_close(state, wanted, rtol=2e-5, atol=2e-6)
+
+
+def _meta(**more):
+    loss = lambda params, x: 0.5 * jnp.mean((params["model"]["w"] - x) ** 2)
+    chase = lambda params, x: (
+        0.5 * jnp.mean((params["adversary"]["w"] - params["model"]["w"] - x) ** 2)
+    )
+    graded = lambda name, fn: lambda params, x: (fn(params, x), {name: fn(params, x)})
+
+    def draw(key, client, data):
+        rows, mask = data.rows[client], data.mask[client]
+        noise = jax.random.normal(key, (2,))
+        return rows[:1] + noise[:1], rows[1:2] + noise[1:], jnp.any(mask).astype(float)
+
+    return meta(
+        lambda key: {"model": {"w": jnp.zeros(())}, "adversary": {"w": jnp.zeros(())}},
+        draw,
+        lambda hyper: [Phase(("model",), loss, 0.5)],
+        lambda hyper: [
+            Objective(("model",), graded("model", loss)),
+            Objective(("adversary",), graded("adversary", chase)),
+        ],
+        hyper={"server_step_size": 0.1},
+        cohort_size_fn=lambda num_clients: 2,
+        server_optimizer=optax.adam(1.0),
+        alone_fn=lambda hyper: Objective(("adversary",), graded("adversary", chase)),
+        averaging=0.9,
+        **more,
+    )
+
+
+@pytest.mark.parametrize("alone_rounds", [0, 2])
+def test_meta_gradients_of_single_clients_are_the_simulation(alone_rounds):
+    algorithm = _meta(alone_rounds=alone_rounds)
+    rows = jnp.array([[1.0, 2.0], [5.0, 3.0], [2.0, 8.0]])
+    data, key = Population(rows, jnp.ones((3, 2), bool)), jax.random.key(1)
+    wanted, infos = federated.simulate(
+        algorithm, key, algorithm.init(jax.random.key(0)), data, 3
+    )
+    state = algorithm.init(jax.random.key(0))
+    for index in range(3):
+        state, info, _ = _by_devices(algorithm, key, state, data, [None] * 3)
+        chex.assert_trees_all_close(
+            info, jax.tree.map(lambda leaf, i=index: leaf[i], infos), rtol=1e-5
+        )
+    chex.assert_trees_all_close(state, wanted, rtol=1e-5, atol=1e-6)
+
+
+def _square(params, x, key):
+    return 0.5 * (params["w"] - x) ** 2
+
+
+def test_two_clients_by_hand_and_one_of_them_absent():
+    # Half of the way from 0 to 4 and to 10: 2 and 5, of weights 1 and 2.
+    algorithm = federated.fed_avg(
+        lambda key: {"w": jnp.zeros(())}, _square, num_steps=1
+    )
+    (exchange,) = devices.parts_of(algorithm).exchanges
+    state = algorithm.init(jax.random.key(0), step_size=0.5)
+    clients = federated.stack([np.array([4.0]), np.array([10.0, 10.0])])
+    replies = [
+        exchange.reply(
+            *(jax.random.key(1), devices.sent_out(state), 0),
+            *(client, _own_rows(clients, client), None),
+        )
+        for client in range(2)
+    ]
+    (first, one, _), (second, two, _) = replies
+    assert [float(m[0]["w"]) for m in (first, second)] == [-2.0, -5.0]
+    assert [float(one), float(two)] == [1.0, 2.0]
+    assert [exchange.most(1), exchange.most(2)] == [1.0, 2.0]
+    messages = jax.tree.map(lambda *leaves: jnp.stack(leaves), first, second)
+    after = lambda weights: devices.merged(
+        exchange, state, jnp.arange(2), messages, jnp.array(weights)
+    )
+    assert float(after([1.0, 2.0])[0].params["w"]) == 4.0  # (1 * 2 + 2 * 5) / 3
+    alone, info = after([1.0, 0.0])
+    assert float(alone.params["w"]) == 2.0
+    assert float(info["loss"]) == 8.0  # Half of 4 squared; nothing of the other's.
+    nobody, _ = after([0.0, 0.0])
+    assert float(nobody.params["w"]) == 0.0 and int(nobody.round) == 1
+
+
+def test_an_absent_client_keeps_what_it_had_and_the_others_go_on(
+    start, network, population
+):
+    algorithm = ALGORITHMS["scaffold"](start, network)
+    data, key = population(), jax.random.key(1)
+    begun = algorithm.init(jax.random.key(0))
+    # In the simulation, a client without rows is one that counts for nothing.
+    without = data._replace(mask=data.mask.at[1].set(False))
+    wanted, _ = algorithm.update(key, begun, without)
+    owns = [devices.first_own(begun)] * 3
+    state, _, owns = _by_devices(algorithm, key, begun, data, owns, absent=(1,))
+    chex.assert_trees_all_close(state.params, wanted.params, rtol=1e-5, atol=1e-6)
+    chex.assert_trees_all_equal(owns[1], devices.first_own(begun))
+
+
+def test_the_only_client_of_a_population(start, network, population):
+    algorithm = federated.fed_per(
+        *(start, network, Steps(num_steps=1)), own_layers=("head",), num_clients=1
+    )
+    data, key = population((4,)), jax.random.key(1)
+    begun = algorithm.init(jax.random.key(0))
+    wanted, _ = algorithm.update(key, begun, data)
+    (exchange,) = devices.parts_of(algorithm).exchanges
+    message, weight, own = exchange.reply(
+        key, devices.sent_out(begun), 0, 0, data, devices.first_own(begun)
+    )
+    chex.assert_trees_all_close(message[0], wanted.params, rtol=1e-6)
+    chex.assert_trees_all_close(own, devices.first_own(wanted), rtol=1e-6)
+    assert float(weight) == 4.0
+
+
+def test_what_is_sent_out_and_how_far_a_message_moves_it(start, network):
+    algorithm = _atlas(start, network)
+    state = algorithm.init(jax.random.key(0))
+    sent = devices.sent_out(state)
+    assert sent.own is None and sent.average is None
+    assert sent.params is state.params and sent.hyper is state.hyper
+    (exchange,) = devices.parts_of(algorithm).exchanges
+    ones = jax.tree.map(lambda leaf: leaf + 1, state.params)
+    way = exchange.way(state, (ones, {"base": 1.0, "head": 0.0}))
+    chex.assert_trees_all_close(way["base"], jax.tree.map(jnp.ones_like, way["base"]))
+    assert float(jnp.abs(way["head"]["v"]).sum()) == 0  # Not sent, so nothing moved.
+
+
+def test_algorithms_that_no_device_can_run_are_refused(start, network, population):
+    bare = federated.FederatedAlgorithm(None, None)
+    with pytest.raises(ValueError, match="must have acts to run on real"):
+        devices.parts_of(bare)
+    algorithm = federated.fed_dl(
+        *(start, network, Steps(num_steps=1)), num_clients=3, layers=("base", "head")
+    )
+    state, key = algorithm.init(jax.random.key(0)), jax.random.key(1)
+    (exchange,) = devices.parts_of(algorithm).exchanges
+    data, own = _own_rows(population(), 0), devices.first_own(state)
+    sent = devices.sent_out(state)
+    message, weight, _ = jax.eval_shape(exchange.reply, key, sent, 0, 0, data, own)
+    with pytest.raises(ValueError, match="reads what clients keep, which never leaves"):
+        jax.eval_shape(exchange.merge, state, jnp.arange(3), message, weight)

@@ -1,0 +1,211 @@
+"""Rounds over HTTP on loopback: the simulation's numbers, and bad clients."""
+
+import itertools
+import json
+import time
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxanon as ja
+from jaxanon import datasets, learners, training
+from jaxanon.flower.device import Device
+from jaxanon.flower.records import Letter
+from jaxanon.flower.rounds import TooFew
+
+pytestmark = pytest.mark.long
+
+SMALL = {"filters": (4,), "hidden": (8,), "local_steps": 2, "batch": 4}
+BLINDER = {
+    **{"latent": 3, "hidden": (8,), "per_class": 4, "support": 1, "query": 3},
+    **{"extra": 0, "discriminator_steps": 0, "adversary_rounds": 2, "cohort": 0.5},
+    **{"second_order": False, "shadows": False},
+}
+
+
+def _close(run, wanted):
+    assert int(run.state.round) == int(wanted.state.round)
+    for name in ("params", "average"):
+        chex.assert_trees_all_close(
+            *(getattr(one.state, name) for one in (run, wanted)), rtol=2e-4, atol=2e-5
+        )
+
+
+def _refused(run):
+    text = (run.folder / "refused.jsonl").read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_blinder_is_that_of_train(data, meet):
+    method = ja.methods.blinder(data.spec, **BLINDER)
+    run, _, why = meet(method, [Device(client, data) for client in range(4)], epochs=1)
+    wanted = ja.train(method, data, epochs=1, seed=5, progress=False)
+    _close(run, wanted)
+    assert run.config == wanted.config
+    assert (
+        why == [f"the training is done; round {int(run.state.round)} was its last."] * 4
+    )
+    assert run.history[-1]["losses"].keys() == wanted.history[-1]["losses"].keys()
+
+
+def test_atlas_is_that_of_train_and_keeps_at_home_what_clients_keep(data, meet):
+    method = learners.build("atlas", data.spec, **SMALL, epsilon=0.0)
+    devices = [Device(client, data) for client in range(4)]
+    run, _, _ = meet(method, devices)
+    wanted = ja.train(method, data, epochs=2, seed=5, progress=False)
+    _close(run, wanted)
+    own = jax.tree.map(lambda *leaves: np.stack(leaves), *(d.own for d in devices))
+    chex.assert_trees_all_close(own, wanted.state.own, rtol=2e-4, atol=2e-5)
+    first = method.init(jax.random.split(jax.random.key(5))[0])
+    chex.assert_trees_all_close(run.state.own, first.own)
+
+
+def test_noise_of_a_guarantee_is_nobody_elses_and_losses_are_not_told(data, meet):
+    settings = {"epsilon": 2.0, "records": 24, "rounds": 2}
+    method = learners.build("fedsgd_ldp", data.spec, **SMALL, **settings)
+    run, _, _ = meet(method, [Device(client, data) for client in range(4)])
+    wanted = ja.train(method, data, epochs=2, seed=5, progress=False)
+    assert run.history[-1]["losses"] == {}  # No noise covers them.
+    difference = jax.tree.map(
+        lambda a, b: float(jnp.abs(a - b).max()), run.state.params, wanted.state.params
+    )
+    assert max(jax.tree.leaves(difference)) > 1e-3  # Not of the seed that all know.
+    assert (run.folder / "privacy.json").exists()
+
+
+class Bad(Device):
+    """Answers as the functions ``spoils``, one a round, make of its letters."""
+
+    def __init__(self, client, data, spoils):
+        super().__init__(client, data)
+        self._spoils = iter(spoils)
+
+    def work(self, letter):
+        return next(self._spoils)(super().work(letter))
+
+
+def _arrays(change):
+    return lambda letter: letter._replace(
+        arrays={name: change(array) for name, array in letter.arrays.items()}
+    )
+
+
+def _falls(letter):
+    raise OSError("disk full at /home/somebody")
+
+
+SPOILED = {
+    "has numbers that are not finite": _arrays(lambda a: np.full_like(a, np.nan)),
+    "must be float32": _arrays(lambda a: a[None]),
+    "1 are missing": lambda letter: letter._replace(
+        arrays=dict([*letter.arrays.items()][1:])
+    ),
+    "its norm must be at most": _arrays(lambda a: 1e6 * a),
+    "its weight must be from 0": lambda letter: Letter({"weight": 1e9}, letter.arrays),
+    "its weight must be a number": lambda letter: Letter({}, letter.arrays),
+    "it failed (OSError)": _falls,
+    "it did not answer in 2 s": lambda letter: time.sleep(4) or letter,
+}
+
+
+def test_a_bad_client_counts_for_nothing_and_rounds_go_on(data, meet):
+    method = learners.build("fedavg", data.spec, **SMALL)
+    devices = [Device(client, data) for client in (0, 1, 3)]
+    bad, rounds = Bad(2, data, SPOILED.values()), len(SPOILED)
+    run, told, _ = meet(method, [*devices, bad], epochs=rounds, timeout_s=2.0)
+    # As if it had no window at all.
+    prepared = method.prepare(datasets.by_client(data.train))
+    without = prepared._replace(mask=prepared.mask.at[2].set(False))
+    init_key, key = jax.random.split(jax.random.key(5))
+    state = method.init(init_key)
+    for _ in range(rounds):
+        state, _ = method.update(key, state, without)
+    chex.assert_trees_all_close(run.state.params, state.params, rtol=1e-4, atol=1e-6)
+    assert [row["answers"] for row in run.history] == [3] * rounds
+    refused = _refused(run)
+    assert [row["client"] for row in refused] == [2] * rounds
+    assert [row["round"] for row in refused] == [*range(1, rounds + 1)]
+    for row, why in zip(refused, SPOILED, strict=True):
+        assert why in row["why"]
+        line = f"Round {row['round']}: Client 2 is refused: {row['why']}"
+        assert line in told
+    assert "somebody" not in str(told)  # What went wrong there stays there.
+
+
+def test_too_few_end_the_run_whose_last_good_round_stays(data, meet, tmp_path):
+    method = learners.build("fedavg", data.spec, **SMALL)
+    out, spoiled = tmp_path / "run", {"left": 1}
+
+    def later(letter):
+        spoiled["left"] -= 1
+        return letter if spoiled["left"] >= 0 else Letter({"weight": 1.0}, {})
+
+    def devices(spoil):
+        bad = Bad(2, data, itertools.repeat(spoil))
+        return [Device(0, data), Device(1, data), bad, Device(3, data)]
+
+    ended, _, outcomes = meet(method, devices(later), out=out, min_clients=4)
+    assert isinstance(ended, TooFew)
+    assert str(ended).startswith("round 2 needs 4 good answers and got 3 from")
+    assert all("round 2 needs 4 good answers" in str(each) for each in outcomes)
+    assert int(training.open_run(out).state.round) == 1
+    fine = lambda letter: letter
+    run, _, _ = meet(method, devices(fine), out=out, min_clients=4, resume=True)
+    _close(run, ja.train(method, data, epochs=2, seed=5, progress=False))
+
+
+class Stranger(Device):
+    """Says that it is of another version."""
+
+    def join(self, letter):
+        found = super().join(letter)
+        return found._replace(facts=found.facts | {"version": "0.0.9"})
+
+
+def test_other_versions_and_settings_are_refused_on_both_sides(
+    data, file, meet, when, tmp_path
+):
+    out = tmp_path / "run" / "refused.jsonl"
+    method = learners.build("fedavg", data.spec, **SMALL)
+    swapped = ja.load(str(file), public="gender", private="activity")
+    strangers = {
+        "it is jaxanon 0.0.9 and the server": Stranger(1, data),
+        "was told to expect 0123abcd": Device(2, data, expected="0123abcd"),
+        "public must be 'activity', as at the server": Device(3, swapped),
+        "--client must be from 0 to 3, got 4": Device(4, data),
+    }
+
+    class Patient(Device):
+        def work(self, letter):
+            when(lambda: out.exists() and out.read_text().count("round") > 3)
+            return super().work(letter)
+
+    devices = [Patient(0, data), *strangers.values()]
+    run, _, outcomes = meet(method, devices, clients=1)
+    assert outcomes[0] == "the training is done; round 2 was its last."
+    told = [row["why"] for row in _refused(run)]
+    for reason, outcome in zip(strangers, outcomes[1:], strict=True):
+        assert isinstance(outcome, ValueError)
+        assert "left the training at" in str(outcome) and reason in str(outcome)
+        assert any(reason in why for why in told)
+
+
+def test_a_second_client_of_one_number_takes_its_place(data, meet, when):
+    method = learners.build("fedavg", data.spec, **SMALL)
+    second = Device(1, data)
+
+    class Patient(Device):
+        def work(self, letter):
+            when(lambda: first.why or second.why)
+            return super().work(letter)
+
+    first, patient = Device(1, data), Patient(0, data)
+    run, _, outcomes = meet(method, [patient, first, second], clients=2)
+    assert outcomes[0] == "the training is done; round 2 was its last."
+    # Whoever of the two came first is told.
+    assert sorted(type(each).__name__ for each in outcomes[1:]) == ["ValueError", "str"]
+    assert any("another process joined as client 1" in str(each) for each in outcomes)
+    assert int(run.state.round) == 2

@@ -1,0 +1,167 @@
+"""TLS and keys of clients: who has none of them is not let in."""
+
+import datetime
+import ipaddress
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+
+from jaxanon import learners
+from jaxanon.flower import joining, keys
+from jaxanon.flower.device import Device
+from jaxanon.flower.settings import Serving, host_and_port, local
+
+SMALL = {"filters": (4,), "hidden": (8,), "local_steps": 1, "batch": 4}
+
+
+def _pem(key, kind=serialization.PrivateFormat.PKCS8):
+    nothing = serialization.NoEncryption()
+    return key.private_bytes(serialization.Encoding.PEM, kind, nothing)
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory):
+    """Paths of a certificate of 127.0.0.1, signed by itself, and of its key."""
+    folder, key = (
+        tmp_path_factory.mktemp("tls"),
+        ec.generate_private_key(ec.SECP256R1()),
+    )
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    paths = folder / "certificate.pem", folder / "key.pem"
+    paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    paths[1].write_bytes(_pem(key))
+    return paths
+
+
+@pytest.fixture(scope="module")
+def client_keys(tmp_path_factory):
+    """Paths of three clients' keys, and of the lines of the first two."""
+    folder, lines, paths = tmp_path_factory.mktemp("keys"), [], []
+    for number in range(3):
+        key = ec.generate_private_key(ec.SECP384R1())
+        paths.append(folder / f"client{number}")
+        paths[-1].write_bytes(_pem(key, serialization.PrivateFormat.OpenSSH))
+        public = key.public_key().public_bytes(
+            serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+        )
+        lines.append(f"{number} {public.decode()} somebody@somewhere")
+    known = folder / "known"
+    known.write_text("\n".join(lines[:2]) + "\n\n")
+    return paths, known
+
+
+def test_clients_with_certificate_and_key_take_part_and_others_do_not(
+    data, meet, port, tls, client_keys
+):
+    (certificate, key), (own, known) = tls, client_keys
+    method = learners.build("fedavg", data.spec, **SMALL)
+    outcomes, server = {}, f"127.0.0.1:{port}"
+    root = {"root_certificate": certificate}
+    others = {
+        "plain": {},
+        "without a key": root,
+        "unknown": root | {"private_key": own[2]},
+        "somebody else's": root | {"private_key": own[1]},
+    }
+
+    class Patient(Device):
+        def work(self, letter):
+            for name, how in others.items():
+                try:
+                    device = Device(0, data)
+                    outcomes[name] = joining.take_part(server, device, wait_s=5, **how)
+                except (ConnectionError, ValueError) as error:
+                    outcomes[name] = error
+            return super().work(letter)
+
+    how = root | {"private_key": own[0]}
+    secured = {"certificate": str(certificate), "private_key": str(key)}
+    secured["client_keys"] = str(known)
+    run, _, told = meet(method, [Patient(0, data)], epochs=1, how=how, **secured)
+    assert told == ["the training is done; round 1 was its last."]
+    assert int(run.state.round) == 1 and run.history[0]["answers"] == 1
+    for name in ("plain", "without a key", "unknown"):
+        assert isinstance(outcomes[name], ConnectionError), name
+        assert "does not take this client" in str(outcomes[name])
+    # The second client's key is known, and tells that it is not the first.
+    assert isinstance(outcomes["somebody else's"], ValueError)
+    assert "its key is that of client 1, and it says that it is 0" in str(
+        outcomes["somebody else's"]
+    )
+
+
+def test_files_of_keys_are_read_or_refused(tmp_path, client_keys, tls):
+    own, known = client_keys
+    private, public = keys.private_key(own[0])
+    found = keys.public_keys(known)
+    assert sorted(found) == [0, 1]
+    assert serialization.load_pem_public_key(found[0]) == public
+    assert private.public_key() == public
+    with pytest.raises(ValueError, match="is no private key that can be read"):
+        keys.private_key(known)
+    with pytest.raises(FileNotFoundError):
+        keys.private_key(tmp_path / "nobody")
+    other = tmp_path / "other"
+    kind = serialization.PrivateFormat.OpenSSH
+    other.write_bytes(_pem(ed25519.Ed25519PrivateKey.generate(), kind))
+    with pytest.raises(ValueError, match="must be an ECDSA key; make one by"):
+        keys.private_key(other)
+    first = known.read_text().splitlines()[0]
+    for text, why in {
+        "x ecdsa": "line 1, must be a client's number and its ECDSA public key",
+        f"{first}\n{first}": "line 2, .*the client, or its key, stands there twice",
+        f"{first}\n5{first[1:]}": "line 2, .*stands there twice",
+        "3 ssh-ed25519 AAAA": "line 1, must be",
+    }.items():
+        other.write_text(text)
+        with pytest.raises(ValueError, match=why):
+            keys.public_keys(other)
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"clients": 0}, "clients must be > 0, got 0"),
+        ({"min_clients": 3}, "min_clients must be at most clients, 2, got 3"),
+        ({"timeout_s": 0.0}, "timeout_s must be > 0"),
+        ({"max_norm": -1.0}, "max_norm must be > 0"),
+        ({"address": "somewhere"}, "an address must be HOST:PORT, got 'somewhere'"),
+        ({"address": "here:99999"}, "an address must be HOST:PORT"),
+        ({"address": "0.0.0.0:9092"}, "0.0.0.0 is not this machine alone, and without"),
+        ({"certificate": "a"}, "certificate and private_key belong together"),
+        ({"client_keys": "a"}, "client_keys need TLS, or others could read along"),
+    ],
+)
+def test_settings_that_do_not_do_are_refused(settings, why):
+    with pytest.raises(ValueError, match=why):
+        Serving(**{"address": "localhost:9092", "clients": 2} | settings)
+
+
+def test_plain_http_stays_on_this_machine_unless_asked(data):
+    assert Serving(address="0.0.0.0:9092", clients=1, insecure=True).certificate is None
+    assert host_and_port("[::1]:80") == ("::1", 80) and local("::1")
+    with pytest.raises(ValueError, match="10.0.0.9 is another machine, and"):
+        joining.join("10.0.0.9:9092", 0, data)
+    with pytest.raises(ValueError, match="private_key needs TLS"):
+        joining.join("127.0.0.1:9092", 0, data, private_key="a")
+
+
+def test_nobody_listens(data, port):
+    with pytest.raises(ConnectionError, match=f"nobody answers at 127.0.0.1:{port}"):
+        joining.join(f"127.0.0.1:{port}", 0, data, wait_s=0.1)

@@ -1,0 +1,129 @@
+"""What server and clients agree on, and letters between them."""
+
+import dataclasses
+import inspect
+
+import chex
+import jax
+import numpy as np
+import pytest
+
+import jaxanon as ja
+from jaxanon import datasets, learners
+from jaxanon.commands import serve
+from jaxanon.commands.sources import DataOptions
+from jaxanon.flower import terms
+from jaxanon.flower.records import Letter, to_letter, to_record
+
+SMALL = {"filters": (4,), "hidden": (8,), "local_steps": 1, "batch": 4}
+
+
+@pytest.fixture(scope="module")
+def method(data):
+    return learners.build("fedavg", data.spec, **SMALL)
+
+
+@pytest.fixture(scope="module")
+def agreed(method, data):
+    state = method.init(jax.random.key(0))
+    return terms.terms(method, state, terms.clients_of(method, data), 24, 5)
+
+
+def test_a_client_builds_the_servers_method(agreed, method, data):
+    found = terms.agreed(agreed, data.spec, terms.digest(agreed))
+    assert found.config == method.config and found.spec == method.spec
+    # Statistics and splits are the server's, whatever the client's windows have.
+    own = dataclasses.replace(data.spec, mean=(9.0, 9.0), split="subject")
+    assert terms.agreed(agreed, own, None).spec == data.spec
+
+
+def test_what_differs_is_named(agreed, data):
+    refused = lambda changed, spec=data.spec: pytest.raises(ValueError, match=changed)
+    with refused(r"the server is jaxanon 9.9 \(protocol 1\) and this client"):
+        terms.agreed(agreed | {"version": "9.9"}, data.spec, None)
+    with refused(r"\(protocol 2\)"):
+        terms.agreed(agreed | {"protocol": 2}, data.spec, None)
+    with refused("has other arrays here than at the server"):
+        wider = agreed["settings"] | {"hidden": [9]}
+        terms.agreed(agreed | {"settings": wider}, data.spec, None)
+    with refused("fedavg has no settings|unexpected|nothing"):
+        more = agreed["settings"] | {"nothing": 1}
+        try:
+            terms.agreed(agreed | {"settings": more}, data.spec, None)
+        except TypeError as error:
+            raise ValueError(str(error)) from error
+    with refused("time must be 8, as at the server, and this client's windows have 9"):
+        terms.agreed(agreed, dataclasses.replace(data.spec, time=9), None)
+    with refused("classes of gender must be"):
+        classes = data.spec.classes | {"gender": ("a", "b", "c")}
+        terms.agreed(agreed, dataclasses.replace(data.spec, classes=classes), None)
+
+
+@pytest.mark.parametrize("name", ["fedavg", "blinder"])
+def test_a_clients_windows_are_its_rows_of_the_simulation(name, data):
+    method = terms.methods_of(name).build(name, data.spec)
+    clients, rows = terms.clients_of(method, data), 20  # 20, 17, 20 and 15 to train on
+    agreed = {"clients": clients, "rows": rows}
+    whole = method.prepare(datasets.by_client(data.train))
+    mine = data.train.labels["subject"] == 1
+    found = terms.own_windows(method, terms.of_subject(data.train, mine), 1, agreed)
+    chex.assert_trees_all_close(found, jax.tree.map(lambda leaf: leaf[1:2], whole))
+    with pytest.raises(ValueError, match="client 1 must have 1 to 20 windows, got 72"):
+        terms.own_windows(method, data.train, 1, agreed)
+
+
+def test_methods_without_messages_of_clients_are_refused(data):
+    for name in ("dpfedavg", "cvae"):
+        method = terms.methods_of(name).build(name, data.spec)
+        with pytest.raises(ValueError, match=f"{name} can't run on real devices"):
+            terms.check_method(method)
+    with pytest.raises(ValueError, match="centralized has no clients; take fedavg"):
+        terms.check_method(learners.build("centralized", data.spec))
+    terms.check_method(ja.methods.blinder(data.spec))
+
+
+def test_letters_come_through_as_they_were():
+    arrays = {
+        "['a']": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "['b']": np.array(True),
+        "['c']": np.zeros((0, 4), np.int32),
+        "['d']": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    }
+    found = to_letter(to_record(Letter({"round": 3, "why": None}, arrays)))
+    assert found.facts == {"round": 3, "why": None}
+    assert found.arrays.keys() == arrays.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(found.arrays[name], array)
+        assert found.arrays[name].dtype == array.dtype
+
+
+@pytest.mark.parametrize(
+    ("facts", "arrays", "size"),
+    [
+        ("{", "[]", 0),
+        ("[]", "[]", 0),
+        ("{}", '[["w", "<f4", [2]]]', 4),  # Ends too early,
+        ("{}", '[["w", "<f4", [2]]]', 12),  # or too late.
+        ("{}", '[["w", "<f4", [-2]]]', 8),
+        ("{}", '[["w", "O", [1]]]', 8),  # Of Python objects.
+        ("{}", '[["w", "<f4", [99999999999, 99999999999]]]', 8),
+        ("{}", '[["w"]]', 8),
+        ("{}", "3", 8),
+    ],
+)
+def test_what_is_no_letter_is_refused(facts, arrays, size):
+    from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict  # Quiet by now.
+
+    record = RecordDict({"told": ConfigRecord({"facts": facts, "arrays": arrays})})
+    record["numbers"] = ArrayRecord({"all": Array(np.zeros(16 + size, np.uint8))})
+    with pytest.raises(ValueError, match="it is no message of jaxanon's"):
+        to_letter(record)
+
+
+def test_no_setting_of_a_method_has_the_name_of_an_option_of_serve():
+    options = set(inspect.signature(serve.command(None)).parameters)
+    options |= {field.name for field in dataclasses.fields(DataOptions)}
+    assert "max_message_norm" in options
+    for name in (*learners.NAMES, *ja.methods.NAMES):
+        settings = terms.methods_of(name).config_class(name)
+        assert not {field.name for field in dataclasses.fields(settings)} & options
