@@ -207,10 +207,11 @@ def _rounds(update, layout, splits, seeds, states, data, num):
         return state, jax.tree.map(lambda leaf: leaf / num, total)
 
     if layout == LAYOUTS[1]:
-        return jax.lax.map(lambda own: of_member(*own, data), (seeds, states))
+        return jax.lax.map(lambda own: of_member(own[0], own[1], data), (seeds, states))
     of_split = jax.vmap(of_member, in_axes=(0, 0, None))
     if splits == 1:
         return of_split(seeds, states, data)
     fold = lambda leaf: leaf.reshape(splits, -1, *leaf.shape[1:])
-    found = jax.vmap(of_split)(*jax.tree.map(fold, (seeds, states)), data)
+    seeds, states = jax.tree.map(fold, (seeds, states))
+    found = jax.vmap(of_split)(seeds, states, data)
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), found)
