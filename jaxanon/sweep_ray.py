@@ -16,7 +16,7 @@ from rich.console import Console
 from jaxanon import sweep_evaluation, sweep_program
 from jaxanon.datasets.extras import need
 from jaxanon.federated import memory
-from jaxanon.sweep_grid import plan
+from jaxanon.sweep_grid import Plan, plan
 from jaxanon.sweep_training import Job, found, train_all
 
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
@@ -33,14 +33,15 @@ class Cluster(NamedTuple):
 
 
 @contextlib.contextmanager
-def cluster(address: str | None, recipe: tuple, job: Job):
+def cluster(address: str | None, recipe: tuple, job: Job, out: pathlib.Path):
     """Connects to a cluster, or starts one of this machine's cores and ends it.
 
     Args:
       address: of a cluster, as ``ray.init`` takes it; None starts a local one. Where
         Ray is connected already, that is used, and stays.
       recipe: arguments of ``sweep_grid.plan``, by which a machine lays out the plan.
-      job: of the sweep; its folder must be one that all machines see.
+      job: of the sweep.
+      out: its folder, one that all machines see.
 
     Yields:
       ``Cluster``.
@@ -61,15 +62,10 @@ def cluster(address: str | None, recipe: tuple, job: Job):
                 address or "local", log_to_driver=False, logging_level="ERROR", **alone
             )
     try:
-        folder = pathlib.Path(job.out or ".").absolute()  # ``sweep`` asks for one.
-        _check_folder(ray, folder)
+        _check_folder(ray, out)
         cloudpickle = need("ray.cloudpickle", "sweep", "a sweep by Ray")
-        there = dataclasses.replace(  # Its plan is made anew there, by the recipe.
-            job,
-            plan=None,  # pyrefly: ignore
-            out=folder,
-            show=False,
-            kept={},
+        there = dataclasses.replace(
+            job, plan=Plan([], []), out=out.absolute(), show=False, kept={}
         )
         sweep = (uuid.uuid4().hex, [ray.put(cloudpickle.dumps((recipe, there)))])
         has = ray.cluster_resources()
@@ -190,8 +186,8 @@ def work(sweep: str, made_from: list, name: str, indices: list[int], argument) -
     job = _job(sweep, made_from)
     runs = found(job, indices)
     if name == "evaluate":
-        there = {index: run for index, run in runs.items() if run is not None}
-        return dict(sweep_evaluation.evaluate_all(job, there, argument))
+        whole = {index: run for index, run in runs.items() if run is not None}
+        return dict(sweep_evaluation.evaluate_all(job, whole, argument))
     for _ in train_all(job, runs, argument):
         pass
     return {}

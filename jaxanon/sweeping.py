@@ -238,6 +238,6 @@ def _where(ray, recipe, job):
         yield sweep_training.train_all, sweep_evaluation.evaluate_all
         return
     address = ray if isinstance(ray, str) else None
-    with sweep_ray.cluster(address, recipe, job) as cluster:
+    with sweep_ray.cluster(address, recipe, job, job.out) as cluster:
         part = functools.partial
         yield part(sweep_ray.train, cluster), part(sweep_ray.evaluate, cluster)
