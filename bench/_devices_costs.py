@@ -21,8 +21,6 @@ class Round(NamedTuple):
     steps: int
     batch: int
     chunk: int  # clients side by side on a device
-    devices: int = 1
-    copies: bool = True
 
     @property
     def weights(self) -> int:
@@ -31,7 +29,7 @@ class Round(NamedTuple):
 
 
 def operations(case: Round) -> int:
-    """Of one device: of products, and of weights that move.
+    """Of products, and of weights that move.
 
     A row of a step costs two operations a weight forward and four back, less the two of
     the first layer's input, whose gradient nobody wants. A step moves every weight by
@@ -39,34 +37,19 @@ def operations(case: Round) -> int:
     """
     kernels = sum(a * b for a, b in itertools.pairwise(case.widths))
     first = case.widths[0] * case.widths[1]
-    share = -(-case.cohort // case.devices)
     products = case.steps * case.batch * (6 * kernels - 2 * first)
-    return share * (products + case.weights * (2 * case.steps + 3))
+    return case.cohort * (products + case.weights * (2 * case.steps + 3))
 
 
 def memory_bytes(case: Round) -> int:
-    """Of a device: clients' rows, the state, and what clients side by side hold.
+    """Clients' rows, the state, and what clients side by side hold.
 
     A client that trains has a gradient, from its second step on weights of its own,
     too, and what its layers made of a batch; the state is read and written.
     """
-    everyone = case.clients * case.rows * (4 * case.widths[0] + 1)
-    data = everyone if case.copies else -(-everyone // case.devices)
+    data = case.clients * case.rows * (4 * case.widths[0] + 1)
     own = min(case.steps, 2) * case.weights + case.batch * sum(case.widths)
     return data + 4 * (2 * case.weights + case.chunk * own)
-
-
-def network_bytes(case: Round) -> int:
-    """That a device sends in a round: a ring's share of the sum of what clients moved.
-
-    Where devices have clients of their own, members of a cohort that is not everybody
-    come from other devices, too.
-    """
-    ring = 2 * (case.devices - 1) / case.devices
-    sent = ring * 4 * case.weights
-    if not case.copies and case.cohort < case.clients:
-        sent += ring * case.cohort * case.rows * (4 * case.widths[0] + 1)
-    return round(sent)
 
 
 POINTS = (
@@ -130,7 +113,7 @@ def compiled(case: Round) -> dict:
         np.zeros((case.clients, case.rows, case.widths[0]), np.float32),
         np.ones((case.clients, case.rows), bool),
     )
-    placed = federated.place(clients, jax.devices()[:1], copies=case.copies)
+    placed = federated.place(clients, jax.devices()[:1], copies=True)
     state, key = algorithm.init(jax.random.key(0)), jax.random.key(1)
     program = jax.jit(algorithm.update).lower(key, state, placed).compile()
     told = program.memory_analysis()

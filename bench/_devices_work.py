@@ -1,6 +1,7 @@
 """What bench/devices.py times: two algorithms, in a program, by workers, by processes.
 
-As a script it is one of several processes: ``_devices_work.py INDEX NUM PORT CASE``.
+As a script it is one of several processes: ``INDEX NUM PORT CASE ROUNDS``
+and ``smoke`` or ``full`` are its words.
 """
 
 import json

@@ -107,6 +107,9 @@ def in_processes(name, rounds, smoke):
     finally:
         for process in started:
             process.kill()
+            process.wait()
+    if any(process.returncode for process in started):
+        raise SystemExit(f"{name} by {NUM} processes failed: {said}")
     return json.loads(said[0].strip().splitlines()[-1])
 
 

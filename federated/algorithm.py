@@ -47,11 +47,11 @@ class Acts(NamedTuple):
     ``merge(state, ids, sums, kept, stage=0) -> (state, info)``, with the sums of all
     parts of a cohort added up and what they keep in its order.
 
-    ``at`` says where ``ids`` lie in ``clients``, and in ``state.own`` where states have
-    it; None is where their numbers say. After stage 0 the same cohort works and is
-    merged in ``more_stages`` further ones, 1, 2, ..., whose ``info`` nobody reads, and
-    ``finish(state) -> state`` ends the round. ``way`` and ``most``: see
-    ``devices.Exchange``.
+    ``at`` says where ``ids`` lie in ``clients``; ``state.own``, where states have it,
+    is then that of ``ids``, in their order. None is where their numbers say. After
+    stage 0 the same cohort works and is merged in ``more_stages`` further ones, 1, 2,
+    ..., whose ``info`` nobody reads, and ``finish(state) -> state`` ends the round.
+    ``way`` and ``most``: see ``devices.Exchange``.
     """
 
     cohort: Callable

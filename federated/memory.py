@@ -8,6 +8,12 @@ import jax
 
 _MEMINFO = pathlib.Path("/proc/meminfo")
 _GROUP = pathlib.Path("/sys/fs/cgroup")
+# Of both versions of control groups: folder, limit, what is used, and what of that are
+# files that nobody looked at for a while, which give way.
+_GROUPS = (
+    ("", "memory.max", "memory.current", "inactive_file"),
+    ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
 
 
 def free() -> int | None:
@@ -50,11 +56,14 @@ def free_on_host(meminfo: pathlib.Path, group: pathlib.Path) -> int | None:
             known.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
         except (AttributeError, OSError, ValueError):
             pass
-    try:
-        limit, used = ((group / f"memory.{x}").read_text() for x in ("max", "current"))
-        known.append(int(limit) - int(used))  # No limit is "max", no number.
-    except (OSError, ValueError):
-        pass
+    for folder, limit, used, old in _GROUPS:
+        try:
+            read = lambda name, at=group / folder: (at / name).read_text()
+            told = int(read(limit)) - int(read(used))  # No limit is "max", no number.
+            stat = dict(row.split() for row in read("memory.stat").splitlines())
+            known.append(told + int(stat[old]))
+        except (OSError, KeyError, ValueError):
+            pass
     return min(known, default=None)
 
 

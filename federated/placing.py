@@ -7,6 +7,7 @@ import jax
 import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxanon.federated.layout import num_bytes
@@ -45,7 +46,8 @@ def place(clients, devices=None, *, copies: bool | None = None) -> Placed:
     all, and what devices found is added up by one reduction. Results are those of one
     device, up to the rounding of sums. With ``jax.distributed`` the devices may be many
     processes'; each has to call this with the same clients, of which it brings to its
-    devices what they need.
+    devices what they need. What clients keep of their own is a part of the state, and
+    whole on every device.
 
     Devices have all clients, and work on any of them, or each has its own: then members
     of a cohort travel to the device whose part they are in, unless all take part.
@@ -85,7 +87,7 @@ def place(clients, devices=None, *, copies: bool | None = None) -> Placed:
     auto = (jax.sharding.AxisType.Auto,)
     mesh = jax.sharding.Mesh(devices, (AXIS,), axis_types=auto)
     if copies is None:
-        copies = num_bytes(clients) <= _room(jax.local_devices()[0])
+        copies = bool(num_bytes(clients) <= _room(jax.local_devices()[0]))
     missing = 0 if copies else -num_clients % mesh.size
 
     def filled(leaf):
@@ -100,7 +102,10 @@ def place(clients, devices=None, *, copies: bool | None = None) -> Placed:
 def _room(device):
     """Bytes of a device that copies of all clients may take."""
     told = device.memory_stats() or {}
-    return told.get("bytes_limit", 4 << 30) // 4
+    room = np.float32(told.get("bytes_limit", 4 << 30) // 4)
+    if jax.process_count() == 1:
+        return room
+    return multihost_utils.process_allgather(room).min()  # All must do the same.
 
 
 def _put(tree, sharding):

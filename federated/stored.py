@@ -66,12 +66,12 @@ class Stored(NamedTuple):
             raise ValueError(_damaged(self.folder, error)) from error
         for place, record in enumerate(records):
             self._put(record, place, rows, mask)
-        take = lambda array: array if len(unique) == len(ids) else array[where]
-        in_order = take if (where == np.arange(len(ids))).all() else lambda a: a[where]
+        as_asked = np.array_equal(unique, ids)
+        in_order = (lambda a: a) if as_asked else (lambda a: a[where])
         return Population({k: in_order(v) for k, v in rows.items()}, in_order(mask))
 
     def _put(self, record, place, rows, mask):
-        count = int(np.frombuffer(record, "<u4", 1)[0])
+        count = int.from_bytes(record[:4], "little")
         at = 4
         for name, (dtype, shape) in self.arrays.items():
             items = count * _size(shape)
@@ -84,6 +84,15 @@ class Stored(NamedTuple):
             rows[name][place, :count] = values.reshape(count, *shape)
             at = end
         mask[place, :count] = True
+
+
+def _check_types(arrays, client):
+    for name, array in arrays.items():
+        if array.ndim < 1 or array.dtype.kind not in "biufc":
+            raise ValueError(
+                f"the array {name!r} of client {client} must have an axis of rows, and "
+                f"numbers of NumPy's own types, got {array.dtype}{[*array.shape]}."
+            )
 
 
 def _size(shape):
@@ -105,7 +114,8 @@ def write_clients(folder, clients: Iterable[Mapping[str, Any]]) -> None:
 
     Raises:
       FileExistsError: if the folder holds clients.
-      ValueError: for a client without a row, one whose arrays disagree about their
+      ValueError: for arrays that are not of NumPy's numbers; for a client without a
+        row, one whose arrays disagree about their
         number, or one unlike the first; if there is no client.
 
     Example:
@@ -127,6 +137,7 @@ def write_clients(folder, clients: Iterable[Mapping[str, Any]]) -> None:
     try:
         for number, client in enumerate(clients, 1):
             own = {name: np.asarray(client[name]) for name in sorted(client)}
+            _check_types(own, number - 1)
             described = {name: (a.dtype, a.shape[1:]) for name, a in own.items()}
             arrays = described if arrays is None else arrays
             if described != arrays:

@@ -1,5 +1,6 @@
 """Rounds over clients on disk: a cohort is read while the device trains."""
 
+import collections
 import contextlib
 import functools
 from collections.abc import Callable, Generator
@@ -55,7 +56,8 @@ def stream(
       chunk: clients worked on at once; None is as many as half of the free memory
         holds, by what the compiled program takes for a few.
       prepare_fn: ``Population -> clients`` as ``algorithm.update`` reads them, arrays
-        ``[chunk, ...]``; compiled. None is the population itself, whose rows are dicts.
+        ``[chunk, ...]``; compiled, and anew for another function. None is the
+        population itself, whose rows are dicts.
 
     Returns:
       The new state, and ``info`` with a leading axis of rounds, as NumPy's arrays.
@@ -87,16 +89,19 @@ def stream(
         raise ValueError(f"num_rounds must be >= 1, got {num_rounds!r}.")
     if chunk is not None and chunk < 1:
         raise ValueError(f"chunk must be >= 1, or None, got {chunk!r}.")
+    grain = _grain()
     programs = _programs(acts, prepare_fn)
     cohorts = programs.cohorts(key, state, clients.num_clients, num_rounds)
     size = chunk or fitting(programs, key, state, clients, cohorts.shape[1])
     parts = _parts(cohorts, min(size, cohorts.shape[1]), 1 + acts.more_stages)
-    infos = []
-    with contextlib.closing(_read_ahead(clients, parts)) as read:
+    infos, working = [], collections.deque()
+    with contextlib.closing(_read_ahead(grain, clients, parts)) as read:
         for ids in cohorts:
             for stage in range(1 + acts.more_stages):
                 given = () if stage == 0 else (np.int32(stage),)
-                sums, kept = _worked(programs, key, state, read, given, ids, size)
+                sums, kept = _worked(
+                    programs, key, state, read, given, len(ids), working
+                )
                 state, info = programs.merge(state, ids, sums, kept, *given)
                 if stage == 0:
                     infos.append(info)
@@ -140,19 +145,25 @@ def _programs(acts, prepare_fn):
     return _Programs(as_host, add, jax.jit(merge), jax.jit(acts.finish))
 
 
-def _worked(programs, key, state, read, stage, ids, size):
-    """What a cohort comes to in one stage, its parts worked on as they are read."""
-    total, before, kept = None, None, []
-    for _ in range(-(-len(ids) // size)):
+def _worked(programs, key, state, read, stage, num, working):
+    """What a cohort of ``num`` comes to in a stage, its parts worked on as they come.
+
+    ``working`` are sums that the device may still be at, those of earlier stages too:
+    the host is one part ahead of it, and no more, or clients would pile up there.
+    """
+    total, kept, done = None, [], 0
+    while done < num:
         part, population = next(read)
+        done += len(part.ids)
         sums, own = programs.add(
             key, state, total, population, part.ids, part.counted, *stage
         )
-        # The host is one chunk ahead of the device, and no more.
-        jax.block_until_ready(before)
-        total, before = sums, total
+        working.append(sums)
+        if len(working) > 1:
+            jax.block_until_ready(working.popleft())
+        total = sums
         kept.append(own)
-    joined = jax.tree.map(lambda *a: jnp.concatenate(a)[: len(ids)], *kept)
+    joined = jax.tree.map(lambda *a: jnp.concatenate(a)[:num], *kept)
     return total, joined
 
 
@@ -170,19 +181,23 @@ def _parts(cohorts, size, stages) -> list[Part]:
 
 
 def _read_ahead(
-    clients: Stored, parts
+    grain, clients: Stored, parts
 ) -> Generator[tuple[Part, Population], None, None]:
     """Parts with their clients, which threads read before they are asked for."""
+    options = grain.ReadOptions(num_threads=THREADS, prefetch_buffer_size=AHEAD)
+    read = lambda part: (part, clients.read(part.ids))
+    source = grain.MapDataset.source(_Parts(parts)).map(read)
+    yield from source.to_iter_dataset(options)
+
+
+def _grain():
     try:
         import grain
     except ImportError as error:
         raise ImportError(
             "clients on disk are read by Grain; pip install 'jaxanon[stream]'."
         ) from error
-    options = grain.ReadOptions(num_threads=THREADS, prefetch_buffer_size=AHEAD)
-    read = lambda part: (part, clients.read(part.ids))
-    source = grain.MapDataset.source(_Parts(parts)).map(read)
-    yield from source.to_iter_dataset(options)
+    return grain
 
 
 class _Parts:
@@ -218,6 +233,6 @@ def fitting(programs, key, state, clients: Stored, cohort_size: int) -> int:
     lowered = programs.add.lower(key, state, None, Population(rows, mask), ids, counted)
     told = lowered.compile().memory_analysis()
     taken = 0 if told is None else told.temp_size_in_bytes + told.output_size_in_bytes
-    each = taken / few + (1 + AHEAD) * clients.client_bytes
+    each = taken / few + (2 + 2 * AHEAD) * clients.client_bytes
     room = SHARE * (free - num_bytes(state))
     return memory.even(cohort_size, int(max(1, room / each)))

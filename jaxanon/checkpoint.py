@@ -175,16 +175,14 @@ class Checkpoints:
         logging.getLogger("absl").setLevel(logging.ERROR)
         self._folder = pathlib.Path(folder).absolute() / "checkpoints"
         self._folder.mkdir(parents=True, exist_ok=True)
-        options = {
-            **{"max_to_keep": KEPT, "create": False},
-            **{
-                "enable_async_checkpointing": False,
-                "multiprocessing_options": _alone(),
-            },
-        }
-        given = ocp.CheckpointManagerOptions(**options)
+        options = ocp.CheckpointManagerOptions(
+            max_to_keep=KEPT,
+            create=False,
+            enable_async_checkpointing=False,
+            multiprocessing_options=_alone(),
+        )
         with _quiet():
-            self._manager = ocp.CheckpointManager(self._folder, options=given)
+            self._manager = ocp.CheckpointManager(self._folder, options=options)
 
     def save(self, state) -> None:
         """Keeps ``state`` under its round; an interrupted save leaves the last one."""

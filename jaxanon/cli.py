@@ -14,6 +14,7 @@ from jaxanon.commands import (
     datasets,
     demo,
     evaluate,
+    given,
     inferences,
     learner_privacy,
     privacy,
@@ -50,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
       0
     """
     argv = list(sys.argv[1:] if argv is None else argv)
+    given.words.set(argv)
     if argv[:1] == ["--version"]:
         print(f"jaxanon {__version__}")
         return 0

@@ -2,14 +2,14 @@
 
 import contextlib
 import hashlib
+import importlib
 import json
 import os
 import pathlib
 import platform
 import socket
-import subprocess
 import sys
-from typing import NoReturn
+import time
 
 import jax
 import numpy as np
@@ -19,7 +19,12 @@ from jaxanon import __version__
 
 HEARTBEAT_S = 30  # Seconds without a sign of life after which a process is lost.
 JOINING_S = 300  # Seconds to wait until all have come.
-_MAIN = "import sys; from jaxanon import cli; sys.exit(cli.main())"
+ENDING_S = 86_400  # That processes wait for one that works on after training.
+PARTING_S = 2.0  # That the first stays on after an error, for others to tell theirs.
+LOST = 3  # Exit status of a process that lost another.
+# JAX's errors that are this process' own.
+OWN = ("RESOURCE_EXHAUSTED", "INVALID_ARGUMENT", "UNIMPLEMENTED")
+_APART = "federated", "kernels", "datasets"  # In a checkout, beside the package.
 _LONGEST = 4096  # Bytes of an error that the first process tells the others.
 
 
@@ -49,7 +54,7 @@ def join(
 
     Raises:
       ValueError: for a number out of its range, or an address without a port.
-      OSError: if this is the first process and the port is in use.
+      OSError: if this is the first process and the port cannot be had.
       ConnectionError: if the others did not come, or the first cannot be reached.
     """
     if num_processes < 2:
@@ -64,9 +69,12 @@ def join(
         raise ValueError(
             f"coordinator must be HOST:PORT of the first process, got {coordinator!r}."
         )
-    if process_id == 0:
-        check_free(int(port))
+    given = f"process {process_id} of {num_processes} waited {joining_s} s at"
     try:
+        if process_id == 0:
+            _meet_all(int(port), num_processes, joining_s)
+        else:
+            _meet_first(host, int(port), process_id, joining_s)
         jax.distributed.initialize(
             coordinator,
             num_processes,
@@ -74,29 +82,62 @@ def join(
             local_device_ids=local_device_ids,
             initialization_timeout=joining_s,
             heartbeat_timeout_seconds=HEARTBEAT_S,
-            shutdown_timeout_seconds=HEARTBEAT_S,
+            shutdown_timeout_seconds=ENDING_S,
         )
-        jax.devices()  # All tell each other what they have.
-    except jax.errors.JaxRuntimeError as error:
+        # What they talk by later waits for nobody who still loads data.
+        multihost_utils.sync_global_devices("joined")
+    except (jax.errors.JaxRuntimeError, TimeoutError) as error:
         raise ConnectionError(
-            f"process {process_id} of {num_processes} waited {joining_s} s at "
-            f"{coordinator} and not all came; start every one of them with the same "
-            "coordinator and num_processes, and let the first's port be reached. JAX: "
-            f"{_first_line(error)}"
+            f"{given} {coordinator} and not all came; start every one with the same "
+            "coordinator and num_processes and a process_id of its own, and let the "
+            f"first's port be reached. {_first_line(error)}"
         ) from error
 
 
-def check_free(port: int) -> None:
-    """OSError if something listens on a port of this machine already."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def _meet_all(port, num_processes, joining_s):
+    """Waits at a port for the others to come, each under a number of its own.
+
+    JAX would abort the process where they do not come in time.
+    """
+    end, here = time.monotonic() + joining_s, {}
+    with socket.socket() as door, contextlib.ExitStack() as guests:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("", port))
+            door.bind(("", port))
         except OSError as error:
             raise OSError(
-                f"port {port} is in use on this machine; name another one, the same to "
-                "all processes."
+                f"port {port} is in use on this machine, or not to be had ({error}); "
+                "name another one, the same to all processes."
             ) from error
+        door.listen(num_processes)
+        while len(here) < num_processes - 1:
+            door.settimeout(max(0.01, end - time.monotonic()))
+            try:
+                guest = guests.enter_context(door.accept()[0])
+            except TimeoutError as error:
+                raise TimeoutError(f"There came {sorted(here)}.") from error
+            guest.settimeout(1.0)
+            with contextlib.suppress(OSError, ValueError):  # Whoever else it may be.
+                here[int(guest.recv(16))] = guest
+        for guest in here.values():
+            with contextlib.suppress(OSError):
+                guest.sendall(b"come")
+
+
+def _meet_first(host, port, process_id, joining_s):
+    """Tells the first process that this one is here, and waits for the rest."""
+    end = time.monotonic() + joining_s
+    while time.monotonic() < end:
+        try:
+            with socket.create_connection((host, port), timeout=1.0) as door:
+                door.sendall(str(process_id).encode())
+                door.settimeout(max(0.01, end - time.monotonic()))
+                if door.recv(16) == b"come":
+                    return
+        except OSError:
+            pass
+        time.sleep(0.1)
+    raise TimeoutError("The first was not there, or waits for others.")
 
 
 def first() -> bool:
@@ -146,10 +187,12 @@ def as_first_has(tree):
 
 def code() -> str:
     """A digest of the library's source, of which a version may have many."""
-    here = pathlib.Path(__file__).parent
     sha = hashlib.sha256()
-    for path in sorted(here.rglob("*.py")):
-        sha.update(path.relative_to(here).as_posix().encode() + path.read_bytes())
+    for name in ("jaxanon", *(f"jaxanon.{room}" for room in _APART)):
+        for here in importlib.import_module(name).__path__:
+            for path in sorted(pathlib.Path(here).rglob("*.py")):
+                sha.update(f"{name}/{path.relative_to(here)}".encode())
+                sha.update(path.read_bytes())
     return sha.hexdigest()
 
 
@@ -167,7 +210,7 @@ def check_alike(config: dict) -> None:
         return
     versions = {
         "jaxanon's code": [__version__, code()],
-        "the version of JAX": jax.__version__,
+        "the version of JAX": [jax.__version__, jax.lib.__version__],
         "the version of Python": platform.python_version_tuple()[:2],
     }
     parts = {name: config.get(name) for name in ("method", "settings", "hyper")}
@@ -203,7 +246,7 @@ def told_when_lost(where: str):
     try:
         yield
     except jax.errors.JaxRuntimeError as error:
-        if not several():
+        if not several() or str(error).startswith(OWN):
             raise
         raise ProcessLost(
             f"another process of {jax.process_count()} was lost {where}. Start all of "
@@ -211,88 +254,24 @@ def told_when_lost(where: str):
         ) from error
 
 
-def leave(error: ProcessLost) -> NoReturn:
-    """Ends this process, with the reason as the last thing that it says.
+@contextlib.contextmanager
+def leaving_on_errors():
+    """Ends this process by an error, if it is one of several, before it leaves here.
 
-    JAX would wait for the others on its way out, and abort.
+    JAX would wait for the others on the way out, and abort.
     """
-    print(f"jaxanon: error: {error}", file=sys.stderr, flush=True)
-    sys.stdout.flush()
-    os._exit(2)
+    try:
+        yield
+    except Exception as error:
+        if not several():
+            raise
+        text = " ".join(str(error).split()) or type(error).__name__
+        print(f"jaxanon: error: {text}", file=sys.stderr, flush=True)
+        sys.stdout.flush()
+        if first():
+            time.sleep(PARTING_S)  # Its end is that of the others.
+        os._exit(LOST if isinstance(error, ProcessLost) else 2)
 
 
 def _first_line(error):
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
-
-
-def launch(num_processes: int, devices: int | None = None) -> int:
-    """Runs this very command as several processes of this machine.
-
-    Each is told which one it is, and its share of the devices where there are some to
-    share out. When one fails, the others are ended.
-
-    Args:
-      num_processes: at least 2.
-      devices: of all of them together; None gives each the whole machine, as is right
-        for a CPU.
-
-    Returns:
-      0, or the first failure's exit status.
-
-    Raises:
-      ValueError: if devices cannot be shared out evenly.
-    """
-    if num_processes < 2:
-        raise ValueError(f"num_processes must be >= 2, got {num_processes!r}.")
-    if devices is not None and devices % num_processes:
-        raise ValueError(
-            f"devices must be a multiple of num_processes={num_processes} to be shared "
-            f"out, got {devices}."
-        )
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-P", "-c", _MAIN, *sys.argv[1:]]
-    command += ["--coordinator", f"127.0.0.1:{port}", "--process-id"]
-
-    def start(index):
-        env = dict(os.environ)
-        if devices is not None:
-            share = devices // num_processes
-            own = range(index * share, (index + 1) * share)
-            env["JAX_LOCAL_DEVICE_IDS"] = ",".join(map(str, own))
-        return subprocess.Popen([*command, str(index)], env=env)
-
-    started = [start(index) for index in range(num_processes)]
-    try:
-        return _watched(started)
-    finally:
-        for process in started:
-            process.kill()
-        for process in started:
-            process.wait()
-
-
-def _watched(started):
-    """Waits for all; the status of the first that fails, once others could tell."""
-    left = dict(enumerate(started))
-    while left:
-        for index, process in list(left.items()):
-            try:
-                status = process.wait(timeout=0.1)
-            except subprocess.TimeoutExpired:
-                continue
-            del left[index]
-            if status:
-                for other in left.values():
-                    with contextlib.suppress(subprocess.TimeoutExpired):
-                        other.wait(timeout=HEARTBEAT_S)
-                        break
-                how = f"signal {-status}" if status < 0 else f"status {status}"
-                print(
-                    f"process {index} of {len(started)} ended by {how}; the others "
-                    "were ended, too. Go on by the same command with --resume.",
-                    file=sys.stderr,
-                )
-                return abs(status)
-    return 0

@@ -113,7 +113,8 @@ def train(
     # Copied, for a round gives the state's buffers away and some may be the caller's.
     state = jax.tree.map(jnp.copy, method.init(init_key, **hyper))
     config = describe(method, data, state, epochs=epochs, seed=seed)
-    processes.check_alike(config)
+    with processes.told_when_lost("before the first round"):
+        processes.check_alike(config)
     total = epochs * per_epoch
     folder = pathlib.Path(out) if out is not None and processes.first() else None
 
@@ -132,8 +133,9 @@ def train(
         checkpoint.write_metrics(out, history)
         return saved, found, history
 
-    saved, state, history = processes.by_first(opened) or (None, state, [])
-    state = processes.as_first_has(state)
+    with processes.told_when_lost("before the first round"):
+        saved, state, history = processes.by_first(opened) or (None, state, [])
+        state = processes.as_first_has(state)
     loop = training_loop.Loop(
         method=method,
         key=run_key,

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
-from jaxanon import processes, spreading, training
+from jaxanon import cli, launching, processes, training
 
 HERE = pathlib.Path(__file__).parent
 TINY = ["--hidden", "8", "--latent", "2", "--per-class", "4", "--averaging", "0.5"]
@@ -34,42 +34,6 @@ def tiny(data, name="blinder"):
         name, data.spec, hidden=(8,), latent=2,
         **({"per_class": 4} if name == "blinder" else {"batches": 1}), **more,
     )  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ["blinder", "fed_blinder"])
-def test_cores_train_what_one_device_does(data, name, monkeypatch):
-    monkeypatch.setattr(spreading, "num_devices", lambda: 3)
-    method, options = tiny(data, name), {"epochs": 1, "progress": False}
-    one = training.train(method, data, **options)
-    many = training.train(method, data, devices=3, **options)
-    assert int(many.state.round) == int(one.state.round) > 0
-    chex.assert_trees_all_close(one.state.params, many.state.params, atol=2e-3)
-    for name, value in one.history[-1]["losses"].items():
-        assert many.history[-1]["losses"][name] == pytest.approx(value, rel=1e-3)
-
-
-def test_cores_tell_the_round_in_which_training_diverged(data, monkeypatch, tmp_path):
-    monkeypatch.setattr(spreading, "num_devices", lambda: 2)
-    hyper = {"inner_step_size": 1e30}
-    with pytest.raises(FloatingPointError, match=r"no longer finite in round 1;"):
-        training.train(
-            tiny(data), data, epochs=1, progress=False, hyper=hyper, devices=2
-        )
-
-
-def test_devices_that_there_are_not(data):
-    many = spreading.num_devices() + 1
-    with pytest.raises(ValueError, match=f"most the {many - 1} .* are, got {many}"):
-        training.train(tiny(data), data, devices=many, progress=False)
-    with pytest.raises(ValueError, match=r"devices must be at least 1 .* got 0"):
-        training.train(tiny(data), data, devices=0, progress=False)
-
-
-def test_a_method_that_one_device_has_to_train(data, monkeypatch):
-    monkeypatch.setattr(spreading, "num_devices", lambda: 2)
-    with pytest.raises(ValueError, match="dysan cannot be shared out to devices"):
-        spreading.check_devices(ja.methods.dysan(data.spec), 2)
-    spreading.check_devices(ja.methods.dysan(data.spec), None)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +61,47 @@ def test_a_port_in_use_is_told_before_anything_waits():
 
 def test_devices_are_shared_out_evenly():
     with pytest.raises(ValueError, match="multiple of num_processes=2 .* got 3"):
-        processes.launch(2, 3)
+        launching.launch([], 2, 3)
+    with pytest.raises(ValueError, match="num_processes must be >= 2, got 1"):
+        launching.launch([], 1)
+
+
+def test_process_id_and_coordinator_go_together(capsys):
+    words = ["train", "fedavg", "--dataset", "smartwatch", "--num-processes", "2"]
+    assert cli.main([*words, "--process-id", "1"]) == 2
+    assert "--process-id and --coordinator go together" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("process_id", [0, 1])
+def test_others_that_do_not_come_are_told_in_time(process_id):
+    with pytest.raises(ConnectionError, match="waited 1 s at .* and not all came"):
+        processes.join(f"127.0.0.1:{free_port()}", 2, process_id, joining_s=1)
+
+
+def watched(*programs):
+    command = [sys.executable, "-c"]
+    return launching._watched([subprocess.Popen([*command, x]) for x in programs])
+
+
+def test_what_is_said_of_processes_that_end(capsys):
+    assert watched("", "") == 0
+    assert watched("", "raise SystemExit(2)") == 2
+    assert capsys.readouterr().err == ""  # They said it themselves.
+    assert watched("", f"raise SystemExit({processes.LOST})") == processes.LOST
+    killed = "import os; os.kill(os.getpid(), 9)"
+    assert watched(killed, "") == 137
+    told = "process 0 of 2 was lost, and all are ended; go on by the same command with"
+    assert told in capsys.readouterr().err
+
+
+def test_an_error_of_one_s_own_is_no_lost_process(monkeypatch):
+    monkeypatch.setattr(processes, "several", lambda: True)
+    for text, kind in (
+        ("RESOURCE_EXHAUSTED: Out of memory", jax.errors.JaxRuntimeError),
+        ("UNKNOWN: Gloo all-reduce failed", processes.ProcessLost),
+    ):
+        with pytest.raises(kind, match=text), processes.told_when_lost("here"):
+            raise jax.errors.JaxRuntimeError(text)
 
 
 def test_alone_a_process_asks_nobody(data):
@@ -194,7 +198,7 @@ from jaxanon import federated
 # Of clients in their places, seven on two devices, and of copies.
 clients = federated.stack([np.arange(n + 1.0) for n in range(7)])
 for make in (shared_out.averaging, shared_out.keeping, shared_out.meta):
-    for size, copies in ((None, False), (5, False), (5, True)):
+    for size, copies in ((None, False), (5, False), (5, True), (1, False), (1, True)):
         algorithm, key = make(size), jax.random.key(1)
         placed = federated.place(clients, copies=copies)
         start = lambda: algorithm.init(jax.random.key(0))
@@ -215,6 +219,12 @@ try:
     training.train(method, data, epochs=1, seed=seed * index, out=folder)
 except ValueError as error:
     print(error, flush=True)
+
+# Half of a run, and its checkpoint gone on from by both.
+options = {"out": folder, "progress": False, "seed": 3}
+training.train(method, data, epochs=1, **options)
+run = training.train(method, data, epochs=2, resume=True, **options)
+print("ROUNDS", int(run.state.round), len(run.history), flush=True)
 """
 
 
@@ -224,7 +234,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def test_two_processes_and_what_they_refuse(tmp_path, start):
+def test_two_processes_and_what_they_refuse(data, tmp_path, start):
     port, folder = free_port(), tmp_path / "run"
     path = f"import sys; sys.path.append({str(HERE / 'federated')!r})\n"
     both = [start([path + PARTS, str(i), str(port), "5", str(folder)]) for i in (0, 1)]
@@ -234,7 +244,14 @@ def test_two_processes_and_what_they_refuse(tmp_path, start):
         assert "PLACED" in text
         assert ("FileNotFoundError True", "Stopped True")[index] in text
         assert "processes [1] differ from process 0 in seed, epochs or spec" in text
-    assert not folder.exists()
+        assert not folder.exists() or "ROUNDS" in text
+    alone = training.train(
+        ja.methods.blinder(data.spec, hidden=(8,), latent=2, per_class=4),
+        data, epochs=2, seed=3, progress=False,
+    )  # fmt: skip
+    run = training.open_run(folder)
+    assert int(run.state.round) == int(alone.state.round)
+    chex.assert_trees_all_close(alone.state.params, run.state.params, atol=2e-3)
 
 
 def test_a_lost_process_ends_the_run_and_its_checkpoint_stays(tmp_path, start):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import show, sources, street
+from jaxanon.commands import given, show, sources, street
 from jaxanon.commands.sources import DataOptions
 
 
@@ -98,10 +98,10 @@ def command(method: str | None):
 
 def joined(num_processes, process_id, coordinator, devices):
     """Makes this process one of several, or starts them all and ends with them."""
-    from jaxanon import processes
+    from jaxanon import launching, processes
 
     if process_id is None and coordinator is None:
-        raise SystemExit(processes.launch(num_processes, devices))
+        raise SystemExit(launching.launch(given.words.get(), num_processes, devices))
     if process_id is None or coordinator is None:
         raise ValueError(
             "--process-id and --coordinator go together; give both, or neither to "
@@ -114,29 +114,36 @@ def train_run(
     method, options, settings, epochs, seed, out, resume, profile=None, devices=None
 ):
     """Remembers where the data came from, trains, says what to do next."""
-    from jaxanon import processes, training
+    from jaxanon import processes
 
-    data = sources.load(options)
-    built = _builders(method).build(method, data.spec, **fields_of(settings))
-    try:
-        run = training.train(
-            built,
-            data,
-            epochs=epochs,
-            seed=seed,
-            out=out,
-            resume=resume,
-            profile=profile,
-            devices=devices,
-            # Before the first round: a run may be killed at any moment.
-            on_claim=lambda: sources.remember(out, options),
+    with processes.leaving_on_errors():
+        run, data = _trained(
+            method, options, settings, epochs, seed, out, resume, profile, devices
         )
-    except processes.ProcessLost as error:
-        processes.leave(error)
     if not processes.first():
         return run, data
     show.losses(run)
     if profile is not None:
         show.costs(profile)
     show.say(f"The run is in {out}. Next: jaxanon evaluate {out}")
+    return run, data
+
+
+def _trained(method, options, settings, epochs, seed, out, resume, profile, devices):
+    from jaxanon import training
+
+    data = sources.load(options)
+    built = _builders(method).build(method, data.spec, **fields_of(settings))
+    run = training.train(
+        built,
+        data,
+        epochs=epochs,
+        seed=seed,
+        out=out,
+        resume=resume,
+        profile=profile,
+        devices=devices,
+        # Before the first round: a run may be killed at any moment.
+        on_claim=lambda: sources.remember(out, options),
+    )
     return run, data

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import pathlib
+import shutil
 import types
 
 import chex
@@ -86,6 +87,8 @@ def test_any_of_many_clients_is_read_as_it_was_written(tmp_path):
         ([{"x": np.zeros(0)}], r"equally many rows, 1 at least, got \[0\]"),
         ([{"x": np.zeros(2), "y": np.zeros(1)}], r"client 0 .* got \[1, 2\]"),
         ([{"x": np.zeros(2)}, {"x": np.zeros((2, 1))}], "client 1 has arrays .* alike"),
+        ([{"x": np.float32(1)}], r"array 'x' of client 0 must .* got float32\[\]"),
+        ([{"x": np.array(["a"])}], r"array 'x' of client 0 must .* got <U1\[1\]"),
     ],
 )
 def test_what_is_not_written(tmp_path, clients, message):
@@ -111,6 +114,8 @@ def test_files_that_cannot_be_read(tmp_path):
     about.write_text(json.dumps(told | {"arrays": {"x": ["<f8", [9]]}}))
     with pytest.raises(ValueError, match="a client's record is too short"):
         federated.open_clients(tmp_path).read([0])
+    about.write_text(json.dumps(told | {"arrays": {}}))
+    assert federated.open_clients(tmp_path).read([0]).mask.shape == (1, 2)
     about.write_text(json.dumps(told))
     (tmp_path / "clients.array_record").write_bytes(b"something else")
     with pytest.raises(ValueError, match=r"are damaged \(.*write them anew"):
@@ -160,10 +165,18 @@ def test_free_memory_is_the_machine_s_or_the_container_s(tmp_path, monkeypatch):
     table.write_text("MemTotal:    64 kB\nMemAvailable:    32 kB\n")
     assert memory.free_on_host(table, tmp_path) == 32 * 1024
     (tmp_path / "memory.max").write_text("9000\n")
-    (tmp_path / "memory.current").write_text("1000\n")
+    (tmp_path / "memory.current").write_text("1500\n")
+    (tmp_path / "memory.stat").write_text("anon 7\ninactive_file 500\n")
     assert memory.free_on_host(table, tmp_path) == 8000
     (tmp_path / "memory.max").write_text("max\n")
     assert memory.free_on_host(table, tmp_path) == 32 * 1024
+    old = tmp_path / "memory"
+    old.mkdir()
+    (old / "memory.limit_in_bytes").write_text("700\n")
+    (old / "memory.usage_in_bytes").write_text("600\n")
+    (old / "memory.stat").write_text("total_inactive_file 20\n")
+    assert memory.free_on_host(table, tmp_path) == 120
+    shutil.rmtree(old)
     monkeypatch.setattr(memory.os, "sysconf", lambda name: 100)
     assert memory.free_on_host(tmp_path / "none", tmp_path) == 10_000
 

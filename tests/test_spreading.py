@@ -1,0 +1,58 @@
+"""Runs on several cores are runs on one; devices that there are not are refused."""
+
+import chex
+import pytest
+
+import jaxanon as ja
+from jaxanon import spreading, training
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def data():
+    return ja.load("smartwatch", public="exercise", private=["side"])
+
+
+def tiny(data, name="blinder"):
+    more = {"averaging": 0.5} if name == "blinder" else {"local_rounds": 1}
+    return ja.methods.build(
+        name, data.spec, hidden=(8,), latent=2,
+        **({"per_class": 4} if name == "blinder" else {"batches": 1}), **more,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["blinder", "fed_blinder"])
+def test_cores_train_what_one_device_does(data, name, monkeypatch):
+    monkeypatch.setattr(spreading, "num_devices", lambda: 3)
+    method, options = tiny(data, name), {"epochs": 1, "progress": False}
+    one = training.train(method, data, **options)
+    many = training.train(method, data, devices=3, **options)
+    assert int(many.state.round) == int(one.state.round) > 0
+    chex.assert_trees_all_close(one.state.params, many.state.params, atol=2e-3)
+    for name, value in one.history[-1]["losses"].items():
+        assert many.history[-1]["losses"][name] == pytest.approx(value, rel=1e-3)
+
+
+def test_cores_tell_the_round_in_which_training_diverged(data, monkeypatch):
+    monkeypatch.setattr(spreading, "num_devices", lambda: 2)
+    hyper = {"inner_step_size": 1e30}
+    with pytest.raises(FloatingPointError, match=r"no longer finite in round 1;"):
+        training.train(
+            tiny(data), data, epochs=1, progress=False, hyper=hyper, devices=2
+        )
+
+
+def test_devices_that_there_are_not(data):
+    many = spreading.num_devices() + 1
+    with pytest.raises(ValueError, match=f"most the {many - 1} .* are, got {many}"):
+        training.train(tiny(data), data, devices=many, progress=False)
+    with pytest.raises(ValueError, match=r"devices must be at least 1 .* got 0"):
+        training.train(tiny(data), data, devices=0, progress=False)
+
+
+def test_a_method_that_one_device_has_to_train(data, monkeypatch):
+    monkeypatch.setattr(spreading, "num_devices", lambda: 2)
+    with pytest.raises(ValueError, match="dysan cannot be shared out to devices"):
+        spreading.check_devices(ja.methods.dysan(data.spec), 2)
+    spreading.check_devices(ja.methods.dysan(data.spec), None)
