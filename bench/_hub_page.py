@@ -51,16 +51,16 @@ def choices(rows):
                 [r for r in own if (r["choice"], r["name"]) == (choice, method)]
                 for choice in names
             ]
-            at = np.arange(len(names)) + 0.8 * (number / len(methods) - 0.5)
+            wide = 0.8 / len(methods)
+            at = np.arange(len(names)) + wide * (number + 0.5) - 0.4
             colour = COLOURS[list(work.METHODS).index(method)]
-            bar = {"width": 0.8 / len(methods), "color": colour, "align": "edge"}
             shown = [100 * _mean(group, "shown") for group in each]
-            axis.bar(at, shown, label=method, alpha=0.5, **bar)
+            axis.bar(at, shown, wide, color=colour, label=method, alpha=0.5)
             recall = [100 * _recall(group) for group in each]
-            axis.bar(at, recall, **bar)
+            axis.bar(at, recall, wide / 2, color=colour)
         axis.set_xticks(range(len(names)), names, fontsize=7)
         axis.set_ylabel("recognised [%]", fontsize=8)
-    caption = "Pale: windows of classes to show; dark, in front: of classes to hide."
+    caption = "Pale: windows of classes to show; dark and narrow: of classes to hide."
     return _with_legend(drawn, axes, caption)
 
 
