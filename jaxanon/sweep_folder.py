@@ -5,6 +5,7 @@ import math
 import pathlib
 
 import jax
+import numpy as np
 
 from jaxanon import checkpoint
 from jaxanon.run import Run
@@ -37,7 +38,8 @@ def claim(folder, description: dict, *, resume: bool) -> None:
                     "choose another folder."
                 )
         return
-    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+    begun = folder.iterdir() if folder.is_dir() else ()
+    if folder.is_file() or any(not path.name.startswith(".") for path in begun):
         raise FileExistsError(
             f"{folder} is not empty and holds no sweep; choose another folder."
         )
@@ -114,4 +116,5 @@ def opened(folder, index: int, method) -> Run | None:
     except FileNotFoundError:
         return None
     history = checkpoint.read_metrics(path, int(state.round))
+    state = jax.tree.map(np.asarray, state)  # Devices are for those who train.
     return Run(method, state, method.spec, path, history, config)

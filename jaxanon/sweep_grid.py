@@ -136,7 +136,7 @@ def alike(members, arrays) -> list[tuple[dict, list[int]]]:
 
 
 def check_values(name: str, values) -> None:
-    """Raises ValueError unless an axis is a list with at least one value.
+    """Raises ValueError unless an axis is a list of one value or more, none twice.
 
     Example:
       >>> check_values("alpha", [1, 2])
@@ -144,6 +144,11 @@ def check_values(name: str, values) -> None:
     if not isinstance(values, list | tuple) or not values:
         raise ValueError(
             f"grid[{name!r}] must be a list with at least one value, got {values!r}."
+        )
+    if any(value in values[:place] for place, value in enumerate(values)):
+        raise ValueError(
+            f"grid[{name!r}] must have each value once, got {values!r}; seeds say how "
+            "often a setting is tried."
         )
 
 

@@ -88,7 +88,8 @@ def tried(run, held: Data, judges, seed: int) -> Score | None:
         one = trial.put(run, seed, held, (ATTACKER,), 1.0, _quiet)
         names = [name for name in trial.attacked(held) if name in held.spec.private]
         (evidence,) = trial.reidentify([one], names)
-    except FloatingPointError:
+    # What is nearly no number any more, scikit-learn refuses.
+    except (FloatingPointError, ValueError):
         return None
     public = held.spec.public
     kept = trial.score(held, public, judges.read[public](one.safe))["accuracy"]

@@ -122,7 +122,15 @@ def _parts(indices, most):
 def _done(of: Cluster, job: Job, parts, said, name, argument):
     """``(members, result)`` of each task when it is done; None of one that failed."""
     wait = {of.task.remote(*of.sweep, name, part, argument): part for part in parts}
-    total, ready, console = sum(map(len, parts)), 0, Console()
+    try:
+        yield from _as_done(of, job, wait, said)
+    finally:  # Else they would write beside those who go on.
+        for task in wait:
+            of.ray.cancel(task, force=True)
+
+
+def _as_done(of, job, wait, said):
+    total, ready, console = sum(map(len, wait.values())), 0, Console()
     while wait:
         (first,), _ = of.ray.wait([*wait], num_returns=1)
         part, result = wait.pop(first), None

@@ -1,5 +1,6 @@
-"""What a sweep found, by setting: mean and deviation over seeds."""
+"""What a sweep found, by setting: mean and deviation over seeds and splits."""
 
+import copy
 import math
 
 from rich.table import Table
@@ -22,7 +23,7 @@ def summarise(members, reports) -> list[dict]:
       ``losses`` and ``scores``, the last two with ``{"mean", "std"}`` under each name;
       ``scores`` are those of members with a report, and empty if there is none.
     """
-    lost = [
+    diverged = [
         (report is None and member.stopped is None and bool(member.losses))
         or not all(map(math.isfinite, member.losses.values()))
         for member, report in zip(members, reports or [()] * len(members), strict=True)
@@ -37,7 +38,7 @@ def summarise(members, reports) -> list[dict]:
             "settings": settings,
             "seeds": len({members[i].seed for i in indices}),
             "splits": len({members[i].split for i in indices}),
-            "diverged": sum(lost[i] for i in indices),
+            "diverged": sum(diverged[i] for i in indices),
             "stopped": members[indices[0]].stopped,
             "lost": sum(
                 not members[i].losses or (bool(reports) and reports[i] == {})
@@ -48,6 +49,29 @@ def summarise(members, reports) -> list[dict]:
         }
         for settings, indices in cells
     ]
+
+
+def reference(members, reports) -> dict | None:
+    """A report that tells of raw windows what those of all splits do, on the mean.
+
+    Args:
+      members, reports: as in ``summarise``.
+    """
+    told = {m.split: r for m, r in zip(members, reports, strict=True) if r}
+    if len(told) < 2:
+        return next(iter(told.values()), None)
+    found = copy.deepcopy(next(iter(told.values())))
+
+    def put(of, name):
+        of(found)[name] = math.fsum(of(each)[name] for each in told.values()) / len(
+            told
+        )
+
+    put(lambda each: each["utility"]["raw"], "accuracy")
+    for attribute, judged in found["intrusive"].items():
+        for measure in ("balanced_accuracy", "chance") if judged else ():
+            put(lambda each, at=attribute: each["intrusive"][at]["raw"], measure)
+    return found
 
 
 def _losses(of_members):

@@ -20,9 +20,12 @@ from jaxanon import (
     sweep_ray,
     sweep_splits,
     sweep_training,
+    training,
 )
+from jaxanon.datasets.extras import need
+from jaxanon.methods.method import warn_of_epochs
 from jaxanon.run import Run
-from jaxanon.sweep_summary import summarise, table
+from jaxanon.sweep_summary import reference, summarise, table
 
 __all__ = ["Member", "Sweep", "sweep", "table"]
 
@@ -165,11 +168,17 @@ def sweep(
     prints = sweep_splits.check(every)
     specs = tuple(each.spec for each in splits)
     plan = sweep_grid.plan(method, data.spec, grid, seeds, settings, specs)
+    for group in plan.groups:
+        warn_of_epochs(group.method, epochs)
+        for method_of, own in zip(group.methods, every, strict=True):
+            training.check_data(method_of, own)
     if ray is not False and out is None:
         raise ValueError(
             "ray needs out (--out), a folder that all machines see: members are kept "
             "there, and collected from there."
         )
+    if ray is not False:
+        need("ray", "sweep", "a sweep by Ray")  # Before the folder is anybody's.
     described = _describe(plan.groups[0].method, prints, grid, seeds, epochs, halving)
     if out is not None:
         sweep_folder.claim(out, described, resume=resume)
@@ -206,12 +215,12 @@ def sweep(
         rows = [member._asdict() for member in members]
         found = {"rungs": rungs, "members": rows, "summary": summary}
         sweep_folder.write(out, described | found)
-        told = [one for one in reports if one]
-        if told:
+        raw = reference(members, reports) if reports else None
+        if raw is not None:
             title = (
                 f"{described['method']} on {data.spec.name}: {len(summary)} settings"
             )
-            report.write_front(out, title, summary, told[0])
+            report.write_front(out, title, summary, raw)
     return Sweep(members, runs, reports, summary)
 
 

@@ -44,3 +44,8 @@ def test_a_grid_without_a_possible_point(spec):
 def test_a_value_out_of_its_range_is_no_point_to_leave_out(spec):
     with pytest.raises(ValueError, match="alpha must be finite and >= 0, got -0.1"):
         sweep_grid.plan(dysan, spec, {"alpha": [0.1, -0.1]}, 1, SMALL)
+
+
+def test_a_value_stands_once_in_its_axis():
+    with pytest.raises(ValueError, match=r"grid\['gamma'\] must have each value once"):
+        sweep_grid.check_values("gamma", [1, 2, 1.0])

@@ -4,13 +4,21 @@ import importlib.util
 import json
 import pathlib
 import shutil
+import types
 
 import chex
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon import datasets, evaluation, sweep_program, sweep_splits, training
+from jaxanon import (
+    datasets,
+    evaluation,
+    sweep_program,
+    sweep_splits,
+    sweep_summary,
+    training,
+)
 from jaxanon.methods import blinder
 from jaxanon.sweep_summary import table
 from jaxanon.sweeping import sweep
@@ -170,3 +178,20 @@ def test_splits_are_different_ones_of_one_data_set(splits):
         quick(known.build, [splits[0], other])
     with pytest.raises(ValueError, match="built already knows the statistics of one"):
         quick(known.build(splits[0].spec), splits)
+
+
+def test_raw_windows_of_all_splits_are_what_settings_stand_beside():
+    def told(accuracy, leaked):
+        raw = {"balanced_accuracy": leaked, "chance": 0.5}
+        utility = {"attribute": "kind", "raw": {"accuracy": accuracy}}
+        return {"utility": utility, "intrusive": {"side": {"raw": raw}, "arm": None}}
+
+    members = [types.SimpleNamespace(split=split) for split in (0, 0, 1)]
+    reports = [None, told(0.5, 0.75), told(1.0, 0.25)]
+    found = sweep_summary.reference(members, reports)
+    assert found["utility"]["raw"]["accuracy"] == 0.75
+    assert found["intrusive"]["side"]["raw"] == {
+        "balanced_accuracy": 0.5,
+        "chance": 0.5,
+    }
+    assert sweep_summary.reference(members, [None, {}, None]) is None

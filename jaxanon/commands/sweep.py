@@ -82,8 +82,9 @@ def command(method: str | None):
             **train.fields_of(settings),
         )
         for index, member in enumerate(result.members):
-            own = sweep_folder.member_folder(folder, index)
-            sources.remember(own, options[member.split])
+            if result.runs[index] is not None:  # Else it got lost, and has no folder.
+                own = sweep_folder.member_folder(folder, index)
+                sources.remember(own, options[member.split])
         show.table(sweeping.table(result.summary))
         show.say(f"The sweep is in {folder}.")
         page = folder / "sweep.html"

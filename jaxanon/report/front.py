@@ -100,7 +100,7 @@ def draw(summary: list[dict], report: dict) -> Picture | None:
         figure,
         f"Utility ({utility} accuracy) over what an adversary reads, a point for each "
         "setting: up is useful, left is private. The line joins the settings that no "
-        "other beats in both; bars are deviations over seeds.",
+        "other beats in both; bars are deviations over seeds and splits.",
     )
 
 
