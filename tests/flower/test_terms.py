@@ -109,6 +109,10 @@ def test_letters_come_through_as_they_were():
         ("{}", '[["w", "<f4", [99999999999, 99999999999]]]', 8),
         ("{}", '[["w"]]', 8),
         ("{}", "3", 8),
+        ("{}", '[["w", "<f4", [1e999]]]', 8),  # Overflows,
+        ("{}", '[["w", "{", [1]]]', 8),  # is no syntax of a type,
+        ("{}", "[" * 100_000, 8),  # too deep,
+        ("{}", '[[["w"], "<f4", [2]]]', 8),  # or no name.
     ],
 )
 def test_what_is_no_letter_is_refused(facts, arrays, size):
