@@ -1,12 +1,14 @@
 """Rounds of the server, of letters that nobody carried."""
 
+import functools
 import re
 
+import chex
 import jax
 import numpy as np
 import pytest
 
-from jaxanon import learners
+from jaxanon import datasets, learners
 from jaxanon.flower import terms
 from jaxanon.flower.device import Device
 from jaxanon.flower.records import Letter
@@ -178,3 +180,30 @@ def test_what_no_honest_client_says_is_refused(atlas, data, change, why):
         state, _answering(data, agreed, state, lambda letter: letter), refused.update
     )
     assert int(after.round) == 1
+
+
+@pytest.mark.parametrize("name", ["fed_blinder", "kd_blinder"])
+def test_rounds_of_averaged_methods_are_those_of_train(name, data):
+    settings = {"latent": 3, "hidden": (8,), "local_rounds": 1, "batch": 4}
+    settings["cohort"] = 0.5
+    method = terms.methods_of(name).build(name, data.spec, **settings)
+    clients = terms.clients_of(method, data)
+    begun, key = method.init(jax.random.key(0)), jax.random.split(jax.random.key(5))[1]
+    agreed = terms.terms(method, begun, clients, 20, 5)
+    asked = [Device(client, data) for client in range(4)]
+    for device in asked:
+        assert "why" not in device.join(Letter({"terms": agreed}, {})).facts
+
+    def ask(ids, facts, arrays):
+        letter = Letter(facts | {"accepted": None}, arrays)
+        return {client: asked[client].work(letter) for client in ids}
+
+    mine = data.train.labels["subject"] == 0
+    rows = terms.own_windows(method, terms.of_subject(data.train, mine), 0, agreed)
+    parts = rounds(method, key, clients, rows, Bounds(2))
+    found, info, _ = parts.update(begun, ask, None)
+    whole = method.prepare(datasets.by_client(data.train))
+    wanted, told = jax.jit(method.update)(key, begun, whole)
+    close = functools.partial(chex.assert_trees_all_close, rtol=2e-4, atol=2e-5)
+    close(found.params, wanted.params)
+    close(info, {name: float(value) for name, value in told.items()})
