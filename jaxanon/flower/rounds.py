@@ -93,10 +93,11 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
         if not isinstance(weight, (int, float)):
             raise ValueError(f"its weight must be a number, got {weight!r}.")
         messages.check_weight(weight, parts.exchanges[index].most(most_rows))
-        for name, value in message[1].items():
+        for path, value in jax.tree_util.tree_leaves_with_path(message[1]):
             if not np.all(np.abs(value) <= MOST_INFO):
                 raise ValueError(
-                    f"its {name} must be within {MOST_INFO:g} of 0, got {value}."
+                    f"its {jax.tree_util.keystr(path)} must be within {MOST_INFO:g} of "
+                    f"0, got {value}."
                 )
         if not legal[index](message[0]):
             raise ValueError(
