@@ -51,7 +51,7 @@ class Acts(NamedTuple):
     is then that of ``ids``, in their order. None is where their numbers say. After
     stage 0 the same cohort works and is merged in ``more_stages`` further ones, 1, 2,
     ..., whose ``info`` nobody reads, and ``finish(state) -> state`` ends the round.
-    ``way`` and ``most``: see ``devices.Exchange``.
+    ``way``, ``most`` and ``legal``: see ``devices.Exchange``.
     """
 
     cohort: Callable
@@ -61,6 +61,7 @@ class Acts(NamedTuple):
     finish: Callable = lambda state: state
     way: Callable = lambda state, sent: sent
     most: Callable = float
+    legal: Callable = lambda sent: True
 
 
 class FederatedAlgorithm(NamedTuple):

@@ -192,6 +192,7 @@ def atlas(
         alone_fn=functools.partial(atlas_rounds.alone, settings),
         example_bytes_fn=example_bytes_fn,
         way_fn=_way,
+        legal_fn=_legal,
     )
 
 
@@ -199,8 +200,17 @@ def _way(state: PersonalState, sent):
     """How far the layers moved that a client sent."""
     layers, senders = sent
     flags = importance.per_layer(senders, state.params)
-    way = lambda new, old, flag: flag * (new - old)
+    way = lambda new, old, flag: new - flag * old  # Layers not sent are 0.
     return jax.tree.map(way, layers, state.params, flags)
+
+
+def _legal(sent):
+    """Whether all layers are sent or not, and those that are not are 0."""
+    layers, senders = sent
+    flags = importance.per_layer(senders, layers)
+    one = lambda flag: jnp.abs(flag - 1) <= 1e-5  # Of n of n rows, up to rounding.
+    fine = lambda layer, flag: jnp.all(one(flag) | ((flag == 0) & (layer == 0)))
+    return jnp.all(jnp.stack(jax.tree.leaves(jax.tree.map(fine, layers, flags))))
 
 
 def _averaged(state: PersonalState, mean, share):

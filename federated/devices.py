@@ -22,6 +22,7 @@ class Exchange(NamedTuple):
     ``way(state, averaged)`` is how far a message moves what was sent, for its norm to
     be looked at. ``most(num_rows)`` is the largest weight of so many rows. ``num``:
     so many of these follow each other in a round, and ``step`` counts them.
+    ``legal(averaged) -> bool[]`` is whether an honest client could have sent it.
     """
 
     reply: Callable
@@ -29,6 +30,7 @@ class Exchange(NamedTuple):
     way: Callable
     most: Callable
     num: int = 1
+    legal: Callable = lambda sent: True
 
 
 class Parts(NamedTuple):
@@ -106,7 +108,7 @@ def _exchange(acts, first, num):
             ) from error
         return after._replace(own=state.own), info
 
-    return Exchange(reply, merge, acts.way, acts.most, num)
+    return Exchange(reply, merge, acts.way, acts.most, num, acts.legal)
 
 
 def moved(state, sent):

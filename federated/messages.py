@@ -64,8 +64,8 @@ def check_weight(weight: float, most: float) -> None:
     """
     if not 0 <= weight <= most:
         raise ValueError(
-            f"its weight must be from 0 to {most:g}, which its rows allow, got "
-            f"{weight:g}."
+            f"its weight must be from 0 to {most:g}, which the most rows that any "
+            f"client may have allow, got {weight:g}."
         )
 
 

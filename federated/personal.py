@@ -106,6 +106,7 @@ def personal(
     alone_fn: Callable | None = None,
     ranges: dict[str, Range] | None = None,
     way_fn: Callable = moved,
+    legal_fn: Callable = lambda sent: True,
 ) -> FederatedAlgorithm:
     """An algorithm whose clients keep something from round to round.
 
@@ -128,6 +129,7 @@ def personal(
       alone_fn: ``client_fn`` of a round whose reply nobody gets; None is the same.
       ranges: ``Range`` of hyper-parameters, where not that of ``RANGES``.
       way_fn: ``way`` of ``devices.Exchange``.
+      legal_fn: ``legal`` of it.
 
     Raises:
       ValueError: for fewer than one client; at the first ``update``, for a population
@@ -228,7 +230,7 @@ def personal(
         return (alone_fn or client_fn)(seen(key, state, client, rows, mask)).own
 
     most = most_of(rounds.weighting)
-    acts = Acts(cohort, work, merge, way=way_fn, most=most)
+    acts = Acts(cohort, work, merge, way=way_fn, most=most, legal=legal_fn)
     return FederatedAlgorithm(init, one_round(acts), acts, model, sent, alone)
 
 

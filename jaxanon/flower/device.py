@@ -1,8 +1,9 @@
 """What a client does: agrees to a server's terms, answers its rounds, keeps its own."""
 
 import functools
+import hashlib
 import secrets
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -36,8 +37,21 @@ def _silent(parts):
     return parts._replace(exchanges=tuple(map(silent, parts.exchanges)))
 
 
+class _Answered(NamedTuple):
+    """What a client whose noise is a guarantee's has said."""
+
+    round: int  # the last
+    digest: bytes  # of what it was asked then
+    reply: Letter
+    own: Any
+    count: int  # rounds so far
+
+
 class Device:
     """One client. A class because it keeps something from message to message.
+
+    Where noise is a guarantee's, it answers each round once, each later than the one
+    before, and no more than are paid for; the same question gets the same answer.
 
     ``join``, ``work`` and ``leave`` answer a letter of the server's by one of its own.
     ``why`` is None while there is more to come, then a sentence, and ``failed`` tells
@@ -57,6 +71,7 @@ class Device:
         self._terms: dict | None = None
         self._own: Any = None
         self._waiting: tuple | None = None  # a message's name, and what it leaves
+        self._answered: _Answered | None = None
 
     def join(self, letter: Letter) -> Letter:
         """Says yes to terms, or why not."""
@@ -79,16 +94,22 @@ class Device:
             )
         if self._terms == terms:
             return  # It was away, and has all that it had.
+        if self._answered is not None:
+            raise ValueError(
+                "the server's settings changed after this client's noise was drawn for "
+                "others; start the client again to take part in a new training."
+            )
         windows = self._data.train
         if not self._all_rows:
             mine = windows.labels["subject"] == terms["clients"][self.client]
             windows = agreements.of_subject(windows, mine)
         self._rows = agreements.own_windows(method, windows, self.client, terms)
         # Who knows the key knows the noise: that of a guarantee is the client's alone.
-        secret = getattr(method, "guarantee", None) is not None
-        seed = secrets.randbits(63) if secret else terms["seed"]
-        self._key = jax.random.split(jax.random.key(seed))[1]
-        state = jax.eval_shape(method.init, jax.random.key(seed))
+        self._guarantee = getattr(method, "guarantee", None)
+        init_key, key = jax.random.split(jax.random.key(terms["seed"]))
+        self._key = key if self._guarantee is None else _secret_key(key)
+        state = jax.eval_shape(method.init, init_key)
+        self._hyper = jax.jit(lambda key: method.init(key).hyper)(init_key)
         self._like = devices.sent_out(state)
         first = jax.eval_shape(devices.first_own, state)
         self._own = messages.unpacked(letter.arrays, first)
@@ -98,16 +119,53 @@ class Device:
         self._terms, self._waiting = terms, None
 
     def work(self, letter: Letter) -> Letter:
-        """Its message of a round."""
+        """Its message of a round.
+
+        Raises:
+          ValueError: for arrays that are none of the terms' state, hyper-parameters
+            that are not the terms', and where noise is a guarantee's, for a round that
+            was, or more than are paid for.
+        """
         facts = letter.facts
         self._settle(facts["accepted"])
         state = messages.unpacked(letter.arrays, self._like)
+        _check_hyper(state.hyper, self._hyper)
+        state = state._replace(hyper=self._hyper)
+        if self._guarantee is None:
+            reply, own = self._reply(facts, state)
+        else:
+            reply, own = self._reply_once(letter, state)
+        self._waiting = facts["name"], own
+        return reply
+
+    def _reply(self, facts, state):
         program, step = self._programs[facts["exchange"]], np.int32(facts["step"])
         message, weight, own = program(
             *(self._key, state, step, np.int32(self.client), self._rows, self._own)
         )
-        self._waiting = facts["name"], own
-        return Letter({"weight": float(weight)}, messages.packed(message))
+        return Letter({"weight": float(weight)}, messages.packed(message)), own
+
+    def _reply_once(self, letter, state):
+        """As ``_reply``, but no noise hides two things: it would hide neither."""
+        facts, number, last = letter.facts, int(state.round), self._answered
+        digest = _digest(facts["exchange"], facts["step"], letter.arrays)
+        if last is not None and (number, digest) == (last.round, last.digest):
+            return last.reply, last.own
+        if number <= (-1 if last is None else last.round):
+            raise ValueError(
+                f"round must be after {-1 if last is None else last.round}, which this "
+                f"client answered, got {number} with other numbers; start the client "
+                "again, with noise of its own, if the server went back."
+            )
+        count, most = 1 if last is None else last.count + 1, self._guarantee.rounds
+        if most is not None and count > most:
+            raise ValueError(
+                f"the noise is enough for {most} rounds, which this client answered; "
+                "agree on more rounds before the training."
+            )
+        reply, own = self._reply(facts, state)
+        self._answered = _Answered(number, digest, reply, own, count)
+        return reply, own
 
     def _settle(self, accepted):
         """Keeps what a message left behind once the server has counted it."""
@@ -128,3 +186,27 @@ class Device:
     def own(self):
         """What it keeps, which nobody else ever sees; None where clients keep none."""
         return self._own
+
+
+def _secret_key(like):
+    """A key that nobody else has, all of its words drawn."""
+    data = jax.eval_shape(jax.random.key_data, like)
+    drawn = secrets.token_bytes(data.size * data.dtype.itemsize)
+    return jax.random.wrap_key_data(np.frombuffer(drawn, data.dtype).copy())
+
+
+def _check_hyper(found, agreed):
+    """Refuses a server that asks for less noise, say, than it told."""
+    for name, value in agreed.items():
+        if not np.array_equal(found[name], value):
+            raise ValueError(
+                f"{name} must be {np.asarray(value)}, as the terms say, and the server "
+                f"sent {np.asarray(found[name])}; settings change by new terms only."
+            )
+
+
+def _digest(exchange, step, arrays):
+    sha = hashlib.sha256(f"{exchange}.{step}".encode())
+    for name in sorted(arrays):
+        sha.update(name.encode() + arrays[name].tobytes())
+    return sha.digest()

@@ -53,6 +53,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 
 POLL_S = 0.1
+BEAT_S = 10.0  # Flower ends a run that gave no sign of life for 60 s.
 STARTED_S = 30.0
 
 
@@ -80,7 +81,11 @@ class LocalGrid(Grid):
 
     def _task(self):
         number = self._run.primary_task_id
-        self._state.acknowledge_task_heartbeat(number)
+        if not self._state.acknowledge_task_heartbeat(number):
+            raise RuntimeError(
+                "Flower ended this run, for this process gave no sign of life for a "
+                "minute; start it again with resume=True (--resume)."
+            )
         return self._state.get_tasks(task_ids=[number])[0]
 
     def get_node_ids(self) -> Iterable[int]:
@@ -88,7 +93,11 @@ class LocalGrid(Grid):
         return self._state.get_nodes(self._run.run_id)
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
-        """Hands messages out; the ids of those that were taken."""
+        """Hands messages out; the ids of those that were taken.
+
+        Raises:
+          RuntimeError: if Flower ended the run, as with every other call.
+        """
         messages, objects = list(messages), {}
         if not messages:
             return []
@@ -131,7 +140,10 @@ class LocalGrid(Grid):
                     backoff_cap=1.0,
                 )
                 reply: Any = inflate_object_from_contents(name, contents)
+                # Flower checked these, and not what was uploaded.
+                asked = proto.metadata.reply_to_message_id
                 reply.metadata.__dict__["_message_id"] = name
+                reply.metadata.__dict__["_reply_to_message_id"] = asked
                 replies.append(reply)
             self._state.object_store.delete(name)
         return replies
@@ -219,10 +231,14 @@ def serving(port: socket.socket, *, certificate, private_key, public_keys, uploa
     target = lambda: server.run(sockets=[port])
     thread = threading.Thread(target=target, name="fleet", daemon=True)
     thread.start()
+    over = threading.Event()
+    beat = lambda: _beat(state, run.primary_task_id, over)
+    threading.Thread(target=beat, name="beat", daemon=True).start()
     try:
         _wait_for(server, thread)
         yield LocalGrid(state, run, upload_s), nodes
     finally:
+        over.set()
         server.should_exit = True
         thread.join(5)
         port.close()
@@ -238,6 +254,12 @@ def _started_run(state):
     TaskIdentity.run_id, TaskIdentity.task_id = run_id, run.primary_task_id
     TaskIdentity.node_id = SUPERLINK_NODE_ID
     return run
+
+
+def _beat(state, task, over):
+    """Gives Flower a sign of life from time to time, whatever else goes on."""
+    while not over.wait(BEAT_S):
+        state.acknowledge_task_heartbeat(task)
 
 
 def _wait_for(server, thread):

@@ -55,6 +55,8 @@ def to_letter(record: RecordDict) -> Letter:
         whole = numbers.numpy()
         arrays, start = {}, NONCE
         for name, kind, shape in told:
+            if not isinstance(name, str):
+                raise ValueError(f"{name!r} is no name")
             dtype = np.dtype(kind)
             if dtype.kind not in "fiub" or min(shape, default=0) < 0:
                 raise ValueError(f"{name} is {kind}{shape}")
@@ -63,8 +65,9 @@ def to_letter(record: RecordDict) -> Letter:
                 raise ValueError(f"{name} ends after {len(whole)} bytes")
             arrays[name] = whole[start:stop].view(dtype).reshape(shape)
             start = stop
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ValueError(f"it is no message of jaxanon's ({error}).") from error
+    except Exception as error:  # A stranger may think of any.
+        why = str(error)[:200]
+        raise ValueError(f"it is no message of jaxanon's ({why}).") from error
     if not isinstance(facts, dict) or start != len(whole):
         raise ValueError("it is no message of jaxanon's (its length is another).")
     return Letter(facts, arrays)

@@ -84,9 +84,10 @@ class Roster:
                     f"its key is that of client {self._keyed.get(node)}, and it says "
                     f"that it is {client}."
                 )
-        except ValueError as error:
-            self._refuse(self._keyed.get(node), str(error))
-            return self._dismiss(node, None, str(error), failed=True)
+        except Exception as error:  # Whatever a stranger thought of.
+            why = str(error)[:500]
+            self._refuse(self._keyed.get(node), why)
+            return self._dismiss(node, None, why, failed=True)
         before = self._nodes.get(client)
         if before not in (None, node):
             why = f"another process joined as client {client}."

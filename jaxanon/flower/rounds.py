@@ -24,6 +24,9 @@ class Bounds(NamedTuple):
     max_norm: float | None = None  # None is ``messages.FACTOR`` times the median.
 
 
+MOST_INFO = 1e30  # Of a loss, say; a sum of those is finite still.
+
+
 class Rounds(NamedTuple):
     """A method's rounds over clients elsewhere, see ``rounds``."""
 
@@ -58,6 +61,7 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
         jax.jit(functools.partial(devices.merged, each)) for each in parts.exchanges
     ]
     ways = [jax.jit(each.way) for each in parts.exchanges]
+    legal = [jax.jit(each.legal) for each in parts.exchanges]
     end = jax.jit(parts.end)
     most_rows = int(np.asarray(jax.tree.leaves(rows)[0].shape)[1])
 
@@ -75,11 +79,31 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
 
     def read(index, letter):
         """A client's message and weight; ValueError says what is wrong with it."""
+        try:
+            return _read(index, letter)
+        except ValueError:
+            raise
+        except Exception as error:  # Whatever a stranger thought of.
+            why = f"it can't be read ({type(error).__name__})."
+            raise ValueError(why) from error
+
+    def _read(index, letter):
         message = messages.unpacked(letter.arrays, like(index))
         weight = letter.facts.get("weight")
         if not isinstance(weight, (int, float)):
             raise ValueError(f"its weight must be a number, got {weight!r}.")
         messages.check_weight(weight, parts.exchanges[index].most(most_rows))
+        for path, value in jax.tree_util.tree_leaves_with_path(message[1]):
+            if not np.all(np.abs(value) <= MOST_INFO):
+                raise ValueError(
+                    f"its {jax.tree_util.keystr(path)} must be within {MOST_INFO:g} of "
+                    f"0, got {value}."
+                )
+        if not legal[index](message[0]):
+            raise ValueError(
+                "its flags must be 0 or 1, and its arrays 0 where a flag is, and they "
+                "are not."
+            )
         return message, float(weight)
 
     def good(index, state, replies, refuse):

@@ -1,6 +1,7 @@
 """Where a server listens, and what it asks of its clients."""
 
 import dataclasses
+import ipaddress
 
 from jaxanon import checks
 
@@ -86,7 +87,10 @@ def local(host: str) -> bool:
     """Whether only this machine reaches a host of that name.
 
     Example:
-      >>> local("127.0.0.1"), local("0.0.0.0")
-      (True, False)
+      >>> local("127.0.0.1"), local("0.0.0.0"), local("127.0.0.1.nip.io")
+      (True, False, False)
     """
-    return host in ("localhost", "::1") or host.startswith("127.")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # A name, which might begin with anything.
+        return host == "localhost"

@@ -7,11 +7,11 @@ import json
 import jax
 import numpy as np
 
-from jaxanon import __version__, checkpoint, datasets, learners, methods
+from jaxanon import __version__, checkpoint, datasets, learners, methods, processes
 from jaxanon.federated import devices
 from jaxanon.learners.learner import Learner
 
-PROTOCOL = 1  # Of messages; another one is another version.
+PROTOCOL = 2  # Of messages; another one is another version.
 
 
 def methods_of(name: str):
@@ -23,7 +23,8 @@ def check_method(method) -> None:
     """Refuses what no real device can run.
 
     Raises:
-      ValueError: for a method whose rounds do not come apart, or whose clients are one.
+      ValueError: for a method whose rounds do not come apart, or whose clients are one,
+        or send nothing.
     """
     algorithm = getattr(method, "algorithm", None)
     apart = None if algorithm is None or algorithm.acts is None else algorithm.update
@@ -35,6 +36,8 @@ def check_method(method) -> None:
         )
     if method.name == "centralized":
         raise ValueError("centralized has no clients; take fedavg.")
+    if method.name == "localized":
+        raise ValueError("localized has clients that send nothing; take fedavg.")
 
 
 def clients_of(method, data) -> list[int]:
@@ -63,6 +66,7 @@ def terms(method, state, clients: list[int], rows: int, seed: int) -> dict:
     told = {
         "version": __version__,
         "protocol": PROTOCOL,
+        "code": processes.code(),
         "method": method.name,
         "settings": dataclasses.asdict(method.config),
         "spec": json.loads(method.spec.to_json()),
@@ -97,13 +101,19 @@ def agreed(terms: dict, own: datasets.Spec, expected: str | None):
       ``Method`` or ``Learner``.
 
     Raises:
-      ValueError: naming the version, the digest or the part of the spec that differs.
+      ValueError: naming the version, the source, the digest or the part of the
+        spec that differs.
     """
     theirs = terms.get("version"), terms.get("protocol")
     if theirs != (__version__, PROTOCOL):
         raise ValueError(
             f"the server is jaxanon {theirs[0]} (protocol {theirs[1]}) and this client "
             f"{__version__} (protocol {PROTOCOL}); install the same on both."
+        )
+    if terms.get("code") != processes.code():
+        raise ValueError(
+            "the source of jaxanon at the server is another than here, though both are "
+            f"{__version__}; install the same on both."
         )
     if expected not in (None, digest(terms)):
         raise ValueError(

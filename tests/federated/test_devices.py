@@ -227,9 +227,17 @@ def test_what_is_sent_out_and_how_far_a_message_moves_it(start, network):
     assert sent.params is state.params and sent.hyper is state.hyper
     (exchange,) = devices.parts_of(algorithm).exchanges
     ones = jax.tree.map(lambda leaf: leaf + 1, state.params)
-    way = exchange.way(state, (ones, {"base": 1.0, "head": 0.0}))
+    senders = {"base": 1.0, "head": 0.0}
+    zeros = ones | {"head": jax.tree.map(jnp.zeros_like, ones["head"])}
+    way = exchange.way(state, (zeros, senders))
     chex.assert_trees_all_close(way["base"], jax.tree.map(jnp.ones_like, way["base"]))
     assert float(jnp.abs(way["head"]["v"]).sum()) == 0  # Not sent, so nothing moved.
+    assert exchange.legal((zeros, senders))
+    # Whatever a client says of what it sent, all of it would be summed.
+    moved = exchange.way(state, (ones, senders))["head"]
+    chex.assert_trees_all_close(moved, ones["head"])
+    assert not exchange.legal((ones, senders))
+    assert not exchange.legal((ones, {"base": 1.0, "head": 0.5}))
 
 
 def test_algorithms_that_no_device_can_run_are_refused(start, network, population):

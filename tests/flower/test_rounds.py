@@ -1,10 +1,14 @@
 """Rounds of the server, of letters that nobody carried."""
 
+import functools
+import re
+
+import chex
 import jax
 import numpy as np
 import pytest
 
-from jaxanon import learners
+from jaxanon import datasets, learners
 from jaxanon.flower import terms
 from jaxanon.flower.device import Device
 from jaxanon.flower.records import Letter
@@ -106,3 +110,109 @@ def test_learners_that_the_readme_names_can_be_served(name, data):
     _, agreed, parts = _served(data, name, **more)
     terms.check_method(terms.agreed(agreed, data.spec, None))
     assert parts.update is not None
+
+
+def _answering(data, agreed, state, change):
+    """``ask`` of a round that client 1 alone answers, its letter changed."""
+    device = Device(1, data)
+    first = _packed(jax.tree.map(lambda x: x[0], getattr(state, "own", None)))
+    assert "why" not in device.join(Letter({"terms": agreed}, first)).facts
+
+    def ask(ids, facts, arrays):
+        return {1: change(device.work(Letter(facts | {"accepted": None}, arrays)))}
+
+    return ask
+
+
+@pytest.fixture(scope="module")
+def atlas(data):
+    return _served(data, "atlas", epsilon=0.0)
+
+
+def _layers(flag, layers):
+    """Changes what a client of Atlas says that it sent, and what it did."""
+
+    def change(letter):
+        arrays = dict(letter.arrays)
+        for name, array in arrays.items():
+            if name.startswith("[0][1]"):
+                arrays[name] = np.full_like(array, flag)
+            elif name.startswith("[0][0]"):
+                arrays[name] = np.full_like(array, layers)
+        return letter._replace(arrays=arrays)
+
+    return change
+
+
+def _info(letter):
+    return letter._replace(
+        arrays=letter.arrays | {"[1]['loss']": np.asarray(3e38, np.float32)}
+    )
+
+
+def _facts(weight):
+    return lambda letter: letter._replace(facts={"weight": weight})
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (_layers(0, 1e20), "its flags must be 0 or 1, and its arrays 0 where"),
+        (_layers(1e-6, 1.0), "its flags must be 0 or 1"),
+        (_layers(-1, 1.0), "its flags must be 0 or 1"),
+        (_info, r"its \['loss'\] must be within 1e\+30 of 0, got 3"),
+        (_facts(10**400), r"it can't be read \(OverflowError\)"),
+        (_facts("1"), "its weight must be a number, got '1'"),
+        (
+            lambda letter: letter._replace(arrays={0: letter.arrays, "a": 0}),
+            r"it can't be read \(TypeError\)",
+        ),
+    ],
+)
+def test_what_no_honest_client_says_is_refused(atlas, data, change, why):
+    state, agreed, parts = atlas
+    refused = {}
+    ask = _answering(data, agreed, state, change)
+    with pytest.raises(TooFew):
+        parts.update(state, ask, refused.__setitem__)
+    assert re.search(why, refused[1])
+    after, *_ = parts.update(
+        state, _answering(data, agreed, state, lambda letter: letter), refused.update
+    )
+    assert int(after.round) == 1
+
+
+AVERAGED = {"local_rounds": 1, "batch": 4}
+BLINDER = {
+    **{"per_class": 4, "support": 1, "query": 3, "extra": 0, "discriminator_steps": 0},
+    **{"adversary_rounds": 2, "second_order": False, "shadows": False},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [("blinder", BLINDER), ("fed_blinder", AVERAGED), ("kd_blinder", AVERAGED)],
+)
+def test_rounds_of_anonymizers_are_those_of_train(name, more, data):
+    settings = {"latent": 3, "hidden": (8,), "cohort": 0.5} | more
+    method = terms.methods_of(name).build(name, data.spec, **settings)
+    clients = terms.clients_of(method, data)
+    begun, key = method.init(jax.random.key(0)), jax.random.split(jax.random.key(5))[1]
+    agreed = terms.terms(method, begun, clients, 20, 5)
+    asked = [Device(client, data) for client in range(4)]
+    for device in asked:
+        assert "why" not in device.join(Letter({"terms": agreed}, {})).facts
+
+    def ask(ids, facts, arrays):
+        letter = Letter(facts | {"accepted": None}, arrays)
+        return {client: asked[client].work(letter) for client in ids}
+
+    mine = data.train.labels["subject"] == 0
+    rows = terms.own_windows(method, terms.of_subject(data.train, mine), 0, agreed)
+    parts = rounds(method, key, clients, rows, Bounds(2))
+    found, info, _ = parts.update(begun, ask, None)
+    whole = method.prepare(datasets.by_client(data.train))
+    wanted, told = jax.jit(method.update)(key, begun, whole)
+    close = functools.partial(chex.assert_trees_all_close, rtol=2e-4, atol=2e-5)
+    close(found.params, wanted.params)
+    close(info, {name: float(value) for name, value in told.items()})

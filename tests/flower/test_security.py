@@ -156,8 +156,10 @@ def test_settings_that_do_not_do_are_refused(settings, why):
 def test_plain_http_stays_on_this_machine_unless_asked(data):
     assert Serving(address="0.0.0.0:9092", clients=1, insecure=True).certificate is None
     assert host_and_port("[::1]:80") == ("::1", 80) and local("::1")
-    with pytest.raises(ValueError, match="10.0.0.9 is another machine, and"):
-        joining.join("10.0.0.9:9092", 0, data)
+    assert local("127.8.0.1") and not local("127.evil.org") and not local("localhost.x")
+    for host in ("10.0.0.9", "127.evil.org"):
+        with pytest.raises(ValueError, match=f"{host} is another machine, and"):
+            joining.join(f"{host}:9092", 0, data)
     with pytest.raises(ValueError, match="private_key needs TLS"):
         joining.join("127.0.0.1:9092", 0, data, private_key="a")
 

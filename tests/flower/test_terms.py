@@ -39,10 +39,12 @@ def test_a_client_builds_the_servers_method(agreed, method, data):
 
 def test_what_differs_is_named(agreed, data):
     refused = lambda changed, spec=data.spec: pytest.raises(ValueError, match=changed)
-    with refused(r"the server is jaxanon 9.9 \(protocol 1\) and this client"):
+    with refused(r"the server is jaxanon 9.9 \(protocol 2\) and this client"):
         terms.agreed(agreed | {"version": "9.9"}, data.spec, None)
-    with refused(r"\(protocol 2\)"):
-        terms.agreed(agreed | {"protocol": 2}, data.spec, None)
+    with refused(r"\(protocol 9\)"):
+        terms.agreed(agreed | {"protocol": 9}, data.spec, None)
+    with refused("the source of jaxanon at the server is another than here, though"):
+        terms.agreed(agreed | {"code": "0" * 64}, data.spec, None)
     with refused("has other arrays here than at the server"):
         wider = agreed["settings"] | {"hidden": [9]}
         terms.agreed(agreed | {"settings": wider}, data.spec, None)
@@ -79,6 +81,8 @@ def test_methods_without_messages_of_clients_are_refused(data):
             terms.check_method(method)
     with pytest.raises(ValueError, match="centralized has no clients; take fedavg"):
         terms.check_method(learners.build("centralized", data.spec))
+    with pytest.raises(ValueError, match="localized has clients that send nothing"):
+        terms.check_method(learners.build("localized", data.spec))
     terms.check_method(ja.methods.blinder(data.spec))
 
 
@@ -109,6 +113,10 @@ def test_letters_come_through_as_they_were():
         ("{}", '[["w", "<f4", [99999999999, 99999999999]]]', 8),
         ("{}", '[["w"]]', 8),
         ("{}", "3", 8),
+        ("{}", '[["w", "<f4", [1e999]]]', 8),  # Overflows,
+        ("{}", '[["w", "{", [1]]]', 8),  # is no syntax of a type,
+        ("{}", "[" * 100_000, 8),  # too deep,
+        ("{}", '[[["w"], "<f4", [2]]]', 8),  # or no name.
     ],
 )
 def test_what_is_no_letter_is_refused(facts, arrays, size):
