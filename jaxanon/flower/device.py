@@ -105,7 +105,7 @@ class Device:
             windows = agreements.of_subject(windows, mine)
         self._rows = agreements.own_windows(method, windows, self.client, terms)
         # Who knows the key knows the noise: that of a guarantee is the client's alone.
-        self._guarantee = getattr(method, "guarantee", None)
+        self._guarantee: Any = getattr(method, "guarantee", None)
         init_key, key = jax.random.split(jax.random.key(terms["seed"]))
         self._key = key if self._guarantee is None else _secret_key(key)
         state = jax.eval_shape(method.init, init_key)
@@ -192,7 +192,7 @@ def _secret_key(like):
     """A key that nobody else has, all of its words drawn."""
     data = jax.eval_shape(jax.random.key_data, like)
     drawn = secrets.token_bytes(data.size * data.dtype.itemsize)
-    return jax.random.wrap_key_data(np.frombuffer(drawn, data.dtype).copy())
+    return jax.random.wrap_key_data(jnp.asarray(np.frombuffer(drawn, data.dtype)))
 
 
 def _check_hyper(found, agreed):
