@@ -9,7 +9,7 @@ import numpy as np
 from jaxanon import federated, training
 from jaxanon.datasets import Data, Windows
 from jaxanon.datasets.spec import take
-from jaxanon.learners.learner import population_of
+from jaxanon.learners.learner import Learner, population_of
 from jaxanon.run import Run
 
 
@@ -47,7 +47,7 @@ def join(run: Run, data: Data, *, num_rounds: int = 1) -> Run:
       True
     """
     algorithm = getattr(run.method, "algorithm", None)
-    if algorithm is None:
+    if algorithm is None or not isinstance(run.method, Learner):
         raise TypeError(
             f"{run.method.name} is no learner, and nobody joins it; train one of "
             "jaxanon.learners."
