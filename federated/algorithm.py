@@ -236,4 +236,5 @@ def most_of(weighting: str) -> Callable:
       >>> most_of("rows")(5), most_of("clients")(5)
       (5.0, 1.0)
     """
-    return float if weighting == "rows" else lambda num_rows: 1.0
+    weigh = weigher(weighting)
+    return lambda num_rows: float(weigh(jnp.ones(num_rows, bool)))

@@ -24,8 +24,6 @@ _PROBE = 32  # Clients of the program whose memory says how many will fit.
 class Part(NamedTuple):
     """A part of a cohort that is worked on at once."""
 
-    round: int  # of those of this call
-    stage: int
     ids: np.ndarray  # int32[chunk]
     counted: np.ndarray  # bool[chunk]; False where it is filled up
 
@@ -93,11 +91,12 @@ def stream(
     programs = _programs(acts, prepare_fn)
     cohorts = programs.cohorts(key, state, clients.num_clients, num_rounds)
     size = chunk or fitting(programs, key, state, clients, cohorts.shape[1])
-    parts = _parts(cohorts, min(size, cohorts.shape[1]), 1 + acts.more_stages)
+    stages = 1 + acts.more_stages
+    parts = _Parts(np.repeat(cohorts, stages, axis=0), min(size, cohorts.shape[1]))
     infos, working = [], collections.deque()
     with contextlib.closing(_read_ahead(grain, clients, parts)) as read:
         for ids in cohorts:
-            for stage in range(1 + acts.more_stages):
+            for stage in range(stages):
                 given = () if stage == 0 else (np.int32(stage),)
                 sums, kept = _worked(
                     programs, key, state, read, given, len(ids), working
@@ -138,11 +137,8 @@ def _programs(acts, prepare_fn):
             sums = jax.tree.map(jnp.add, total, sums)
         return sums, kept
 
-    def merge(state, ids, sums, kept, *stage):
-        return acts.merge(state, ids, sums, kept, *stage)
-
     as_host = lambda *args: np.asarray(cohorts(*args))
-    return _Programs(as_host, add, jax.jit(merge), jax.jit(acts.finish))
+    return _Programs(as_host, add, jax.jit(acts.merge), jax.jit(acts.finish))
 
 
 def _worked(programs, key, state, read, stage, num, working):
@@ -167,26 +163,13 @@ def _worked(programs, key, state, read, stage, num, working):
     return total, joined
 
 
-def _parts(cohorts, size, stages) -> list[Part]:
-    """All that will be read, in its order."""
-    num = cohorts.shape[1]
-    place = np.arange(-(-num // size) * size).reshape(-1, size)
-    index, counted = np.minimum(place, num - 1), place < num
-    return [
-        Part(round_, stage, ids[own], real)
-        for round_, ids in enumerate(cohorts)
-        for stage in range(stages)
-        for own, real in zip(index, counted, strict=True)
-    ]
-
-
 def _read_ahead(
     grain, clients: Stored, parts
 ) -> Generator[tuple[Part, Population], None, None]:
     """Parts with their clients, which threads read before they are asked for."""
     options = grain.ReadOptions(num_threads=THREADS, prefetch_buffer_size=AHEAD)
     read = lambda part: (part, clients.read(part.ids))
-    source = grain.MapDataset.source(_Parts(parts)).map(read)
+    source = grain.MapDataset.source(parts).map(read)
     yield from source.to_iter_dataset(options)
 
 
@@ -201,16 +184,20 @@ def _grain():
 
 
 class _Parts:
-    """A sequence as Grain wants one: whose entries are not taken for trees of it."""
+    """Parts of cohorts, one after the other: a sequence, as Grain wants one."""
 
-    def __init__(self, parts):
-        self._parts = parts
+    def __init__(self, cohorts, size):
+        self._cohorts, self._size = cohorts, size
+        self._each = -(-cohorts.shape[1] // size)  # parts of a cohort
 
     def __len__(self):
-        return len(self._parts)
+        return len(self._cohorts) * self._each
 
     def __getitem__(self, index):
-        return self._parts[int(index)]
+        number, part = divmod(int(index), self._each)
+        ids = self._cohorts[number]
+        place = part * self._size + np.arange(self._size)
+        return Part(ids[np.minimum(place, len(ids) - 1)], place < len(ids))
 
 
 def fitting(programs, key, state, clients: Stored, cohort_size: int) -> int:

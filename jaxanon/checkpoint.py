@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
-from jaxanon import __version__
+from jaxanon import __version__, checks
 
 FIELDS = {"version", "method", "settings", "spec", "data", "architecture"}
 STREET = "pfdrl"  # The method whose runs have homes in place of windows.
@@ -206,8 +206,7 @@ class Checkpoints:
             try:
                 return self._read(round_, like)
             except Exception as error:  # Orbax raises what its file formats raise.
-                first = (str(error).splitlines() or [type(error).__name__])[0]
-                problems.append(f"round {round_}: {first[:120]}")
+                problems.append(f"round {round_}: {checks.first_line(error)[:120]}")
                 warnings.warn(
                     f"the checkpoint of round {round_} in {self._folder} cannot be "
                     "read; falling back to the one before it.",
@@ -234,11 +233,18 @@ class Checkpoints:
         """Rounds of which there is a checkpoint."""
         return sorted(self._manager.all_steps())
 
-    def forget_after(self, round_: int) -> None:
-        """Deletes checkpoints that could not be read, so their rounds can be kept."""
+    def go_on(self, round_: int) -> list[dict]:
+        """The run's metrics up to a round, after which it goes on.
+
+        Later ones are deleted, and checkpoints that could not be read, so that their
+        rounds can be kept.
+        """
         for step in self._manager.all_steps():
             if step > round_:
                 self._manager.delete(step)
+        rows = read_metrics(self._folder.parent, round_)
+        write_metrics(self._folder.parent, rows)
+        return rows
 
     def close(self) -> None:
         """Lets go of the folder."""

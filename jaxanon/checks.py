@@ -104,3 +104,28 @@ def windows(array, time: int, channels: tuple[str, ...]) -> np.ndarray:
             f"infinity as float32, the first at index {bad[0]}; drop or repair them."
         )
     return array
+
+
+def host_and_port(
+    address: str, what: str = "an address", whose: str = ""
+) -> tuple[str, int]:
+    """``("10.0.0.2", 9092)`` of ``"10.0.0.2:9092"``; ValueError if it is none.
+
+    Example:
+      >>> host_and_port("localhost:9092"), host_and_port("[::1]:80")
+      (('localhost', 9092), ('::1', 80))
+    """
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 1 << 16:
+        raise ValueError(f"{what} must be HOST:PORT{whose}, got {address!r}.")
+    return host.strip("[]"), int(port)
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, or what kind it is where it has none.
+
+    Example:
+      >>> first_line(ValueError("one\\ntwo")), first_line(KeyError())
+      ('one', 'KeyError')
+    """
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from jaxanon import __version__
+from jaxanon import __version__, checks
 
 HEARTBEAT_S = 30  # Seconds without a sign of life after which a process is lost.
 JOINING_S = 300  # Seconds to wait until all have come.
@@ -64,17 +64,14 @@ def join(
             f"process_id must be at least 0 and below num_processes={num_processes}, "
             f"got {process_id!r}."
         )
-    host, _, port = coordinator.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 1 << 16:
-        raise ValueError(
-            f"coordinator must be HOST:PORT of the first process, got {coordinator!r}."
-        )
+    first_one = "coordinator", " of the first process"
+    host, port = checks.host_and_port(coordinator, *first_one)
     given = f"process {process_id} of {num_processes} waited {joining_s} s at"
     try:
         if process_id == 0:
-            _meet_all(int(port), num_processes, joining_s)
+            _meet_all(port, num_processes, joining_s)
         else:
-            _meet_first(host, int(port), process_id, joining_s)
+            _meet_first(host, port, process_id, joining_s)
         jax.distributed.initialize(
             coordinator,
             num_processes,
@@ -90,7 +87,7 @@ def join(
         raise ConnectionError(
             f"{given} {coordinator} and not all came; start every one with the same "
             "coordinator and num_processes and a process_id of its own, and let the "
-            f"first's port be reached. {_first_line(error)}"
+            f"first's port be reached. {checks.first_line(error)[:200]}"
         ) from error
 
 
@@ -250,7 +247,8 @@ def told_when_lost(where: str):
             raise
         raise ProcessLost(
             f"another process of {jax.process_count()} was lost {where}. Start all of "
-            f"them again with resume=True (--resume). JAX: {_first_line(error)}"
+            "them again with resume=True (--resume). JAX: "
+            f"{checks.first_line(error)[:200]}"
         ) from error
 
 
@@ -271,7 +269,3 @@ def leaving_on_errors():
         if first():
             time.sleep(PARTING_S)  # Its end is that of the others.
         os._exit(LOST if isinstance(error, ProcessLost) else 2)
-
-
-def _first_line(error):
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -20,6 +20,26 @@ def rate_of(method) -> str:
     return method.work.replace(" ", "_") + RATE
 
 
+def row(method, done: int, per_epoch: int, losses: dict, seconds: float, work) -> dict:
+    """A row of the metrics, of a call that ended after round ``done``.
+
+    Args:
+      method: ``Method`` or ``Learner``.
+      done: rounds so far.
+      per_epoch: rounds of an epoch.
+      losses: means over the call's rounds.
+      seconds: that it took.
+      work: that it did, in the method's unit.
+    """
+    return {
+        "round": done,
+        "epoch": done / per_epoch,
+        "losses": losses,
+        "seconds": seconds,
+        rate_of(method): work / seconds,
+    }
+
+
 @contextlib.contextmanager
 def rounds(total: int, done: int, *, show: bool, epochs: int, unit: str = "round"):
     """Yields ``tell(row)`` for a row of the metrics.

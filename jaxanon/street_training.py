@@ -76,9 +76,7 @@ def train(
         done = 0
         if found is not None:
             done, state = int(found.round), street_run.state_of(found, state)
-        saved.forget_after(done)
-        history = checkpoint.read_metrics(out, done)
-        checkpoint.write_metrics(out, history)
+        history = saved.go_on(done)
     try:
         devices = homes.kinds.shape[1]
         loop = _Loop(

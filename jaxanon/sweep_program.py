@@ -126,15 +126,14 @@ def run_members(shared: Program, seeds, states, *, first: int, last: int, tell):
         infos = {name: np.asarray(value) for name, value in infos.items()}
         seconds = time.monotonic() - begun
         done += num
-        rows = [
-            {
-                "round": done,
-                "epoch": done / shared.per_epoch,
-                "losses": {name: float(each[i]) for name, each in infos.items()},
-                "seconds": seconds,
-                progress.rate_of(method): num * shared.work / seconds,
-            }
+        work = num * shared.work
+        losses = [
+            {name: float(each[i]) for name, each in infos.items()}
             for i in range(len(seeds))
+        ]
+        rows = [
+            progress.row(method, done, shared.per_epoch, own, seconds, work)
+            for own in losses
         ]
         for history, row in zip(histories, rows, strict=True):
             history.append(row)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from jaxanon import sweep_evaluation, sweep_program
+from jaxanon.checks import first_line
 from jaxanon.datasets.extras import need
 from jaxanon.federated import memory
 from jaxanon.sweep_grid import Plan, plan
@@ -138,7 +139,7 @@ def _as_done(of, job, wait, said):
             result = of.ray.get(first)
         except of.ray.exceptions.RayError as error:
             cause = getattr(error, "cause", None) or error
-            line = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
+            line = first_line(cause)
             warnings.warn(
                 f"members {part} of the sweep were not {said}, for their task failed "
                 f"({type(cause).__name__}: {line[:300]}); go on with them by "

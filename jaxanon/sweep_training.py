@@ -31,7 +31,7 @@ class Job:
     chunk: int | None  # members trained at once; None is what fits
     out: pathlib.Path | None
     show: bool
-    # What was made once for all members: bundles of the last group, judges.
+    # What was made once for all members: of the last group bundles and configs; judges.
     kept: dict = dataclasses.field(default_factory=dict)
 
 
@@ -76,7 +76,7 @@ def train_all(job: Job, runs: dict[int, Run | None], epochs: int) -> Iterator:
         if own:
             if job.kept.get("group") != number:
                 made = sweep_splits.bundles(job.data, group, job.layout, job.chunk)
-                job.kept.update(group=number, bundles=made)
+                job.kept.update(group=number, bundles=made, configs={})
             yield from _train_group(job, group, own, epochs)
 
 
@@ -152,16 +152,15 @@ def _train(job, group, chunk, runs, tell):
     trained = sweep_program.run_members(
         chunk.shared, seeds, states, first=chunk.first, last=chunk.last, tell=tell
     )
-    configs = {
-        split: training.describe(
+    configs = job.kept["configs"]  # Of a group and split, for all data is read.
+    for split in {place.split for place in places} - set(configs):
+        configs[split] = training.describe(
             group.methods[split],
             job.data[split],
             trained[0][0],
             epochs=job.epochs,
             seed=0,
         )
-        for split in {place.split for place in places}
-    }
     done = {}
     for index, place, one in zip(chunk.indices, places, trained, strict=True):
         if index not in done:  # Else it was there to fill the chunk.

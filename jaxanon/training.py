@@ -128,10 +128,7 @@ def train(
             on_claim()
         saved = checkpoint.Checkpoints(out)
         found = saved.restore(state) or state
-        saved.forget_after(int(found.round))
-        history = checkpoint.read_metrics(out, int(found.round))
-        checkpoint.write_metrics(out, history)
-        return saved, found, history
+        return saved, found, saved.go_on(int(found.round))
 
     with processes.told_when_lost("before the first round"):
         saved, state, history = processes.by_first(opened) or (None, state, [])

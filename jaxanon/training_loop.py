@@ -56,13 +56,8 @@ def run(loop: Loop, state, history: list, show: bool, watch):
             _finite(info, int(bad), num, done - num, loop, state.hyper)
             if check_info := getattr(method, "check_info", None):  # No Learner has it.
                 check_info(info)
-            row = {
-                "round": done,
-                "epoch": done / loop.per_epoch,
-                "losses": info,
-                "seconds": seconds,
-                progress.rate_of(method): num * loop.work / seconds,
-            }
+            work = num * loop.work
+            row = progress.row(method, done, loop.per_epoch, info, seconds, work)
             history.append(row)
             if loop.saved is not None and loop.out is not None:
                 checkpoint.append_metrics(loop.out, row)

@@ -34,23 +34,15 @@ class Folder:
     def begin(self, state):
         """The state to go on from: the last checkpoint's, or the one given."""
         self.state = self._checkpoints.restore(state) or state
-        done = self._saved = int(self.state.round)
-        self._checkpoints.forget_after(done)
-        self.history = checkpoint.read_metrics(self.path, done)
-        checkpoint.write_metrics(self.path, self.history)
+        self._saved = int(self.state.round)
+        self.history = self._checkpoints.go_on(self._saved)
         return self.state
 
     def add(self, state, info: dict, answers: int, seconds: float) -> dict:
         """Notes a round, and keeps it where the last checkpoint is old; its row."""
         self.state, done = state, int(state.round)
-        row = {
-            "round": done,
-            "epoch": done / self._per_epoch,
-            "losses": info,
-            "seconds": seconds,
-            "answers": answers,
-            progress.rate_of(self._method): answers / seconds,
-        }
+        of_all = self._method, done, self._per_epoch, info, seconds, answers
+        row = progress.row(*of_all) | {"answers": answers}
         self.history.append(row)
         checkpoint.append_metrics(self.path, row)
         if time.monotonic() - self._saved_at > 5:

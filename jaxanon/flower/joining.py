@@ -2,10 +2,11 @@
 
 import pathlib
 
+from jaxanon import checks
 from jaxanon.flower import keys, node
 from jaxanon.flower.apps import client_app
 from jaxanon.flower.device import Device
-from jaxanon.flower.settings import host_and_port, local
+from jaxanon.flower.settings import local
 
 
 def join(
@@ -65,7 +66,7 @@ def take_part(
       ValueError: if client and server do not agree, or the server gave up, and for
         settings that do not go together.
     """
-    host, port = host_and_port(server)
+    host, port = checks.host_and_port(server)
     if root_certificate is None:
         if private_key is not None:
             raise ValueError("private_key needs TLS; give --root-certificate too.")

@@ -17,7 +17,7 @@ from jaxanon.flower.folder import Folder
 from jaxanon.flower.records import Letter
 from jaxanon.flower.roster import POLL_S, Roster
 from jaxanon.flower.rounds import Bounds, TooFew, rounds
-from jaxanon.flower.settings import Serving, host_and_port
+from jaxanon.flower.settings import Serving
 from jaxanon.learners.guarantee import paid_for
 from jaxanon.run import Run
 
@@ -78,7 +78,7 @@ def serve(
     bounds = Bounds(serving.min_clients, serving.max_norm)
     parts = rounds(method, run_key, clients, jax.eval_shape(lambda: one), bounds)
     total = epochs * method.rounds_per_epoch(one)
-    port = link.listen(*host_and_port(serving.address))
+    port = link.listen(*checks.host_and_port(serving.address))
     with contextlib.closing(port):
         if resume:
             training.not_past(out, total, epochs)

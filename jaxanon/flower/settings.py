@@ -51,7 +51,7 @@ class Serving:
                 f"min_clients must be at most clients, {self.clients}, got "
                 f"{self.min_clients}."
             )
-        host, _ = host_and_port(self.address)
+        host, _ = checks.host_and_port(self.address)
         if (self.certificate is None) != (self.private_key is None):
             raise ValueError(
                 "certificate and private_key belong together; give both, or neither."
@@ -68,19 +68,6 @@ class Serving:
                 f"{host} is not this machine alone, and without a certificate all "
                 "could read along; give --certificate and --private-key, or --insecure."
             )
-
-
-def host_and_port(address: str) -> tuple[str, int]:
-    """``("10.0.0.2", 9092)`` of ``"10.0.0.2:9092"``; ValueError if it is none.
-
-    Example:
-      >>> host_and_port("localhost:9092")
-      ('localhost', 9092)
-    """
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise ValueError(f"an address must be HOST:PORT, got {address!r}.")
-    return host.strip("[]"), int(port)
 
 
 def local(host: str) -> bool:

@@ -8,10 +8,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
-from jaxanon import learners
+from jaxanon import checks, learners
 from jaxanon.flower import joining, keys
 from jaxanon.flower.device import Device
-from jaxanon.flower.settings import Serving, host_and_port, local
+from jaxanon.flower.settings import Serving, local
 
 SMALL = {"filters": (4,), "hidden": (8,), "local_steps": 1, "batch": 4}
 
@@ -155,7 +155,7 @@ def test_settings_that_do_not_do_are_refused(settings, why):
 
 def test_plain_http_stays_on_this_machine_unless_asked(data):
     assert Serving(address="0.0.0.0:9092", clients=1, insecure=True).certificate is None
-    assert host_and_port("[::1]:80") == ("::1", 80) and local("::1")
+    assert checks.host_and_port("[::1]:80") == ("::1", 80) and local("::1")
     assert local("127.8.0.1") and not local("127.evil.org") and not local("localhost.x")
     for host in ("10.0.0.9", "127.evil.org"):
         with pytest.raises(ValueError, match=f"{host} is another machine, and"):
