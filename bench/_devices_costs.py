@@ -4,6 +4,7 @@ import itertools
 import re
 from typing import NamedTuple
 
+import _devices_work as work
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -92,17 +93,9 @@ def compiled(case: Round) -> dict:
         (jnp.zeros((a, b)), jnp.zeros(b)) for a, b in itertools.pairwise(case.widths)
     ]
 
-    def loss_fn(layers, x, key):
-        del key
-        h = x
-        for index, (kernel, bias) in enumerate(layers):
-            h = h @ kernel + bias[None]
-            h = jax.nn.relu(h) if index + 1 < len(layers) else h
-        return jnp.mean((h - x) ** 2, axis=1)
-
     algorithm = federated.fed_avg(
         layers,
-        loss_fn,
+        work.loss_fn,
         num_steps=case.steps,
         batch_size=case.batch,
         shuffle=False,

@@ -26,18 +26,20 @@ def case(name, smoke):
     return {"FedAvg": fed_avg, "Blinder": blinder_update}[name](smoke)
 
 
+def loss_fn(layers, x, key):
+    """Squared error of an autoencoder of ReLUs, per row."""
+    del key
+    h = x
+    for index, (kernel, bias) in enumerate(layers):
+        h = h @ kernel + bias[None]
+        h = jax.nn.relu(h) if index + 1 < len(layers) else h
+    return jnp.mean((h - x) ** 2, axis=1)
+
+
 def fed_avg(smoke):
     """Of bench/federated.py, over 256 clients."""
     sizes = _fed_work.SMOKE if smoke else _fed_work.Sizes()._replace(clients=256)
     work = _fed_work.make(sizes)
-
-    def loss_fn(layers, x, key):
-        del key
-        h = x
-        for index, (kernel, bias) in enumerate(layers):
-            h = h @ kernel + bias[None]
-            h = jax.nn.relu(h) if index + 1 < len(layers) else h
-        return jnp.mean((h - x) ** 2, axis=1)
 
     algorithm = federated.fed_avg(
         lambda key: jax.tree.map(jnp.asarray, work.layers),
@@ -80,9 +82,13 @@ def blinder_update(smoke, clients=None):
 
 
 def one_program(algorithm, clients, rounds):
-    """Seconds of a round in one program on one device, and the parameters."""
-    key = jax.random.key(1)
-    state = algorithm.init(jax.random.key(0))
+    """Seconds of a round in one program, and the parameters.
+
+    On one device, or on those of ``federated.place``.
+    """
+    placed = isinstance(clients, federated.Placed)
+    put = clients.replicated if placed else lambda tree: tree
+    key, state = put(jax.random.key(1)), put(algorithm.init(jax.random.key(0)))
     state, _ = federated.simulate(algorithm, key, state, clients, rounds)
     jax.block_until_ready(state)
     start = time.perf_counter()
@@ -100,19 +106,6 @@ def by_workers(algorithm, clients, rounds, devices):
             jax.block_until_ready(state)
             start = time.perf_counter()
         state, _ = sharded.update(key, state, placed)
-    jax.block_until_ready(state)
-    return (time.perf_counter() - start) / rounds, state.params
-
-
-def on_mesh(algorithm, clients, rounds):
-    """The same by ``federated.place`` on all devices, of all processes."""
-    placed = federated.place(clients)
-    key = placed.replicated(jax.random.key(1))
-    state = placed.replicated(algorithm.init(jax.random.key(0)))
-    state, _ = federated.simulate(algorithm, key, state, placed, rounds)
-    jax.block_until_ready(state)
-    start = time.perf_counter()
-    state, _ = federated.simulate(algorithm, key, state, placed, rounds)
     jax.block_until_ready(state)
     return (time.perf_counter() - start) / rounds, state.params
 
@@ -135,7 +128,8 @@ def main():
     name, rounds, smoke = sys.argv[4], int(sys.argv[5]), sys.argv[6] == "smoke"
     processes.join(f"127.0.0.1:{port}", num, index)
     algorithm, clients, _ = case(name, smoke)
-    seconds, params = on_mesh(algorithm, clients, rounds)
+    placed = federated.place(clients)
+    seconds, params = one_program(algorithm, placed, rounds)
     if index == 0:
         told = {"seconds": seconds, "checksum": checksum(params)}
         print(json.dumps(told | {"device": _timing.device()}))

@@ -14,12 +14,14 @@ def data():
     return ja.load("smartwatch", public="exercise", private=["side"])
 
 
+SETTINGS = {
+    "blinder": {"hidden": (8,), "latent": 2, "per_class": 4, "averaging": 0.5},
+    "fed_blinder": {"hidden": (8,), "latent": 2, "batches": 1, "local_rounds": 1},
+}
+
+
 def tiny(data, name="blinder"):
-    more = {"averaging": 0.5} if name == "blinder" else {"local_rounds": 1}
-    return ja.methods.build(
-        name, data.spec, hidden=(8,), latent=2,
-        **({"per_class": 4} if name == "blinder" else {"batches": 1}), **more,
-    )  # fmt: skip
+    return ja.methods.build(name, data.spec, **SETTINGS[name])
 
 
 @pytest.mark.parametrize("name", ["blinder", "fed_blinder"])
