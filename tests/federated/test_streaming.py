@@ -186,3 +186,13 @@ def test_free_memory_is_the_machine_s_or_the_container_s(tmp_path, monkeypatch):
     assert memory.free() == 70
     told.clear()
     assert memory.free() is None
+
+
+@pytest.mark.parametrize(("chunk", "parts"), [(7, 3), (3, 9)])
+def test_the_host_is_one_part_ahead_of_the_device(seven, chunk, parts, monkeypatch):
+    algorithm, bare = named(shared_out.averaging, None)
+    state, waits = algorithm.init(jax.random.key(0)), []
+    monkeypatch.setattr(streaming.jax, "block_until_ready", waits.append)
+    key = jax.random.key(1)
+    federated.stream(algorithm, key, state, seven[0], 3, chunk=chunk, prepare_fn=bare)
+    assert len(waits) == parts - 1
