@@ -4,12 +4,14 @@ import time
 from collections.abc import Callable
 
 from flwr.app import Message
+from flwr.common.constant import ErrorCode
 
 from jaxanon import __version__
 from jaxanon.flower.records import Letter, to_letter, to_record
 
 POLL_S = 0.05
 JOIN, WORK, LEAVE = "query.join", "train", "query.leave"
+EXPIRED = (ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.REPLY_MESSAGE_UNAVAILABLE)
 
 
 class Roster:
@@ -112,6 +114,8 @@ class Roster:
         replies, end = {}, time.monotonic() + self._timeout_s
         while waiting and time.monotonic() < end:
             for reply in self._grid.pull_messages(waiting):
+                if reply.has_error() and reply.error.code in EXPIRED:
+                    continue  # Flower's clock runs out a moment before ours.
                 client = waiting.pop(reply.metadata.reply_to_message_id, None)
                 try:
                     replies[client] = _letter(reply)
