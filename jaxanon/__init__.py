@@ -12,6 +12,7 @@ _HOMES = {
     "load": "jaxanon.datasets",
     "train": "jaxanon.training",
     "evaluate": "jaxanon.evaluation",
+    "export": "jaxanon.exporting",
     "sweep": "jaxanon.sweeping",
     "open_run": "jaxanon.training",
 }

@@ -50,9 +50,14 @@ MAY_IMPORT = {
             "uvicorn",
         },
     ),
+    "jaxanon.exporting": Room(
+        {"attacks", "datasets", "learners", "methods", "models", "top"},
+        {"jax", "numpy", "jax2onnx", "onnx", "onnxruntime"},
+    ),
     "jaxanon": Room(
         {
-            *("attacks", "datasets", "energy", "federated", "flower", "kernels"),
+            *("attacks", "datasets", "energy", "exporting", "federated", "flower"),
+            "kernels",
             *("learners", "methods", "metrics", "models", "privacy"),
         },
         {

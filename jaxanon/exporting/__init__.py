@@ -1,0 +1,15 @@
+"""Models that leave for a device: graphs, what they are told, and what they hide."""
+
+from jaxanon.exporting.attackers import export_attackers
+from jaxanon.exporting.explicit import Draw, explicit
+from jaxanon.exporting.export import Exported, export
+from jaxanon.exporting.own import personalised
+
+__all__ = [
+    "Draw",
+    "Exported",
+    "explicit",
+    "export",
+    "export_attackers",
+    "personalised",
+]

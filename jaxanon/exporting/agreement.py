@@ -1,0 +1,92 @@
+"""Whether an exported graph does what the method does, on windows."""
+
+from collections.abc import Callable, Sequence
+
+import jax
+import numpy as np
+
+from jaxanon.exporting.explicit import Draw
+from jaxanon.exporting.graphs import missing
+
+
+def some(rng: np.random.Generator, draw: Draw) -> np.ndarray:
+    """One drawing of ``draw``, for a comparison; a device draws by its own means.
+
+    Example:
+      >>> some(np.random.default_rng(0), Draw("integers", (3,), 0, 2)).dtype
+      dtype('int32')
+    """
+    if draw.law == "integers":
+        return rng.integers(draw.low, draw.high, draw.shape).astype(np.int32)
+    if draw.law == "discrete laplace":
+        return np.rint(draw.scale * rng.laplace(size=draw.shape)).astype(np.int32)
+    by_law = {"normal": rng.normal, "uniform": rng.random, "gumbel": rng.gumbel}
+    return np.float32(by_law[draw.law](size=draw.shape))
+
+
+def names(draws: Sequence[Draw]) -> list[str]:
+    """What the graph's inputs for draws are called.
+
+    Example:
+      >>> names([Draw("normal", (1, 2)), Draw("uniform", (1,))])
+      ['draw 0', 'draw 1']
+    """
+    return [f"draw {number}" for number in range(len(draws))]
+
+
+def examples(windows, draws: Sequence[Draw], seed: int = 0) -> list[dict]:
+    """Inputs of the graph for windows one by one, draws and all.
+
+    Args:
+      windows: ``float32[N, time, channels]``, in physical units.
+      draws: of ``explicit``.
+      seed: of what is drawn.
+
+    Returns:
+      N dicts of arrays, by name.
+    """
+    rng = np.random.default_rng(seed)
+    return [
+        {"windows": np.float32(window[None])}
+        | {
+            name: some(rng, draw)
+            for name, draw in zip(names(draws), draws, strict=True)
+        }
+        for window in windows
+    ]
+
+
+def run_graph(graph: bytes, inputs: Sequence[dict]) -> np.ndarray:
+    """What ONNX Runtime makes of inputs one by one; ``float32[N, ...]``, first output.
+
+    Raises:
+      ImportError: without the extra ``export``.
+    """
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise missing("running an ONNX file") from error
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(
+        graph, options, providers=["CPUExecutionProvider"]
+    )
+    return np.concatenate([session.run(None, one)[0] for one in inputs])
+
+
+def away(rewritten: Callable, made, inputs: Sequence[dict], std) -> np.ndarray:
+    """How far a graph's windows are from JAX's, in standard deviations.
+
+    Args:
+      rewritten: of ``explicit``.
+      made: ``float32[N, time, channels]``, of ``run_graph`` for the same inputs.
+      inputs: of ``examples``.
+      std: of each channel, in physical units.
+
+    Returns:
+      ``float32[N]``, of each window the sample that is furthest; infinite for NaN.
+    """
+    program = jax.jit(rewritten)
+    told = np.concatenate([np.asarray(program(*one.values())) for one in inputs])
+    found = np.max(np.abs(made - told) / np.float32(std), axis=(1, 2))
+    return np.where(np.isfinite(found), found, np.inf)

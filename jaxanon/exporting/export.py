@@ -1,0 +1,273 @@
+"""``export``: a trained anonymizer as a file that needs no JAX."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import pathlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon import checks, guarantee
+from jaxanon.exporting import agreement, card, graphs
+from jaxanon.exporting.explicit import explicit
+from jaxanon.learners import Learner
+from jaxanon.methods import build
+
+FORMATS = ("onnx", "stablehlo")
+WEIGHTS = ("float32", "float16", "int8")
+CHECKED = 1000  # Windows that a graph is compared on, at most.
+CLOSE = 1e-3  # Standard deviations that a window may be off.
+SHARE = 0.99  # Of windows that must be as close: a class on the edge may tip over.
+CALIBRATED = 256  # Windows that int8 takes the ranges of activations from.
+
+
+class Exported(NamedTuple):
+    """What ``export`` wrote, and how well it does what the method does."""
+
+    path: pathlib.Path
+    digest: str  # SHA-256 of the file, in hexadecimal
+    size: int  # bytes
+    windows: int  # compared
+    share: float  # of them that are within ``CLOSE`` deviations of JAX's
+    median: float  # deviations, over windows, of the furthest sample of each
+
+
+def export(
+    run,
+    path: str | os.PathLike,
+    *,
+    format: str = "onnx",
+    weights: str = "float32",
+    windows=None,
+    calibration=None,
+    overwrite: bool = False,
+) -> Exported:
+    """Writes a trained anonymizer as one file, its digest and its card.
+
+    Normalisation, the classifier of the public attribute and the method's own weights
+    are in the graph, which takes one window at a time; what is drawn is an input, for
+    the device to draw from its operating system. Before anything is written the graph
+    is compared with JAX on ``windows``.
+
+    Args:
+      run: of ``train`` or ``open_run``, of a method that rewrites windows.
+      path: of the file; its digest goes to ``<path>.sha256`` and its card, in Markdown,
+        to ``<path>.md``. What a device is told (signature, draws, card) is in the file;
+        beside a StableHLO file, in ``<path>.json``.
+      format: ``onnx``, for ``jaxanon.edge`` and any ONNX Runtime of 1.20 or newer; or
+        ``stablehlo``, for ``jax.export.deserialize``.
+      weights: ``float32``; ``float16``, half the size, computed in float32; ``int8``, a
+        quarter, of ONNX alone.
+      windows: ``float[N, time, channels]`` in physical units to compare on, 1,000 at
+        most; None: noise of the data's mean and deviation.
+      calibration: likewise, to take the ranges of int8's activations from, 256 at most.
+      overwrite: replace what is there.
+
+    Returns:
+      ``Exported``.
+
+    Raises:
+      TypeError: for a run of a learner.
+      ValueError: for an unknown format or weights, int8 without ``calibration`` or of
+        StableHLO, windows that do not fit, a method that draws in a loop, noise whose ε
+        a float's bits would give away, and if the graph does not do what JAX does.
+      FileExistsError: if there is a file, and ``overwrite`` is False.
+      ImportError: without the extra ``export``.
+
+    Example:
+      >>> import tempfile, jaxanon as ja
+      >>> data = ja.load("smartwatch")
+      >>> method = ja.methods.obscurenet(data.spec, latent=2, hidden=(8,))
+      >>> run = ja.train(method, data, epochs=1, seed=0, progress=False)
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     told = export(run, f"{folder}/watch.onnx", windows=data.test.windows[:3])
+      >>> told.windows, told.share
+      (3, 1.0)
+    """
+    _check(run, format, weights, calibration)
+    path = pathlib.Path(path)
+    refuse(_files(path, format), overwrite)
+    run, epsilon = _releasable(run)
+    spec = run.spec
+    if windows is None:
+        noise = np.random.default_rng(0).normal(size=(8, spec.time, len(spec.channels)))
+        windows = spec.mean + np.asarray(spec.std) * noise
+    shown = checks.windows(_few(windows, CHECKED), spec.time, spec.channels)
+    rewritten, draws = explicit(_program(run, weights), shown[:1])
+    inputs = agreement.examples(shown, draws)
+    if format == "stablehlo":
+        graph = jax.export.export(jax.jit(rewritten), platforms=("cpu", "cuda", "tpu"))(
+            *inputs[0].values()
+        )
+        raw, model = bytes(graph.serialize()), None
+        call = jax.jit(graph.call)
+        made = np.concatenate([np.asarray(call(*one.values())) for one in inputs])
+    else:
+        shapes = {
+            k: jax.ShapeDtypeStruct(v.shape, v.dtype) for k, v in inputs[0].items()
+        }
+        model = graphs.to_onnx(rewritten, shapes, ["safe"], run.method.name)
+        if weights == "int8":
+            few = checks.windows(
+                _few(calibration, CALIBRATED), spec.time, spec.channels
+            )
+            model = graphs.in_int8(model, agreement.examples(few, draws, seed=1))
+        raw = model.SerializeToString()
+        made = agreement.run_graph(raw, inputs)
+    away = agreement.away(rewritten, made, inputs, spec.std)
+    share = float(np.mean(away <= CLOSE))
+    if weights != "int8" and not share >= SHARE:
+        raise ValueError(
+            f"the exported graph is within {CLOSE:g} deviations of JAX for "
+            f"{100 * share:.1f} % of {len(away)} windows, and should be for "
+            f"{100 * SHARE:g} %; nothing is written. Export with the other format."
+        )
+    told = [
+        card.made_with(),
+        f"Compared with JAX on {len(away)} windows: {100 * share:.1f} % of them within "
+        f"{CLOSE:g} standard deviations in every sample, the furthest sample off by "
+        f"{np.median(away):.1e} in the median.",
+    ]
+    kind = {"weights": weights, "epsilon": epsilon}
+    text = card.card(run, report=_report(run), told=told, **kind)
+    facts = json.dumps(card.facts(run, draws, text=text, **kind))
+    if model is not None:
+        graphs.tell(model, facts)
+        raw = model.SerializeToString()
+    digest = write(path, raw, text=text, facts=facts if model is None else None)
+    return Exported(path, digest, len(raw), len(away), share, float(np.median(away)))
+
+
+def refuse(paths, overwrite: bool) -> None:
+    """FileExistsError if one of the files is there and must not be replaced."""
+    for path in paths:
+        if path.exists() and not overwrite:
+            raise FileExistsError(
+                f"{path} exists; pass overwrite=True (--overwrite) to replace it, or "
+                "choose another name."
+            )
+
+
+def write(path: pathlib.Path, raw: bytes, *, text=None, facts=None) -> str:
+    """Writes a file, with its digest and what is said of it beside it.
+
+    The digest is there first, so that nobody ever finds a file that passes for another.
+
+    Returns:
+      The SHA-256 digest, in hexadecimal.
+    """
+    digest = hashlib.sha256(raw).hexdigest()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = {".sha256": f"{digest}  {path.name}\n", ".md": text, ".json": facts}
+    for ending, words in beside.items():
+        if words is not None:
+            _replace(path.with_name(path.name + ending), words.encode())
+    _replace(path, raw)
+    return digest
+
+
+def _replace(path, raw):
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _files(path, format):
+    endings = ("", ".sha256", ".md", *((".json",) if format == "stablehlo" else ()))
+    return [path.with_name(path.name + ending) for ending in endings]
+
+
+def _check(run, format, weights, calibration):
+    if isinstance(run.method, Learner):
+        raise TypeError(
+            f"{run.method.name} predicts {run.spec.public} and rewrites no windows; "
+            "export a method of jaxanon.methods."
+        )
+    for name, value, known in (
+        ("format", format, FORMATS),
+        ("weights", weights, WEIGHTS),
+    ):
+        if value not in known:
+            raise ValueError(f"{name} must be one of {known}, got {value!r}.")
+    if weights == "int8" and format != "onnx":
+        raise ValueError("weights='int8' is ONNX Runtime's; use format='onnx'.")
+    if weights == "int8" and (calibration is None or not len(calibration)):
+        raise ValueError(
+            "weights='int8' needs calibration windows, such as those of training."
+        )
+
+
+def _releasable(run):
+    """The run as a device may release by it, and the ε of each window."""
+    epsilon = guarantee.epsilon_of(run)
+    if epsilon is None:
+        return run, None
+    config = run.method.config
+    if config.mechanism not in ("laplace", "grid"):
+        raise ValueError(
+            f"mechanism {config.mechanism!r} claims an epsilon that a float's bits "
+            "give away; train deeprotect with --mechanism grid to export it."
+        )
+    settings = dataclasses.asdict(config) | {"mechanism": "grid"}
+    return dataclasses.replace(
+        run, method=build(run.method.name, run.spec, **settings)
+    ), float(epsilon)
+
+
+def _program(run, weights) -> Callable:
+    """``(key, windows) -> windows``; weights are kept in half precision if asked."""
+    state: Any = run.state
+    if weights == "float16":
+        state = jax.tree.map(_halved, state)
+
+    def program(key, windows):
+        whole = jax.tree.map(_whole, state)
+        return run.method.anonymize(key, whole, windows)
+
+    return program
+
+
+def _halved(leaf):
+    """Weights in half precision, if that holds them; scalars and the rest stay."""
+    if leaf.dtype != jnp.float32 or leaf.ndim < 2:
+        return leaf
+    if not jnp.max(jnp.abs(leaf), initial=0) < jnp.finfo(jnp.float16).max:
+        return leaf
+    return leaf.astype(jnp.float16)
+
+
+def _whole(leaf):
+    return leaf.astype(jnp.float32) if leaf.dtype == jnp.float16 else leaf
+
+
+def _few(windows, most):
+    """So many of the windows, evenly spread."""
+    windows = np.asarray(windows)
+    if len(windows) <= most:
+        return windows
+    return windows[np.linspace(0, len(windows) - 1, most).astype(int)]
+
+
+def _report(run):
+    """What ``evaluate`` wrote of the run, if it did."""
+    path = None if run.folder is None else pathlib.Path(run.folder, "report.json")
+    if path is None or not path.is_file():
+        return None
+    try:
+        found = json.loads(path.read_text())
+    except ValueError as error:
+        raise ValueError(
+            f"{path} is damaged; write it again with jaxanon evaluate --overwrite."
+        ) from error
+    return found if "intrusive" in found else None

@@ -1,0 +1,219 @@
+"""ONNX graphs of functions, by jax2onnx, and their weights in 8 bits."""
+
+import contextlib
+import logging
+import pathlib
+import tempfile
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+
+OPSET = 21  # ONNX Runtime knows it since 1.20.
+# What holds most weights, and what int8 is fast for.
+QUANTIZED = ("MatMul", "Gemm", "Conv")
+
+
+def missing(what: str) -> ImportError:
+    """What to say where a package of the extra ``export`` is not installed."""
+    return ImportError(
+        f"{what} needs jax2onnx, onnx and onnxruntime; install them with "
+        "pip install 'jaxanon[export]'."
+    )
+
+
+def to_onnx(fn: Callable, inputs: Mapping, outputs: Iterable[str], name: str):
+    """``fn`` as an ONNX model.
+
+    Args:
+      fn: arrays to arrays, by position.
+      inputs: shape and dtype of each, as ``jax.ShapeDtypeStruct``, by name, in order.
+      outputs: their names, in order.
+      name: of the graph.
+
+    Returns:
+      ``onnx.ModelProto``.
+
+    Raises:
+      ImportError: without the extra ``export``.
+      ValueError: if the converter does not know what ``fn`` does, by its own words.
+
+    Example:
+      >>> window = {"windows": jax.ShapeDtypeStruct((1, 4, 2), "float32")}
+      >>> model = to_onnx(lambda x: 2 * x, window, ["safe"], "twice")
+      >>> [one.name for one in model.graph.output]
+      ['safe']
+    """
+    try:
+        import jax2onnx
+    except ImportError as error:
+        raise missing("an ONNX file") from error
+    try:
+        with _quiet():
+            model = jax2onnx.to_onnx(
+                fn, list(inputs.values()), model_name=name, opset=OPSET
+            )
+    except Exception as error:  # Whatever it met; its own types are many.
+        what = str(error).strip().partition("\n")[0]
+        raise ValueError(
+            f"{name} cannot be made an ONNX graph ({type(error).__name__}: {what}); "
+            "export it with --format stablehlo."
+        ) from error
+    graph = model.graph
+    named = dict(zip((one.name for one in graph.input), inputs, strict=True))
+    named |= dict(zip((one.name for one in graph.output), outputs, strict=True))
+    _rename(graph, named)
+    _fuse(graph)
+    _tidy(graph)
+    return model
+
+
+def _tidy(graph) -> set[str]:
+    """Drops constants that nothing reads; what is read of outside, in a loop's body."""
+    read = {one.name for one in graph.output}
+    for node in graph.node:
+        read |= set(node.input)
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                read |= _tidy(attribute.g)
+    kept = [one for one in graph.initializer if one.name in read]
+    del graph.initializer[:]
+    graph.initializer.extend(kept)
+    return read
+
+
+def _fuse(graph):
+    """Adds a layer's bias where it is multiplied.
+
+    The converter leaves a product without a bias, a 0 in its place, and a sum.
+    """
+    from onnx import numpy_helper
+
+    known = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
+    readers: dict = {}
+    for node in graph.node:
+        for name in node.input:
+            readers.setdefault(name, []).append(node)
+    last = {one.name for one in graph.output}
+    gone = []
+    for node in graph.node:
+        if node.op_type != "Gemm" or len(node.input) < 3:
+            continue
+        if known.get(node.input[2], np.ones(1)).any():
+            continue
+        del node.input[2:]
+        made = node.output[0]
+        (add, *others) = readers.get(made, [None])
+        if add is None or others or add.op_type != "Add" or made in last:
+            continue
+        bias = next((name for name in add.input if name != made), made)
+        width = _width(node, known)
+        if bias in known and width and known[bias].shape in ((width,), (1, width)):
+            node.input.append(f"{bias} flat")
+            if f"{bias} flat" not in known:
+                known[f"{bias} flat"] = flat = known[bias].reshape(-1)
+                graph.initializer.append(numpy_helper.from_array(flat, f"{bias} flat"))
+            kept = [one for one in node.attribute if one.name != "beta"]
+            del node.attribute[:]  # The factor of the bias, which is 1 of itself.
+            node.attribute.extend(kept)
+            node.output[0] = add.output[0]
+            gone.append(add)
+    for node in gone:
+        graph.node.remove(node)
+
+
+def _width(node, known):
+    """Columns of a product's second factor; None if it is no constant."""
+    if node.input[1] not in known:
+        return None
+    across = next((one.i for one in node.attribute if one.name == "transB"), 0)
+    return known[node.input[1]].shape[0 if across else 1]
+
+
+def _rename(graph, named):
+    """Gives inputs and outputs their names, wherever they are read."""
+    for one in (*graph.input, *graph.output):
+        one.name = named[one.name]
+    for node in graph.node:
+        for place in (node.input, node.output):
+            place[:] = [named.get(name, name) for name in place]
+        for attribute in node.attribute:  # Bodies of loops read what is outside.
+            if attribute.HasField("g"):
+                _rename_inside(attribute.g, named)
+
+
+def _rename_inside(graph, named):
+    own = {one.name for one in graph.input} | {one.name for one in graph.initializer}
+    own |= {name for node in graph.node for name in node.output}
+    rest = {old: new for old, new in named.items() if old not in own}
+    for node in graph.node:
+        node.input[:] = [rest.get(name, name) for name in node.input]
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _rename_inside(attribute.g, rest)
+
+
+def in_int8(model, examples: list[dict[str, np.ndarray]]):
+    """The model with weights in 8 bits, and ranges of activations by examples.
+
+    Weights are symmetric, one scale a channel; activations have one scale each, from
+    the least to the largest that examples give. Bodies of loops stay as they are.
+
+    Args:
+      model: ``onnx.ModelProto``.
+      examples: inputs by name, as many as are to be calibrated by.
+
+    Returns:
+      ``onnx.ModelProto``, quantized by ONNX Runtime.
+
+    Raises:
+      ImportError: without the extra ``export``.
+    """
+    try:
+        import onnx
+        from onnxruntime import quantization
+        from onnxruntime.quantization.shape_inference import quant_pre_process
+    except ImportError as error:
+        raise missing("int8") from error
+
+    class Reader(quantization.CalibrationDataReader):
+        def __init__(self):
+            self._left = iter(examples)
+
+        def get_next(self):
+            return next(self._left, None)
+
+    with tempfile.TemporaryDirectory() as folder, _quiet():
+        plain, ready, small = (pathlib.Path(folder, f"{n}.onnx") for n in range(3))
+        onnx.save(model, plain)
+        quant_pre_process(str(plain), str(ready), skip_symbolic_shape=True)
+        quantization.quantize_static(
+            str(ready),
+            str(small),
+            Reader(),
+            per_channel=True,
+            op_types_to_quantize=list(QUANTIZED),
+            activation_type=quantization.QuantType.QUInt8,
+            weight_type=quantization.QuantType.QInt8,
+            extra_options={"WeightSymmetric": True},
+        )
+        return onnx.load(small)
+
+
+def tell(model, facts: str) -> None:
+    """Writes what a device needs to know into the model's metadata."""
+    entry = model.metadata_props.add()
+    entry.key, entry.value = "jaxanon", facts
+
+
+@contextlib.contextmanager
+def _quiet():
+    """Without the converters' remarks on packages and names that concern nobody."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)

@@ -1,0 +1,198 @@
+"""Files of anonymizers: what ONNX Runtime makes of them is what JAX makes."""
+
+import hashlib
+import json
+
+import jax
+import numpy as np
+import pytest
+
+pytest.importorskip("jax2onnx", reason="needs the extra `export`")
+
+import onnx
+
+from jaxanon import exporting, learners, methods
+from jaxanon.exporting import agreement, graphs
+from jaxanon.run import Run
+
+TINY = {"latent": 3, "hidden": (8,)}
+DIFFUSION = {"widths": (4,), "heads": 2, "sampling_steps": 3, "num_steps": 20}
+SETTINGS = {
+    "blinder": TINY,
+    "obscurenet": TINY,
+    "attribute_vae": TINY,
+    "cae": TINY,
+    "dysan": {"predictor_filters": (8,), "filters": (8, 8)},
+    "aae": {},
+    "cgan": {"widths": (8, 4), "latent": 4, "hide": ("b",)},
+    "timegan": {},
+    "privatehub": DIFFUSION | {"hide": ("b",)},
+    "deeprotect": {
+        **{"low": (0.0, 0.0), "high": (20.0, 20.0), "hidden": (6, 4)},
+        **{"radius": None, "mechanism": "grid", "epsilon": 2.0},
+    },
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_onnx_does_what_jax_does(name, untrained, data, tmp_path):
+    run = untrained(name, **SETTINGS[name])
+    path = tmp_path / "phone.onnx"
+    told = exporting.export(run, path, windows=data.test.windows[:20])
+    assert told.windows == 20
+    assert told.share == 1.0
+    raw = path.read_bytes()
+    assert told.size == len(raw)
+    digest = hashlib.sha256(raw).hexdigest()
+    assert (tmp_path / "phone.onnx.sha256").read_text() == f"{digest}  phone.onnx\n"
+    (entry,) = onnx.load(path).metadata_props
+    facts = json.loads(entry.value)
+    assert facts["method"] == name
+    assert facts["input"] == {
+        **{"name": "windows", "batch": 1, "time": 16, "rate_hz": 10.0},
+        **{"channels": ["x", "y"], "units": ["g", "g"]},
+    }
+    assert facts["epsilon"] == (2.0 if name == "deeprotect" else None)
+    assert facts["card"] == (tmp_path / "phone.onnx.md").read_text()
+    assert "Anything else that the sensors tell" in facts["card"]
+
+
+@pytest.fixture(scope="module")
+def run(untrained):
+    return untrained("obscurenet", **TINY)
+
+
+def test_half_the_weights_in_half_the_bytes(run, data, tmp_path):
+    shown = {"windows": data.test.windows[:20]}
+    whole = exporting.export(run, tmp_path / "whole.onnx", **shown)
+    half = exporting.export(run, tmp_path / "half.onnx", weights="float16", **shown)
+    assert half.share == 1.0  # Of what JAX makes of the rounded weights.
+    stored = lambda told: sum(len(one.raw_data) for one in _weights(told.path))
+    assert stored(half) == stored(whole) / 2
+
+
+def _weights(path):
+    graph = onnx.load(path).graph
+    return [one for one in graph.initializer if np.sum(np.array(one.dims) > 1) > 1]
+
+
+def test_int8_is_near_and_its_weights_are_bytes(run, data, tmp_path):
+    windows = {"windows": data.test.windows[:20], "calibration": data.train.windows}
+    told = exporting.export(run, tmp_path / "a.onnx", weights="int8", **windows)
+    assert 1e-3 < told.median < 0.2  # Rounded, and still the same.
+    kinds = {one.data_type for one in _weights(told.path)}
+    assert kinds == {onnx.TensorProto.INT8}
+    # Ranges come from the windows that it is given: of noughts they are of no use.
+    windows["calibration"] = 0 * data.train.windows
+    told = exporting.export(run, tmp_path / "b.onnx", weights="int8", **windows)
+    assert told.median > 0.3
+
+
+def test_stablehlo_is_read_by_jax_alone(run, data, tmp_path):
+    path = tmp_path / "phone.stablehlo"
+    shown = data.test.windows[:10]
+    told = exporting.export(run, path, format="stablehlo", windows=shown)
+    assert told.share == 1.0
+    facts = json.loads((tmp_path / "phone.stablehlo.json").read_text())
+    graph = jax.export.deserialize(path.read_bytes())
+    rng = np.random.default_rng(0)
+    draws = [{k: v for k, v in d.items() if k != "name"} for d in facts["draws"]]
+    draws = [exporting.Draw(**draw) for draw in draws]
+    drawn = [
+        agreement.some(rng, draw._replace(shape=tuple(draw.shape))) for draw in draws
+    ]
+    assert graph.call(shown[:1], *drawn).shape == (1, 16, 2)
+    assert {"cpu", "cuda"} <= set(graph.platforms)
+
+
+def test_a_graph_that_does_something_else_is_not_written(
+    run, data, tmp_path, monkeypatch
+):
+    right = graphs.to_onnx
+
+    def wrong(fn, *rest):
+        return right(lambda windows, *drawn: fn(windows, *drawn) + 0.1, *rest)
+
+    monkeypatch.setattr(graphs, "to_onnx", wrong)
+    path = tmp_path / "phone.onnx"
+    with pytest.raises(ValueError, match=r"of JAX for 0.0 % of 5 windows.*nothing is"):
+        exporting.export(run, path, windows=data.test.windows[:5])
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_drawn_matters_and_nothing_else_does(run, data, tmp_path):
+    path = tmp_path / "phone.onnx"
+    exporting.export(run, path, windows=data.test.windows[:5])
+    rewritten, draws = exporting.explicit(
+        lambda key, windows: run.method.anonymize(key, run.state, windows),
+        data.test.windows[:1],
+    )
+    one, other = (
+        agreement.examples(data.test.windows[:5], draws, seed=seed) for seed in (0, 1)
+    )
+    twice = [agreement.run_graph(path.read_bytes(), one) for _ in range(2)]
+    np.testing.assert_array_equal(*twice)
+    assert np.any(agreement.run_graph(path.read_bytes(), other) != twice[0])
+    assert np.all(agreement.away(rewritten, twice[0], one, data.spec.std) < 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "why"),
+    [
+        ({"format": "tflite"}, ValueError, "format must be one of .* got 'tflite'"),
+        ({"weights": "int4"}, ValueError, "weights must be one of .* got 'int4'"),
+        ({"weights": "int8"}, ValueError, "needs calibration windows"),
+        (
+            {"weights": "int8", "format": "stablehlo", "calibration": [1]},
+            ValueError,
+            "use format='onnx'",
+        ),
+        ({"windows": np.ones((2, 9, 2))}, ValueError, "windows must be"),
+    ],
+)
+def test_what_is_refused(run, tmp_path, settings, error, why):
+    with pytest.raises(error, match=why):
+        exporting.export(run, tmp_path / "phone.onnx", **settings)
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_replaced_without_being_asked(run, data, tmp_path):
+    path, shown = tmp_path / "phone.onnx", {"windows": data.test.windows[:2]}
+    card = tmp_path / "phone.onnx.md"
+    card.write_text("mine")
+    with pytest.raises(FileExistsError, match=r"phone.onnx.md exists; pass overwrite"):
+        exporting.export(run, path, **shown)
+    assert card.read_text() == "mine"
+    exporting.export(run, path, overwrite=True, **shown)
+    assert card.read_text() != "mine"
+
+
+def test_a_learner_rewrites_nothing(data, tmp_path):
+    method = learners.build("fedavg", data.spec)
+    run = Run(method, None, data.spec, None, [], {})
+    with pytest.raises(TypeError, match="fedavg predicts activity and rewrites no"):
+        exporting.export(run, tmp_path / "phone.onnx")
+
+
+def test_an_epsilon_leaves_on_a_grid_or_not_at_all(untrained, data, tmp_path):
+    own = SETTINGS["deeprotect"]
+    run = untrained("deeprotect", **own | {"mechanism": "laplace"})
+    path = tmp_path / "phone.onnx"
+    exporting.export(run, path, windows=data.test.windows[:5])
+    facts = json.loads(onnx.load(path).metadata_props[0].value)
+    assert [draw["law"] for draw in facts["draws"]] == ["discrete laplace"]
+    assert "ε = 2 for each window of 1.6 s" in facts["card"]
+    run = untrained("deeprotect", **own | {"mechanism": "l2"})
+    with pytest.raises(ValueError, match="'l2' claims an epsilon that a float's bits"):
+        exporting.export(run, path, overwrite=True)
+
+
+def test_what_the_converter_does_not_know_is_told(data, tmp_path):
+    method = methods.build("obscurenet", data.spec, **TINY)
+    fourier = lambda key, state, windows: jax.numpy.fft.irfft(
+        jax.numpy.fft.rfft(windows, axis=1), axis=1
+    )
+    state = method.init(jax.random.key(0))
+    run = Run(method._replace(anonymize=fourier), state, data.spec, None, [], {})
+    with pytest.raises(ValueError, match="obscurenet cannot be made an ONNX graph"):
+        exporting.export(run, tmp_path / "phone.onnx")
