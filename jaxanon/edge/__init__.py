@@ -1,0 +1,1 @@
+"""Anonymizers on a device: needs NumPy and onnxruntime, and no JAX."""
