@@ -67,8 +67,9 @@ class Guard:
             return self._none("exhausted", "the privacy budget is exhausted")
         try:
             found = self._dog.call(self._model.anonymize, window)
-            # A copy: the model may keep its own and write to it.
-            safe = np.array(found, np.float32)
+            with np.errstate(over="ignore"):  # Infinity is seen below.
+                # A copy: the model may keep its own and write to it.
+                safe = np.array(found, np.float32)
         except Late as error:
             return self._none("late windows", str(error))
         except BaseException as error:
