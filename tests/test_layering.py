@@ -43,6 +43,7 @@ MAY_IMPORT = {
         {"kernels", "models", "federated", "datasets", "metrics", "privacy"},
         {"jax", "numpy", "optax"},
     ),
+    "jaxanon.edge": Room(set(), {"numpy", "onnxruntime", "paho"}),
     "jaxanon.flower": Room(
         {"federated", "datasets", "learners", "methods", "top"},
         {
@@ -135,6 +136,8 @@ def test_imports_point_down(name, path):
         ("jaxanon.kernels.a", "from jaxanon import federated", True),
         ("jaxanon.federated.a", "from jaxanon import kernels", False),
         ("jaxanon.federated.a", "import kernels", True),
+        ("jaxanon.edge.a", "import jax", True),
+        ("jaxanon.edge.a", "from jaxanon import checks", True),
         ("jaxanon.models.a", "from flax import linen", False),
         ("jaxanon.models.a", "from jaxanon.training import train", True),
         ("jaxanon.datasets.a", "import jax", True),
