@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxanon.edge import budget as budgets
 from jaxanon.edge.signature import Signature
-from jaxanon.edge.watchdog import Late, Watchdog
+from jaxanon.edge.watchdog import Failed, Late, Watchdog
 
 
 class Anonymizer(Protocol):
@@ -72,10 +72,12 @@ class Guard:
                 safe = np.array(found, np.float32)
         except Late as error:
             return self._none("late windows", str(error))
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            return self._none("raised", f"the model raised {type(error).__name__}")
+        except Failed as error:
+            # Its name alone: what it says may be raw samples.
+            name = type(error.args[0]).__name__
+            return self._none("raised", f"the model raised {name}")
+        except Exception:
+            return self._none("shape", "the model returned no array of numbers")
         if safe.shape != window.shape:
             return self._none("shape", f"the model returned shape {safe.shape}")
         if not np.isfinite(safe).all():

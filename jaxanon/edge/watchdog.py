@@ -12,6 +12,10 @@ class Late(TimeoutError):
     """A call took longer than its deadline, or the one before it still runs."""
 
 
+class Failed(Exception):
+    """A call raised what its one argument is."""
+
+
 def _work(jobs):
     while (job := jobs.get()) is not None:
         call, argument, answer = job
@@ -42,7 +46,7 @@ class Watchdog:
         Raises:
           Late: if it takes longer than the deadline, or if a call before did and still
             runs; then ``function`` is not called.
-          Exception: what ``function`` raises.
+          Failed: if ``function`` raises, with what it raised.
         """
         if self._thread is None or not self._thread.is_alive():
             # The first call, or the first after a fork, which leaves threads behind.
@@ -64,7 +68,7 @@ class Watchdog:
             self._give_up(answer)
             raise Late(f"the model took more than {self._deadline_s:g} s") from None
         if error is not None:
-            raise error
+            raise Failed(error)
         return found
 
     def _tell_to_stop(self):

@@ -22,6 +22,10 @@ def leaving(window):
     raise SystemExit(0)
 
 
+def interrupted(window):
+    raise KeyboardInterrupt
+
+
 BROKEN = [
     (raising, "the model raised KeyError", "raised"),
     (leaving, "the model raised SystemExit", "raised"),
@@ -37,8 +41,11 @@ BROKEN = [
     ),
     (lambda window: window[:7], "the model returned shape (7, 1)", "shape"),
     (lambda window: window[None], "the model returned shape (1, 8, 1)", "shape"),
-    (lambda window: "raw", "the model raised ValueError", "raised"),
+    (lambda window: "raw", "the model returned no array of numbers", "shape"),
+    (lambda window: [[1], [2, 3]], "the model returned no array of numbers", "shape"),
+    (lambda window: {}, "the model returned no array of numbers", "shape"),
     (lambda window: None, "the model returned shape ()", "shape"),
+    (interrupted, "the model raised KeyboardInterrupt", "raised"),
 ]
 
 
@@ -132,6 +139,18 @@ def test_what_a_late_model_returns_goes_nowhere():
             time.sleep(0.01)
     assert found == 3
     dog.close()
+
+
+def test_a_stream_that_was_interrupted_is_closed(models):
+    def inspect(window):
+        raise KeyboardInterrupt  # As Ctrl-C does, wherever it is.
+
+    stream = edge.Stream(models.Model(), inspect=inspect)
+    with pytest.raises(KeyboardInterrupt):
+        stream.push(np.arange(9) / 50, np.ones((9, 1)))
+    assert stream.close() == []
+    with pytest.raises(ValueError, match="the stream is closed; open another"):
+        stream.push([1.0], [[1.0]])
 
 
 def test_the_thread_ends_with_its_stream(models):
