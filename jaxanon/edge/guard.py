@@ -54,7 +54,8 @@ class Guard:
                 "the budget out."
             )
         self.counts: collections.Counter[str] = collections.Counter()
-        self._model, self._budget = model, budget
+        self._model = model
+        self._budget: Any = budget
         self._dog = Watchdog(deadline_s, getattr(model, "stop", None))
         self._exhausted = False
 
