@@ -39,6 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\njaxanon-edge: interrupted.", file=sys.stderr)
         return 130
+    except BrokenPipeError:
+        print("jaxanon-edge: nobody reads what leaves any more.", file=sys.stderr)
+        return 2
     except REFUSALS as error:
         if os.environ.get("JAXANON_DEBUG"):
             raise

@@ -47,6 +47,14 @@ class Grid:
       rate_hz: of the grid.
       channels: of a sample.
       max_gap: periods.
+
+    Example:
+      >>> grid = Grid(50.0, 1, max_gap=3)
+      >>> begin, samples = grid.push(np.array([7.0, 7.04]), np.array([[1.0], [3.0]]))
+      >>> begin.start, samples.samples.ravel().round(9)
+      (7.0, array([1., 2., 3.]))
+      >>> grid.close()
+      [End(reason='the stream ended')]
     """
 
     def __init__(self, rate_hz: float, channels: int, max_gap: float):

@@ -33,6 +33,14 @@ class Guard:
     Raises:
       ValueError: if ``deadline_s`` is not > 0; if the model spends ε and there is no
         budget, or the other way round.
+
+    Example:
+      >>> import types
+      >>> model = types.SimpleNamespace(anonymize=lambda window: window * np.nan)
+      >>> guard = Guard(model, 1.0, None)
+      >>> guard.rewrite(np.ones((2, 1), np.float32))
+      (None, 'the model returned NaN or infinity')
+      >>> guard.close()
     """
 
     def __init__(self, model: Anonymizer, deadline_s: float, budget: Any):

@@ -33,6 +33,11 @@ class Resampler:
     Args:
       step: samples in for one out.
       channels: of a sample.
+
+    Example:
+      >>> half = Resampler(step(100.0, 50.0), 1)
+      >>> np.concatenate([half.push(np.ones((5, 1))), half.end()]).ravel().round(9)
+      array([1., 1., 1.])
     """
 
     def __init__(self, step: fractions.Fraction, channels: int):

@@ -32,6 +32,15 @@ class Watchdog:
     Args:
       deadline_s: of each call.
       stop: is called when a call is late, and shall end it; None cannot.
+
+    Example:
+      >>> import time
+      >>> dog = Watchdog(0.01)
+      >>> dog.call(time.sleep, 0.1)
+      Traceback (most recent call last):
+      ...
+      jaxanon.edge.watchdog.Late: the model took more than 0.01 s
+      >>> dog.close()
     """
 
     def __init__(self, deadline_s: float, stop: Callable[[], Any] | None = None):

@@ -75,6 +75,17 @@ def test_a_pipe_becomes_a_pipe(model, tmp_path):
     )
 
 
+def test_a_pipe_that_nobody_reads_ends_the_stream(model, recording):
+    words = [sys.executable, "-P", "-m", "jaxanon.edge", "run", model]
+    words += ["--input", recording, "--output", "-"]
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(words, **piped) as process:
+        process.stdout.close()
+        said = process.stderr.read()
+    assert process.returncode == 2
+    assert said == b"jaxanon-edge: nobody reads what leaves any more.\n"
+
+
 def test_a_stream_of_which_nothing_is_left_says_so(model, tmp_path, capsys):
     short = tmp_path / "short.csv"
     short.write_text(rows(5))
