@@ -155,6 +155,16 @@ def test_late_samples_for_less_than_a_second_are_no_clock_that_was_set_back(mode
     assert stream.counts["late"] == 49 and stream.counts["duplicate"] == 0
 
 
+def test_stragglers_one_by_one_are_no_clock_that_was_set_back(models):
+    """Every other sample is two hundred periods late, for longer than a second."""
+    stream = stream_of(models)
+    late = np.arange(120) + 0.5
+    periods = [*range(200), *np.stack([np.arange(200, 320), late], 1).ravel()]
+    blocks = run(stream, periods)
+    assert told(blocks) == [(0.0, 6.4, 320, "")]
+    assert stream.counts["late"] == 120
+
+
 def test_one_wild_time_costs_one_segment(models):
     stream = stream_of(models)
     blocks = run(stream, [*range(20), 10**9, *range(20, 90)])

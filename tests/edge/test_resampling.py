@@ -113,6 +113,26 @@ def test_a_stream_comes_back_at_its_own_rate_and_in_place(models, rate):
     assert np.abs(found).max() < 1.2
 
 
+@pytest.mark.parametrize("rate", [200.0, 100.0, 20.0, 33.3, math.pi * 20])
+@pytest.mark.parametrize("count", [100, 101, 102, 103])
+def test_what_fails_is_as_long_as_what_came(models, rate, count):
+    """All of it, or its end: the last windows, of 4 samples of the model's."""
+    for fine in (0, 3):
+        calls = []
+
+        def fails(window, calls=calls, fine=fine):
+            calls.append(None)
+            return window if len(calls) <= fine else None
+
+        stream = edge.Stream(models.Model(fails, time=4), rate_hz=rate)
+        blocks = stream.push(np.arange(count) / rate, np.ones((count, 1)))
+        blocks += stream.close()
+        found = models.joined(blocks)
+        assert len(found) == count == stream.counts["missing"] + (found == found).sum()
+        assert blocks[-1].end == pytest.approx(count / rate)
+        assert blocks[-1].gap == "the model returned shape ()"
+
+
 def test_a_gap_of_the_model_is_one_at_the_stream_s_rate(models):
     """At twice the model's rate: windows of 8, every 8, are 16 samples."""
     calls = []

@@ -171,6 +171,23 @@ def test_what_inspects_sees_raw_and_safe_and_breaks_nothing(models):
     assert stream.counts["inspect"] == 3
 
 
+def test_a_model_that_writes_into_its_window_changes_nothing_else(models):
+    seen = []
+
+    def overwrite(window):
+        window[:] = -1
+        return window
+
+    stream = edge.Stream(models.Model(overwrite), inspect=seen.append)
+    samples = ramp(12)
+    kept = samples.copy()
+    blocks = through(stream, np.arange(12) / RATE, samples)
+    assert (models.joined(blocks) == -1).all()
+    np.testing.assert_array_equal(samples, kept)
+    np.testing.assert_array_equal(seen[0].raw, samples[:8])
+    np.testing.assert_array_equal(seen[1].raw, samples[4:])
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
