@@ -161,6 +161,13 @@ def _through(words, loaded, rows):
             outlet.write(block)
     finally:
         outlet.close()
+    seen, rate = stream.seen_rate_hz, stream.signature.rate_hz
+    if abs(seen / rate - 1) > 0.2:
+        print(
+            f"jaxanon-edge: warning: rows come at {seen:.4g} Hz, and are taken for "
+            f"{rate:g} Hz; say --rate.",
+            file=sys.stderr,
+        )
     return stream.counts
 
 

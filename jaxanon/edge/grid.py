@@ -68,7 +68,15 @@ class Grid:
         self._last = -math.inf  # time of the newest sample
         self._origin: float | None = None
         self._position, self._sample = -1.0, np.zeros(channels)
+        self._intervals, self._periods = 0, 0.0  # between neighbours, in segments
         self._next = 0  # index, on the grid, of the next point
+
+    @property
+    def seen_rate_hz(self) -> float:
+        """The mean rate of the samples in segments so far; NaN before there is one."""
+        if not self._periods:
+            return math.nan
+        return self._rate * self._intervals / self._periods
 
     def push(self, times: np.ndarray, samples: np.ndarray) -> list:
         """What the samples ``float64[n, channels]`` at ``float64[n]`` seconds become.
@@ -151,6 +159,8 @@ class Grid:
             apart = np.diff(positions, prepend=before) > self._max_gap + NEAR
             until = int(np.argmax(apart)) if apart.any() else len(times)
             if until:
+                self._intervals += until - (self._position < 0)
+                self._periods += float(positions[until - 1]) - before
                 events.append(Samples(self._points(positions[:until], samples[:until])))
             if until < len(times):
                 events.append(End("samples are missing"))

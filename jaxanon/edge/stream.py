@@ -37,7 +37,8 @@ class Stream:
 
     Whoever interrupts a call (``KeyboardInterrupt``) has closed the stream.
 
-    Memory is bounded by what one call pushes, and a few windows.
+    Memory is bounded by what one call pushes, a few windows and ten seconds of samples.
+    One thread at a time calls a stream.
 
     Args:
       model: of ``load``; or anything with ``signature`` and ``anonymize``.
@@ -116,6 +117,15 @@ class Stream:
         if self._there is not None:
             wait += (self._there.half + 1) / self.signature.rate_hz + 1 / self._rate
         return wait + back
+
+    @property
+    def seen_rate_hz(self) -> float:
+        """At which rate samples came, between gaps; NaN before two of them.
+
+        Where that is not about ``rate_hz``, the model sees what is slower or faster than
+        what it was trained on.
+        """
+        return self._grid.seen_rate_hz
 
     @property
     def counts(self) -> dict[str, int]:

@@ -159,6 +159,20 @@ def test_columns_are_checked(model, tmp_path, capsys, header, more, message):
         assert "0.000000,,-2000.0,-1000.0" in out.read_text()
 
 
+def test_rows_at_another_rate_than_they_are_taken_for_are_told(
+    models, tmp_path, capsys, recording
+):
+    told = models.described()
+    told["input"]["rate_hz"] = 100.0
+    model = str(models.one_op(tmp_path / "b.onnx", told=told))
+    words = ["run", model, "--input", recording, "--output"]
+    assert main([*words, str(tmp_path / "a")]) == 0
+    warning = "warning: rows come at 50 Hz, and are taken for 100 Hz; say --rate."
+    assert warning in capsys.readouterr().err
+    assert main([*words, str(tmp_path / "b"), "--rate", "50"]) == 0
+    assert "warning" not in capsys.readouterr().err
+
+
 def test_a_replay_takes_its_time(model, tmp_path):
     path, out = tmp_path / "in.csv", str(tmp_path / "out.csv")
     path.write_text(rows(21))  # 0.4 s

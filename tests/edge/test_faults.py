@@ -101,6 +101,15 @@ def test_jitter_is_interpolated_onto_the_grid(models):
     np.testing.assert_allclose(values(models, blocks), np.arange(count), atol=1e-4)
 
 
+def test_the_rate_that_is_seen_is_that_between_gaps(models):
+    stream = stream_of(models)
+    assert np.isnan(stream.seen_rate_hz)
+    for first in 0, 5000:  # Twice as many samples as said, at times a gap.
+        stream.push(first / RATE + np.arange(40) / 100, np.ones((40, 1)))
+        assert stream.seen_rate_hz == pytest.approx(100.0)
+    stream.close()
+
+
 @pytest.mark.parametrize("origin", [0.0, 1.7e9, -3.0])
 def test_samples_on_the_grid_pass_exactly(models, origin):
     """Also where the clock counts from 1970, and float64 has no more than 0.2 µs."""
