@@ -122,8 +122,8 @@ class Stream:
     def seen_rate_hz(self) -> float:
         """At which rate samples came, between gaps; NaN before two of them.
 
-        Where that is not about ``rate_hz``, the model sees what is slower or faster than
-        what it was trained on.
+        Where that is not about ``rate_hz``, the model sees signals that are slower or
+        faster than those that it was trained on.
         """
         return self._grid.seen_rate_hz
 
