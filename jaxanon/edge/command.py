@@ -1,0 +1,218 @@
+"""The command line of a device: run a model over a stream, show its card or itself."""
+
+import argparse
+import contextlib
+import os
+import pathlib
+import sys
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from jaxanon import __version__
+
+REFUSALS = (ArithmeticError, ImportError, LookupError, OSError, TypeError, ValueError)
+NOTHING_LEFT = 3
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Args:
+      argv: words after the program's name; None takes them from the shell.
+
+    Returns:
+      0; 2 for what was refused or failed, a line on stderr says why; 3 if there were
+      rows and not one sample left; 130 if the user interrupted.
+
+    Raises:
+      SystemExit: after ``--help`` (0), and for words that are no option (2).
+
+    Example:
+      >>> main(["card", "nowhere.onnx"])
+      2
+    """
+    words = _parser().parse_args(argv)
+    try:
+        return words.verb(words)
+    except KeyboardInterrupt:
+        print("\njaxanon-edge: interrupted.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        print("jaxanon-edge: nobody reads what leaves any more.", file=sys.stderr)
+        return 2
+    except REFUSALS as error:
+        if os.environ.get("JAXANON_DEBUG"):
+            raise
+        message = " ".join(str(error).split()) or type(error).__name__
+        print(f"jaxanon-edge: error: {message}", file=sys.stderr)
+        return 2
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="jaxanon-edge",
+        description="An exported anonymizer on a device, without JAX.",
+    )
+    parser.add_argument("--version", action="version", version=f"jaxanon {__version__}")
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+    run = verbs.add_parser("run", help="anonymize rows of CSV as they come")
+    card = verbs.add_parser("card", help="what a model hides, and from whom")
+    live = verbs.add_parser("live", help="a local page that draws raw and anonymized")
+    for verb, function in (run, _run), (card, _card), (live, _live):
+        verb.set_defaults(verb=function)
+        verb.add_argument("model", type=pathlib.Path, help="ONNX file")
+        verb.add_argument("--digest", help="its SHA-256; default: MODEL.sha256's")
+    for verb in run, live:
+        _stream_options(verb)
+    run.add_argument("--output", required=True, help="file, - or mqtt://HOST/TOPIC")
+    run.add_argument(
+        "--append", action="store_true", help="go on at the end of a file that is there"
+    )
+    run.add_argument(
+        "--replay", action="store_true", help="at the pace of the rows' own times"
+    )
+    live.add_argument("--attackers", type=pathlib.Path, help="ONNX file of attackers")
+    live.add_argument("--host", default="127.0.0.1", help="to listen at")
+    live.add_argument("--port", type=int, default=8700, help="0 for any that is free")
+    live.add_argument(
+        "--speed",
+        type=float,
+        help="seconds of a file per second; default: 1, and a pipe as it comes",
+    )
+    live.add_argument(
+        "--allow-other-hosts",
+        action="store_true",
+        help="let --host be one that others reach: they see the raw signal",
+    )
+    return parser
+
+
+def _stream_options(verb):
+    option = verb.add_argument
+    option(
+        "--input",
+        required=True,
+        help="rows 'time,<channel> [unit],...' in a file, or - for a pipe",
+    )
+    option("--rate", type=float, help="of the rows, in Hz; default: the model's")
+    option("--hop", type=int, help="samples from a window to the next; default: half")
+    option("--deadline", type=float, default=1.0, help="s for one window (1)")
+    option("--budget", type=pathlib.Path, help="file with the privacy budget")
+    option("--epsilon", type=float, help="of the whole budget")
+    option("--unbounded", action="store_true", help="no account of what is spent")
+    option("--reorder", action="store_true", help="put channels in the model's order")
+
+
+def _settings(words, rows):
+    """Of the stream, as the command line gives them."""
+    return {
+        "rate_hz": words.rate,
+        "hop": words.hop,
+        "deadline_s": words.deadline,
+        "budget": _budget(words),
+        "channels": rows.channels,
+        "units": rows.units,
+        "reorder": words.reorder,
+    }
+
+
+def _budget(words):
+    from jaxanon.edge import budget
+
+    if (words.budget is None) != (words.epsilon is None):
+        raise ValueError(
+            "--budget and --epsilon belong together: the file, and all that its stream "
+            "may spend."
+        )
+    if words.budget is not None and words.unbounded:
+        raise ValueError("--unbounded keeps no account; leave it out, or --budget.")
+    if words.budget is not None:
+        return budget.Budget(words.budget, words.epsilon)
+    return budget.UNBOUNDED if words.unbounded else None
+
+
+def _run(words):
+    from jaxanon.edge import csv_input, model
+
+    loaded = model.load(words.model, words.digest)
+    with contextlib.closing(csv_input.open_rows(words.input)) as rows:
+        counts = {"malformed": 0} | _through(words, loaded, rows)
+        counts["malformed"] = rows.malformed
+    told = [f"{count} {name}" for name, count in counts.items() if count]
+    print(f"jaxanon-edge: {', '.join(told) or 'no rows'}", file=sys.stderr)
+    seen = counts["pushed"] + counts["malformed"]
+    return NOTHING_LEFT if seen and not counts["samples"] else 0
+
+
+def _through(words, loaded, rows):
+    """Streams rows through a model into an outlet; the stream's counts."""
+    from jaxanon.edge.outlets import open_outlet
+    from jaxanon.edge.stream import Stream
+
+    stream = Stream(loaded, **_settings(words, rows))
+    outlet = open_outlet(words.output, stream.signature, append=words.append)
+    try:
+        for times, samples in _paced(rows) if words.replay else rows:
+            for block in stream.push(times, samples):
+                outlet.write(block)
+        for block in stream.close():
+            outlet.write(block)
+    finally:
+        outlet.close()
+    seen, rate = stream.seen_rate_hz, stream.signature.rate_hz
+    if abs(seen / rate - 1) > 0.2:
+        print(
+            f"jaxanon-edge: warning: rows come at {seen:.4g} Hz, and are taken for "
+            f"{rate:g} Hz; say --rate.",
+            file=sys.stderr,
+        )
+    return stream.counts
+
+
+def _paced(rows):
+    """Rows no earlier than their times say, as seen from the first one."""
+    origin = None
+    for times, samples in rows:
+        if origin is None and (finite := times[np.isfinite(times)]).size:
+            origin = time.monotonic() - finite[0]
+        at = 0
+        while at < len(times):
+            ahead = times[at:] - (time.monotonic() - (origin or 0.0))
+            due = int(np.argmax(ahead > 0)) if (ahead > 0).any() else len(ahead)
+            if due:
+                yield times[at : at + due], samples[at : at + due]
+                at += due
+            else:
+                time.sleep(min(1.0, float(ahead[0])))
+
+
+def _card(words):
+    from jaxanon.edge import model
+
+    loaded = model.load(words.model, words.digest)
+    print(loaded.card)
+    return 0
+
+
+def _live(words):
+    from jaxanon.edge import csv_input, live, model
+
+    loaded = model.load(words.model, words.digest)
+    attackers = None
+    if words.attackers is not None:
+        attackers = model.load_attackers(words.attackers)
+    with contextlib.closing(csv_input.open_rows(words.input)) as rows:
+        speed = 1.0 if words.speed is None and words.input != "-" else words.speed
+        live.serve(
+            loaded,
+            rows,
+            attackers=attackers,
+            host=words.host,
+            port=words.port,
+            speed=speed,
+            allow_other_hosts=words.allow_other_hosts,
+            **_settings(words, rows),
+        )
+    return 0

@@ -1,0 +1,242 @@
+"""An anonymizer or attackers in a file, and what they make of a window."""
+
+import itertools
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnxruntime
+
+from jaxanon.edge import draws, model_file
+from jaxanon.edge import signature as signatures
+
+
+def _session(path, data, threads):
+    """An ONNX Runtime session that keeps no more memory than it needs."""
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise ValueError(f"threads must be a whole number >= 1, got {threads!r}.")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.enable_cpu_mem_arena = False
+    options.log_severity_level = 4  # What fails is raised; nothing is printed.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    try:
+        return onnxruntime.InferenceSession(
+            data, options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:  # ONNX Runtime's own have no common ancestor.
+        first = str(error).partition("\n")[0]
+        raise ValueError(
+            f"ONNX Runtime {onnxruntime.__version__} does not load {path} ({first}); "
+            "export it again, or run pip install --upgrade onnxruntime."
+        ) from error
+
+
+def _check(path, what, found, wanted):
+    """Refuses a graph whose inputs or outputs are not those that it describes."""
+    found = {value.name: (value.type, value.shape) for value in found}
+    same = found.keys() == wanted.keys()
+    for name, (kind, shape) in wanted.items() if same else ():
+        # No number is a size that the graph leaves open.
+        sizes = itertools.zip_longest(found[name][1], shape)
+        numbers = [n if isinstance(n, int) else m for n, m in sizes]
+        same &= found[name][0] == kind and numbers == shape
+    if not same:
+        raise ValueError(
+            f"the {what} of {path} are {found}, and it says {wanted}; export it again."
+        )
+
+
+class _Graph:
+    """A session whose run can be stopped from another thread."""
+
+    def __init__(self, session):
+        self._session = session
+        self._options = onnxruntime.RunOptions()
+
+    def run(self, names, feed):
+        self._options = options = onnxruntime.RunOptions()
+        return self._session.run(names, feed, options)
+
+    def stop(self) -> None:
+        """Ends the run that is under way, within a node's time; it raises."""
+        self._options.terminate = True
+
+
+class Model(_Graph):
+    """An anonymizer of one window at a time. A class because it holds a session.
+
+    ``load`` makes it. Attributes: ``signature``; ``epsilon`` that one released window
+    spends, or None; ``card``, text for people; ``metadata``, all that the file tells.
+    """
+
+    def __init__(self, session, metadata: dict, signature: signatures.Signature):
+        super().__init__(session)
+        self.signature, self.metadata = signature, metadata
+        self.epsilon: float | None = metadata["epsilon"]
+        self.card: str = str(metadata.get("card", ""))
+        self._draws, self._output = metadata["draws"], metadata["output"]
+        self._input = metadata["input"]["name"]
+
+    def anonymize(self, window, given: Mapping[str, np.ndarray] | None = None):
+        """Rewrites a window.
+
+        Args:
+          window: ``float[time, channels]`` in the signature's units.
+          given: draws by name, to repeat an experiment: whoever knows them knows what
+            was drawn. None draws anew from the operating system.
+
+        Returns:
+          ``float32[time, channels]``, in the same units.
+
+        Raises:
+          ValueError: for a window of another shape.
+          Exception: ONNX Runtime's own, if the graph fails or was stopped.
+        """
+        window = np.ascontiguousarray(window, np.float32)
+        shape = (self.signature.time, len(self.signature.channels))
+        if window.shape != shape:
+            raise ValueError(
+                f"window must be float[{shape[0]}, {shape[1]}], got shape "
+                f"{window.shape}; cut the stream as the signature says."
+            )
+        if given is None:
+            given = {each["name"]: draws.draw(each) for each in self._draws}
+        return self.run([self._output], {self._input: window[None], **given})[0][0]
+
+
+class Read(NamedTuple):
+    """One of the attackers' outputs."""
+
+    output: str
+    attribute: str
+    role: str  # "public" or "private"
+    trained_on: str  # "raw" or "anonymized"
+    classes: tuple[str, ...]
+
+
+class Attackers(_Graph):
+    """Classifiers that read a window, for demonstrations; ``load_attackers`` makes it.
+
+    A class because it holds a session. Attributes: ``signature``, ``reads``.
+    """
+
+    def __init__(self, session, metadata, signature, reads: tuple[Read, ...]):
+        super().__init__(session)
+        self.signature, self.metadata, self.reads = signature, metadata, reads
+        self._input = metadata["input"]["name"]
+
+    def __call__(self, window) -> dict[str, np.ndarray]:
+        """Probabilities by output, ``float32[classes]``, of ``float[time, channels]``.
+
+        Raises:
+          ValueError: for a window of another shape.
+        """
+        window = np.ascontiguousarray(window, np.float32)
+        shape = (self.signature.time, len(self.signature.channels))
+        if window.shape != shape:
+            raise ValueError(
+                f"window must be float[{shape[0]}, {shape[1]}], got {window.shape}."
+            )
+        names = [read.output for read in self.reads]
+        found = self.run(names, {self._input: window[None]})
+        return {name: row[0] for name, row in zip(names, found, strict=True)}
+
+
+def _opened(path, digest, threads, kind):
+    """Session, metadata, signature and what the graph takes windows as."""
+    data = model_file.read(path, digest)
+    model_file.draws_nothing(path, data)
+    session = _session(path, data, threads)
+    told = model_file.metadata(path, session.get_modelmeta().custom_metadata_map, kind)
+    described: Any = told.get("input")
+    if not isinstance(described, dict) or not isinstance(described.get("name"), str):
+        raise ValueError(f"{path} does not describe its input; export it again.")
+    signature = signatures.read(described)
+    windows = "tensor(float)", [1, signature.time, len(signature.channels)]
+    return session, told, signature, windows
+
+
+def load(path: str | os.PathLike, digest: str | None = None, threads: int = 1) -> Model:
+    """Loads an anonymizer that ``jaxanon export`` wrote.
+
+    Args:
+      path: of the ONNX file.
+      digest: its SHA-256; None takes the file beside it, named ``.sha256``.
+      threads: of ONNX Runtime, > 0.
+
+    Returns:
+      ``Model``.
+
+    Raises:
+      FileNotFoundError: without the file, or without a digest.
+      ValueError: if the file is not whole, not an anonymizer's, of a newer format, or
+        contradicts itself.
+
+    Example:
+      >>> load("nowhere.onnx")
+      Traceback (most recent call last):
+      ...
+      FileNotFoundError: there is no model nowhere.onnx; write one with jaxanon export.
+    """
+    session, told, signature, windows = _opened(path, digest, threads, "anonymizer")
+    epsilon = told.get("epsilon")
+    number = isinstance(epsilon, (int, float)) and not isinstance(epsilon, bool)
+    if epsilon is not None and not (number and 0 < epsilon < float("inf")):
+        raise ValueError(
+            f"epsilon of {path} must be null or > 0, got {epsilon!r}; export it again."
+        )
+    described = told.get("draws")
+    if not isinstance(described, list):
+        raise ValueError(f"{path} does not say what it draws; export it again.")
+    told |= {"epsilon": epsilon, "draws": [draws.checked(each) for each in described]}
+    taken = {told["input"]["name"]: windows}
+    for each in told["draws"]:
+        taken[each["name"]] = draws.LAWS[each["law"]][2], each["shape"]
+    _check(path, "inputs", session.get_inputs(), taken)
+    _check(path, "outputs", session.get_outputs(), {told.get("output"): windows})
+    return Model(session, told, signature)
+
+
+def load_attackers(
+    path: str | os.PathLike, digest: str | None = None, threads: int = 1
+) -> Attackers:
+    """Loads attackers that ``jaxanon export`` wrote, to show what they read.
+
+    Args:
+      path, digest, threads: as ``load`` takes them.
+
+    Returns:
+      ``Attackers``: of ``float[time, channels]`` probabilities by output.
+
+    Raises:
+      FileNotFoundError, ValueError: as ``load``.
+
+    Example:
+      >>> load_attackers("nowhere.onnx")
+      Traceback (most recent call last):
+      ...
+      FileNotFoundError: there is no model nowhere.onnx; write one with jaxanon export.
+    """
+    session, told, signature, windows = _opened(path, digest, threads, "attackers")
+    try:
+        reads = tuple(
+            Read(
+                str(read["output"]),
+                str(read["attribute"]),
+                str(read["role"]),
+                str(read["trained_on"]),
+                tuple(map(str, read["classes"])),
+            )
+            for read in told["reads"]
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path} does not say what it reads ({error!r}); export it again."
+        ) from error
+    taken = {told["input"]["name"]: windows}
+    _check(path, "inputs", session.get_inputs(), taken)
+    given = {read.output: ("tensor(float)", [1, len(read.classes)]) for read in reads}
+    _check(path, "outputs", session.get_outputs(), given)
+    return Attackers(session, told, signature, reads)

@@ -1,0 +1,180 @@
+"""Blocks as lines of CSV, for files and pipes, and as JSON, for messages."""
+
+import csv
+import io
+import json
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxanon.edge.blocks import Block
+
+FORMAT = 1
+MOST_REASON = 200  # Letters of a gap's reason that are written.
+
+
+class Columns(NamedTuple):
+    """What stands in an outlet.
+
+    Attributes:
+      channels: their names.
+      units: of each channel.
+      rate_hz: of the samples.
+    """
+
+    channels: tuple[str, ...]
+    units: tuple[str, ...]
+    rate_hz: float
+
+
+class Line(NamedTuple):
+    """One row of CSV, its newline included, and the time it stands for in s."""
+
+    time: float
+    text: str
+
+
+def columns(signature) -> Columns:
+    """The columns that a stream's signature asks for.
+
+    Args:
+      signature: has ``channels``, ``units`` and ``rate_hz``.
+
+    Returns:
+      ``Columns``.
+
+    Raises:
+      ValueError: if units and channels are not as many, or the rate is not positive.
+    """
+    channels, units = tuple(signature.channels), tuple(signature.units)
+    rate = float(signature.rate_hz)
+    if len(units) != len(channels) or not channels:
+        raise ValueError(
+            f"signature must name one unit per channel, got channels {channels} and "
+            f"units {units}."
+        )
+    if not (rate > 0 and np.isfinite(rate)):
+        raise ValueError(f"rate_hz must be > 0 and finite, got {rate!r}.")
+    return Columns(channels, units, rate)
+
+
+def header(wanted: Columns) -> str:
+    """The two lines that a CSV begins with.
+
+    Example:
+      >>> print(header(Columns(("x",), ("g",), 50.0)), end="")
+      # jaxanon stream, format 1, rate_hz 50.0
+      time,gap,x [g]
+    """
+    pairs = zip(wanted.channels, wanted.units, strict=True)
+    names = [f"{name} [{unit}]" for name, unit in pairs]
+    first = f"# jaxanon stream, format {FORMAT}, rate_hz {wanted.rate_hz!r}\n"
+    return first + _fields(["time", "gap", *names])
+
+
+def lines(wanted: Columns, block: Block) -> list[Line]:
+    """The rows of a block.
+
+    Samples have a row each. So has every place of a gap that holds NaN; a gap without
+    places is one row, and lasts until the time of the row that follows.
+
+    Args:
+      wanted: ``Columns``.
+      block: ``Block``.
+
+    Returns:
+      ``Line`` each.
+
+    Raises:
+      ValueError: as ``checked``.
+
+    Example:
+      >>> gap = Block(2.0, 50.0, np.zeros((0, 1), np.float32), "too late", 3.0)
+      >>> lines(Columns(("x",), ("g",), 50.0), gap)
+      [Line(time=2.0, text='2.000000,too late,\\n')]
+    """
+    checked(wanted, block)
+    count = len(block.samples)
+    if block.gap:
+        times = [block.start + index / block.rate_hz for index in range(max(count, 1))]
+        return [gap_line(wanted, time, block.gap) for time in times]
+    numbers = list(map(str, block.samples.astype(np.float32).ravel()))
+    width = len(wanted.channels)
+    found = []
+    for index in range(count):
+        time = block.start + index / block.rate_hz
+        row = ",".join(numbers[index * width : (index + 1) * width])
+        found.append(Line(time, f"{time:.6f},,{row}\n"))
+    return found
+
+
+def gap_line(wanted: Columns, time: float, reason: str) -> Line:
+    """The row that says why there is nothing from ``time`` (s) on."""
+    empty = [""] * len(wanted.channels)
+    return Line(time, _fields([f"{time:.6f}", _short(reason), *empty]))
+
+
+def message(wanted: Columns, session: str, sequence: int, block: Block) -> str:
+    """A block as JSON, complete in itself.
+
+    Args:
+      wanted: ``Columns``.
+      session: names one run of the stream; sequence numbers start anew in another.
+      sequence: one more with every message: a number that is missing was lost, one that
+        comes again is the same message again.
+      block: ``Block``, already checked.
+
+    Returns:
+      JSON text with the keys of the arguments, ``gap`` ("" for samples) and ``samples``
+      ([time][channels], empty in a gap).
+
+    Example:
+      >>> block = Block(0.0, 50.0, np.zeros((0, 1), np.float32), "too late", 1.5)
+      >>> json.loads(message(Columns(("x",), ("g",), 50.0), "a7", 4, block))["end"]
+      1.5
+    """
+    samples = [] if block.gap else block.samples.astype(np.float32)
+    rows = ",".join(f"[{','.join(map(str, row))}]" for row in samples)
+    about = {
+        "format": FORMAT,
+        "session": session,
+        "sequence": sequence,
+        "start": block.start,
+        "end": block.end,
+        "rate_hz": block.rate_hz,
+        "channels": wanted.channels,
+        "units": wanted.units,
+        "gap": _short(block.gap),
+    }
+    return f'{json.dumps(about)[:-1]}, "samples": [{rows}]}}'
+
+
+def checked(wanted: Columns, block: Block) -> None:
+    """Raises ValueError for a block that does not belong into these columns."""
+    shape = np.shape(block.samples)
+    if len(shape) != 2 or shape[1] != len(wanted.channels):
+        raise ValueError(
+            f"block.samples must be float32[n, {len(wanted.channels)}], one column for "
+            f"each of {wanted.channels}, got shape {shape}."
+        )
+    if block.rate_hz != wanted.rate_hz:
+        raise ValueError(
+            f"block.rate_hz must be the outlet's {wanted.rate_hz!r}, got "
+            f"{block.rate_hz!r}; open it with the stream's signature."
+        )
+    if not block.gap and not np.isfinite(block.samples).all():
+        raise ValueError(
+            f"block.samples must be finite, got others at {block.start} s; what has no "
+            "value is a gap, with its reason in block.gap."
+        )
+
+
+def _fields(values):
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(values)
+    return text.getvalue()
+
+
+def _short(reason):
+    """The reason on one line and of bounded length."""
+    return " ".join(reason.split())[:MOST_REASON]

@@ -1,0 +1,180 @@
+"""Turns a stream that runs into events for the live page: the only place raw goes."""
+
+import collections
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxanon.edge import readings
+from jaxanon.edge.blocks import Block, Window
+from jaxanon.edge.feed import Feed
+
+PIECE_S = 0.1  # Samples are drawn as often.
+LONGEST_WAIT_S = 2.0  # A longer silence in a recording is not waited out.
+PASSING = frozenset({"raw", "safe"})
+
+
+class Timed:
+    """A model whose windows are timed. A class because it remembers the last ones.
+
+    Args:
+      model: has ``signature`` and ``anonymize``; all else is passed on.
+    """
+
+    def __init__(self, model: Any):
+        self._model = model
+        self.latencies_ms: collections.deque = collections.deque(maxlen=100)
+
+    def __getattr__(self, name):
+        return getattr(self._model, name)
+
+    def anonymize(self, window):
+        """As the model does."""
+        start = time.perf_counter()
+        safe = self._model.anonymize(window)
+        self.latencies_ms.append(1000 * (time.perf_counter() - start))
+        return safe
+
+
+class Show:
+    """Sends what happens to a feed. A class because it counts and averages.
+
+    Args:
+      feed: of the page.
+      model: ``Timed``.
+      reader: ``Readings``, or None without attackers.
+      asked: its questions.
+    """
+
+    def __init__(
+        self,
+        feed: Feed,
+        model: Timed,
+        reader: readings.Readings | None,
+        asked: Sequence[readings.Question],
+    ):
+        self._feed, self._model = feed, model
+        self._reader, self._asked = reader, asked
+        self._windows = self._failed = 0
+        self._begun = False
+
+    def raw(self, times, samples) -> None:
+        """Samples as they are pushed, ``float64[n]`` and ``float[n, channels]``."""
+        if not self._begun:  # From here on the page counts its seconds.
+            self._feed.send("origin", {"t": float(times[0])})
+            self._begun = True
+        self._feed.send("raw", {"t": _numbers(times), "x": _numbers(samples)})
+
+    def safe(self, block: Block) -> None:
+        """A block as it leaves."""
+        x = [] if block.gap else _numbers(block.samples)
+        about = {"start": block.start, "end": block.end, "rate_hz": block.rate_hz}
+        self._feed.send("safe", about | {"gap": block.gap, "x": x})
+
+    def window(self, window: Window) -> None:
+        """What attackers make of a window; ``inspect`` of a stream."""
+        self._windows += 1
+        self._failed += window.safe is None
+        latencies, found, trouble = self._model.latencies_ms, [], ""
+        if self._reader is not None:
+            try:
+                found = self._reader.add(window)
+            except Exception as error:  # The show goes on without them.
+                trouble = f"The attackers failed: {error}"
+        answers = [
+            {
+                "raw": None if answer.raw is None else _numbers(answer.raw),
+                "safe": None if answer.safe is None else _numbers(answer.safe),
+                "sentence": readings.sentence(question, answer),
+            }
+            for question, answer in zip(self._asked, found, strict=False)
+        ]
+        about = {
+            "windows": self._windows,
+            "failed": self._failed,
+            "latency_ms": latencies[-1] if latencies else None,
+            "median_ms": float(np.median(latencies)) if latencies else None,
+            "trouble": trouble,
+        }
+        self._feed.send("read", about | {"answers": answers})
+
+
+def play(
+    rows: Iterable,
+    stream: Any,
+    show: Show,
+    speed: float | None,
+    stop: threading.Event,
+    order: Sequence[int] | None = None,
+) -> None:
+    """Pushes rows through a stream at their pace, and shows both ends.
+
+    Args:
+      rows: of ``(times float64[n] s, samples float[n, channels])``.
+      stream: has ``signature``, ``push`` and ``close``.
+      show: of the page.
+      speed: seconds of the recording per second; None takes rows as they come, as
+        those of a sensor do.
+      stop: ends it.
+      order: of the model's channels among those of the rows; None is the same.
+    """
+    wait = _pace(speed, stop)
+    count = max(1, round(PIECE_S * stream.signature.rate_hz))
+    try:
+        for times, samples in rows:
+            for first in range(0, len(times), count):
+                part = slice(first, first + count)
+                wait(float(times[part][-1]))
+                if stop.is_set():
+                    return
+                shown = samples[part] if order is None else samples[part][:, order]
+                show.raw(times[part], shown)
+                for block in stream.push(times[part], samples[part]):
+                    show.safe(block)
+    finally:
+        for block in stream.close():
+            show.safe(block)
+
+
+def _pace(speed, stop) -> Callable[[float], None]:
+    """Waits until a time of the recording has come."""
+    if speed is None:
+        return lambda time_s: None
+    start = None
+
+    def wait(time_s):
+        nonlocal start
+        now = time.monotonic()
+        due = now if start is None else start + time_s / speed
+        if start is None or not -LONGEST_WAIT_S < due - now < LONGEST_WAIT_S:
+            start = now - time_s / speed  # The clock begins, or jumped.
+        else:
+            stop.wait(max(0.0, due - now))
+
+    return wait
+
+
+def _numbers(values):
+    """Nested lists for JSON, with None for what is not finite."""
+    values = np.asarray(values, np.float64)
+    finite = np.isfinite(values)
+    if finite.all():
+        return values.tolist()
+    values = values.astype(object)
+    values[~finite] = None
+    return values.tolist()
+
+
+def orders(wanted: Sequence[str], given: Sequence[str] | None) -> list[int] | None:
+    """Where each wanted channel is among those given; None where that changes nothing.
+
+    Example:
+      >>> orders(["x", "y"], ["y", "x"])
+      [1, 0]
+    """
+    if given is None or set(given) != set(wanted) or list(given) == list(wanted):
+        return None
+    return [list(given).index(name) for name in wanted]

@@ -1,0 +1,232 @@
+"""A CSV outlet holds whole rows only: full disks, killed processes, files that are."""
+
+import csv
+import errno
+import os
+import signal
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+
+from jaxanon.edge import outlets
+from jaxanon.edge.blocks import Block
+from jaxanon.edge.csv_file import CsvFile
+from jaxanon.edge.rows import columns
+
+SIGNATURE = types.SimpleNamespace(
+    channels=("acc x", "acc, y"), units=("g", "m/s²"), rate_hz=50.0
+)
+NUMBERS = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
+
+
+def _block(first, count):
+    """Samples ``first`` to ``first + count`` of NUMBERS, at 50 Hz from 0 s on."""
+    part = NUMBERS[first : first + count]
+    return Block(first / 50, 50.0, part, "", (first + count) / 50)
+
+
+def _gap(first, count, reason, written=True):
+    nothing = np.full((count if written else 0, 2), np.nan, np.float32)
+    return Block(first / 50, 50.0, nothing, reason, (first + count) / 50)
+
+
+def _read(path):
+    """Rows as (index of the sample, gap, numbers or None); every one must be whole."""
+    text = path.read_bytes().decode()
+    assert text.endswith("\n")
+    head, *found = csv.reader(text.splitlines()[1:])
+    assert head == ["time", "gap", "acc x [g]", "acc, y [m/s²]"]
+    assert {len(row) for row in found} <= {4}
+    return [
+        (round(float(time) * 50), gap, None if gap else np.float32(numbers).tolist())
+        for time, gap, *numbers in found
+    ]
+
+
+def _samples(found):
+    return {index: numbers for index, gap, numbers in found if not gap}
+
+
+def test_what_is_written_is_read_again_bit_for_bit(tmp_path):
+    outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE)
+    outlet.write(_block(0, 100))
+    outlet.write(_gap(100, 3, "no data,\nfor a while"))
+    outlet.write(_gap(103, 90, "the clock jumped", written=False))
+    outlet.write(_block(193, 7))
+    outlet.close()
+    assert (
+        (tmp_path / "a.csv")
+        .read_text()
+        .startswith("# jaxanon stream, format 1, rate_hz 50.0\n")
+    )
+    found = _read(tmp_path / "a.csv")
+    samples = _samples(found)
+    assert list(samples) == [*range(100), *range(193, 200)]
+    np.testing.assert_array_equal(
+        np.float32(list(samples.values())), np.delete(NUMBERS[:200], range(100, 193), 0)
+    )
+    gaps = [(index, gap) for index, gap, _ in found if gap]
+    assert gaps == [
+        *((index, "no data, for a while") for index in (100, 101, 102)),
+        (103, "the clock jumped"),
+    ]
+
+
+def test_a_block_of_another_rate_is_refused(tmp_path):
+    outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE)
+    with pytest.raises(ValueError, match="rate_hz must be the outlet's 50.0, got 25.0"):
+        outlet.write(Block(0.0, 25.0, NUMBERS[:2], "", 0.08))
+    outlet.close()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 16 KiB; skips where none can be mounted."""
+    where = tmp_path / "disk"
+    where.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(where)]
+    if subprocess.run(words, capture_output=True, check=False).returncode:
+        pytest.skip("no tmpfs can be mounted here: not root, or a container")
+    yield where
+    subprocess.run(["umount", str(where)], check=True)
+
+
+def test_a_disk_that_is_really_full(small_disk):
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(8192))
+    outlet = outlets.open_outlet(small_disk / "a.csv", SIGNATURE)
+    for first in range(0, 400, 10):
+        outlet.write(_block(first, 10))
+    ballast.unlink()
+    for first in range(400, 450, 10):
+        outlet.write(_block(first, 10))
+    outlet.close()
+    _one_gap(_read(small_disk / "a.csv"), "not written: No space left on device", 450)
+
+
+def _one_gap(found, reason, count):
+    """All of ``count`` samples are there but one stretch, where the gap stands."""
+    (place,) = [place for place, row in enumerate(found) if row[1]]
+    before, after = found[:place], found[place + 1 :]
+    assert found[place][:2] == (len(before), reason)
+    assert 0 < len(before) < count - len(after)
+    assert [index for index, *_ in before] == list(range(len(before)))
+    assert [index for index, *_ in after] == list(range(count - len(after), count))
+    for index, numbers in _samples(found).items():
+        assert numbers == NUMBERS[index].tolist()
+
+
+class _FullDisk:
+    """Takes ``room`` bytes, then half of what it is given, then nothing."""
+
+    def __init__(self, room, number=errno.ENOSPC):
+        self.room, self.number, self.write = room, number, os.pwrite
+
+    def __call__(self, file, data, at):
+        if len(data) > self.room and self.room < 2:
+            raise OSError(self.number, os.strerror(self.number))
+        taken = len(data) if len(data) <= self.room else self.room // 2
+        self.room -= taken
+        return self.write(file, data[:taken], at)
+
+
+@pytest.mark.parametrize("room", [1, 30, 300, 1000, 1777])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_a_lost_stretch_stands_in_the_file(tmp_path, monkeypatch, room, number):
+    outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE)
+    outlet.write(_block(0, 10))
+    monkeypatch.setattr(os, "pwrite", disk := _FullDisk(room, number))
+    for first in range(10, 100, 10):
+        outlet.write(_block(first, 10))
+        _read(tmp_path / "a.csv")  # At no time is there a row that is not whole.
+    disk.room = 10**6
+    outlet.write(_block(100, 10))
+    outlet.close()
+    found = _read(tmp_path / "a.csv")
+    _one_gap(found, f"not written: {os.strerror(number)}", 110)
+
+
+def test_what_waiting_does_not_mend_is_raised(tmp_path, monkeypatch):
+    outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE)
+    monkeypatch.setattr(os, "pwrite", _FullDisk(100, errno.EFBIG))
+    with pytest.raises(OSError, match="File too large"):
+        outlet.write(_block(0, 10))
+    outlet.close()
+    found = _read(tmp_path / "a.csv")
+    assert [row[0] for row in found] == list(range(len(found)))
+
+
+def test_a_file_that_cannot_begin_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "pwrite", _FullDisk(20))
+    with pytest.raises(OSError, match="No space left on device"):
+        outlets.open_outlet(tmp_path / "a.csv", SIGNATURE)
+    monkeypatch.undo()
+    outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE, append=True)
+    outlet.write(_block(0, 1))
+    outlet.close()
+    assert [row[0] for row in _read(tmp_path / "a.csv")] == [0]
+
+
+def test_what_could_not_be_forced_onto_the_disk_counts_as_lost(tmp_path, monkeypatch):
+    outlet = CsvFile(tmp_path / "a.csv", columns(SIGNATURE), sync_s=0)
+    outlet.write(_block(0, 10))
+    sync, fails = os.fsync, [True]
+
+    def fsync(file):
+        if fails.pop():
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    outlet.write(_block(10, 10))
+    monkeypatch.undo()
+    outlet.write(_block(20, 10))
+    outlet.close()
+    _one_gap(_read(tmp_path / "a.csv"), "not written: Input/output error", 30)
+
+
+PROGRAM = """
+import sys, types
+import numpy as np
+from jaxanon.edge import outlets
+from jaxanon.edge.blocks import Block
+
+signature = types.SimpleNamespace(
+    channels=("acc x", "acc, y"), units=("g", "m/s²"), rate_hz=50.0)
+outlet = outlets.open_outlet(sys.argv[1], signature, append=True)
+numbers = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
+index = int(sys.argv[2])
+print("go", flush=True)
+while True:
+    place = index % 500
+    part = numbers[place:place + 5]
+    outlet.write(Block(index / 50, 50.0, part, "", (index + 5) / 50))
+    index += 5
+"""
+
+
+def test_killed_in_the_middle(tmp_path):
+    path = tmp_path / "a.csv"
+    for start in (0, 10_000_000):
+        words = [sys.executable, "-P", "-c", PROGRAM, str(path), str(start)]
+        child = subprocess.Popen(words, stdout=subprocess.PIPE, cwd=tmp_path)
+        assert child.stdout.readline() == b"go\n"
+        size = path.stat().st_size
+        while path.stat().st_size < size + 20_000:
+            assert child.poll() is None
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+    found = _read(path)
+    (place,) = [place for place, row in enumerate(found) if row[1]]
+    gap = "the stream stopped here and was started again later"
+    assert found[place][:2] == (place, gap)
+    assert place > 100 and len(found) > place + 100
+    for index, _, numbers in found[:place] + found[place + 1 :]:
+        assert numbers == NUMBERS[index % 500].tolist()
+    assert [row[0] for row in found[:place]] == list(range(place))
+    rest = [row[0] - 10_000_000 for row in found[place + 1 :]]
+    assert rest == list(range(len(rest)))
