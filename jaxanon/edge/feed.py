@@ -16,10 +16,10 @@ class Reader:
     At most ``MOST_WAITING`` do: of a browser that is slower, the oldest are dropped.
     """
 
-    def __init__(self, events):
+    def __init__(self, events, over: bool = False):
         self._waiting = collections.deque(events, maxlen=MOST_WAITING)
         self._changed = threading.Condition()
-        self._over = False
+        self._over = over
 
     def put(self, event: bytes, last: bool = False) -> None:
         """Adds an event, and never waits."""
@@ -57,6 +57,7 @@ class Feed:
         self._newest: dict[str, bytes] = {}
         self._readers: set[Reader] = set()
         self._lock = threading.Lock()
+        self._over = False
 
     def send(self, kind: str, data: dict, last: bool = False) -> None:
         """Sends an event; never waits.
@@ -75,6 +76,7 @@ class Feed:
                 self._recent.append(event)
             else:
                 self._newest[kind] = event
+            self._over |= last
             for reader in self._readers:
                 reader.put(event, last)
 
@@ -84,7 +86,8 @@ class Feed:
             if len(self._readers) >= MOST_BROWSERS:
                 return None
             kept = list(self._recent)[1 - MOST_WAITING + len(self._newest) :]
-            reader = Reader([self._greeting, *kept, *self._newest.values()])
+            events = [self._greeting, *kept, *self._newest.values()]
+            reader = Reader(events, self._over)
             self._readers.add(reader)
             return reader
 
