@@ -6,7 +6,6 @@ import threading
 import time
 
 MOST_WAITING = 256  # Events of one browser; older ones are dropped.
-MOST_KEPT = 300  # Events that a browser is given when it comes.
 MOST_BROWSERS = 8
 
 
@@ -48,12 +47,12 @@ class Feed:
 
     Args:
       greeting: kind and data of the first event.
-      passing: kinds of which the last ``MOST_KEPT`` are kept, and not only the newest.
+      passing: kinds of which not only the newest is kept, but half of what may wait.
     """
 
     def __init__(self, greeting: tuple[str, dict], passing: frozenset[str]):
         self._greeting, self._passing = as_event(*greeting), passing
-        self._recent: collections.deque = collections.deque(maxlen=MOST_KEPT)
+        self._recent: collections.deque = collections.deque(maxlen=MOST_WAITING // 2)
         self._newest: dict[str, bytes] = {}
         self._readers: set[Reader] = set()
         self._lock = threading.Lock()
@@ -85,8 +84,7 @@ class Feed:
         with self._lock:
             if len(self._readers) >= MOST_BROWSERS:
                 return None
-            kept = list(self._recent)[1 - MOST_WAITING + len(self._newest) :]
-            events = [self._greeting, *kept, *self._newest.values()]
+            events = [self._greeting, *self._recent, *self._newest.values()]
             reader = Reader(events, self._over)
             self._readers.add(reader)
             return reader

@@ -209,6 +209,18 @@ def test_pause_by_key_and_button(chromium):
     assert chromium.get_log("browser") == []
 
 
+def test_memory_is_bounded_while_paused(chromium):
+    with stand_ins.served(stand_ins.rows(100_000), speed=300.0) as (address, _):
+        _open(chromium, address, 1280)
+        _wait(chromium, "parseInt(document.getElementById('windows').textContent) > 3")
+        chromium.find_element("id", "pause").click()
+        _wait(chromium, "store.t[store.t.length - 1] > 400")
+        kept = chromium.execute_script("return [store.t.length, store.blocks.length]")
+        # 6 s are drawn and 8 s more kept, in steps of 4 s; blocks are 0.4 s long.
+        assert kept[0] < 50 * 21 and kept[1] < 21 / 0.4
+    assert chromium.get_log("browser") == []
+
+
 def test_signals_scroll_smoothly(chromium):
     with stand_ins.served(stand_ins.rows(100_000)) as (address, _):
         _open(chromium, address, 1280)
