@@ -39,6 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\njaxanon-edge: interrupted.", file=sys.stderr)
         return 130
+    except BrokenPipeError:
+        print("jaxanon-edge: nobody reads what leaves any more.", file=sys.stderr)
+        return 2
     except REFUSALS as error:
         if os.environ.get("JAXANON_DEBUG"):
             raise
@@ -62,31 +65,57 @@ def _parser():
         verb.add_argument("model", type=pathlib.Path, help="ONNX file")
         verb.add_argument("--digest", help="its SHA-256; default: MODEL.sha256's")
     for verb in run, live:
-        verb.add_argument(
-            "--input",
-            required=True,
-            help="rows 'time,<channel> [unit],...' in a file, or - for a pipe",
-        )
+        _stream_options(verb)
     run.add_argument("--output", required=True, help="file, - or mqtt://HOST/TOPIC")
-    run.add_argument("--rate", type=float, help="of the rows, in Hz; default: model's")
-    run.add_argument("--hop", type=int, help="samples from a window to the next")
-    run.add_argument("--deadline", type=float, default=1.0, help="s for one window")
-    run.add_argument("--budget", type=pathlib.Path, help="file with the privacy budget")
-    run.add_argument("--epsilon", type=float, help="of the whole budget")
     run.add_argument(
-        "--unbounded", action="store_true", help="keep no account of what is spent"
-    )
-    run.add_argument(
-        "--reorder", action="store_true", help="put channels in the model's order"
+        "--append", action="store_true", help="go on at the end of a file that is there"
     )
     run.add_argument(
         "--replay", action="store_true", help="at the pace of the rows' own times"
     )
     live.add_argument("--attackers", type=pathlib.Path, help="ONNX file of attackers")
-    live.add_argument("--host", default="127.0.0.1")
-    live.add_argument("--port", type=int, default=8700)
-    live.add_argument("--speed", type=float, default=1.0, help="times real time")
+    live.add_argument("--host", default="127.0.0.1", help="to listen at")
+    live.add_argument("--port", type=int, default=8700, help="0 for any that is free")
+    live.add_argument(
+        "--speed",
+        type=float,
+        help="seconds of a file per second; default: 1, and a pipe as it comes",
+    )
+    live.add_argument(
+        "--allow-other-hosts",
+        action="store_true",
+        help="let --host be one that others reach: they see the raw signal",
+    )
     return parser
+
+
+def _stream_options(verb):
+    option = verb.add_argument
+    option(
+        "--input",
+        required=True,
+        help="rows 'time,<channel> [unit],...' in a file, or - for a pipe",
+    )
+    option("--rate", type=float, help="of the rows, in Hz; default: the model's")
+    option("--hop", type=int, help="samples from a window to the next; default: half")
+    option("--deadline", type=float, default=1.0, help="s for one window (1)")
+    option("--budget", type=pathlib.Path, help="file with the privacy budget")
+    option("--epsilon", type=float, help="of the whole budget")
+    option("--unbounded", action="store_true", help="no account of what is spent")
+    option("--reorder", action="store_true", help="put channels in the model's order")
+
+
+def _settings(words, rows):
+    """Of the stream, as the command line gives them."""
+    return {
+        "rate_hz": words.rate,
+        "hop": words.hop,
+        "deadline_s": words.deadline,
+        "budget": _budget(words),
+        "channels": rows.channels,
+        "units": rows.units,
+        "reorder": words.reorder,
+    }
 
 
 def _budget(words):
@@ -119,21 +148,11 @@ def _run(words):
 
 def _through(words, loaded, rows):
     """Streams rows through a model into an outlet; the stream's counts."""
+    from jaxanon.edge.outlets import open_outlet
     from jaxanon.edge.stream import Stream
 
-    stream = Stream(
-        loaded,
-        words.rate,
-        words.hop,
-        words.deadline,
-        _budget(words),
-        channels=rows.channels,
-        units=rows.units,
-        reorder=words.reorder,
-    )
-    from jaxanon.edge.outlets import open_outlet
-
-    outlet = open_outlet(words.output, stream.signature)
+    stream = Stream(loaded, **_settings(words, rows))
+    outlet = open_outlet(words.output, stream.signature, append=words.append)
     try:
         for times, samples in _paced(rows) if words.replay else rows:
             for block in stream.push(times, samples):
@@ -142,6 +161,13 @@ def _through(words, loaded, rows):
             outlet.write(block)
     finally:
         outlet.close()
+    seen, rate = stream.seen_rate_hz, stream.signature.rate_hz
+    if abs(seen / rate - 1) > 0.2:
+        print(
+            f"jaxanon-edge: warning: rows come at {seen:.4g} Hz, and are taken for "
+            f"{rate:g} Hz; say --rate.",
+            file=sys.stderr,
+        )
     return stream.counts
 
 
@@ -171,20 +197,22 @@ def _card(words):
 
 
 def _live(words):
-    from jaxanon.edge import csv_input, live, model, signature
+    from jaxanon.edge import csv_input, live, model
 
     loaded = model.load(words.model, words.digest)
     attackers = None
     if words.attackers is not None:
         attackers = model.load_attackers(words.attackers)
     with contextlib.closing(csv_input.open_rows(words.input)) as rows:
-        signature.order(loaded.signature, rows.channels, rows.units)
+        speed = 1.0 if words.speed is None and words.input != "-" else words.speed
         live.serve(
             loaded,
             rows,
             attackers=attackers,
             host=words.host,
             port=words.port,
-            speed=words.speed,
+            speed=speed,
+            allow_other_hosts=words.allow_other_hosts,
+            **_settings(words, rows),
         )
     return 0

@@ -1,10 +1,10 @@
 """Rows of CSV, from a file or a pipe, as arrays of times and samples as they come."""
 
+import io
 import os
 import re
 import sys
 from collections.abc import Iterator
-from typing import BinaryIO
 
 import numpy as np
 
@@ -28,7 +28,6 @@ class Rows:
       ValueError: without such a header.
 
     Example:
-      >>> import io
       >>> rows = Rows(io.BytesIO(b"time,x [g]\\n0,1\\noh\\n1,2\\n"))
       >>> rows.channels, rows.units
       (('x',), ('g',))
@@ -39,10 +38,10 @@ class Rows:
       1
     """
 
-    def __init__(self, file: BinaryIO):
+    def __init__(self, file: io.BufferedIOBase):
         self.close = file.close
         # read1 gives what is there; a pipe's read would wait for all that was asked.
-        self._read = getattr(file, "read1", file.read)
+        self._read = file.read1
         self._rest = b""
         self._skipping = False  # Are we inside a line that is too long?
         self.malformed = 0

@@ -188,16 +188,17 @@ def checked(draw: Mapping) -> dict:
         )
     parameters = LAWS[law][1]
     shape, values = draw.get("shape"), [draw.get(key) for key in parameters]
-    whole = [*(shape if isinstance(shape, list) else [None]), *values]
-    if any(isinstance(v, bool) or not isinstance(v, int) for v in whole):
+    sizes = shape if isinstance(shape, list) else [None]
+    if any(isinstance(v, bool) or not isinstance(v, int) for v in [*sizes, *values]):
         wanted = ", ".join(("shape", *parameters))
         raise ValueError(
             f"draw {name!r} must have whole {wanted}, got {dict(draw)!r}; export the "
             "model again."
         )
-    low, high = draw.get("low", 0), draw.get("high", 1)
-    fits = -(2**31) <= low < high <= 2**31
-    if min(shape, default=1) < 0 or not fits or not 0 < draw.get("scale", 1) < 2**31:
+    low, high, scale = (draw.get(key, 0) for key in ("low", "high", "scale"))
+    fits = law != "integers" or -(2**31) <= low < high <= 2**31
+    fits = fits and (law != "discrete laplace" or 0 < scale < 2**31)
+    if min(sizes, default=1) < 0 or not fits:
         raise ValueError(
             f"draw {name!r} must have a shape >= 0, low < high and scale > 0 within "
             f"int32, got {dict(draw)!r}; export the model again."

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 NEAR = 1e-6  # Of a period: so near to the grid a sample is on it.
+RECENT_S = 10.0  # So long a sample is known again that is sent again.
 BACK_S = 1.0  # So long the clock must run behind to be one that was set back.
 
 
@@ -37,7 +38,8 @@ class Grid:
     apart end one. ``counts`` counts what was dropped:
 
     - ``invalid``: a NaN or infinity, in the time or in any channel;
-    - ``duplicate``: the time of the sample before;
+    - ``duplicate``: the time of the sample before, or time and values of one of the
+      last ten seconds;
     - ``late``: earlier than a sample that came before. A second's worth of samples in a
       row, each later than the one before, is a clock that was set back: a new segment.
 
@@ -45,6 +47,14 @@ class Grid:
       rate_hz: of the grid.
       channels: of a sample.
       max_gap: periods.
+
+    Example:
+      >>> grid = Grid(50.0, 1, max_gap=3)
+      >>> begin, samples = grid.push(np.array([7.0, 7.04]), np.array([[1.0], [3.0]]))
+      >>> begin.start, samples.samples.ravel().round(9)
+      (7.0, array([1., 2., 3.]))
+      >>> grid.close()
+      [End(reason='the stream ended')]
     """
 
     def __init__(self, rate_hz: float, channels: int, max_gap: float):
@@ -53,10 +63,20 @@ class Grid:
         self._patience = max(8, math.ceil(BACK_S * rate_hz))
         self._behind_times: list[float] = []
         self._behind: list[np.ndarray] = []
+        self._most_recent = math.ceil(RECENT_S * rate_hz)
+        self._recent_times, self._recent = np.zeros(0), np.zeros((0, channels))
         self._last = -math.inf  # time of the newest sample
         self._origin: float | None = None
         self._position, self._sample = -1.0, np.zeros(channels)
+        self._intervals, self._periods = 0, 0.0  # between neighbours, in segments
         self._next = 0  # index, on the grid, of the next point
+
+    @property
+    def seen_rate_hz(self) -> float:
+        """The mean rate of the samples in segments so far; NaN before there is one."""
+        if not self._periods:
+            return math.nan
+        return self._rate * self._intervals / self._periods
 
     def push(self, times: np.ndarray, samples: np.ndarray) -> list:
         """What the samples ``float64[n, channels]`` at ``float64[n]`` seconds become.
@@ -95,7 +115,8 @@ class Grid:
         self._behind_times, self._behind = [], []
 
     def _was_set_back(self, time, sample):
-        if time == self._last or (self._behind and time == self._behind_times[-1]):
+        again = self._behind and time == self._behind_times[-1]
+        if time == self._last or again or self._is_recent(time, sample):
             self.counts["duplicate"] += 1
             return False
         if self._behind and time < self._behind_times[-1]:
@@ -104,7 +125,20 @@ class Grid:
         self._behind.append(sample.copy())
         return len(self._behind) >= self._patience
 
+    def _is_recent(self, time, sample):
+        where = np.searchsorted(self._recent_times, time)
+        there = where < len(self._recent) and self._recent_times[where] == time
+        return there and bool((self._recent[where] == sample).all())
+
+    def _remember(self, times, samples):
+        most = self._most_recent
+        if len(times) < most:
+            times = np.concatenate([self._recent_times, times])
+            samples = np.concatenate([self._recent, samples])
+        self._recent_times, self._recent = times[-most:].copy(), samples[-most:].copy()
+
     def _restart(self, events):
+        self._recent_times, self._recent = self._recent_times[:0], self._recent[:0]
         events.append(End("the clock was set back"))
         self._origin = None
         times, samples = np.array(self._behind_times), np.stack(self._behind)
@@ -114,6 +148,7 @@ class Grid:
     def _take(self, times, samples, events):
         """Samples whose times rise, all after those before."""
         self._last = float(times[-1])
+        self._remember(times, samples)
         while len(times):
             if self._origin is None:
                 self._origin, self._position, self._next = float(times[0]), -1.0, 0
@@ -124,6 +159,8 @@ class Grid:
             apart = np.diff(positions, prepend=before) > self._max_gap + NEAR
             until = int(np.argmax(apart)) if apart.any() else len(times)
             if until:
+                self._intervals += until - (self._position < 0)
+                self._periods += float(positions[until - 1]) - before
                 events.append(Samples(self._points(positions[:until], samples[:until])))
             if until < len(times):
                 events.append(End("samples are missing"))

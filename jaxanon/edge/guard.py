@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxanon.edge import budget as budgets
 from jaxanon.edge.signature import Signature
-from jaxanon.edge.watchdog import Late, Watchdog
+from jaxanon.edge.watchdog import Failed, Late, Watchdog
 
 
 class Anonymizer(Protocol):
@@ -33,6 +33,14 @@ class Guard:
     Raises:
       ValueError: if ``deadline_s`` is not > 0; if the model spends ε and there is no
         budget, or the other way round.
+
+    Example:
+      >>> import types
+      >>> model = types.SimpleNamespace(anonymize=lambda window: window * np.nan)
+      >>> guard = Guard(model, 1.0, None)
+      >>> guard.rewrite(np.ones((2, 1), np.float32))
+      (None, 'the model returned NaN or infinity')
+      >>> guard.close()
     """
 
     def __init__(self, model: Anonymizer, deadline_s: float, budget: Any):
@@ -54,7 +62,8 @@ class Guard:
                 "the budget out."
             )
         self.counts: collections.Counter[str] = collections.Counter()
-        self._model, self._budget = model, budget
+        self._model = model
+        self._budget: Any = budget
         self._dog = Watchdog(deadline_s, getattr(model, "stop", None))
         self._exhausted = False
 
@@ -72,10 +81,12 @@ class Guard:
                 safe = np.array(found, np.float32)
         except Late as error:
             return self._none("late windows", str(error))
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            return self._none("raised", f"the model raised {type(error).__name__}")
+        except Failed as error:
+            # Its name alone: what it says may be raw samples.
+            name = type(error.args[0]).__name__
+            return self._none("raised", f"the model raised {name}")
+        except Exception:
+            return self._none("shape", "the model returned no array of numbers")
         if safe.shape != window.shape:
             return self._none("shape", f"the model returned shape {safe.shape}")
         if not np.isfinite(safe).all():

@@ -223,7 +223,10 @@ def load_attackers(
     try:
         reads = tuple(
             Read(
-                *(str(read[field]) for field in Read._fields[:-1]),
+                str(read["output"]),
+                str(read["attribute"]),
+                str(read["role"]),
+                str(read["trained_on"]),
                 tuple(map(str, read["classes"])),
             )
             for read in told["reads"]

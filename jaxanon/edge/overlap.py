@@ -40,6 +40,12 @@ class Overlap:
       hop: samples from a window's beginning to the next one's, in [1, time].
       rewrite: of the window's first sample's index and ``float32[time, channels]``
         gives the same shape and "", or None and why not.
+
+    Example:
+      >>> overlap = Overlap(4, 1, 2, lambda index, window: (-window, ""))
+      >>> pieces = overlap.push(np.ones((5, 1))) + overlap.end()
+      >>> [(piece.count, float(piece.samples[0, 0])) for piece in pieces]
+      [(2, -1.0), (3, -1.0)]
     """
 
     def __init__(self, time: int, channels: int, hop: int, rewrite: Callable):

@@ -9,7 +9,7 @@ CROSSINGS = 16  # Zeros of the sinc on each side.
 BETA = 9.0  # Of Kaiser's window: what aliases is about 90 dB down.
 ROLLOFF = 0.9  # The cutoff, of the lower rate's half.
 PHASES = 512  # Of a filter between whose phases is interpolated.
-AT_ONCE = 4096  # Samples whose neighbourhoods are in memory at a time.
+AT_ONCE = 1 << 17  # Neighbours of samples that are in memory at a time.
 
 
 def step(from_hz: float, to_hz: float) -> fractions.Fraction:
@@ -33,6 +33,11 @@ class Resampler:
     Args:
       step: samples in for one out.
       channels: of a sample.
+
+    Example:
+      >>> half = Resampler(step(100.0, 50.0), 1)
+      >>> np.concatenate([half.push(np.ones((5, 1))), half.end()]).ravel().round(9)
+      array([1., 1., 1.])
     """
 
     def __init__(self, step: fractions.Fraction, channels: int):
@@ -87,8 +92,9 @@ class Resampler:
         """Samples out at places up to ``last``, whose neighbours are all held."""
         until = math.floor(last / self._step) + 1
         found = [np.zeros((0, self._channels))]
-        for first in range(self.next, until, AT_ONCE):
-            found.append(self._at(np.arange(first, min(first + AT_ONCE, until))))
+        count = max(1, AT_ONCE // (2 * self.half))
+        for first in range(self.next, until, count):
+            found.append(self._at(np.arange(first, min(first + count, until))))
         self.next = max(self.next, until)
         floor = math.floor(self.next * self._step) - self.half
         drop = min(max(0, floor - self._from), len(self._held))

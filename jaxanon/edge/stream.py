@@ -35,7 +35,10 @@ class Stream:
     reason, also those that another window has. So do samples between segments, and
     segments shorter than a window. Nothing leaves that no window was made of.
 
-    Memory is bounded by what one call pushes, and a few windows.
+    Whoever interrupts a call (``KeyboardInterrupt``) has closed the stream.
+
+    Memory is bounded by what one call pushes, a few windows and ten seconds of samples.
+    One thread at a time calls a stream.
 
     Args:
       model: of ``load``; or anything with ``signature`` and ``anonymize``.
@@ -54,6 +57,18 @@ class Stream:
     Raises:
       ValueError: for an argument out of its range; channels, order or units that
         contradict the model; a model that spends ε without a budget.
+
+    Example:
+      >>> import types
+      >>> model = types.SimpleNamespace(
+      ...     signature=signature.Signature(4, ("x",), ("g",), 50.0),
+      ...     anonymize=lambda window: -window,
+      ... )
+      >>> stream = Stream(model)
+      >>> times = np.array([7.0, 7.02, 7.04, 7.06, 7.08, 7.1])
+      >>> blocks = stream.push(times, np.ones((6, 1))) + stream.close()
+      >>> [(block.start, len(block.samples), block.gap) for block in blocks]
+      [(7.0, 4, ''), (7.08, 2, '')]
     """
 
     def __init__(
@@ -104,6 +119,15 @@ class Stream:
         return wait + back
 
     @property
+    def seen_rate_hz(self) -> float:
+        """At which rate samples came, between gaps; NaN before two of them.
+
+        Where that is not about ``rate_hz``, the model sees signals that are slower or
+        faster than those that it was trained on.
+        """
+        return self._grid.seen_rate_hz
+
+    @property
     def counts(self) -> dict[str, int]:
         """What became of samples and windows since the beginning, by name.
 
@@ -132,7 +156,10 @@ class Stream:
           ValueError: for other shapes, or after ``close``; nothing is taken.
         """
         times = np.asarray(times, np.float64)
-        samples = np.asarray(samples, np.float64)
+        with np.errstate(over="ignore"):
+            # What float32 cannot hold is infinite, and dropped as such.
+            samples = np.asarray(samples, np.float64).astype(np.float32)
+        samples = samples.astype(np.float64)
         count = len(self.signature.channels)
         if times.ndim != 1 or samples.shape != (len(times), count):
             raise ValueError(
@@ -145,16 +172,25 @@ class Stream:
         self._grid.counts["pushed"] += len(times)
         if self._order is not None:
             samples = samples[:, self._order]
-        return self._follow(self._grid.push(times, samples))
+        return self._safely(lambda: self._grid.push(times, samples))
 
     def close(self) -> list[Block]:
         """What is left, as ``push`` gives it; the stream takes no more."""
         if self._closed:
             return []
-        blocks = self._follow(self._grid.close())
+        blocks = self._safely(self._grid.close)
         self._closed = True
         self._guard.close()
         return blocks
+
+    def _safely(self, events):
+        """The blocks that events lead to; half done, nothing leaves any more."""
+        try:
+            return self._follow(events())
+        except BaseException:
+            self._closed = True
+            self._guard.close()
+            raise
 
     def _follow(self, events):
         for event in events:

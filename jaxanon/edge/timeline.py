@@ -19,6 +19,13 @@ class Timeline:
       model_hz: of the pieces.
       channels: of a sample.
       longest_gap_s: the longest gap that is written out in rows.
+
+    Example:
+      >>> timeline = Timeline(50.0, 50.0, 1, 10.0)
+      >>> timeline.begin(7.0)
+      >>> timeline.add(Piece(2, None, "the model raised KeyError"))
+      >>> [(block.gap, block.end) for block in timeline.taken()]
+      [('the model raised KeyError', 7.04)]
     """
 
     def __init__(

@@ -12,6 +12,10 @@ class Late(TimeoutError):
     """A call took longer than its deadline, or the one before it still runs."""
 
 
+class Failed(Exception):
+    """A call raised what its one argument is."""
+
+
 def _work(jobs):
     while (job := jobs.get()) is not None:
         call, argument, answer = job
@@ -28,6 +32,15 @@ class Watchdog:
     Args:
       deadline_s: of each call.
       stop: is called when a call is late, and shall end it; None cannot.
+
+    Example:
+      >>> import time
+      >>> dog = Watchdog(0.01)
+      >>> dog.call(time.sleep, 0.1)
+      Traceback (most recent call last):
+      ...
+      jaxanon.edge.watchdog.Late: the model took more than 0.01 s
+      >>> dog.close()
     """
 
     def __init__(self, deadline_s: float, stop: Callable[[], Any] | None = None):
@@ -42,7 +55,7 @@ class Watchdog:
         Raises:
           Late: if it takes longer than the deadline, or if a call before did and still
             runs; then ``function`` is not called.
-          Exception: what ``function`` raises.
+          Failed: if ``function`` raises, with what it raised.
         """
         if self._thread is None or not self._thread.is_alive():
             # The first call, or the first after a fork, which leaves threads behind.
@@ -64,7 +77,7 @@ class Watchdog:
             self._give_up(answer)
             raise Late(f"the model took more than {self._deadline_s:g} s") from None
         if error is not None:
-            raise error
+            raise Failed(error)
         return found
 
     def _tell_to_stop(self):

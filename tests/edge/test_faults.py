@@ -43,7 +43,7 @@ def test_late_and_repeated_samples_are_dropped_and_counted(models):
     blocks = run(stream, [0, 1, 2, 2, 4, 3, 3, 5, 1, 6, 7, 8, 9])
     np.testing.assert_allclose(values(models, blocks), np.arange(10), atol=1e-6)
     counts = stream.counts
-    assert counts["duplicate"] == 2 and counts["late"] == 2
+    assert counts["duplicate"] == 3 and counts["late"] == 1
     assert counts["pushed"] == 13 and counts["samples"] == 10
     assert counts["missing"] == 0  # 3, which came late, is interpolated.
 
@@ -101,6 +101,15 @@ def test_jitter_is_interpolated_onto_the_grid(models):
     np.testing.assert_allclose(values(models, blocks), np.arange(count), atol=1e-4)
 
 
+def test_the_rate_that_is_seen_is_that_between_gaps(models):
+    stream = stream_of(models)
+    assert np.isnan(stream.seen_rate_hz)
+    for first in 0, 5000:  # Twice as many samples as said, at times a gap.
+        stream.push(first / RATE + np.arange(40) / 100, np.ones((40, 1)))
+        assert stream.seen_rate_hz == pytest.approx(100.0)
+    stream.close()
+
+
 @pytest.mark.parametrize("origin", [0.0, 1.7e9, -3.0])
 def test_samples_on_the_grid_pass_exactly(models, origin):
     """Also where the clock counts from 1970, and float64 has no more than 0.2 µs."""
@@ -133,16 +142,36 @@ def test_a_clock_that_is_set_back_begins_anew(models):
         (100.4, 0.0, 0, "the clock was set back"),
         (0.0, 1.2, 60, ""),
     ]
-    np.testing.assert_allclose(blocks[2].samples[:, 0], np.arange(60), atol=1e-5)
+    np.testing.assert_allclose(values(models, blocks[2:]), np.arange(60), atol=1e-5)
     assert stream.counts["late"] == 0
 
 
-def test_a_batch_that_is_sent_again_is_not_a_clock_that_was_set_back(models):
+@pytest.mark.parametrize("size", [30, 200, 499])
+def test_a_batch_that_is_sent_again_is_not_a_clock_that_was_set_back(models, size):
+    """Up to ten seconds of it, and though it lasts longer than one."""
     stream = stream_of(models)
-    blocks = run(stream, [*range(60), *range(30, 60), *range(60, 80)])
-    np.testing.assert_allclose(values(models, blocks), np.arange(80), atol=1e-5)
-    # The first of them is at 30 periods, the last at the newest sample's time.
-    assert stream.counts["late"] == 29 and stream.counts["duplicate"] == 1
+    batch = range(500 - size, 500)
+    blocks = run(stream, [*range(500), *batch, *range(500, 520)])
+    np.testing.assert_allclose(values(models, blocks), np.arange(520), atol=1e-4)
+    assert stream.counts["late"] == 0 and stream.counts["duplicate"] == size
+
+
+def test_late_samples_for_less_than_a_second_are_no_clock_that_was_set_back(models):
+    stream = stream_of(models)
+    samples = np.arange(129.0)[:, None]
+    blocks = run(stream, [*range(60), *range(10, 59), *range(60, 80)], samples)
+    assert told(blocks) == [(0.0, 1.6, 80, "")]
+    assert stream.counts["late"] == 49 and stream.counts["duplicate"] == 0
+
+
+def test_stragglers_one_by_one_are_no_clock_that_was_set_back(models):
+    """Every other sample is two hundred periods late, for longer than a second."""
+    stream = stream_of(models)
+    late = np.arange(120) + 0.5
+    periods = [*range(200), *np.stack([np.arange(200, 320), late], 1).ravel()]
+    blocks = run(stream, periods)
+    assert told(blocks) == [(0.0, 6.4, 320, "")]
+    assert stream.counts["late"] == 120
 
 
 def test_one_wild_time_costs_one_segment(models):

@@ -22,6 +22,10 @@ def leaving(window):
     raise SystemExit(0)
 
 
+def interrupted(window):
+    raise KeyboardInterrupt
+
+
 BROKEN = [
     (raising, "the model raised KeyError", "raised"),
     (leaving, "the model raised SystemExit", "raised"),
@@ -37,8 +41,11 @@ BROKEN = [
     ),
     (lambda window: window[:7], "the model returned shape (7, 1)", "shape"),
     (lambda window: window[None], "the model returned shape (1, 8, 1)", "shape"),
-    (lambda window: "raw", "the model raised ValueError", "raised"),
+    (lambda window: "raw", "the model returned no array of numbers", "shape"),
+    (lambda window: [[1], [2, 3]], "the model returned no array of numbers", "shape"),
+    (lambda window: {}, "the model returned no array of numbers", "shape"),
     (lambda window: None, "the model returned shape ()", "shape"),
+    (interrupted, "the model raised KeyboardInterrupt", "raised"),
 ]
 
 
@@ -134,16 +141,27 @@ def test_what_a_late_model_returns_goes_nowhere():
     dog.close()
 
 
-def test_the_thread_ends_with_its_stream(models):
-    before = threading.active_count()
-    stream = edge.Stream(models.Model())
-    stream.push(np.arange(8) / 50, np.ones((8, 1)))
-    assert threading.active_count() == before + 1
-    stream.close()
-    until = time.monotonic() + 10
-    while threading.active_count() > before and time.monotonic() < until:
-        time.sleep(0.01)
-    assert threading.active_count() == before
+def test_a_stream_that_was_interrupted_is_closed(models):
+    def inspect(window):
+        raise KeyboardInterrupt  # As Ctrl-C does, wherever it is.
+
+    stream = edge.Stream(models.Model(), inspect=inspect)
+    with pytest.raises(KeyboardInterrupt):
+        stream.push(np.arange(9) / 50, np.ones((9, 1)))
+    assert stream.close() == []
+    with pytest.raises(ValueError, match="the stream is closed; open another"):
+        stream.push([1.0], [[1.0]])
+
+
+@pytest.mark.parametrize("end", [lambda dog: dog.close(), lambda dog: None])
+def test_the_thread_ends_with_its_watchdog(end):
+    dog = Watchdog(5.0)
+    thread = dog.call(lambda _: threading.current_thread(), None)
+    assert thread.is_alive() and thread.daemon
+    end(dog)
+    del dog
+    thread.join(10)
+    assert not thread.is_alive()
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
@@ -195,6 +213,13 @@ def test_a_stream_ends_in_a_gap_when_its_budget_does(models, budget):
     assert blocks[-1].gap == "the privacy budget is exhausted"
     assert stream.counts["released"] == 4 and stream.counts["exhausted"] == 1
     assert budget.left == 0.0
+    seen = []
+    model.anonymize = lambda x: seen.append(x) or x  # Computed once, for nothing.
+    stream = edge.Stream(model, budget=budget)
+    blocks = stream.push(np.arange(80) / 50, np.ones((80, 1))) + stream.close()
+    assert len(seen) == 1 and {block.gap for block in blocks} == {
+        "the privacy budget is exhausted"
+    }
 
 
 def test_windows_are_charged_before_they_leave_and_failures_are_not(models, budget):

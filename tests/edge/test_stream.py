@@ -1,6 +1,8 @@
 """A stream gives back what its model makes of it, whatever the chunks and faults."""
 
 import itertools
+import os
+import pathlib
 
 import hypothesis
 import hypothesis.strategies as st
@@ -10,6 +12,7 @@ import pytest
 from jaxanon import edge
 
 RATE = 50.0
+STATM = pathlib.Path("/proc/self/statm")
 
 
 def ramp(count, channels=1, first=1000.0):
@@ -137,6 +140,22 @@ def test_a_stream_keeps_no_more_than_it_needs(models):
     assert max(used[2:]) - used[1] < 20_000  # Bytes; of 1.6 MB that came since.
 
 
+@pytest.mark.skipif(not STATM.exists(), reason="only Linux tells what is resident")
+def test_a_model_file_takes_no_more_memory_with_every_window(models, tmp_path):
+    told = models.described()
+    told["input"]["time"] = 4096
+    model = edge.load(models.one_op(tmp_path / "a.onnx", told=told))
+    stream = edge.Stream(model, hop=4096)
+    resident = []
+    for part in range(600):
+        times = (part * 4096 + np.arange(4096)) / RATE
+        stream.push(times, np.ones((4096, 2)))
+        resident.append(int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
+    stream.close()
+    # 20 MB went in and 20 MB came out since.
+    assert max(resident[300:]) - max(resident[:300]) < 4e6
+
+
 def test_what_inspects_sees_raw_and_safe_and_breaks_nothing(models):
     seen = []
 
@@ -150,6 +169,23 @@ def test_what_inspects_sees_raw_and_safe_and_breaks_nothing(models):
     assert (models.joined(blocks) < 0).all()
     assert [window.start for window in seen] == pytest.approx([5, 5.08, 5.16])
     assert stream.counts["inspect"] == 3
+
+
+def test_a_model_that_writes_into_its_window_changes_nothing_else(models):
+    seen = []
+
+    def overwrite(window):
+        window[:] = -1
+        return window
+
+    stream = edge.Stream(models.Model(overwrite), inspect=seen.append)
+    samples = ramp(12)
+    kept = samples.copy()
+    blocks = through(stream, np.arange(12) / RATE, samples)
+    assert (models.joined(blocks) == -1).all()
+    np.testing.assert_array_equal(samples, kept)
+    np.testing.assert_array_equal(seen[0].raw, samples[:8])
+    np.testing.assert_array_equal(seen[1].raw, samples[4:])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,195 @@
+"""A budget is never undercounted: not by kills, torn files or two who charge it."""
+
+import fcntl
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import time
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+
+from jaxanon import edge
+from jaxanon.edge import budget as budgets
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budget.json"
+
+
+def test_charges_add_up_across_restarts_as_decimals(path):
+    for number in range(10):
+        budget = edge.Budget(path, 1)
+        assert budget.spent == pytest.approx(number / 10)
+        budget.charge(0.1)
+    assert budget.left == 0.0 and budget.spent == 1.0
+    with pytest.raises(edge.Exhausted, match="0.1 is asked for, and 0 of 1 is left"):
+        edge.Budget(path, 1.0).charge(0.1)
+    assert edge.Budget(path, 1.0).spent == 1.0
+
+
+@hypothesis.given(
+    total=st.floats(0.1, 10.0),
+    charges=st.lists(st.tuples(st.floats(1e-3, 4.0), st.integers(1, 5)), max_size=8),
+)
+@hypothesis.settings(max_examples=30)
+def test_what_is_spent_never_passes_the_total(tmp_path_factory, total, charges):
+    budget = edge.Budget(tmp_path_factory.mktemp("budget") / "budget.json", total)
+    for epsilon, count in charges:
+        before = budget.spent
+        try:
+            budget.charge(epsilon, count)
+        except edge.Exhausted:
+            assert budget.spent == before
+            assert before + epsilon * count > total * (1 - 1e-12)
+        else:
+            assert budget.spent == pytest.approx(before + epsilon * count)
+        assert budget.spent <= total
+
+
+def test_every_torn_or_changed_file_is_refused(path):
+    budget = edge.Budget(path, 2.0)
+    budget.charge(0.5, 3)
+    whole = path.read_bytes()
+    torn = [whole[:size] for size in range(len(whole) - 2)]
+    less = whole.replace(b'"0.5": 3', b'"0.5": 1')
+    more = whole.replace(b'"epsilon": 2.0', b'"epsilon": 9.0')
+    assert len({whole, less, more}) == 3
+    for data in [*torn, less, more, b"[]", b"null", whole.replace(b"1", b"2", 1)]:
+        path.write_bytes(data)
+        for act in (lambda: edge.Budget(path, 2.0), lambda: budget.charge(0.5)):
+            with pytest.raises(
+                ValueError, match="nothing is released from it. Restore"
+            ):
+                act()
+        assert path.read_bytes() == data
+    path.write_bytes(whole)
+    assert edge.Budget(path, 2.0).left == 0.5
+
+
+def test_a_file_that_was_removed_is_not_begun_anew(path):
+    budget = edge.Budget(path, 1.0)
+    budget.charge(1.0)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match="was there and is gone, and with it"):
+        edge.Budget(path, 1.0)
+    with pytest.raises(FileNotFoundError, match="is gone, and with it what was spent"):
+        budget.charge(0.5)
+    (path.parent / ".budget.json.lock").unlink()  # As the message says.
+    assert edge.Budget(path, 1.0).left == 1.0
+
+
+def test_another_total_than_the_file_s_is_refused(path):
+    edge.Budget(path, 1.0)
+    with pytest.raises(ValueError, match="made with epsilon 1, not 2; give that"):
+        edge.Budget(path, 2.0)
+
+
+@pytest.mark.parametrize("epsilon", [0, -1.0, float("inf"), float("nan")])
+def test_arguments_are_checked(path, epsilon):
+    with pytest.raises(ValueError, match="epsilon must be > 0 and finite"):
+        edge.Budget(path, epsilon)
+    assert not path.exists()
+    budget = edge.Budget(path, 1.0)
+    with pytest.raises(ValueError, match="epsilon must be > 0 and count >= 1"):
+        budget.charge(epsilon)
+    with pytest.raises(ValueError, match="epsilon must be > 0 and count >= 1"):
+        budget.charge(0.5, 0)
+    with pytest.raises(
+        FileNotFoundError, match="is no folder that a budget could be in"
+    ):
+        edge.Budget(path.parent / "nowhere" / "budget.json", 1.0)
+
+
+def test_a_write_that_fails_charges_nothing_and_is_told(path, monkeypatch):
+    budget = edge.Budget(path, 1.0)
+
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        budget.charge(0.5)
+    monkeypatch.undo()
+    assert budget.spent == 0.0
+    budget.charge(0.5)  # What was left of the write is in nobody's way.
+    assert budget.spent == 0.5
+
+
+def test_who_waits_too_long_for_another_is_refused(path, monkeypatch):
+    monkeypatch.setattr(budgets, "WAIT_S", 0.05)
+    budget = edge.Budget(path, 1.0)
+    handle = os.open(path.parent / ".budget.json.lock", os.O_RDWR)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    with pytest.raises(TimeoutError, match="another process holds .*budget.json.lock"):
+        budget.charge(0.5)
+    os.close(handle)
+    budget.charge(0.5)
+
+
+SPENDER = """
+import pathlib, sys
+from jaxanon.edge.budget import Budget, Exhausted
+budget, done = Budget(sys.argv[1], 10.0), 0
+try:
+    while True:
+        budget.charge(0.1)
+        done += 1
+except Exhausted:
+    print(done)
+"""
+
+
+def test_two_processes_share_one_budget(path):
+    start = lambda: subprocess.Popen(
+        [sys.executable, "-P", "-c", SPENDER, str(path)], stdout=subprocess.PIPE
+    )
+    both = [start(), start()]
+    done = [int(process.communicate(timeout=120)[0]) for process in both]
+    assert sum(done) == 100
+    assert json.loads(path.read_text())["releases"] == {"0.1": 100}
+
+
+STREAMER = """
+import os, sys
+import numpy as np
+from jaxanon import edge
+
+class Model:
+    signature, epsilon = edge.Signature(8, ("x",), ("g",), 50.0), 0.001
+    anonymize = staticmethod(lambda window: -window)
+
+out = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+stream = edge.Stream(Model(), hop=8, budget=edge.Budget(sys.argv[1], 1e6))
+print("ready", flush=True)
+for second in range(10**6):
+    times = (48 * second + np.arange(48)) / 50  # Six windows at a time.
+    for block in stream.push(times, np.full((48, 1), 1000.0)):
+        os.write(out, block.samples.tobytes())
+"""
+
+
+@pytest.mark.long
+def test_a_kill_at_any_moment_undercounts_nothing_and_leaks_nothing(tmp_path):
+    """Six windows of 32 bytes are charged, then written at once, again and again."""
+    path, out = tmp_path / "budget.json", tmp_path / "out"
+    rng, before = random.Random(0), (0, 0)
+    for _ in range(6):
+        words = [sys.executable, "-P", "-c", STREAMER, str(path), str(out)]
+        with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+            assert process.stdout.readline() == b"ready\n"
+            time.sleep(rng.uniform(0.0, 0.1))
+            process.kill()
+        charged = round(edge.Budget(path, 1e6).spent / 0.001)
+        left = out.stat().st_size // 32
+        # Of each kill at most six windows were charged and did not leave.
+        assert 0 <= (charged - before[0]) - (left - before[1]) <= 6
+        before = charged, left
+    assert before[1] > 0
+    data = pathlib.Path(out).read_bytes()
+    assert data == b"\x00\x00\x7a\xc4" * (len(data) // 4)  # -1000, and never 1000.

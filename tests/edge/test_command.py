@@ -1,0 +1,222 @@
+"""The command line anonymizes files and pipes, and says in a line what is wrong."""
+
+import hashlib
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from jaxanon import edge
+from jaxanon.edge import live
+from jaxanon.edge.command import main
+
+
+@pytest.fixture
+def model(models, tmp_path):
+    """A model that turns the sign of windows of 8 samples of two channels."""
+    return str(models.one_op(tmp_path / "a.onnx", "Neg"))
+
+
+@pytest.fixture
+def spending(models, tmp_path):
+    """The same, at an epsilon of 0.5 for each window."""
+    told = models.described(epsilon=0.5)
+    return str(models.one_op(tmp_path / "e.onnx", "Neg", told))
+
+
+def rows(count, header="time,acc x [g],acc y [g]"):
+    lines = [f"{i / 50},{1000 + i},{2000 + i}" for i in range(count)]
+    return "\n".join([header, *lines]) + "\n"
+
+
+@pytest.fixture
+def recording(tmp_path):
+    path = tmp_path / "in.csv"
+    path.write_text(rows(40))
+    return str(path)
+
+
+def test_a_file_becomes_a_file(model, recording, tmp_path, capsys):
+    out = tmp_path / "out.csv"
+    words = ["run", model, "--input", recording, "--output", str(out)]
+    assert main([*words, "--hop", "8"]) == 0
+    said = capsys.readouterr()
+    assert said.err == "jaxanon-edge: 40 pushed, 40 samples, 5 released\n"
+    first, header, *lines = out.read_text().splitlines()
+    assert "rate_hz 50.0" in first and header == "time,gap,acc x [g],acc y [g]"
+    assert lines[0] == "0.000000,,-1000.0,-2000.0" and len(lines) == 40
+    assert lines[-1] == "0.780000,,-1039.0,-2039.0"
+    assert main(words) == 2  # The file is there already.
+    assert capsys.readouterr().err.startswith("jaxanon-edge: error: ")
+    assert main([*words, "--append"]) == 0
+
+
+def test_a_pipe_becomes_a_pipe(model, tmp_path):
+    """Module and words as one types them; what is malformed is missing."""
+    text = rows(40).replace("1010,", "").replace("\n0.4,", "\nraw,")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-P", "-m", "jaxanon.edge", "run", model),
+            *("--input", "-", "--output", "-", "--hop", "8"),
+        ],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = [line.split(",") for line in done.stdout.splitlines()[2:]]
+    assert [float(row[2]) for row in found] == [-1000.0 - i for i in range(40)]
+    assert done.stderr == (
+        "jaxanon-edge: 2 malformed, 38 pushed, 40 samples, 5 released\n"
+    )
+
+
+def test_a_pipe_that_nobody_reads_ends_the_stream(model, recording):
+    words = [sys.executable, "-P", "-m", "jaxanon.edge", "run", model]
+    words += ["--input", recording, "--output", "-"]
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(words, **piped) as process:
+        process.stdout.close()
+        said = process.stderr.read()
+    assert process.returncode == 2
+    assert said == b"jaxanon-edge: nobody reads what leaves any more.\n"
+
+
+def test_a_stream_of_which_nothing_is_left_says_so(model, tmp_path, capsys):
+    short = tmp_path / "short.csv"
+    short.write_text(rows(5))
+    out = tmp_path / "out.csv"
+    assert main(["run", model, "--input", str(short), "--output", str(out)]) == 3
+    assert "5 pushed, 5 missing" in capsys.readouterr().err
+    assert "1000" not in out.read_text()
+    short.write_text(rows(0))
+    other = str(tmp_path / "other.csv")
+    assert main(["run", model, "--input", str(short), "--output", other]) == 0
+    assert capsys.readouterr().err == "jaxanon-edge: no rows\n"
+
+
+def test_a_budget_is_kept_from_run_to_run(spending, recording, tmp_path, capsys):
+    """Of 5 windows a run, 7 are paid for."""
+    budget = tmp_path / "budget.json"
+    out = tmp_path / "out.csv"
+    words = ["run", spending, "--input", recording, "--output", str(out), "--append"]
+    words += ["--hop", "8", "--budget", str(budget), "--epsilon", "3.5"]
+    assert main(words) == 0
+    assert "5 released" in capsys.readouterr().err
+    assert main(words) == 0
+    assert "24 missing, 2 released, 3 exhausted" in capsys.readouterr().err
+    assert main(words) == 3
+    assert edge.Budget(budget, 3.5).left == 0.0
+
+
+REFUSED = [
+    ([], "each window of this model spends epsilon 0.5: give budget"),
+    (["--epsilon", "2"], "--budget and --epsilon belong together"),
+    (["--budget", "b.json"], "--budget and --epsilon belong together"),
+    (["--unbounded", "--budget", "b", "--epsilon", "1"], "leave it out, or --budget"),
+    (["--unbounded", "--hop", "9"], "hop must be a whole number in [1, 8]"),
+    (["--unbounded", "--rate", "-1"], "rate_hz must be > 0"),
+    (["--unbounded", "--digest", "12"], "digest must begin with the 64 hexadecimal"),
+    (["--unbounded", "--deadline", "0"], "deadline_s must be > 0"),
+]
+
+
+@pytest.mark.parametrize(("more", "message"), REFUSED)
+def test_what_is_refused_is_a_line(
+    spending, recording, tmp_path, monkeypatch, capsys, more, message
+):
+    monkeypatch.chdir(tmp_path)
+    words = ["run", spending, "--input", recording, "--output", "out.csv", *more]
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("jaxanon-edge: error: ") and said.count("\n") == 1
+    assert message in said
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("header", "more", "message"),
+    [
+        ("time,acc y [g],acc x [g]", [], "or say reorder=True (--reorder)"),
+        ("time,acc y [g],acc x [g]", ["--reorder"], ""),
+        ("time,acc x [m/s2],acc y [g]", [], "it is pushed in 'm/s2'; convert it"),
+        ("time,acc x,acc y", [], ""),
+        ("time,acc x,acc z", [], "choose those columns, or another model"),
+        ("acc x,acc y,time", [], "the first line must name the columns"),
+    ],
+)
+def test_columns_are_checked(model, tmp_path, capsys, header, more, message):
+    path, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    path.write_text(rows(16, header))
+    words = ["run", model, "--input", str(path), "--output", str(out), *more]
+    assert main(words) == (2 if message else 0)
+    assert message in capsys.readouterr().err
+    if more:
+        assert "0.000000,,-2000.0,-1000.0" in out.read_text()
+
+
+def test_rows_at_another_rate_than_they_are_taken_for_are_told(
+    models, tmp_path, capsys, recording
+):
+    told = models.described()
+    told["input"]["rate_hz"] = 100.0
+    model = str(models.one_op(tmp_path / "b.onnx", told=told))
+    words = ["run", model, "--input", recording, "--output"]
+    assert main([*words, str(tmp_path / "a")]) == 0
+    warning = "warning: rows come at 50 Hz, and are taken for 100 Hz; say --rate."
+    assert warning in capsys.readouterr().err
+    assert main([*words, str(tmp_path / "b"), "--rate", "50"]) == 0
+    assert "warning" not in capsys.readouterr().err
+
+
+def test_a_replay_takes_its_time(model, tmp_path):
+    path, out = tmp_path / "in.csv", str(tmp_path / "out.csv")
+    path.write_text(rows(21))  # 0.4 s
+    begin = time.monotonic()
+    words = ["run", model, "--input", str(path), "--output", out, "--replay"]
+    assert main(words) == 0
+    assert time.monotonic() - begin >= 0.4
+
+
+def test_a_card_is_printed(model, capsys):
+    assert main(["card", model]) == 0
+    assert capsys.readouterr().out == "# A card\n"
+    digest = hashlib.sha256(b"").hexdigest()
+    assert main(["card", model, "--digest", digest]) == 2
+    assert "tampered with or replaced" in capsys.readouterr().err
+
+
+def test_interruptions_and_bugs(model, recording, tmp_path, monkeypatch, capsys):
+    words = ["run", model, "--input", recording, "--output", str(tmp_path / "o")]
+
+    def interrupt(self, times, samples):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(edge.Stream, "push", interrupt)
+    assert main(words) == 130
+    assert "interrupted" in capsys.readouterr().err
+    monkeypatch.setenv("JAXANON_DEBUG", "1")
+    with pytest.raises(FileNotFoundError):
+        main(["card", "nowhere.onnx"])
+    with pytest.raises(SystemExit):
+        main(["run", model])
+
+
+def test_the_live_page_gets_what_the_words_say(models, model, recording, monkeypatch):
+    seen = {}
+
+    def serve(model, rows, **settings):
+        seen.update(settings, rows=np.concatenate([times for times, _ in rows]))
+
+    monkeypatch.setattr(live, "serve", serve)
+    words = ["live", model, "--input", recording, "--port", "0", "--hop", "4"]
+    assert main(words) == 0
+    assert seen["port"] == 0 and seen["hop"] == 4 and seen["speed"] == 1.0
+    assert seen["host"] == "127.0.0.1" and not seen["allow_other_hosts"]
+    assert seen["channels"] == ("acc x", "acc y") and len(seen["rows"]) == 40
+    assert main([*words, "--speed", "5", "--allow-other-hosts"]) == 0
+    assert seen["speed"] == 5.0 and seen["allow_other_hosts"]
