@@ -6,7 +6,6 @@ import threading
 import time
 
 MOST_WAITING = 256  # Events of one browser; older ones are dropped.
-MOST_KEPT = 300  # Events that a browser is given when it comes.
 MOST_BROWSERS = 8
 
 
@@ -16,10 +15,10 @@ class Reader:
     At most ``MOST_WAITING`` do: of a browser that is slower, the oldest are dropped.
     """
 
-    def __init__(self, events):
+    def __init__(self, events, over: bool = False):
         self._waiting = collections.deque(events, maxlen=MOST_WAITING)
         self._changed = threading.Condition()
-        self._over = False
+        self._over = over
 
     def put(self, event: bytes, last: bool = False) -> None:
         """Adds an event, and never waits."""
@@ -48,15 +47,16 @@ class Feed:
 
     Args:
       greeting: kind and data of the first event.
-      passing: kinds of which the last ``MOST_KEPT`` are kept, and not only the newest.
+      passing: kinds of which not only the newest is kept, but half of what may wait.
     """
 
     def __init__(self, greeting: tuple[str, dict], passing: frozenset[str]):
         self._greeting, self._passing = as_event(*greeting), passing
-        self._recent: collections.deque = collections.deque(maxlen=MOST_KEPT)
+        self._recent: collections.deque = collections.deque(maxlen=MOST_WAITING // 2)
         self._newest: dict[str, bytes] = {}
         self._readers: set[Reader] = set()
         self._lock = threading.Lock()
+        self._over = False
 
     def send(self, kind: str, data: dict, last: bool = False) -> None:
         """Sends an event; never waits.
@@ -75,6 +75,7 @@ class Feed:
                 self._recent.append(event)
             else:
                 self._newest[kind] = event
+            self._over |= last
             for reader in self._readers:
                 reader.put(event, last)
 
@@ -83,8 +84,8 @@ class Feed:
         with self._lock:
             if len(self._readers) >= MOST_BROWSERS:
                 return None
-            kept = list(self._recent)[1 - MOST_WAITING + len(self._newest) :]
-            reader = Reader([self._greeting, *kept, *self._newest.values()])
+            events = [self._greeting, *self._recent, *self._newest.values()]
+            reader = Reader(events, self._over)
             self._readers.add(reader)
             return reader
 

@@ -8,6 +8,8 @@ import numpy as np
 
 from jaxanon.edge.blocks import Window
 
+NEAR = 10  # Points above chance up to which a class is not named.
+
 
 class Question(NamedTuple):
     """An attribute that is asked for.
@@ -106,7 +108,7 @@ def sentence(question: Question, answer: Answer) -> list[tuple[str, str]]:
       >>> asked = Question("side", "private", ("left", "right"), "a", "a", False)
       >>> answer = Answer(np.array([0.97, 0.03]), np.array([0.51, 0.49]))
       >>> found = sentence(asked, answer)
-      >>> print("".join(text for text, _ in found).replace(". ", ".\\n"))
+      >>> print("".join(text for text, _ in found).replace(". ", ".\n"))
       From the raw signal the attacker is 97 % sure: left.
       From what leaves the device: 51 %.
     """
@@ -117,7 +119,9 @@ def sentence(question: Question, answer: Answer) -> list[tuple[str, str]]:
         after = "nothing so far"
     else:
         of_safe, safe = _best(question, answer.safe)
-        after = f"{safe} %" if of_safe == of_raw else f"{safe} %: {of_safe}"
+        # Near chance it is now this class and now that one, which says nothing.
+        other = of_safe != of_raw and safe > 100 / len(question.classes) + NEAR
+        after = f"{safe} %: {of_safe}" if other else f"{safe} %"
     return [
         ("From the raw signal the attacker is ", ""),
         (f"{raw} % sure: {of_raw}", "raw"),

@@ -1,11 +1,9 @@
 """An MQTT outlet and a real broker, Mosquitto, that comes and goes."""
 
-import contextlib
+import importlib.util
 import itertools
 import json
-import shutil
-import socket
-import subprocess
+import pathlib
 import threading
 import time
 import types
@@ -17,9 +15,13 @@ from jaxanon.edge import mqtt, outlets
 from jaxanon.edge.blocks import Block
 from jaxanon.edge.rows import columns
 
-MOSQUITTO = shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin:/usr/bin")
+_PATH = pathlib.Path(__file__).with_name("mosquitto.py")
+_SPEC = importlib.util.spec_from_file_location("mosquitto", _PATH)
+mosquitto = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(mosquitto)
+
 needs_broker = pytest.mark.skipif(
-    MOSQUITTO is None, reason="mosquitto is not installed (Debian: mosquitto)"
+    mosquitto.PROGRAM is None, reason="mosquitto is not installed (Debian: mosquitto)"
 )
 SIGNATURE = types.SimpleNamespace(
     channels=("acc x", "acc y"), units=("g", "g"), rate_hz=50.0
@@ -32,40 +34,9 @@ def _block(number):
     return Block(number / 5, 50.0, samples, "", (number + 1) / 5)
 
 
-class Broker:
-    """Mosquitto on a port of this machine, to be killed and started again."""
-
-    def __init__(self, folder, *settings):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.file, self.process = folder / "mosquitto.conf", None
-        lines = (f"listener {self.port} 127.0.0.1", "persistence false", *settings)
-        self.file.write_text("\n".join(lines) + "\n")
-
-    def start(self):
-        self.process = subprocess.Popen(
-            [MOSQUITTO, "-c", str(self.file)],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for _ in range(200):
-            with contextlib.suppress(OSError):
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                return
-            time.sleep(0.02)
-        raise AssertionError("mosquitto did not start")
-
-    def kill(self):
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
-
-
 @pytest.fixture
 def broker(tmp_path):
-    broker = Broker(tmp_path, "allow_anonymous true")
+    broker = mosquitto.Broker(tmp_path, "allow_anonymous true")
     broker.start()
     yield broker
     broker.kill()
@@ -200,74 +171,3 @@ def test_closing_waits_a_bounded_time(broker, caplog):
     assert "51 blocks were not taken by the broker." in caplog.text  # One is the end.
     outlet._sender.join(5)
     assert not outlet._sender.is_alive()
-
-
-@needs_broker
-def test_user_and_password(tmp_path, monkeypatch):
-    tool = shutil.which("mosquitto_passwd", path="/usr/bin:/usr/local/bin")
-    words = [tool, "-b", "-c", str(tmp_path / "users"), "watch", "a word"]
-    subprocess.run(words, check=True, capture_output=True)
-    # Mosquitto started by root becomes a user of its own.
-    (tmp_path / "users").chmod(0o644)
-    for folder in (tmp_path, *tmp_path.parents[:3]):
-        with contextlib.suppress(PermissionError):
-            folder.chmod(folder.stat().st_mode | 0o55)
-    broker = Broker(tmp_path, f"password_file {tmp_path}/users")
-    broker.start()
-    target = f"mqtt://127.0.0.1:{broker.port}/a"
-    try:
-        with pytest.raises(PermissionError, match="refused: .*from JAXANON_MQTT_USER"):
-            outlets.open_outlet(target, SIGNATURE)
-        monkeypatch.setenv("JAXANON_MQTT_USER", "watch")
-        monkeypatch.setenv("JAXANON_MQTT_PASSWORD", "a word")
-        outlets.open_outlet(target, SIGNATURE).close()
-    finally:
-        broker.kill()
-
-
-def test_no_broker_is_an_error_at_once():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-        with pytest.raises(ConnectionError, match=f"no MQTT broker at .*:{port}"):
-            outlets.open_outlet(f"mqtt://127.0.0.1:{port}/a", SIGNATURE)
-
-
-def test_somebody_who_says_nothing_is_no_broker():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        with pytest.raises(TimeoutError, match="did not answer in 0.3 s; .* mqtts://"):
-            target = f"mqtt://127.0.0.1:{port}/a"
-            mqtt.MqttTopic(target, columns(SIGNATURE), wait_s=0.3)
-
-
-@pytest.mark.parametrize(
-    ("target", "said"),
-    [
-        ("mqtt://a:b@host/topic", "target must hold no user and password"),
-        (
-            "mqtt://host",
-            "target must be mqtt://HOST\\[:PORT\\]/TOPIC, got 'mqtt://host'",
-        ),
-        ("mqtt:///topic", "target must be mqtt://HOST"),
-        ("mqtt://host:many/topic", "target must be mqtt://HOST"),
-        ("mqtt://host/topic?a", "percent-encode"),
-        ("mqtt://host/home/+", "a topic to write to holds no \\+ or #"),
-        ("mqtt://host/home/%23", "a topic to write to holds no \\+ or #"),
-        ("amqp://host/topic", "target must be a path, '-', mqtt:// or mqtts://"),
-    ],
-)
-def test_targets_that_are_none(target, said):
-    with pytest.raises(ValueError, match=said):
-        outlets.open_outlet(target, SIGNATURE)
-
-
-def test_append_is_for_files():
-    with pytest.raises(ValueError, match="append is for files, and target mqtt://h/t"):
-        outlets.open_outlet("mqtt://h/t", SIGNATURE, append=True)
-
-
-def test_without_paho(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "paho.mqtt", None)
-    with pytest.raises(ImportError, match="run pip install 'paho-mqtt>=2'"):
-        outlets.open_outlet("mqtt://127.0.0.1:1/t", SIGNATURE)
