@@ -17,6 +17,11 @@ MENDABLE = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EAGAIN, errno.ENOBUFS}
 TAIL = 1 << 16  # Bytes at a file's end in which its last whole row must lie.
 INTERRUPTED = "the stream stopped here and was started again later"
 
+NO_FILE = (
+    "target {} is not a regular file; '-' writes to the standard output, which a shell "
+    "can lead anywhere."
+)
+
 
 class CsvFile:
     """An outlet that is a file.
@@ -53,6 +58,8 @@ class CsvFile:
             os.fsync(self._file)
         except BaseException:
             os.close(self._file)
+            if not append:  # So it was made here.
+                self.path.unlink(missing_ok=True)
             raise
         self._synced = self._whole, math.nan
         self._sync_at = time.monotonic() + sync_s
@@ -188,6 +195,8 @@ def _opened(path, append):
     try:
         file = os.open(path, flags | (0 if append else os.O_EXCL), 0o666)
     except FileExistsError:
+        if not path.is_file():
+            raise ValueError(NO_FILE.format(path)) from None
         raise FileExistsError(
             errno.EEXIST,
             "this file is there already; append=True (--append) goes on at its end, "
@@ -196,10 +205,7 @@ def _opened(path, append):
         ) from None
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise ValueError(
-                f"target {path} is not a regular file; '-' writes to the standard "
-                "output, which a shell can lead anywhere."
-            )
+            raise ValueError(NO_FILE.format(path))
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         folder = os.open(path.parent, os.O_RDONLY)
         try:

@@ -46,6 +46,7 @@ def test_a_torn_last_row_is_cut_off(tmp_path, torn):
     for _ in range(2):  # One that is opened and closed again leaves no second gap.
         outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE, append=True)
         outlet.close()
+        assert [row[0] for row in _read(tmp_path / "a.csv")] == list(range(10))
     outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE, append=True)
     outlet.write(_block(20, 10))
     outlet.close()
@@ -102,6 +103,12 @@ def test_one_process_at_a_time(tmp_path):
     outlet.close()
 
 
-def test_a_device_is_no_file():
+@pytest.mark.parametrize("append", [True, False])
+def test_a_device_is_no_file(append):
     with pytest.raises(ValueError, match="/dev/full is not a regular file; '-' writes"):
-        outlets.open_outlet("/dev/full", SIGNATURE, append=True)
+        outlets.open_outlet("/dev/full", SIGNATURE, append=append)
+
+
+def test_a_folder_is_no_file(tmp_path):
+    with pytest.raises(ValueError, match="is not a regular file"):
+        outlets.open_outlet(tmp_path, SIGNATURE)

@@ -149,6 +149,18 @@ def test_a_lost_stretch_stands_in_the_file(tmp_path, monkeypatch, room, number):
     _one_gap(found, f"not written: {os.strerror(number)}", 110)
 
 
+def test_a_stretch_lost_at_the_end_is_tried_once_more(tmp_path, monkeypatch):
+    outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE)
+    monkeypatch.setattr(os, "pwrite", disk := _FullDisk(200))
+    outlet.write(_block(0, 30))
+    disk.room = 10**6
+    outlet.close()
+    *before, last = _read(tmp_path / "a.csv")
+    assert [row[:2] for row in before] == [(index, "") for index in range(len(before))]
+    assert last[:2] == (len(before), "not written: No space left on device")
+    outlet.close()  # Once is enough, and twice is no error.
+
+
 def test_what_waiting_does_not_mend_is_raised(tmp_path, monkeypatch):
     outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE)
     monkeypatch.setattr(os, "pwrite", _FullDisk(100, errno.EFBIG))
@@ -164,7 +176,7 @@ def test_a_file_that_cannot_begin_is_an_error(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left on device"):
         outlets.open_outlet(tmp_path / "a.csv", SIGNATURE)
     monkeypatch.undo()
-    outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE, append=True)
+    outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE)  # Nothing was left.
     outlet.write(_block(0, 1))
     outlet.close()
     assert [row[0] for row in _read(tmp_path / "a.csv")] == [0]

@@ -3,7 +3,10 @@
 import importlib.util
 import json
 import pathlib
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 import types
@@ -187,6 +190,31 @@ def test_rows_that_fail_end_the_page():
         live.serve(stand_ins.Model(), failing(), ready=str, **how)
 
 
+PROGRAM = """
+import importlib.util, signal, sys
+spec = importlib.util.spec_from_file_location("live_stand_ins", sys.argv[1])
+stand_ins = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(stand_ins)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+stand_ins.live.serve(
+    stand_ins.Model(), stand_ins.rows(10**6), port=0, attackers=stand_ins.Attackers(),
+    open_stream=stand_ins.Stream, ready=lambda address: print(address, flush=True))
+print("ended")
+"""
+
+
+def test_ctrl_c_is_the_end(tmp_path):
+    words = [sys.executable, "-P", "-c", PROGRAM, str(_PATH)]
+    both = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, cwd=tmp_path, **both) as child:
+        address = child.stdout.readline().strip()
+        threading.Timer(0.5, child.send_signal, (signal.SIGINT,)).start()
+        events = _events(address, "bye")
+        assert events[-1] == ("bye", {"said": "jaxanon live was ended."})
+        out, said = child.communicate(timeout=30)
+    assert (out, said, child.returncode) == ("ended\n", "", 0)
+
+
 def test_a_slow_reader_holds_up_nobody():
     hall = feed.Feed(("hello", {}), frozenset({"raw"}))
     slow, fast = hall.join(), hall.join()
@@ -204,7 +232,8 @@ def test_a_slow_reader_holds_up_nobody():
     # Whoever comes now is told the beginning, the last seconds and the end.
     late = hall.join()
     late.put(b"event: more")  # Before the first one is taken; none is dropped.
-    late = late.take(0)
+    late, after = late.take(0), late.take(0)
+    assert after is None
     assert late.startswith(b"event: hello") and b'"number": 1999}' in late
 
 
