@@ -21,7 +21,7 @@ def some(rng: np.random.Generator, draw: Draw) -> np.ndarray:
     if draw.law == "discrete laplace":
         return np.rint(draw.scale * rng.laplace(size=draw.shape)).astype(np.int32)
     by_law = {"normal": rng.normal, "uniform": rng.random, "gumbel": rng.gumbel}
-    return np.float32(by_law[draw.law](size=draw.shape))
+    return np.asarray(by_law[draw.law](size=draw.shape), np.float32)
 
 
 def names(draws: Sequence[Draw]) -> list[str]:
@@ -71,7 +71,7 @@ def run_graph(graph: bytes, inputs: Sequence[dict]) -> np.ndarray:
     session = onnxruntime.InferenceSession(
         graph, options, providers=["CPUExecutionProvider"]
     )
-    return np.concatenate([session.run(None, one)[0] for one in inputs])
+    return np.concatenate([np.asarray(session.run(None, one)[0]) for one in inputs])
 
 
 def away(rewritten: Callable, made, inputs: Sequence[dict], std) -> np.ndarray:

@@ -80,11 +80,13 @@ def export_attackers(
         classes = spec.num_classes(attribute)
         readers.append(fit_classifier(keys[2], windows, labels, classes))
     outputs = [f"{role} {attribute}, {on}" for attribute, role, on in trainings]
-    mean, std = np.float32(spec.mean), np.float32(spec.std)
+    mean, std = (np.float32(own)[None, None] for own in (spec.mean, spec.std))
 
     def read(windows):
         shown = (windows - mean) / std
-        told = [one.net.apply(one.params, shown) for one in readers]
+        told = [
+            one.net.apply(one.params, shown)[:, : one.num_classes] for one in readers
+        ]
         return tuple(jax.nn.softmax(logits, axis=-1) for logits in told)
 
     shape = jax.ShapeDtypeStruct((1, spec.time, len(spec.channels)), np.float32)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.extend.core as jex
@@ -32,9 +32,9 @@ class Draw(NamedTuple):
 
     law: str
     shape: tuple[int, ...]
-    low: int | None = None
-    high: int | None = None
-    scale: int | None = None
+    low: Any = None  # int, of integers
+    high: Any = None
+    scale: Any = None  # int, of a discrete Laplace
 
 
 def explicit(fn: Callable, *args) -> tuple[Callable, tuple[Draw, ...]]:
@@ -64,7 +64,8 @@ def explicit(fn: Callable, *args) -> tuple[Callable, tuple[Draw, ...]]:
       >>> rewritten(jnp.zeros(2), jnp.array([0.25, 0.5]))
       Array([0.5, 1. ], dtype=float32)
     """
-    closed, shapes = jax.make_jaxpr(fn, return_shape=True)(jax.random.key(0), *args)
+    key = jax.eval_shape(jax.random.key, 0)
+    closed, shapes = jax.make_jaxpr(fn, return_shape=True)(key, *args)
     tree = jax.tree.structure(shapes)
     draws: list[Draw] = []
 
@@ -134,8 +135,8 @@ def _applied(eqn, given, draw):
     if name == "while":
         return _looped(params, given)
     known = given and not any(isinstance(value, jax.core.Tracer) for value in given)
-    size = sum(math.prod(aval.shape) for aval in avals)
-    if known and size <= sum(np.size(value) for value in given):
+    size = sum(math.prod(aval.shape) * aval.dtype.itemsize for aval in avals)
+    if known and size <= sum(np.asarray(value).nbytes for value in given):
         with jax.ensure_compile_time_eval():  # Weights, as they will be used.
             outs = eqn.primitive.bind(*given, **params)
     else:

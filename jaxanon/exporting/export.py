@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import checks, guarantee
-from jaxanon.exporting import agreement, card, graphs
+from jaxanon.exporting import agreement, card, graphs, quantization
 from jaxanon.exporting.explicit import explicit
 from jaxanon.learners import Learner
 from jaxanon.methods import build
@@ -116,7 +116,7 @@ def export(
             few = checks.windows(
                 _few(calibration, CALIBRATED), spec.time, spec.channels
             )
-            model = graphs.in_int8(model, agreement.examples(few, draws, seed=1))
+            model = quantization.in_int8(model, agreement.examples(few, draws, seed=1))
         raw = model.SerializeToString()
         made = agreement.run_graph(raw, inputs)
     away = agreement.away(rewritten, made, inputs, spec.std)

@@ -1,17 +1,13 @@
-"""ONNX graphs of functions, by jax2onnx, and their weights in 8 bits."""
+"""ONNX graphs of functions, by jax2onnx."""
 
 import contextlib
 import logging
-import pathlib
-import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
 OPSET = 21  # ONNX Runtime knows it since 1.20.
-# What holds most weights, and what int8 is fast for.
-QUANTIZED = ("MatMul", "Gemm", "Conv")
 
 
 def missing(what: str) -> ImportError:
@@ -49,7 +45,7 @@ def to_onnx(fn: Callable, inputs: Mapping, outputs: Iterable[str], name: str):
     except ImportError as error:
         raise missing("an ONNX file") from error
     try:
-        with _quiet():
+        with quiet():
             model = jax2onnx.to_onnx(
                 fn, list(inputs.values()), model_name=name, opset=OPSET
             )
@@ -63,38 +59,48 @@ def to_onnx(fn: Callable, inputs: Mapping, outputs: Iterable[str], name: str):
     named = dict(zip((one.name for one in graph.input), inputs, strict=True))
     named |= dict(zip((one.name for one in graph.output), outputs, strict=True))
     _rename(graph, named)
-    _fuse(graph)
-    _tidy(graph)
+    _unwrap(graph, {})
+    _fuse(graph, {})
+    tidy(graph)
     return model
 
 
-def _tidy(graph) -> set[str]:
-    """Drops constants that nothing reads; what is read of outside, in a loop's body."""
-    read = {one.name for one in graph.output}
+def _unwrap(graph, named):
+    """Takes out what only gives a value another name, in branches too."""
+    last = {one.name for one in graph.output}
+    kept = []
     for node in graph.node:
-        read |= set(node.input)
+        node.input[:] = [named.get(name, name) for name in node.input]
+        if node.op_type == "Identity" and node.output[0] not in last:
+            named[node.output[0]] = node.input[0]
+            continue
+        kept.append(node)
         for attribute in node.attribute:
             if attribute.HasField("g"):
-                read |= _tidy(attribute.g)
-    kept = [one for one in graph.initializer if one.name in read]
-    del graph.initializer[:]
-    graph.initializer.extend(kept)
-    return read
+                _unwrap(attribute.g, named)
+    del graph.node[:]
+    graph.node.extend(kept)
 
 
-def _fuse(graph):
+def _fuse(graph, before):
     """Adds a layer's bias where it is multiplied.
 
     The converter leaves a product without a bias, a 0 in its place, and a sum.
     """
     from onnx import numpy_helper
 
-    known = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
+    own = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
+    known = before | own
     readers: dict = {}
     for node in graph.node:
         for name in node.input:
             readers.setdefault(name, []).append(node)
     last = {one.name for one in graph.output}
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _fuse(attribute.g, known)
+                last |= outside(attribute.g)
     gone = []
     for node in graph.node:
         if node.op_type != "Gemm" or len(node.input) < 3:
@@ -153,51 +159,31 @@ def _rename_inside(graph, named):
                 _rename_inside(attribute.g, rest)
 
 
-def in_int8(model, examples: list[dict[str, np.ndarray]]):
-    """The model with weights in 8 bits, and ranges of activations by examples.
+def tidy(graph) -> None:
+    """Drops constants that nothing reads, in branches and loops neither."""
+    read = {one.name for one in graph.output}
+    for node in graph.node:
+        read |= set(node.input)
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                tidy(attribute.g)
+                read |= outside(attribute.g)
+    kept = [one for one in graph.initializer if one.name in read]
+    del graph.initializer[:]
+    graph.initializer.extend(kept)
 
-    Weights are symmetric, one scale a channel; activations have one scale each, from
-    the least to the largest that examples give. Bodies of loops stay as they are.
 
-    Args:
-      model: ``onnx.ModelProto``.
-      examples: inputs by name, as many as are to be calibrated by.
-
-    Returns:
-      ``onnx.ModelProto``, quantized by ONNX Runtime.
-
-    Raises:
-      ImportError: without the extra ``export``.
-    """
-    try:
-        import onnx
-        from onnxruntime import quantization
-        from onnxruntime.quantization.shape_inference import quant_pre_process
-    except ImportError as error:
-        raise missing("int8") from error
-
-    class Reader(quantization.CalibrationDataReader):
-        def __init__(self):
-            self._left = iter(examples)
-
-        def get_next(self):
-            return next(self._left, None)
-
-    with tempfile.TemporaryDirectory() as folder, _quiet():
-        plain, ready, small = (pathlib.Path(folder, f"{n}.onnx") for n in range(3))
-        onnx.save(model, plain)
-        quant_pre_process(str(plain), str(ready), skip_symbolic_shape=True)
-        quantization.quantize_static(
-            str(ready),
-            str(small),
-            Reader(),
-            per_channel=True,
-            op_types_to_quantize=list(QUANTIZED),
-            activation_type=quantization.QuantType.QUInt8,
-            weight_type=quantization.QuantType.QInt8,
-            extra_options={"WeightSymmetric": True},
-        )
-        return onnx.load(small)
+def outside(graph) -> set[str]:
+    """Names that a branch reads and does not make."""
+    made = {one.name for one in graph.initializer} | {one.name for one in graph.input}
+    made |= {name for node in graph.node for name in node.output}
+    read = {one.name for one in graph.output}
+    for node in graph.node:
+        read |= set(node.input)
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                read |= outside(attribute.g)
+    return read - made - {""}
 
 
 def tell(model, facts: str) -> None:
@@ -207,7 +193,7 @@ def tell(model, facts: str) -> None:
 
 
 @contextlib.contextmanager
-def _quiet():
+def quiet():
     """Without the converters' remarks on packages and names that concern nobody."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)

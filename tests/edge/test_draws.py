@@ -2,6 +2,8 @@
 
 import math
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -127,17 +129,22 @@ def test_every_law_is_drawn_anew_from_the_system(law, monkeypatch):
     assert first.dtype == wanted
 
 
-def test_a_fork_draws_something_else(monkeypatch):
-    monkeypatch.undo()
-    read, write = os.pipe()
-    draws.normal((4,))
-    if not (child := os.fork()):
-        os.write(write, draws.uniform((4,)).tobytes())
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert os.read(read, 16) != draws.uniform((4,)).tobytes()
-    os.close(read)
-    os.close(write)
+FORKS = """
+import os
+from jaxanon.edge import draws
+read, write = os.pipe()
+draws.normal((4,))
+if not (child := os.fork()):
+    os.write(write, draws.uniform((4,)).tobytes())
+    os._exit(0)
+os.waitpid(child, 0)
+assert os.read(read, 16) != draws.uniform((4,)).tobytes()
+"""
+
+
+def test_a_fork_draws_something_else():
+    # In a process without JAX, whose threads a fork would leave behind.
+    subprocess.run([sys.executable, "-P", "-c", FORKS], check=True)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,42 @@
+"""``jaxanon export``: from a run's folder to files that a device reads."""
+
+import numpy as np
+import pytest
+
+from jaxanon import cli, edge
+
+pytest.importorskip("jax2onnx", reason="needs the extra `export`")
+
+
+def test_a_run_becomes_files_that_the_runtime_reads(folder, file, tmp_path, capsys):
+    path, who = tmp_path / "phone.onnx", tmp_path / "who.onnx"
+    words = ["export", str(folder), "--output", str(path), "--attackers", str(who)]
+    assert cli.main([*words, "--dataset", str(file)]) == 0
+    said = capsys.readouterr().out
+    model = edge.load(path)
+    digest = (tmp_path / "phone.onnx.sha256").read_text().split()[0]
+    assert f"SHA-256: {digest}" in said
+    assert "100.0 % agree with JAX" in said
+    window = np.load(file)["windows"][0].astype(np.float32)
+    assert model.anonymize(window).shape == window.shape
+    reads = edge.load_attackers(who)(window)
+    assert len(reads) == 3
+
+
+def test_a_wearer_s_own_windows_change_the_model(folder, file, tmp_path):
+    first, second = tmp_path / "all.onnx", tmp_path / "mine.onnx"
+    assert cli.main(["export", str(folder), "--output", str(first)]) == 0
+    own = ["--own", str(file), "--own-rounds", "2"]
+    assert cli.main(["export", str(folder), "--output", str(second), *own]) == 0
+    assert first.read_bytes() != second.read_bytes()
+
+
+def test_what_is_refused(folder, tmp_path, refused):
+    path = tmp_path / "phone.onnx"
+    said = refused("export", folder, "--output", path, "--format", "tflite")
+    assert "format must be one of" in said
+    path.write_text("mine")
+    assert "pass overwrite=True (--overwrite)" in refused(
+        "export", folder, "--output", path
+    )
+    assert path.read_text() == "mine"
