@@ -45,9 +45,9 @@ def test_they_read_raw_windows_and_not_anonymized_ones(told, data):
         return np.mean(said.argmax(axis=1) == labels[attribute][:40])
 
     assert right("public activity, raw", windows) > 0.9
-    assert right("private gender, raw", windows) > 0.9
+    assert right("private gender, raw", windows) > 0.7
     assert right("public activity, raw", safe) > 0.7
-    assert right("private gender, anonymized", safe) < 0.8
+    assert right("private gender, anonymized", safe) < 0.65
 
 
 def test_what_is_told_of_them(told, data):
