@@ -182,6 +182,9 @@ def test_an_epsilon_leaves_on_a_grid_or_not_at_all(untrained, data, tmp_path):
     facts = json.loads(onnx.load(path).metadata_props[0].value)
     assert [draw["law"] for draw in facts["draws"]] == ["discrete laplace"]
     assert "ε = 2 for each window of 1.6 s" in facts["card"]
+    for rounded in ({"weights": "int8", "calibration": [1]}, {"weights": "float16"}):
+        with pytest.raises(ValueError, match="so that epsilon 2 would not hold"):
+            exporting.export(run, path, overwrite=True, **rounded)
     run = untrained("deeprotect", **own | {"mechanism": "l2"})
     with pytest.raises(ValueError, match="'l2' claims an epsilon that a float's bits"):
         exporting.export(run, path, overwrite=True)
