@@ -93,6 +93,15 @@ def test_times_that_are_no_numbers_are_missing_samples(models):
     assert stream.counts["invalid"] == 2
 
 
+@pytest.mark.parametrize("wild", [1e16, 1.7e18, 1e300, -1e308, 1.7e308])
+def test_times_that_nobody_can_tell_apart_are_missing_samples(models, wild):
+    stream = stream_of(models)
+    periods = np.array([0, 1, wild, 3, 4, wild, -wild, 7, 8, 9])
+    blocks = run(stream, periods, np.ones((10, 1)))
+    assert told(blocks) == [(0.0, 0.2, 10, "")]
+    assert stream.counts["invalid"] == 3
+
+
 def test_jitter_is_interpolated_onto_the_grid(models):
     rng = np.random.default_rng(0)
     periods = np.arange(200) + rng.uniform(-0.3, 0.3, 200) * (np.arange(200) > 0)
