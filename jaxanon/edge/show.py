@@ -138,15 +138,3 @@ def _numbers(values):
     values = values.astype(object)
     values[~finite] = None
     return values.tolist()
-
-
-def orders(wanted: Sequence[str], given: Sequence[str] | None) -> list[int] | None:
-    """Where each wanted channel is among those given; None where that changes nothing.
-
-    Example:
-      >>> orders(["x", "y"], ["y", "x"])
-      [1, 0]
-    """
-    if given is None or set(given) != set(wanted) or list(given) == list(wanted):
-        return None
-    return [list(given).index(name) for name in wanted]
