@@ -155,6 +155,14 @@ def test_a_clock_that_is_set_back_begins_anew(models):
     assert stream.counts["late"] == 0
 
 
+def test_a_batch_is_known_again_after_a_clock_that_was_set_back(models):
+    stream = stream_of(models)
+    first, second = 5000 + np.arange(400), np.arange(100)
+    blocks = run(stream, [*first, *second, *second[-80:], *range(100, 120)])
+    assert stream.counts["duplicate"] == 80 and stream.counts["late"] == 0
+    assert [start for start, *_ in told(blocks)] == [100.0, 108.0, 0.0]
+
+
 @pytest.mark.parametrize("size", [30, 200, 499])
 def test_a_batch_that_is_sent_again_is_not_a_clock_that_was_set_back(models, size):
     """Up to ten seconds of it, and though it lasts longer than one."""
