@@ -35,6 +35,7 @@ def to_onnx(fn: Callable, inputs: Mapping, outputs: Iterable[str], name: str):
       ValueError: if the converter does not know what ``fn`` does, by its own words.
 
     Example:
+      >>> import jax
       >>> window = {"windows": jax.ShapeDtypeStruct((1, 4, 2), "float32")}
       >>> model = to_onnx(lambda x: 2 * x, window, ["safe"], "twice")
       >>> [one.name for one in model.graph.output]
