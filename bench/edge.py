@@ -34,6 +34,7 @@ METHODS = {"blinder": 8, "obscurenet": 40}  # And epochs.
 TINY = {"latent": 4, "hidden": (16,)}
 HUB = {"sampling_steps": 20, "suspicion": 0.0}
 HUB_TINY = {"widths": (8,), "heads": 2, "num_steps": 50, "sampling_steps": 3}
+HUB_TINY |= {"strength": 1.0}  # From noise alone, as windows to hide are made.
 DYSAN_TINY = {"filters": (2, 3), "hidden": (4, 3), "predictor_filters": (3,)}
 
 
@@ -47,6 +48,8 @@ def main():
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     report = _timing.Report(smoke=args.smoke)
     data = ja.load("smartwatch", public="exercise", private=["side"])
+    if args.smoke:
+        data = data._replace(train=_tenth(data.train), test=_tenth(data.test))
     with tempfile.TemporaryDirectory() as folder:
         for part in PARTS if args.part is None else (args.part,):
             {
@@ -59,9 +62,14 @@ def main():
     report.write(args.json)
 
 
+def _tenth(part):
+    labels = {name: own[::10] for name, own in part.labels.items()}
+    return ja.datasets.Windows(part.windows[::10], labels)
+
+
 def windows(report, data, folder, smoke):
     """Each method by each kind of weights."""
-    judges = _judges(data)
+    judges = _judges(data, "tree" if smoke else "mlp")
     for name, epochs in METHODS.items():
         method = getattr(ja.methods, name)(data.spec, **(TINY if smoke else {}))
         epochs = 1 if smoke else epochs
@@ -70,7 +78,7 @@ def windows(report, data, folder, smoke):
 
 
 def _one_method(report, run, data, judges, folder, smoke):
-    name, count = run.method.name, 50 if smoke else 1000
+    name, count = run.method.name, 20 if smoke else 1000
     rows = np.linspace(0, len(data.test.windows) - 1, count).astype(int)
     shown = data.test.windows[rows]
     # Of the models that there are for each public class, one is used.
@@ -78,7 +86,7 @@ def _one_method(report, run, data, judges, folder, smoke):
     used = sum(leaf.size for leaf in jax.tree.leaves(run.state.params)) * share
     shape = f"one window of {data.spec.time} x {len(data.spec.channels)}"
     whole = None
-    for weights in WEIGHTS:
+    for weights in WEIGHTS[::2] if smoke else WEIGHTS:
         path, label = folder / f"{name}-{weights}.onnx", f"{name}, {weights}"
         told = exporting.export(
             run, path, weights=weights, windows=shown, calibration=data.train.windows
@@ -117,15 +125,14 @@ def _one_method(report, run, data, judges, folder, smoke):
     )
 
 
-def _judges(data):
+def _judges(data, attacker):
     """Readers of both attributes, trained on raw windows."""
     spec = data.spec
     flat = lambda part: (part.windows - np.float32(spec.mean)) / np.float32(spec.std)
     names = {name: spec.num_classes(name) for name in (spec.public, *spec.private)}
     key = jax.random.key(7)
-    return train_judges(
-        key, flat(data.train), data.train.labels, names, flat(data.test)
-    )
+    train, test = flat(data.train), flat(data.test)
+    return train_judges(key, train, data.train.labels, names, test, attacker=attacker)
 
 
 def read(data, judges, path, which):
