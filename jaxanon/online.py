@@ -74,39 +74,60 @@ def trier(method: Method, states: Sequence) -> Callable:
     """
     if not len(states):
         raise ValueError("states must hold at least one trained model, got none.")
-    spec, config = method.spec, method.config
-    nets = sanitizers.networks(spec, config)
+    compose, one = once(method)
     stack = lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves])
     params = jax.tree.map(stack, *(dict(state.params) for state in states))
-    composed = jax.jit(lambda params: jax.lax.map(nets.compose, params))(params)
-    judges = {name: params[name] for name in (*sanitizers.JUDGES, "averages")}
-    kept = jax.tree.map(_halved, (composed, judges))
-
-    def one(model, windows, public):
-        key, (composed, params) = model[0], jax.tree.map(_whole, model[1])
-        safe = nets.sanitize(key, composed, windows)
-        read = nets.predict(params, safe)[0]
-        others = nets.discriminate(params, safe, public)[0]
-        classes = [jnp.argmax(others[name], axis=1) for name in spec.private]
-        shown = sanitizers.seen(spec, config, safe, back=True)
-        return shown, jnp.argmax(read, axis=1), jnp.stack(classes)
+    composed = jax.jit(lambda params: jax.lax.map(compose, params))(params)
+    kept = jax.tree.map(_halved, composed)
 
     @jax.jit
     def all_of_them(key, kept, windows, public):
-        mean, std = (jnp.float32(x)[None, None] for x in (spec.mean, spec.std))
-        given = sanitizers.seen(spec, config, (windows - mean) / std)
         models = jax.random.split(key, len(states)), kept
+        own = lambda model: one(
+            model[0], jax.tree.map(_whole, model[1]), windows, public
+        )
         if jax.default_backend() == "cpu":  # One model's weights at a time in cache.
-            made = jax.lax.map(lambda model: one(model, given, public), models)
-        else:
-            made = jax.vmap(lambda model: one(model, given, public))(models)
-        return made[0] * std[None] + mean[None], *made[1:]
+            return jax.lax.map(own, models)
+        return jax.vmap(own)(models)
 
     def try_all(key, windows, public):
         made = all_of_them(key, kept, windows, jnp.asarray(public))
         return Tried(*map(np.asarray, made))
 
     return try_all
+
+
+def once(method: Method) -> tuple[Callable, Callable]:
+    """What one trained model of DySan makes of windows, and what its judges read there.
+
+    Args:
+      method: ``dysan`` or what it re-implements.
+
+    Returns:
+      ``compose(params) -> composed``, the sanitizer's layers put together, to be done
+      once; and ``one(key, composed, windows, public) -> (safe, classes, private)``:
+      ``float32[N, time, channels]`` in physical units, ``int32[N]`` and ``int32[A, N]``
+      as of ``Tried``.
+    """
+    spec, config = method.spec, method.config
+    nets = sanitizers.networks(spec, config)
+
+    def compose(params):
+        judges = {name: params[name] for name in (*sanitizers.JUDGES, "averages")}
+        return nets.compose(params), judges
+
+    def one(key, composed, windows, public):
+        sanitizer, judges = composed
+        mean, std = (jnp.float32(x)[None, None] for x in (spec.mean, spec.std))
+        given = sanitizers.seen(spec, config, (windows - mean) / std)
+        safe = nets.sanitize(key, sanitizer, given)
+        read = nets.predict(judges, safe)[0]
+        others = nets.discriminate(judges, safe, public)[0]
+        classes = [jnp.argmax(others[name], axis=1) for name in spec.private]
+        shown = sanitizers.seen(spec, config, safe, back=True) * std + mean
+        return shown, jnp.argmax(read, axis=1), jnp.stack(classes)
+
+    return compose, one
 
 
 def _halved(leaf):

@@ -125,7 +125,7 @@ def _commands(blocks):
         if language in ("bash", "sh", "shell", "console"):
             for line in code.replace("\\\n", " ").splitlines():
                 words = shlex.split(line.removeprefix("$ "), comments=True)
-                if words[:1] == ["jaxanon"]:
+                if words[:1] in (["jaxanon"], ["jaxanon-edge"]):
                     yield words
 
 
@@ -140,13 +140,14 @@ def test_commands_are_found():
 def test_readme_commands_exist(monkeypatch, capsys):
     commands = list(_commands(_readme()))
     assert ["jaxanon", "demo"] in [words[:2] for words in commands]
-    (script,) = importlib.metadata.entry_points(group="console_scripts", name="jaxanon")
-    main = script.load()
     for words in commands:
+        found = importlib.metadata.entry_points(group="console_scripts", name=words[0])
+        (script,) = found
+        main = script.load()
         # Which settings there are depends on the method.
         most = 3 if words[1] in ("train", "serve", "sweep", "privacy") else 2
         verb = [word for word in words[1:most] if not word.startswith("-")]
-        monkeypatch.setattr(sys, "argv", ["jaxanon", *verb, "--help"])
+        monkeypatch.setattr(sys, "argv", [words[0], *verb, "--help"])
         with pytest.raises(SystemExit) as stopped:
             main()
         shown = capsys.readouterr().out

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import show, sources
+from jaxanon.commands import files, show, sources
 
 
 def export(
@@ -16,6 +16,7 @@ def export(
     format: str = "onnx",
     weights: str = "float32",
     attackers: Annotated[pathlib.Path | None, tyro.conf.arg(metavar="FILE")] = None,
+    samples: Annotated[pathlib.Path | None, tyro.conf.arg(metavar="FILE")] = None,
     own: Annotated[pathlib.Path | None, tyro.conf.arg(metavar="FILE")] = None,
     own_rounds: int = 80,
     seed: int = 0,
@@ -36,6 +37,8 @@ def export(
         training windows
       attackers: a further file to write, of attackers that are trained now, for
         `jaxanon-edge live`
+      samples: a CSV file to write, five minutes of test windows end to end, to try
+        `jaxanon-edge` with
       own: .npz with a wearer's own labelled windows, to train on alone first; nothing
         else is done with them
       own_rounds: rounds of that
@@ -46,6 +49,8 @@ def export(
     """
     from jaxanon import exporting, training
 
+    if samples is not None:
+        files.refuse_existing(samples, overwrite)
     run = training.open_run(folder)
     data = sources.recall(run, dataset=dataset, source=source)
     if own is not None:
@@ -72,3 +77,6 @@ def export(
                 run, data, attackers, seed=seed, overwrite=overwrite, progress=tell
             )
         show.say(f"Attackers: {attackers}")
+    if samples is not None:
+        rows = exporting.write_samples(data, samples)
+        show.say(f"{rows} rows of samples: {samples}")

@@ -4,6 +4,7 @@ from jaxanon.exporting.attackers import export_attackers
 from jaxanon.exporting.explicit import Draw, explicit
 from jaxanon.exporting.export import Exported, export
 from jaxanon.exporting.own import personalised
+from jaxanon.exporting.samples import write_samples
 
 __all__ = [
     "Draw",
@@ -12,4 +13,5 @@ __all__ = [
     "export",
     "export_attackers",
     "personalised",
+    "write_samples",
 ]

@@ -80,7 +80,7 @@ def export_attackers(
         classes = spec.num_classes(attribute)
         readers.append(fit_classifier(keys[2], windows, labels, classes))
     outputs = [f"{role} {attribute}, {on}" for attribute, role, on in trainings]
-    mean, std = (np.float32([[own]]) for own in (spec.mean, spec.std))
+    mean, std = (np.array([[own]], np.float32) for own in (spec.mean, spec.std))
 
     def read(windows):
         shown = (windows - mean) / std

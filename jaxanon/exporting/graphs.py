@@ -35,6 +35,7 @@ def to_onnx(fn: Callable, inputs: Mapping, outputs: Iterable[str], name: str):
       ValueError: if the converter does not know what ``fn`` does, by its own words.
 
     Example:
+      >>> import jax
       >>> window = {"windows": jax.ShapeDtypeStruct((1, 4, 2), "float32")}
       >>> model = to_onnx(lambda x: 2 * x, window, ["safe"], "twice")
       >>> [one.name for one in model.graph.output]
@@ -59,10 +60,49 @@ def to_onnx(fn: Callable, inputs: Mapping, outputs: Iterable[str], name: str):
     named = dict(zip((one.name for one in graph.input), inputs, strict=True))
     named |= dict(zip((one.name for one in graph.output), outputs, strict=True))
     rename(graph, named)
+    _still(graph)
     _unwrap(graph, {})
     _fuse(graph, {})
     tidy(graph)
     return model
+
+
+def _still(graph):
+    """Lets bodies of loops read what does not change where it is.
+
+    The converter hands weights from turn to turn, so that each turn copies them all and
+    nothing that is made of them is worked out beforehand.
+    """
+    renamed = {}
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _still(attribute.g)
+        if node.op_type != "Loop":
+            continue
+        (body,) = (one.g for one in node.attribute if one.name == "body")
+        same = {n.output[0]: n.input[0] for n in body.node if n.op_type == "Identity"}
+        last = {one.name for one in graph.output}
+        for place in reversed(range(len(node.input) - 2)):
+            inner, ended = body.input[2 + place].name, body.output[1 + place].name
+            if same.get(ended, ended) != inner or node.output[place] in last:
+                continue
+            before = node.input[2 + place]
+            renamed[node.output[place]] = before
+            _call(body, {inner: before})
+            del body.input[2 + place], body.output[1 + place]
+            del node.input[2 + place], node.output[place]
+    for node in graph.node:
+        node.input[:] = [renamed.get(name, name) for name in node.input]
+
+
+def _call(graph, named):
+    """Renames what nodes read, in branches and loops too."""
+    for node in graph.node:
+        node.input[:] = [named.get(name, name) for name in node.input]
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _call(attribute.g, named)
 
 
 def _unwrap(graph, named):

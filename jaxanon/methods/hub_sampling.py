@@ -124,10 +124,14 @@ def rewrite(nets: Networks, key, params, hyper, windows):
     x = kernels.diffuse(nets.schedule, x0, noise, start)
     if nets.config.hide and start == last:
         x = jnp.where(hidden[:, None, None], noise, x)
-    made = denoised(nets, sample_key, denoise_fn, x, start)
-    if nets.config.hide and start < last:
-        anew = denoised(nets, sample_key, denoise_fn, noise, last)
-        made = jnp.where(hidden[:, None, None], anew, made)
+    part = lambda: denoised(nets, sample_key, denoise_fn, x, start)
+    anew = lambda: denoised(nets, sample_key, denoise_fn, noise, last)
+    if not nets.config.hide or start == last:
+        made = part()
+    elif len(x0) == 1:  # By the one way that it goes.
+        made = jax.lax.cond(hidden[0], anew, part)
+    else:
+        made = jnp.where(hidden[:, None, None], anew(), part())
     return nets.bits.decode(made)
 
 

@@ -23,6 +23,10 @@ BENCH = pathlib.Path(__file__).parents[2] / "bench"
         ("devices.py --part overhead", "Blinder, 2 processes over one device"),
         ("devices.py --part stream", "clients on disk over in memory"),
         ("devices.py --part costs", "memory of a round, on paper over compiled"),
+        ("edge.py --part windows", "obscurenet, int8 over float32"),
+        ("edge.py --part choice", "choice among 3, int8, median"),
+        ("edge.py --part privatehub", "privatehub, ONNX Runtime over JAX"),
+        ("edge.py --part stream", "0.05 h at 200 Hz, memory grown by"),
     ],
 )
 def test_smoke(script, expected, tmp_path):

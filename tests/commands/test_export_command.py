@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 
 from jaxanon import cli, edge
+from jaxanon.edge import command
 
 pytest.importorskip("jax2onnx", reason="needs the extra `export`")
 
 
 def test_a_run_becomes_files_that_the_runtime_reads(folder, file, tmp_path, capsys):
-    path, who = tmp_path / "phone.onnx", tmp_path / "who.onnx"
+    path, who, rows = (tmp_path / name for name in ("phone.onnx", "who.onnx", "r.csv"))
     words = ["export", str(folder), "--output", str(path), "--attackers", str(who)]
-    assert cli.main([*words, "--dataset", str(file)]) == 0
+    words += ["--samples", str(rows), "--dataset", str(file)]
+    assert cli.main(words) == 0
     said = capsys.readouterr().out
     model = edge.load(path)
     digest = (tmp_path / "phone.onnx.sha256").read_text().split()[0]
@@ -21,6 +23,15 @@ def test_a_run_becomes_files_that_the_runtime_reads(folder, file, tmp_path, caps
     assert model.anonymize(window).shape == window.shape
     reads = edge.load_attackers(who)(window)
     assert len(reads) == 3
+    safe = tmp_path / "safe.csv"
+    run = ["run", str(path), "--input", str(rows), "--output", str(safe)]
+    assert command.main(run) == 0
+    given = np.loadtxt(rows, delimiter=",", skiprows=1)
+    kept = [line for line in safe.read_text().splitlines() if line[0].isdigit()]
+    made = np.array([line.split(",") for line in kept])
+    np.testing.assert_allclose(made[:, 0].astype(float), given[:, 0], atol=1e-6)
+    assert set(made[:, 1]) == {""}  # No gap.
+    assert not np.isin(made[:, 2:].astype(np.float32), np.float32(given[:, 1:])).any()
 
 
 def test_a_wearer_s_own_windows_change_the_model(folder, file, tmp_path):

@@ -1,0 +1,45 @@
+"""Test windows as a stream of samples, to try a device's runtime with."""
+
+import csv
+import os
+
+import numpy as np
+
+
+def write_samples(data, path: str | os.PathLike, *, seconds: float = 300.0) -> int:
+    """Writes test windows end to end, as rows that ``jaxanon-edge`` reads.
+
+    Windows are spread evenly over the test part, so that all classes occur; where one
+    ends and the next begins the signal jumps, as no wearer's would.
+
+    Args:
+      data: of ``jaxanon.load``.
+      path: of the CSV file, which is replaced; its header names channels and units.
+      seconds: to write at most, one window at least.
+
+    Returns:
+      How many rows were written.
+
+    Example:
+      >>> import pathlib, tempfile, jaxanon as ja
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     path = pathlib.Path(folder, "samples.csv")
+      ...     rows = write_samples(ja.load("smartwatch"), path, seconds=6)
+      ...     first = path.read_text().split(",")[:2]
+      >>> rows, first
+      (256, ['time', 'acc.x [g]'])
+    """
+    spec, windows = data.spec, np.asarray(data.test.windows)
+    count = max(1, min(len(windows), int(seconds * spec.rate_hz / spec.time)))
+    chosen = windows[np.linspace(0, len(windows) - 1, count).astype(int)]
+    rows = chosen.reshape(-1, windows.shape[2])
+    names = (
+        f"{name} [{unit}]" if unit else name
+        for name, unit in zip(spec.channels, spec.units, strict=True)
+    )
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(["time", *names])
+        for number, row in enumerate(rows):
+            table.writerow([f"{number / spec.rate_hz:.6f}", *(f"{x:.7g}" for x in row)])
+    return len(rows)
