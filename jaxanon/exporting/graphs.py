@@ -73,7 +73,8 @@ def _still(graph):
     The converter hands weights from turn to turn, so that each turn copies them all and
     nothing that is made of them is worked out beforehand.
     """
-    renamed = {}
+    last = {one.name for one in graph.output}
+    renamed: dict[str, str] = {}
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.HasField("g"):
@@ -82,27 +83,21 @@ def _still(graph):
             continue
         (body,) = (one.g for one in node.attribute if one.name == "body")
         same = {n.output[0]: n.input[0] for n in body.node if n.op_type == "Identity"}
-        last = {one.name for one in graph.output}
         for place in reversed(range(len(node.input) - 2)):
             inner, ended = body.input[2 + place].name, body.output[1 + place].name
-            if same.get(ended, ended) != inner or node.output[place] in last:
+            others = [one.name for one in body.output if one.name != ended]
+            if same.get(ended, ended) != inner or inner in others:
                 continue
-            before = node.input[2 + place]
+            if node.output[place] in last:
+                continue
+            before = renamed.get(node.input[2 + place], node.input[2 + place])
+            if before in made(body):
+                continue
             renamed[node.output[place]] = before
-            _call(body, {inner: before})
             del body.input[2 + place], body.output[1 + place]
             del node.input[2 + place], node.output[place]
-    for node in graph.node:
-        node.input[:] = [renamed.get(name, name) for name in node.input]
-
-
-def _call(graph, named):
-    """Renames what nodes read, in branches and loops too."""
-    for node in graph.node:
-        node.input[:] = [named.get(name, name) for name in node.input]
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                _call(attribute.g, named)
+            rename(body, {inner: before})
+    rename(graph, renamed)
 
 
 def _unwrap(graph, named):

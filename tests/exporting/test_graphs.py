@@ -155,3 +155,47 @@ def test_weights_of_branches_in_branches_are_bytes():
     assert 0 < np.abs(found - told).max() < 0.03 * np.abs(told).max()
     # No name is given twice, of which one would hide the other.
     assert max(names(small.graph).values()) == 1
+
+
+def looped(output, weights, then):
+    """A loop of three turns that hands weights on: x W W W, and W, as it was."""
+    of = helper.make_tensor_value_info
+    square = lambda name: of(name, TensorProto.FLOAT, [4, 4])
+    switch = lambda name: of(name, TensorProto.BOOL, [])
+    body = helper.make_graph(
+        [
+            node("Identity", "go", "again"),
+            node("MatMul", "h w", "next"),
+            node("Identity", "w", "same"),
+        ],
+        "body",
+        [of("i", TensorProto.INT64, []), switch("go"), value("h"), square("w")],
+        [switch("again"), value("next"), square("same")],
+    )
+    inputs = ["turns", "yes", "x", weights]
+    return helper.make_node("Loop", inputs, [output, then], body=body)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_weights_of_loops_stay_where_they_are(inside):
+    """Also where a second loop, or a branch, takes them from the first."""
+    nodes = [looped("a", "weights", "after"), looped("b", "after", "end")]
+    if inside:
+        own = [branch([node("MatMul", "x end", name)]) for name in ("one", "two")]
+        nodes.append(either("on", "c", *own))
+    else:
+        nodes.append(node("MatMul", "x end", "c"))
+    nodes += [node("Add", "a b", "sum"), node("Add", "sum c", "safe")]
+    graph = model(
+        nodes,
+        "on",
+        turns=np.array(3),
+        yes=np.array(True),
+        weights=WEIGHTS[0],
+    )
+    graphs._still(graph.graph)
+    wanted = 2 * X @ np.linalg.matrix_power(WEIGHTS[0], 3) + X @ WEIGHTS[0]
+    np.testing.assert_allclose(made(graph, [given(on=True)]), wanted, rtol=1e-4)
+    for loop in graph.graph.node[:2]:
+        assert list(loop.input) == ["turns", "yes", "x"]
+        assert len(loop.output) == 1
