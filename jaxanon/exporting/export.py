@@ -128,6 +128,11 @@ def export(
             f"{100 * share:.1f} % of {len(away)} windows, and should be for "
             f"{100 * SHARE:g} %; nothing is written. Export with the other format."
         )
+    if not np.isfinite(made).all():
+        raise ValueError(
+            f"the exported graph makes NaN or infinity of some of {len(away)} windows; "
+            "nothing is written. Export with weights='float32'."
+        )
     told = [
         card.made_with(),
         f"Compared with JAX on {len(away)} windows: {100 * share:.1f} % of them within "
