@@ -83,6 +83,28 @@ def test_loops_branches_and_custom_derivatives_stay():
     assert "platform" not in str(jax.make_jaxpr(rewritten)(X, drawn))
 
 
+def test_each_of_five_branches_is_the_one_of_its_number():
+    def fn(key, number):
+        ways = [lambda x, n=n: x + 10 * n for n in range(5)]
+        return jax.lax.switch(number, ways, jax.random.normal(key))
+
+    rewritten, _ = explicit(fn, jnp.int32(0))
+    told = jax.jit(rewritten)  # Where the number is not known beforehand.
+    found = [float(told(jnp.int32(n), jnp.float32(1))) for n in range(-1, 6)]
+    assert found == [1, 1, 11, 21, 31, 41, 41]
+
+
+def test_a_loop_that_runs_backwards_does():
+    def fn(key, x):
+        x = x + jax.random.normal(key, (3,))
+        return jax.lax.scan(lambda c, one: (2 * c + one, c), 0.0, x, reverse=True)
+
+    rewritten, _ = explicit(fn, X)
+    total, before = rewritten(X, jnp.ones(3))  # Of 1, 2, 3, from behind.
+    assert float(total) == 2 * (2 * 3 + 2) + 1
+    np.testing.assert_allclose(before, [8, 3, 0])
+
+
 @pytest.mark.parametrize(
     ("fn", "what"),
     [
