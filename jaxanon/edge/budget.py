@@ -98,9 +98,11 @@ class Budget:
           OSError: if the file cannot be written; nothing may leave.
           TimeoutError: if another process holds it for more than a second.
         """
-        if not (math.isfinite(epsilon) and epsilon > 0 and count >= 1):
+        whole = isinstance(count, int) and count >= 1  # A fraction would be lost.
+        if not (math.isfinite(epsilon) and epsilon > 0 and whole):
             raise ValueError(
-                f"epsilon must be > 0 and count >= 1, got {epsilon!r} and {count!r}."
+                "epsilon must be > 0 and finite, and count whole and >= 1, got "
+                f"{epsilon!r} and {count!r}."
             )
         with self._alone():
             releases = self._read()
@@ -112,7 +114,7 @@ class Budget:
                     f"{self.epsilon:g} is left in {self.path}."
                 )
             name = repr(float(epsilon))
-            self._write(releases | {name: releases.get(name, 0) + int(count)})
+            self._write(releases | {name: releases.get(name, 0) + count})
 
     @property
     def _lock(self):

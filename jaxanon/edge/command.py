@@ -5,10 +5,8 @@ import contextlib
 import os
 import pathlib
 import sys
-import time
+import threading
 from collections.abc import Sequence
-
-import numpy as np
 
 from jaxanon import __version__
 
@@ -71,7 +69,9 @@ def _parser():
         "--append", action="store_true", help="go on at the end of a file that is there"
     )
     run.add_argument(
-        "--replay", action="store_true", help="at the pace of the rows' own times"
+        "--replay",
+        action="store_true",
+        help="at the pace of the rows' own times, silences of more than 2 s left out",
     )
     live.add_argument("--attackers", type=pathlib.Path, help="ONNX file of attackers")
     live.add_argument("--host", default="127.0.0.1", help="to listen at")
@@ -149,12 +149,15 @@ def _run(words):
 def _through(words, loaded, rows):
     """Streams rows through a model into an outlet; the stream's counts."""
     from jaxanon.edge.outlets import open_outlet
+    from jaxanon.edge.pacing import paced
     from jaxanon.edge.stream import Stream
 
     stream = Stream(loaded, **_settings(words, rows))
     outlet = open_outlet(words.output, stream.signature, append=words.append)
     try:
-        for times, samples in _paced(rows) if words.replay else rows:
+        if words.replay:
+            rows = paced(rows, stream.signature.rate_hz, 1.0, threading.Event())
+        for times, samples in rows:
             for block in stream.push(times, samples):
                 outlet.write(block)
         for block in stream.close():
@@ -169,23 +172,6 @@ def _through(words, loaded, rows):
             file=sys.stderr,
         )
     return stream.counts
-
-
-def _paced(rows):
-    """Rows no earlier than their times say, as seen from the first one."""
-    origin = None
-    for times, samples in rows:
-        if origin is None and (finite := times[np.isfinite(times)]).size:
-            origin = time.monotonic() - finite[0]
-        at = 0
-        while at < len(times):
-            ahead = times[at:] - (time.monotonic() - (origin or 0.0))
-            due = int(np.argmax(ahead > 0)) if (ahead > 0).any() else len(ahead)
-            if due:
-                yield times[at : at + due], samples[at : at + due]
-                at += due
-            else:
-                time.sleep(min(1.0, float(ahead[0])))
 
 
 def _card(words):

@@ -12,6 +12,7 @@ import numpy as np
 
 from jaxanon.edge import rows
 from jaxanon.edge.blocks import Block
+from jaxanon.edge.signature import Signature
 
 MENDABLE = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EAGAIN, errno.ENOBUFS}
 TAIL = 1 << 16  # Bytes at a file's end in which its last whole row must lie.
@@ -34,7 +35,7 @@ class CsvFile:
 
     Args:
       path: of the file; it is made with the directory's default permissions.
-      wanted: ``rows.Columns``.
+      wanted: ``Signature`` of the stream.
       append: go on at the end of a file that is there already.
       sync_s: seconds between two times that rows are forced onto the disk; 0 forces
         every block.
@@ -46,7 +47,7 @@ class CsvFile:
       OSError: if it cannot be made or read.
     """
 
-    def __init__(self, path, wanted: rows.Columns, append=False, sync_s: float = 1.0):
+    def __init__(self, path, wanted: Signature, append=False, sync_s: float = 1.0):
         self.path, self._wanted, self._sync_s = pathlib.Path(path), wanted, sync_s
         self._closed = False
         self._lost: tuple[float, str] | None = (

@@ -8,6 +8,7 @@ import numpy as np
 
 NEAR = 1e-6  # Of a period: so near to the grid a sample is on it.
 RECENT_S = 10.0  # So long a sample is known again that is sent again.
+PERIODS = 2.0**52  # From zero on; float64 can tell no more of them apart.
 BACK_S = 1.0  # So long the clock must run behind to be one that was set back.
 
 
@@ -37,7 +38,8 @@ class Grid:
     interpolated linearly. Times in no segment: neighbours more than ``max_gap`` periods
     apart end one. ``counts`` counts what was dropped:
 
-    - ``invalid``: a NaN or infinity, in the time or in any channel;
+    - ``invalid``: a NaN or infinity in any channel; a time that is one, or of which
+      float64 cannot tell the periods (from 1970 on in ns, say, and not in s);
     - ``duplicate``: the time of the sample before, or time and values of one of the
       last ten seconds;
     - ``late``: earlier than a sample that came before. A second's worth of samples in a
@@ -85,7 +87,8 @@ class Grid:
           ``Begin``, ``Samples`` and ``End``, in their order.
         """
         events: list = []
-        valid = np.isfinite(times) & np.isfinite(samples).all(axis=1)
+        valid = np.abs(times) < PERIODS / self._rate  # NaN is not.
+        valid &= np.isfinite(samples).all(axis=1)
         if not valid.all():
             self.counts["invalid"] += int(len(times) - valid.sum())
             times, samples = times[valid], samples[valid]

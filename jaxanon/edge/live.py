@@ -1,12 +1,12 @@
 """The live page: raw and anonymized side by side, and what an attacker infers."""
 
-import importlib
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from jaxanon.edge import page_server, readings, show
+from jaxanon.edge import page_server, readings, show, signature
 from jaxanon.edge.feed import Feed
+from jaxanon.edge.stream import Stream
 
 
 def serve(
@@ -21,7 +21,7 @@ def serve(
     allow_other_hosts: bool = False,
     ready: Callable[[str], Any] = print,
     stop: threading.Event | None = None,
-    open_stream: Callable | None = None,
+    open_stream: Callable[..., Any] = Stream,
     **stream: Any,
 ) -> None:
     """Serves the live page until it is stopped, by Ctrl-C or ``stop``.
@@ -42,7 +42,7 @@ def serve(
         see the raw signal, unencrypted, if they know the path.
       ready: is called with the page's address.
       stop: ends it when set.
-      open_stream: in the place of ``jaxanon.edge.Stream``.
+      open_stream: ``Stream``, or what stands in its place.
       **stream: settings of the stream.
 
     Raises:
@@ -52,20 +52,18 @@ def serve(
     """
     if speed is not None and not speed > 0:
         raise ValueError(f"speed must be > 0, or None, got {speed!r}.")
-    if open_stream is None:
-        open_stream = importlib.import_module("jaxanon.edge").Stream
     stop = threading.Event() if stop is None else stop
-    signature, asked, reader = model.signature, [], None
+    own, asked, reader = model.signature, [], None
     if attackers is not None:
-        _same(signature, attackers.signature)
+        _same(own, attackers.signature)
         asked = readings.questions(attackers.reads)
         reader = readings.Readings(attackers, asked, average)
     about = _about(model, asked) | {"average": average, "speed": speed or 1.0}
-    about["hop_s"] = (stream.get("hop") or signature.time // 2) / signature.rate_hz
+    about["hop_s"] = (stream.get("hop") or own.time // 2) / own.rate_hz
     feed, timed = Feed(("hello", about), show.PASSING), show.Timed(model)
     shown = show.Show(feed, timed, reader, asked)
     opened = open_stream(timed, inspect=shown.window, **stream)
-    order = show.orders(signature.channels, stream.get("channels"))
+    order = signature.order(own, stream.get("channels"), None, reorder=True)
     with page_server.serving(feed, host, port, allow_other_hosts) as address:
         try:
             ready(address)

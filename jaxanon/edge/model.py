@@ -49,15 +49,25 @@ def _check(path, what, found, wanted):
 
 
 class _Graph:
-    """A session whose run can be stopped from another thread."""
+    """Of windows, one at a time, whose run can be stopped from another thread."""
 
-    def __init__(self, session):
-        self._session = session
+    def __init__(self, session, metadata: dict, signature: signatures.Signature):
+        self.signature, self.metadata = signature, metadata
+        self._session, self._input = session, metadata["input"]["name"]
         self._options = onnxruntime.RunOptions()
 
-    def run(self, names, feed):
+    def _run(self, names, window, given: Mapping[str, np.ndarray]):
+        """The named outputs for a window."""
+        window = np.ascontiguousarray(window, np.float32)
+        shape = (self.signature.time, len(self.signature.channels))
+        if window.shape != shape:
+            raise ValueError(
+                f"window must be float[{shape[0]}, {shape[1]}], got shape "
+                f"{window.shape}; cut the stream as the signature says."
+            )
         self._options = options = onnxruntime.RunOptions()
-        return self._session.run(names, feed, options)
+        feed = {self._input: window[None], **given}
+        return [found[0] for found in self._session.run(names, feed, options)]
 
     def stop(self) -> None:
         """Ends the run that is under way, within a node's time; it raises."""
@@ -72,12 +82,10 @@ class Model(_Graph):
     """
 
     def __init__(self, session, metadata: dict, signature: signatures.Signature):
-        super().__init__(session)
-        self.signature, self.metadata = signature, metadata
+        super().__init__(session, metadata, signature)
         self.epsilon: float | None = metadata["epsilon"]
         self.card: str = str(metadata.get("card", ""))
         self._draws, self._output = metadata["draws"], metadata["output"]
-        self._input = metadata["input"]["name"]
 
     def anonymize(self, window, given: Mapping[str, np.ndarray] | None = None):
         """Rewrites a window.
@@ -94,16 +102,9 @@ class Model(_Graph):
           ValueError: for a window of another shape.
           Exception: ONNX Runtime's own, if the graph fails or was stopped.
         """
-        window = np.ascontiguousarray(window, np.float32)
-        shape = (self.signature.time, len(self.signature.channels))
-        if window.shape != shape:
-            raise ValueError(
-                f"window must be float[{shape[0]}, {shape[1]}], got shape "
-                f"{window.shape}; cut the stream as the signature says."
-            )
         if given is None:
             given = {each["name"]: draws.draw(each) for each in self._draws}
-        return self.run([self._output], {self._input: window[None], **given})[0][0]
+        return self._run([self._output], window, given)[0]
 
 
 class Read(NamedTuple):
@@ -123,9 +124,8 @@ class Attackers(_Graph):
     """
 
     def __init__(self, session, metadata, signature, reads: tuple[Read, ...]):
-        super().__init__(session)
-        self.signature, self.metadata, self.reads = signature, metadata, reads
-        self._input = metadata["input"]["name"]
+        super().__init__(session, metadata, signature)
+        self.reads = reads
 
     def __call__(self, window) -> dict[str, np.ndarray]:
         """Probabilities by output, ``float32[classes]``, of ``float[time, channels]``.
@@ -133,15 +133,8 @@ class Attackers(_Graph):
         Raises:
           ValueError: for a window of another shape.
         """
-        window = np.ascontiguousarray(window, np.float32)
-        shape = (self.signature.time, len(self.signature.channels))
-        if window.shape != shape:
-            raise ValueError(
-                f"window must be float[{shape[0]}, {shape[1]}], got {window.shape}."
-            )
         names = [read.output for read in self.reads]
-        found = self.run(names, {self._input: window[None]})
-        return {name: row[0] for name, row in zip(names, found, strict=True)}
+        return dict(zip(names, self._run(names, window, {}), strict=True))
 
 
 def _opened(path, digest, threads, kind):

@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxanon.edge import rows
 from jaxanon.edge.blocks import Block
+from jaxanon.edge.signature import Signature
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 USER, PASSWORD = "JAXANON_MQTT_USER", "JAXANON_MQTT_PASSWORD"
@@ -35,7 +36,7 @@ class MqttTopic:
       target: ``mqtt://HOST[:PORT]/TOPIC``, or ``mqtts://`` for TLS with the machine's
         certificates. User and password are read from the environment's
         JAXANON_MQTT_USER and JAXANON_MQTT_PASSWORD.
-      wanted: ``rows.Columns``.
+      wanted: ``Signature`` of the stream.
       max_blocks: that wait for the broker.
       wait_s: seconds to wait for the broker when opening, and again when closing.
 
@@ -47,7 +48,7 @@ class MqttTopic:
     """
 
     def __init__(
-        self, target: str, wanted: rows.Columns, max_blocks=600, wait_s: float = 5.0
+        self, target: str, wanted: Signature, max_blocks=600, wait_s: float = 5.0
     ):
         self._wanted, self._wait_s, self._max_blocks = wanted, wait_s, max_blocks
         self._session, self._sequence, self._end = secrets.token_hex(8), 0, 0.0

@@ -2,19 +2,19 @@
 
 import re
 
-from jaxanon.edge import rows
 from jaxanon.edge.csv_file import CsvFile
 from jaxanon.edge.mqtt import MqttTopic
 from jaxanon.edge.pipe import Pipe
+from jaxanon.edge.signature import Signature
 
 
-def open_outlet(target, signature, *, append: bool = False):
+def open_outlet(target, signature: Signature, *, append: bool = False):
     """Opens an outlet for a stream.
 
     Args:
       target: path of a CSV file; ``-`` for the standard output; or
         ``mqtt://HOST[:PORT]/TOPIC``, ``mqtts://`` with TLS.
-      signature: of the stream; has ``channels``, ``units`` and ``rate_hz``.
+      signature: of the stream.
       append: go on at the end of a file that is there already.
 
     Returns:
@@ -26,11 +26,9 @@ def open_outlet(target, signature, *, append: bool = False):
         without ``append``.
 
     Example:
-      >>> import numpy as np, pathlib, types
+      >>> import numpy as np, pathlib
       >>> from jaxanon.edge.blocks import Block
-      >>> signature = types.SimpleNamespace(
-      ...     channels=("x",), units=("g",), rate_hz=2.0)
-      >>> outlet = open_outlet("wrist.csv", signature)
+      >>> outlet = open_outlet("wrist.csv", Signature(8, ("x",), ("g",), 2.0))
       >>> outlet.write(Block(0.0, 2.0, np.array([[1.0], [0.5]], np.float32), "", 1.0))
       >>> outlet.close()
       >>> print(pathlib.Path("wrist.csv").read_text(), end="")
@@ -39,16 +37,15 @@ def open_outlet(target, signature, *, append: bool = False):
       0.000000,,1.0
       0.500000,,0.5
     """
-    wanted = rows.columns(signature)
     scheme = re.match(r"([a-zA-Z][a-zA-Z0-9+.-]*)://", str(target))
     if append and (scheme or str(target) == "-"):
         raise ValueError(f"append is for files, and target {target} is none.")
     if str(target) == "-":
-        return Pipe(wanted)
+        return Pipe(signature)
     if scheme and scheme[1] in ("mqtt", "mqtts"):
-        return MqttTopic(str(target), wanted)
+        return MqttTopic(str(target), signature)
     if scheme:
         raise ValueError(
             f"target must be a path, '-', mqtt:// or mqtts://, got {target!r}."
         )
-    return CsvFile(target, wanted, append=append)
+    return CsvFile(target, signature, append=append)

@@ -6,6 +6,7 @@ import sys
 
 from jaxanon.edge import rows
 from jaxanon.edge.blocks import Block
+from jaxanon.edge.signature import Signature
 
 
 class Pipe:
@@ -15,14 +16,14 @@ class Pipe:
     the sign to end the stream; ``close`` says nothing, nor does Python on its way out.
 
     Args:
-      wanted: ``rows.Columns``.
+      wanted: ``Signature`` of the stream.
       file: descriptor to write to; None is the standard output's.
 
     Raises:
       BrokenPipeError: if nobody reads.
     """
 
-    def __init__(self, wanted: rows.Columns, file: int | None = None):
+    def __init__(self, wanted: Signature, file: int | None = None):
         if file is None:
             sys.stdout.flush()
             file = sys.stdout.fileno()

@@ -8,23 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxanon.edge.blocks import Block
+from jaxanon.edge.signature import Signature
 
 FORMAT = 1
 MOST_REASON = 200  # Letters of a gap's reason that are written.
-
-
-class Columns(NamedTuple):
-    """What stands in an outlet.
-
-    Attributes:
-      channels: their names.
-      units: of each channel.
-      rate_hz: of the samples.
-    """
-
-    channels: tuple[str, ...]
-    units: tuple[str, ...]
-    rate_hz: float
 
 
 class Line(NamedTuple):
@@ -34,35 +21,11 @@ class Line(NamedTuple):
     text: str
 
 
-def columns(signature) -> Columns:
-    """The columns that a stream's signature asks for.
-
-    Args:
-      signature: has ``channels``, ``units`` and ``rate_hz``.
-
-    Returns:
-      ``Columns``.
-
-    Raises:
-      ValueError: if units and channels are not as many, or the rate is not positive.
-    """
-    channels, units = tuple(signature.channels), tuple(signature.units)
-    rate = float(signature.rate_hz)
-    if len(units) != len(channels) or not channels:
-        raise ValueError(
-            f"signature must name one unit per channel, got channels {channels} and "
-            f"units {units}."
-        )
-    if not (rate > 0 and np.isfinite(rate)):
-        raise ValueError(f"rate_hz must be > 0 and finite, got {rate!r}.")
-    return Columns(channels, units, rate)
-
-
-def header(wanted: Columns) -> str:
+def header(wanted: Signature) -> str:
     """The two lines that a CSV begins with.
 
     Example:
-      >>> print(header(Columns(("x",), ("g",), 50.0)), end="")
+      >>> print(header(Signature(8, ("x",), ("g",), 50.0)), end="")
       # jaxanon stream, format 1, rate_hz 50.0
       time,gap,x [g]
     """
@@ -72,14 +35,14 @@ def header(wanted: Columns) -> str:
     return first + _fields(["time", "gap", *names])
 
 
-def lines(wanted: Columns, block: Block) -> list[Line]:
+def lines(wanted: Signature, block: Block) -> list[Line]:
     """The rows of a block.
 
     Samples have a row each. So has every place of a gap that holds NaN; a gap without
     places is one row, and lasts until the time of the row that follows.
 
     Args:
-      wanted: ``Columns``.
+      wanted: ``Signature`` of the stream.
       block: ``Block``.
 
     Returns:
@@ -90,7 +53,7 @@ def lines(wanted: Columns, block: Block) -> list[Line]:
 
     Example:
       >>> gap = Block(2.0, 50.0, np.zeros((0, 1), np.float32), "too late", 3.0)
-      >>> lines(Columns(("x",), ("g",), 50.0), gap)
+      >>> lines(Signature(8, ("x",), ("g",), 50.0), gap)
       [Line(time=2.0, text='2.000000,too late,\\n')]
     """
     checked(wanted, block)
@@ -108,17 +71,17 @@ def lines(wanted: Columns, block: Block) -> list[Line]:
     return found
 
 
-def gap_line(wanted: Columns, time: float, reason: str) -> Line:
+def gap_line(wanted: Signature, time: float, reason: str) -> Line:
     """The row that says why there is nothing from ``time`` (s) on."""
     empty = [""] * len(wanted.channels)
     return Line(time, _fields([f"{time:.6f}", _short(reason), *empty]))
 
 
-def message(wanted: Columns, session: str, sequence: int, block: Block) -> str:
+def message(wanted: Signature, session: str, sequence: int, block: Block) -> str:
     """A block as JSON, complete in itself.
 
     Args:
-      wanted: ``Columns``.
+      wanted: ``Signature`` of the stream.
       session: names one run of the stream; sequence numbers start anew in another.
       sequence: one more with every message: a number that is missing was lost, one that
         comes again is the same message again.
@@ -130,7 +93,7 @@ def message(wanted: Columns, session: str, sequence: int, block: Block) -> str:
 
     Example:
       >>> block = Block(0.0, 50.0, np.zeros((0, 1), np.float32), "too late", 1.5)
-      >>> json.loads(message(Columns(("x",), ("g",), 50.0), "a7", 4, block))["end"]
+      >>> json.loads(message(Signature(8, ("x",), ("g",), 50.0), "a7", 4, block))["end"]
       1.5
     """
     samples = [] if block.gap else block.samples.astype(np.float32)
@@ -149,7 +112,7 @@ def message(wanted: Columns, session: str, sequence: int, block: Block) -> str:
     return f'{json.dumps(about)[:-1]}, "samples": [{rows}]}}'
 
 
-def checked(wanted: Columns, block: Block) -> None:
+def checked(wanted: Signature, block: Block) -> None:
     """Raises ValueError for a block that does not belong into these columns."""
     shape = np.shape(block.samples)
     if len(shape) != 2 or shape[1] != len(wanted.channels):

@@ -3,7 +3,7 @@
 import collections
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,8 @@ import numpy as np
 from jaxanon.edge import readings
 from jaxanon.edge.blocks import Block, Window
 from jaxanon.edge.feed import Feed
+from jaxanon.edge.pacing import paced
 
-PIECE_S = 0.1  # Samples are drawn as often.
-LONGEST_WAIT_S = 2.0  # A longer silence in a recording is not waited out.
 PASSING = frozenset({"raw", "safe"})
 
 
@@ -116,45 +115,18 @@ def play(
       rows: of ``(times float64[n] s, samples float[n, channels])``.
       stream: has ``signature``, ``push`` and ``close``.
       show: of the page.
-      speed: seconds of the recording per second; None takes rows as they come, as
-        those of a sensor do.
-      stop: ends it.
+      speed, stop: as ``paced`` takes them.
       order: of the model's channels among those of the rows; None is the same.
     """
-    wait = _pace(speed, stop)
-    count = max(1, round(PIECE_S * stream.signature.rate_hz))
     try:
-        for times, samples in rows:
-            for first in range(0, len(times), count):
-                part = slice(first, first + count)
-                wait(float(times[part][-1]))
-                if stop.is_set():
-                    return
-                shown = samples[part] if order is None else samples[part][:, order]
-                show.raw(times[part], shown)
-                for block in stream.push(times[part], samples[part]):
-                    show.safe(block)
+        rate_hz = stream.signature.rate_hz
+        for times, samples in paced(rows, rate_hz, speed, stop):
+            show.raw(times, samples if order is None else samples[:, order])
+            for block in stream.push(times, samples):
+                show.safe(block)
     finally:
         for block in stream.close():
             show.safe(block)
-
-
-def _pace(speed, stop) -> Callable[[float], None]:
-    """Waits until a time of the recording has come."""
-    if speed is None:
-        return lambda time_s: None
-    start = None
-
-    def wait(time_s):
-        nonlocal start
-        now = time.monotonic()
-        due = now if start is None else start + time_s / speed
-        if start is None or not -LONGEST_WAIT_S < due - now < LONGEST_WAIT_S:
-            start = now - time_s / speed  # The clock begins, or jumped.
-        else:
-            stop.wait(max(0.0, due - now))
-
-    return wait
 
 
 def _numbers(values):
@@ -166,15 +138,3 @@ def _numbers(values):
     values = values.astype(object)
     values[~finite] = None
     return values.tolist()
-
-
-def orders(wanted: Sequence[str], given: Sequence[str] | None) -> list[int] | None:
-    """Where each wanted channel is among those given; None where that changes nothing.
-
-    Example:
-      >>> orders(["x", "y"], ["y", "x"])
-      [1, 0]
-    """
-    if given is None or set(given) != set(wanted) or list(given) == list(wanted):
-        return None
-    return [list(given).index(name) for name in wanted]

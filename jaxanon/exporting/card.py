@@ -103,7 +103,7 @@ def card(run, *, weights: str, epsilon: float | None, report: dict | None, told)
         "",
         "## What is hidden, from whom, measured on what",
         "",
-        *_measured(spec, report),
+        *_measured(spec, report, weights),
         "",
         "## Guarantee",
         "",
@@ -120,22 +120,25 @@ def card(run, *, weights: str, epsilon: float | None, report: dict | None, told)
     return "\n".join(lines) + "\n"
 
 
-def _measured(spec, report):
+def _measured(spec, report, weights):
     if report is None:
         return [
             "Not measured: `jaxanon evaluate` before `jaxanon export` attacks the run, "
             "and what it finds is told here."
         ]
     percent = lambda scores: f"{100 * scores['balanced_accuracy']:.1f} %"
+    before = "" if weights == "float32" else f", before weights were cut to {weights}"
     rows = [
         "Balanced accuracies on test windows of "
-        f"{report['dataset']['name']} ({report['dataset']['split']} split):",
+        f"{report['dataset']['name']} ({report['dataset']['split']} split){before}:",
         "",
         "| attribute | role | who reads | raw | anonymized | guessing |",
         "|---|---|---|---|---|---|",
     ]
     judged = [(report["utility"]["attribute"], "kept", report["utility"])]
-    judged += [(name, "hidden", own) for name, own in report["intrusive"].items()]
+    # None of what no classifier of raw windows can be asked, such as unseen subjects.
+    intrusive = report["intrusive"].items()
+    judged += [(name, "hidden", own) for name, own in intrusive if own is not None]
     for name, role, own in judged:
         cells = (name, role, "trained on raw windows", percent(own["raw"]))
         chance = f"{100 * own['raw']['chance']:.1f} %"

@@ -74,8 +74,9 @@ def export(
     Raises:
       TypeError: for a run of a learner.
       ValueError: for an unknown format or weights, int8 without ``calibration`` or of
-        StableHLO, windows that do not fit, a method that draws in a loop, noise whose ε
-        a float's bits would give away, and if the graph does not do what JAX does.
+        StableHLO, weights that are rounded where an ε is claimed, windows that do not
+        fit, a method that draws in a loop, noise whose ε a float's bits would give
+        away, and if the graph does not do what JAX does.
       FileExistsError: if there is a file, and ``overwrite`` is False.
       ImportError: without the extra ``export``.
 
@@ -92,7 +93,7 @@ def export(
     _check(run, format, weights, calibration)
     path = pathlib.Path(path)
     refuse(_files(path, format), overwrite)
-    run, epsilon = _releasable(run)
+    run, epsilon = _releasable(run, weights)
     spec = run.spec
     if windows is None:
         noise = np.random.default_rng(0).normal(size=(8, spec.time, len(spec.channels)))
@@ -126,6 +127,11 @@ def export(
             f"the exported graph is within {CLOSE:g} deviations of JAX for "
             f"{100 * share:.1f} % of {len(away)} windows, and should be for "
             f"{100 * SHARE:g} %; nothing is written. Export with the other format."
+        )
+    if not np.isfinite(made).all():
+        raise ValueError(
+            f"the exported graph makes NaN or infinity of some of {len(away)} windows; "
+            "nothing is written. Export with weights='float32'."
         )
     told = [
         card.made_with(),
@@ -208,11 +214,17 @@ def _check(run, format, weights, calibration):
         )
 
 
-def _releasable(run):
+def _releasable(run, weights):
     """The run as a device may release by it, and the ε of each window."""
     epsilon = guarantee.epsilon_of(run)
     if epsilon is None:
         return run, None
+    if weights != "float32":
+        # Weights that are rounded may take two windows' features further apart.
+        raise ValueError(
+            f"weights={weights!r} rounds what the noise is measured by, so that "
+            f"epsilon {epsilon:g} would not hold; export with float32."
+        )
     config = run.method.config
     if config.mechanism not in ("laplace", "grid"):
         raise ValueError(

@@ -59,7 +59,7 @@ def to_onnx(fn: Callable, inputs: Mapping, outputs: Iterable[str], name: str):
     graph = model.graph
     named = dict(zip((one.name for one in graph.input), inputs, strict=True))
     named |= dict(zip((one.name for one in graph.output), outputs, strict=True))
-    _rename(graph, named)
+    rename(graph, named)
     _still(graph)
     _unwrap(graph, {})
     _fuse(graph, {})
@@ -73,7 +73,8 @@ def _still(graph):
     The converter hands weights from turn to turn, so that each turn copies them all and
     nothing that is made of them is worked out beforehand.
     """
-    renamed = {}
+    last = {one.name for one in graph.output}
+    renamed: dict[str, str] = {}
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.HasField("g"):
@@ -82,27 +83,21 @@ def _still(graph):
             continue
         (body,) = (one.g for one in node.attribute if one.name == "body")
         same = {n.output[0]: n.input[0] for n in body.node if n.op_type == "Identity"}
-        last = {one.name for one in graph.output}
         for place in reversed(range(len(node.input) - 2)):
             inner, ended = body.input[2 + place].name, body.output[1 + place].name
-            if same.get(ended, ended) != inner or node.output[place] in last:
+            others = [one.name for one in body.output if one.name != ended]
+            if same.get(ended, ended) != inner or inner in others:
                 continue
-            before = node.input[2 + place]
+            if node.output[place] in last:
+                continue
+            before = renamed.get(node.input[2 + place], node.input[2 + place])
+            if before in made(body):
+                continue
             renamed[node.output[place]] = before
-            _call(body, {inner: before})
             del body.input[2 + place], body.output[1 + place]
             del node.input[2 + place], node.output[place]
-    for node in graph.node:
-        node.input[:] = [renamed.get(name, name) for name in node.input]
-
-
-def _call(graph, named):
-    """Renames what nodes read, in branches and loops too."""
-    for node in graph.node:
-        node.input[:] = [named.get(name, name) for name in node.input]
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                _call(attribute.g, named)
+            rename(body, {inner: before})
+    rename(graph, renamed)
 
 
 def _unwrap(graph, named):
@@ -117,7 +112,7 @@ def _unwrap(graph, named):
         kept.append(node)
         for attribute in node.attribute:
             if attribute.HasField("g"):
-                _unwrap(attribute.g, named)
+                _unwrap(attribute.g, dict(named))  # Its names are its own.
     del graph.node[:]
     graph.node.extend(kept)
 
@@ -148,17 +143,18 @@ def _fuse(graph, before):
         if known.get(node.input[2], np.ones(1)).any():
             continue
         del node.input[2:]
-        made = node.output[0]
-        (add, *others) = readers.get(made, [None])
-        if add is None or others or add.op_type != "Add" or made in last:
+        product = node.output[0]
+        (add, *others) = readers.get(product, [None])
+        if add is None or others or add.op_type != "Add" or product in last:
             continue
-        bias = next((name for name in add.input if name != made), made)
+        bias = next((name for name in add.input if name != product), product)
         width = _width(node, known)
         if bias in known and width and known[bias].shape in ((width,), (1, width)):
-            node.input.append(f"{bias} flat")
-            if f"{bias} flat" not in known:
-                known[f"{bias} flat"] = flat = known[bias].reshape(-1)
-                graph.initializer.append(numpy_helper.from_array(flat, f"{bias} flat"))
+            flat = f"{add.output[0]} bias"
+            node.input.append(flat)
+            graph.initializer.append(
+                numpy_helper.from_array(known[bias].reshape(-1), flat)
+            )
             kept = [one for one in node.attribute if one.name != "beta"]
             del node.attribute[:]  # The factor of the bias, which is 1 of itself.
             node.attribute.extend(kept)
@@ -176,27 +172,18 @@ def _width(node, known):
     return known[node.input[1]].shape[0 if across else 1]
 
 
-def _rename(graph, named):
-    """Gives inputs and outputs their names, wherever they are read."""
-    for one in (*graph.input, *graph.output):
-        one.name = named[one.name]
+def rename(graph, named: Mapping[str, str]) -> None:
+    """Gives values and constants other names, wherever they are read."""
+    for one in (*graph.input, *graph.output, *graph.initializer):
+        one.name = named.get(one.name, one.name)
     for node in graph.node:
         for place in (node.input, node.output):
             place[:] = [named.get(name, name) for name in place]
-        for attribute in node.attribute:  # Bodies of loops read what is outside.
+        for attribute in node.attribute:  # Branches and loops read what is outside.
             if attribute.HasField("g"):
-                _rename_inside(attribute.g, named)
-
-
-def _rename_inside(graph, named):
-    own = {one.name for one in graph.input} | {one.name for one in graph.initializer}
-    own |= {name for node in graph.node for name in node.output}
-    rest = {old: new for old, new in named.items() if old not in own}
-    for node in graph.node:
-        node.input[:] = [rest.get(name, name) for name in node.input]
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                _rename_inside(attribute.g, rest)
+                own = made(attribute.g)
+                rest = {old: new for old, new in named.items() if old not in own}
+                rename(attribute.g, rest)
 
 
 def tidy(graph) -> None:
@@ -213,17 +200,21 @@ def tidy(graph) -> None:
     graph.initializer.extend(kept)
 
 
+def made(graph) -> set[str]:
+    """Names that a graph gives: of its inputs, constants and values."""
+    found = {one.name for one in (*graph.input, *graph.initializer)}
+    return found | {name for node in graph.node for name in node.output} - {""}
+
+
 def outside(graph) -> set[str]:
     """Names that a branch reads and does not make."""
-    made = {one.name for one in graph.initializer} | {one.name for one in graph.input}
-    made |= {name for node in graph.node for name in node.output}
     read = {one.name for one in graph.output}
     for node in graph.node:
         read |= set(node.input)
         for attribute in node.attribute:
             if attribute.HasField("g"):
                 read |= outside(attribute.g)
-    return read - made - {""}
+    return read - made(graph) - {""}
 
 
 def tell(model, facts: str) -> None:

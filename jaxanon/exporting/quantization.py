@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from jaxanon.exporting.graphs import missing, outside, quiet, tidy
+from jaxanon.exporting.graphs import made, missing, outside, quiet, rename, tidy
 
 # What holds most weights, and what int8 is fast for.
 QUANTIZED = ("MatMul", "Gemm", "Conv")
 
 
-def in_int8(model, examples: Sequence[dict[str, np.ndarray]]):
+def in_int8(model, examples: Sequence[dict[str, np.ndarray]], prefix: str = ""):
     """The model with weights in 8 bits, and ranges of activations by examples.
 
     Weights are symmetric, one scale a channel; activations have one scale each, from
@@ -24,6 +24,7 @@ def in_int8(model, examples: Sequence[dict[str, np.ndarray]]):
     Args:
       model: ``onnx.ModelProto``.
       examples: inputs by name, one at least.
+      prefix: of names in branches, which no other branch's begin with.
 
     Returns:
       ``onnx.ModelProto``, quantized by ONNX Runtime.
@@ -47,9 +48,8 @@ def in_int8(model, examples: Sequence[dict[str, np.ndarray]]):
         for attribute in node.attribute:
             taken = attribute.name == "then_branch"
             own = [one for one in told if bool(one[node.input[0]]) == taken] or told
-            _quantize_branch(
-                small, attribute.g, known, own, f"{number}{attribute.name}"
-            )
+            within = f"{prefix}{number} {attribute.name} "
+            _quantize_branch(small, attribute.g, known, own, within)
     tidy(small.graph)
     return small
 
@@ -115,29 +115,14 @@ def _quantize_branch(model, branch, known, told, prefix):
     inside = helper.make_model(alone, opset_imports=opsets)
     inside.ir_version = model.ir_version
     given = [{name: one[name] for name in values} for one in told]
-    small = in_int8(inside, given).graph
+    small = in_int8(inside, given, prefix).graph
     # What the quantizer makes is called alike in every branch.
-    made = {name for node in small.node for name in node.output}
-    made |= {one.name for one in small.initializer}
-    named = {name: f"{prefix} {name}" for name in made}
-    _call(small, named)
+    rename(small, {name: f"{prefix}{name}" for name in made(small) - set(values)})
     for kept, new in ((branch.node, small.node), (branch.output, small.output)):
         del kept[:]
         kept.extend(new)
     del branch.initializer[:]
     branch.initializer.extend(small.initializer)
-
-
-def _call(graph, named):
-    """Renames values and constants of a graph and, where they are read, of branches."""
-    for one in (*graph.initializer, *graph.output):
-        one.name = named.get(one.name, one.name)
-    for node in graph.node:
-        for place in (node.input, node.output):
-            place[:] = [named.get(name, name) for name in place]
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                _call(attribute.g, named)
 
 
 def _values(model, names, examples) -> list[dict]:
@@ -150,6 +135,8 @@ def _values(model, names, examples) -> list[dict]:
     there = {one.name for one in shown.graph.output}
     given = {one.name for one in shown.graph.input}
     asked = [name for name in names if name not in given]
+    if not asked:  # ONNX Runtime would give every output.
+        return [{k: np.asarray(v) for k, v in one.items()} for one in examples]
     shown.graph.output.extend(
         onnx.ValueInfoProto(name=name) for name in asked if name not in there
     )

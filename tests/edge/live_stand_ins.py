@@ -1,7 +1,6 @@
 """A model, attackers and rows whose every answer the tests of the live page know."""
 
 import contextlib
-import importlib
 import queue
 import threading
 import types
@@ -10,10 +9,9 @@ import numpy as np
 
 from jaxanon.edge import live
 from jaxanon.edge.blocks import Block, Window
+from jaxanon.edge.signature import Signature
 
-SIGNATURE = types.SimpleNamespace(
-    time=20, channels=("acc x", "acc y"), units=("g", "g"), rate_hz=50.0
-)
+SIGNATURE = Signature(20, ("acc x", "acc y"), ("g", "g"), 50.0)
 
 
 def _read(output, attribute, role, trained_on, *classes):
@@ -120,8 +118,3 @@ def served(given, model=None, **how):
         assert not thread.is_alive()
     if failed:
         raise failed[0]
-
-
-def edge():
-    """The package itself, in its whole."""
-    return importlib.import_module("jaxanon.edge")

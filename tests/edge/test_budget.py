@@ -96,10 +96,10 @@ def test_arguments_are_checked(path, epsilon):
         edge.Budget(path, epsilon)
     assert not path.exists()
     budget = edge.Budget(path, 1.0)
-    with pytest.raises(ValueError, match="epsilon must be > 0 and count >= 1"):
-        budget.charge(epsilon)
-    with pytest.raises(ValueError, match="epsilon must be > 0 and count >= 1"):
-        budget.charge(0.5, 0)
+    for wrong in ((epsilon,), (0.5, 0), (0.5, 1.9), (0.5, float("nan"))):
+        with pytest.raises(ValueError, match="finite, and count whole and >= 1, got"):
+            budget.charge(*wrong)
+    assert budget.spent == 0
     with pytest.raises(
         FileNotFoundError, match="is no folder that a budget could be in"
     ):

@@ -175,11 +175,12 @@ def test_rows_at_another_rate_than_they_are_taken_for_are_told(
 
 def test_a_replay_takes_its_time(model, tmp_path):
     path, out = tmp_path / "in.csv", str(tmp_path / "out.csv")
-    path.write_text(rows(21))  # 0.4 s
+    wild = "inf,1,2\n1e12,1,2\n"  # Of the file's clock, and waited for by nobody.
+    path.write_text(rows(25) + wild)  # 0.48 s
     begin = time.monotonic()
     words = ["run", model, "--input", str(path), "--output", out, "--replay"]
     assert main(words) == 0
-    assert time.monotonic() - begin >= 0.4
+    assert 0.48 <= time.monotonic() - begin < 30
 
 
 def test_a_card_is_printed(model, capsys):

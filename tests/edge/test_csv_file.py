@@ -14,7 +14,6 @@ import pytest
 from jaxanon.edge import outlets
 from jaxanon.edge.blocks import Block
 from jaxanon.edge.csv_file import CsvFile
-from jaxanon.edge.rows import columns
 
 SIGNATURE = types.SimpleNamespace(
     channels=("acc x", "acc, y"), units=("g", "m/s²"), rate_hz=50.0
@@ -183,7 +182,7 @@ def test_a_file_that_cannot_begin_is_an_error(tmp_path, monkeypatch):
 
 
 def test_what_could_not_be_forced_onto_the_disk_counts_as_lost(tmp_path, monkeypatch):
-    outlet = CsvFile(tmp_path / "a.csv", columns(SIGNATURE), sync_s=0)
+    outlet = CsvFile(tmp_path / "a.csv", SIGNATURE, sync_s=0)
     outlet.write(_block(0, 10))
     sync, fails = os.fsync, [True]
 

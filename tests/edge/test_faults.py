@@ -93,6 +93,15 @@ def test_times_that_are_no_numbers_are_missing_samples(models):
     assert stream.counts["invalid"] == 2
 
 
+@pytest.mark.parametrize("wild", [1e16, 1.7e18, 1e300, -1e308, 1.7e308])
+def test_times_that_nobody_can_tell_apart_are_missing_samples(models, wild):
+    stream = stream_of(models)
+    periods = np.array([0, 1, wild, 3, 4, wild, -wild, 7, 8, 9])
+    blocks = run(stream, periods, np.ones((10, 1)))
+    assert told(blocks) == [(0.0, 0.2, 10, "")]
+    assert stream.counts["invalid"] == 3
+
+
 def test_jitter_is_interpolated_onto_the_grid(models):
     rng = np.random.default_rng(0)
     periods = np.arange(200) + rng.uniform(-0.3, 0.3, 200) * (np.arange(200) > 0)
@@ -144,6 +153,14 @@ def test_a_clock_that_is_set_back_begins_anew(models):
     ]
     np.testing.assert_allclose(values(models, blocks[2:]), np.arange(60), atol=1e-5)
     assert stream.counts["late"] == 0
+
+
+def test_a_batch_is_known_again_after_a_clock_that_was_set_back(models):
+    stream = stream_of(models)
+    first, second = 5000 + np.arange(400), np.arange(100)
+    blocks = run(stream, [*first, *second, *second[-80:], *range(100, 120)])
+    assert stream.counts["duplicate"] == 80 and stream.counts["late"] == 0
+    assert [start for start, *_ in told(blocks)] == [100.0, 108.0, 0.0]
 
 
 @pytest.mark.parametrize("size", [30, 200, 499])

@@ -162,8 +162,6 @@ def test_rows_are_played_at_their_pace():
 
 
 def test_channels_are_shown_in_the_model_s_order():
-    assert show.orders(("x", "y"), None) is None
-    assert show.orders(("x", "y"), ("x", "y")) is None
     swapped = [(times, samples[:, ::-1]) for times, samples in stand_ins.rows(40)]
     how = {"speed": None, "channels": ("acc y", "acc x"), "reorder": True}
     with stand_ins.served(swapped, **how) as (address, _):
@@ -258,18 +256,15 @@ def test_a_browser_that_takes_nothing_is_left_alone(monkeypatch):
             assert not hall._readers
 
 
-def test_the_stream_is_edge_s_own_unless_told(monkeypatch):
-    opened = []
-
-    def open_stream(model, inspect, **settings):
-        opened.append(settings)
-        return stand_ins.Stream(model, inspect)
-
-    monkeypatch.setattr(stand_ins.edge(), "Stream", open_stream)
-    how = {"open_stream": None, "speed": None, "hop": 5}
+def test_the_stream_is_edge_s_own_unless_told():
+    how = {"open_stream": live.Stream, "speed": None, "hop": 5}
     with stand_ins.served(stand_ins.rows(40), **how) as (address, _):
         events = _events(address, "end")
-    assert opened == [{"hop": 5}] and events[0][1]["hop_s"] == 0.1
+    assert events[0][1]["hop_s"] == 0.1
+    assert _of(events, "read")[-1]["windows"] == 5  # At 0, 5, ..., 20.
+    halves = [row for data in _of(events, "safe") for row in data["x"]]
+    wanted = np.concatenate([samples for _, samples in stand_ins.rows(40)]) / 2
+    np.testing.assert_allclose(halves, wanted, atol=1e-6)
 
 
 def test_settings_that_are_none():
@@ -277,8 +272,6 @@ def test_settings_that_are_none():
     with pytest.raises(ValueError, match="speed must be > 0, or None, got 0"):
         live.serve(model, [], speed=0)
     other = stand_ins.Attackers()
-    other.signature = types.SimpleNamespace(
-        **vars(stand_ins.SIGNATURE) | {"rate_hz": 20.0}
-    )
+    other.signature = stand_ins.SIGNATURE._replace(rate_hz=20.0)
     with pytest.raises(ValueError, match="and the model's are .* of one preset"):
         live.serve(model, [], attackers=other, open_stream=stand_ins.Stream)

@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from jaxanon import edge
+from jaxanon.edge import model_file
 
 WINDOW = np.arange(16, dtype=np.float32).reshape(8, 2)
 
@@ -156,6 +157,20 @@ def test_a_graph_that_draws_by_itself_is_refused(models, tmp_path):
         edge.load(path)
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
+        *("Bernoulli", "Multinomial"),
+    ],
+)
+def test_every_operator_that_draws_is_known(models, kind):
+    data = models.node(kind, "windows").SerializeToString()
+    with pytest.raises(ValueError, match=f"draws inside its graph .{kind}."):
+        model_file.draws_nothing("a.onnx", data)
+    model_file.draws_nothing("a.onnx", models.node("Relu", kind).SerializeToString())
+
+
 def test_a_draw_that_is_not_described_is_refused(models, tmp_path):
     path = drawing(models, tmp_path / "a.onnx", low=0, high=2)
     with pytest.raises(ValueError, match="the inputs of .*draw 0.* export it again"):
@@ -210,6 +225,7 @@ def test_attackers_are_no_anonymizer_and_say_what_they_read(models, tmp_path):
 PROGRAM = """
 import json, sys
 from jaxanon import edge
+from jaxanon.edge import model_file
 model = edge.load(sys.argv[1])
 stream = edge.Stream(model)
 stream.push([0.0], [[1.0, 2.0]])

@@ -13,7 +13,6 @@ import pytest
 
 from jaxanon.edge import mqtt, outlets
 from jaxanon.edge.blocks import Block
-from jaxanon.edge.rows import columns
 
 _PATH = pathlib.Path(__file__).with_name("mosquitto.py")
 _SPEC = importlib.util.spec_from_file_location("mosquitto", _PATH)
@@ -126,7 +125,7 @@ def test_a_run_has_a_session_of_its_own(broker, subscriber):
 @needs_broker
 def test_a_broker_that_goes_away_and_comes_back(broker, subscriber):
     target = f"mqtt://127.0.0.1:{broker.port}/home/wrist%201"
-    outlet = mqtt.MqttTopic(target, columns(SIGNATURE), max_blocks=30)
+    outlet = mqtt.MqttTopic(target, SIGNATURE, max_blocks=30)
     outlet._client.reconnect_delay_set(3, 3)  # After the subscriber.
     for number in range(10):
         outlet.write(_block(number))
@@ -161,7 +160,7 @@ def test_a_broker_that_goes_away_and_comes_back(broker, subscriber):
 @needs_broker
 def test_closing_waits_a_bounded_time(broker, caplog):
     target = f"mqtt://127.0.0.1:{broker.port}/a"
-    outlet = mqtt.MqttTopic(target, columns(SIGNATURE), wait_s=0.5)
+    outlet = mqtt.MqttTopic(target, SIGNATURE, wait_s=0.5)
     broker.kill()
     for number in range(50):
         outlet.write(_block(number))

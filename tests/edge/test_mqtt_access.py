@@ -13,7 +13,6 @@ import types
 import pytest
 
 from jaxanon.edge import mqtt, outlets
-from jaxanon.edge.rows import columns
 
 _PATH = pathlib.Path(__file__).with_name("mosquitto.py")
 _SPEC = importlib.util.spec_from_file_location("mosquitto", _PATH)
@@ -99,7 +98,7 @@ def test_somebody_who_says_nothing_is_no_broker():
         port = server.getsockname()[1]
         with pytest.raises(TimeoutError, match="did not answer in 0.3 s; .* mqtts://"):
             target = f"mqtt://127.0.0.1:{port}/a"
-            mqtt.MqttTopic(target, columns(SIGNATURE), wait_s=0.3)
+            mqtt.MqttTopic(target, SIGNATURE, wait_s=0.3)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-import types
 
 import numpy as np
 import pytest
@@ -14,9 +13,9 @@ import pytest
 from jaxanon.edge import rows
 from jaxanon.edge.blocks import Block
 from jaxanon.edge.pipe import Pipe
+from jaxanon.edge.signature import Signature
 
-ONE = types.SimpleNamespace(channels=("x",), units=("g",), rate_hz=4.0)
-COLUMNS = rows.columns(ONE)
+ONE = Signature(8, ("x",), ("g",), 4.0)
 
 PROGRAM = """
 import types, sys
@@ -72,7 +71,7 @@ def test_a_reader_that_goes_away_is_the_end(tmp_path):
 def test_a_full_pipe_that_does_not_block_is_waited_for():
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    outlet, count = Pipe(COLUMNS, writer), 20_000
+    outlet, count = Pipe(ONE, writer), 20_000
     block = Block(0.0, 4.0, np.ones((count, 1), np.float32), "", count / 4)
     thread = threading.Thread(target=outlet.write, args=(block,))
     thread.start()
@@ -85,42 +84,29 @@ def test_a_full_pipe_that_does_not_block_is_waited_for():
     assert found[-1] == f"{(count - 1) / 4:.6f},,1.0\n".encode()
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"units": ()}, r"one unit per channel, got channels \('x',\) and units \(\)"),
-        ({"rate_hz": 0.0}, "rate_hz must be > 0 and finite, got 0.0"),
-        ({"rate_hz": float("inf")}, "rate_hz must be > 0 and finite, got inf"),
-    ],
-)
-def test_signatures_that_are_none(change, said):
-    with pytest.raises(ValueError, match=said):
-        rows.columns(types.SimpleNamespace(**vars(ONE) | change))
-
-
 def test_blocks_that_do_not_belong_here():
     wide = Block(0.0, 4.0, np.ones((1, 2), np.float32), "", 0.25)
     with pytest.raises(
         ValueError, match=r"must be float32\[n, 1\].*got shape \(1, 2\)"
     ):
-        rows.lines(COLUMNS, wide)
+        rows.lines(ONE, wide)
     for value in (np.nan, np.inf):
         block = Block(0.0, 4.0, np.full((1, 1), value, np.float32), "", 0.25)
         with pytest.raises(ValueError, match="must be finite, got others at 0.0 s"):
-            rows.lines(COLUMNS, block)
+            rows.lines(ONE, block)
 
 
 def test_numbers_are_the_shortest_that_are_exact():
     numbers = np.random.default_rng(0).normal(size=(200, 1)).astype(np.float32)
     numbers[:4, 0] = 1e-30, 3.4e38, -0.0, 0.1
     block = Block(0.0, 4.0, numbers, "", 50.0)
-    texts = [line.text.split(",")[-1] for line in rows.lines(COLUMNS, block)]
+    texts = [line.text.split(",")[-1] for line in rows.lines(ONE, block)]
     assert texts[3] == "0.1\n"
     np.testing.assert_array_equal(np.float32(texts), numbers[:, 0])
-    samples = json.loads(rows.message(COLUMNS, "", 0, block))["samples"]
+    samples = json.loads(rows.message(ONE, "", 0, block))["samples"]
     np.testing.assert_array_equal(np.float32(samples), numbers)
 
 
 def test_long_reasons_are_cut():
-    (line,) = rows.lines(COLUMNS, Block(0.0, 4.0, np.ones((0, 1)), "a " * 999, 0.25))
+    (line,) = rows.lines(ONE, Block(0.0, 4.0, np.ones((0, 1)), "a " * 999, 0.25))
     assert line.text == f"0.000000,{'a ' * 100},\n"

@@ -147,3 +147,22 @@ def test_a_gap_of_the_model_is_one_at_the_stream_s_rate(models):
     # 16 to 23 fail; between 15 and 16, and 23 and 24, there is nothing to go by.
     np.testing.assert_array_equal(np.flatnonzero(missing), np.arange(31, 48))
     np.testing.assert_allclose(models.joined(blocks)[~missing], 1.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rate", [20.0, 33.3, 70.0, 125.0])
+def test_what_follows_a_gap_of_the_model_is_in_place(models, rate):
+    """Windows of 32, every 32, of a ramp in s; of every three the second fails."""
+    calls = []
+
+    def second_fails(window):
+        calls.append(None)
+        return None if len(calls) % 3 == 2 else window
+
+    model = models.Model(second_fails, time=32)
+    stream = edge.Stream(model, rate_hz=rate, hop=32)
+    times = np.arange(int(12 * rate)) / rate
+    found = models.joined(stream.push(times, times[:, None]) + stream.close())[:, 0]
+    assert len(found) == len(times) and 0.2 < np.isnan(found).mean() < 0.5
+    # Near a piece's ends the filter repeats its first and last sample.
+    near = np.abs(found - times)[~np.isnan(found)]
+    assert np.median(near) < 0.2 / rate and near.max() < 2.5 / min(rate, 50)

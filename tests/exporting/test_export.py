@@ -121,6 +121,17 @@ def test_a_graph_that_does_something_else_is_not_written(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_graph_that_makes_no_numbers_is_not_written(run, data, tmp_path, monkeypatch):
+    nothing = lambda raw, inputs: np.full((len(inputs), 16, 2), np.nan)
+    monkeypatch.setattr(agreement, "run_graph", nothing)
+    rounded = {"weights": "int8", "calibration": data.train.windows[:9]}
+    with pytest.raises(ValueError, match="makes NaN or infinity of some of 5 windows"):
+        exporting.export(
+            run, tmp_path / "a.onnx", windows=data.test.windows[:5], **rounded
+        )
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_is_drawn_matters_and_nothing_else_does(run, data, tmp_path):
     path = tmp_path / "phone.onnx"
     exporting.export(run, path, windows=data.test.windows[:5])
@@ -183,6 +194,9 @@ def test_an_epsilon_leaves_on_a_grid_or_not_at_all(untrained, data, tmp_path):
     facts = json.loads(onnx.load(path).metadata_props[0].value)
     assert [draw["law"] for draw in facts["draws"]] == ["discrete laplace"]
     assert "ε = 2 for each window of 1.6 s" in facts["card"]
+    for rounded in ({"weights": "int8", "calibration": [1]}, {"weights": "float16"}):
+        with pytest.raises(ValueError, match="so that epsilon 2 would not hold"):
+            exporting.export(run, path, overwrite=True, **rounded)
     run = untrained("deeprotect", **own | {"mechanism": "l2"})
     with pytest.raises(ValueError, match="'l2' claims an epsilon that a float's bits"):
         exporting.export(run, path, overwrite=True)

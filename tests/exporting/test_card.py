@@ -1,0 +1,84 @@
+"""The card says what was measured and on what, and what nobody promises."""
+
+import pytest
+
+from jaxanon.exporting import card
+
+TINY = {"latent": 3, "hidden": (8,)}
+
+
+def scores(accuracy, chance=0.5):
+    return {"balanced_accuracy": accuracy, "chance": chance}
+
+
+REPORT = {
+    "dataset": {"name": "toy", "split": "subject"},
+    "utility": {
+        "attribute": "activity",
+        "raw": scores(0.9, 1 / 3),
+        "anonymized": scores(0.8, 1 / 3),
+    },
+    "intrusive": {
+        "gender": {"raw": scores(0.7), "anonymized": scores(0.51)},
+        "subject": None,
+    },
+    "reidentification": {
+        "gender": {"attackers": {"mlp": scores(0.6), "cnn": scores(0.625)}}
+    },
+}
+TABLE = """\
+| activity | kept | trained on raw windows | 90.0 % | 80.0 % | 33.3 % |
+| gender | hidden | trained on raw windows | 70.0 % | 51.0 % | 50.0 % |
+| gender | hidden | mlp, trained on anonymized windows |  | 60.0 % | 50.0 % |
+| gender | hidden | cnn, trained on anonymized windows |  | 62.5 % | 50.0 % |
+
+"""
+
+
+@pytest.fixture(scope="module")
+def written(untrained):
+    """``(**changed) -> text`` of a card."""
+    run = untrained("obscurenet", **TINY)
+    settings = {
+        "weights": "float32",
+        "epsilon": None,
+        "report": REPORT,
+        "told": ["Hm."],
+    }
+    return lambda **changed: card.card(run, **settings | changed)
+
+
+def test_every_attacker_has_a_row_and_whom_nobody_could_ask_has_none(written):
+    text = written()
+    assert f"|---|---|---|---|---|---|\n{TABLE}## Guarantee" in text
+    assert "on test windows of toy (subject split):" in text
+    assert "- Hm.\n" in text
+    assert "Not measured: `jaxanon evaluate` before" in written(report=None)
+
+
+@pytest.mark.parametrize("weights", ["float16", "int8"])
+def test_what_was_measured_had_other_weights(written, weights):
+    said = f"(subject split), before weights were cut to {weights}:"
+    assert said in written(weights=weights)
+
+
+def test_a_guarantee_is_claimed_where_there_is_one(written):
+    none, some = written(), written(epsilon=0.5)
+    assert "None that holds against everybody" in none
+    assert "Against attackers who are better" in none
+    assert "ε = 0.5 for each window of 1.6 s, pure" in some
+    assert "Against attackers who are better" not in some
+    for text in none, some:
+        assert "- activity, which is meant to be read." in text
+
+
+def test_what_leaves_as_it_was_is_told(untrained):
+    told = {"weights": "float32", "epsilon": None, "report": None, "told": []}
+    run = untrained(
+        "privatehub",
+        **{"widths": (4,), "heads": 2, "sampling_steps": 3, "num_steps": 20},
+        hide=("b",),
+    )
+    assert "not suspected to be one that shall be hidden leave as" in card.card(
+        run, **told
+    )
