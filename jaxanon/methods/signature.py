@@ -1,9 +1,11 @@
 """What of a window tells an attribute: features, how much each tells, less of it."""
 
+import functools
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 SILENT = 1e-6  # Variance, of standardised windows, below which a feature says nothing.
 
@@ -26,7 +28,8 @@ def features(windows):
       >>> features(jnp.array([1.0, 3.0, 1.0, 3.0])[None, :, None])[0, :, 0]
       Array([2., 1., 0., 1.], dtype=float32)
     """
-    spectrum = jnp.abs(jnp.fft.rfft(windows, axis=1))[:, 1:] / windows.shape[1]
+    squares = sum(part**2 for part, _ in _transformed(windows))
+    spectrum = jnp.swapaxes(jnp.sqrt(squares), 1, 2) / windows.shape[1]
     centre, spread = jnp.mean(windows, axis=1), jnp.std(windows, axis=1)
     return jnp.concatenate([centre[:, None], spread[:, None], spectrum], axis=1)
 
@@ -101,14 +104,39 @@ def normalise(windows, chosen, power):
       ``float[N, time, channels]``; phases and the shape of the chosen part of a
       spectrum stay as they are, and so does one that is silent.
     """
-    spectrum = jnp.fft.rfft(windows, axis=1)
-    chosen = jnp.concatenate([jnp.zeros_like(chosen[:1]), chosen])[None]
-    squares = jnp.abs(spectrum / windows.shape[1]) ** 2
-    own = jnp.sum(jnp.where(chosen, squares, 0), axis=1, keepdims=True)
-    common = jnp.sum(jnp.where(chosen[0, 1:], power, 0), axis=0)[None, None]
+    time = windows.shape[1]
+    parts, chosen, power = _transformed(windows), chosen.T[None], power.T[None]
+    squares = sum((part / time) ** 2 for part, _ in parts)
+    own = jnp.sum(jnp.where(chosen, squares, 0), axis=2, keepdims=True)
+    common = jnp.sum(jnp.where(chosen, power, 0), axis=2, keepdims=True)
     gain = jnp.where(own > SILENT, jnp.sqrt(common / jnp.where(own > 0, own, 1)), 1)
-    spectrum = jnp.where(chosen, gain * spectrum, spectrum)
-    return jnp.fft.irfft(spectrum, windows.shape[1], axis=1)
+    # Every frequency has an opposite one but the highest, of windows of even length.
+    share = np.full(time // 2, 2 / time, np.float32)
+    share[time // 2 - 1] = (1 + time % 2) / time
+    more = jnp.where(chosen, gain - 1, 0) * share[None, None]
+    change = [_product(more * part, wave.T) for part, wave in parts]
+    return windows + jnp.swapaxes(change[0] + change[1], 1, 2)
+
+
+def _product(a, b):
+    return jnp.matmul(a, b, precision="highest")
+
+
+def _transformed(windows):
+    """Fourier coefficients above 0, ``float[N, channels, time // 2]``, and their waves.
+
+    By products: what runs on a device knows them, and they are short.
+    """
+    rows = jnp.swapaxes(windows, 1, 2)
+    return [(_product(rows, wave), wave) for wave in _waves(windows.shape[1])]
+
+
+@functools.lru_cache(maxsize=8)
+def _waves(time):
+    """Cosines and sines of the frequencies above 0, ``float32[2, time, time // 2]``."""
+    angle = 2 * np.pi * np.outer(np.arange(time), np.arange(1, 1 + time // 2)) / time
+    # A cosine of a right angle is 0.
+    return np.stack([np.cos(angle), np.sin(angle)]).round(12).astype(np.float32)
 
 
 def remove(windows, removed, common):

@@ -26,6 +26,7 @@ SETTINGS = {
     "aae": {},
     "cgan": {"widths": (8, 4), "latent": 4, "hide": ("b",)},
     "timegan": {},
+    "orf": {},
     "privatehub": DIFFUSION | {"hide": ("b",)},
     "deeprotect": {
         **{"low": (0.0, 0.0), "high": (20.0, 20.0), "hidden": (6, 4)},
