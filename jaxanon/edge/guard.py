@@ -1,4 +1,4 @@
-"""One window through a model: rewritten, checked and charged, or nothing of it."""
+"""One window through a model: charged, rewritten and checked, or nothing of it."""
 
 import collections
 from typing import Any, Protocol
@@ -74,6 +74,16 @@ class Guard:
         """
         if self._exhausted:
             return self._none("exhausted", "the privacy budget is exhausted")
+        if self.epsilon is not None:
+            # Before it is known whether the model fails: that tells of the window, too.
+            try:
+                self._budget.charge(self.epsilon)
+            except budgets.Exhausted:
+                self._exhausted = True
+                return self._none("exhausted", "the privacy budget is exhausted")
+            except Exception as error:  # Whatever it is, nothing was charged for sure.
+                why = f"the privacy budget cannot be charged ({type(error).__name__})"
+                return self._none("uncharged", why)
         try:
             found = self._dog.call(self._model.anonymize, window)
             with np.errstate(over="ignore"):  # Infinity is seen below.
@@ -91,15 +101,6 @@ class Guard:
             return self._none("shape", f"the model returned shape {safe.shape}")
         if not np.isfinite(safe).all():
             return self._none("non-finite", "the model returned NaN or infinity")
-        if self.epsilon is not None:
-            try:
-                self._budget.charge(self.epsilon)
-            except budgets.Exhausted:
-                self._exhausted = True
-                return self._none("exhausted", "the privacy budget is exhausted")
-            except Exception as error:  # Whatever it is, nothing was charged for sure.
-                why = f"the privacy budget cannot be charged ({type(error).__name__})"
-                return self._none("uncharged", why)
         self.counts["released"] += 1
         return safe, ""
 
