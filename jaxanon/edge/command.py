@@ -43,7 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except REFUSALS as error:
         if os.environ.get("JAXANON_DEBUG"):
             raise
-        message = " ".join(str(error).split()) or type(error).__name__
+        told = str(error)
+        if isinstance(error, OSError) and error.filename:  # Without Python's number.
+            told = f"{error.filename}: {error.strerror}"
+        message = " ".join(told.split()) or type(error).__name__
         print(f"jaxanon-edge: error: {message}", file=sys.stderr)
         return 2
 
@@ -140,7 +143,8 @@ def _run(words):
     with contextlib.closing(csv_input.open_rows(words.input)) as rows:
         counts = {"malformed": 0} | _through(words, loaded, rows)
         counts["malformed"] = rows.malformed
-    told = [f"{count} {name}" for name, count in counts.items() if count]
+    names = {"released": "windows released", "late windows": "windows late"}
+    told = [f"{n} {names.get(name, name)}" for name, n in counts.items() if n]
     print(f"jaxanon-edge: {', '.join(told) or 'no rows'}", file=sys.stderr)
     seen = counts["pushed"] + counts["malformed"]
     return NOTHING_LEFT if seen and not counts["samples"] else 0
@@ -168,7 +172,7 @@ def _through(words, loaded, rows):
     if abs(seen / rate - 1) > 0.2:
         print(
             f"jaxanon-edge: warning: rows come at {seen:.4g} Hz, and are taken for "
-            f"{rate:g} Hz; say --rate.",
+            f"{rate:g} Hz; say --rate {seen:.4g} if they do.",
             file=sys.stderr,
         )
     return stream.counts

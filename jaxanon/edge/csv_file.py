@@ -200,8 +200,8 @@ def _opened(path, append):
             raise ValueError(NO_FILE.format(path)) from None
         raise FileExistsError(
             errno.EEXIST,
-            "this file is there already; append=True (--append) goes on at its end, "
-            "or name another",
+            "it is there already; --append (append=True) goes on at its end, or name "
+            "another file",
             str(path),
         ) from None
     try:

@@ -29,7 +29,7 @@ def _session(path, data, threads):
         first = str(error).partition("\n")[0]
         raise ValueError(
             f"ONNX Runtime {onnxruntime.__version__} does not load {path} ({first}); "
-            "export it again, or run pip install --upgrade onnxruntime."
+            "export it with --format onnx, or run pip install --upgrade onnxruntime."
         ) from error
 
 

@@ -44,7 +44,7 @@ def read(path: str | os.PathLike, digest: str | None = None) -> bytes:
         if not beside.is_file():
             raise FileNotFoundError(
                 f"nothing tells whether {path} is whole: {beside.name} is not beside "
-                "it; copy both files, or give the digest (--digest)."
+                "it; copy both files, or give its digest (of the model: --digest)."
             )
         digest, source = beside.read_text(errors="replace"), beside.name
     wanted = digest.split()[0].lower() if digest.split() else ""

@@ -35,6 +35,7 @@ class Exported(NamedTuple):
     windows: int  # compared
     share: float  # of them that are within ``CLOSE`` deviations of JAX's
     median: float  # deviations, over windows, of the furthest sample of each
+    rounding: float  # likewise, from what float32 weights make; 0 for those
 
 
 def export(
@@ -120,7 +121,11 @@ def export(
             model = quantization.in_int8(model, agreement.examples(few, draws, seed=1))
         raw = model.SerializeToString()
         made = agreement.run_graph(raw, inputs)
-    away = agreement.away(rewritten, made, inputs, spec.std)
+    away, rounding = agreement.away(rewritten, made, inputs, spec.std), 0.0
+    if weights != "float32":
+        exact, _ = explicit(_program(run, "float32"), shown[:1])
+        off = agreement.away(exact, made, inputs, spec.std)
+        rounding = float(np.median(off))
     share = float(np.mean(away <= CLOSE))
     if weights != "int8" and not share >= SHARE:
         raise ValueError(
@@ -139,6 +144,13 @@ def export(
         f"{CLOSE:g} standard deviations in every sample, the furthest sample off by "
         f"{np.median(away):.1e} in the median.",
     ]
+    if weights == "int8":  # Nothing to be near to.
+        told.pop()
+    if weights != "float32":
+        told.append(
+            "Rounding the weights moves the furthest sample of a window by "
+            f"{rounding:.1g} standard deviations in the median, of {len(away)} windows."
+        )
     kind = {"weights": weights, "epsilon": epsilon}
     text = card.card(run, report=_report(run), told=told, **kind)
     facts = json.dumps(card.facts(run, draws, text=text, **kind))
@@ -146,7 +158,8 @@ def export(
         graphs.tell(model, facts)
         raw = model.SerializeToString()
     digest = write(path, raw, text=text, facts=facts if model is None else None)
-    return Exported(path, digest, len(raw), len(away), share, float(np.median(away)))
+    median = float(np.median(away))
+    return Exported(path, digest, len(raw), len(away), share, median, rounding)
 
 
 def refuse(paths, overwrite: bool) -> None:

@@ -226,11 +226,15 @@ def tell(model, facts: str) -> None:
 @contextlib.contextmanager
 def quiet():
     """Without the converters' remarks on packages and names that concern nobody."""
+    import onnxruntime
+
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
+    onnxruntime.set_default_logger_severity(3)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
         logging.disable(before)
+        onnxruntime.set_default_logger_severity(2)  # As it is where nobody set it.

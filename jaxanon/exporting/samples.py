@@ -5,12 +5,15 @@ import os
 
 import numpy as np
 
+ROW = 6  # Neighbouring windows, about as long as what a page averages over.
+
 
 def write_samples(data, path: str | os.PathLike, *, seconds: float = 300.0) -> int:
     """Writes test windows end to end, as rows that ``jaxanon-edge`` reads.
 
-    Windows are spread evenly over the test part, so that all classes occur; where one
-    ends and the next begins the signal jumps, as no wearer's would.
+    Six neighbouring windows at a time, spread evenly over the test part, so that all
+    classes occur; where one ends and the next begins the signal jumps, as no wearer's
+    would.
 
     Args:
       data: of ``jaxanon.load``.
@@ -31,7 +34,9 @@ def write_samples(data, path: str | os.PathLike, *, seconds: float = 300.0) -> i
     """
     spec, windows = data.spec, np.asarray(data.test.windows)
     count = max(1, min(len(windows), int(seconds * spec.rate_hz / spec.time)))
-    chosen = windows[np.linspace(0, len(windows) - 1, count).astype(int)]
+    first = np.linspace(0, max(0, len(windows) - ROW), -(-count // ROW)).astype(int)
+    places = (first[:, None] + np.arange(ROW)).reshape(-1)[:count]
+    chosen = windows[np.minimum(places, len(windows) - 1)]
     rows = chosen.reshape(-1, windows.shape[2])
     names = (
         f"{name} [{unit}]" if unit else name

@@ -43,7 +43,7 @@ def test_a_file_becomes_a_file(model, recording, tmp_path, capsys):
     words = ["run", model, "--input", recording, "--output", str(out)]
     assert main([*words, "--hop", "8"]) == 0
     said = capsys.readouterr()
-    assert said.err == "jaxanon-edge: 40 pushed, 40 samples, 5 released\n"
+    assert said.err == "jaxanon-edge: 40 pushed, 40 samples, 5 windows released\n"
     first, header, *lines = out.read_text().splitlines()
     assert "rate_hz 50.0" in first and header == "time,gap,acc x [g],acc y [g]"
     assert lines[0] == "0.000000,,-1000.0,-2000.0" and len(lines) == 40
@@ -71,7 +71,7 @@ def test_a_pipe_becomes_a_pipe(model, tmp_path):
     found = [line.split(",") for line in done.stdout.splitlines()[2:]]
     assert [float(row[2]) for row in found] == [-1000.0 - i for i in range(40)]
     assert done.stderr == (
-        "jaxanon-edge: 2 malformed, 38 pushed, 40 samples, 5 released\n"
+        "jaxanon-edge: 2 malformed, 38 pushed, 40 samples, 5 windows released\n"
     )
 
 
@@ -106,9 +106,9 @@ def test_a_budget_is_kept_from_run_to_run(spending, recording, tmp_path, capsys)
     words = ["run", spending, "--input", recording, "--output", str(out), "--append"]
     words += ["--hop", "8", "--budget", str(budget), "--epsilon", "3.5"]
     assert main(words) == 0
-    assert "5 released" in capsys.readouterr().err
+    assert "5 windows released" in capsys.readouterr().err
     assert main(words) == 0
-    assert "24 missing, 2 released, 3 exhausted" in capsys.readouterr().err
+    assert "24 missing, 2 windows released, 3 exhausted" in capsys.readouterr().err
     assert main(words) == 3
     assert edge.Budget(budget, 3.5).left == 0.0
 
@@ -167,7 +167,7 @@ def test_rows_at_another_rate_than_they_are_taken_for_are_told(
     model = str(models.one_op(tmp_path / "b.onnx", told=told))
     words = ["run", model, "--input", recording, "--output"]
     assert main([*words, str(tmp_path / "a")]) == 0
-    warning = "warning: rows come at 50 Hz, and are taken for 100 Hz; say --rate."
+    warning = "warning: rows come at 50 Hz, and are taken for 100 Hz; say --rate 50 "
     assert warning in capsys.readouterr().err
     assert main([*words, str(tmp_path / "b"), "--rate", "50"]) == 0
     assert "warning" not in capsys.readouterr().err

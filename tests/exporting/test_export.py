@@ -68,6 +68,7 @@ def test_half_the_weights_in_half_the_bytes(run, data, tmp_path):
     whole = exporting.export(run, tmp_path / "whole.onnx", **shown)
     half = exporting.export(run, tmp_path / "half.onnx", weights="float16", **shown)
     assert half.share == 1.0  # Of what JAX makes of the rounded weights.
+    assert whole.rounding == 0.0 < 10 * half.median < half.rounding < 0.01
     stored = lambda told: sum(len(one.raw_data) for one in _weights(told.path))
     assert stored(half) / stored(whole) == pytest.approx(0.5, rel=1e-2)
 
