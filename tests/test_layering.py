@@ -57,8 +57,8 @@ MAY_IMPORT = {
     ),
     "jaxanon": Room(
         {
-            *("attacks", "datasets", "energy", "exporting", "federated", "flower"),
-            "kernels",
+            *("attacks", "datasets", "edge", "energy", "exporting", "federated"),
+            *("flower", "kernels"),
             *("learners", "methods", "metrics", "models", "privacy"),
         },
         {
