@@ -79,7 +79,7 @@ def _members(row):
     return [
         row["learner"],
         {"each": "each message", "mean": "the mean"}[row["view"]],
-        _epsilon(row["claimed"]),
+        told_epsilon(row["claimed"]),
         KINDS[row["examples"]],
         row["statistic"],
         f"{row['auc']:.3f}",
@@ -96,13 +96,14 @@ def _inversion(row):
     return [
         row["learner"],
         told.get(multiplier, f"{multiplier}"),
-        _epsilon(row["claimed"]),
+        told_epsilon(row["claimed"]),
         f"{row['correlation']:.3f}",
         f"{row['snr_db']:.1f} dB",
     ]
 
 
-def _epsilon(value):
+def told_epsilon(value):
+    """An ε as tables tell it; "none" of None."""
     if value is None:
         return "none"
     return f"{value:,.0f}" if value >= 100 else f"{round(value, 1):g}"
@@ -141,7 +142,7 @@ def draw(rows):
     for axis, row in zip(axes[1], rebuilt, strict=False):
         axis.plot(row["window"], color=RAW, lw=1.3)
         axis.plot(row["rebuilt"], color=SAFE, lw=1.0)
-        epsilon = f"ε = {_epsilon(row['claimed'])}"
+        epsilon = f"ε = {told_epsilon(row['claimed'])}"
         if not row["noise_multiplier"]:
             epsilon = "clipped" if row["noise_multiplier"] == 0 else "no noise"
         axis.set_title(f"{row['learner']}, {epsilon}", fontsize=9)
@@ -165,7 +166,7 @@ def _curves(axis, rows, examples):
     for row in rows:
         place = styles[row["learner"]] = styles.get(row["learner"], -1) + 1
         false, true = (np.maximum(rates, 1e-4) for rates in row["roc"])
-        epsilon = _epsilon(row["claimed"])
+        epsilon = told_epsilon(row["claimed"])
         epsilon = "no noise" if epsilon == "none" else f"ε = {epsilon}"
         axis.plot(
             false,

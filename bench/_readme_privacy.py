@@ -1,0 +1,194 @@
+"""README's tables of what anonymizers keep and hide."""
+
+import _anonymizer_rows
+import _deeprotect_tables
+from _readme_rows import Rows, figures, read, table
+
+CASE = "MotionSense"  # The case of the table of anonymizers that README shows.
+
+
+def blinder(results):
+    """Blinder, guided, over ten seeds."""
+    found = Rows(results, "blinder_motion_sense").spread
+    ours = lambda what: found(f"Blinder, guided: {what}")
+    return table(
+        ["%", "activity", "gender", "gender, balanced", "re-identified (MLP / forest)"],
+        [
+            [
+                "raw windows",
+                *(ours("activity, raw"), ours("gender intrusive, raw")),
+                *(ours("gender intrusive balanced, raw"), ""),
+            ],
+            [
+                "Blinder, guided",
+                *(ours("activity, anonymized"), ours("gender intrusive, anonymized")),
+                ours("gender intrusive balanced, anonymized"),
+                f"{ours('gender re-identified by mlp')} / "
+                f"{ours('gender re-identified by forest')}",
+            ],
+            *PUBLISHED,
+        ],
+    )
+
+
+PUBLISHED = (
+    ["Blinder, published (Yang and Ardakanian 2023)", "93.61", "57.04", "", ""],
+    ["ObscureNet, as published there", "94.87", "53.04", "", ""],
+    [
+        "PrivDiffuser, published (Yang and Ardakanian 2025)",
+        *("96.32", "49.96", "", ""),
+    ],
+)
+
+
+def anonymizers(results):
+    """Every anonymizer of one case."""
+    rows = read(results / "anonymizers.json")
+    own = [one for one in rows if one["case"] == CASE]
+    first = own[0]
+    head = list(_anonymizer_rows.HEADER)
+    head[2:5] = first["public"], first["private"], f"{first['private']}, balanced"
+    return table(head, map(_anonymizer_rows.cells, own))
+
+
+def elsewhere(results):
+    """Every anonymizer of the other cases, in short."""
+    rows = read(results / "anonymizers.json")
+    lines = []
+    for one in (one for one in rows if one["case"] != CASE):
+        public, private = one["public"], one["private"]
+        lines.append(
+            [
+                *(one["case"], " ".join(filter(None, (one["system"], one["form"])))),
+                f"{public} {_anonymizer_rows.shown(one['public_accuracy'])}",
+                f"{private} {_anonymizer_rows.shown(one['private_balanced_accuracy'])}"
+                if "private_balanced_accuracy" in one
+                else "",
+                *_anonymizer_rows.cells(one)[5:9],
+            ]
+        )
+    return table(
+        [
+            *("data", "system", "kept", "read, balanced", "retrained, worst"),
+            *("30 windows of one person", "warping", "published"),
+        ],
+        lines,
+    )
+
+
+def front(results):
+    """Settings of Blinder, guided, that no other beats in both."""
+    lines = []
+    for row in read(results / "front_motion_sense.json"):
+        told = [
+            row["scores"]["activity accuracy"]["mean"],
+            row["scores"]["gender intrusive"]["mean"],
+        ]
+        retrained = " / ".join(f"{100 * x:.1f}" for x in row["retrained"].values())
+        own = row["settings"]
+        lines.append(
+            [
+                row["preset"],
+                *(f"{own[name]:g}" for name in ("beta", "critic", "utility", "epochs")),
+                *(f"{100 * x:.1f}" for x in told),
+                *(retrained, f"{row['warping']:.1f}"),
+            ]
+        )
+    return table(
+        [
+            *("preset", "beta", "critic", "utility", "epochs", "activity"),
+            *("gender, balanced", "re-identified (MLP / forest)", "warping"),
+        ],
+        lines,
+    )
+
+
+def attributes(results):
+    """Two private attributes at once."""
+    found = Rows(results, "blinder_attributes").spread
+    told = lambda name, what: found(f"side and subject: {name}{what}")
+    lines = [
+        [
+            *("exercise (accuracy)", told("exercise", ", raw")),
+            *(told("exercise", ", anonymized"), "", "14.3"),
+        ]
+    ]
+    for name, chance in (("side", "50.0"), ("subject", "10.0")):
+        retrained = (
+            told(name, f" re-identified by {who}") for who in ("mlp", "forest")
+        )
+        lines.append(
+            [
+                f"{name} (balanced)",
+                told(name, " intrusive balanced, raw"),
+                told(name, " intrusive balanced, anonymized"),
+                *(" / ".join(retrained), chance),
+            ]
+        )
+    judge = "judge trained on raw windows"
+    retrained = "retrained attacker (MLP / forest)"
+    return table(["%", "raw windows", judge, retrained, "guessing"], lines)
+
+
+def unseen(results):
+    """People never seen in training."""
+    found = Rows(results, "blinder_unseen").spread
+    lines = []
+    for share in ("0.9", "0.5"):
+        told = lambda what, share=share: found(f"R_U {share}: {what}")
+        balanced = "gender intrusive balanced"
+        lines.append(
+            [
+                share,
+                f"{told('activity, raw')} / {told('activity, anonymized')}",
+                f"{told(f'{balanced}, raw')} / {told(f'{balanced}, anonymized')}",
+                f"{told('gender re-identified by mlp')} / "
+                f"{told('gender re-identified by forest')}",
+            ]
+        )
+    return table(
+        [
+            *("share that trains", "activity, raw / anonymized"),
+            "gender balanced, raw / anonymized",
+            "re-identified (MLP / forest)",
+        ],
+        lines,
+    )
+
+
+def deeprotect(results):
+    """The ε at which the useful inference is within 10 points of raw windows."""
+    rows = read(results / "deeprotect.json")
+    needed, lines = _deeprotect_tables.needed(rows), []
+    for row in (row for row in rows if row["kind"] == "raw"):
+        where = _deeprotect_tables.place(row)
+        told = ", ".join(f"{name} {100 * x:.1f}" for name, x in row["told"].items())
+        lines.append([*where, told, *(_least(needed[where].get(r)) for r in RELEASES)])
+    return table(["data", "useful / sensitive", "told, %", *RELEASES.values()], lines)
+
+
+RELEASES = {
+    "everything, Laplace on raw windows": "Laplace on raw windows",
+    "everything, PrivUnit": "PrivUnit on 7 features",
+    "everything, PrivUnit, 15 features": "PrivUnit on 15",
+    "named, within the span": "within the span (named)",
+    "named, within the span, 15 features": "within the span of 15",
+}
+
+
+def _least(found):
+    if found is None:
+        return ""
+    epsilon, bound = found
+    return "none of those tried" if epsilon is None else f"{bound}{figures(epsilon)}"
+
+
+TABLES = {
+    "Blinder": blinder,
+    "anonymizers": anonymizers,
+    "anonymizers elsewhere": elsewhere,
+    "front": front,
+    "attributes": attributes,
+    "unseen": unseen,
+    "DEEProtect": deeprotect,
+}
