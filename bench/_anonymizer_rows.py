@@ -190,6 +190,24 @@ def shown(pair) -> str:
     return f"{mean:.1f}" if std is None else f"{mean:.1f} ± {std:.1f}"
 
 
-def read(path) -> list[dict]:
-    """Rows that were written before; none where there is no file."""
-    return json.loads(path.read_text()) if path.is_file() else []
+def together(path, rows, order) -> list[dict]:
+    """Rows, and those that were written to ``path`` before and tell more.
+
+    Of two that measure the same thing the one of more seeds stays, then the one of more
+    stages, then the one that was found now.
+
+    Args:
+      path: of a file of rows, which need not be there.
+      rows: found now.
+      order: ``(case, system, form)`` in the order wanted; others come last.
+    """
+    name = lambda row: (row["case"], row["system"], row["form"])
+    weight = lambda row: (row["seeds"], len(row["seconds"]))
+    before = json.loads(path.read_text()) if path.is_file() else []
+    found = {name(row): row for row in before}
+    for row in rows:
+        if weight(row) >= weight(found.get(name(row), row)):
+            found[name(row)] = row
+    last = len(order)
+    place = {one: number for number, one in enumerate(order)}
+    return sorted(found.values(), key=lambda row: place.get(name(row), last))

@@ -5,7 +5,8 @@ seen), the smartwatch recordings and UCI HAPT, and takes models of MotionSense t
 HAPT, tries it with every attacker and every
 attack that ``jaxanon evaluate`` knows, and writes the table with the published figures
 beside: ``--json F`` writes the rows to F, the same as F with .md and .html, and the
-figure as F with .png.
+figure as F with .png; rows of F that were found elsewhere stay, unless what is in
+``--folder`` tells more of them.
 
 The first seed comes first, of every case and system; then what is tried on that seed
 and a system's first form alone; then the other seeds. What is trained and what is found
@@ -91,6 +92,8 @@ def main():
                     traceback.print_exc()
     rows = [row for bench in benches for row in bench.rows()]
     if args.json is not None:
+        order = [one for case in _entries.CASES for one in in_order(case)]
+        rows = _anonymizer_rows.together(args.json, rows, order)
         _anonymizer_page.write(args.json, rows)
     print(_anonymizer_rows.markdown(rows))
     if failed:
@@ -107,6 +110,14 @@ def passes(seeds, *, further):
     """
     first = [("seeds", 0), *((stage, 0) for stage in FURTHER if further)]
     return first + [("seeds", seed) for seed in range(1, seeds)]
+
+
+def in_order(case):
+    """What tells the rows of a case apart, in their order."""
+    entries = [_entries.ENTRIES[name] for name in case.entries]
+    return [
+        (case.name, one.name, variant) for one in entries for variant in one.variants
+    ]
 
 
 def load(case, smoke):

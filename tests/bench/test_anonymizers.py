@@ -163,3 +163,32 @@ def test_every_entry_builds_and_everything_published_is_tried(bench):
             assert set(entry.settings) <= set(fields)
             for settings in entry.variants.values():
                 assert set(settings) <= set(fields)
+
+
+def test_rows_of_a_file_stay_unless_more_is_told_of_them(bench, tmp_path):
+    module = bench("_anonymizer_rows")
+    row = lambda system, seeds, stages, figure: {
+        "case": "rooms",
+        "system": system,
+        "form": "",
+        "seeds": seeds,
+        "seconds": dict.fromkeys(range(stages)),
+        "figure": figure,
+    }
+    path = tmp_path / "rows.json"
+    order = [("rooms", name, "") for name in ("first", "second", "third")]
+    assert module.together(path, [row("second", 1, 1, "only")], order)[0]["seeds"] == 1
+    before = [
+        row("unlisted", 1, 1, "a"),
+        row("third", 3, 1, "b"),
+        row("first", 1, 2, "c"),
+    ]
+    path.write_text(json.dumps(before))
+    now = [row("third", 1, 3, "fewer seeds"), row("first", 1, 2, "as many")]
+    found = module.together(path, [*now, row("second", 1, 1, "new")], order)
+    assert [(one["system"], one["figure"]) for one in found] == [
+        ("first", "as many"),
+        ("second", "new"),
+        ("third", "b"),
+        ("unlisted", "a"),
+    ]
