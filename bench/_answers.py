@@ -2,10 +2,9 @@
 
 import json
 
-from jaxanon import checkpoint
+from jaxanon.datasets import writing
 
 
 def keep(path, found):
     """Writes what was found as JSON, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    checkpoint.write_atomically(path, json.dumps(found))
+    writing.write(path, json.dumps(found))

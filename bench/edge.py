@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxanon as ja
-from jaxanon import edge, exporting, online
+from jaxanon import edge, exporting, online, trial
 from jaxanon.attacks import train_judges
 from jaxanon.exporting import agreement, graphs, quantization
 from jaxanon.exporting.export import WEIGHTS
@@ -128,7 +128,7 @@ def _one_method(report, run, data, judges, folder, smoke):
 def _judges(data, attacker):
     """Readers of both attributes, trained on raw windows."""
     spec = data.spec
-    flat = lambda part: (part.windows - np.float32(spec.mean)) / np.float32(spec.std)
+    flat = lambda part: trial.standardise(spec, part.windows)
     names = {name: spec.num_classes(name) for name in (spec.public, *spec.private)}
     key = jax.random.key(7)
     train, test = flat(data.train), flat(data.test)

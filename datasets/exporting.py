@@ -1,10 +1,10 @@
 """``export``: a data set written as a file that ``load`` reads back."""
 
-import os
 from pathlib import Path
 
 import numpy as np
 
+from jaxanon.datasets import writing
 from jaxanon.datasets.choices import choose
 from jaxanon.datasets.spec import Data
 
@@ -41,18 +41,9 @@ def export(data: Data, split: str, path, *, overwrite: bool = False) -> Path:
     path = Path(path)
     if path.suffix != ".npz":
         raise ValueError(f"path must end in .npz, got {str(path)!r}.")
-    if path.exists() and not overwrite:
-        raise FileExistsError(
-            f"{str(path)!r} exists; pass overwrite=True to replace it, or choose "
-            "another path."
-        )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.stem}.{os.getpid()}.part.npz")
-    try:
-        np.savez(part, **_arrays(data, split))  # pyrefly: ignore[bad-argument-type]
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    writing.refuse_existing(path, overwrite)
+    with writing.replacing(path) as file:
+        np.savez(file, **_arrays(data, split))  # pyrefly: ignore[bad-argument-type]
     return path
 
 

@@ -7,7 +7,7 @@ import os
 import pathlib
 from typing import NamedTuple
 
-from jaxanon.checkpoint import write_atomically
+from jaxanon.datasets import writing
 from jaxanon.kernels.checks import whole
 from jaxanon.privacy import sequential
 from jaxanon.privacy.composition import positive
@@ -167,7 +167,7 @@ def _write(path, ledger):
     releases = {repr(epsilon): count for epsilon, count in ledger.releases.items()}
     told = {"total": ledger.total, "releases": releases}
     told |= {"neighbours": ledger.neighbours}
-    write_atomically(path, json.dumps(told, indent=2) + "\n")
+    writing.write(path, json.dumps(told, indent=2) + "\n")
 
 
 def _folder_of(path):

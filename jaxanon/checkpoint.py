@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import json
 import logging
-import os
 import pathlib
 import warnings
 
@@ -13,21 +12,11 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from jaxanon import __version__, checks
+from jaxanon.datasets import writing
 
 FIELDS = {"version", "method", "settings", "spec", "data", "architecture"}
 STREET = "pfdrl"  # The method whose runs have homes in place of windows.
 KEPT = 2  # Checkpoints; the older one serves when the newer turns out damaged.
-
-
-def write_atomically(path: pathlib.Path, text: str) -> None:
-    """Writes a file whole or not at all."""
-    path = pathlib.Path(path)
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
 
 
 def architecture(state) -> list[str]:
@@ -62,7 +51,7 @@ def claim(folder, config: dict, *, resume: bool) -> None:
             f"{folder} is not empty and holds no run; choose another folder."
         )
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, json.dumps(config, indent=2) + "\n")
+    writing.write(path, json.dumps(config, indent=2) + "\n")
 
 
 def restored(folder, config: dict, like, kept=None):
@@ -289,7 +278,7 @@ def read_metrics(folder, up_to: int) -> list[dict]:
 def write_metrics(folder, rows) -> None:
     """Replaces ``metrics.jsonl`` by these rows."""
     text = "".join(json.dumps(row) + "\n" for row in rows)
-    write_atomically(pathlib.Path(folder) / "metrics.jsonl", text)
+    writing.write(pathlib.Path(folder) / "metrics.jsonl", text)
 
 
 def append_metrics(folder, row) -> None:

@@ -4,7 +4,7 @@ import json
 import os
 import pathlib
 
-from jaxanon.checkpoint import write_atomically
+from jaxanon.datasets import writing
 from jaxanon.learners.guarantee import Guarantee, PerWeight
 
 FILE = "privacy.json"
@@ -52,7 +52,7 @@ def keep(folder: str | os.PathLike, told: dict) -> None:
       told: of a guarantee.
     """
     path = pathlib.Path(folder) / FILE
-    write_atomically(path, json.dumps(told, indent=1) + "\n")
+    writing.write(path, json.dumps(told, indent=1) + "\n")
 
 
 def read(folder: str | os.PathLike) -> dict:

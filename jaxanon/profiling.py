@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from jaxanon.checkpoint import write_atomically
+from jaxanon.datasets import writing
 
 FILE = "costs.json"
 KEYS = {
@@ -98,7 +98,7 @@ class Watch:
             return
         text = json.dumps(self.costs(), indent=1) + "\n"
         for place in filter(None, (self.folder, run_folder)):
-            write_atomically(pathlib.Path(place) / FILE, text)
+            writing.write(pathlib.Path(place) / FILE, text)
 
 
 @contextlib.contextmanager

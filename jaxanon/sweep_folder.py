@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from jaxanon import checkpoint
+from jaxanon.datasets import writing
 from jaxanon.run import Run
 
 FILE = "sweep.json"
@@ -70,7 +71,7 @@ def add(folder, **entries) -> None:
 def write(folder, content: dict) -> None:
     """Replaces ``sweep.json``; a loss that is not finite is null there."""
     text = json.dumps(_finite(content), indent=1, allow_nan=False)
-    checkpoint.write_atomically(pathlib.Path(folder) / FILE, text + "\n")
+    writing.write(pathlib.Path(folder) / FILE, text + "\n")
 
 
 def _finite(value):

@@ -50,6 +50,8 @@ def anonymize(
       suspicion: how probable the classes to hide must be for a window to be made anew;
         privatehub alone, default: as trained
     """
+    from jaxanon.datasets import writing
+
     if output.suffix != ".npy":
         raise ValueError(f"--output must end in .npy, got {str(output)!r}.")
     if budget_total is not None and budget is None:
@@ -58,7 +60,7 @@ def anonymize(
         raise ValueError(
             "a budget is of noise that nobody knows; leave --seed out, or --budget."
         )
-    files.refuse_existing(output, overwrite)
+    writing.refuse_existing(output, overwrite)
     windows = files.read_windows(input)
 
     import jax

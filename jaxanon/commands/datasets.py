@@ -49,9 +49,9 @@ def export(
       overwrite: replace the output file that is there
     """
     from jaxanon import datasets
-    from jaxanon.commands import files
+    from jaxanon.datasets import writing
 
-    files.refuse_existing(output, overwrite)
+    writing.refuse_existing(output, overwrite)
     options = sources.DataOptions(
         dataset=name,
         preset=preset,

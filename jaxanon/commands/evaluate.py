@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 from rich.table import Table
 
-from jaxanon.commands import files, show, sources, street
+from jaxanon.commands import show, sources, street
 
 
 def evaluate(
@@ -47,6 +47,7 @@ def evaluate(
       overwrite: replace the report that is there
     """
     from jaxanon import evaluation, training, trial_names
+    from jaxanon.datasets import writing
     from jaxanon.report.learned import sentences
 
     if street.is_street(folder):
@@ -65,7 +66,7 @@ def evaluate(
                 "--join is of learners, --epsilons of deeprotect; give one."
             )
         written = "newcomers/report.json"
-    files.refuse_existing(folder / written, overwrite)
+    writing.refuse_existing(folder / written, overwrite)
     names = sources.names(attacks, "attacks")
     chosen = trial_names.choose(names)
     run = training.open_run(folder)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import files, show, sources
+from jaxanon.commands import show, sources
 
 
 def export(
@@ -48,9 +48,10 @@ def export(
       overwrite: replace the files that are there
     """
     from jaxanon import exporting, training
+    from jaxanon.datasets import writing
 
     if samples is not None:
-        files.refuse_existing(samples, overwrite)
+        writing.refuse_existing(samples, overwrite)
     run = training.open_run(folder)
     data = sources.recall(run, dataset=dataset, source=source)
     if own is not None:
@@ -73,10 +74,7 @@ def export(
             f"{100 * told.share:.1f} % of them agree within 0.001 standard deviations."
         )
     if weights != "float32":
-        show.say(
-            "Rounding the weights moves the furthest sample of a window by "
-            f"{told.rounding:.1g} standard deviations in the median."
-        )
+        show.say(f"{exporting.moved(told.rounding)}.")
     show.say(f"SHA-256: {told.digest}")
     if attackers is not None:
         with show.pieces() as tell:

@@ -1,15 +1,6 @@
-"""Files of windows: read with care, written whole or not at all."""
+"""Arrays in files: read with care, written whole or not at all."""
 
-import os
 import pathlib
-
-
-def refuse_existing(path: pathlib.Path, overwrite: bool) -> None:
-    """FileExistsError if there is something at ``path`` that must not be replaced."""
-    if path.exists() and not overwrite:
-        raise FileExistsError(
-            f"{path} exists; pass --overwrite to replace it, or choose another name."
-        )
 
 
 def read_windows(path: pathlib.Path):
@@ -48,24 +39,17 @@ def write_array(path: pathlib.Path, array) -> None:
     """Saves an ``.npy`` beside ``path`` and moves it there when it is complete."""
     import numpy as np
 
-    _write(path, lambda file: np.save(file, array))
+    from jaxanon.datasets import writing
+
+    with writing.replacing(path) as file:
+        np.save(file, array)
 
 
 def write_arrays(path: pathlib.Path, arrays: dict) -> None:
     """The same for an ``.npz`` of several."""
     import numpy as np
 
-    _write(path, lambda file: np.savez(file, **arrays))
+    from jaxanon.datasets import writing
 
-
-def _write(path, save):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
-    try:
-        with part.open("wb") as file:
-            save(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    with writing.replacing(path) as file:
+        np.savez(file, **arrays)

@@ -32,11 +32,13 @@ def sample(
       seed: to repeat an experiment; default: drawn from the system's entropy
       overwrite: replace the output file that is there
     """
+    from jaxanon.datasets import writing
+
     if output.suffix != ".npz":
         raise ValueError(f"--output must end in .npz, got {str(output)!r}.")
     if count < 1:
         raise ValueError(f"--count must be >= 1, got {count}.")
-    files.refuse_existing(output, overwrite)
+    writing.refuse_existing(output, overwrite)
 
     import jax
     import numpy as np

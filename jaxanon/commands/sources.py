@@ -109,7 +109,7 @@ def names(text: str, argument: str) -> tuple[str, ...]:
 
 def remember(folder: pathlib.Path, options: DataOptions) -> None:
     """Writes into a run's folder where its data came from."""
-    from jaxanon.checkpoint import write_atomically
+    from jaxanon.datasets import writing
 
     absolute = lambda path: str(pathlib.Path(path).absolute())
     values = dataclasses.asdict(options)
@@ -117,7 +117,7 @@ def remember(folder: pathlib.Path, options: DataOptions) -> None:
         values["dataset"] = absolute(options.dataset)
     if options.source is not None:
         values["source"] = absolute(options.source)
-    write_atomically(folder / RECORD, json.dumps(values, indent=2) + "\n")
+    writing.write(folder / RECORD, json.dumps(values, indent=2) + "\n")
 
 
 def recall(run, *, dataset: str | None = None, source: str | None = None):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import files, show, sources
+from jaxanon.commands import show, sources
 
 METHOD = "pfdrl"
 DATASET = Annotated[str, tyro.conf.arg(metavar="NAME_OR_NPZ")]
@@ -102,14 +102,14 @@ def tell(homes, settings) -> None:
 
 def remember(folder: pathlib.Path, dataset: str, source: str | None) -> None:
     """Writes into a run's folder where its homes came from."""
-    from jaxanon.checkpoint import write_atomically
+    from jaxanon.datasets import writing
 
     absolute = lambda path: str(pathlib.Path(path).absolute())
     values = {
         "dataset": absolute(dataset) if dataset.endswith(".npz") else dataset,
         "source": None if source is None else absolute(source),
     }
-    write_atomically(folder / sources.RECORD, json.dumps(values, indent=2) + "\n")
+    writing.write(folder / sources.RECORD, json.dumps(values, indent=2) + "\n")
 
 
 def is_street(folder: pathlib.Path) -> bool:
@@ -124,9 +124,10 @@ def is_street(folder: pathlib.Path) -> bool:
 def evaluate(folder, *, seed, dataset, source, overwrite) -> None:
     """``jaxanon evaluate`` of a street: its held-out days, and homes that join."""
     from jaxanon import checkpoint, street_evaluation, street_run
+    from jaxanon.datasets import writing
     from jaxanon.report.street import sentences
 
-    files.refuse_existing(folder / "report.json", overwrite)
+    writing.refuse_existing(folder / "report.json", overwrite)
     settings = street_run.settings_of(checkpoint.read_config(folder))
     known = {"dataset": "tracebase", "source": None}
     record = folder / sources.RECORD

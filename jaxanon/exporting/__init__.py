@@ -2,7 +2,7 @@
 
 from jaxanon.exporting.attackers import export_attackers
 from jaxanon.exporting.explicit import Draw, explicit
-from jaxanon.exporting.export import Exported, export
+from jaxanon.exporting.export import Exported, export, moved
 from jaxanon.exporting.own import personalised
 from jaxanon.exporting.samples import write_samples
 
@@ -12,6 +12,7 @@ __all__ = [
     "explicit",
     "export",
     "export_attackers",
+    "moved",
     "personalised",
     "write_samples",
 ]

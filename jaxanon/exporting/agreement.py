@@ -56,8 +56,8 @@ def examples(windows, draws: Sequence[Draw], seed: int = 0) -> list[dict]:
     ]
 
 
-def run_graph(graph: bytes, inputs: Sequence[dict]) -> np.ndarray:
-    """What ONNX Runtime makes of inputs one by one; ``float32[N, ...]``, first output.
+def session(graph: bytes):
+    """ONNX Runtime with a graph, on the processor, silent but for errors.
 
     Raises:
       ImportError: without the extra ``export``.
@@ -68,10 +68,19 @@ def run_graph(graph: bytes, inputs: Sequence[dict]) -> np.ndarray:
         raise missing("running an ONNX file") from error
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(
+    return onnxruntime.InferenceSession(
         graph, options, providers=["CPUExecutionProvider"]
     )
-    return np.concatenate([np.asarray(session.run(None, one)[0]) for one in inputs])
+
+
+def run_graph(graph: bytes, inputs: Sequence[dict]) -> np.ndarray:
+    """What ONNX Runtime makes of inputs one by one; ``float32[N, ...]``, first output.
+
+    Raises:
+      ImportError: without the extra ``export``.
+    """
+    opened = session(graph)
+    return np.concatenate([np.asarray(opened.run(None, one)[0]) for one in inputs])
 
 
 def away(rewritten: Callable, made, inputs: Sequence[dict], std) -> np.ndarray:

@@ -8,10 +8,9 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
-from jaxanon import __version__
+from jaxanon import __version__, trial
 from jaxanon.attacks import shares
-from jaxanon.exporting import card, graphs
-from jaxanon.exporting.export import refuse, write
+from jaxanon.exporting import beside, card, graphs
 from jaxanon.models.fit import fit_classifier
 
 
@@ -64,7 +63,7 @@ def export_attackers(
       'who.onnx'
     """
     path = pathlib.Path(path)
-    refuse((path, path.with_name(f"{path.name}.sha256")), overwrite)
+    beside.refuse_existing(path, overwrite=overwrite)
     spec = data.spec
     trainings = [(spec.public, "public", "raw")]
     trainings += [(name, "private", "raw") for name in spec.private]
@@ -110,16 +109,16 @@ def export_attackers(
         "reads": reads,
     }
     graphs.tell(model, json.dumps(facts))
-    write(path, model.SerializeToString())
+    beside.write(path, model.SerializeToString())
     return path
 
 
 def _known(keys, run, data, attribute, on, share):
     """Standardised windows that an attacker has, and their classes."""
-    spec, train = data.spec, data.train
+    train = data.train
     labels = np.asarray(train.labels[attribute])
     windows = train.windows
     if on == "anonymized":
         rows = shares.pick(keys[0], labels, share, attribute)
         windows, labels = run.anonymize(keys[1], windows[rows]), labels[rows]
-    return (windows - np.float32(spec.mean)) / np.float32(spec.std), labels
+    return trial.standardise(data.spec, windows), labels

@@ -17,8 +17,8 @@ LAWS = {
     "_gumbel": "gumbel",
 }
 DISCRETE = "discrete_laplace_"  # And its scale: of ``kernels.discrete_laplace_noise``.
-CALLS = ("jit", "pjit", "closed_call", "remat", "checkpoint", "custom_jvp_call")
-CALLS += ("custom_vjp_call", "custom_vjp_call_jaxpr", "core_call", "remat2")
+CALLS = ("jit", "closed_call", "remat2", "checkpoint", "custom_jvp_call")
+CALLS += ("custom_vjp_call",)
 KEY = object()  # Stands where a key, or an array of keys, stood.
 
 

@@ -1,7 +1,6 @@
 """``export``: a trained anonymizer as a file that needs no JAX."""
 
 import dataclasses
-import hashlib
 import json
 import os
 import pathlib
@@ -13,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import checks, guarantee
-from jaxanon.exporting import agreement, card, graphs, quantization
+from jaxanon.exporting import agreement, beside, card, graphs, quantization
 from jaxanon.exporting.explicit import explicit
 from jaxanon.learners import Learner
 from jaxanon.methods import build
@@ -93,7 +92,8 @@ def export(
     """
     _check(run, format, weights, calibration)
     path = pathlib.Path(path)
-    refuse(_files(path, format), overwrite)
+    endings = (".md", ".json") if format == "stablehlo" else (".md",)
+    beside.refuse_existing(path, *endings, overwrite=overwrite)
     run, epsilon = _releasable(run, weights)
     spec = run.spec
     if windows is None:
@@ -103,29 +103,78 @@ def export(
     rewritten, draws = explicit(_program(run, weights), shown[:1])
     inputs = agreement.examples(shown, draws)
     if format == "stablehlo":
-        graph = jax.export.export(jax.jit(rewritten), platforms=("cpu", "cuda", "tpu"))(
-            *inputs[0].values()
-        )
-        raw, model = bytes(graph.serialize()), None
-        call = jax.jit(graph.call)
-        made = np.concatenate([np.asarray(call(*one.values())) for one in inputs])
+        model = None
+        raw, made = _stablehlo(rewritten, inputs)
     else:
-        shapes = {
-            k: jax.ShapeDtypeStruct(v.shape, v.dtype) for k, v in inputs[0].items()
-        }
-        model = graphs.to_onnx(rewritten, shapes, ["safe"], run.method.name)
-        if weights == "int8":
-            few = checks.windows(
-                _few(calibration, CALIBRATED), spec.time, spec.channels
-            )
-            model = quantization.in_int8(model, agreement.examples(few, draws, seed=1))
+        few = () if weights != "int8" else _few(calibration, CALIBRATED)
+        model = _onnx(run, rewritten, inputs, draws, few)
         raw = model.SerializeToString()
         made = agreement.run_graph(raw, inputs)
-    away, rounding = agreement.away(rewritten, made, inputs, spec.std), 0.0
+    away = agreement.away(rewritten, made, inputs, spec.std)
+    _refuse_others(away, made, weights)
+    rounding = {
+        "float32": lambda: 0.0,
+        "float16": lambda: _rounding(run, shown, made, inputs),
+        "int8": lambda: float(np.median(away)),  # ``rewritten`` is in float32.
+    }[weights]()
+    share, median = float(np.mean(away <= CLOSE)), float(np.median(away))
+    told = [card.made_with()]
+    if weights != "int8":  # Which has nothing to be near to.
+        told.append(
+            f"Compared with JAX on {len(away)} windows: {100 * share:.1f} % of them "
+            f"within {CLOSE:g} standard deviations in every sample, the furthest "
+            f"sample off by {median:.1e} in the median."
+        )
     if weights != "float32":
-        exact, _ = explicit(_program(run, "float32"), shown[:1])
-        off = agreement.away(exact, made, inputs, spec.std)
-        rounding = float(np.median(off))
+        told.append(f"{moved(rounding)}, of {len(away)} windows.")
+    kind = {"weights": weights, "epsilon": epsilon}
+    text = card.card(run, report=_report(run), told=told, **kind)
+    facts = json.dumps(card.facts(run, draws, text=text, **kind))
+    if model is not None:
+        graphs.tell(model, facts)
+        raw = model.SerializeToString()
+    digest = beside.write(path, raw, md=text, json=facts if model is None else None)
+    return Exported(path, digest, len(raw), len(away), share, median, rounding)
+
+
+def moved(rounding: float) -> str:
+    """What rounding the weights comes to, as a sentence without its end.
+
+    Args:
+      rounding: of ``Exported``.
+
+    Example:
+      >>> moved(0.04)
+      'Rounding the weights moves the furthest sample of a window by 0.04 standard \
+deviations in the median'
+    """
+    return (
+        "Rounding the weights moves the furthest sample of a window by "
+        f"{rounding:.1g} standard deviations in the median"
+    )
+
+
+def _stablehlo(rewritten, inputs):
+    """The graph as bytes, and what it makes of every input."""
+    traced = jax.export.export(jax.jit(rewritten), platforms=("cpu", "cuda", "tpu"))
+    graph = traced(*inputs[0].values())
+    call = jax.jit(graph.call)
+    made = np.concatenate([np.asarray(call(*one.values())) for one in inputs])
+    return bytes(graph.serialize()), made
+
+
+def _onnx(run, rewritten, inputs, draws, calibration):
+    """The graph as a model, in 8 bits where there are windows to calibrate it with."""
+    shapes = {k: jax.ShapeDtypeStruct(v.shape, v.dtype) for k, v in inputs[0].items()}
+    model = graphs.to_onnx(rewritten, shapes, ["safe"], run.method.name)
+    if not len(calibration):
+        return model
+    few = checks.windows(calibration, run.spec.time, run.spec.channels)
+    return quantization.in_int8(model, agreement.examples(few, draws, seed=1))
+
+
+def _refuse_others(away, made, weights):
+    """ValueError of a graph that does not do what JAX does."""
     share = float(np.mean(away <= CLOSE))
     if weights != "int8" and not share >= SHARE:
         raise ValueError(
@@ -138,73 +187,12 @@ def export(
             f"the exported graph makes NaN or infinity of some of {len(away)} windows; "
             "nothing is written. Export with weights='float32'."
         )
-    told = [
-        card.made_with(),
-        f"Compared with JAX on {len(away)} windows: {100 * share:.1f} % of them within "
-        f"{CLOSE:g} standard deviations in every sample, the furthest sample off by "
-        f"{np.median(away):.1e} in the median.",
-    ]
-    if weights == "int8":  # Nothing to be near to.
-        told.pop()
-    if weights != "float32":
-        told.append(
-            "Rounding the weights moves the furthest sample of a window by "
-            f"{rounding:.1g} standard deviations in the median, of {len(away)} windows."
-        )
-    kind = {"weights": weights, "epsilon": epsilon}
-    text = card.card(run, report=_report(run), told=told, **kind)
-    facts = json.dumps(card.facts(run, draws, text=text, **kind))
-    if model is not None:
-        graphs.tell(model, facts)
-        raw = model.SerializeToString()
-    digest = write(path, raw, text=text, facts=facts if model is None else None)
-    median = float(np.median(away))
-    return Exported(path, digest, len(raw), len(away), share, median, rounding)
 
 
-def refuse(paths, overwrite: bool) -> None:
-    """FileExistsError if one of the files is there and must not be replaced."""
-    for path in paths:
-        if path.exists() and not overwrite:
-            raise FileExistsError(
-                f"{path} exists; pass overwrite=True (--overwrite) to replace it, or "
-                "choose another name."
-            )
-
-
-def write(path: pathlib.Path, raw: bytes, *, text=None, facts=None) -> str:
-    """Writes a file, with its digest and what is said of it beside it.
-
-    The digest is there first, so that nobody ever finds a file that passes for another.
-
-    Returns:
-      The SHA-256 digest, in hexadecimal.
-    """
-    digest = hashlib.sha256(raw).hexdigest()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = {".sha256": f"{digest}  {path.name}\n", ".md": text, ".json": facts}
-    for ending, words in beside.items():
-        if words is not None:
-            _replace(path.with_name(path.name + ending), words.encode())
-    _replace(path, raw)
-    return digest
-
-
-def _replace(path, raw):
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            file.write(raw)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _files(path, format):
-    endings = ("", ".sha256", ".md", *((".json",) if format == "stablehlo" else ()))
-    return [path.with_name(path.name + ending) for ending in endings]
+def _rounding(run, shown, made, inputs) -> float:
+    """How far from what float32 weights make, in the median over windows."""
+    exact, _ = explicit(_program(run, "float32"), shown[:1])
+    return float(np.median(agreement.away(exact, made, inputs, run.spec.std)))
 
 
 def _check(run, format, weights, calibration):

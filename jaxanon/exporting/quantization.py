@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxanon.exporting.agreement import session
 from jaxanon.exporting.graphs import made, missing, outside, quiet, rename, tidy
 
 # What holds most weights, and what int8 is fast for.
@@ -128,25 +129,17 @@ def _quantize_branch(model, branch, known, told, prefix):
 def _values(model, names, examples) -> list[dict]:
     """What the named values are for every example."""
     import onnx
-    import onnxruntime
 
     shown = onnx.ModelProto()
     shown.CopyFrom(model)
     there = {one.name for one in shown.graph.output}
     given = {one.name for one in shown.graph.input}
     asked = [name for name in names if name not in given]
+    told = [{k: np.asarray(v) for k, v in one.items()} for one in examples]
     if not asked:  # ONNX Runtime would give every output.
-        return [{k: np.asarray(v) for k, v in one.items()} for one in examples]
+        return told
     shown.graph.output.extend(
         onnx.ValueInfoProto(name=name) for name in asked if name not in there
     )
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(
-        shown.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    return [
-        {**{k: np.asarray(v) for k, v in one.items()}}
-        | dict(zip(asked, session.run(asked, one), strict=True))
-        for one in examples
-    ]
+    opened = session(shown.SerializeToString())
+    return [one | dict(zip(asked, opened.run(asked, one), strict=True)) for one in told]

@@ -1,9 +1,12 @@
 """Test windows as a stream of samples, to try a device's runtime with."""
 
 import csv
+import io
 import os
 
 import numpy as np
+
+from jaxanon.datasets import writing
 
 ROW = 6  # Neighbouring windows, about as long as what a page averages over.
 
@@ -42,9 +45,10 @@ def write_samples(data, path: str | os.PathLike, *, seconds: float = 300.0) -> i
         f"{name} [{unit}]" if unit else name
         for name, unit in zip(spec.channels, spec.units, strict=True)
     )
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow(["time", *names])
-        for number, row in enumerate(rows):
-            table.writerow([f"{number / spec.rate_hz:.6f}", *(f"{x:.7g}" for x in row)])
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow(["time", *names])
+    for number, row in enumerate(rows):
+        table.writerow([f"{number / spec.rate_hz:.6f}", *(f"{x:.7g}" for x in row)])
+    writing.write(path, text.getvalue())
     return len(rows)

@@ -1,10 +1,9 @@
 """Writes a report's files; each appears whole or not at all."""
 
 import json
-import os
 import pathlib
-import tempfile
 
+from jaxanon.datasets import writing
 from jaxanon.report import (
     budgets,
     figures,
@@ -51,9 +50,9 @@ def write_front(folder, title: str, summary: list[dict], report: dict):
     if drawn is None:
         return None
     folder = pathlib.Path(folder)
-    _replace(folder / "front.png", drawn.png)
+    writing.write(folder / "front.png", drawn.png)
     html = folder / "sweep.html"
-    _replace(html, front.render(title, summary, report, drawn).encode())
+    writing.write(html, front.render(title, summary, report, drawn).encode())
     return html
 
 
@@ -117,7 +116,7 @@ def write_search(folder, summary: list[dict]):
     if drawn is None:
         return None
     path = pathlib.Path(folder) / "sweep.png"
-    _replace(path, drawn.png)
+    writing.write(path, drawn.png)
     return path
 
 
@@ -126,24 +125,9 @@ def _written(folder, name, values, drawn, html: str) -> pathlib.Path:
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for title, figure in drawn.items():
-        _replace(folder / f"{title}.png", figure.png)
+        writing.write(folder / f"{title}.png", figure.png)
     text = json.dumps(values, indent=1, allow_nan=False)
-    _replace(folder / f"{name}.json", text.encode())
+    writing.write(folder / f"{name}.json", text)
     path = folder / f"{name}.html"
-    _replace(path, html.encode())
+    writing.write(path, html)
     return path
-
-
-def _replace(path, content: bytes):
-    """Writes beside ``path`` and moves over it, which no reader sees half done."""
-    handle, draft = tempfile.mkstemp(prefix=path.name, dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(draft, 0o644)
-        os.replace(draft, path)
-    except BaseException:
-        pathlib.Path(draft).unlink(missing_ok=True)
-        raise

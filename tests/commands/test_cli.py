@@ -106,7 +106,7 @@ def test_datasets_are_listed_and_exported(tmp_path, capsys, refused):
     with np.load(path) as arrays:
         np.testing.assert_array_equal(arrays["windows"], test.windows)
         assert list(arrays["private"]) == ["side", "subject"]
-    assert "exists; pass --overwrite" in refused(*words)
+    assert "exists; pass overwrite=True (--overwrite)" in refused(*words)
     assert cli.main([*words, "--overwrite"]) == 0
 
 

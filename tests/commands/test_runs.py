@@ -72,7 +72,7 @@ def test_anonymize_refuses_what_it_cannot_read_or_write(folder, tmp_path, refuse
     assert "--output must end in .npy" in error(good, tmp_path / "out.csv")
     assert "holds no run" in error(good, run=tmp_path)
     out.write_text("kept")
-    assert "exists; pass --overwrite" in error(good)
+    assert "exists; pass overwrite=True (--overwrite)" in error(good)
     assert out.read_text() == "kept"
     words = ["anonymize", folder, "--input", good, "--output", out, "--overwrite"]
     assert cli.main([str(word) for word in words]) == 0
@@ -162,7 +162,9 @@ def test_evaluate_refuses_other_data_and_an_old_report(
     assert "is not the data that the run" in error and "fingerprint" in error
     (folder / "report.json").write_text("{}")
     try:
-        assert "exists; pass --overwrite" in refused("evaluate", folder)
+        assert "exists; pass overwrite=True (--overwrite)" in refused(
+            "evaluate", folder
+        )
         assert cli.main(["evaluate", str(folder), "--overwrite"]) == 0
     finally:
         (folder / "report.json").unlink()

@@ -40,7 +40,9 @@ def test_windows_of_named_classes_are_written(sample, tmp_path, capsys):
     assert made["activity"].tolist() == [1, 1, 1, 0, 0, 0]
     assert made["activity_names"].tolist() == ["slow", "fast"]
     assert sample("--label", "fast", "--seed", 1) == 2  # Nothing is overwritten.
-    assert "made.npz exists; pass --overwrite" in capsys.readouterr().err
+    assert (
+        "made.npz exists; pass overwrite=True (--overwrite)" in capsys.readouterr().err
+    )
     again = ("--label", "fast, slow", "--count", 3, "--seed", 1)
     assert sample(*again, out="again.npz") == 0
     same = np.load(tmp_path / "again.npz")["windows"]

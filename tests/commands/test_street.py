@@ -37,7 +37,7 @@ def test_a_street_is_trained_and_evaluated(tmp_path, capsys):
     assert cli.main(["evaluate", out]) == 0
     assert "held-out day 2 homes saved" in capsys.readouterr().out
     for words, message in (
-        (["evaluate", out], "report.json exists; pass --overwrite"),
+        (["evaluate", out], "report.json exists; pass overwrite=True"),
         (["evaluate", out, "--join", "0.5"], "--join and --epsilons are not of pfdrl"),
         (
             ["sample", out, "--label", "x", "--output", "x.npz"],

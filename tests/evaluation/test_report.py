@@ -11,7 +11,7 @@ import pytest
 
 from jaxanon import report as reports
 from jaxanon.evaluation import evaluate
-from jaxanon.report import figures, files, page, words
+from jaxanon.report import figures, page, words
 
 HISTORY = [{"round": 10 * i, "losses": {"loss": 2.0**-i, "kl": 1.0}} for i in range(5)]
 
@@ -116,20 +116,6 @@ def test_out_comes_before_the_folder_of_the_run(cases, judges, tmp_path):
     assert (out / "report.html").exists() and not (tmp_path / "run").exists()
     # No history, no training curves.
     assert not (out / "training.png").exists()
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
-    target = tmp_path / "report.json"
-    target.write_text("old")
-
-    def fail(*_):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(files.os, "replace", fail)
-    with pytest.raises(OSError, match="disk full"):
-        files._replace(target, b"new")
-    assert target.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [target]
 
 
 @pytest.mark.parametrize(

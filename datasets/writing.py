@@ -1,0 +1,57 @@
+"""Files written whole or not at all, and never over others unasked."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike) -> Iterator[IO[bytes]]:
+    """A file open for bytes that takes its name when all of it is on the disk.
+
+    Missing folders are made. What was there under that name stays until then, and for
+    good if the block raises; who is killed leaves a ``.<name>.<process>.part`` that
+    nobody reads.
+
+    Args:
+      path: of the file.
+
+    Yields:
+      The open file.
+
+    Example:
+      >>> import tempfile
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     with replacing(f"{folder}/a/b.bin") as file:
+      ...         _ = file.write(b"abc")
+      ...     [entry.name for entry in Path(folder, "a").iterdir()]
+      ['b.bin']
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write(path: str | os.PathLike, content: bytes | str) -> None:
+    """Writes a file of these bytes, or of this text in UTF-8."""
+    with replacing(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+def refuse_existing(path: str | os.PathLike, overwrite: bool) -> None:
+    """FileExistsError if there is something at ``path`` that must not be replaced."""
+    if os.path.exists(path) and not overwrite:
+        raise FileExistsError(
+            f"{path} exists; pass overwrite=True (--overwrite) to replace it, or "
+            "choose another name."
+        )

@@ -1,0 +1,44 @@
+"""A file with its digest, and with what is said of it, beside it."""
+
+import hashlib
+import pathlib
+
+from jaxanon.datasets import writing
+
+
+def names(path: pathlib.Path, *endings: str) -> list[pathlib.Path]:
+    """The file, its digest's, and those of further endings.
+
+    Example:
+      >>> [one.name for one in names(pathlib.Path("a/b.onnx"), ".md")]
+      ['b.onnx', 'b.onnx.sha256', 'b.onnx.md']
+    """
+    return [path.with_name(path.name + ending) for ending in ("", ".sha256", *endings)]
+
+
+def refuse_existing(path: pathlib.Path, *endings: str, overwrite: bool) -> None:
+    """FileExistsError if one of those files is there and must not be replaced."""
+    for file in names(path, *endings):
+        writing.refuse_existing(file, overwrite)
+
+
+def write(path: pathlib.Path, raw: bytes, **beside: str | None) -> str:
+    """Writes a file, its digest, and texts beside it, by their endings.
+
+    The digest is there first, so that nobody ever finds a file that passes for another.
+
+    Args:
+      path: of the file.
+      raw: its bytes.
+      **beside: of each ending the text; what is None is not written.
+
+    Returns:
+      The SHA-256 digest, in hexadecimal.
+    """
+    digest = hashlib.sha256(raw).hexdigest()
+    texts = {"sha256": f"{digest}  {path.name}\n"} | beside
+    for ending, text in texts.items():
+        if text is not None:
+            writing.write(path.with_name(f"{path.name}.{ending}"), text)
+    writing.write(path, raw)
+    return digest

@@ -1,0 +1,62 @@
+"""A reader finds the old file or the whole new one, and nothing is replaced unasked."""
+
+import os
+
+import pytest
+
+from jaxanon.datasets import writing
+
+
+def test_a_new_file_appears_with_its_folders(tmp_path):
+    writing.write(tmp_path / "a" / "b.txt", "naïve")
+    writing.write(tmp_path / "a" / "b.bin", b"\x00\xff")
+    assert (tmp_path / "a" / "b.txt").read_bytes() == "naïve".encode()
+    assert (tmp_path / "a" / "b.bin").read_bytes() == b"\x00\xff"
+
+
+def test_nobody_sees_it_half_done(tmp_path):
+    target = tmp_path / "x.bin"
+    target.write_bytes(b"old")
+    with writing.replacing(target) as file:
+        file.write(b"new")
+        file.flush()
+        assert target.read_bytes() == b"old"
+    assert target.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("where", ["write", "fsync", "replace"])
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch, where):
+    target = tmp_path / "report.json"
+    target.write_text("old")
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    if where != "write":
+        monkeypatch.setattr(writing.os, where, fail)
+    with pytest.raises(OSError, match="disk full"):
+        with writing.replacing(target) as file:
+            file.write(b"new")
+            if where == "write":
+                fail()
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_what_is_there_is_replaced_when_asked_alone(tmp_path):
+    target = tmp_path / "x.npz"
+    writing.refuse_existing(target, overwrite=False)
+    target.touch()
+    writing.refuse_existing(target, overwrite=True)
+    said = (
+        r"x\.npz exists; pass overwrite=True \(--overwrite\) to replace it, or choose"
+    )
+    with pytest.raises(FileExistsError, match=said):
+        writing.refuse_existing(target, overwrite=False)
+
+
+def test_others_may_read_it(tmp_path):
+    writing.write(tmp_path / "x", "")
+    mask = os.umask(0)
+    os.umask(mask)
+    assert (tmp_path / "x").stat().st_mode & 0o777 == 0o666 & ~mask
