@@ -24,7 +24,7 @@ def rounds_program(update):
         def body(index, carry):
             state, total, bad = carry
             state, info = a_round(key, state, data)
-            finite = jnp.isfinite(jnp.stack(jax.tree.leaves(info))).all()
+            finite = _all_finite(jax.tree.leaves(info))
             bad = jnp.where(finite, bad, jnp.minimum(bad, index))
             return state, jax.tree.map(jnp.add, total, info), bad
 
@@ -50,4 +50,9 @@ def sound(state):
     kept = getattr(state, "own", None)  # Of clients that keep models of their own.
     leaves = jax.tree.leaves((state.params, state.average, kept))
     leaves = [x for x in leaves if jnp.issubdtype(jnp.result_type(x), jnp.floating)]
-    return jnp.isfinite(jnp.stack([jnp.sum(jnp.square(x)) for x in leaves])).all()
+    return _all_finite([jnp.sum(jnp.square(x)) for x in leaves])
+
+
+def _all_finite(numbers):
+    """True of none: a method may have nothing to tell, or to learn."""
+    return jnp.all(jnp.array([jnp.isfinite(number) for number in numbers], bool))
