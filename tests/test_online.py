@@ -1,19 +1,12 @@
 """DySan's online phase: trials against the networks by hand, scores, choices."""
 
-import importlib.util
-import pathlib
-
 import jax
 import numpy as np
 import pytest
+import toy
 
 from jaxanon import datasets, methods, online
 from jaxanon.methods import sanitizers
-
-_PATH = pathlib.Path(__file__).parent / "methods" / "toy.py"
-_SPEC = importlib.util.spec_from_file_location("toy_online", _PATH)
-toy = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(toy)
 
 SMALL = {
     "filters": (4, 6),

@@ -1,29 +1,19 @@
 """Members in chunks: what fits the memory, and what a kill leaves."""
 
-import importlib.util
-import pathlib
 import types
 
 import chex
 import jax
 import jax.numpy as jnp
+import known
 import numpy as np
 import pytest
+import toy
 
 from jaxanon import sweep_memory, sweep_program
 from jaxanon.federated import memory
 from jaxanon.sweeping import sweep
 
-
-def _load(name):
-    path = pathlib.Path(__file__).parent / "methods" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"{name}_of_chunks", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-toy, known = _load("toy"), _load("known")
 GRID = {"rate": [0.1, 0.7], "goal": [1.0, 5.0]}
 
 

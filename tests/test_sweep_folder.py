@@ -1,21 +1,15 @@
 """The folder of a sweep: runs to open, what was found, and going on."""
 
-import importlib.util
 import json
-import pathlib
 import shutil
 
 import chex
 import numpy as np
 import pytest
+import toy
 
 from jaxanon import methods, sweep_folder, sweep_program, training
 from jaxanon.sweeping import sweep
-
-_PATH = pathlib.Path(__file__).parent / "methods" / "toy.py"
-_SPEC = importlib.util.spec_from_file_location("toy_data", _PATH)
-toy = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(toy)
 
 BLINDER = {
     "hidden": (8,),

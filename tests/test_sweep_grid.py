@@ -1,19 +1,12 @@
 """Points of a grid that a method's settings do not allow together."""
 
-import importlib.util
-import pathlib
-
 import pytest
+import toy
 
 from jaxanon import sweep_grid
 from jaxanon.commands import grids
 from jaxanon.methods.dysan import dysan
 from jaxanon.methods.dysan_config import DySanConfig
-
-_PATH = pathlib.Path(__file__).parent / "methods" / "toy.py"
-_SPEC = importlib.util.spec_from_file_location("toy_of_grids", _PATH)
-toy = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(toy)
 
 SMALL = {"filters": (2, 2), "hidden": (2, 2), "predictor_filters": (2,)}
 

@@ -1,28 +1,18 @@
 """Successive halving: who is stopped, when, and by what."""
 
-import importlib.util
 import json
-import pathlib
 
 import chex
 import jax.numpy as jnp
+import known
 import pytest
+import toy
 
 from jaxanon import evaluation, sweep_course, sweep_halving, sweep_program
 from jaxanon.sweep_halving import NOTHING, Score
 from jaxanon.sweep_summary import table
 from jaxanon.sweeping import sweep
 
-
-def _load(name):
-    path = pathlib.Path(__file__).parent / "methods" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"{name}_of_halving", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-toy, known = _load("toy"), _load("known")
 IDLE = 1.0  # A goal at which windows leave as they came.
 CLEAN, WRONG = 2.0, 3.0  # Without what tells gender; without what tells activity.
 

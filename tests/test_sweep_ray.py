@@ -1,7 +1,6 @@
 """Sweeps by Ray: the same members, and what a task that fails leaves."""
 
 import faulthandler
-import importlib.util
 import json
 import os
 import pathlib
@@ -10,23 +9,15 @@ import types
 
 import chex
 import jax.numpy as jnp
+import known
 import pytest
+import toy
 
 from jaxanon import evaluation, sweep_ray
 from jaxanon.commands import sweep as command
 from jaxanon.sweep_summary import summarise, table
 from jaxanon.sweeping import Member, sweep
 
-
-def _load(name):
-    path = pathlib.Path(__file__).parent / "methods" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"{name}_of_ray", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-toy, known = _load("toy"), _load("known")
 SECONDS = 240  # After which a cluster that hangs is given up, and this process.
 
 
@@ -65,7 +56,8 @@ def children():
 def test_members_by_ray_are_those_without_and_a_failed_task_costs_its_own(
     data, tmp_path, capsys
 ):
-    pytest.importorskip("ray", reason="the extra jaxanon[sweep] is not installed")
+    ray = pytest.importorskip("ray", reason="the extra jaxanon[sweep] is not installed")
+    ray.cloudpickle.register_pickle_by_value(known)  # Not at hand where tasks run.
     before = children()
     build = fragile(os.getpid())
     options = {"grid": {"rate": [0.1, 0.7], "width": [2, 3]}, "seeds": 2}

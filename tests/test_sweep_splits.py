@@ -1,15 +1,15 @@
 """Splits of the data as an axis of a sweep."""
 
-import importlib.util
 import json
-import pathlib
 import shutil
 import types
 
 import chex
 import jax.numpy as jnp
+import known
 import numpy as np
 import pytest
+import toy
 
 from jaxanon import (
     datasets,
@@ -23,16 +23,6 @@ from jaxanon.methods import blinder
 from jaxanon.sweep_summary import table
 from jaxanon.sweeping import sweep
 
-
-def _load(name):
-    path = pathlib.Path(__file__).parent / "methods" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"{name}_of_splits", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-toy, known = _load("toy"), _load("known")
 BLINDER = {
     "hidden": (8,),
     "latent": 3,

@@ -1,27 +1,16 @@
 """Sweeps: one program for all members, each of which is a run of its own."""
 
-import importlib.util
-import pathlib
-
 import chex
 import jax.numpy as jnp
+import known
 import numpy as np
 import pytest
+import toy
 
 from jaxanon import evaluation, sweep_program, training
 from jaxanon.sweep_summary import scores, summarise, table
 from jaxanon.sweeping import Member, sweep
 
-
-def _load(name):
-    path = pathlib.Path(__file__).parent / "methods" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"{name}_of_sweeps", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-toy, known = _load("toy"), _load("known")
 build, TRACES = known.build, known.TRACES
 
 

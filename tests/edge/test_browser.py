@@ -1,12 +1,11 @@
 """The live page in a headless Chromium: what is drawn, said and can be done with it."""
 
 import base64
-import importlib.util
 import itertools
-import pathlib
 import shutil
 import time
 
+import live_stand_ins as stand_ins
 import numpy as np
 import pytest
 
@@ -14,10 +13,6 @@ webdriver = pytest.importorskip(
     "selenium.webdriver", reason="selenium is not installed"
 )
 
-_PATH = pathlib.Path(__file__).with_name("live_stand_ins.py")
-_SPEC = importlib.util.spec_from_file_location("live_stand_ins", _PATH)
-stand_ins = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(stand_ins)
 
 CHROMIUM = shutil.which("chromium", path="/usr/bin:/usr/local/bin")
 DRIVER = shutil.which("chromedriver", path="/usr/bin:/usr/local/bin")

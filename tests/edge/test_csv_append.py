@@ -1,37 +1,11 @@
 """A CSV outlet that goes on in a file: torn rows, other streams, other processes."""
 
-import csv
 import types
 
-import numpy as np
 import pytest
+from outlet_rows import SIGNATURE, block, read
 
 from jaxanon.edge import outlets
-from jaxanon.edge.blocks import Block
-
-SIGNATURE = types.SimpleNamespace(
-    channels=("acc x", "acc, y"), units=("g", "m/s²"), rate_hz=50.0
-)
-NUMBERS = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
-
-
-def _block(first, count):
-    """Samples ``first`` to ``first + count`` of NUMBERS, at 50 Hz from 0 s on."""
-    part = NUMBERS[first : first + count]
-    return Block(first / 50, 50.0, part, "", (first + count) / 50)
-
-
-def _read(path):
-    """Rows as (index of the sample, gap, numbers or None); every one must be whole."""
-    text = path.read_bytes().decode()
-    assert text.endswith("\n")
-    head, *found = csv.reader(text.splitlines()[1:])
-    assert head == ["time", "gap", "acc x [g]", "acc, y [m/s²]"]
-    assert {len(row) for row in found} <= {4}
-    return [
-        (round(float(time) * 50), gap, None if gap else np.float32(numbers).tolist())
-        for time, gap, *numbers in found
-    ]
 
 
 @pytest.mark.parametrize(
@@ -39,18 +13,18 @@ def _read(path):
 )
 def test_a_torn_last_row_is_cut_off(tmp_path, torn):
     outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE)
-    outlet.write(_block(0, 10))
+    outlet.write(block(0, 10))
     outlet.close()
     with (tmp_path / "a.csv").open("a") as file:
         file.write(torn)
     for _ in range(2):  # One that is opened and closed again leaves no second gap.
         outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE, append=True)
         outlet.close()
-        assert [row[0] for row in _read(tmp_path / "a.csv")] == list(range(10))
+        assert [row[0] for row in read(tmp_path / "a.csv")] == list(range(10))
     outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE, append=True)
-    outlet.write(_block(20, 10))
+    outlet.write(block(20, 10))
     outlet.close()
-    found = _read(tmp_path / "a.csv")
+    found = read(tmp_path / "a.csv")
     assert [row[0] for row in found] == [*range(10), 10, *range(20, 30)]
     assert found[10][1] == "the stream stopped here and was started again later"
 
@@ -58,9 +32,9 @@ def test_a_torn_last_row_is_cut_off(tmp_path, torn):
 def test_a_head_that_was_cut_off_is_written_anew(tmp_path):
     (tmp_path / "a.csv").write_text("# jaxanon str")
     outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE, append=True)
-    outlet.write(_block(0, 3))
+    outlet.write(block(0, 3))
     outlet.close()
-    assert [row[:2] for row in _read(tmp_path / "a.csv")] == [(0, ""), (1, ""), (2, "")]
+    assert [row[:2] for row in read(tmp_path / "a.csv")] == [(0, ""), (1, ""), (2, "")]
 
 
 @pytest.mark.parametrize(

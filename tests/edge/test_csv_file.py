@@ -1,48 +1,23 @@
 """A CSV outlet holds whole rows only: full disks, killed processes, files that are."""
 
-import csv
 import errno
 import os
 import signal
 import subprocess
 import sys
-import types
 
 import numpy as np
 import pytest
+from outlet_rows import NUMBERS, SIGNATURE, block, read
 
 from jaxanon.edge import outlets
 from jaxanon.edge.blocks import Block
 from jaxanon.edge.csv_file import CsvFile
 
-SIGNATURE = types.SimpleNamespace(
-    channels=("acc x", "acc, y"), units=("g", "m/s²"), rate_hz=50.0
-)
-NUMBERS = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
-
-
-def _block(first, count):
-    """Samples ``first`` to ``first + count`` of NUMBERS, at 50 Hz from 0 s on."""
-    part = NUMBERS[first : first + count]
-    return Block(first / 50, 50.0, part, "", (first + count) / 50)
-
 
 def _gap(first, count, reason, written=True):
     nothing = np.full((count if written else 0, 2), np.nan, np.float32)
     return Block(first / 50, 50.0, nothing, reason, (first + count) / 50)
-
-
-def _read(path):
-    """Rows as (index of the sample, gap, numbers or None); every one must be whole."""
-    text = path.read_bytes().decode()
-    assert text.endswith("\n")
-    head, *found = csv.reader(text.splitlines()[1:])
-    assert head == ["time", "gap", "acc x [g]", "acc, y [m/s²]"]
-    assert {len(row) for row in found} <= {4}
-    return [
-        (round(float(time) * 50), gap, None if gap else np.float32(numbers).tolist())
-        for time, gap, *numbers in found
-    ]
 
 
 def _samples(found):
@@ -51,17 +26,17 @@ def _samples(found):
 
 def test_what_is_written_is_read_again_bit_for_bit(tmp_path):
     outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE)
-    outlet.write(_block(0, 100))
+    outlet.write(block(0, 100))
     outlet.write(_gap(100, 3, "no data,\nfor a while"))
     outlet.write(_gap(103, 90, "the clock jumped", written=False))
-    outlet.write(_block(193, 7))
+    outlet.write(block(193, 7))
     outlet.close()
     assert (
         (tmp_path / "a.csv")
         .read_text()
         .startswith("# jaxanon stream, format 1, rate_hz 50.0\n")
     )
-    found = _read(tmp_path / "a.csv")
+    found = read(tmp_path / "a.csv")
     samples = _samples(found)
     assert list(samples) == [*range(100), *range(193, 200)]
     np.testing.assert_array_equal(
@@ -98,12 +73,12 @@ def test_a_disk_that_is_really_full(small_disk):
     ballast.write_bytes(bytes(8192))
     outlet = outlets.open_outlet(small_disk / "a.csv", SIGNATURE)
     for first in range(0, 400, 10):
-        outlet.write(_block(first, 10))
+        outlet.write(block(first, 10))
     ballast.unlink()
     for first in range(400, 450, 10):
-        outlet.write(_block(first, 10))
+        outlet.write(block(first, 10))
     outlet.close()
-    _one_gap(_read(small_disk / "a.csv"), "not written: No space left on device", 450)
+    _one_gap(read(small_disk / "a.csv"), "not written: No space left on device", 450)
 
 
 def _one_gap(found, reason, count):
@@ -136,25 +111,25 @@ class _FullDisk:
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
 def test_a_lost_stretch_stands_in_the_file(tmp_path, monkeypatch, room, number):
     outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE)
-    outlet.write(_block(0, 10))
+    outlet.write(block(0, 10))
     monkeypatch.setattr(os, "pwrite", disk := _FullDisk(room, number))
     for first in range(10, 100, 10):
-        outlet.write(_block(first, 10))
-        _read(tmp_path / "a.csv")  # At no time is there a row that is not whole.
+        outlet.write(block(first, 10))
+        read(tmp_path / "a.csv")  # At no time is there a row that is not whole.
     disk.room = 10**6
-    outlet.write(_block(100, 10))
+    outlet.write(block(100, 10))
     outlet.close()
-    found = _read(tmp_path / "a.csv")
+    found = read(tmp_path / "a.csv")
     _one_gap(found, f"not written: {os.strerror(number)}", 110)
 
 
 def test_a_stretch_lost_at_the_end_is_tried_once_more(tmp_path, monkeypatch):
     outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE)
     monkeypatch.setattr(os, "pwrite", disk := _FullDisk(200))
-    outlet.write(_block(0, 30))
+    outlet.write(block(0, 30))
     disk.room = 10**6
     outlet.close()
-    *before, last = _read(tmp_path / "a.csv")
+    *before, last = read(tmp_path / "a.csv")
     assert [row[:2] for row in before] == [(index, "") for index in range(len(before))]
     assert last[:2] == (len(before), "not written: No space left on device")
     outlet.close()  # Once is enough, and twice is no error.
@@ -164,9 +139,9 @@ def test_what_waiting_does_not_mend_is_raised(tmp_path, monkeypatch):
     outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE)
     monkeypatch.setattr(os, "pwrite", _FullDisk(100, errno.EFBIG))
     with pytest.raises(OSError, match="File too large"):
-        outlet.write(_block(0, 10))
+        outlet.write(block(0, 10))
     outlet.close()
-    found = _read(tmp_path / "a.csv")
+    found = read(tmp_path / "a.csv")
     assert [row[0] for row in found] == list(range(len(found)))
 
 
@@ -176,14 +151,14 @@ def test_a_file_that_cannot_begin_is_an_error(tmp_path, monkeypatch):
         outlets.open_outlet(tmp_path / "a.csv", SIGNATURE)
     monkeypatch.undo()
     outlet = outlets.open_outlet(tmp_path / "a.csv", SIGNATURE)  # Nothing was left.
-    outlet.write(_block(0, 1))
+    outlet.write(block(0, 1))
     outlet.close()
-    assert [row[0] for row in _read(tmp_path / "a.csv")] == [0]
+    assert [row[0] for row in read(tmp_path / "a.csv")] == [0]
 
 
 def test_what_could_not_be_forced_onto_the_disk_counts_as_lost(tmp_path, monkeypatch):
     outlet = CsvFile(tmp_path / "a.csv", SIGNATURE, sync_s=0)
-    outlet.write(_block(0, 10))
+    outlet.write(block(0, 10))
     sync, fails = os.fsync, [True]
 
     def fsync(file):
@@ -192,11 +167,11 @@ def test_what_could_not_be_forced_onto_the_disk_counts_as_lost(tmp_path, monkeyp
         sync(file)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    outlet.write(_block(10, 10))
+    outlet.write(block(10, 10))
     monkeypatch.undo()
-    outlet.write(_block(20, 10))
+    outlet.write(block(20, 10))
     outlet.close()
-    _one_gap(_read(tmp_path / "a.csv"), "not written: Input/output error", 30)
+    _one_gap(read(tmp_path / "a.csv"), "not written: Input/output error", 30)
 
 
 PROGRAM = """
@@ -231,7 +206,7 @@ def test_killed_in_the_middle(tmp_path):
         child.send_signal(signal.SIGKILL)
         child.wait()
         child.stdout.close()
-    found = _read(path)
+    found = read(path)
     (place,) = [place for place, row in enumerate(found) if row[1]]
     gap = "the stream stopped here and was started again later"
     assert found[place][:2] == (place, gap)

@@ -1,8 +1,7 @@
 """The live page's events, what attackers are said to infer, and its bounds."""
 
-import importlib.util
 import json
-import pathlib
+import os
 import signal
 import socket
 import subprocess
@@ -12,16 +11,12 @@ import time
 import types
 import urllib.request
 
+import live_stand_ins as stand_ins
 import numpy as np
 import pytest
 
 from jaxanon.edge import feed, live, readings, show
 from jaxanon.edge.blocks import Window
-
-_PATH = pathlib.Path(__file__).with_name("live_stand_ins.py")
-_SPEC = importlib.util.spec_from_file_location("live_stand_ins", _PATH)
-stand_ins = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(stand_ins)
 
 
 def _events(address, until):
@@ -189,10 +184,9 @@ def test_rows_that_fail_end_the_page():
 
 
 PROGRAM = """
-import importlib.util, signal, sys
-spec = importlib.util.spec_from_file_location("live_stand_ins", sys.argv[1])
-stand_ins = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(stand_ins)
+import signal, sys
+sys.path.append(sys.argv[1])
+import live_stand_ins as stand_ins
 signal.signal(signal.SIGINT, signal.default_int_handler)
 stand_ins.live.serve(
     stand_ins.Model(), stand_ins.rows(10**6), port=0, attackers=stand_ins.Attackers(),
@@ -202,7 +196,7 @@ print("ended")
 
 
 def test_ctrl_c_is_the_end(tmp_path):
-    words = [sys.executable, "-P", "-c", PROGRAM, str(_PATH)]
+    words = [sys.executable, "-P", "-c", PROGRAM, os.path.dirname(stand_ins.__file__)]
     both = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(words, cwd=tmp_path, **both) as child:
         address = child.stdout.readline().strip()

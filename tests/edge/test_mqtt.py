@@ -1,30 +1,16 @@
 """An MQTT outlet and a real broker, Mosquitto, that comes and goes."""
 
-import importlib.util
 import itertools
 import json
-import pathlib
 import threading
 import time
-import types
 
+import mosquitto
 import numpy as np
 import pytest
 
 from jaxanon.edge import mqtt, outlets
 from jaxanon.edge.blocks import Block
-
-_PATH = pathlib.Path(__file__).with_name("mosquitto.py")
-_SPEC = importlib.util.spec_from_file_location("mosquitto", _PATH)
-mosquitto = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(mosquitto)
-
-needs_broker = pytest.mark.skipif(
-    mosquitto.PROGRAM is None, reason="mosquitto is not installed (Debian: mosquitto)"
-)
-SIGNATURE = types.SimpleNamespace(
-    channels=("acc x", "acc y"), units=("g", "g"), rate_hz=50.0
-)
 
 
 def _block(number):
@@ -82,10 +68,10 @@ def _ended(seen):
     return seen and seen[-1]["gap"] == mqtt.ENDED
 
 
-@needs_broker
+@mosquitto.needed
 def test_every_block_is_a_message_complete_in_itself(broker, subscriber):
     target = f"mqtt://127.0.0.1:{broker.port}/home/wrist%201"
-    outlet = outlets.open_outlet(target, SIGNATURE)
+    outlet = outlets.open_outlet(target, mosquitto.SIGNATURE)
     outlet.write(_block(0))
     nan = np.full((10, 2), np.nan, np.float32)
     outlet.write(Block(0.2, 50.0, nan, "the clock jumped", 0.4))
@@ -112,20 +98,20 @@ def test_every_block_is_a_message_complete_in_itself(broker, subscriber):
     assert end | {"sequence": 3, "start": 0.6, "end": 0.6, "samples": []} == end
 
 
-@needs_broker
+@mosquitto.needed
 def test_a_run_has_a_session_of_its_own(broker, subscriber):
     target = f"mqtt://127.0.0.1:{broker.port}/home/wrist%201"
     for _ in range(2):
-        outlets.open_outlet(target, SIGNATURE).close()
+        outlets.open_outlet(target, mosquitto.SIGNATURE).close()
     seen = subscriber.wait(lambda seen: len(seen) == 2)
     assert len({one["session"] for one in seen}) == 2
     assert [one["sequence"] for one in seen] == [0, 0]
 
 
-@needs_broker
+@mosquitto.needed
 def test_a_broker_that_goes_away_and_comes_back(broker, subscriber):
     target = f"mqtt://127.0.0.1:{broker.port}/home/wrist%201"
-    outlet = mqtt.MqttTopic(target, SIGNATURE, max_blocks=30)
+    outlet = mqtt.MqttTopic(target, mosquitto.SIGNATURE, max_blocks=30)
     outlet._client.reconnect_delay_set(3, 3)  # After the subscriber.
     for number in range(10):
         outlet.write(_block(number))
@@ -157,10 +143,10 @@ def test_a_broker_that_goes_away_and_comes_back(broker, subscriber):
         assert one["samples"] == [[pytest.approx(number + 0.1, rel=1e-6)] * 2] * 10
 
 
-@needs_broker
+@mosquitto.needed
 def test_closing_waits_a_bounded_time(broker, caplog):
     target = f"mqtt://127.0.0.1:{broker.port}/a"
-    outlet = mqtt.MqttTopic(target, SIGNATURE, wait_s=0.5)
+    outlet = mqtt.MqttTopic(target, mosquitto.SIGNATURE, wait_s=0.5)
     broker.kill()
     for number in range(50):
         outlet.write(_block(number))

@@ -2,32 +2,18 @@
 
 import datetime
 import gc
-import importlib.util
 import ipaddress
-import pathlib
 import shutil
 import socket
 import subprocess
-import types
 
+import mosquitto
 import pytest
 
 from jaxanon.edge import mqtt, outlets
 
-_PATH = pathlib.Path(__file__).with_name("mosquitto.py")
-_SPEC = importlib.util.spec_from_file_location("mosquitto", _PATH)
-mosquitto = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(mosquitto)
 
-needs_broker = pytest.mark.skipif(
-    mosquitto.PROGRAM is None, reason="mosquitto is not installed (Debian: mosquitto)"
-)
-SIGNATURE = types.SimpleNamespace(
-    channels=("acc x", "acc y"), units=("g", "g"), rate_hz=50.0
-)
-
-
-@needs_broker
+@mosquitto.needed
 def test_user_and_password(tmp_path, monkeypatch):
     tool = shutil.which("mosquitto_passwd", path="/usr/bin:/usr/local/bin")
     words = [tool, "-b", "-c", str(tmp_path / "users"), "watch", "a word"]
@@ -37,10 +23,10 @@ def test_user_and_password(tmp_path, monkeypatch):
     target = f"mqtt://127.0.0.1:{broker.port}/a"
     try:
         with pytest.raises(PermissionError, match="refused: .*from JAXANON_MQTT_USER"):
-            outlets.open_outlet(target, SIGNATURE)
+            outlets.open_outlet(target, mosquitto.SIGNATURE)
         monkeypatch.setenv("JAXANON_MQTT_USER", "watch")
         monkeypatch.setenv("JAXANON_MQTT_PASSWORD", "a word")
-        outlets.open_outlet(target, SIGNATURE).close()
+        outlets.open_outlet(target, mosquitto.SIGNATURE).close()
     finally:
         broker.kill()
 
@@ -66,7 +52,7 @@ def _certificate(folder):
     (folder / "broker.pem").write_bytes(signed.public_bytes(pem))
 
 
-@needs_broker
+@mosquitto.needed
 # paho leaves the socket of a refused certificate to the collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_tls_with_the_machine_s_certificates(tmp_path, monkeypatch):
@@ -77,10 +63,10 @@ def test_tls_with_the_machine_s_certificates(tmp_path, monkeypatch):
     target = f"mqtts://127.0.0.1:{broker.port}/a"
     try:
         with pytest.raises(ConnectionError, match="certificate verify failed"):
-            outlets.open_outlet(target, SIGNATURE)
+            outlets.open_outlet(target, mosquitto.SIGNATURE)
         gc.collect()
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "broker.pem"))
-        outlets.open_outlet(target, SIGNATURE).close()
+        outlets.open_outlet(target, mosquitto.SIGNATURE).close()
     finally:
         broker.kill()
 
@@ -90,7 +76,7 @@ def test_no_broker_is_an_error_at_once():
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
         with pytest.raises(ConnectionError, match=f"no MQTT broker at .*:{port}"):
-            outlets.open_outlet(f"mqtt://127.0.0.1:{port}/a", SIGNATURE)
+            outlets.open_outlet(f"mqtt://127.0.0.1:{port}/a", mosquitto.SIGNATURE)
 
 
 def test_somebody_who_says_nothing_is_no_broker():
@@ -98,7 +84,7 @@ def test_somebody_who_says_nothing_is_no_broker():
         port = server.getsockname()[1]
         with pytest.raises(TimeoutError, match="did not answer in 0.3 s; .* mqtts://"):
             target = f"mqtt://127.0.0.1:{port}/a"
-            mqtt.MqttTopic(target, SIGNATURE, wait_s=0.3)
+            mqtt.MqttTopic(target, mosquitto.SIGNATURE, wait_s=0.3)
 
 
 @pytest.mark.parametrize(
@@ -119,15 +105,15 @@ def test_somebody_who_says_nothing_is_no_broker():
 )
 def test_targets_that_are_none(target, said):
     with pytest.raises(ValueError, match=said):
-        outlets.open_outlet(target, SIGNATURE)
+        outlets.open_outlet(target, mosquitto.SIGNATURE)
 
 
 def test_append_is_for_files():
     with pytest.raises(ValueError, match="append is for files, and target mqtt://h/t"):
-        outlets.open_outlet("mqtt://h/t", SIGNATURE, append=True)
+        outlets.open_outlet("mqtt://h/t", mosquitto.SIGNATURE, append=True)
 
 
 def test_without_paho(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "paho.mqtt", None)
     with pytest.raises(ImportError, match="run pip install 'paho-mqtt>=2'"):
-        outlets.open_outlet("mqtt://127.0.0.1:1/t", SIGNATURE)
+        outlets.open_outlet("mqtt://127.0.0.1:1/t", mosquitto.SIGNATURE)

@@ -1,6 +1,5 @@
 """Rounds in one call are rounds one by one; shards are one program."""
 
-import importlib.util
 import os
 import pathlib
 import subprocess
@@ -11,13 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import shared_out
 
 from jaxanon import federated
-
-_path = pathlib.Path(__file__).with_name("shared_out.py")
-_spec = importlib.util.spec_from_file_location("shared_out", _path)
-shared_out = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(shared_out)
 
 
 def _algorithm(**settings):

@@ -1,8 +1,6 @@
 """Rounds over clients on disk are rounds over clients in memory."""
 
-import importlib.util
 import json
-import pathlib
 import shutil
 import types
 
@@ -10,14 +8,10 @@ import chex
 import jax
 import numpy as np
 import pytest
+import shared_out
 
 from jaxanon import federated
 from jaxanon.federated import memory, streaming
-
-_path = pathlib.Path(__file__).with_name("shared_out.py")
-_spec = importlib.util.spec_from_file_location("shared_out", _path)
-shared_out = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(shared_out)
 
 MAKES = (shared_out.averaging, shared_out.keeping, shared_out.meta)
 

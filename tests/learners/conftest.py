@@ -1,16 +1,10 @@
 """The made-up dataset of the methods' tests, and learners that are quickly trained."""
 
-import importlib.util
-import pathlib
-
 import pytest
+import toy
 
 from jaxanon import learners, training
 
-_PATH = pathlib.Path(__file__).parents[1] / "methods" / "toy.py"
-_SPEC = importlib.util.spec_from_file_location("toy", _PATH)
-_TOY = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(_TOY)
 SMALL = {"model": "mlp", "hidden": (6,), "local_steps": 2, "batch": 4}
 SHARED, NOISY = {"shared_layers": 1}, {"records": 64, "rounds": 3}
 BUDGET = {"rounds": 3}
@@ -25,7 +19,7 @@ OWN = {
 @pytest.fixture(scope="session")
 def data():
     """Five subjects' windows of three activities and two genders."""
-    return _TOY.data()
+    return toy.data()
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,11 @@
 """AAE: readers of raw windows, and the autoencoder that they teach."""
 
 import functools
-import importlib.util
-import pathlib
 
 import jax
 import numpy as np
 import pytest
+import toy
 
 from jaxanon import datasets
 from jaxanon.methods.aae import aae
@@ -14,10 +13,6 @@ from jaxanon.methods.weighed import draw, weigh
 
 pytestmark = pytest.mark.long
 
-_PATH = pathlib.Path(__file__).with_name("toy.py")
-_SPEC = importlib.util.spec_from_file_location("toy_of_aae", _PATH)
-TOY = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(TOY)
 
 SMALL = {
     "filters": 6,
@@ -56,7 +51,7 @@ def test_who_shows_windows_to_the_readers(given_to_central, data, raw):
 @functools.cache
 def _built():
     """A method, and what trains it on the toy data."""
-    data = TOY.data()
+    data = toy.data()
     method = aae(data.spec, **SMALL, pretraining=30)
     prepared = method.prepare(datasets.by_client(data.train))
 

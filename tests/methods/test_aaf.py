@@ -1,14 +1,13 @@
 """Fine-tuning: the triplet loss by hand, what is filtered, and where gradients go."""
 
 import functools
-import importlib.util
 import itertools
-import pathlib
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import toy
 
 import jaxanon as ja
 from jaxanon import datasets, kernels, methods
@@ -17,11 +16,7 @@ from jaxanon.methods.privatehub_config import PrivateHubConfig
 
 pytestmark = pytest.mark.long
 
-_PATH = pathlib.Path(__file__).with_name("toy.py")
-_SPEC = importlib.util.spec_from_file_location("toy_of_aaf", _PATH)
-TOY = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(TOY)
-DATA = TOY.data()
+DATA = toy.data()
 SMALL = {"widths": (4,), "heads": 2, "batch": 32, "num_steps": 20}
 SMALL |= {"sampling_steps": 5, "hide": ("b",)}
 

@@ -1,13 +1,11 @@
 """Blinder as a method: draws, padding, sweeps, anonymization, personalisation."""
 
-import importlib.util
-import pathlib
-
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import toy
 
 from jaxanon import datasets, methods
 from jaxanon.methods import draws
@@ -17,10 +15,6 @@ from jaxanon.models import guided
 
 pytestmark = pytest.mark.long
 
-_path = pathlib.Path(__file__).with_name("toy.py")
-_spec = importlib.util.spec_from_file_location("toy", _path)
-toy = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(toy)
 
 SETTINGS = {
     "hidden": (12,),

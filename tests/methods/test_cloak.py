@@ -2,13 +2,12 @@
 
 import functools
 import importlib
-import importlib.util
-import pathlib
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import toy
 
 from jaxanon import datasets, kernels, methods
 from jaxanon.methods import latent_guidance
@@ -17,11 +16,7 @@ from jaxanon.methods.guided_config import CloakConfig
 
 pytestmark = pytest.mark.long
 
-_PATH = pathlib.Path(__file__).with_name("toy.py")
-_SPEC = importlib.util.spec_from_file_location("toy_of_cloak", _PATH)
-TOY = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(TOY)
-DATA = TOY.data(per_subject=120)
+DATA = toy.data(per_subject=120)
 SMALL = {"widths": (8, 16), "heads": 2, "batch": 64, "num_steps": 50}
 SMALL |= {"sampling_steps": 10, "pretraining": 30, "autoencoder_widths": (16,)}
 SMALL |= {"channels": 4, "latent": 32, "projection": 16}

@@ -2,22 +2,16 @@
 
 import dataclasses
 import importlib
-import importlib.util
-import pathlib
 import types
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import toy
 
 from jaxanon import datasets, methods
 from jaxanon.methods import draws
-
-_path = pathlib.Path(__file__).with_name("toy.py")
-_spec = importlib.util.spec_from_file_location("toy", _path)
-toy = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(toy)
 
 # ``methods.blinder`` is the function of the same name.
 module = importlib.import_module("jaxanon.methods.blinder")

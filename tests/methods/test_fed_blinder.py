@@ -1,10 +1,8 @@
 """FedBlinder against plain loops; layouts, padding, settings, what is refused."""
 
-import importlib.util
-import pathlib
-
 import jax
 import numpy as np
+import plain_rounds as plain
 import pytest
 
 from jaxanon import datasets
@@ -14,10 +12,6 @@ from jaxanon.methods.fed_blinder import FedBlinderConfig, fed_blinder
 
 pytestmark = pytest.mark.long
 
-_path = pathlib.Path(__file__).with_name("plain_rounds.py")
-_spec = importlib.util.spec_from_file_location("plain_rounds", _path)
-plain = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(plain)
 
 OTHER = {"weighting": "clients", "batches": 2, "form": "released"}
 

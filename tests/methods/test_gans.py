@@ -2,13 +2,12 @@
 
 import functools
 import importlib
-import importlib.util
-import pathlib
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import toy
 
 from jaxanon import datasets, methods
 from jaxanon.methods import gan_networks, gan_players
@@ -16,11 +15,7 @@ from jaxanon.methods.gan_config import CGANConfig, OccupancyGANConfig
 
 pytestmark = pytest.mark.long
 
-_PATH = pathlib.Path(__file__).with_name("toy.py")
-_SPEC = importlib.util.spec_from_file_location("toy_of_gans", _PATH)
-TOY = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(TOY)
-DATA = TOY.data(per_subject=120)
+DATA = toy.data(per_subject=120)
 SMALL = {"widths": (32, 16), "latent": 8, "batch": 32}
 STEPS = {"step_size": 1e-3, "critic_step_size": 1e-3}
 

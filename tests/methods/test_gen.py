@@ -2,23 +2,18 @@
 
 import dataclasses
 import functools
-import importlib.util
-import pathlib
 
 import jax
 import numpy as np
 import pytest
+import toy
 
 from jaxanon import datasets
 from jaxanon.methods.gen import gen
 
 pytestmark = pytest.mark.long
 
-_PATH = pathlib.Path(__file__).with_name("toy.py")
-_SPEC = importlib.util.spec_from_file_location("toy_of_gen", _PATH)
-TOY = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(TOY)
-TOY.TIME = 32  # Three convolutions need so many samples.
+TIME = 32  # Three convolutions need so many samples.
 
 SMALL = {"filters": (8, 8, 8), "estimator_hidden": 24, "hidden": (32,), "batch": 48}
 EARLY, LATE = 16, 80  # Epochs of 3 rounds.
@@ -26,7 +21,7 @@ EARLY, LATE = 16, 80  # Epochs of 3 rounds.
 
 @functools.cache
 def _built():
-    data = TOY.data()
+    data = toy.data(time=TIME)
     method = gen(data.spec, **SMALL, pretraining=EARLY)
     prepared = method.prepare(datasets.by_client(data.train))
     assert method.rounds_per_epoch(prepared) == 3
@@ -106,7 +101,7 @@ def test_windows_leave_in_physical_units():
 def test_windows_too_short_and_settings_that_cannot_be(data):
     with pytest.raises(ValueError, match="at least 30 samples .* got 16"):
         gen(data.spec)
-    long = TOY.data().spec
+    long = toy.data(time=TIME).spec
     with pytest.raises(ValueError, match="filters must be three"):
         gen(long, filters=(8, 8))
     with pytest.raises(ValueError, match="confusion must be finite and >= 0"):

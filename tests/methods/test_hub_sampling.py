@@ -1,25 +1,20 @@
 """PrivateHub's sampling against closed forms: Gaussians, guidance, classes to hide."""
 
 import functools
-import importlib.util
-import pathlib
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import toy
 
 from jaxanon.methods import hub_networks, hub_sampling
 from jaxanon.methods.privatehub_config import PrivateHubConfig
 
 pytestmark = pytest.mark.long
 
-_PATH = pathlib.Path(__file__).with_name("toy.py")
-_SPEC = importlib.util.spec_from_file_location("toy_of_hub_sampling", _PATH)
-TOY = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(TOY)
-TOY.TIME = 3
-DATA = TOY.data()
+TIME = 3
+DATA = toy.data(time=TIME)
 # Six numbers in a window. Means of no class, three activities and two genders.
 RANDOM = np.random.default_rng(0)
 CENTRE = RANDOM.normal(size=(3, 2))

@@ -1,23 +1,17 @@
 """Streams of overlapping windows: weights by hand, and the stream that is a window."""
 
-import importlib.util
-import pathlib
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import toy
 
 from jaxanon import methods
 from jaxanon.methods import hub_networks, hub_sampling, hub_streams
 
 pytestmark = pytest.mark.long
 
-_PATH = pathlib.Path(__file__).with_name("toy.py")
-_SPEC = importlib.util.spec_from_file_location("toy_of_hub_streams", _PATH)
-TOY = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(TOY)
-SPEC = TOY.data().spec
+SPEC = toy.data().spec
 METHOD = methods.privatehub(SPEC, widths=(2,), heads=1, num_steps=4, sampling_steps=2)
 NETS = hub_networks.networks(SPEC, METHOD.config)
 

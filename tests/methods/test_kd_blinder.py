@@ -1,10 +1,8 @@
 """KD-Blinder against plain loops, with each of BalanceFL's ingredients and without."""
 
-import importlib.util
-import pathlib
-
 import jax
 import jax.numpy as jnp
+import plain_rounds as plain
 import pytest
 
 from jaxanon.federated import Population
@@ -13,10 +11,6 @@ from jaxanon.methods.kd_blinder import KDBlinderConfig, kd_blinder
 
 pytestmark = pytest.mark.long
 
-_path = pathlib.Path(__file__).with_name("plain_rounds.py")
-_spec = importlib.util.spec_from_file_location("plain_rounds", _path)
-plain = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(plain)
 
 # Heavier than published, so that each of them is seen after a round.
 SETTINGS = plain.SETTINGS | {"smoothing": 0.5, "distillation": 3.0, "augmentation": 2.0}

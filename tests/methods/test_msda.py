@@ -1,8 +1,5 @@
 """MSDA: what the autoencoder pays for, and who learns when."""
 
-import importlib.util
-import pathlib
-
 import jax
 import numpy as np
 import pytest
@@ -11,11 +8,6 @@ from jaxanon import datasets, training
 from jaxanon.methods.msda import msda
 from jaxanon.methods.weighed import draw, weigh
 from jaxanon.models.confusion import confusion
-
-_PATH = pathlib.Path(__file__).with_name("toy.py")
-_SPEC = importlib.util.spec_from_file_location("toy_of_anonymizers", _PATH)
-TOY = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(TOY)
 
 SMALL = {
     "filters": 6,

@@ -1,24 +1,18 @@
 """ObscureNet: the adversary's turn, what it is worth, and that it hides a gender."""
 
 import importlib
-import importlib.util
-import pathlib
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import toy
 
 from jaxanon import datasets, methods
 from jaxanon.methods.rounds import rounds_program
 from jaxanon.models.rewriter_losses import Batch, rewriter_loss
 
 pytestmark = pytest.mark.long
-
-_path = pathlib.Path(__file__).with_name("toy.py")
-_spec = importlib.util.spec_from_file_location("toy", _path)
-toy = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(toy)
 
 
 @pytest.fixture

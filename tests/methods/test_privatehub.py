@@ -2,13 +2,12 @@
 
 import dataclasses
 import functools
-import importlib.util
-import pathlib
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import toy
 
 from jaxanon import datasets, methods
 from jaxanon.federated.algorithm import State
@@ -19,11 +18,7 @@ from jaxanon.run import Run
 
 pytestmark = pytest.mark.long
 
-_PATH = pathlib.Path(__file__).with_name("toy.py")
-_SPEC = importlib.util.spec_from_file_location("toy_of_hub", _PATH)
-TOY = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(TOY)
-DATA = TOY.data(per_subject=120)
+DATA = toy.data(per_subject=120)
 SMALL = {"widths": (8, 16), "heads": 2, "batch": 64, "num_steps": 50}
 
 

@@ -2,13 +2,12 @@
 
 import functools
 import importlib
-import importlib.util
-import pathlib
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import toy
 from sklearn.linear_model import LogisticRegression
 
 from jaxanon import datasets, methods
@@ -18,11 +17,7 @@ from jaxanon.methods.guided_config import PrivDiffuserConfig
 
 pytestmark = pytest.mark.long
 
-_PATH = pathlib.Path(__file__).with_name("toy.py")
-_SPEC = importlib.util.spec_from_file_location("toy_of_privdiffuser", _PATH)
-TOY = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(TOY)
-DATA = TOY.data(per_subject=120)
+DATA = toy.data(per_subject=120)
 SMALL = {"widths": (8, 16), "heads": 2, "batch": 64, "num_steps": 50, "latent": 8}
 SMALL |= {"sampling_steps": 10, "pretraining": 15}
 METHOD = methods.privdiffuser(DATA.spec, **SMALL)

@@ -2,21 +2,15 @@
 
 import dataclasses
 import functools
-import importlib.util
-import pathlib
 
 import jax
 import numpy as np
 import pytest
+import toy
 
 from jaxanon import datasets, training
 from jaxanon.methods import replacing
 from jaxanon.methods.rae import rae
-
-_PATH = pathlib.Path(__file__).with_name("toy.py")
-_SPEC = importlib.util.spec_from_file_location("toy_of_rae", _PATH)
-TOY = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(TOY)
 
 LISTS = {"black": ("c",), "gray": ("a",)}
 SMALL = {"replacer_filters": (6, 4), "replacer_hidden": (32, 24), "batch": 48} | LISTS
@@ -24,7 +18,7 @@ SMALL = {"replacer_filters": (6, 4), "replacer_hidden": (32, 24), "batch": 48} |
 
 def _level():
     """The toy data with class a still, at a level of its own."""
-    data = TOY.data()
+    data = toy.data()
 
     def part(windows):
         still = windows.labels["activity"] == 0

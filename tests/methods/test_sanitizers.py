@@ -1,14 +1,13 @@
 """DySan and its re-implementations: what is paid for, and who learns when."""
 
 import functools
-import importlib.util
-import pathlib
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import toy
 
 from jaxanon import datasets, training
 from jaxanon.methods import sanitizers
@@ -19,10 +18,6 @@ from jaxanon.methods.olympus import olympus
 
 pytestmark = pytest.mark.long
 
-_PATH = pathlib.Path(__file__).with_name("toy.py")
-_SPEC = importlib.util.spec_from_file_location("toy_of_sanitizers", _PATH)
-TOY = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(TOY)
 
 SMALL = {
     "filters": (4, 6),
@@ -40,7 +35,7 @@ GROUPS = ("sanitizer", "predictor", "discriminators", "averages")
 @functools.cache
 def _built(build, **settings):
     """A method for the toy data, its data on the device, its compiled round."""
-    data = TOY.data()
+    data = toy.data()
     method = build(data.spec, **SMALL | settings)
     prepared = method.prepare(datasets.by_client(data.train))
     return method, prepared, jax.jit(method.update)
@@ -199,7 +194,7 @@ def test_the_released_loops_take_many_steps_and_stop_early():
 
 def _plain():
     """The toy data with waves that all begin alike, easy to rebuild."""
-    data = TOY.data()
+    data = toy.data()
 
     def part(windows):
         t, labels = np.arange(16)[None, :, None], windows.labels

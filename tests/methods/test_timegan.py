@@ -2,13 +2,12 @@
 
 import functools
 import importlib
-import importlib.util
-import pathlib
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import toy
 
 from jaxanon import datasets, methods
 from jaxanon.methods import timegan_losses, timegan_networks
@@ -17,11 +16,7 @@ from jaxanon.methods.timegan_config import TimeGANConfig
 
 pytestmark = pytest.mark.long
 
-_PATH = pathlib.Path(__file__).with_name("toy.py")
-_SPEC = importlib.util.spec_from_file_location("toy_of_timegan", _PATH)
-TOY = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(TOY)
-DATA = TOY.data()
+DATA = toy.data()
 MODULE = importlib.import_module("jaxanon.methods.timegan")
 SMALL = {
     **{"features": (8, 6), "batch": 32, "embedding": 2, "supervising": 1, "joint": 12},

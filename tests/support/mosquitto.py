@@ -1,4 +1,4 @@
-"""Mosquitto, a real MQTT broker, as tests start and kill it."""
+"""Mosquitto, a real MQTT broker, as tests start and kill it, and a stream for it."""
 
 import contextlib
 import os
@@ -6,8 +6,17 @@ import shutil
 import socket
 import subprocess
 import time
+import types
+
+import pytest
 
 PROGRAM = shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin:/usr/bin")
+needed = pytest.mark.skipif(
+    PROGRAM is None, reason="mosquitto is not installed (Debian: mosquitto)"
+)
+SIGNATURE = types.SimpleNamespace(
+    channels=("acc x", "acc y"), units=("g", "g"), rate_hz=50.0
+)
 
 
 class Broker:

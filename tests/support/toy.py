@@ -7,15 +7,15 @@ from jaxanon.datasets import Data, Spec, Windows
 TIME, CHANNELS, SUBJECTS = 16, 2, 5
 
 
-def data(seed=0, per_subject=40) -> Data:
+def data(seed=0, per_subject=40, time=TIME) -> Data:
     """Activities differ in frequency, genders (one per subject) in amplitude."""
     rng = np.random.default_rng(seed)
     subject = np.repeat(np.arange(SUBJECTS), per_subject)
     activity = rng.integers(0, 3, len(subject))
     gender = subject % 2
-    t = np.arange(TIME)[None, :, None]
+    t = np.arange(time)[None, :, None]
     phase = rng.uniform(0, 2 * np.pi, (len(subject), 1, CHANNELS))
-    wave = np.sin((activity[:, None, None] + 1) * 2 * np.pi * t / TIME + phase)
+    wave = np.sin((activity[:, None, None] + 1) * 2 * np.pi * t / time + phase)
     windows = 10 + 3 * (1 + gender[:, None, None]) * wave
     labels = {"activity": activity, "gender": gender, "subject": subject}
     test = rng.random(len(subject)) < 0.3
@@ -31,7 +31,7 @@ def data(seed=0, per_subject=40) -> Data:
         channels=("x", "y"),
         units=("g", "g"),
         rate_hz=10.0,
-        time=TIME,
+        time=time,
         public="activity",
         private=("gender",),
         classes={
