@@ -8,6 +8,7 @@ import tensorflow_datasets as tfds
 
 from jaxanon.datasets.description import Dataset
 from jaxanon.datasets.recordings import Recording
+from jaxanon.datasets.sources import naming
 
 SPLIT = "recordings"
 
@@ -67,12 +68,22 @@ class RecordingsBuilder(tfds.core.GeneratorBasedBuilder, skip_registration=True)
         return {SPLIT: self._generate_examples()}
 
     def _generate_examples(self):
+        places = " and ".join(map(str, self._source))
+        with naming(f"{self.name}, read from {places}"):
+            yield from self._examples()
+
+    def _examples(self):
         for index, (rows, trial, labels) in enumerate(self.recordings(self._source)):
             rows = np.ascontiguousarray(rows, self.dtype)
             if not np.isfinite(rows).all():
                 raise ValueError(
                     f"recording {index} of {self.name} (trial {trial}, {labels}) "
                     "holds NaN or infinity; get its file anew."
+                )
+            if not -(2**31) <= trial < 2**31:
+                raise ValueError(
+                    f"recording {index} of {self.name} ({labels}) has trial {trial}, "
+                    "which is no int32; are its times right? Get its file anew."
                 )
             known = {
                 name: int(label) if self.dataset.attributes[name] else str(label)

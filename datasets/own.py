@@ -24,8 +24,6 @@ neighbouring test window are left out. ``split="subject"`` divides by person ins
 A target that looks ahead may lie in a test window: give a ``split`` with a gap for it.
 """
 
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +38,7 @@ from jaxanon.datasets.own_arrays import (
     windows_of,
 )
 from jaxanon.datasets.own_split import by_subject, by_time_block, given
+from jaxanon.datasets.sources import naming
 from jaxanon.datasets.spec import Data, Spec, Windows, take
 from jaxanon.datasets.targets import Target, moments
 
@@ -53,23 +52,31 @@ def read_arrays(path: Path) -> Arrays:
         raise FileNotFoundError(f"{str(path)!r} does not exist or is not a file.")
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (AttributeError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(
-            f"{str(path)!r} is truncated or is no .npz file ({error}); write it again "
-            "with numpy.savez."
-        ) from error
+            arrays = {name: file[name] for name in file.files}
+        if wrong := [n for n, a in arrays.items() if not isinstance(a, np.ndarray)]:
+            raise TypeError(f"{wrong} in it are no arrays")
     except ValueError as error:
         raise ValueError(
             f"{str(path)!r} is damaged or holds Python objects ({error}); save names "
             "as numpy.array of strings."
         ) from error
+    except Exception as error:  # What zip, NumPy and Python's parser make of damage.
+        raise ValueError(
+            f"{str(path)!r} is truncated or is no .npz file ({error}); write it again "
+            "with numpy.savez."
+        ) from error
+    return arrays
 
 
 def load_file(path, *, public, private, split, seed: int) -> Data:
     """``load`` for a file; its arguments and errors are described there."""
     path = Path(path)
     arrays = read_arrays(path)
+    with naming(repr(str(path))):
+        return _loaded(arrays, path, public, private, split, seed)
+
+
+def _loaded(arrays, path, public, private, split, seed):
     windows = windows_of(arrays)
     numbers = targets_of(arrays)
     classes, labels = classes_of(arrays)

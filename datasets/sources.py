@@ -82,6 +82,38 @@ def opened(source: Path, name: str) -> Iterator[Any]:
         yield file
 
 
+@contextlib.contextmanager
+def naming(what: str) -> Iterator[None]:
+    """What damaged files raise becomes a ValueError that says which they are.
+
+    What is not there or not installed stays as it is, and what the system says of a
+    file that it names.
+
+    Args:
+      what: is read meanwhile, its place included.
+
+    Raises:
+      ValueError: in place of any other exception; of a ValueError it keeps the words.
+
+    Example:
+      >>> with naming("toy in toy.csv"):
+      ...     {}["x"]
+      Traceback (most recent call last):
+      ...
+      ValueError: toy in toy.csv: damaged or of another layout (KeyError('x')).
+    """
+    try:
+        yield
+    except (FileNotFoundError, ImportError):
+        raise
+    except Exception as error:  # Whatever a file format's reader raises.
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        said = type(error) is ValueError  # Not of its kinds: those are of codecs.
+        why = error if said else f"damaged or of another layout ({error!r})."
+        raise ValueError(f"{what}: {why}") from error
+
+
 def _entries(source):
     if source.is_dir():
         files = sorted(path for path in source.rglob("*") if path.is_file())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jaxanon.datasets.description import Dataset, Origin
 from jaxanon.datasets.recordings import Recording
-from jaxanon.datasets.sources import digest
+from jaxanon.datasets.sources import digest, naming
 
 
 def cache_folder(data_dir=None) -> Path:
@@ -25,8 +25,8 @@ def read(dataset: Dataset | Origin, source=None, data_dir=None) -> list[Recordin
     a temporary folder and renames it when it is complete.
     """
     cache = cache_folder(data_dir)
-    found = dataset.locate(source, cache)
-    folder = cache / digest(found, dataset.files)
+    found, original = located(dataset, source, cache)
+    folder = cache / original
     module, name = dataset.builder.split(":")
     make = getattr(importlib.import_module(module), name)
     builder = make(source=found, data_dir=folder)
@@ -40,6 +40,19 @@ def read(dataset: Dataset | Origin, source=None, data_dir=None) -> list[Recordin
             f"the prepared data in {builder.data_path} cannot be read ({error}); "
             "delete that folder and load again."
         ) from error
+
+
+def located(dataset: Dataset | Origin, source, cache: Path):
+    """The original files of a data set, and what stands for their content.
+
+    Raises:
+      FileNotFoundError: if there are none.
+      ValueError: if they are damaged so much that their names cannot be told.
+    """
+    name = dataset.builder.split(".")[-2]
+    with naming(f"{name}, looked for in {source or 'the usual places'}"):
+        found = dataset.locate(source, cache)
+        return found, digest(found, dataset.files)
 
 
 def _prepare(builder) -> None:

@@ -55,12 +55,12 @@ class Stored(NamedTuple):
                 f"{ids.min()} to {ids.max()}."
             )
         unique, where = np.unique(ids, return_inverse=True)
-        rows = {
-            name: np.zeros((len(unique), self.most_rows, *shape), dtype)
-            for name, (dtype, shape) in self.arrays.items()
-        }
-        mask = np.zeros((len(unique), self.most_rows), bool)
         try:
+            rows = {
+                name: np.zeros((len(unique), self.most_rows, *shape), dtype)
+                for name, (dtype, shape) in self.arrays.items()
+            }
+            mask = np.zeros((len(unique), self.most_rows), bool)
             records = self.source.__getitems__(unique.tolist())
         except Exception as error:  # array_record raises what its file format raises.
             raise ValueError(_damaged(self.folder, error)) from error
@@ -93,6 +93,12 @@ def _check_types(arrays, client):
                 f"the array {name!r} of client {client} must have an axis of rows, and "
                 f"numbers of NumPy's own types, got {array.dtype}{[*array.shape]}."
             )
+
+
+def _whole(value, least=0):
+    if type(value) is not int or value < least:
+        raise ValueError(f"{value!r} is no number of rows")
+    return value
 
 
 def _size(shape):
@@ -198,13 +204,15 @@ def open_clients(folder) -> Stored:
             raise ValueError(
                 f"format {told['format']}, and this version reads {FORMAT}"
             )
+        count, most = told["num_clients"], _whole(told["most_rows"], least=1)
         arrays = {
-            name: (np.dtype(dtype), tuple(shape))
+            str(name): (np.dtype(dtype), tuple(_whole(size) for size in shape))
             for name, (dtype, shape) in told["arrays"].items()
         }
+        _check_types({n: np.empty(1, dtype) for n, (dtype, _) in arrays.items()}, "any")
         source = ArrayRecordDataSource(str(records))
-        if len(source) != told["num_clients"]:
-            raise ValueError(f"{len(source)} of {told['num_clients']} are there")
+        if len(source) != count:
+            raise ValueError(f"{len(source)} of {count} are there")
     except Exception as error:  # array_record raises what its file format raises.
         raise ValueError(_damaged(folder, error)) from error
-    return Stored(folder, told["num_clients"], told["most_rows"], arrays, source)
+    return Stored(folder, count, most, arrays, source)

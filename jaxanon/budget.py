@@ -95,7 +95,13 @@ def read(path: str | os.PathLike) -> Ledger:
         ledger = Ledger(told["total"], releases, told["neighbours"])
         positive(total=ledger.total)
         sequential(ledger.releases)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise ValueError(
             f"{path} is no budget, or damaged ({error}); nothing is released from it. "
             "Restore it, or count its stream as spent."

@@ -14,7 +14,8 @@ import orbax.checkpoint as ocp
 from jaxanon import __version__, checks
 from jaxanon.datasets import writing
 
-FIELDS = {"version", "method", "settings", "spec", "data", "architecture"}
+FIELDS = dict.fromkeys(("version", "method"), str) | {"architecture": list}
+FIELDS |= dict.fromkeys(("settings", "spec", "data"), dict) | {"seed": int}
 STREET = "pfdrl"  # The method whose runs have homes in place of windows.
 KEPT = 2  # Checkpoints; the older one serves when the newer turns out damaged.
 
@@ -46,7 +47,7 @@ def claim(folder, config: dict, *, resume: bool) -> None:
                 "(--resume), or choose another folder."
             )
         _same(folder, read_config(folder), config)
-    elif folder.is_file() or (folder.is_dir() and _visible(folder)):
+    elif folder.is_file() or any(n.name[0] != "." for n in folder.glob("*")):
         raise FileExistsError(
             f"{folder} is not empty and holds no run; choose another folder."
         )
@@ -80,10 +81,6 @@ def restored(folder, config: dict, like, kept=None):
             f"{folder} has no checkpoint yet; go on with the run by --resume."
         )
     return found
-
-
-def _visible(folder):
-    return [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
 
 
 def _same(folder, old, new):
@@ -128,10 +125,10 @@ def read_config(folder, *, of_windows: bool = False) -> dict:
         )
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         raise ValueError(f"{path} is damaged ({error}); train the run anew.") from error
-    lacking = FIELDS - set(config if isinstance(config, dict) else ())
-    if lacking:
+    found = config if isinstance(config, dict) else {}
+    if lacking := [k for k, kind in FIELDS.items() if type(found.get(k)) is not kind]:
         raise ValueError(
             f"{path} describes no run: it lacks {sorted(lacking)}; name the folder of "
             "a run."
@@ -170,8 +167,11 @@ class Checkpoints:
             enable_async_checkpointing=False,
             multiprocessing_options=_alone(),
         )
-        with _quiet():
-            self._manager = ocp.CheckpointManager(self._folder, options=options)
+        try:
+            with _quiet():
+                self._manager = ocp.CheckpointManager(self._folder, options=options)
+        except RecursionError as error:
+            raise ValueError(f"{self._folder} is damaged ({error}).") from error
 
     def save(self, state) -> None:
         """Keeps ``state`` under its round; an interrupted save leaves the last one."""
@@ -263,12 +263,12 @@ def read_metrics(folder, up_to: int) -> list[dict]:
     path = pathlib.Path(folder) / "metrics.jsonl"
     rows = []
     if path.exists():
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 row = json.loads(line)
-            except ValueError:
+            except (RecursionError, ValueError):
                 break
-            if not (isinstance(row, dict) and "round" in row):
+            if not isinstance(row, dict) or type(row.get("round")) is not int:
                 break
             if row["round"] <= up_to:
                 rows.append(row)

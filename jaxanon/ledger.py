@@ -76,7 +76,7 @@ def read(folder: str | os.PathLike) -> dict:
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
         return told | {"epsilon": float(told["epsilon"])}
-    except (ValueError, KeyError, TypeError) as error:
+    except (KeyError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path} is damaged ({error}); `jaxanon evaluate` reckons anew from the "
             "checkpoint."

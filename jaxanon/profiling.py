@@ -125,7 +125,7 @@ def read(folder: str | os.PathLike | None) -> dict | None:
         return None
     try:
         told = json.loads(path.read_text())
-    except ValueError:
+    except (RecursionError, ValueError):
         told = None
     if not isinstance(told, dict) or not KEYS <= told.keys():
         warnings.warn(

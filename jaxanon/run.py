@@ -45,6 +45,8 @@ class Run:
         if last.get("round") != int(self.state.round) or asked is None:
             return None
         done = last.get("epoch", asked)
+        if not isinstance(done, int | float):  # Somebody changed the file.
+            return None
         return {"done": done, "asked": asked} if done < asked else None
 
     def adjusted(self, **hyper) -> "Run":

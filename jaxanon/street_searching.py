@@ -1,7 +1,6 @@
 """A grid of settings of a street times seeds: α, β and γ are arrays of one program."""
 
 import dataclasses
-import json
 import os
 import pathlib
 from typing import NamedTuple
@@ -11,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import checks, energy, report, street_run, sweep_folder, sweep_grid
+from jaxanon.datasets.sources import naming
 from jaxanon.energy import settings as of_settings
 from jaxanon.energy.homes import DAY
 from jaxanon.energy.searching import lives
@@ -95,9 +95,9 @@ def search(
     found: dict[int, dict] = {}
     if out is not None:
         sweep_folder.claim(out, described, resume=resume)
-        text = (pathlib.Path(out) / sweep_folder.FILE).read_text(encoding="utf-8")
-        rows = json.loads(text).get("members", [])
-        found = {row["index"]: row["scores"] for row in rows}
+        rows = sweep_folder.read(out).get("members", [])
+        with naming(f"{pathlib.Path(out) / sweep_folder.FILE}, its members"):
+            found = {row["index"]: row["scores"] for row in rows}
     tell = progress or (lambda done, total, what: None)
     for static, indices in sweep_grid.alike(members, _ARRAYS):
         left = [index for index in indices if index not in found]

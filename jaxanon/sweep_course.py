@@ -1,9 +1,11 @@
 """The course of a sweep: who is trained, how far, and who is stopped on the way."""
 
 import functools
+import pathlib
 from collections.abc import Callable
 
 from jaxanon import sweep_folder, sweep_halving, sweep_training
+from jaxanon.datasets.sources import naming
 from jaxanon.sweep_training import Job
 
 
@@ -23,7 +25,7 @@ def run(job: Job, train_fn: Callable, eta: int | None):
     numbers = _settings(job.plan)
     alive = set(numbers)
     levels = [] if eta is None else _levels(job, eta, len(alive))
-    told = [] if job.out is None else sweep_folder.read(job.out).get("rungs", [])
+    told = [] if job.out is None else _told(job.out)
     runs = sweep_training.found(job, range(len(numbers)))
     stopped: dict[int, int] = {}
     rungs: list[dict] = []
@@ -40,10 +42,24 @@ def run(job: Job, train_fn: Callable, eta: int | None):
             rungs.append(_compare(job, runs, numbers, alive, judges, epochs, eta))
             if job.out is not None:
                 sweep_folder.add(job.out, rungs=rungs)
-        gone = {row["number"] for row in rungs[-1]["settings"] if row["stopped"]}
+        gone = _gone(rungs[-1])
         alive -= gone
         stopped |= {i: epochs for i, number in enumerate(numbers) if number in gone}
     return runs, stopped, rungs
+
+
+def _told(out):
+    """The comparisons that were made before the sweep was killed."""
+    with naming(f"{pathlib.Path(out) / sweep_folder.FILE}, its rungs"):
+        told = list(sweep_folder.read(out).get("rungs", []))
+        for rung in told:
+            _gone(rung)
+    return told
+
+
+def _gone(rung):
+    """Numbers of the settings that a comparison stopped."""
+    return {row["number"] for row in rung["settings"] if row["stopped"]}
 
 
 def _settings(plan) -> list[int]:

@@ -56,8 +56,11 @@ def read(folder) -> dict:
     """
     path = pathlib.Path(folder) / FILE
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(told, dict):
+            raise ValueError(f"it holds a {type(told).__name__}")
+        return told
+    except (RecursionError, ValueError) as error:
         raise ValueError(
             f"{path} is damaged ({error}); sweep anew in another folder."
         ) from error

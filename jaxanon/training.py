@@ -21,6 +21,7 @@ from jaxanon import (
     spreading,
     training_loop,
 )
+from jaxanon.datasets.sources import naming
 from jaxanon.learners.guarantee import paid_for
 from jaxanon.methods.method import check_hyper, check_measured, warn_of_epochs
 from jaxanon.run import Run
@@ -198,10 +199,11 @@ def open_run(folder) -> Run:
     """
     folder = pathlib.Path(folder)
     config = checkpoint.read_config(folder, of_windows=True)
-    spec = datasets.Spec.from_json(json.dumps(config["spec"]))
-    builders = learners if config["method"] in learners.NAMES else methods
-    method = builders.build(config["method"], spec, **_as_built(config["settings"]))
-    like = jax.eval_shape(method.init, jax.random.key(config["seed"]))
+    with naming(str(folder / "config.json")):
+        spec = datasets.Spec.from_json(json.dumps(config["spec"]))
+        builders = learners if config["method"] in learners.NAMES else methods
+        method = builders.build(config["method"], spec, **_as_built(config["settings"]))
+        like = jax.eval_shape(method.init, jax.random.key(config["seed"]))
     state = checkpoint.restored(folder, config, like)
     history = checkpoint.read_metrics(folder, int(state.round))
     return Run(method, state, spec, folder, history, config)

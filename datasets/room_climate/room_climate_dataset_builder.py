@@ -21,6 +21,7 @@ from jaxanon.datasets.tables import read_numbers
 # Of a row: number, ms, s, node, four readings, people, activity, door, window.
 TIME, NODE, READINGS, PEOPLE, ACTIVITY, COLUMNS = 1, 3, slice(4, 8), 8, 9, 12
 UNTOLD = -1
+LONGEST_S = 366 * 86_400  # The originals last some days.
 
 
 class Builder(RecordingsBuilder):
@@ -62,10 +63,11 @@ def read_measurement(name: str, content: bytes) -> np.ndarray:
                 f"{name} must hold 2 readings of node {node} at least, got {count}; "
                 "it is truncated, get it anew."
             )
-    if (lasts := np.ptp(rows[:, TIME])) < 1000 * EVERY_S:
+    lasts_s = np.ptp(rows[:, TIME]) / 1000
+    if not EVERY_S <= lasts_s <= LONGEST_S:
         raise ValueError(
-            f"{name} must last {EVERY_S} s at least, got {lasts} ms; it is truncated, "
-            "get it anew."
+            f"{name} must last from {EVERY_S} s to {LONGEST_S} s, got {lasts_s:g} s; "
+            "it is truncated or damaged, get it anew."
         )
     return rows[np.argsort(rows[:, TIME], kind="stable")]
 

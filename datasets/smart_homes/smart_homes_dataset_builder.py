@@ -18,6 +18,7 @@ from jaxanon.datasets.sources import read_each
 
 ROW = re.compile(r"(\d\S+ \d\S+)\s+(\d\S+ \d\S+)\s+(.*?)\s*$")
 HOUR = 3600
+LONGEST = 3660 * minutes.DAY  # Minutes; the originals have some weeks.
 
 
 class Builder(RecordingsBuilder):
@@ -35,6 +36,12 @@ class Builder(RecordingsBuilder):
             origin = minutes.day_begun(activities.start.min())
             until = minutes.day_begun(activities.end.max() - 1)
             count = (until - origin) // minutes.MINUTE + minutes.DAY
+            if count > LONGEST:
+                raise ValueError(
+                    f"home {DATASET.attributes['subject'][subject]} has activities of "
+                    f"{count // minutes.DAY} days, its first and last times are far "
+                    "apart; its file is damaged, get it anew."
+                )
             channels = [
                 *minutes.states(events, origin, count, len(TYPES)),
                 minutes.time_of_day(origin, count),

@@ -120,6 +120,28 @@ def remember(folder: pathlib.Path, options: DataOptions) -> None:
     writing.write(folder / RECORD, json.dumps(values, indent=2) + "\n")
 
 
+def recorded(path: pathlib.Path) -> dict:
+    """What ``remember`` wrote, or a part of it.
+
+    Raises:
+      ValueError: if the file is damaged.
+    """
+    fields = {field.name: field for field in dataclasses.fields(DataOptions)}
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        for name, value in told.items():
+            # Whatever may be left out may be null; all but the seed are words.
+            kinds = int if name == "split_seed" else (str, type(fields[name].default))
+            if not isinstance(value, kinds):
+                raise ValueError(f"{name} is {value!r}")
+    except (AttributeError, KeyError, RecursionError, ValueError) as error:
+        raise ValueError(
+            f"{path} is damaged ({error!r}); delete it, and say where the data is by "
+            "--dataset."
+        ) from error
+    return told
+
+
 def recall(run, *, dataset: str | None = None, source: str | None = None):
     """The data that ``run`` was trained on, loaded again.
 
@@ -144,7 +166,7 @@ def recall(run, *, dataset: str | None = None, source: str | None = None):
     )
     record = run.folder / RECORD
     if record.exists():
-        wanted = DataOptions(**json.loads(record.read_text(encoding="utf-8")))
+        wanted = DataOptions(**recorded(record))
     if dataset is not None:
         wanted = dataclasses.replace(wanted, dataset=dataset)
     if source is not None:

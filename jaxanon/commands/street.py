@@ -117,7 +117,7 @@ def is_street(folder: pathlib.Path) -> bool:
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         return config["method"] == METHOD
-    except (OSError, ValueError, LookupError, TypeError):
+    except (LookupError, OSError, RecursionError, TypeError, ValueError):
         return False
 
 
@@ -132,7 +132,7 @@ def evaluate(folder, *, seed, dataset, source, overwrite) -> None:
     known = {"dataset": "tracebase", "source": None}
     record = folder / sources.RECORD
     if record.exists():
-        known = json.loads(record.read_text(encoding="utf-8"))
+        known |= sources.recorded(record)
     given = {"dataset": dataset, "source": source}
     known |= {name: value for name, value in given.items() if value is not None}
     run = street_run.open_run(folder, load(known["dataset"], known["source"], settings))

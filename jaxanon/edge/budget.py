@@ -10,6 +10,9 @@ import pathlib
 import time
 
 WAIT_S = 1.0  # For another process that charges the same budget.
+DAMAGE = (
+    *(AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError),
+)
 MADE = b"made\n"  # In the lock: there was a budget; one that is gone was removed.
 
 
@@ -154,7 +157,7 @@ class Budget:
             raise FileNotFoundError(
                 f"{self.path} is gone, and with it what was spent; restore it."
             ) from None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except DAMAGE as error:
             raise ValueError(
                 f"{self.path} is no budget, or damaged ({error}); nothing is released "
                 "from it. Restore it, or count its stream as spent."

@@ -139,6 +139,6 @@ def open_rows(source: str | os.PathLike) -> Rows:
     file = open(source, "rb")
     try:
         return Rows(file)
-    except ValueError:
+    except ValueError as error:
         file.close()
-        raise
+        raise ValueError(f"{source}: {error}") from None

@@ -180,7 +180,9 @@ def checked(draw: Mapping) -> dict:
       >>> checked({"name": "a", "law": "uniform", "shape": [1, 2]})["law"]
       'uniform'
     """
-    name, law = draw.get("name"), draw.get("law")
+    if not isinstance(draw, Mapping) or not isinstance(draw.get("name"), str):
+        raise ValueError(f"a draw must have a name, got {draw!r}; export it again.")
+    name, law = draw["name"], draw.get("law")
     if not isinstance(law, str) or law not in LAWS:
         raise ValueError(
             f"draw {name!r} is of law {law!r}, which this jaxanon does not know (it "

@@ -1,5 +1,6 @@
 """An anonymizer or attackers in a file, and what they make of a window."""
 
+import contextlib
 import itertools
 import os
 from collections.abc import Mapping
@@ -31,6 +32,16 @@ def _session(path, data, threads):
             f"ONNX Runtime {onnxruntime.__version__} does not load {path} ({first}); "
             "export it with --format onnx, or run pip install --upgrade onnxruntime."
         ) from error
+
+
+@contextlib.contextmanager
+def _naming(path):
+    """Whatever a file's words about itself raise becomes an error that names it."""
+    try:
+        yield
+    except Exception as error:
+        why = error if isinstance(error, ValueError) else f"damaged ({error!r})"
+        raise ValueError(f"{path}: {why}") from error
 
 
 def _check(path, what, found, wanted):
@@ -146,7 +157,8 @@ def _opened(path, digest, threads, kind):
     described: Any = told.get("input")
     if not isinstance(described, dict) or not isinstance(described.get("name"), str):
         raise ValueError(f"{path} does not describe its input; export it again.")
-    signature = signatures.read(described)
+    with _naming(path):
+        signature = signatures.read(described)
     windows = "tensor(float)", [1, signature.time, len(signature.channels)]
     return session, told, signature, windows
 
@@ -183,12 +195,14 @@ def load(path: str | os.PathLike, digest: str | None = None, threads: int = 1) -
     described = told.get("draws")
     if not isinstance(described, list):
         raise ValueError(f"{path} does not say what it draws; export it again.")
-    told |= {"epsilon": epsilon, "draws": [draws.checked(each) for each in described]}
+    with _naming(path):
+        described = [draws.checked(each) for each in described]
+    told |= {"epsilon": epsilon, "draws": described}
     taken = {told["input"]["name"]: windows}
     for each in told["draws"]:
         taken[each["name"]] = draws.LAWS[each["law"]][2], each["shape"]
     _check(path, "inputs", session.get_inputs(), taken)
-    _check(path, "outputs", session.get_outputs(), {told.get("output"): windows})
+    _check(path, "outputs", session.get_outputs(), {str(told.get("output")): windows})
     return Model(session, told, signature)
 
 

@@ -86,7 +86,7 @@ def metadata(path, properties: dict[str, str], kind: str) -> dict:
     try:
         told = json.loads(properties["jaxanon"])
         made, found = int(told["format"]), told["kind"]
-    except (ValueError, TypeError, KeyError) as error:
+    except (KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(
             f"the metadata of {path} cannot be read ({error!r}); export it again."
         ) from error

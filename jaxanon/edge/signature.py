@@ -33,7 +33,7 @@ def read(described: Mapping) -> Signature:
         channels = tuple(map(str, described["channels"]))
         units = tuple(map(str, described["units"]))
         rate_hz = float(described["rate_hz"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise ValueError(
             f"the model's input is not described ({type(error).__name__}: {error}); "
             "export it again."

@@ -8,6 +8,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from flwr.supercore.primitives.asymmetric import public_key_to_bytes
 
+UNREAD = (NotImplementedError, UnsupportedAlgorithm, ValueError)
+
 
 def private_key(path):
     """``(private, public)`` of an OpenSSH file, as ``ssh-keygen -t ecdsa`` writes it.
@@ -18,7 +20,7 @@ def private_key(path):
     """
     try:
         key = load_ssh_private_key(_read(path), None)
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+    except (*UNREAD, TypeError) as error:
         raise ValueError(
             f"{path} is no private key that can be read ({error}); make one by "
             "ssh-keygen -t ecdsa -b 384 -N '' -f FILE."
@@ -38,7 +40,7 @@ def public_keys(path) -> dict[int, bytes]:
       ValueError: for a line that is none, or a client or a key that comes twice.
     """
     found = {}
-    for number, line in enumerate(_read(path).decode().splitlines(), 1):
+    for number, line in enumerate(_read(path).decode(errors="replace").splitlines(), 1):
         if not line.strip():
             continue
         try:
@@ -50,7 +52,7 @@ def public_keys(path) -> dict[int, bytes]:
             if int(client) in found or pem in found.values():
                 raise ValueError("the client, or its key, stands there twice")
             found[int(client)] = pem
-        except (ValueError, UnsupportedAlgorithm) as error:
+        except UNREAD as error:
             raise ValueError(
                 f"{path}, line {number}, must be a client's number and its ECDSA "
                 f"public key ({error})."

@@ -5,7 +5,7 @@ import dataclasses
 from jaxanon.federated.atlas_gradients import CLIPPINGS, READINGS
 from jaxanon.federated.atlas_rounds import GUARANTEES, SCORES, check_public_scores
 from jaxanon.kernels.checks import one_of
-from jaxanon.methods.setting_checks import finite, whole
+from jaxanon.methods.setting_checks import finite, of_kinds, whole
 from jaxanon.models.predictors import KINDS
 
 
@@ -39,6 +39,7 @@ class LearnerConfig:
     """share of the clients that take part in a round"""
 
     def __post_init__(self):
+        of_kinds(self)
         one_of("model", self.model, KINDS)
         whole(1, hidden=self.hidden, filters=self.filters, batch=self.batch)
         whole(1, lstm_features=self.lstm_features, local_steps=self.local_steps)

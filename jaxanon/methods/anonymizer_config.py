@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from jaxanon.methods.setting_checks import finite, whole
+from jaxanon.methods.setting_checks import finite, of_kinds, whole
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,6 +40,7 @@ class AnonymizerConfig:
     """widths of the dense layers of those that read windows"""
 
     def __post_init__(self):
+        of_kinds(self)
         names = ("batch", "filters", "reader_filters", "reader_hidden")
         whole(1, **{name: getattr(self, name) for name in names})
         weights = ("distortion", "confusion", "utility", "decay")

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.methods.setting_checks import finite, whole
+from jaxanon.methods.setting_checks import finite, of_kinds, whole
 from jaxanon.methods.shown import ANONYMIZATIONS
 from jaxanon.models.layers import INITIALISATIONS
 
@@ -42,6 +42,7 @@ class AutoencoderConfig:
     """probabilistic: how often it is the one after; the released programs' is 0.49"""
 
     def __post_init__(self):
+        of_kinds(self)
         sizes = {"latent": self.latent, "hidden": self.hidden}
         given = {name: value for name, value in sizes.items() if value is not None}
         whole(1, batch=self.batch, judge_batch=self.judge_batch, **given)

@@ -4,6 +4,7 @@ import dataclasses
 import math
 import numbers
 
+from jaxanon.methods.setting_checks import of_kinds
 from jaxanon.models.layers import INITIALISATIONS
 
 ANONYMIZATIONS = ("stochastic", "deterministic")
@@ -90,6 +91,7 @@ class BlinderConfig:
     """stochastic: a random private class; deterministic: the one after the predicted"""
 
     def __post_init__(self):
+        of_kinds(self)
         for name, least in _AT_LEAST.items():
             _whole(name, getattr(self, name), least)
         for name in ("hidden", "filters", "adversary_hidden"):

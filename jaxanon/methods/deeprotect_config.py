@@ -5,7 +5,7 @@ from typing import Any
 
 from jaxanon.kernels.checks import one_of
 from jaxanon.methods.method import Incompatible
-from jaxanon.methods.setting_checks import finite, whole
+from jaxanon.methods.setting_checks import finite, of_kinds, whole
 from jaxanon.models.tied import CURVES
 
 TRAININGS = ("greedy", "joint", "fine-tuned")
@@ -89,6 +89,7 @@ class DEEProtectConfig:
     None: left where they are, with more noise"""
 
     def __post_init__(self):
+        of_kinds(self)
         whole(1, hidden=self.hidden, batch=self.batch)
         whole(1, epochs_per_layer=self.epochs_per_layer)
         if not self.hidden:

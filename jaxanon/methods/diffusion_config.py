@@ -4,7 +4,7 @@ import dataclasses
 
 from jaxanon import kernels
 from jaxanon.kernels.checks import one_of
-from jaxanon.methods.setting_checks import finite, whole
+from jaxanon.methods.setting_checks import finite, of_kinds, whole
 from jaxanon.models.unet import check_heads
 from jaxanon.models.unet_blocks import DTYPES
 
@@ -72,6 +72,7 @@ class DiffusionConfig:
     """weight of the condition to get away from, the private classes"""
 
     def __post_init__(self):
+        of_kinds(self)
         counts = "batch", "num_steps", "blocks", "heads", "sampling_steps", "widths"
         whole(1, **{name: getattr(self, name) for name in counts})
         finite(zero=False, step_size=self.step_size, strength=self.strength)
@@ -83,6 +84,8 @@ class DiffusionConfig:
         one_of("schedule", self.schedule, tuple(SCHEDULES))
         one_of("prediction", self.prediction, PREDICTIONS)
         one_of("dtype", self.dtype, tuple(DTYPES))
+        if not self.widths:
+            raise ValueError("widths must name a level at least, got ().")
         check_heads(self.widths, self.heads)
         if self.num_steps < 2:
             raise ValueError(

@@ -4,7 +4,7 @@ import dataclasses
 
 from jaxanon.kernels.checks import one_of
 from jaxanon.methods.method import Incompatible
-from jaxanon.methods.setting_checks import finite, whole
+from jaxanon.methods.setting_checks import finite, of_kinds, whole
 from jaxanon.models.dysan import ERRORS
 
 OPTIMIZATIONS = ("sum", "vector")
@@ -56,6 +56,7 @@ class SanitizerConfig:
     """width of the dense layer of predictor and discriminators"""
 
     def __post_init__(self):
+        of_kinds(self)
         for name in ("filters", "hidden"):
             if len(getattr(self, name)) != 2:
                 raise ValueError(f"{name} must be two, got {getattr(self, name)!r}.")

@@ -9,7 +9,7 @@ from jaxanon.methods.averaged import Course, averaged, judging, system_of
 from jaxanon.methods.blinder_config import ANONYMIZATIONS, FORMS
 from jaxanon.methods.method import Method
 from jaxanon.methods.own_windows import batch_of, in_turn
-from jaxanon.methods.setting_checks import finite, whole
+from jaxanon.methods.setting_checks import finite, of_kinds, whole
 from jaxanon.models import blinder_losses as losses
 from jaxanon.models.layers import INITIALISATIONS
 
@@ -67,6 +67,7 @@ class FedBlinderConfig:
     """stochastic: a random private class; deterministic: the one after the predicted"""
 
     def __post_init__(self):
+        of_kinds(self)
         whole(1, latent=self.latent, hidden=self.hidden, filters=self.filters)
         whole(1, local_rounds=self.local_rounds, batch=self.batch)
         whole(1, adversary_hidden=self.adversary_hidden)

@@ -3,7 +3,7 @@
 import dataclasses
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.methods.setting_checks import finite, whole
+from jaxanon.methods.setting_checks import finite, of_kinds, whole
 
 PRIVACY_LOSSES = ("confusion", "paper")
 
@@ -38,6 +38,7 @@ class CGANConfig:
     """of the generator's blocks, each of which doubles time; the critic's, reversed"""
 
     def __post_init__(self):
+        of_kinds(self)
         whole(1, batch=self.batch, latent=self.latent, widths=self.widths)
         names = "step_size", "critic_step_size", "classifier_step_size"
         finite(zero=False, **{name: getattr(self, name) for name in names})

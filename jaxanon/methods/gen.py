@@ -12,7 +12,7 @@ from jaxanon.methods.central import Player, Room, central
 from jaxanon.methods.draws import attributes
 from jaxanon.methods.epochs import by_epoch, during
 from jaxanon.methods.method import Method
-from jaxanon.methods.setting_checks import finite, whole
+from jaxanon.methods.setting_checks import finite, of_kinds, whole
 from jaxanon.models.confusion import off_chance, weighted_cross_entropy
 from jaxanon.models.guardian import LEAST, Estimator, Guardian
 
@@ -49,6 +49,7 @@ class GENConfig:
     """widths of the guardian's layers; default: 1/2, 1/4, 1/8, 1/4, 1/2 of a window"""
 
     def __post_init__(self):
+        of_kinds(self)
         whole(0, pretraining=self.pretraining)
         names = ("batch", "filters", "estimator_hidden")
         whole(1, **{name: getattr(self, name) for name in names})

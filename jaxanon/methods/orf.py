@@ -8,7 +8,7 @@ from jaxanon.methods import pool, signature
 from jaxanon.methods.central import Room, central
 from jaxanon.methods.draws import attributes
 from jaxanon.methods.method import Method
-from jaxanon.methods.setting_checks import finite, whole
+from jaxanon.methods.setting_checks import finite, of_kinds, whole
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -26,6 +26,7 @@ class ORFConfig:
     """windows per round, that the statistics are of"""
 
     def __post_init__(self):
+        of_kinds(self)
         finite(zero=True, share=self.share)
         whole(1, batch=self.batch)
         if self.share > 1:

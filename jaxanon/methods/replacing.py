@@ -11,7 +11,7 @@ import optax
 from jaxanon.kernels.checks import one_of
 from jaxanon.methods import pool, weighed
 from jaxanon.methods.central import Player, Room
-from jaxanon.methods.setting_checks import finite, whole
+from jaxanon.methods.setting_checks import finite, of_kinds, whole
 from jaxanon.models.confusion import kernel_squares
 from jaxanon.models.replacement import Replacement, Replacer
 
@@ -54,6 +54,7 @@ class ReplacementConfig:
     """step size of its Adam"""
 
     def __post_init__(self):
+        of_kinds(self)
         one_of("targets", self.targets, TARGETS)
         whole(1, batch=self.batch, replacer_filters=self.replacer_filters)
         if self.replacer_hidden is not None:

@@ -1,7 +1,49 @@
 """What settings refuse, by name, before anything is compiled."""
 
+import dataclasses
 import math
 import numbers
+import typing
+
+import numpy as np
+
+_KINDS = {
+    int: (numbers.Integral, "whole"),
+    float: (numbers.Real, "a number"),
+    str: (str, "a word"),
+    bool: ((bool, np.bool_), "True or False"),
+    tuple: (tuple, "several, in a tuple"),
+}
+
+
+def of_kinds(settings) -> None:
+    """Refuses settings of another type than they are declared with.
+
+    Args:
+      settings: a dataclass; fields that may be of several types are passed over.
+
+    Raises:
+      TypeError: for a value of another type, a bool in a number's place included.
+
+    Example:
+      >>> @dataclasses.dataclass
+      ... class Settings:
+      ...     hidden: tuple[int, ...] = (8,)
+      >>> of_kinds(Settings((4, 2)))
+      >>> of_kinds(Settings(4))
+      Traceback (most recent call last):
+      ...
+      TypeError: hidden must be several, in a tuple, got 4.
+    """
+    hints = typing.get_type_hints(type(settings))
+    for field in dataclasses.fields(settings):
+        hint, value = hints[field.name], getattr(settings, field.name)
+        kind = _KINDS.get(typing.get_origin(hint) or hint)
+        if kind is None:
+            continue
+        wrong = not isinstance(value, kind[0])
+        if wrong or (isinstance(value, bool) and hint is not bool):
+            raise TypeError(f"{field.name} must be {kind[1]}, got {value!r}.")
 
 
 def whole(least: int, **named) -> None:

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from jaxanon.methods.setting_checks import finite, whole
+from jaxanon.methods.setting_checks import finite, of_kinds, whole
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,6 +48,7 @@ class TimeGANConfig:
     """weight of the joint phase's loss in fine-tuning"""
 
     def __post_init__(self):
+        of_kinds(self)
         names = "batch", "features", "embedding", "supervising", "joint"
         whole(1, **{name: getattr(self, name) for name in names})
         names = "step_size", "classifier_step_size", "fine_step_size"

@@ -145,7 +145,7 @@ def at_once(text):
         (lambda text: [line[:-3] for line in text], r"hold 12 numbers a row, got \("),
         (lambda text: [], "02.csv must hold 12 numbers a row, got None"),
         (cut_node, "must hold 2 readings of node 2 at least, got 0; it is truncated"),
-        (at_once, r"must last 4 s at least, got 0\.0 ms; it is truncated"),
+        (at_once, "must last from 4 s to 31622400 s, got 0 s; it is truncated"),
         (lambda text: text[:5], "must hold 2 readings of node 3 at least, got 1"),
         (
             lambda text: [line.replace(", 2, 4, 0", ", 2, 5, 0") for line in text],

@@ -1,0 +1,192 @@
+"""What is killed: tasks that write into a folder, and what comes of each."""
+
+import hashlib
+import importlib.util
+import json
+import pathlib
+
+import fuzz_raw
+import numpy as np
+
+GRID = {"rate": [0.25, 0.5, 0.75]}
+
+
+def data_of(place):
+    """Of the file that ``prepare`` wrote."""
+    from jaxanon import datasets
+
+    return datasets.load(
+        str(place / "waves.npz"), public="activity", private=["gender"]
+    )
+
+
+def prepare(place):
+    """What all tasks start from: windows, and raw files of a data set."""
+    random_ = np.random.default_rng(0)
+    np.savez(
+        place / "waves.npz",
+        windows=random_.normal(size=(72, 8, 2)).astype(np.float32),
+        subject=np.repeat(np.arange(3), 24),
+        activity=np.arange(72) % 2,
+        gender=np.arange(72) // 2 % 2,
+        split=(np.arange(72) % 24 >= 16).astype(int),
+    )
+    (place / "raw").mkdir()
+    fuzz_raw.motion_sense(place / "raw")
+    fuzz_raw.wisdm(place / "raw")
+
+
+def digest(*arrays):
+    """Of all numbers, in order."""
+    sha = hashlib.sha256()
+    for array in arrays:
+        sha.update(np.ascontiguousarray(array).tobytes())
+    return sha.hexdigest()
+
+
+def run_digest(run):
+    """Of a run's state, and of its losses; what it took is of no matter."""
+    import jax
+
+    told = [[row["round"], row["losses"]] for row in run.history]
+    return digest(*jax.tree.leaves(run.state)), json.dumps(told)
+
+
+def toy():
+    """A method of a few numbers: what is tried here is the disk, not the compiler."""
+    path = pathlib.Path(__file__).resolve().parents[1] / "methods/known.py"
+    spec = importlib.util.spec_from_file_location("known", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.build
+
+
+def train(place, out):
+    from jaxanon import training
+
+    data = data_of(place)
+    quiet = {"progress": False, "checkpoint_s": 0.0, "resume": True}
+    training.train(toy()(data.spec), data, epochs=4, out=out / "run", **quiet)
+
+
+def trained(out):
+    return opened(out / "run")
+
+
+def opened(folder):
+    """The digest of a run of the toy."""
+    import jax
+
+    from jaxanon import checkpoint
+    from jaxanon.run import Run
+
+    config = checkpoint.read_config(folder)
+    method = toy()(None)
+    like = jax.eval_shape(method.init, jax.random.key(0))
+    state = checkpoint.restored(folder, config, like)
+    history = checkpoint.read_metrics(folder, int(state.round))
+    return run_digest(Run(method, state, None, folder, history, config))
+
+
+def train_real(place, out):
+    """What anonymize needs: a run that the command line can open."""
+    from jaxanon import methods, training
+
+    data = data_of(place)
+    method = methods.orf(data.spec)
+    training.train(method, data, epochs=1, out=out / "run", progress=False)
+
+
+def sweep(place, out):
+    import jaxanon as ja
+
+    ja.sweep(
+        toy(),
+        data_of(place),
+        grid=GRID,
+        epochs=2,
+        out=out / "sweep",
+        resume=True,
+        chunk=1,
+        progress=False,
+    )
+
+
+def swept(out):
+    from jaxanon import sweep_folder
+
+    told = sweep_folder.read(out / "sweep")
+    runs = sorted((out / "sweep").glob("member-*"))
+    members = [opened(folder) for folder in runs]
+    return json.dumps(members), sorted(told)
+
+
+def anonymize(place, out):
+    from jaxanon import cli
+
+    words = ["anonymize", str(place / "run"), "--input", str(place / "waves.npz")]
+    words += ["--output", str(out / "safe.npy"), "--seed", "3", "--overwrite"]
+    if cli.main(words):
+        raise RuntimeError("anonymize was refused")
+
+
+def anonymized(out):
+    return digest(np.load(out / "safe.npy"))
+
+
+def export(place, out):
+    from jaxanon import cli
+
+    words = ["datasets", "export", "smartwatch", "--output", str(out / "watch.npz")]
+    if cli.main([*words, "--overwrite"]):
+        raise RuntimeError("export was refused")
+
+
+def exported(out):
+    with np.load(out / "watch.npz") as file:
+        return {name: digest(file[name]) for name in file.files}
+
+
+def dataset(place, out):
+    from jaxanon.datasets import registry, store
+
+    for name in ("motion_sense", "wisdm"):
+        parts = store.read(registry.find(name), place / "raw", out / "cache")
+        told = digest(*(part.rows for part in parts))
+        (out / f"{name}.txt").write_text(told)  # By which the two are compared.
+
+
+def prepared(out):
+    return [(out / f"{name}.txt").read_text() for name in ("motion_sense", "wisdm")]
+
+
+def spend(place, out):
+    from jaxanon import budget
+    from jaxanon.edge import Budget
+
+    if not (out / "budget.json").exists():
+        budget.create(out / "budget.json", 100.0)
+    edge = Budget(out / "edge.json", 100.0)
+    while budget.read(out / "budget.json").spent < 10 or edge.spent < 10:
+        budget.spend(out / "budget.json", 0.5)
+        edge.charge(0.5)
+
+
+def spent(out):
+    """Never less than was charged; a kill between the two may cost one more."""
+    from jaxanon import budget
+    from jaxanon.edge import Budget
+
+    both = budget.read(out / "budget.json").spent, Budget(out / "edge.json", 100).spent
+    assert both[0] >= both[1] and min(both) >= 10, both
+    return None
+
+
+TASKS = {
+    "train": (train, trained),
+    "sweep": (sweep, swept),
+    "anonymize": (anonymize, anonymized),
+    "export": (export, exported),
+    "dataset": (dataset, prepared),
+    "budget": (spend, spent),
+}

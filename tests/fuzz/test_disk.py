@@ -1,0 +1,205 @@
+"""A full disk, a folder that is read-only, two runs in one, a clock that goes back."""
+
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from jaxanon import budget, checkpoint, datasets, methods, training
+
+LIMIT = 4096  # Bytes that a file may have while the disk is full.
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "waves.npz"
+    random = np.random.default_rng(0)
+    np.savez(
+        path,
+        windows=random.normal(size=(72, 8, 2)).astype(np.float32),
+        subject=np.repeat(np.arange(3), 24),
+        activity=np.arange(72) % 2,
+        gender=np.arange(72) // 2 % 2,
+        split=(np.arange(72) % 24 >= 16).astype(int),
+    )
+    return datasets.load(path, public="activity", private=["gender"])
+
+
+def train(data, out, **options):
+    method = methods.orf(data.spec)
+    options = {"epochs": 1, "progress": False} | options
+    return training.train(method, data, out=out, **options)
+
+
+@pytest.fixture
+def full():
+    """A context in which no file grows beyond ``LIMIT``: what a full disk is like.
+
+    A limit of the process, which needs no root: write fails with EFBIG, an OSError as
+    ENOSPC is.
+    """
+
+    class Full:
+        def __enter__(self):
+            self.before = resource.getrlimit(resource.RLIMIT_FSIZE)
+            self.handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, self.before[1]))
+
+        def __exit__(self, *_):
+            resource.setrlimit(resource.RLIMIT_FSIZE, self.before)
+            signal.signal(signal.SIGXFSZ, self.handler)
+
+    return Full()
+
+
+def test_output_that_does_not_fit_leaves_nothing_and_keeps_what_was_there(
+    full, tmp_path
+):
+    from jaxanon.commands import files
+
+    path = tmp_path / "safe.npy"
+    small = np.zeros(3, np.float32)
+    files.write_array(path, small)
+    with full, pytest.raises(OSError):
+        files.write_array(path, np.zeros(LIMIT, np.float32))
+    np.testing.assert_array_equal(np.load(path), small)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["safe.npy"]
+
+
+def test_a_budget_that_cannot_be_written_spends_nothing_and_allows_nothing(
+    full, tmp_path, monkeypatch
+):
+    path = tmp_path / "budget.json"
+    budget.create(path, 10.0)
+    budget.spend(path, 1.0)
+    before = path.read_bytes()
+    monkeypatch.setattr(sys.modules[__name__], "LIMIT", 16)
+    with full, pytest.raises(OSError):
+        budget.spend(path, 1.0)
+    assert path.read_bytes() == before
+    assert budget.spend(path, 1.0).spent == 2.0
+
+
+@pytest.mark.parametrize("fails", ["config", "checkpoint"])
+def test_training_on_a_full_disk_says_so_and_goes_on_when_there_is_room(
+    fails, full, data, tmp_path, monkeypatch
+):
+    whole = train(data, tmp_path / "whole")
+    kept = [p for p in (tmp_path / "whole/checkpoints").rglob("*") if p.is_file()]
+    sizes = {"config": 17, "checkpoint": max(p.stat().st_size for p in kept)}
+    monkeypatch.setattr(sys.modules[__name__], "LIMIT", sizes[fails] - 1)
+    with pytest.raises((OSError, ValueError)):
+        with full:
+            train(data, tmp_path / "run")
+    again = train(data, tmp_path / "run", resume=True)
+    assert (checkpoint.digest(again.state) == checkpoint.digest(whole.state)).all()
+
+
+def unwritable():
+    """A folder that nobody may write to, not even root; None where there is none."""
+    for place in ("/sys/kernel", "/proc/self"):
+        if os.path.isdir(place):
+            return pathlib.Path(place)
+    return None
+
+
+@pytest.mark.skipif(unwritable() is None, reason="every folder here can be written")
+def test_a_folder_that_cannot_be_written_is_named(data):
+    from jaxanon.commands import files
+
+    place = unwritable()
+    with pytest.raises(OSError, match=str(place)):
+        files.write_array(place / "safe.npy", np.zeros(3))
+    with pytest.raises(OSError, match=str(place)):
+        budget.create(place / "budget.json", 1.0)
+    with pytest.raises((OSError, FileExistsError), match=str(place)):
+        train(data, place / "run")
+
+
+def test_two_that_spend_from_one_budget_lose_nothing(tmp_path):
+    path = tmp_path / "budget.json"
+    budget.create(path, 1000.0)
+
+    def spend():
+        for _ in range(20):
+            budget.spend(path, 0.5)
+
+    threads = [threading.Thread(target=spend) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert budget.read(path).spent == 40.0
+
+
+TOGETHER = """
+import sys
+sys.path.insert(0, {folder!r})
+import test_disk as t
+from jaxanon import datasets
+data = datasets.load({file!r}, public="activity", private=["gender"])
+print("ready", flush=True)
+sys.stdin.readline()
+t.train(data, {out!r}, epochs=3, resume=True, checkpoint_s=0.0)
+"""
+
+
+def test_a_second_run_in_a_folder_is_refused_without_resume(data, tmp_path):
+    train(data, tmp_path / "run")
+    with pytest.raises(FileExistsError, match="holds a run already"):
+        train(data, tmp_path / "run")
+
+
+@pytest.mark.long
+def test_two_runs_in_one_folder_at_once_leave_a_whole_one(data, tmp_path):
+    """Each works, or says why not; what is there afterwards is the run."""
+    random = np.random.default_rng(0)
+    file = tmp_path / "waves.npz"
+    np.savez(
+        file,
+        windows=random.normal(size=(72, 8, 2)).astype(np.float32),
+        subject=np.repeat(np.arange(3), 24),
+        activity=np.arange(72) % 2,
+        gender=np.arange(72) // 2 % 2,
+        split=(np.arange(72) % 24 >= 16).astype(int),
+    )
+    own = datasets.load(file, public="activity", private=["gender"])
+    script = TOGETHER.format(
+        folder=str(pathlib.Path(__file__).parent),
+        file=str(file),
+        out=str(tmp_path / "run"),
+    )
+    pipe = subprocess.PIPE
+    words = [sys.executable, "-P", "-c", script]
+    both = [
+        subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        for _ in range(2)
+    ]
+    for process in both:
+        assert process.stdout.readline() == "ready\n"
+    told = [process.communicate("go\n", timeout=300)[1] for process in both]
+    assert any(process.returncode == 0 for process in both), told
+    for process, text in zip(both, told, strict=True):
+        assert process.returncode == 0 or "Error" in text
+    found = train(own, tmp_path / "run", epochs=3, resume=True)
+    wanted = train(own, tmp_path / "alone", epochs=3)
+    assert (checkpoint.digest(found.state) == checkpoint.digest(wanted.state)).all()
+
+
+def test_a_clock_that_goes_back_changes_no_result(data, tmp_path, monkeypatch):
+    wanted = train(data, tmp_path / "alone", epochs=2)
+    clock = iter(range(2_000_000_000, 0, -1000))
+    monkeypatch.setattr(time, "time", lambda: float(next(clock)))
+    train(data, tmp_path / "run", checkpoint_s=0.0)
+    for path in (tmp_path / "run").rglob("*"):
+        os.utime(path, (2**31, 2**31))  # Years to come.
+    found = train(data, tmp_path / "run", epochs=2, resume=True)
+    assert (checkpoint.digest(found.state) == checkpoint.digest(wanted.state)).all()
+    assert training.open_run(tmp_path / "run").unfinished is None

@@ -1,0 +1,285 @@
+"""What fuzzing found: a plain test for each, that failed before it was mended."""
+
+import base64
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+
+from jaxanon import budget, checkpoint, datasets, ledger, profiling, sweep_folder
+from jaxanon.datasets import registry, sources, store
+
+DEEP = "[" * 200_000  # More than Python's stack holds.
+
+
+def header(shape, descr="'<f4'"):
+    """An ``.npy`` of no numbers, whose header claims others."""
+    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+def packed(path, **members):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.npy", content)
+    return path
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        header("(99999999999999,)"),  # MemoryError
+        header("(" + "9" * 30 + ",)"),  # OverflowError
+        header("("),  # tokenize.TokenError
+        header("(None,)"),  # TypeError
+        b"no array",  # NumPy hands such members over as bytes.
+    ],
+    ids=["memory", "overflow", "syntax", "type", "bytes"],
+)
+def test_own_arrays_with_a_false_header_are_refused(content, tmp_path):
+    path = packed(tmp_path / "own.npz", windows=content)
+    with pytest.raises(ValueError, match="own.npz' is (truncated|damaged)"):
+        datasets.load(path, public="act", private="side")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("rate_hz", np.zeros(3), "0-dimensional|size-1|length-1"),  # TypeError
+        ("mean", np.array(["a", "b"]), "could not convert"),
+        # SystemError: no letters have these numbers.
+        ("act_names", np.frombuffer(b"\xff" * 8, "<U1"), "damaged or of another"),
+        ("windows", np.zeros((4, 2)), "windows must be float"),
+    ],
+)
+def test_errors_of_own_data_name_the_file(name, value, why, own, tmp_path):
+    path = tmp_path / "mine.npz"
+    np.savez(path, **(own | {"split": np.arange(40) % 2, name: value}))
+    with pytest.raises(ValueError, match=f"mine.npz': .*({why})"):
+        datasets.load(path, public="act", private="subject")
+
+
+@pytest.fixture
+def own():
+    random = np.random.default_rng(1)
+    return {
+        "windows": random.normal(size=(40, 8, 2)).astype(np.float32),
+        "subject": np.repeat([3, 7], 20),
+        "act": np.arange(40) // 10 % 2,
+    }
+
+
+def test_json_that_no_stack_holds_is_damage(tmp_path):
+    write = lambda name: (tmp_path / name).write_text(DEEP)
+    for name in ("budget.json", ledger.FILE, profiling.FILE, sweep_folder.FILE):
+        write(name)
+    write("config.json")
+    readers = {
+        "budget.json": lambda: budget.read(tmp_path / "budget.json"),
+        ledger.FILE: lambda: ledger.read(tmp_path),
+        sweep_folder.FILE: lambda: sweep_folder.read(tmp_path),
+        "config.json": lambda: checkpoint.read_config(tmp_path),
+    }
+    for name, read in readers.items():
+        with pytest.raises(ValueError, match=f"{name} is .*damaged"):
+            read()
+    with pytest.warns(UserWarning, match="costs.json is damaged"):
+        assert profiling.read(tmp_path) is None
+
+
+@pytest.mark.parametrize("text", [DEEP, '{"epsilon": 1e999, "check": 1}', "[1]"])
+def test_an_edge_budget_of_other_json_is_damaged(text, tmp_path):
+    from jaxanon.edge import Budget
+
+    (tmp_path / "budget.json").write_text(text)
+    with pytest.raises(ValueError, match="budget.json is no budget, or damaged"):
+        Budget(tmp_path / "budget.json", 1.0)
+
+
+def test_a_metrics_file_with_another_row_ends_there(tmp_path):
+    good, more = '{"round": 1}', '{"round": 2}'
+    for bad in ('{"round": "x"}', '{"round": null}', DEEP, "\udcff"):
+        text = "\n".join([good, bad, more]).encode(errors="surrogateescape")
+        (tmp_path / "metrics.jsonl").write_bytes(text)
+        assert checkpoint.read_metrics(tmp_path, 9) == [{"round": 1}]
+
+
+def test_a_sweep_s_file_must_hold_an_object(tmp_path):
+    (tmp_path / sweep_folder.FILE).write_text("[]")
+    with pytest.raises(ValueError, match="sweep.json is damaged .it holds a list"):
+        sweep_folder.claim(tmp_path, {"seeds": [1]}, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("dataset", 3), ("split_seed", "x"), ("preset", 1.5), ("other", "x")],
+)
+def test_a_damaged_record_of_the_data_is_refused(name, value, tmp_path):
+    from jaxanon.commands import sources as of_commands
+
+    path = tmp_path / of_commands.RECORD
+    path.write_text(json.dumps({"dataset": "smartwatch"} | {name: value}))
+    with pytest.raises(ValueError, match="source.json is damaged .*by --dataset"):
+        of_commands.recorded(path)
+    path.write_text('{"dataset": "smartwatch", "preset": null, "split_seed": 3}')
+    assert of_commands.recorded(path)["split_seed"] == 3
+
+
+@pytest.mark.parametrize("lacks", ["seed", "settings", "architecture"])
+def test_a_config_of_other_types_describes_no_run(lacks, tmp_path):
+    told = {"version": "", "method": "orf", "settings": {}, "seed": 1, "spec": {}}
+    told |= {"data": {}, "architecture": []}
+    for value in (None, "x", 3.5):
+        (tmp_path / "config.json").write_text(json.dumps(told | {lacks: value}))
+        with pytest.raises(ValueError, match=f"it lacks .'{lacks}'"):
+            checkpoint.read_config(tmp_path)
+
+
+def test_a_run_s_settings_that_make_no_method_name_the_file(tmp_path):
+    from jaxanon import training
+
+    told = {"version": "", "method": "orf", "settings": {}, "seed": 1}
+    told |= {"spec": {"channels": 3}, "data": {}, "architecture": []}
+    (tmp_path / "config.json").write_text(json.dumps(told))
+    with pytest.raises(ValueError, match="config.json: damaged or of another layout"):
+        training.open_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        *({"most_rows": value} for value in (None, 0, 10**15)),
+        {"num_clients": 9},
+        {"arrays": {"x": ["|O", [2]]}},
+        {"arrays": {"x": ["<f4", [-2]]}},
+    ],
+)
+def test_stored_clients_told_wrong_are_damaged(told, tmp_path):
+    pytest.importorskip("array_record")
+    from jaxanon import federated
+
+    folder = tmp_path / "clients"
+    federated.write_clients(folder, [{"x": np.ones((3, 2), np.float32)}])
+    path = folder / "clients.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | told))
+    with pytest.raises(ValueError, match="the clients in .*clients are damaged"):
+        federated.open_clients(folder).read([0])
+
+
+def test_a_csv_without_a_header_is_named(tmp_path):
+    from jaxanon.edge import csv_input
+
+    (tmp_path / "in.csv").write_text("1,2\n")
+    with pytest.raises(ValueError, match="in.csv: the first line must name"):
+        csv_input.open_rows(tmp_path / "in.csv")
+
+
+def test_public_keys_that_are_none_are_refused(tmp_path):
+    pytest.importorskip("flwr")
+    from jaxanon.flower import keys
+
+    # What is not ASCII; a point on the curve that is none, found by atheris.
+    point = base64.b64encode(
+        b"".join(
+            len(part).to_bytes(4, "big") + part
+            for part in (b"ecdsa-sha2-nistp256", b"nistp256", b"\x05" + bytes(64))
+        )
+    )
+    for line in (b"0 \xff\xfe", b"0 ecdsa-sha2-nistp256 " + point):
+        (tmp_path / "keys.txt").write_bytes(line)
+        with pytest.raises(ValueError, match="keys.txt, line 1, must be"):
+            keys.public_keys(tmp_path / "keys.txt")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"draws": ["noise"]}, "a draw must have a name"),
+        ({"draws": [{"law": "normal", "shape": [1]}]}, "a draw must have a name"),
+        ({"input": {"name": "windows"}}, "input is not described"),
+        ({"output": []}, "outputs of"),
+        ({"format": float("inf")}, "cannot be read"),
+    ],
+)
+def test_a_model_s_words_that_contradict_it_name_the_file(
+    change, why, script, tmp_path
+):
+    pytest.importorskip("onnx")
+    targets = script("fuzz_edge")
+    targets.make_model(tmp_path)
+    (tmp_path / "told.json").write_text(json.dumps(targets.TOLD | change))
+    with pytest.raises(ValueError, match=f"model.onnx.*{why}|{why}.*model.onnx"):
+        targets.read_model(tmp_path)
+
+
+def test_a_time_far_from_the_others_is_no_measurement_of_ages(script, tmp_path):
+    """It was: an array for every four seconds between, until there was no memory."""
+    raw = script("fuzz_raw")
+    raw.room_climate(tmp_path)
+    path = tmp_path / "room_climate-location_B-measurement01.csv"
+    path.write_text(
+        path.read_text() + "1, 9223372036854775808, 1, 1, 2, 2, 2, 2, 1, 1, 0, 1"
+    )
+    with pytest.raises(ValueError, match="location_B.*must last from 4 s to"):
+        raw.read("room_climate", tmp_path)
+
+
+def test_an_activity_far_from_the_others_is_damage(script, tmp_path):
+    raw = script("fuzz_raw")
+    raw.smart_homes(tmp_path)
+    (tmp_path / "houseA.activities").write_text("1267401600\t600\t5\n2\t600\t5\n")
+    with pytest.raises(ValueError, match="has activities of 14.* days"):
+        raw.read("smart_homes", tmp_path)
+
+
+def test_a_trial_that_tfds_cannot_store_is_named():
+    from jaxanon.datasets.builder import RecordingsBuilder
+
+    class Late(RecordingsBuilder):
+        name, dataset = "late", registry.find("wisdm")
+
+        def recordings(self, source):
+            yield np.zeros((1, 3)), 2**31, {"task": 0}
+
+    made = object.__new__(Late)
+    made._source = ()
+    with pytest.raises(ValueError, match="trial 2147483648, which is no int32"):
+        list(made._generate_examples())
+
+
+def test_a_zip_that_is_cut_short_is_named(script, tmp_path):
+    """Its directory says where files begin; some begin where nothing is."""
+    raw = script("fuzz_raw")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    raw.zipped(folder)
+    path = folder / "all.zip"
+    data = path.read_bytes()
+    path.write_bytes(data[:100] + bytes(60) + data[160:])
+    with pytest.raises(ValueError, match="motion_sense, read from .*all.zip"):
+        raw.read("zipped", folder)
+
+
+def test_what_the_system_says_of_a_file_stays(tmp_path):
+    with pytest.raises(IsADirectoryError), sources.naming("x"):
+        open(tmp_path)
+    with pytest.raises(ValueError, match="^x: damaged or of another layout .OSError"):
+        with sources.naming("x"):
+            raise OSError("of gzip")
+    with pytest.raises(ValueError, match="^toy.csv: three is missing$"):
+        with sources.naming("toy.csv"):
+            raise ValueError("three is missing")
+
+
+def test_a_place_that_cannot_be_listed_is_named(tmp_path):
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("sub_1.csv", "a")
+    data = bytearray(made.getvalue())
+    at = data.rindex(b"PK\x01\x02")
+    data[at] = 0  # The directory of the archive begins otherwise.
+    (tmp_path / "all.zip").write_bytes(data)
+    with pytest.raises(ValueError, match="motion_sense, looked for in .*BadZipFile"):
+        store.located(registry.find("motion_sense"), tmp_path, tmp_path)
