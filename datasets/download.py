@@ -26,7 +26,9 @@ def fetch(url: str, target: Path, remedy: str) -> Path:
             shutil.copyfileobj(answer, file)
             wanted = answer.headers.get("Content-Length")
             if wanted is not None and file.tell() != int(wanted):
-                raise OSError(f"{file.tell()} of {wanted} bytes came")
+                told = f"{file.tell()} of {wanted} bytes came"
+                whole = (str(target), answer.headers)
+                raise urllib.error.ContentTooShortError(told, whole)
     except (OSError, urllib.error.URLError) as error:
         raise FileNotFoundError(f"downloading {url} failed ({error}); {remedy}") from (
             error

@@ -21,6 +21,9 @@ def replacing(path: str | os.PathLike) -> Iterator[IO[bytes]]:
     Yields:
       The open file.
 
+    Raises:
+      OSError: if it cannot be written.
+
     Example:
       >>> import tempfile
       >>> with tempfile.TemporaryDirectory() as folder:
@@ -38,6 +41,11 @@ def replacing(path: str | os.PathLike) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
+    except OSError as error:
+        if type(error) is not OSError or error.errno is not None:
+            raise
+        # NumPy tells how many items of how many were written, and not of what file.
+        raise OSError(f"{path} could not be written whole ({error}).") from error
     finally:
         part.unlink(missing_ok=True)
 

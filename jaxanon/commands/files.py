@@ -28,7 +28,7 @@ def read_windows(path: pathlib.Path):
         raise FileNotFoundError(f"{str(path)!r} does not exist or is not a file.")
     try:
         return np.load(path, allow_pickle=False)
-    except (EOFError, OSError, ValueError) as error:
+    except Exception as error:  # False headers raise what they meet first.
         raise ValueError(
             f"{str(path)!r} is truncated or is no .npy file of numbers ({error}); "
             "write it again with numpy.save."

@@ -279,8 +279,8 @@ def _report(run):
         return None
     try:
         found = json.loads(path.read_text())
-    except ValueError as error:
+        return found if "intrusive" in found else None
+    except (ValueError, RecursionError, TypeError) as error:
         raise ValueError(
             f"{path} is damaged; write it again with jaxanon evaluate --overwrite."
         ) from error
-    return found if "intrusive" in found else None

@@ -35,13 +35,7 @@ def names():
     )
 
 
-# What NumPy's reading of a header raises is not all taken for damage there yet.
-KNOWN = {"input npy": pytest.mark.xfail(strict=True, reason="commands.files")}
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=KNOWN.get(name, ())) for name in names()]
-)
+@pytest.mark.parametrize("name", names())
 def test_a_damaged_file_is_read_or_refused_by_name(name, script, tmp_path):
     if name in NEEDED:
         pytest.importorskip(NEEDED[name])
