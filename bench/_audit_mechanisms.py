@@ -1,6 +1,9 @@
 """Noise against the worst example: the ε that is counted beside the one claimed."""
 
 import _audit_clients
+import _audit_releases
+import _audit_runs
+import _audit_windows
 import jax
 import jax.numpy as jnp
 
@@ -29,6 +32,24 @@ def rows(dataset, smoke, runs):
         yield _row(name, spent, found(algorithm, num_rounds, hyper, runs), holds)
     for name, given, spent, holds in _clients(smoke):
         yield _row(name, spent, _audit_clients.found(given, runs), holds)
+    yield from _planted(smoke, runs)
+
+
+def _planted(smoke, runs):
+    """Rows of mechanisms as they are, and by the bugs planted in them."""
+    releases = [*_audit_releases.cases(), *_audit_windows.cases()]
+    each = 1 - (1 - _audit_clients.TOGETHER) / len(releases)
+    for case in releases[:1] if smoke else releases:
+        told = _audit_releases.counted(case, 10 * runs if smoke else runs, each)
+        yield _of_bugs(case, told, case.delta)
+    for case in [] if smoke else _audit_runs.cases():
+        yield _of_bugs(case, _audit_runs.counted(case), _audit_runs.DELTA)
+
+
+def _of_bugs(case, told, delta):
+    own = told.pop(_audit_releases.HONEST)
+    row = {"name": case.name, "claimed": case.claimed, "counted": own, "delta": delta}
+    return row | {"holds": True, "planted": told}
 
 
 def _clients(smoke):

@@ -9,6 +9,7 @@ from jaxanon.report import page, tables
 from jaxanon.report.figures import RAW, SAFE, grid, picture
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+BUGS = ("noise × 0.5", "clip × 2", "one left bare")
 KINDS = {"own": "windows as they are", "wrong": "windows of a wrong label"}
 CAPTION = (
     "Above: what a server that keeps one client's messages tells of its windows (true "
@@ -64,7 +65,18 @@ def sections(rows) -> list[tuple[str, str]]:
         own = [cells(row) for row in rows if row["kind"] == kind]
         if own:
             found.append((title, table(head, own)))
+    bugs = [planted(row) for row in rows if "planted" in row]
+    if bugs:
+        head = ["mechanism", "ε claimed", "ε counted", *BUGS]
+        found.insert(1, ("The same with bugs planted: ε counted", table(head, bugs)))
     return found
+
+
+def planted(row) -> list[str]:
+    """Of a row with bugs: ε claimed, counted, and counted by each, or nothing."""
+    told = [row["planted"].get(bug) for bug in BUGS]
+    told = ["" if x is None else f"{x:.2f}" for x in told]
+    return [row["name"], f"{row['claimed']:.2f}", f"{row['counted']:.2f}", *told]
 
 
 def _mechanism(row):
@@ -188,6 +200,8 @@ def _counted(axis, rows):
     for row in rows:
         colour, mark = (RAW, "o") if row["holds"] else (SAFE, "X")
         axis.plot(row["claimed"], max(row["counted"], 0.05), mark, color=colour, ms=7)
+        for found in row.get("planted", {}).values():
+            axis.plot(row["claimed"], found, "X", color=SAFE, ms=5, alpha=0.5)
     axis.plot([0.1, 20], [0.1, 20], color="#767676", ls=":", lw=1)
     axis.set(xscale="log", yscale="log")
     axis.set_title("worst example; crosses: broken noise", fontsize=9)

@@ -1,6 +1,7 @@
 """Adversaries: of anonymized windows, and of what clients send."""
 
 from jaxanon.attacks.attackers import ATTACKERS, Attacker
+from jaxanon.attacks.canaries import Canaries, one_run, tell_canaries
 from jaxanon.attacks.features import features
 from jaxanon.attacks.fingerprint import SIZES, uniqueness
 from jaxanon.attacks.generators import MembersTold, match, nearness, tell_members
@@ -42,6 +43,7 @@ __all__ = [
     "ATTACKERS",
     "SIZES",
     "Attacker",
+    "Canaries",
     "Inverted",
     "Judges",
     "Known",
@@ -66,6 +68,7 @@ __all__ = [
     "match",
     "mean_log_odds",
     "nearness",
+    "one_run",
     "profile_streams",
     "reidentify",
     "reidentify_as_released",
@@ -73,6 +76,7 @@ __all__ = [
     "runs",
     "self_train",
     "shadow",
+    "tell_canaries",
     "tell_members",
     "train_judges",
     "uniqueness",

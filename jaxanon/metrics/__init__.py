@@ -1,7 +1,11 @@
 """Measures of what anonymized windows still tell."""
 
 from jaxanon.metrics.acceleration import acceleration
-from jaxanon.metrics.auditing import epsilon_lower_bound, share_bounds
+from jaxanon.metrics.auditing import (
+    epsilon_lower_bound,
+    epsilon_of_guesses,
+    share_bounds,
+)
 from jaxanon.metrics.classification import (
     accuracy,
     balanced_accuracy,
@@ -55,6 +59,7 @@ __all__ = [
     "cross_channel_error",
     "discriminative_score",
     "epsilon_lower_bound",
+    "epsilon_of_guesses",
     "equal_error_rate",
     "errors",
     "f1",

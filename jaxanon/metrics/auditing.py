@@ -1,9 +1,10 @@
 """How much privacy was lost at least: ε that counted guesses prove."""
 
 import numpy as np
-from scipy.stats import beta
+from scipy.stats import beta, binom
 
 MOST = 1000  # Thresholds that are tried.
+NEAR = 1e-6  # How near ε is found.
 
 
 def share_bounds(hits, trials, confidence: float) -> tuple[np.ndarray, np.ndarray]:
@@ -94,6 +95,82 @@ def epsilon_lower_bound(
     inequality, place = np.unravel_index(np.argmax(bounds), bounds.shape)
     found = _bounds(counted, thresholds[[place]], delta, both)
     return float(max(0.0, found[inequality, 0]))
+
+
+def epsilon_of_guesses(
+    right: int, guesses: int, canaries: int, delta: float, *, confidence: float = 0.95
+) -> float:
+    """The ε that one run has at least, by which of its canaries were guessed right.
+
+    Of m canaries each was in the run or not, by a fair coin of its own. With δ = 0,
+    whatever was released, what is known of the coins before leaves each guess right
+    with probability ``q = e^ε / (1 + e^ε)`` at most: as many are right as of
+    ``Binomial(guesses, q)``, or fewer. With δ, some F more may be, of mean ``2 m δ``,
+    which an adversary shares out as he likes: ``P(F = i) = 2 m δ / i`` for the i that
+    helps most. ε is the largest that so many right guesses refute.
+
+    Args:
+      right: guesses that were right, in ``[0, guesses]``.
+      guesses: that were made, in ``[0, canaries]``; a number fixed before the run. The
+        others are abstained from.
+      canaries: m >= 1.
+      delta: δ in [0, 1).
+      confidence: in [1/2, 1).
+
+    Returns:
+      ε >= 0, 0 where guesses prove nothing. All of n being right proves
+      ``-log((1 - confidence)^(-1/n) - 1)`` at most, whatever was lost.
+
+    Raises:
+      ValueError: for a number out of its range.
+
+    Example:
+      Of 100 guesses 75 are right, where ε = log 3 would have it 3 times in 4; 67 of
+      them are proved, and each 1e-5 of δ for each of 1000 canaries costs a little.
+
+      >>> round(epsilon_of_guesses(75, 100, 1000, 0.0), 3)
+      0.702
+      >>> round(epsilon_of_guesses(75, 100, 1000, 1e-5), 3)
+      0.699
+
+    References:
+      Steinke, Nasr and Jagielski, Privacy auditing with one (1) training run, NeurIPS
+      2023, theorem 5.2.
+    """
+    _confident(confidence)
+    if not 0 <= delta < 1:
+        raise ValueError(f"delta must be in [0, 1), got {delta!r}.")
+    if not 0 <= right <= guesses <= canaries or canaries < 1:
+        raise ValueError(
+            "of 1 canary or more at most all may be guessed, and of these guesses at "
+            f"most all be right, got {right!r} right of {guesses!r} guesses of "
+            f"{canaries!r}."
+        )
+    if right == 0:
+        return 0.0
+    with_delta = 2 * canaries * delta
+    more = np.arange(1, right + 1)
+
+    def chance(epsilon):
+        """At most so likely are so many right guesses; grows with ε."""
+        q = 1 / (1 + np.exp(-epsilon))
+        plain = binom.sf(right - 1, guesses, q)
+        helped = binom.sf(right - 1 - more, guesses, q) - plain
+        return plain + with_delta * np.max(helped / more)
+
+    # Without δ the binomial's bound is Clopper and Pearson's; with it ε is below.
+    low, _ = share_bounds(right, guesses, confidence)
+    high = float(np.log(low) - np.log1p(-low))
+    if delta == 0:
+        return max(0.0, high)
+    low = 0.0
+    if high <= 0 or chance(low) > 1 - confidence:
+        return 0.0
+    while high - low > NEAR:
+        middle = (low + high) / 2
+        refuted = chance(middle) <= 1 - confidence
+        low, high = (middle, high) if refuted else (low, middle)
+    return low
 
 
 def _thresholds(chosen):

@@ -40,6 +40,8 @@ def rows():
         mechanism("honest", 2.0, 1.5, True),
         mechanism("less than it says", 2.0, 3.0, False),
         mechanism("surprising", 2.0, 3.0, True),
+        mechanism("with bugs", 2.0, 1.5, True)
+        | {"planted": {"noise × 0.5": 2.5, "one left bare": 7.0}},
         members("fedavg"),
         members("fedavg", view="mean", examples="wrong"),
         members("atlas", claimed=4.0),
@@ -53,6 +55,7 @@ def test_tables_say_what_was_found(page, rows):
     assert "| honest | 2.00 | 1.50 | no more than claimed |" in told
     assert "| less than it says | 2.00 | 3.00 | claim broken |" in told
     assert "| surprising | 2.00 | 3.00 | claim broken, unlike expected |" in told
+    assert "| with bugs | 2.00 | 1.50 | 2.50 |  | 7.00 |" in told
     want = "| fedavg | the mean | none | windows of a wrong label | updates | 0.750 | "
     assert want + "12.5 % | 50.0 % | 1.50 | 5.25 | 50.0 % |" in told
     assert "| FedAvg | none, not clipped | none | 0.900 | 7.2 dB |" in told
@@ -107,7 +110,8 @@ def test_smoke(bench, tmp_path):
     assert done.returncode == 0, done.stderr
     found = json.loads(rows.read_text())
     told = [row for row in found if row["kind"] == "mechanisms"]
-    honest, broken, of_weight = told
+    honest, broken, of_weight, planted = told
+    assert planted["counted"] <= planted["claimed"] < min(planted["planted"].values())
     assert of_weight["counted"] > of_weight["claimed"] and not of_weight["holds"]
     assert honest["counted"] <= honest["claimed"] and broken["auc"] == 1.0
     told = [row for row in found if row["kind"] == "members"]

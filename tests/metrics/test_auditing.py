@@ -125,3 +125,66 @@ def test_says_what_was_wrong():
         bound(good, good, 0.0, confidence=1.0)
     with pytest.raises(ValueError, match=r"confidence must be in \[1/2, 1\), got 0.2"):
         metrics.share_bounds(1, 2, 0.2)
+
+
+def test_right_guesses_without_delta_are_a_binomial_s():
+    """In closed form: all n right is refuted where q^n is below 1 in 20."""
+    for n in (1, 20, 500):
+        q = 0.05 ** (1 / n)
+        want = max(0.0, math.log(q / (1 - q)))
+        assert metrics.epsilon_of_guesses(n, n, 2 * n, 0.0) == pytest.approx(want)
+    found = metrics.epsilon_of_guesses(160, 200, 1000, 0.0, confidence=0.9)
+    q = 1 / (1 + math.exp(-found))
+    assert stats.binom.sf(159, 200, q) == pytest.approx(0.1)
+
+
+def test_delta_makes_right_guesses_cheaper_by_hand():
+    """Two of two right: of q^2, and 4 canaries times 2 δ, shared out as helps most.
+
+    One more guess would do where one was right, and two where none was:
+    ``max(2 q (1 - q), (1 - q^2) / 2) = 2 q (1 - q)`` for q from 1/3 on.
+    """
+    delta = 0.01
+    found = metrics.epsilon_of_guesses(2, 2, 4, delta, confidence=0.6)
+    q = 1 / (1 + math.exp(-found))
+    assert q**2 + 2 * 4 * delta * 2 * q * (1 - q) == pytest.approx(0.4, abs=1e-5)
+    assert found < metrics.epsilon_of_guesses(2, 2, 4, 0.0, confidence=0.6)
+
+
+@pytest.mark.parametrize("right, guesses", [(0, 0), (0, 10), (5, 10), (8, 200)])
+def test_guesses_no_better_than_coins_prove_nothing(right, guesses):
+    for delta in (0.0, 1e-5, 0.5):
+        assert metrics.epsilon_of_guesses(right, guesses, 500, delta) == 0.0
+
+
+def test_guesses_are_refuted_as_rarely_as_they_say():
+    """Exact responses of ε = 1, and δ on top: a canary is given away as often."""
+    rng = np.random.default_rng(0)
+    m, r, delta = 300, 300, 2e-3
+    right = rng.random((2000, m)) < math.e / (1 + math.e)
+    for given in (0.0, delta):
+        own = right | (rng.random(right.shape) < given)
+        bounds = [
+            metrics.epsilon_of_guesses(int(n), r, m, given)
+            for n in np.unique(own.sum(1))
+        ]
+        counts = np.unique(own.sum(1), return_counts=True)[1]
+        wrong = counts[np.array(bounds) > 1.0].sum() / len(own)
+        assert wrong <= 0.05
+        if not given:  # The bound is nearly met.
+            assert wrong > 0.02
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ((3, 2, 5, 0.0), "got 3 right of 2 guesses of 5"),
+        ((-1, 2, 5, 0.0), "got -1 right of 2"),
+        ((1, 6, 5, 0.0), "got 1 right of 6 guesses of 5"),
+        ((0, 0, 0, 0.0), "of 1 canary or more"),
+        ((1, 2, 5, 1.0), r"delta must be in \[0, 1\), got 1.0"),
+    ],
+)
+def test_what_is_refused_of_guesses(given, match):
+    with pytest.raises(ValueError, match=match):
+        metrics.epsilon_of_guesses(*given)

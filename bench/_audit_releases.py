@@ -1,0 +1,239 @@
+"""Single releases of the worst neighbours there are, with bugs planted and without."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+from unittest import mock
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon import kernels, metrics
+from jaxanon.kernels.mechanisms import choice
+from jaxanon.privacy import SampledGaussian, epsilon_spent
+
+DELTA = 1e-3  # Of Gaussian noise.
+NUMBERS, CLASSES = 3, 4
+
+
+class Bug(NamedTuple):
+    """What a mechanism does otherwise than it claims."""
+
+    noise: float = 1.0  # over what is claimed
+    reach: float = 1.0  # of values, over the bound that noise is made from
+    bare: bool = False  # the first of several parts leaves as it is
+
+
+HONEST = "as it is"
+BUGS = {
+    HONEST: Bug(),
+    "noise × 0.5": Bug(noise=0.5),
+    "clip × 2": Bug(reach=2.0),
+    "one left bare": Bug(bare=True),
+}
+PLANTED = tuple(BUGS)[1:]
+
+
+class Release(NamedTuple):
+    """A mechanism that is called once, and what it claims."""
+
+    name: str
+    claimed: float
+    delta: float
+    send: Callable  # (key, world, bug) -> float[], evidence of the second world
+    bugs: tuple[str, ...] = PLANTED
+    static: bool = False  # whether noise must be known when it is traced
+
+
+def counted(release: Release, runs: int, confidence: float) -> dict[str, float]:
+    """The ε that so many calls in either of two worlds prove: as it is, by each bug."""
+    numbers = ("noise", "reach") if release.static else ()
+
+    @functools.partial(jax.jit, static_argnames=("bare", *numbers))
+    def seen(key, noise, reach, bare):
+        once = lambda key, world: release.send(key, world, Bug(noise, reach, bare))
+        worlds = jnp.repeat(jnp.arange(2.0), runs)
+        keys = jax.random.split(key, 2 * runs)
+        return jax.vmap(once)(keys, worlds).reshape(2, runs)
+
+    found = {}
+    for name in (HONEST, *release.bugs):
+        evidence = np.asarray(seen(jax.random.key(2), **BUGS[name]._asdict()))
+        halves = np.split(evidence, 2, axis=1)
+        found[name] = metrics.epsilon_lower_bound(
+            *halves, release.delta, confidence=confidence
+        )
+    return found
+
+
+def cases():
+    """Every mechanism of the kernels that takes its noise from a bound."""
+    yield Release("Laplace noise, 3 numbers", 1.0, 0.0, _laplace)
+    yield Release("Laplace noise on the grid", 1.0, 0.0, _grid, static=True)
+    yield Release("noise in a ball", 1.0, 0.0, _in("l2"))
+    yield Release("noise in a cube", 1.0, 0.0, _in("linf"))
+    few = "noise × 0.5", "one left bare"
+    yield Release("PrivUnit", 1.0, 0.0, _priv_unit, few, static=True)
+    yield Release("randomised response, 2 labels", 1.0, 0.0, _response, few)
+    yield Release("exponential mechanism", 1.0, 0.0, _exponential)
+    for noise in choice.NOISES:
+        best = functools.partial(_noisy_max, noise=noise)
+        yield Release(f"noisy maximum, {noise}", 1.0, 0.0, best)
+    once = epsilon_spent([SampledGaussian(noise_multiplier=1.0)], DELTA)
+    yield Release("Gaussian noise, 3 numbers", once, DELTA, _gaussian)
+    yield Release("clipped sum", once, DELTA, _sum)
+    yield Release("clipped sum, ghost norms", once, DELTA, _ghost)
+    yield Release("clipped client, which of two", once, DELTA, _client)
+    yield Release("4 clients' noise drawn once", once, DELTA, _drawn_once)
+
+
+def _vector(world, reach):
+    """Numbers at one end of their range, or at the other, and bounds for reach 1."""
+    far = jnp.full(NUMBERS, 9.0) * (2 * world - 1)
+    value = kernels.clip_to_range(far, -0.5 * reach, 0.5 * reach)
+    fields = ("l1_sensitivity", "l2_sensitivity", "linf_sensitivity")
+    true = {name: getattr(value, name) / reach for name in fields}
+    return dataclasses.replace(value, **true)
+
+
+def _told(sent, value, bug, norm, power=1):
+    """How much nearer it is to the second end; a number at an end says it all."""
+    sent = jnp.where(bug.bare & (jnp.arange(NUMBERS) == 0), value, sent)
+    end = 0.5 * bug.reach
+    far, near = jnp.linalg.norm(sent + end, norm), jnp.linalg.norm(sent - end, norm)
+    sure = 100.0 * jnp.any(sent == end) - 100.0 * jnp.any(sent == -end)
+    return (
+        jnp.round(far**power - near**power, 3) + sure
+    )  # Ties stay ties, whatever rounds.
+
+
+def _laplace(key, world, bug):
+    value = _vector(world, bug.reach)
+    sent = kernels.laplace_mechanism(key, value, 1.0 / bug.noise)
+    return _told(sent, value.value, bug, 1)
+
+
+def _grid(key, world, bug):
+    value = _vector(world, bug.reach)
+    most = 0.5 * bug.reach
+    sent = kernels.grid_laplace_mechanism(
+        key, value, 1.0 / bug.noise, max_magnitude=most
+    )
+    return _told(sent, value.value, bug, 1)
+
+
+def _in(norm):
+    def send(key, world, bug):
+        value = _vector(world, bug.reach)
+        sent = kernels.norm_mechanism(key, value, 1.0 / bug.noise, norm=norm)
+        return _told(sent, value.value, bug, {"l2": 2, "linf": jnp.inf}[norm])
+
+    return send
+
+
+def _gaussian(key, world, bug):
+    value = _vector(world, bug.reach)
+    sent = kernels.gaussian_mechanism(key, value, bug.noise)
+    return _told(sent, value.value, bug, 2, power=2)
+
+
+def _priv_unit(key, world, bug):
+    """What is longer than the radius is shortened inside: no clip can be wrong."""
+    x = jnp.full(NUMBERS, 0.5) * (2 * world - 1)
+    sent = kernels.priv_unit(key, x, 0.5 * NUMBERS**0.5, 1.0 / bug.noise)
+    sent = jnp.where(bug.bare & (jnp.arange(NUMBERS) == 0), x, sent)
+    return jnp.sum(sent) + 100.0 * (jnp.any(sent == 0.5) - 1.0 * jnp.any(sent == -0.5))
+
+
+def _response(key, world, bug):
+    labels = jnp.full(2, world).astype(jnp.int32)
+    sent = kernels.randomized_response(key, labels, CLASSES, 0.5 / bug.noise)
+    sent = jnp.where(bug.bare & (jnp.arange(2) == 0), labels, sent)
+    sure = 100.0 * (2 * sent[0] - 1) * bug.bare
+    return jnp.sum(1.0 * (sent == 1) - 1.0 * (sent == 0)) + sure
+
+
+def _scores(world, bug):
+    """One score goes up where all others go down."""
+    moved = jnp.where(jnp.arange(CLASSES) == 0, world, 1 - world)
+    return kernels.bounded_value(1.0 * bug.reach * moved, linf=1.0)
+
+
+def _bare(bug, draw):
+    """The same draw, but none for the first score where the bug has it so."""
+    if not bug.bare:
+        return draw
+    return lambda key, shape, *args, **named: (
+        draw(key, shape, *args, **named).at[0].set(0)
+    )
+
+
+def _exponential(key, world, bug):
+    with mock.patch.object(choice, "gumbel", _bare(bug, choice.gumbel)):
+        scores = _scores(world, bug)
+        best = kernels.exponential_mechanism(key, scores, 1.0 / bug.noise)
+    return 1.0 * (best == 0)
+
+
+def _noisy_max(key, world, bug, noise):
+    with mock.patch.object(jax.random, noise, _bare(bug, getattr(jax.random, noise))):
+        scores = _scores(world, bug)
+        best = kernels.report_noisy_max(key, scores, 1.0 / bug.noise, noise=noise)
+    return 1.0 * (best == 0)
+
+
+ROWS = {"a": jnp.array([[0.0, 0.0], [9.0, 9.0]]), "b": jnp.array([[0.0], [9.0]])}
+NORMS = {"a": 1.0, "b": 0.5}
+
+
+def _bounds(reach):
+    return {name: bound * reach for name, bound in NORMS.items()}
+
+
+def _along(sent, clipped, bug, other=0.0):
+    """How far it went the row's way; a leaf that is what it was says it all."""
+    sent = sent | ({"b": clipped["b"]} if bug.bare else {})
+    told = jnp.sum(sent["a"]) / 2**0.5 + 0.5 * jnp.sum(sent["b"])
+    sure = jnp.sum(sent["b"] == 0.5) - 1.0 * jnp.sum(sent["b"] == other)
+    return told + 100.0 * sure
+
+
+def _sum(key, world, bug):
+    weights = jnp.array([1.0, 0.0]).at[1].set(world)
+    total = kernels.clipped_sum(ROWS, _bounds(bug.reach), weights=weights)
+    total = dataclasses.replace(total, max_norms=NORMS)
+    return _along(kernels.add_noise_to_sum(key, total, bug.noise), total.value, bug)
+
+
+def _ghost(key, world, bug):
+    loss = lambda p, x: (x["a"] @ p["a"][:, None])[:, 0] + x["b"][:, 0] * p["b"][0]
+    params = {"a": jnp.zeros(2), "b": jnp.zeros(1)}
+    mask = jnp.arange(2) < 1 + world
+    bounds = _bounds(bug.reach)
+    total, _ = kernels.clipped_gradient_sum(loss, params, ROWS, bounds, mask=mask)
+    total = dataclasses.replace(total, max_norms=NORMS)
+    return _along(kernels.add_noise_to_sum(key, total, bug.noise), total.value, bug)
+
+
+def _client(key, world, bug):
+    """Which of two updates was sent, for which half the multiplier counts."""
+    side = 2 * world - 1
+    rows = jax.tree.map(lambda leaf: leaf * side, ROWS)
+    bounds = _bounds(bug.reach)
+    given = rows, bounds, 2.0 * bug.noise / bug.reach
+    sent = kernels.clip_and_noise_per_client(key, *given)
+    mine = lambda tree: jax.tree.map(lambda leaf: leaf[1], tree)
+    clipped = mine(kernels.clip_rows(rows, bounds))
+    return _along(mine(sent), clipped, bug, other=-0.5)
+
+
+def _drawn_once(key, world, bug):
+    """A client sends its update, or zeros; noise of a half from each of four."""
+    four = jax.tree.map(lambda leaf: jnp.concatenate([leaf] * 2), ROWS)
+    rows = jax.tree.map(lambda leaf: leaf.at[1].multiply(world).at[3].set(0), four)
+    total = kernels.clipped_sum(rows, _bounds(bug.reach))
+    total = dataclasses.replace(total, max_norms=NORMS)
+    sent = kernels.add_clients_noise_drawn_once(key, total, 0.5 * bug.noise)
+    return _along(sent, total.value, bug)

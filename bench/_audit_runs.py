@@ -1,0 +1,266 @@
+"""Whole trainings, each audited in one run of many canaries, with bugs and without."""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+from unittest import mock
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from _audit_releases import BUGS, HONEST, Bug
+from jax.flatten_util import ravel_pytree
+
+from jaxanon import attacks, energy, federated, kernels
+from jaxanon.datasets import Spec, Windows, by_client
+from jaxanon.energy import periods
+from jaxanon.federated import Lots, noisy_gossip
+from jaxanon.methods import hub_networks, hub_noise, hub_room
+from jaxanon.methods.hub_noise_settings import guarantee_of
+from jaxanon.methods.privatehub_config import PrivateHubConfig
+from jaxanon.privacy import epsilon_spent
+
+DELTA, CANARIES = 1e-5, 16_384
+SIDE = 128  # Of a square of numbers, one for each canary.
+FAR = 1e3  # Norm of what a canary asks for, beyond the clip norm of 1.
+
+
+class Training(NamedTuple):
+    """A training of which every step is seen, and what it claims of a canary."""
+
+    name: str
+    claimed: float
+    observe: Callable  # (key, inside) -> float[canaries]
+    canaries: int = CANARIES
+
+
+def counted(training: Training) -> dict[str, float]:
+    """The ε that one run proves, as it is, and with each bug in its kernels."""
+    found = {}
+    for name, bug in BUGS.items():
+        with planted(bug):
+            told = attacks.one_run(
+                jax.random.key(3),
+                lambda *given: training.observe(*given),  # Another, to be traced anew.
+                training.canaries,
+                guesses=training.canaries // 20,
+                delta=DELTA,
+            )
+        found[name] = told.epsilon
+    return found
+
+
+@contextlib.contextmanager
+def planted(bug: Bug):
+    """Kernels that clip too late, add too little noise, or none to the first leaf."""
+    if bug == BUGS[HONEST]:
+        yield
+        return
+    sum_up, ghost = kernels.clipped_sum, kernels.clipped_gradient_sum
+    add, alone = kernels.add_noise_to_sum, noisy_gossip.clip_and_noise_per_client
+    said = lambda total, norm: dataclasses.replace(total, max_norms=norm)
+
+    def rows_beyond(rows, norm, **options):
+        total = sum_up(rows, bug.reach * norm, **options)
+        return said(total, jnp.float32(norm))
+
+    def ghosts_beyond(loss_fn, params, batch, norm, **options):
+        total, info = ghost(loss_fn, params, batch, bug.reach * norm, **options)
+        return said(total, jnp.float32(norm)), info
+
+    def little(key, total, multiplier, **options):
+        noisy = add(key, total, bug.noise * multiplier, **options)
+        return _first_of(total.value, noisy) if bug.bare else noisy
+
+    def clients(key, rows, norm, multiplier, **options):
+        norm, multiplier = bug.reach * norm, bug.noise * multiplier / bug.reach
+        noisy = alone(key, rows, norm, multiplier, **options)
+        if not bug.bare:
+            return noisy
+        return _first_of(kernels.clip_rows(rows, norm, **options), noisy)
+
+    with (
+        mock.patch.object(kernels, "clipped_sum", rows_beyond),
+        mock.patch.object(kernels, "clipped_gradient_sum", ghosts_beyond),
+        mock.patch.object(kernels, "add_noise_to_sum", little),
+        mock.patch.object(noisy_gossip, "clip_and_noise_per_client", clients),
+    ):
+        yield
+
+
+def _first_of(bare, noisy):
+    """The largest leaf without noise, so that there are canaries in it."""
+    leaves, treedef = jax.tree.flatten(noisy)
+    place = max(range(len(leaves)), key=lambda n: leaves[n].size)
+    leaves[place] = jax.tree.leaves(bare)[place]
+    return treedef.unflatten(leaves)
+
+
+def _told(seen, gap):
+    """Log ratio of densities, of what canaries move by ``gap``, behind the noise seen.
+
+    A leaf without noise has two values, and says all.
+    """
+    noise = jnp.maximum(jnp.var(seen) - gap**2 / 4, 1e-3 * gap**2)
+    return (seen - gap / 2) * gap / noise
+
+
+def cases():
+    """What claims an ε of every training example, or of every home."""
+    yield _fed_sgd_ldp()
+    yield _privatehub()
+    yield _pfdrl()
+
+
+def _fed_sgd_ldp():
+    """Two rounds of two steps; half of the canaries pull at either of two layers."""
+    lots = Lots(sampling_probability=1.0, size=CANARIES, records=CANARIES)
+    multiplier = 3.0
+    half = SIDE // 2
+    place = np.arange(CANARIES)
+    layer = place >= CANARIES // 2
+    rows = {"layer": layer, "row": place // half % SIDE, "column": place % half}
+
+    def loss_fn(params, x, key):
+        row = jax.nn.one_hot(x["row"], SIDE)
+        second = 1.0 * x["layer"][:, None]
+        went = (row * (1 - second)) @ params["a"] + (row * second) @ params["b"]
+        return FAR * jnp.sum(went * jax.nn.one_hot(x["column"], half), axis=1)
+
+    def observe(key, inside):
+        algorithm = federated.fed_sgd_ldp(
+            lambda key: {name: jnp.zeros((SIDE, half)) for name in ("a", "b")},
+            loss_fn,
+            lots=lots,
+            num_steps=2,
+            num_clients=1,
+        )
+        state = algorithm.init(key, step_size=1.0, noise_multiplier=multiplier)
+        whole = jax.tree.map(lambda x: jnp.asarray(x)[None], rows)
+        clients = federated.Population(whole, inside[None])
+        _, seen = federated.observed(algorithm, key, state, clients, 2, client=0)
+        moved = jax.tree.map(lambda a, b: jnp.sum(a - b, 0), seen.before, seen.message)
+        gap = 4 / lots.size
+        return jnp.concatenate([_told(moved[name], gap).ravel() for name in "ab"])
+
+    release = federated.sampled_gaussian(lots, multiplier, 4)
+    claimed = epsilon_spent([release], DELTA)
+    return Training("FedSGD-LDP, one run", claimed, observe)
+
+
+def _privatehub():
+    """A lot of all windows; each window's loss is a number of the networks."""
+    spec = Spec(
+        name="numbers",
+        preset="numbers",
+        channels=("x",),
+        units=("g",),
+        rate_hz=1.0,
+        time=8,
+        public="activity",
+        private=("gender",),
+        classes={"activity": ("a", "b"), "gender": ("f", "m"), "subject": ("1",)},
+        mean=(0.0,),
+        std=(float(CANARIES),),
+        split="given",
+    )
+    config = PrivateHubConfig(
+        **{"widths": (4,), "heads": 2, "num_steps": 20, "sampling_steps": 5},
+        classifier_filters=(8,),
+        classifier_features=240,  # With which there is a number for each canary.
+        batch=CANARIES,
+        records=CANARIES,
+        delta=DELTA,
+        noise_multiplier=1.5,
+    )
+    nets = hub_networks.networks(spec, config)
+    guarantee = guarantee_of(config)
+    player = hub_noise.learning(nets, guarantee.lots)
+    numbers = np.arange(CANARIES)
+    windows = np.zeros((CANARIES, spec.time, 1), np.float32)
+    windows[:, 0, 0] = numbers
+    nothing = np.zeros(CANARIES, np.int32)
+    clients = by_client(Windows(windows, dict.fromkeys(spec.classes, nothing)))
+    data = hub_room.prepare(nets, clients)
+
+    def losses(nets, moving, example):
+        return FAR * ravel_pytree(moving)[0][_numbers(example[4])]
+
+    def observe(key, inside):
+        params = nets.init(key)
+        moving = {group: params[group] for group in player.groups}
+        hyper = {"max_norm": config.max_norm, "forgetting": config.forgetting}
+        hyper |= {"noise_multiplier": config.noise_multiplier}
+
+        lot_key, key = jax.random.split(key)
+        batch = hub_room.lot(nets, lot_key, data, guarantee.lots)
+        batch = batch._replace(real=batch.real & inside[_numbers(batch.windows)])
+        with mock.patch.object(hub_noise, "_losses", losses):
+            seen, _ = player.gradient_fn(key, moving, hyper, batch)
+        told = jax.tree.map(lambda x: _told(x, 1 / guarantee.lots.size), seen)
+        return ravel_pytree(told)[0][:CANARIES]
+
+    return Training("PrivateHub, one run", guarantee.epsilon(1), observe)
+
+
+def _numbers(windows):
+    """Whose windows they are, which each says in its first number."""
+    return jnp.rint(windows[:, 0, 0] * CANARIES).astype(jnp.int32)
+
+
+def _pfdrl():
+    """Streets of 64 homes, each of which learns all it can or sends noise alone.
+
+    Two broadcasts of a forecaster's layers, two of a controller's.
+    """
+    config = energy.PFDRLConfig(noise_multiplier=3.0)
+    homes, slots = 64, 24
+    mixing = federated.metropolis(federated.ring(homes))
+    shared = {"w": True, "v": True}
+    way = {"w": jnp.array([0.6, 0.6]), "v": jnp.array([0.28**0.5])}
+    period = int(periods.period(config, 12.0))
+
+    def street(key, numbers, inside):
+        params = {"w": jnp.zeros((homes, 2)), "v": jnp.zeros((homes, 1))}
+        mail = federated.no_noisy_mail(params, shared, config.messages)
+
+        def one_slot(carry, slot):
+            mail, params = carry
+            learned = jax.tree.map(
+                lambda own, sent, way: jnp.where(
+                    inside[:, None], own + FAR * way[None], sent
+                ),
+                params,
+                mail.public,
+                way,
+            )
+            mail, params = federated.exchange_noisily_every(
+                *(period, jax.random.fold_in(key, slot), mail, learned, mixing, slot),
+                shared=shared,
+                clip_norm=config.clip_norm,
+                noise_multiplier=config.noise_multiplier,
+                messages=config.messages,
+                numbers=numbers,
+            )
+            return (mail, params), None
+
+        (mail, _), _ = jax.lax.scan(one_slot, (mail, params), jnp.arange(slots))
+        length = {name: jnp.linalg.norm(way[name]) for name in way}
+        return {name: mail.public[name] @ way[name] / length[name] for name in way}
+
+    def observe(key, inside):
+        numbers = jnp.arange(2 * CANARIES).reshape(-1, homes)
+        gaps = {name: 2 * config.clip_norm * jnp.linalg.norm(way[name]) for name in way}
+        told = 0.0
+        for model in jax.random.split(key, 2):
+            sent = jax.lax.map(
+                lambda own, model=model: street(model, *own),
+                (numbers, inside.reshape(-1, homes)),
+            )
+            told += sum(_told(sent[name], gaps[name]) for name in way)
+        return told.ravel()
+
+    claimed = energy.broadcast_epsilon(config, slots, DELTA)
+    name = "PFDRL, a device's broadcasts, one run"
+    return Training(name, claimed, observe, canaries=2 * CANARIES)

@@ -1,0 +1,87 @@
+"""Every mechanism that claims an ε keeps it, and bugs planted in it are caught.
+
+Of neighbours that are as far apart as any, with fixed keys; the bounds of ε are wrong
+once in a thousand times at most.
+"""
+
+import jax
+import pytest
+
+from jaxanon import kernels
+from jaxanon.federated import noisy_gossip
+
+RUNS, CONFIDENCE = 20_000, 0.999
+HONEST = "as it is"
+RELEASES = (
+    *("Laplace noise, 3 numbers", "Laplace noise on the grid", "noise in a ball"),
+    *("noise in a cube", "PrivUnit", "randomised response, 2 labels"),
+    *("exponential mechanism", "noisy maximum, exponential", "noisy maximum, laplace"),
+    *("Gaussian noise, 3 numbers", "clipped sum", "clipped sum, ghost norms"),
+    *("clipped client, which of two", "4 clients' noise drawn once"),
+)
+WINDOWS = (
+    *("DEEProtect", "DEEProtect, Laplace noise"),
+    *("DEEProtect, Laplace noise on the grid", "DEEProtect, within the span"),
+    "DEEProtect, in a ball within the span",
+)
+RUN = ("FedSGD-LDP, one run", "PFDRL, a device's broadcasts, one run")
+SLOW = ("PrivateHub, one run",)
+
+
+def held(claimed, told, least):
+    """As it is, it loses some and no more than it claims; with any bug, more."""
+    told = dict(told)
+    own = told.pop(HONEST)
+    assert told and least * claimed < own <= claimed
+    assert min(told.values()) > 1.02 * claimed, told
+
+
+def one(module, name):
+    return next(case for case in module.cases() if case.name == name)
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_a_kernel_keeps_its_claim_and_bugs_are_caught(bench, name):
+    releases = bench("_audit_releases")
+    case = one(releases, name)
+    told = releases.counted(case, RUNS, CONFIDENCE)
+    assert set(told) == {HONEST, *case.bugs}
+    held(case.claimed, told, 0.5)
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_deeprotect_keeps_its_claim_from_window_to_window(bench, name):
+    case = one(bench("_audit_windows"), name)
+    held(case.claimed, bench("_audit_releases").counted(case, RUNS, CONFIDENCE), 0.7)
+
+
+@pytest.mark.parametrize(
+    "name", [*RUN, *(pytest.param(x, marks=pytest.mark.long) for x in SLOW)]
+)
+def test_one_run_of_a_training_keeps_its_claim(bench, name):
+    runs = bench("_audit_runs")
+    told = runs.counted(one(runs, name))
+    assert set(told) == {HONEST, "noise × 0.5", "clip × 2", "one left bare"}
+    held(one(runs, name).claimed, told, 0.4)
+
+
+def test_none_is_left_out(bench):
+    names = lambda module: tuple(case.name for case in bench(module).cases())
+    assert names("_audit_releases") == RELEASES
+    assert names("_audit_windows") == WINDOWS
+    assert sorted(names("_audit_runs")) == sorted(RUN + SLOW)
+
+
+def test_bugs_are_gone_when_they_were_looked_at(bench):
+    before = kernels.add_noise_to_sum, noisy_gossip.clip_and_noise_per_client
+    runs, bugs = bench("_audit_runs"), bench("_audit_releases").BUGS
+    with runs.planted(bugs["clip × 2"]):
+        total = kernels.clipped_sum(jax.numpy.array([[3.0, 4.0]]), 1.0)
+        assert kernels.add_noise_to_sum is not before[0]
+    # Twice as long as it says.
+    assert float(jax.numpy.linalg.norm(total.value)) == pytest.approx(2.0)
+    assert float(total.sensitivity) == 1.0
+    assert before == (
+        kernels.add_noise_to_sum,
+        noisy_gossip.clip_and_noise_per_client,
+    )
