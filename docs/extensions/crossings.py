@@ -75,7 +75,9 @@ def found(text: str, here: tuple[str, set[str]], objects) -> str | None:
     if not scope and not dot:
         scopes = [f"{name}" for name in ("jaxanon.kernels", "jaxanon.methods")]
     for name in (*(f"{each}.{text}" for each in scopes), text):
-        if name in objects and objects[name].objtype != "module" and name != scope:
+        if name not in objects or name == scope:
+            continue
+        if dot or objects[name].objtype != "module":
             return name
     if text.islower() or "." in text:
         return None

@@ -101,7 +101,7 @@ def _member(member):
     yield f".. auto{member.kind}:: {member.name}"
     yield from (f"   :{option}" for option in OPTIONS.get(member.kind, ()))
     if {"name", "parent"} <= getattr(pages.thing(member.name), FIELDS, {}).keys():
-        yield "   :exclude-members: name, parent"  # Every Flax module has them.
+        yield "   :exclude-members: name, parent, scope"  # Every Flax module has them.
     yield ""
 
 
@@ -114,7 +114,9 @@ def _constant(member):
     else:
         shown, said = repr(value), inspect.getdoc(value) if own else ""
     said = said or fields.beside(member)
-    yield from (f".. py:data:: {member.name}", f"   :value: {_short(shown)}", "")
+    package, _, name = member.name.rpartition(".")
+    yield from (f".. py:data:: {name}", f"   :module: {package}")
+    yield from (f"   :value: {_short(shown)}", "")
     yield from (f"   {said}", "")
 
 
