@@ -34,7 +34,7 @@ class Exchange(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """A round as ``cohort(key, state, num_clients) -> int32[m]`` and ``Exchange``s.
+    """A round: ``cohort(key, state, num_clients) -> int32[m]``, then each ``Exchange``.
 
     ``end(state) -> state`` comes after the last of them.
     """

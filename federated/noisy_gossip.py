@@ -117,7 +117,8 @@ def exchange_noisily_every(period, key, mailbox, params, mixing, step, **setting
 
     Args:
       period, step: of ``exchange_every``.
-      key, mailbox, params, mixing, **settings: of ``exchange_noisily``.
+      key, mailbox, params, mixing: of ``exchange_noisily``.
+      **settings: likewise.
 
     Raises:
       ValueError: as ``exchange_noisily``.

@@ -93,7 +93,12 @@ def _sources():
 
 SOURCES = _sources()
 HERE = pathlib.Path(__file__).resolve().parent
-SCRIPTS = sorted((HERE.parent / "bench").rglob("*.py")) + sorted(HERE.rglob("*.py"))
+DOCS = HERE.parent / "docs"
+SCRIPTS = [
+    *sorted((HERE.parent / "bench").rglob("*.py")),
+    *sorted(HERE.rglob("*.py")),
+    *sorted([*DOCS.glob("*.py"), *(DOCS / "extensions").glob("*.py")]),
+]
 each_source = pytest.mark.parametrize(
     ("name", "path"), SOURCES, ids=[name for name, _ in SOURCES]
 )

@@ -46,9 +46,10 @@ class PlaneConvTranspose(nn.Module):
 
     @nn.compact
     def __call__(self, x):
-        """``float[batch, channels, time, d]`` to ``[batch, channels, stretch * time,
+        """To ``[batch, channels, stretch * time, features]``.
 
-        features]``.
+        Args:
+          x: ``float[batch, channels, time, d]``.
         """
         size, stretch = self.reach[1], self.stretch
         kernel, bias = _weights(self, x.shape[-1])
