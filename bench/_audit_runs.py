@@ -188,12 +188,12 @@ def _privatehub():
         return FAR * ravel_pytree(moving)[0][_numbers(example[4])]
 
     def observe(key, inside):
-        params = nets.init(key)
+        init_key, lot_key, key = jax.random.split(key, 3)
+        params = nets.init(init_key)
         moving = {group: params[group] for group in player.groups}
         hyper = {"max_norm": config.max_norm, "forgetting": config.forgetting}
         hyper |= {"noise_multiplier": config.noise_multiplier}
 
-        lot_key, key = jax.random.split(key)
         batch = hub_room.lot(nets, lot_key, data, guarantee.lots)
         batch = batch._replace(real=batch.real & inside[_numbers(batch.windows)])
         with mock.patch.object(hub_noise, "_losses", losses):

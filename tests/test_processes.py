@@ -234,7 +234,7 @@ def free_port():
 
 def test_two_processes_and_what_they_refuse(data, tmp_path, start):
     port, folder = free_port(), tmp_path / "run"
-    path = f"import sys; sys.path.append({str(HERE / 'federated')!r})\n"
+    path = f"import sys; sys.path += {[str(HERE / 'support')]!r}\n"
     both = [start([path + PARTS, str(i), str(port), "5", str(folder)]) for i in (0, 1)]
     said = [ended(*one) for one in both]
     for index, (status, text) in enumerate(said):

@@ -115,9 +115,10 @@ def test_one_shard_per_device_is_the_same_algorithm(tmp_path):
     # Devices are counted when JAX starts, so this takes a process of its own.
     flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=3"
     env = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
-    here = str(pathlib.Path(__file__).parent)
+    here = pathlib.Path(__file__).parent
+    paths = [str(here), str(here.parent / "support")]
     done = subprocess.run(
-        [sys.executable, "-P", "-c", f"import sys; sys.path.append({here!r}){SHARDS}"],
+        [sys.executable, "-P", "-c", f"import sys; sys.path += {paths!r}{SHARDS}"],
         env=env,
         cwd=tmp_path,
         capture_output=True,
