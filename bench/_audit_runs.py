@@ -184,13 +184,15 @@ def _privatehub():
     clients = by_client(Windows(windows, dict.fromkeys(spec.classes, nothing)))
     data = hub_room.prepare(nets, clients)
 
+    params = jax.eval_shape(nets.init, jax.random.key(0))
+    zeros = lambda leaf: jnp.zeros(leaf.shape, leaf.dtype)
+    moving = {group: jax.tree.map(zeros, params[group]) for group in player.groups}
+
     def losses(nets, moving, example):
         return FAR * ravel_pytree(moving)[0][_numbers(example[4])]
 
     def observe(key, inside):
-        init_key, lot_key, key = jax.random.split(key, 3)
-        params = nets.init(init_key)
-        moving = {group: params[group] for group in player.groups}
+        lot_key, key = jax.random.split(key)
         hyper = {"max_norm": config.max_norm, "forgetting": config.forgetting}
         hyper |= {"noise_multiplier": config.noise_multiplier}
 
