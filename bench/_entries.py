@@ -57,7 +57,7 @@ CONVOLUTIONS = (
     Entry("RAE", "rae", 8, once=True),
     Entry("RAE + AAE", "rae_aae", 18, once=True),
 )
-GUARDIAN = Entry("GEN", "gen", 4)
+GUARDIAN = Entry("GEN", "gen", 6, {"pretraining": 2})
 FEDERATED = (
     Entry("Blinder, guided", "blinder", 10, blinder.VARIANTS["guided"]),
     Entry("Blinder", "blinder", 20),

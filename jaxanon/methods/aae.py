@@ -77,7 +77,7 @@ def aae(spec, **settings) -> Method:
             anonymize_fn=anonymizers.anonymize_fn(nets),
         )
 
-    return by_epoch(make)
+    return by_epoch(make)._replace(least_epochs=config.pretraining + 1)
 
 
 def networks(spec, config, classes: dict[str, int]) -> anonymizing.Networks:

@@ -177,6 +177,8 @@ def _method(spec, config, sizes, rounds):
         anonymize_fn=anonymize_fn,
         finish_fn=finish_fn,
     )
+    before = (len(stages) - 1) * config.epochs_per_layer
+    method = method._replace(least_epochs=before + 1)
     if learned:
         return method
 

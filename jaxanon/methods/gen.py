@@ -170,7 +170,7 @@ def gen(spec, **settings) -> Method:
             anonymize_fn=lambda key, params, windows: rewrite(params, windows),
         )
 
-    return by_epoch(make)
+    return by_epoch(make)._replace(least_epochs=config.pretraining + 1)
 
 
 def _cross_entropy(logits, labels):

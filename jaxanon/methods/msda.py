@@ -105,7 +105,8 @@ def msda(spec, **settings) -> Method:
             anonymize_fn=anonymizers.anonymize_fn(nets),
         )
 
-    return by_epoch(make)
+    begins = config.warm_up + config.turn  # The autoencoder's play against readers.
+    return by_epoch(make)._replace(least_epochs=begins + 1)
 
 
 def _networks(spec, config):

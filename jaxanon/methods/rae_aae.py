@@ -103,7 +103,8 @@ def rae_aae(spec, **settings) -> Method:
             ),
         )
 
-    return by_epoch(make)
+    before = config.replacing + config.pretraining
+    return by_epoch(make)._replace(least_epochs=before + 1)
 
 
 def _names(spec):

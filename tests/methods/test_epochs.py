@@ -1,0 +1,65 @@
+"""Methods of phases: what begins when, and who is told that it never will."""
+
+import importlib
+import pkgutil
+import warnings
+
+import pytest
+
+from jaxanon import datasets, methods
+from jaxanon.methods.epochs import during
+from jaxanon.methods.method import warn_of_epochs
+
+SPEC = datasets.load("smartwatch", public="exercise", private=["side"]).spec
+FIRST, SECOND = SPEC.classes["exercise"][:1], SPEC.classes["exercise"][1:2]
+REPLACED = {"black": FIRST, "gray": SECOND}
+NEEDED = {
+    "occupancy_gan": {"hide": FIRST},
+    "rae": REPLACED,
+    "rae_aae": REPLACED,
+}
+ASKED = {
+    "aae": {"pretraining": 3},
+    "deeprotect": {"training": "fine-tuned", "epochs_per_layer": 2},
+    "gen": {"pretraining": 4},
+    "msda": {"warm_up": 2, "turn": 3},
+    "rae_aae": {"replacing": 2, "pretraining": 3},
+}
+LEAST = {"aae": 4, "deeprotect": 5, "gen": 5, "msda": 6, "rae_aae": 6}
+
+
+def build(name, **settings):
+    return methods.build(name, SPEC, **NEEDED.get(name, {}), **settings)
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """The epochs in which phases begin, of what is built from then on."""
+    found = []
+
+    def seen(rounds, first, end=None):
+        found.append(first)
+        return during(rounds, first, end)
+
+    for info in pkgutil.iter_modules(methods.__path__, "jaxanon.methods."):
+        module = importlib.import_module(info.name)
+        if hasattr(module, "during") and not info.name.endswith(".epochs"):
+            monkeypatch.setattr(module, "during", seen)
+    return found
+
+
+@pytest.mark.parametrize("name", methods.NAMES)
+def test_the_last_phase_begins_in_the_least_number_of_epochs(name, begun):
+    method = build(name)
+    assert method.least_epochs == 1 + max(begun, default=0)
+
+
+@pytest.mark.parametrize(("name", "least"), LEAST.items())
+def test_longer_phases_ask_for_more_epochs(name, least):
+    method = build(name, **ASKED[name])
+    assert method.least_epochs == least
+    with pytest.warns(UserWarning, match=f"begins after epoch {least - 1}; in 3 "):
+        warn_of_epochs(method, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_epochs(method, least)
