@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import __version__, checkpoint, energy
+from jaxanon.datasets.sources import naming
 from jaxanon.energy import settings as of_settings
 from jaxanon.energy.homes import DAY, device_names, take
 
@@ -110,8 +111,7 @@ def open_run(folder, homes: energy.Homes) -> StreetRun:
         version of jaxanon does not build of its settings; for other homes.
     """
     folder = pathlib.Path(folder)
-    config = checkpoint.read_config(folder)
-    settings = settings_of(config)
+    settings, config = settings_in(folder)
     known = config["data"]["fingerprint"]
     if (found := fingerprint(homes)) != known:
         raise ValueError(
@@ -133,22 +133,27 @@ def open_run(folder, homes: energy.Homes) -> StreetRun:
     )
 
 
-def settings_of(config: dict) -> energy.PFDRLSettings:
-    """The settings that ``config.json`` of a street's run tells.
+def settings_in(folder) -> tuple[energy.PFDRLSettings, dict]:
+    """The settings that ``config.json`` of a street's run tells, and all it says.
 
     Args:
-      config: of ``checkpoint.read_config``.
+      folder: of the run.
 
     Raises:
-      ValueError: if it is the run of something else.
+      FileNotFoundError: if there is no run in ``folder``.
+      ValueError: if the file is damaged, or the run is one of something else.
     """
+    config = checkpoint.read_config(folder)
     if config["method"] != checkpoint.STREET:
         raise ValueError(
-            f"the run is one of {config['method']}, and no street's; open it by "
-            "jaxanon.open_run."
+            f"the run in {folder} is one of {config['method']}, and no street's; open "
+            "it by jaxanon.open_run."
         )
-    told = config["settings"]
-    return energy.PFDRLSettings(**told | {"hidden": tuple(told["hidden"])})
+    with naming(str(pathlib.Path(folder) / "config.json")):
+        told = config["settings"]
+        config["data"]["fingerprint"]
+        settings = energy.PFDRLSettings(**told | {"hidden": tuple(told["hidden"])})
+    return settings, config
 
 
 def fingerprint(homes: energy.Homes) -> str:

@@ -96,8 +96,12 @@ def test_a_folder_is_of_one_run(run, homes, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(old))
     with pytest.raises(ValueError, match="a checkpoint of another architecture"):
         street_run.open_run(tmp_path, homes)
+    (tmp_path / "config.json").write_text(json.dumps(config | {"settings": {}}))
+    with pytest.raises(ValueError, match=r"config.json: damaged .*'hidden'"):
+        street_run.open_run(tmp_path, homes)
+    (tmp_path / "config.json").write_text(json.dumps(config | {"method": "blinder"}))
     with pytest.raises(ValueError, match="one of blinder, and no street's"):
-        street_run.settings_of(config | {"method": "blinder"})
+        street_run.open_run(tmp_path, homes)
     with pytest.raises(TypeError, match="seed must be a whole number"):
         train(seed=0.5, out=None)
 

@@ -123,12 +123,12 @@ def is_street(folder: pathlib.Path) -> bool:
 
 def evaluate(folder, *, seed, dataset, source, overwrite) -> None:
     """``jaxanon evaluate`` of a street: its held-out days, and homes that join."""
-    from jaxanon import checkpoint, street_evaluation, street_run
+    from jaxanon import street_evaluation, street_run
     from jaxanon.datasets import writing
     from jaxanon.report.street import sentences
 
     writing.refuse_existing(folder / "report.json", overwrite)
-    settings = street_run.settings_of(checkpoint.read_config(folder))
+    settings, _ = street_run.settings_in(folder)
     known = {"dataset": "tracebase", "source": None}
     record = folder / sources.RECORD
     if record.exists():

@@ -72,14 +72,14 @@ def dataset(spec) -> dict:
     }
 
 
-def card(run, *, weights: str, epsilon: float | None, report: dict | None, told) -> str:
+def card(run, *, weights: str, epsilon: float | None, measured, told) -> str:
     """The model's card, in Markdown.
 
     Args:
       run: that was exported.
       weights: as of ``facts``.
       epsilon: of each window; None without a guarantee.
-      report: of ``evaluate``; None if it was not evaluated.
+      measured: lines of ``measured.lines``.
       told: sentences on how the file was made and checked.
     """
     spec = run.spec
@@ -103,7 +103,7 @@ def card(run, *, weights: str, epsilon: float | None, report: dict | None, told)
         "",
         "## What is hidden, from whom, measured on what",
         "",
-        *_measured(spec, report, weights),
+        *measured,
         "",
         "## Guarantee",
         "",
@@ -118,41 +118,6 @@ def card(run, *, weights: str, epsilon: float | None, report: dict | None, told)
         *(f"- {sentence}" for sentence in told),
     ]
     return "\n".join(lines) + "\n"
-
-
-def _measured(spec, report, weights):
-    if report is None:
-        return [
-            "Not measured: `jaxanon evaluate` before `jaxanon export` attacks the run, "
-            "and what it finds is told here."
-        ]
-    percent = lambda scores: f"{100 * scores['balanced_accuracy']:.1f} %"
-    before = "" if weights == "float32" else f", before weights were cut to {weights}"
-    rows = [
-        "Balanced accuracies on test windows of "
-        f"{report['dataset']['name']} ({report['dataset']['split']} split){before}:",
-        "",
-        "| attribute | role | who reads | raw | anonymized | guessing |",
-        "|---|---|---|---|---|---|",
-    ]
-    judged = [(report["utility"]["attribute"], "kept", report["utility"])]
-    # None of what no classifier of raw windows can be asked, such as unseen subjects.
-    intrusive = report["intrusive"].items()
-    judged += [(name, "hidden", own) for name, own in intrusive if own is not None]
-    for name, role, own in judged:
-        cells = (name, role, "trained on raw windows", percent(own["raw"]))
-        chance = f"{100 * own['raw']['chance']:.1f} %"
-        rows.append(_row(*cells, percent(own["anonymized"]), chance))
-    for name, found in report["reidentification"].items():
-        for attacker, scores in found["attackers"].items():
-            chance = f"{100 * scores['chance']:.1f} %"
-            who = f"{attacker}, trained on anonymized windows"
-            rows.append(_row(name, "hidden", who, "", percent(scores), chance))
-    return rows
-
-
-def _row(*cells):
-    return f"| {' | '.join(cells)} |"
 
 
 def _guarantee(epsilon, seconds):

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import checks, guarantee
-from jaxanon.exporting import agreement, beside, card, graphs, quantization
+from jaxanon.exporting import agreement, beside, card, graphs, measured, quantization
 from jaxanon.exporting.explicit import explicit
 from jaxanon.learners import Learner
 from jaxanon.methods import build
@@ -128,7 +128,7 @@ def export(
     if weights != "float32":
         told.append(f"{moved(rounding)}, of {len(away)} windows.")
     kind = {"weights": weights, "epsilon": epsilon}
-    text = card.card(run, report=_report(run), told=told, **kind)
+    text = card.card(run, measured=measured.of_run(run, weights), told=told, **kind)
     facts = json.dumps(card.facts(run, draws, text=text, **kind))
     if model is not None:
         graphs.tell(model, facts)
@@ -270,17 +270,3 @@ def _few(windows, most):
     if len(windows) <= most:
         return windows
     return windows[np.linspace(0, len(windows) - 1, most).astype(int)]
-
-
-def _report(run):
-    """What ``evaluate`` wrote of the run, if it did."""
-    path = None if run.folder is None else pathlib.Path(run.folder, "report.json")
-    if path is None or not path.is_file():
-        return None
-    try:
-        found = json.loads(path.read_text())
-        return found if "intrusive" in found else None
-    except (ValueError, RecursionError, TypeError) as error:
-        raise ValueError(
-            f"{path} is damaged; write it again with jaxanon evaluate --overwrite."
-        ) from error

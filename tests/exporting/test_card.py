@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxanon.exporting import card
+from jaxanon.exporting import card, measured
 
 TINY = {"latent": 3, "hidden": (8,)}
 
@@ -42,10 +42,15 @@ def written(untrained):
     settings = {
         "weights": "float32",
         "epsilon": None,
-        "report": REPORT,
         "told": ["Hm."],
     }
-    return lambda **changed: card.card(run, **settings | changed)
+
+    def text(report=REPORT, **changed):
+        asked = settings | changed
+        lines = measured.lines(report, asked["weights"])
+        return card.card(run, measured=lines, **asked)
+
+    return text
 
 
 def test_every_attacker_has_a_row_and_whom_nobody_could_ask_has_none(written):
@@ -73,7 +78,7 @@ def test_a_guarantee_is_claimed_where_there_is_one(written):
 
 
 def test_what_leaves_as_it_was_is_told(untrained):
-    told = {"weights": "float32", "epsilon": None, "report": None, "told": []}
+    told = {"weights": "float32", "epsilon": None, "measured": [], "told": []}
     run = untrained(
         "privatehub",
         **{"widths": (4,), "heads": 2, "sampling_steps": 3, "num_steps": 20},

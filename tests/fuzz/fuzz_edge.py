@@ -29,30 +29,73 @@ TOLD = {
 }
 
 
+READERS = {
+    **TOLD,
+    "kind": "attackers",
+    "reads": [
+        {
+            **{"output": "safe", "attribute": "gender", "role": "private"},
+            **{"trained_on": "raw", "classes": ["f", "m"]},
+        }
+    ],
+}
+
+
 def make_model(folder):
     """An adder of noise; beside it what it tells of itself, to be changed alone."""
+    shapes = {"windows": [1, 8, 2], "noise": [1, 8, 2], "safe": [1, 8, 2]}
+    _make(folder, TOLD, "Add", shapes)
+
+
+def make_attackers(folder):
+    """Who takes for probabilities what is largest in each channel."""
+    shapes = {"windows": [1, 8, 2], "axes": [1], "safe": [1, 2]}
+    _make(folder, READERS, "ReduceMax", shapes)
+
+
+def _make(folder, told, operation, shapes):
     from onnx import TensorProto, helper
 
+    kinds = {"axes": TensorProto.INT64}
     of = helper.make_tensor_value_info
-    values = [of(n, TensorProto.FLOAT, [1, 8, 2]) for n in ("windows", "noise", "safe")]
-    node = helper.make_node("Add", ["windows", "noise"], ["safe"])
-    graph = helper.make_graph([node], "graph", values[:2], values[2:])
+    values = [of(n, kinds.get(n, TensorProto.FLOAT), own) for n, own in shapes.items()]
+    given, constants = values[:2], []
+    options = {}
+    if "axes" in shapes:
+        given, options = values[:1], {"keepdims": 0}
+        constants = [helper.make_tensor("axes", TensorProto.INT64, [1], [1])]
+    node = helper.make_node(operation, [*shapes][:2], ["safe"], **options)
+    graph = helper.make_graph([node], "graph", given, values[2:], constants)
     opset = helper.make_opsetid("", 20)
     model = helper.make_model(graph, opset_imports=[opset], ir_version=9)
-    (folder / "told.json").write_text(json.dumps(TOLD))
+    (folder / "told.json").write_text(json.dumps(told))
     (folder / "bare.onnx").write_bytes(model.SerializeToString())
 
 
 def read_model(folder):
+    from jaxanon import edge
+
+    model = edge.load(str(_whole(folder, TOLD)))
+    model.anonymize(np.zeros((8, 2), np.float32))
+
+
+def read_attackers(folder):
+    from jaxanon import edge
+    from jaxanon.edge import readings
+
+    attackers = edge.load_attackers(str(_whole(folder, READERS)))
+    readings.questions(attackers.reads)
+    attackers(np.zeros((8, 2), np.float32))
+
+
+def _whole(folder, good):
     """Of bytes that no digest forbids: whoever exported them may have damaged them."""
     import onnx
     from onnx import helper
 
-    from jaxanon import edge
-
     data = (folder / "bare.onnx").read_bytes()
     told = (folder / "told.json").read_bytes()
-    if told != json.dumps(TOLD).encode():  # Else the model itself is damaged.
+    if told != json.dumps(good).encode():  # Else the model itself is damaged.
         model = onnx.load_from_string(data)
         helper.set_model_props(model, {"jaxanon": told.decode(errors="replace")})
         data = model.SerializeToString()
@@ -64,7 +107,7 @@ def read_model(folder):
     path.write_bytes(data)
     digest = hashlib.sha256(data).hexdigest()
     (folder / "model.onnx.sha256").write_text(f"{digest}  model.onnx\n")
-    edge.load(str(path)).anonymize(np.zeros((8, 2), np.float32))
+    return path
 
 
 def _sized(data):

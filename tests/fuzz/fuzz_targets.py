@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import fuzz_edge
 import fuzz_raw
+import fuzz_reports
 import numpy as np
 
 
@@ -189,6 +190,25 @@ TARGETS = {
         {"*.json": "json", "*.onnx": "bytes"},
         fuzz_edge.make_model,
         fuzz_edge.read_model,
+    ),
+    "attackers": Target(
+        {"*.json": "json", "*.onnx": "bytes"},
+        fuzz_edge.make_attackers,
+        fuzz_edge.read_attackers,
+    ),
+    "street": Target(
+        {"run/config.json": "json", "run/checkpoints/**/*": "bytes"},
+        fuzz_reports.make_street,
+        fuzz_reports.open_street,
+        True,
+    ),
+    "report": Target(
+        {"report.json": "json"}, fuzz_reports.make_report, fuzz_reports.read_report
+    ),
+    "letter": Target(
+        {"*.json": "json", "numbers": "bytes"},
+        fuzz_reports.make_letter,
+        fuzz_reports.read_letter,
     ),
     "csv input": Target({"in.csv": "text"}, fuzz_edge.make_csv, fuzz_edge.read_csv),
     "csv append": Target({"out.csv": "text"}, fuzz_edge.csv_file, fuzz_edge.csv_file),

@@ -11,8 +11,8 @@ import pytest
 
 RUNS, SLOW_RUNS = 25, 3
 NEEDED = {
-    **{"model": "onnx", "mass": "edfio", "tracebase": "pyarrow", "keys": "flwr"},
-    "pecan_street": "pyarrow",
+    **{"model": "onnx", "attackers": "onnx", "mass": "edfio", "tracebase": "pyarrow"},
+    **{"keys": "flwr", "letter": "flwr", "pecan_street": "pyarrow"},
 }
 
 
@@ -28,7 +28,8 @@ def names():
             "sweep",
             "clients",
         ),
-        *("model", "csv input", "csv append", "keys", "motion_sense", "mobi_act"),
+        *("model", "attackers", "street", "report", "letter", "csv input"),
+        *("csv append", "keys", "motion_sense", "mobi_act"),
         *("wifi_har", "uci_hapt", "uci_har", "wisdm", "sleep_edf", "mass", "casas"),
         *("smart_homes", "room_climate", "occupancy", "cifar10", "cifar10_archive"),
         *("households", "tracebase", "pecan_street", "zipped", "input npy"),

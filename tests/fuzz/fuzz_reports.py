@@ -1,0 +1,94 @@
+"""What is read beside windows: a street's run, a report, a letter of a stranger's."""
+
+import functools
+import json
+import pathlib
+from typing import NamedTuple
+
+import numpy as np
+
+SIZES = {"homes": 2, "devices": 2, "days": 1, "held_out": 1}
+
+
+@functools.cache
+def homes():
+    from jaxanon import energy
+
+    return energy.load_homes("simulated", **SIZES)
+
+
+def make_street(folder):
+    from jaxanon import energy, street_training
+
+    settings = energy.PFDRLSettings(
+        **SIZES, joining=0, forecaster="lr", hidden=(6,), alpha=1,
+        fit_steps=1, max_age=1, graph="k-regular", degree=1,
+    )  # fmt: skip
+    street_training.train(settings, homes(), out=folder / "run", progress=False)
+
+
+def open_street(folder):
+    from jaxanon import street_run
+    from jaxanon.commands import street
+
+    street.is_street(folder / "run")
+    return street_run.open_run(folder / "run", homes())
+
+
+class Evaluated(NamedTuple):
+    """As much of a run as its report is read of."""
+
+    folder: pathlib.Path
+
+
+def scores(**more):
+    return {"balanced_accuracy": 0.75, "chance": 0.5, **more}
+
+
+REPORT = {
+    "dataset": {"name": "toy", "split": "given"},
+    "utility": {"attribute": "activity", "raw": scores(), "anonymized": scores()},
+    "intrusive": {
+        "gender": {"raw": scores(), "anonymized": scores()},
+        "subject": None,
+    },
+    "reidentification": {"gender": {"attackers": {"mlp": scores()}}},
+}
+
+
+def make_report(folder):
+    (folder / "report.json").write_text(json.dumps(REPORT))
+
+
+def read_report(folder):
+    from jaxanon.exporting import measured
+
+    measured.of_run(Evaluated(folder), "float16")
+
+
+def make_letter(folder):
+    from jaxanon.flower.records import Letter, to_record
+
+    arrays = {"w": np.ones((2, 3), np.float32), "n": np.int32(4)}
+    record = to_record(Letter({"round": 3, "why": None}, arrays))
+    for name in ("facts", "arrays"):
+        (folder / f"{name}.json").write_text(record["told"][name])
+    (folder / "numbers").write_bytes(record["numbers"]["all"].numpy().tobytes())
+
+
+def read_letter(folder):
+    from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
+
+    from jaxanon.flower.records import to_letter
+
+    told = lambda name: (folder / f"{name}.json").read_text(errors="replace")
+    config = ConfigRecord({name: told(name) for name in ("facts", "arrays")})
+    record = RecordDict({"told": config})
+    whole = np.frombuffer((folder / "numbers").read_bytes(), np.uint8)
+    record["numbers"] = ArrayRecord({"all": Array(whole)})
+    try:
+        to_letter(record)
+    except ValueError as error:
+        if not str(error).startswith("it is no message of jaxanon's"):
+            raise
+        raise ValueError(f"{folder}: {error}") from error
