@@ -1,5 +1,6 @@
 """``export``: a trained anonymizer as a file that needs no JAX."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -157,10 +158,23 @@ deviations in the median'
 def _stablehlo(rewritten, inputs):
     """The graph as bytes, and what it makes of every input."""
     traced = jax.export.export(jax.jit(rewritten), platforms=("cpu", "cuda", "tpu"))
-    graph = traced(*inputs[0].values())
+    with _nameless():
+        graph = traced(*inputs[0].values())
     call = jax.jit(graph.call)
     made = np.concatenate([np.asarray(call(*one.values())) for one in inputs])
     return bytes(graph.serialize()), made
+
+
+@contextlib.contextmanager
+def _nameless():
+    """Graphs do not tell which files, in whose home, they were traced from."""
+    name = "jax_traceback_in_locations_limit"
+    before = jax.config.values[name]
+    jax.config.update(name, 0)
+    try:
+        yield
+    finally:
+        jax.config.update(name, before)
 
 
 def _onnx(run, rewritten, inputs, draws, calibration):

@@ -94,6 +94,11 @@ def test_stablehlo_is_read_by_jax_alone(run, data, tmp_path):
     path = tmp_path / "phone.stablehlo"
     shown = data.test.windows[:10]
     told = exporting.export(run, path, format="stablehlo", windows=shown)
+    assert b".py" not in path.read_bytes()  # Nothing of this machine's files,
+    again = lambda: exporting.export(
+        run, tmp_path / "b", format="stablehlo", windows=shown
+    )
+    assert told.digest == again().digest  # nor of who asked.
     assert told.share == 1.0
     facts = json.loads((tmp_path / "phone.stablehlo.json").read_text())
     graph = jax.export.deserialize(path.read_bytes())

@@ -54,7 +54,7 @@ def run_digest(run):
 
 def toy():
     """A method of a few numbers: what is tried here is the disk, not the compiler."""
-    path = pathlib.Path(__file__).resolve().parents[1] / "methods/known.py"
+    path = pathlib.Path(__file__).resolve().parents[1] / "support/known.py"
     spec = importlib.util.spec_from_file_location("known", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -147,6 +147,24 @@ def exported(out):
         return {name: digest(file[name]) for name in file.files}
 
 
+def convert(place, out):
+    """To StableHLO, which JAX alone writes: three files that belong together."""
+    from jaxanon import cli
+
+    words = ["export", str(place / "run"), "--output", str(out / "model.mlir")]
+    words += ["--dataset", str(place / "waves.npz"), "--format", "stablehlo"]
+    if cli.main([*words, "--overwrite"]):
+        raise RuntimeError("export was refused")
+
+
+def converted(out):
+    """Whose digest is that of the file."""
+    found = hashlib.sha256((out / "model.mlir").read_bytes()).hexdigest()
+    told = (out / "model.mlir.sha256").read_text()
+    assert told.startswith(found), told
+    return found, (out / "model.mlir.md").read_text()
+
+
 def dataset(place, out):
     from jaxanon.datasets import registry, store
 
@@ -187,6 +205,7 @@ TASKS = {
     "sweep": (sweep, swept),
     "anonymize": (anonymize, anonymized),
     "export": (export, exported),
+    "model": (convert, converted),
     "dataset": (dataset, prepared),
     "budget": (spend, spent),
 }

@@ -115,7 +115,7 @@ class Bench:
         self.tell = os.open(place / "told", os.O_RDWR | os.O_CREAT)
         prepare(place)
         os.environ["JAXANON_CACHE"] = str(place / "cache")
-        if "anonymize" in names:
+        if {"anonymize", "model"} & set(names):
             assert finished(start(train_real, place, place, 0, self.tell)) == 0
         for name in names:
             self.known[name] = self._whole(name)

@@ -14,8 +14,8 @@ SCRIPT = pathlib.Path(__file__).with_name("kills.py")
 @pytest.mark.long
 def test_what_is_killed_and_gone_on_with_ends_in_the_same_bits(tmp_path):
     """In a process of its own, which forks before JAX has begun."""
-    words = [sys.executable, "-P", str(SCRIPT), "--kills", "4", "--seed", "1"]
-    words += ["--task", "budget", "--task", "dataset"]
+    words = [sys.executable, "-P", str(SCRIPT), "--kills", "6", "--seed", "1"]
+    words += ["--task", "budget", "--task", "dataset", "--task", "train"]
     done = subprocess.run(
         words, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
     )
