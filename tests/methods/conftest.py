@@ -1,6 +1,7 @@
 """The made-up dataset, for every method's tests."""
 
 import importlib
+from unittest import mock
 
 import pytest
 import toy
@@ -12,15 +13,27 @@ def data():
     return toy.data()
 
 
+class Given(dict):
+    """What was given to ``central``, in place of the method that it makes."""
+
+    def _replace(self, **fields):
+        return self | fields
+
+
 @pytest.fixture
 def given_to_central(monkeypatch, data):
     """``(name, **settings) ->`` what a method gives ``central``; epochs of 10."""
 
     def given_to_central(name, spec=data.spec, **settings):
         module, seen = importlib.import_module(f"jaxanon.methods.{name}"), []
-        named = lambda _, config, spec, room, **given: given | {"room": room}
+        named = lambda _, config, spec, room, **given: Given(given, room=room)
+
+        def by_epoch(make):
+            seen.append(make(10))
+            return mock.Mock()  # In place of a method: it may be given least_epochs.
+
         monkeypatch.setattr(module, "central", named)
-        monkeypatch.setattr(module, "by_epoch", lambda make: seen.append(make(10)))
+        monkeypatch.setattr(module, "by_epoch", by_epoch)
         getattr(module, name)(spec, **settings)
         return seen[0]
 
