@@ -98,7 +98,6 @@ def train(
     checks.positive(epochs=epochs)
     epochs, seed = int(epochs), int(seed)
     epochs = paid_for(method, epochs)
-    warn_of_epochs(method, epochs)
     check_data(method, data)
     spreading.check_devices(method, devices)
     hyper = dict(hyper or {})
@@ -107,6 +106,7 @@ def train(
     watch = profiling.Watch(profile) if watched else None
     prepared = method.prepare(datasets.by_client(data.train))
     per_epoch = method.rounds_per_epoch(prepared)
+    warn_of_epochs(method, epochs, per_epoch)
     work = method.work_per_round(prepared)
     spread = spreading.spread(method, prepared, devices)
     del prepared  # Where it was spread out, this copy is nobody's.

@@ -24,6 +24,11 @@ class AAEConfig(AnonymizerConfig):
     def __post_init__(self):
         super().__post_init__()
         whole(0, pretraining=self.pretraining)
+        if self.frozen and not self.pretraining:
+            raise ValueError(
+                "pretraining must be >= 1 where readers are frozen, got 0: they would "
+                "never learn; give it an epoch, or frozen=False."
+            )
 
 
 def aae(spec, **settings) -> Method:

@@ -1,22 +1,13 @@
 """Blinder's settings."""
 
 import dataclasses
-import math
-import numbers
 
-from jaxanon.methods.setting_checks import of_kinds
+from jaxanon.kernels.checks import one_of
+from jaxanon.methods.setting_checks import finite, of_kinds, whole
 from jaxanon.models.layers import INITIALISATIONS
 
 ANONYMIZATIONS = ("stochastic", "deterministic")
 FORMS = ("paper", "released")
-
-_AT_LEAST = {
-    **dict.fromkeys(("latent", "support", "query", "local_steps", "per_class"), 1),
-    "neighbours": 1,
-    **dict.fromkeys(("adversary_rounds", "discriminator_steps", "extra"), 0),
-}
-_POSITIVE = ("inner_step_size", "server_step_size")
-_WEIGHTS = ("alpha", "beta", "gamma", "utility", "critic", "adversary_step_size")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -92,43 +83,22 @@ class BlinderConfig:
 
     def __post_init__(self):
         of_kinds(self)
-        for name, least in _AT_LEAST.items():
-            _whole(name, getattr(self, name), least)
-        for name in ("hidden", "filters", "adversary_hidden"):
-            for width in getattr(self, name):
-                _whole(name, width, 1, among=getattr(self, name))
+        whole(1, latent=self.latent, hidden=self.hidden, filters=self.filters)
+        whole(1, adversary_hidden=self.adversary_hidden, local_steps=self.local_steps)
+        whole(1, support=self.support, query=self.query)
+        whole(1, per_class=self.per_class, neighbours=self.neighbours)
+        whole(0, adversary_rounds=self.adversary_rounds, extra=self.extra)
+        whole(0, discriminator_steps=self.discriminator_steps)
         if len(self.filters) not in (0, 2):
             raise ValueError(f"filters must be none or two, got {self.filters!r}.")
-        for name in (*_POSITIVE, *_WEIGHTS):
-            _finite(name, getattr(self, name), zero=name in _WEIGHTS)
+        names = "inner_step_size", "server_step_size", "cohort"
+        finite(zero=False, **{name: getattr(self, name) for name in names})
+        names = "alpha", "beta", "gamma", "utility", "critic", "adversary_step_size"
+        finite(zero=True, **{name: getattr(self, name) for name in names})
         if not 0 <= self.averaging < 1:
             raise ValueError(f"averaging must be in [0, 1), got {self.averaging!r}.")
-        if not 0 < self.cohort <= 1:
+        if self.cohort > 1:
             raise ValueError(f"cohort must be in (0, 1], got {self.cohort!r}.")
-        choices = {
-            "form": FORMS,
-            "anonymization": ANONYMIZATIONS,
-            "initialisation": INITIALISATIONS,
-        }
-        for name, known in choices.items():
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"{name} must be one of {known}, got {getattr(self, name)!r}."
-                )
-
-
-def _whole(name, value, least, among=None):
-    told = repr(value if among is None else among)
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be whole, got {told}.")
-    if value < least:
-        raise ValueError(f"{name} must be >= {least}, got {told}.")
-
-
-def _finite(name, value, zero):
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a number, got {value!r}.")
-    number = float(value)
-    if not (number >= 0 if zero else number > 0) or math.isinf(number):
-        bound = ">= 0" if zero else "> 0"
-        raise ValueError(f"{name} must be finite and {bound}, got {value!r}.")
+        one_of("form", self.form, FORMS)
+        one_of("anonymization", self.anonymization, ANONYMIZATIONS)
+        one_of("initialisation", self.initialisation, INITIALISATIONS)

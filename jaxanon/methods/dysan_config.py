@@ -106,4 +106,4 @@ class DySanGenConfig(SanitizerConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        whole(0, pretraining=self.pretraining)
+        whole(1, pretraining=self.pretraining)

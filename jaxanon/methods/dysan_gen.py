@@ -33,6 +33,6 @@ def dysan_gen(spec, **settings) -> Method:
       Boutet et al., DySan, AsiaCCS 2021, section 4.2.
     """
     config = DySanGenConfig(**settings)
-    return sanitizer(
-        "dysan_gen", spec, config, distortion=False, pretraining=config.pretraining
-    )
+    rounds = config.pretraining
+    method = sanitizer("dysan_gen", spec, config, distortion=False, pretraining=rounds)
+    return method._replace(least_rounds=rounds)

@@ -50,8 +50,7 @@ class GENConfig:
 
     def __post_init__(self):
         of_kinds(self)
-        whole(0, pretraining=self.pretraining)
-        names = ("batch", "filters", "estimator_hidden")
+        names = ("pretraining", "batch", "filters", "estimator_hidden")
         whole(1, **{name: getattr(self, name) for name in names})
         if self.hidden is not None:
             whole(1, hidden=self.hidden)

@@ -34,6 +34,7 @@ class Method(NamedTuple):
     check_info: Callable | None = None
     takes_tokens: bool = False  # whether windows' numbers may stand for something
     least_epochs: int = 1  # that its last phase of training needs to begin
+    least_rounds: int = 0  # before that phase, where phases are counted in rounds
     # (key, state, windows, labels) -> {what: float[n]}, how badly a generator explains
     # each window, in one or more ways.
     losses: Callable | None = None
@@ -72,14 +73,17 @@ def check_measured(method) -> None:
         )
 
 
-def warn_of_epochs(method, epochs: int) -> None:
+def warn_of_epochs(method, epochs: int, rounds: int | None = None) -> None:
     """Warns where training ends before a method's last phase begins.
 
     Args:
       method: ``Method``, or a ``Learner``, which has one phase.
       epochs: that were asked for.
+      rounds: of an epoch, where they are known: phases may be counted in rounds.
     """
     least = getattr(method, "least_epochs", 1)
+    if rounds is not None:
+        least = max(least, 1 + getattr(method, "least_rounds", 0) // rounds)
     if epochs < least:
         warnings.warn(
             f"{method.name} trains in phases, and the last one begins after epoch "

@@ -24,7 +24,7 @@ class RAEAAEConfig(AAEConfig, replacing.ReplacementConfig):
     def __post_init__(self):
         AAEConfig.__post_init__(self)
         replacing.ReplacementConfig.__post_init__(self)
-        whole(0, replacing=self.replacing)
+        whole(1, replacing=self.replacing)
 
 
 def rae_aae(spec, **settings) -> Method:

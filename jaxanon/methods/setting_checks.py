@@ -20,15 +20,17 @@ def of_kinds(settings) -> None:
     """Refuses settings of another type than they are declared with.
 
     Args:
-      settings: a dataclass; fields that may be of several types are passed over.
+      settings: a dataclass; a field that may be None is held to its other type where it
+        is not. A dict is passed over.
 
     Raises:
-      TypeError: for a value of another type, a bool in a number's place included.
+      TypeError: for a value of another type, or a tuple that holds one; a bool in a
+        number's place included.
 
     Example:
       >>> @dataclasses.dataclass
       ... class Settings:
-      ...     hidden: tuple[int, ...] = (8,)
+      ...     hidden: tuple[int, ...] | None = None
       >>> of_kinds(Settings((4, 2)))
       >>> of_kinds(Settings(4))
       Traceback (most recent call last):
@@ -37,13 +39,27 @@ def of_kinds(settings) -> None:
     """
     hints = typing.get_type_hints(type(settings))
     for field in dataclasses.fields(settings):
-        hint, value = hints[field.name], getattr(settings, field.name)
-        kind = _KINDS.get(typing.get_origin(hint) or hint)
-        if kind is None:
+        name, value, hint = field.name, getattr(settings, field.name), hints[field.name]
+        if type(None) in typing.get_args(hint):
+            if value is None:
+                continue
+            hint = typing.get_args(hint)[0]  # ``None`` is declared last.
+        kind = typing.get_origin(hint) or hint
+        if kind not in _KINDS:
             continue
-        wrong = not isinstance(value, kind[0])
-        if wrong or (isinstance(value, bool) and hint is not bool):
-            raise TypeError(f"{field.name} must be {kind[1]}, got {value!r}.")
+        if not _is(value, kind):
+            raise TypeError(f"{name} must be {_KINDS[kind][1]}, got {value!r}.")
+        if kind is tuple:
+            one = typing.get_args(hint)[0]
+            if not all(_is(each, one) for each in value):
+                told = _KINDS[one][1]
+                raise TypeError(f"each of {name} must be {told}, got {value!r}.")
+
+
+def _is(value, kind) -> bool:
+    if isinstance(value, bool) and kind is not bool:
+        return False
+    return isinstance(value, _KINDS[kind][0])
 
 
 def whole(least: int, **named) -> None:

@@ -63,3 +63,32 @@ def test_longer_phases_ask_for_more_epochs(name, least):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_of_epochs(method, least)
+
+
+def test_phases_in_rounds_ask_for_as_many_epochs_as_hold_them():
+    method = build("dysan_gen", pretraining=10)
+    with pytest.warns(UserWarning, match="begins after epoch 3; in 3 "):
+        warn_of_epochs(method, 3, 3)  # Nine rounds, in which its sanitizer waits.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_epochs(method, 4, 3)
+        warn_of_epochs(method, 1)  # Nobody knows yet how many an epoch has.
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "refused"),
+    [
+        ("aae", {"pretraining": 0}, "pretraining must be >= 1 where readers are fro"),
+        ("rae_aae", {"pretraining": 0}, "pretraining must be >= 1 where readers are"),
+        ("rae_aae", {"replacing": 0}, "replacing must be >= 1, got 0"),
+        ("gen", {"pretraining": 0}, "pretraining must be >= 1, got 0"),
+        ("dysan_gen", {"pretraining": 0}, "pretraining must be >= 1, got 0"),
+    ],
+)
+def test_what_rests_for_good_must_have_learned_before(name, settings, refused):
+    with pytest.raises(ValueError, match=refused):
+        build(name, **settings)
+
+
+def test_readers_that_learn_on_need_no_epochs_before():
+    assert build("aae", pretraining=0, frozen=False).least_epochs == 1

@@ -80,8 +80,8 @@ def test_rae_aae_reads_the_white_classes_of_replaced_windows(given_to_central, d
 def test_rae_aae_runs(data):
     four = _four(data)
     widths = {"filters": 4, "reader_filters": 4, "reader_hidden": (6,)}
-    method = rae_aae(four.spec, **SMALL | widths, replacing=0, pretraining=0)
-    run = training.train(method, four, epochs=1, progress=False)
+    method = rae_aae(four.spec, **SMALL | widths, replacing=1, pretraining=1)
+    run = training.train(method, four, epochs=3, progress=False)
     shown = run.anonymize(jax.random.key(2), four.test.windows)
     assert shown.shape == four.test.windows.shape and np.isfinite(shown).all()
     assert abs(shown.mean() - 10) < 3

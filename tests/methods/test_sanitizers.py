@@ -144,6 +144,13 @@ def test_gen_freezes_its_judges_before_the_sanitizer_begins():
         assert _moved(before, state) == expected
 
 
+def test_training_warns_where_gens_sanitizer_never_begins():
+    data = toy.data()
+    method = dysan_gen(data.spec, **SMALL, pretraining=300)
+    with pytest.warns(UserWarning, match="in 1 epochs it learns nothing of it"):
+        training.train(method, data, epochs=1, progress=False)
+
+
 def test_gens_frozen_judges_normalise_by_their_averages():
     # Other averages, other errors; in training a batch is normalised by its own.
     for build, settings in [(dysan_gen, {"pretraining": 2}), (dysan, {})]:

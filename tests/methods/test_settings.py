@@ -89,6 +89,25 @@ def test_a_setting_of_another_kind_is_refused(name, value, kind):
         CONFIGS["BlinderConfig"](**{name: value})
 
 
+@pytest.mark.parametrize(
+    ("config", "name", "value", "refused"),
+    [
+        ("ObscureNetConfig", "hidden", 8, "hidden must be several, in a tuple, got 8"),
+        ("GENConfig", "hidden", 8, "hidden must be several, in a tuple, got 8"),
+        ("RAEConfig", "black", "jog", "black must be several, in a tuple, got 'jog'"),
+        ("DEEProtectConfig", "low", -1.0, "low must be several, in a tuple, got -1.0"),
+        ("DEEProtectConfig", "low", ("a",), r"each of low must be a number, got \('a'"),
+        ("PrivateHubConfig", "hide", (1,), r"each of hide must be a word, got \(1,\)"),
+        ("DEEProtectConfig", "radius", "1", "radius must be a number, got '1'"),
+    ],
+)
+def test_what_may_be_none_and_what_tuples_hold_are_of_a_kind(
+    config, name, value, refused
+):
+    with pytest.raises(TypeError, match=refused):
+        CONFIGS[config](**{name: value})
+
+
 def test_a_diffusion_without_a_level_is_refused():
     with pytest.raises(ValueError, match="widths must name a level at least, got"):
         CONFIGS["CloakConfig"](widths=())
