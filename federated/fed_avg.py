@@ -46,7 +46,8 @@ def fed_avg(
     Raises:
       ValueError: if ``num_steps`` or ``batch_size`` is below 1 or ``weighting`` is
         unknown; from ``init``, for a step size on the host out of its range; at the
-        first ``update``, if the cohort is larger than the population.
+        first ``update``, if the cohort is larger than the population, or ``loss_fn``
+        does not return one loss per row.
 
     Example:
       >>> from jaxanon.federated import stack
