@@ -262,7 +262,6 @@ def descend_privately(
       Abadi et al., Deep learning with differential privacy, CCS 2016, algorithm 1;
       Atlas, equation 3.4.
     """
-
     whole("num_steps", num_steps, least=1)
 
     def step(params, number):
