@@ -26,6 +26,8 @@ class State(NamedTuple):
 def hyper_arrays(defaults: dict, values: dict) -> dict[str, jax.Array]:
     """``State.hyper``: the defaults with ``values`` in their place, ``float[]`` each.
 
+    They are copies, for ``simulate`` gives them away, and values may be the caller's.
+
     Raises:
       TypeError: for a name that has no default.
     """
@@ -34,7 +36,7 @@ def hyper_arrays(defaults: dict, values: dict) -> dict[str, jax.Array]:
         raise TypeError(
             f"init takes the hyper-parameters {sorted(defaults)}, got {unknown}."
         )
-    to_array = lambda value: jnp.asarray(value, jnp.result_type(float))
+    to_array = lambda value: jnp.array(value, jnp.result_type(float))
     return {name: to_array(value) for name, value in (defaults | values).items()}
 
 

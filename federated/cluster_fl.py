@@ -99,9 +99,9 @@ def cluster_fl(
       client without rows predicts.
 
     Raises:
-      ValueError: for an unknown form, members of another shape, members and outputs
-        both or neither, and as ``Steps``, ``Rounds`` and ``personal``; from ``init``
-        for a ρ on the host that is not above 2β.
+      ValueError: for an unknown form, members of another shape, negative or not finite,
+        members and outputs both or neither, and as ``Steps``, ``Rounds`` and
+        ``personal``; from ``init`` for a ρ on the host that is not above 2β.
 
     Example:
       Two clients of one cluster: models 2 and 0 after a round, so FᵀW = √2. With α = 0,
@@ -249,6 +249,11 @@ def _checked(members, num_clients, num_clusters, outputs_fn, probe_fn):
         raise ValueError(
             f"members must be float[{num_clients}, {num_clusters}], of clients and "
             f"clusters, got shape {members.shape}."
+        )
+    if not (jnp.isfinite(members) & (members >= 0)).all():
+        raise ValueError(
+            "members must be finite and not negative, 0 where a client is not of a "
+            f"cluster, got {members.min()} to {members.max()}."
         )
     return members
 

@@ -80,10 +80,9 @@ def dp_fed_avg(
         # Which says so where the counts leave nothing.
         kernels.noise_multiplier_beside_counts(given["noise_multiplier"], count_stddev)
         arrays = hyper_arrays(defaults, values)
-        norm = arrays["max_norm"]
-        return PersonalState(
-            jnp.zeros((), jnp.int32), init_fn(key), None, jnp.copy(norm), arrays
-        )
+        # Copied, for ``simulate`` gives them away, and they may be the caller's.
+        params, norm = jax.tree.map(jnp.copy, (init_fn(key), arrays["max_norm"]))
+        return PersonalState(jnp.zeros((), jnp.int32), params, None, norm, arrays)
 
     def update(key, state, clients):
         hyper, max_norm = state.hyper, state.server

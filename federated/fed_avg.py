@@ -7,6 +7,7 @@ import optax
 from jaxanon.federated import layout as layouts
 from jaxanon.federated import local
 from jaxanon.federated.algorithm import FederatedAlgorithm, build
+from jaxanon.federated.steps import Steps
 
 
 def fed_avg(
@@ -44,9 +45,11 @@ def fed_avg(
       layout: a ``Layout``; ``None`` is ``default_layout``. Changes no result.
 
     Raises:
-      ValueError: if ``num_steps`` or ``batch_size`` is below 1 or ``weighting`` is
-        unknown; from ``init``, for a step size on the host out of its range; at the
-        first ``update``, if the cohort is larger than the population.
+      TypeError: if ``num_steps`` or ``batch_size`` is no whole number.
+      ValueError: if one of them is below 1 or ``weighting`` is unknown; from ``init``,
+        for a step size on the host out of its range; at the first ``update``, if the
+        cohort is larger than the population, or ``loss_fn`` does not return one loss
+        per row.
 
     Example:
       >>> from jaxanon.federated import stack
@@ -63,17 +66,12 @@ def fed_avg(
       decentralized data, AISTATS 2017; Reddi et al., Adaptive federated
       optimization, ICLR 2021.
     """
-    if num_steps < 1:
-        raise ValueError(f"num_steps must be >= 1, got {num_steps!r}.")
-    if batch_size is not None and batch_size < 1:
-        raise ValueError(
-            f"batch_size must be >= 1, or None for all rows, got {batch_size!r}."
-        )
+    steps = Steps(num_steps=num_steps, batch_size=batch_size, shuffle=shuffle)
 
     def client(key, state, rows, mask):
         chosen = layout
         if chosen is None:
-            chosen = layouts.default_layout(state.params, 1, num_steps=num_steps)
+            chosen = layouts.default_layout(state.params, 1, num_steps=steps.num_steps)
         trained, losses = local.descend(
             loss_fn,
             key,
@@ -81,9 +79,9 @@ def fed_avg(
             rows,
             mask,
             step_size=state.hyper["step_size"],
-            num_steps=num_steps,
-            batch_size=batch_size,
-            shuffle=shuffle,
+            num_steps=steps.num_steps,
+            batch_size=steps.batch_size,
+            shuffle=steps.shuffle,
             unroll=chosen.unroll,
         )
         moved = jax.tree.map(jnp.subtract, state.params, trained)

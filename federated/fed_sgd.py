@@ -33,7 +33,7 @@ def fed_sgd(
 
     Raises:
       ValueError: if ``weighting`` is unknown; at the first ``update``, if the cohort is
-        larger than the population.
+        larger than the population, or ``loss_fn`` does not return one loss per row.
 
     Example:
       >>> import jax, jax.numpy as jnp

@@ -11,6 +11,7 @@ from jaxanon.federated.private import (
     lot_bytes,
 )
 from jaxanon.federated.sharing import shared
+from jaxanon.kernels.checks import whole
 
 
 def fed_sgd_ldp(
@@ -42,6 +43,7 @@ def fed_sgd_ldp(
       ``FederatedAlgorithm`` with a ``PersonalState``; clients keep nothing.
 
     Raises:
+      TypeError: for ``num_steps`` that are no whole number.
       ValueError: for ``num_steps`` below 1, and as ``Lots`` and ``personal``.
 
     Example:
@@ -62,8 +64,7 @@ def fed_sgd_ldp(
       Truex et al., LDP-Fed, EdgeSys 2020, with the Gaussian mechanism per example that
       Atlas compares itself with; Abadi et al., CCS 2016.
     """
-    if num_steps < 1:
-        raise ValueError(f"num_steps must be >= 1, got {num_steps!r}.")
+    whole("num_steps", num_steps, least=1)
 
     def train_fn(client):
         return descend_privately(

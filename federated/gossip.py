@@ -168,15 +168,24 @@ def exchange_every(
       [2. 4.]
       [3. 3.]
     """
-    if isinstance(period, int):
-        whole("period", period, least=1)
+    due = is_due(period, step)
     messages = messages or Messages()
     # Drawn beforehand: where periods are a sweep, both branches are computed.
     fate = fates_now(key, mailbox, params, messages, numbers)
     speak = functools.partial(delivered, shared=shared, messages=messages)
-    due = (jnp.asarray(step) + 1) % period == 0
     silent = lambda mailbox, params, mixing, in_time, late: (mailbox, params)
     return jax.lax.cond(due, speak, silent, mailbox, params, mixing, *fate)
+
+
+def is_due(period, step):
+    """``bool[]``, whether a step is the last of ``period`` of them.
+
+    Raises:
+      ValueError: for a Python period below 1.
+    """
+    if isinstance(period, int):
+        whole("period", period, least=1)
+    return (jnp.asarray(step) + 1) % period == 0
 
 
 def fates_now(key, mailbox, params, messages, numbers):

@@ -170,7 +170,8 @@ def convergence_rate(mixing) -> float:
     """By what factor agents' differences shrink in a round at least.
 
     The second largest absolute eigenvalue of a symmetric mixing matrix: 0 where one
-    round makes all alike, 1 where some never hear of others.
+    round makes all alike, or there is one agent alone, 1 where some never hear of
+    others.
 
     Args:
       mixing: ``float[agents, agents]``, symmetric, known on the host.
@@ -186,7 +187,8 @@ def convergence_rate(mixing) -> float:
     values = np.asarray(mixing, np.float64)
     if np.abs(values - values.T).max() > TOLERANCE:
         raise ValueError("mixing must be symmetric; metropolis(graph) is.")
-    return float(np.sort(np.abs(np.linalg.eigvalsh(values)))[-2:][0])
+    largest_last = np.sort(np.abs(np.linalg.eigvalsh(values)))
+    return float(largest_last[-2]) if len(values) > 1 else 0.0
 
 
 def _square(name, matrix):

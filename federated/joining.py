@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.algorithm import FederatedAlgorithm
+from jaxanon.kernels.checks import whole
 
 
 def join(algorithm: FederatedAlgorithm, key, state, own, rows, mask, num_rounds: int):
@@ -32,6 +33,7 @@ def join(algorithm: FederatedAlgorithm, key, state, own, rows, mask, num_rounds:
       Tree of arrays like ``params``.
 
     Raises:
+      TypeError: for ``num_rounds`` that are no whole number.
       ValueError: for ``num_rounds`` below 0.
 
     Example:
@@ -52,8 +54,7 @@ def join(algorithm: FederatedAlgorithm, key, state, own, rows, mask, num_rounds:
       Atlas, section 3.4.3, RQ4; Collins et al., ICML 2021, section 5, for a new
       client's own layers on shared ones.
     """
-    if num_rounds < 0:
-        raise ValueError(f"num_rounds must be >= 0, got {num_rounds!r}.")
+    whole("num_rounds", num_rounds, least=0)
     if algorithm.model is None or algorithm.alone is None:
         return state.params
     own = jax.tree.map(jnp.asarray, own)

@@ -1,5 +1,7 @@
 """LDP-FL: clients send one of two values for every weight."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 
@@ -83,8 +85,8 @@ def ldp_fl(
       ``FederatedAlgorithm`` with a ``PersonalState``; clients keep nothing.
 
     Raises:
-      ValueError: for a radius that is not > 0, and as ``Steps`` and ``personal``; from
-        ``update``, for radii of other layers.
+      ValueError: for a radius that is not finite and > 0, and as ``Steps`` and
+        ``personal``; from ``update``, for radii of other layers.
 
     Example:
       >>> from jaxanon.federated import stack
@@ -103,8 +105,8 @@ def ldp_fl(
       with local differential privacy, arXiv 2007.15789.
     """
     for radius in jax.tree.leaves(radii):
-        if not radius > 0:
-            raise ValueError(f"radii must be > 0, got {radius!r}.")
+        if not 0 < radius < math.inf:
+            raise ValueError(f"radii must be finite numbers > 0, got {radius!r}.")
 
     def of_layers(params):
         own = radii if isinstance(radii, dict) else dict.fromkeys(params, radii)

@@ -5,7 +5,17 @@ import jax.numpy as jnp
 
 
 def masked_mean(losses, mask):
-    """Mean of ``losses`` (``float[n]``) over real rows; 0 where there are none."""
+    """Mean of ``losses`` (``float[n]``) over real rows; 0 where there are none.
+
+    Raises:
+      ValueError: unless there is one loss for each row. A mean over all of them would
+        have padding in it.
+    """
+    if jnp.shape(losses) != jnp.shape(mask):
+        raise ValueError(
+            f"loss_fn must return float[{len(mask)}], one loss for each row, got shape "
+            f"{jnp.shape(losses)}; leave out the mean over them."
+        )
     total = jnp.sum(jnp.where(mask, losses, 0))
     return total / jnp.maximum(jnp.sum(mask), 1).astype(losses.dtype)
 
@@ -114,6 +124,9 @@ def descend(
     Returns:
       The trained params, and ``float[num_steps]``, the loss before each step. Without
       a real row nothing is learned and the losses are 0.
+
+    Raises:
+      ValueError: if ``loss_fn`` does not return one loss per row.
 
     Example:
       >>> loss_fn = lambda w, x, key: 0.5 * (w - x) ** 2

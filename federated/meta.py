@@ -71,7 +71,8 @@ def meta(
         Changes no result beyond rounding.
 
     Raises:
-      ValueError: if ``hyper`` lacks ``server_step_size``.
+      ValueError: if ``hyper`` lacks ``server_step_size``, or for ``averaging`` out of
+        its range.
       TypeError: from ``init``, for a name that is not in ``hyper``.
 
     Example:
@@ -99,6 +100,11 @@ def meta(
         raise ValueError(
             f"hyper must have 'server_step_size', got {sorted(hyper)}; add the length "
             "of the server's step."
+        )
+
+    if not 0 <= averaging < 1:
+        raise ValueError(
+            f"averaging must be in [0, 1), got {averaging!r}; 0 keeps no running mean."
         )
 
     @jax.jit  # Operation by operation, networks take seconds to set up.

@@ -121,7 +121,7 @@ def exchange_noisily_every(period, key, mailbox, params, mixing, step, **setting
       **settings: likewise.
 
     Raises:
-      ValueError: as ``exchange_noisily``.
+      ValueError: for a Python period below 1; as ``exchange_noisily``.
 
     Example:
       >>> params, shared = {"w": jnp.array([[4.0], [8.0]])}, {"w": True}
@@ -136,7 +136,7 @@ def exchange_noisily_every(period, key, mailbox, params, mixing, step, **setting
         key, mailbox, params, mixing, **settings
     )
     silent = lambda mailbox, params, mixing: (mailbox, params)
-    due = (jnp.asarray(step) + 1) % period == 0
+    due = gossip.is_due(period, step)
     return jax.lax.cond(due, speak, silent, mailbox, params, mixing)
 
 

@@ -14,6 +14,7 @@ from jaxanon.federated.personal import (
     personal,
 )
 from jaxanon.federated.sharing import own_or_shared
+from jaxanon.kernels.checks import whole
 
 
 def p_fed_me(
@@ -47,6 +48,7 @@ def p_fed_me(
       a client without rows predicts with what is shared.
 
     Raises:
+      TypeError: for ``own_steps`` that are no whole number.
       ValueError: for ``own_steps`` below 1, and as ``Steps``, ``Rounds`` and
         ``personal``.
 
@@ -67,8 +69,7 @@ def p_fed_me(
       Dinh, Tran and Nguyen, Personalized federated learning with Moreau envelopes,
       NeurIPS 2020, algorithm 1.
     """
-    if own_steps < 1:
-        raise ValueError(f"own_steps must be >= 1, got {own_steps!r}.")
+    whole("own_steps", own_steps, least=1)
 
     def init(key):
         params = init_fn(key)

@@ -70,6 +70,9 @@ def train(
     Returns:
       The trained params, and ``float[num_steps]``, the loss before each step.
 
+    Raises:
+      ValueError: if ``loss_fn`` does not return one loss per row.
+
     Example:
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> rows, mask = jnp.array([4.0, 8.0]), jnp.array([True, True])

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from jaxanon import kernels
 from jaxanon.federated.personal import Rounds
+from jaxanon.kernels.checks import whole
 from jaxanon.privacy import SampledGaussian
 from jaxanon.privacy.sampled import RARELY, beyond
 
@@ -31,6 +32,7 @@ class Lots:
         are drawn from.
 
     Raises:
+      TypeError: for ``capacity`` or ``records`` that are no whole number.
       ValueError: for a number out of its range, or neither ``capacity`` nor
         ``records``.
 
@@ -54,8 +56,8 @@ class Lots:
             raise ValueError(f"size must be a finite number > 0, got {self.size!r}.")
         for name in ("capacity", "records"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be >= 1, got {value!r}.")
+            if value is not None:
+                whole(name, value, least=1)
         if self.capacity is None and self.records is None:
             raise ValueError(
                 "records must be given, the most rows that a client has, or capacity, "
@@ -70,8 +72,8 @@ class Lots:
         # Bernstein's bound of a binomial's tail, at e^-32.3 = 1e-14.
         mean = self.sampling_probability * self.records
         spread = mean * (1 - self.sampling_probability)
-        beyond = 32.3 / 3 + math.sqrt((32.3 / 3) ** 2 + 2 * 32.3 * spread)
-        return min(self.records, math.ceil(mean + beyond))
+        more = 32.3 / 3 + math.sqrt((32.3 / 3) ** 2 + 2 * 32.3 * spread)
+        return min(self.records, math.ceil(mean + more))
 
 
 def sampled_gaussian(
@@ -126,11 +128,12 @@ def draw_lot(key, mask, lots: Lots):
       mask: ``bool[n]``, False where a row is padding.
       lots: ``Lots``.
 
+    Returns:
+      ``int32[k]``, rows, and ``bool[k]``, False where there is none; k is
+      ``lots.largest``, or n where that is less.
+
     Raises:
       ValueError: for a mask that is longer than ``lots.records``.
-
-    Returns:
-      ``int32[capacity]``, rows, and ``bool[capacity]``, False where there is none.
 
     Example:
       >>> lots = Lots(sampling_probability=1.0, size=2.0, capacity=3)
@@ -242,7 +245,8 @@ def descend_privately(
       step, 0 of an empty one: of a client's own rows, and not covered by any guarantee.
 
     Raises:
-      ValueError: as those kernels.
+      TypeError: for ``num_steps`` that are no whole number, and as those kernels.
+      ValueError: for ``num_steps`` below 1, and as those kernels.
 
     Example:
       >>> loss_fn = lambda w, x, key: w * x  # The gradient of each row is x.
@@ -258,6 +262,7 @@ def descend_privately(
       Abadi et al., Deep learning with differential privacy, CCS 2016, algorithm 1;
       Atlas, equation 3.4.
     """
+    whole("num_steps", num_steps, least=1)
 
     def step(params, number):
         lot_key, noise_key = step_keys(key, number)

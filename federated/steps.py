@@ -4,6 +4,7 @@ import dataclasses
 
 from jaxanon.federated.algorithm import weigher
 from jaxanon.federated.layout import Layout
+from jaxanon.kernels.checks import whole
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -16,6 +17,7 @@ class Steps:
       shuffle: rows in a fresh random order each round, or as they stand.
 
     Raises:
+      TypeError: for a number that is not whole.
       ValueError: for a number below 1.
 
     Example:
@@ -28,13 +30,14 @@ class Steps:
     shuffle: bool = True
 
     def __post_init__(self):
-        if self.num_steps < 1:
-            raise ValueError(f"num_steps must be >= 1, got {self.num_steps!r}.")
-        if self.batch_size is not None and self.batch_size < 1:
-            raise ValueError(
-                f"batch_size must be >= 1, or None for all rows, got "
-                f"{self.batch_size!r}."
-            )
+        whole("num_steps", self.num_steps, least=1)
+        if self.batch_size is not None:
+            if self.batch_size < 1:
+                raise ValueError(
+                    f"batch_size must be >= 1, or None for all rows, got "
+                    f"{self.batch_size!r}."
+                )
+            whole("batch_size", self.batch_size, least=1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -121,8 +121,8 @@ def write_clients(folder, clients: Iterable[Mapping[str, Any]]) -> None:
     Raises:
       FileExistsError: if the folder holds clients.
       ValueError: for arrays that are not of NumPy's numbers; for a client without a
-        row, one whose arrays disagree about their
-        number, or one unlike the first; if there is no client.
+        row, one whose arrays disagree about their number, or one unlike the first; if
+        there is no client.
 
     Example:
       >>> import tempfile

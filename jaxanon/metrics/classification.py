@@ -23,7 +23,7 @@ def _integers(name, values, num_classes):
             f"{name} must lie in [0, {num_classes}), got {values.min()} to "
             f"{values.max()}; raise num_classes or relabel."
         )
-    return values
+    return values.astype(np.int64)  # In 8 bits a pair of classes has no number.
 
 
 def confusion_matrix(labels, predictions, num_classes: int) -> np.ndarray:

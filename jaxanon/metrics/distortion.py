@@ -23,14 +23,14 @@ def warping_distances(raw, safe) -> np.ndarray:
     units, give standardised windows.
 
     Args:
-      raw: ``float[N, time, channels]``.
+      raw: ``float[N, time, channels]``, N at least 1.
       safe: ``float[N, time, channels]``, the same windows anonymized.
 
     Returns:
       ``float32[N]``, in the units of the windows; 0 for windows that stayed.
 
     Raises:
-      ValueError: if shapes are not alike and of rank 3.
+      ValueError: if shapes are not alike and of rank 3, or there is no window.
 
     Example:
       The three that came late costs nothing, the one that was never there costs 1.
@@ -69,7 +69,8 @@ def statistics_kept(raw, safe, channels: Sequence[str]) -> dict:
       which shows what cancels in the means.
 
     Raises:
-      ValueError: if shapes are not alike, of rank 3 and with those channels.
+      ValueError: if shapes are not alike, of rank 3 and with those channels, or there
+        is no window.
 
     Example:
       >>> raw = np.float32([[[1], [3]], [[2], [4]]])
@@ -118,7 +119,7 @@ def step_errors(raw, safe, rate_hz: float) -> dict:
       low for its filter, 7.334 Hz.
 
     Raises:
-      ValueError: if shapes are not alike and of rank 3.
+      ValueError: if shapes are not alike and of rank 3, or there is no window.
 
     Example:
       >>> still = np.full((1, 4, 1), 9.81, np.float32)
@@ -150,10 +151,10 @@ def _steps(windows, *, counter, rate_hz):
 
 def _alike(raw, safe):
     raw, safe = np.asarray(raw, np.float32), np.asarray(safe, np.float32)
-    if raw.ndim != 3 or raw.shape != safe.shape:
+    if raw.ndim != 3 or raw.shape != safe.shape or not len(raw):
         raise ValueError(
-            "raw and safe must be the same windows, float[N, time, channels], got "
-            f"shapes {raw.shape} and {safe.shape}."
+            "raw and safe must be the same windows, float[N, time, channels] with N at "
+            f"least 1, got shapes {raw.shape} and {safe.shape}."
         )
     return raw, safe
 

@@ -198,7 +198,7 @@ def true_positive_rate(own, evidence, false_positive_rate: float) -> float:
       The largest true positive rate of a threshold, 0 if there is none.
 
     Raises:
-      ValueError: as ``roc``.
+      ValueError: as ``roc``, and for a rate out of its range.
 
     Example:
       >>> evidence = np.array([0.9, 0.8, 0.1, 0.7, 0.3, 0.2])
@@ -209,6 +209,10 @@ def true_positive_rate(own, evidence, false_positive_rate: float) -> float:
     References:
       Carlini et al., Membership inference attacks from first principles, S&P 2022.
     """
+    if not 0 <= false_positive_rate <= 1:
+        raise ValueError(
+            f"false_positive_rate must be in [0, 1], got {false_positive_rate!r}."
+        )
     false, true = roc(own, evidence)
     return float(true[false <= false_positive_rate].max())
 

@@ -4,6 +4,7 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxanon.kernels.checks import not_traced, typed_key, whole
 from jaxanon.kernels.precision import widened
@@ -56,8 +57,9 @@ def fixed_point_encode(key, tree, max_abs, num_clients, *, bits: int = BITS):
     """One client's numbers as integers, by stochastic rounding, unbiased.
 
     Numbers outside ``[-max_abs, max_abs]`` are cut to it, or to the next multiple of
-    the resolution within, and NaN becomes 0, so that a client cannot move the sum by
-    more than ``max_abs``. A number that is such a multiple is not rounded.
+    the resolution within that the dtype holds, and NaN becomes 0, so that a client
+    cannot move the sum by more than ``max_abs``. A number that is such a multiple is
+    not rounded.
 
     Args:
       key: typed PRNG key, the client's own.
@@ -81,12 +83,12 @@ def fixed_point_encode(key, tree, max_abs, num_clients, *, bits: int = BITS):
     """
     typed_key(key)
     resolution = fixed_point_resolution(max_abs, num_clients, bits)
-    most = math.floor(max_abs / resolution) * resolution
     leaves, treedef = jax.tree.flatten(tree)
 
     def one(number, leaf):
         leaf = jnp.asarray(leaf)
         wide = widened(leaf)
+        most = _largest_below(max_abs, resolution, wide.dtype)
         cut = jnp.clip(jnp.where(jnp.isnan(wide), 0, wide), -most, most)
         steps = cut / resolution  # Exact, for it is a power of two.
         low = jnp.floor(steps)
@@ -95,6 +97,14 @@ def fixed_point_encode(key, tree, max_abs, num_clients, *, bits: int = BITS):
         return low.astype(jnp.int32) + up.astype(jnp.int32)
 
     return jax.tree.unflatten(treedef, [one(*pair) for pair in enumerate(leaves)])
+
+
+def _largest_below(max_abs, resolution, dtype):
+    """The largest multiple of the resolution up to ``max_abs`` that a dtype holds."""
+    most = math.floor(max_abs / resolution) * resolution
+    held = np.asarray(most, dtype)
+    # Rounded up it could be a step too far, and a sum of such would wrap around.
+    return held if float(held) <= most else np.nextafter(held, 0, dtype=dtype)
 
 
 def fixed_point_decode(total, max_abs, num_clients, *, bits: int = BITS):

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon.kernels.checks import not_negative, whole
+from jaxanon.kernels.precision import widened
 from jaxanon.kernels.scaling import near_one
 
 MOST_WORK = 10**9  # Numbers that an exact search may compute.
@@ -61,8 +62,7 @@ per_input=Array(0.875, dtype=float32))
             "several directions go to relaxed_sensitivity_of_span."
         )
     not_negative(width=width)
-    wide = direction.dtype if direction.dtype == jnp.float64 else jnp.float32
-    size = near_one(jnp.abs(direction.astype(wide)), axis=0)
+    size = near_one(jnp.abs(widened(direction)), axis=0)
     largest = jnp.max(size)
     size = size / jnp.where(largest > 0, largest, 1)
     l1, square = jnp.sum(size), jnp.sum(size**2)

@@ -185,6 +185,9 @@ def test_says_what_was_wrong(found):
         found(members=jnp.ones((4, 2)))
     with pytest.raises(ValueError, match=r"members must be float\[2, 1\].*\(2, 3\)"):
         quadratic({}, 1, members=jnp.ones((2, 3)))
+    for wrong in (-1.0, jnp.nan):
+        with pytest.raises(ValueError, match="members must be finite and not negative"):
+            quadratic({}, 1, members=jnp.array([[1.0], [wrong]]))
     with pytest.raises(ValueError, match=r"rho must be above 2 beta, 0\.002, and"):
         found().init(jax.random.key(0), beta=1e-3, rho=1e-3)
     with pytest.raises(ValueError, match="num_clusters must be at most the 3 clients"):

@@ -74,6 +74,8 @@ def test_a_ring_s_rate_is_that_of_its_circulant_matrix(agents):
 def test_rates_of_the_extremes():
     assert federated.convergence_rate(np.full((4, 4), 0.25)) == pytest.approx(0)
     assert federated.convergence_rate(np.eye(3)) == pytest.approx(1)
+    # One agent differs from nobody.
+    assert federated.convergence_rate(federated.metropolis(federated.ring(1))) == 0
 
 
 def test_differences_shrink_by_the_rate_and_the_mean_stays():

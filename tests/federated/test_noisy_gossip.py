@@ -133,6 +133,11 @@ def test_nothing_leaves_between_broadcasts():
         )  # fmt: skip
         assert bool((after.public["w"] != 1).any()) == due
         assert after.mail.round == due
+    with pytest.raises(ValueError, match="period must be >= 1, got 0"):
+        federated.exchange_noisily_every(
+            0, jax.random.key(0), mail, moved, HALF, 0, shared=shared,
+            clip_norm=1.0, noise_multiplier=1.0,
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize(

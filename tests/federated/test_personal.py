@@ -251,6 +251,14 @@ def test_says_what_was_wrong(made, network, start, population):
         Steps(num_steps=0)
     with pytest.raises(ValueError, match=r"batch_size must be >= 1, or None.*got 0"):
         Steps(num_steps=1, batch_size=0)
+    # A scan over jnp.arange(2.5) would take three steps, and say nothing.
+    with pytest.raises(TypeError, match=r"num_steps must be a Python int, got 2\.5"):
+        Steps(num_steps=2.5)
+    with pytest.raises(TypeError, match=r"batch_size must be a Python int, got 1\.5"):
+        Steps(num_steps=1, batch_size=1.5)
+    with pytest.raises(TypeError, match=r"own_steps must be a Python int, got 1\.5"):
+        steps = Steps(**OPTIONS)
+        federated.p_fed_me(start, network, steps, own_steps=1.5, num_clients=3)
     with pytest.raises(ValueError, match=r"weighting must be one of.*got 'size'"):
         Rounds(weighting="size")
     with pytest.raises(ValueError, match="num_clients must be >= 1, got 0"):

@@ -191,6 +191,18 @@ def test_says_what_was_wrong_with_lots(settings, message):
         Lots(**given | settings)
 
 
+def test_lots_and_steps_are_counted_in_whole_numbers():
+    with pytest.raises(TypeError, match=r"records must be a Python int, got 7\.5"):
+        Lots(sampling_probability=0.5, size=4.0, records=7.5)
+    with pytest.raises(TypeError, match=r"num_steps must be a Python int, got 2\.5"):
+        federated.descend_privately(
+            lambda w, x, key: w * x, jax.random.key(0), jnp.zeros(()), jnp.ones(2),
+            jnp.ones(2, bool), step_size=1.0, num_steps=2.5, max_norms=1.0,
+            noise_multipliers=1.0,
+            lots=Lots(sampling_probability=1.0, size=2.0, records=2),
+        )  # fmt: skip
+
+
 def test_lots_that_are_often_cut_have_no_price():
     """Of 40 rows they would cost 3.8, and of the 200 that there may be 1.8."""
     cut = Lots(sampling_probability=0.5, size=100.0, capacity=20, records=200)

@@ -239,6 +239,15 @@ def test_fixed_point_never_sends_more_than_the_bound(max_abs):
         assert np.abs(back).max() <= max_abs < np.abs(back).max() + 2 * step
 
 
+def test_a_bound_that_float32_rounds_up_makes_no_sum_wrap():
+    # 0.99999999 is 1 in float32: 2^30 steps, and twice that is -2^31 as an int32.
+    x = jnp.array([9.0, -9.0])
+    sent = aggregation.fixed_point_encode(jax.random.key(0), x, 0.99999999, 2)
+    back = aggregation.fixed_point_decode(sent + sent, 0.99999999, 2)
+    np.testing.assert_allclose(back, [2.0, -2.0], rtol=1e-6)
+    assert np.abs(back).max() < 2
+
+
 def test_krum_selects_among_those_who_are_finite_however_few():
     x = jnp.array([1.0, 1.25, 0.75, 1.0, jnp.nan, jnp.inf, jnp.nan])
     chosen, info = aggregation.krum(x, 1)

@@ -54,6 +54,13 @@ def test_agrees_with_scikit_learn(pairs):
         assert ours == pytest.approx(theirs)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_labels_of_few_bits_are_counted_where_they_belong(dtype):
+    # The number of the pair (15, 14) of 20 classes is 314, more than 8 bits hold.
+    found = metrics.confusion_matrix(dtype([15, 3]), dtype([14, 3]), 20)
+    assert found[15, 14] == found[3, 3] == 1 and found.sum() == 2
+
+
 def test_a_constant_guess_is_at_the_reference_levels():
     labels = np.array([0] * 57 + [1] * 43)
     confusion = metrics.confusion_matrix(labels, np.zeros(100, int), 2)

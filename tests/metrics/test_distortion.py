@@ -126,5 +126,7 @@ def test_says_what_was_wrong():
     ):
         with pytest.raises(ValueError, match=r"the same windows.*\(2, 4, 1\) and"):
             call()
+    with pytest.raises(ValueError, match=r"N at least 1, got shapes \(0, 4, 1\)"):
+        metrics.warping_distances(one[:0], one[:0])
     with pytest.raises(ValueError, match=r"channels must name the 1 channels"):
         metrics.statistics_kept(one, one, ["x", "y"])

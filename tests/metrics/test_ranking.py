@@ -112,6 +112,12 @@ def test_the_curve_is_scikit_learn_s():
         assert metrics.true_positive_rate(own, evidence, rate) == pytest.approx(most)
 
 
+@pytest.mark.parametrize("rate", [-0.1, 1.5, np.nan])
+def test_no_other_rate_is_asked_for(rate):
+    with pytest.raises(ValueError, match=r"false_positive_rate must be in \[0, 1\]"):
+        metrics.true_positive_rate([True, False], [1.0, 0.0], rate)
+
+
 def test_a_curve_needs_both_sides():
     with pytest.raises(ValueError, match="own must be of some and not of all, got 2"):
         metrics.roc([True, True], [0.0, 1.0])
