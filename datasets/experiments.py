@@ -60,7 +60,10 @@ def _skewed(random, rows, label, ratio, who):
     """The rows that one subject keeps, class by class."""
     classes, counts = np.unique(label, return_counts=True)
     if len(classes) < 2:
-        raise ValueError(f"{who} has {len(classes)} class; a ratio needs at least 2.")
+        raise ValueError(
+            f"{who} has {len(classes)} class; a ratio needs at least 2, leave that "
+            "subject out."
+        )
     majority = random.integers(len(classes))
     low = min(counts.min(), int(counts[majority] // ratio))
     if low < 1:

@@ -1,4 +1,4 @@
-"""Packages that only some data sets need."""
+"""Packages that only a part of the library needs."""
 
 import importlib
 from types import ModuleType
@@ -10,7 +10,7 @@ def need(module: str, extra: str, name: str) -> ModuleType:
     Args:
       module: its dotted name.
       extra: of jaxanon, that installs it.
-      name: of the data set that needs it.
+      name: of what needs it, such as a data set.
 
     Example:
       >>> need("json", "energy", "tracebase").dumps([1])

@@ -49,7 +49,9 @@ SIDES = {"given": given, "time block": by_time_block, "subject": by_subject}
 def read_arrays(path: Path) -> Arrays:
     """All arrays of the file; ValueError if it is damaged or holds Python objects."""
     if not path.is_file():
-        raise FileNotFoundError(f"{str(path)!r} does not exist or is not a file.")
+        raise FileNotFoundError(
+            f"{str(path)!r} does not exist or is not a file; name an .npz file."
+        )
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

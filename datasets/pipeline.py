@@ -88,13 +88,12 @@ def cut_side(dataset: Dataset, preset: Preset, parts, classes, side: str):
     labels = {name: values[rows] for name, values in windows.labels.items()}
     labels[selector] = np.searchsorted(kept, label[rows]).astype(np.int32)
     classes = classes | {selector: tuple(names[index] for index in kept)}
-    return Windows(windows.windows[rows] if preset.drop else windows.windows, labels), (
-        classes
-    )
+    kept_windows = windows.windows[rows] if preset.drop else windows.windows
+    return Windows(kept_windows, labels), classes
 
 
 def check_subjects(name: str, classes, train: Windows, test: Windows) -> None:
-    """Raises ValueError if a subject has no window on either side."""
+    """Raises ValueError if a subject has no window at all."""
     seen = np.concatenate([side.labels["subject"] for side in (train, test)])
     missing = set(range(len(classes["subject"]))) - set(seen.tolist())
     if missing:

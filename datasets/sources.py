@@ -66,9 +66,9 @@ def read_each(sources: Sequence[Path], pattern: str) -> Iterator:
 
 @contextlib.contextmanager
 def opened(source: Path, name: str) -> Iterator[Any]:
-    """One of the files that ``listing`` names, to read bytes from, unpacked on the way.
+    """One of the files that ``listing`` names, to read bytes from.
 
-    A name that ends in ``.gz`` is decompressed on the way.
+    It is unpacked from a zip, and decompressed if its name ends in ``.gz``.
     """
     with contextlib.ExitStack() as stack:
         if zipfile.is_zipfile(source):

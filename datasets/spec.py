@@ -94,7 +94,9 @@ class Spec:
                 f"the public one, {self.public!r}; an attribute is kept or hidden."
             )
         if taken := set(self.targets) & set(self.classes):
-            raise ValueError(f"{sorted(taken)} are both classes and targets; name one.")
+            raise ValueError(
+                f"{sorted(taken)} are both classes and targets; name them apart."
+            )
         for name, target in self.targets.items():
             if target.channel and target.channel not in self.channels:
                 raise ValueError(

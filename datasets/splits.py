@@ -74,7 +74,7 @@ def by_time_of_trial(
 ):
     """Tests with the last ``share`` of every trial of everybody, whatever was done.
 
-    The ``window`` rows before it are left out.
+    The ``window`` rows before what tests are left out.
     """
     train, test = [], []
     for members in trials(recordings):

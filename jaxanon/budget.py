@@ -52,6 +52,7 @@ def create(path: str | os.PathLike, total: float, neighbours: str = ANY) -> Ledg
     Raises:
       ValueError: if ``total`` is not > 0 and finite.
       FileExistsError: if there is a file already; what was spent stays spent.
+      FileNotFoundError: if there is no such folder.
 
     Example:
       >>> import tempfile
@@ -61,7 +62,7 @@ def create(path: str | os.PathLike, total: float, neighbours: str = ANY) -> Ledg
     """
     positive(total=total)
     path = pathlib.Path(path).resolve()
-    _folder_of(path)
+    _check_folder(path)
     with _alone(path):
         if path.exists():
             raise FileExistsError(
@@ -176,7 +177,7 @@ def _write(path, ledger):
     writing.write(path, json.dumps(told, indent=2) + "\n")
 
 
-def _folder_of(path):
+def _check_folder(path):
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"{path.parent} is no folder that a budget could be written to; make it."

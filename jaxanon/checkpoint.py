@@ -91,9 +91,14 @@ def _same(folder, old, new):
         parts = [key]
         before, after = old.get(key), new[key]
         while isinstance(before, dict) and isinstance(after, dict):
-            key = next(k for k in after if before.get(k) != after[k])
+            lacking = object()
+            key = next(
+                k
+                for k in before | after
+                if before.get(k, lacking) != after.get(k, lacking)
+            )
             parts.append(key)
-            before, after = before.get(key), after[key]
+            before, after = before.get(key), after.get(key)
         raise ValueError(
             f"{folder} holds another run: {'.'.join(parts)} was {_short(before)} there "
             f"and is {_short(after)} now; resume with the same settings or choose "

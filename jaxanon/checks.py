@@ -111,12 +111,16 @@ def host_and_port(
 ) -> tuple[str, int]:
     """``("10.0.0.2", 9092)`` of ``"10.0.0.2:9092"``; ValueError if it is none.
 
+    Args:
+      address: what was given.
+      what, whose: of the sentence that refuses it.
+
     Example:
       >>> host_and_port("localhost:9092"), host_and_port("[::1]:80")
       (('localhost', 9092), ('::1', 80))
     """
     host, _, port = address.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 1 << 16:
+    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
         raise ValueError(f"{what} must be HOST:PORT{whose}, got {address!r}.")
     return host.strip("[]"), int(port)
 

@@ -21,6 +21,8 @@ from jaxanon.trial_leaks import HOOKS
 
 __all__ = ["aggregate", "evaluate", "evaluate_many", "raw_judges"]
 
+SHARE = 0.2  # Of each class's training windows, whose labels an attacker knows.
+
 
 def raw_judges(
     data: Data, *, seed: int = 0, progress: Callable | None = None
@@ -49,7 +51,7 @@ def evaluate(
     *,
     attacks: Sequence[str] = trial_names.DEFAULT,
     seed: int = 0,
-    share: float = 0.2,
+    share: float = SHARE,
     judges: Judges | None = None,
     out: str | os.PathLike | None = None,
     progress: Callable[[int, int, str], None] | None = None,
@@ -114,10 +116,11 @@ def evaluate(
         than two windows, judges that lack an attribute.
     """
     if isinstance(getattr(run, "method", None), Learner):
-        if tuple(attacks) != trial_names.DEFAULT or judges is not None:
+        asked = tuple(attacks) != trial_names.DEFAULT or share != SHARE
+        if asked or judges is not None:
             raise ValueError(
                 f"{run.method.name} predicts, and there is nothing to attack; leave "
-                "attacks and judges out."
+                "attacks, share and judges out."
             )
         return learned.evaluate(run, data, seed=seed, out=out, progress=progress)
     options = {"attacks": attacks, "share": share, "judges": judges}
@@ -247,7 +250,7 @@ def evaluate_many(
     *,
     attacks: Sequence[str] = trial_names.DEFAULT,
     seed: int = 0,
-    share: float = 0.2,
+    share: float = SHARE,
     judges: Judges | None = None,
     out: None = None,
     progress: Callable[[int, int, str], None] | None = None,

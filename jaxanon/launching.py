@@ -30,8 +30,8 @@ def launch(words: list[str], num_processes: int, devices: int | None = None) -> 
       0, or the first failure's exit status; 128 and more of a signal.
 
     Raises:
-      ValueError: if devices cannot be shared out evenly; without devices, where the
-        machine has GPUs.
+      ValueError: for fewer processes than 2; if devices cannot be shared out evenly;
+        without devices, where the machine has GPUs.
     """
     if num_processes < 2:
         raise ValueError(f"num_processes must be >= 2, got {num_processes!r}.")

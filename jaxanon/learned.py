@@ -89,13 +89,13 @@ def evaluate(
     Returns:
       A dict fit for strict JSON: ``clients`` (by subject: windows, scores), ``mean``,
       ``std`` and ``median`` of their accuracy and macro F1 (over clients that trained,
-      each counts alike), ``worst`` of those, ``new_clients`` (mean accuracy of the
-      others, or None), ``pooled`` (scores of all windows together), ``traffic`` (bytes
-      of a client in a round, both ways), ``shuffled`` (see there), ``privacy`` (None
-      without noise), ``method``, ``dataset``, ``seed``. Of a target the scores are R²
-      in place of accuracy, MAE and RMSE, as ``jaxanon.metrics`` defines them, and there
-      are ``unit``, ``baselines`` and ``example`` besides: see
-      ``jaxanon.client_scores.regressed``.
+      or all where none did; each counts alike), ``worst`` of those, ``new_clients``
+      (mean accuracy of the others, or None), ``pooled`` (scores of all windows
+      together), ``traffic`` (bytes of a client in a round, both ways), ``shuffled``
+      (see there), ``privacy`` (None without noise), ``method``, ``dataset``, ``seed``.
+      Of a target the scores are R² in place of accuracy, MAE and RMSE, as
+      ``jaxanon.metrics`` defines them, and there are ``unit``, ``baselines`` and
+      ``example`` besides: see ``jaxanon.client_scores.regressed``.
 
     Raises:
       ValueError: for data without test windows, or out of range.

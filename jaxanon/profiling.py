@@ -53,9 +53,8 @@ class Watch:
         if len(self.calls) != TRACED:
             return contextlib.nullcontext()
         options = jax.profiler.ProfileOptions()
-        options.python_tracer_level = (
-            0  # Programs' own times; Python's would hide them.
-        )
+        # Programs' own times; Python's would hide them.
+        options.python_tracer_level = 0
         return jax.profiler.trace(
             str(self.folder), create_perfetto_trace=True, profiler_options=options
         )

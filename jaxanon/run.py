@@ -121,12 +121,7 @@ class Run:
                 jax.random.fold_in(key, number), self.state, np.pad(batch, padding)
             )
             safe[start : start + BATCH] = np.asarray(made)[: len(batch)]
-        if not np.isfinite(safe).all():
-            raise FloatingPointError(
-                f"{self.method.name} made windows that are not finite, and none of "
-                "them is returned; train it, for an epoch at least, or train it anew."
-            )
-        return safe
+        return self._finite(safe)
 
     def sample(self, key, classes, *, seconds: float | None = None) -> np.ndarray:
         """Makes windows, or longer streams, of named classes from nothing.
@@ -155,9 +150,7 @@ class Run:
         number = len(next(iter(classes.values()), ()))
         if not number:
             raise ValueError("classes must be int[N] of an attribute, N at least 1.")
-        for name, own in classes.items():
-            if name in self.spec.classes:  # Others the method refuses.
-                checks.labels(name, own, number, self.spec.classes[name])
+        self._check_labels(classes, number)
         time = self.spec.time
         samples = time if seconds is None else round(seconds * self.spec.rate_hz)
         if samples < time:
@@ -175,13 +168,7 @@ class Run:
             }
             own_key = jax.random.fold_in(key, start)
             parts.append(make(own_key, self.state, own, samples=samples))
-        found = np.concatenate([np.asarray(part) for part in parts])
-        if not np.isfinite(found).all():
-            raise FloatingPointError(
-                f"{self.method.name} made windows that are not finite, and none of "
-                "them is returned; train it, for an epoch at least, or train it anew."
-            )
-        return found
+        return self._finite(np.concatenate([np.asarray(part) for part in parts]))
 
     def window_losses(self, key, windows, labels) -> dict[str, np.ndarray]:
         """How badly a generator explains windows: who trained it on them can tell.
@@ -197,7 +184,8 @@ class Run:
 
         Raises:
           TypeError: for a key of another type, or a method that explains no windows.
-          ValueError: for windows of another shape, or not finite, or no window.
+          ValueError: for windows of another shape, or not finite, or no window; for
+            labels out of range, or not one for each window.
         """
         losses = getattr(self.method, "losses", None)
         if losses is None:
@@ -209,6 +197,7 @@ class Run:
         windows = checks.windows(windows, self.spec.time, self.spec.channels)
         if not len(windows):
             raise ValueError("windows must be at least one, got none.")
+        self._check_labels(labels, len(windows))
         size, take = min(BATCH, len(windows)), jax.jit(losses)
         parts = []
         for start in range(0, len(windows), size):
@@ -218,3 +207,18 @@ class Run:
             left = len(windows) - start
             parts.append({name: np.asarray(x)[:left] for name, x in found.items()})
         return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+
+    def _check_labels(self, labels, count):
+        """ValueError for labels that do not fit; other names the method refuses."""
+        for name, own in labels.items():
+            if name in self.spec.classes:
+                checks.labels(name, own, count, self.spec.classes[name])
+
+    def _finite(self, windows):
+        """Windows that a method made, if all are finite."""
+        if not np.isfinite(windows).all():
+            raise FloatingPointError(
+                f"{self.method.name} made windows that are not finite, and none of "
+                "them is returned; train it, for an epoch at least, or train it anew."
+            )
+        return windows

@@ -86,9 +86,9 @@ def spread(method, data, devices: int | None) -> Spread:
     return Spread(rounds_program(method.update), data, lambda tree: tree)
 
 
-def _by_workers(method, data, num):
+def _by_workers(method, data, devices):
     local = jax.local_devices()
-    workers = local[:num] if len(local) > 1 else local * num
+    workers = local[:devices] if len(local) > 1 else local * devices
     sharded = shard(method, workers)
 
     def call(key, state, placed, num):

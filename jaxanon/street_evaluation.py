@@ -19,10 +19,10 @@ from jaxanon import (
 )
 from jaxanon.energy import neighbourhood, scores, settings
 from jaxanon.energy.homes import DAY, device_names, take
+from jaxanon.energy.joining import LAST_DAYS
 from jaxanon.street_run import StreetRun
 
 _JOIN, _ALONE, _LIFE = range(3)  # Streams of the evaluation's key.
-_LAST = 3  # Days whose saving is the final one.
 
 
 def evaluate(
@@ -60,6 +60,7 @@ def evaluate(
     """
     chosen, street = run.settings, run.street
     learning = take(run.homes, 0, len(run.homes.names) - chosen.joining)
+    slots = DAY // chosen.slot_min
     tell = progress or (lambda done, total, what: None)
     total = chosen.held_out + (1 if chosen.joining else 0)
     days = []
@@ -88,8 +89,9 @@ def evaluate(
         "untold": scores.untold(street, names),
         "newcomers": newcomers,
         "hearing": neighbourhood.hearing(street) if chosen.sharing == "pfdrl" else None,
+        # By the state, for rows of metrics may be lost.
         "privacy": street_ledger.told(
-            chosen, run.homes.kinds.shape[1], days=len(run.history)
+            chosen, run.homes.kinds.shape[1], days=int(run.state.slot) // slots
         ),
         "example": scores.example(did, street, learning, **since),
     }
@@ -150,11 +152,15 @@ def joined(run: StreetRun, *, seed: int = 0) -> dict:
 def _sooner_or_later(homes, slots):
     """What ``joined`` tells, of sums ``float[slots, homes]`` by name."""
     days = len(homes["minutes"]) // slots
-    last = min(_LAST, days)
     saved = homes["saved_wh"], homes["standby_wh"]
     optimal = homes["optimal"], homes["minutes"]
-    both = {"optimal": optimal[0], "minutes": optimal[1]}
-    reached = energy.days_to_reach(*saved, slots, last=last, **both)
+    reached = energy.days_to_reach(
+        *saved,
+        slots,
+        optimal=optimal[0],
+        minutes=optimal[1],
+        last=min(LAST_DAYS, days),
+    )
     daily = lambda x: x.sum(axis=1).reshape(days, slots).sum(axis=1)
     share = lambda pair: energy.share_of(*map(daily, pair)).tolist()
     return {

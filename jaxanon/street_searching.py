@@ -13,10 +13,10 @@ from jaxanon import checks, energy, report, street_run, sweep_folder, sweep_grid
 from jaxanon.datasets.sources import naming
 from jaxanon.energy import settings as of_settings
 from jaxanon.energy.homes import DAY
+from jaxanon.energy.joining import LAST_DAYS
 from jaxanon.energy.searching import lives
 from jaxanon.summary import aggregate
 
-_LAST = 3  # Days whose saving is the final one.
 _ARRAYS = frozenset(of_settings.HYPER)
 _OF_DATA = ("homes", "devices", "kinds", "days", "held_out", "joining", "homes_seed")
 
@@ -69,6 +69,7 @@ def search(
       ValueError: for a name that is no setting or chooses the homes, an axis without
         values, seeds or a chunk below 1, a value that the settings refuse; for another
         search in ``out``.
+      TypeError: for seeds or a chunk that is no whole number.
       FileExistsError: if ``out`` holds a search and ``resume`` is False.
 
     Example:
@@ -82,6 +83,7 @@ def search(
     checks.whole(seeds=seeds)
     checks.positive(seeds=seeds)
     if chunk is not None:
+        checks.whole(chunk=chunk)
         checks.positive(chunk=chunk)
     cells = _cells(settings, grid)
     members = [(cell, seed) for cell in cells for seed in range(seeds)]
@@ -175,7 +177,7 @@ def _scores(settings, system, street, members, at_once):
         *(saved, standby, 1),
         optimal=optimal,
         minutes=minutes,
-        last=min(_LAST, settings.days),
+        last=min(LAST_DAYS, settings.days),
     )
     total = {name: np.asarray(x, np.float64).sum(axis=1) for name, x in tested.items()}
     share = lambda part, whole: energy.share_of(total[part], total[whole]).tolist()

@@ -100,7 +100,7 @@ def _trained(run, epochs):
 
 
 def evaluate(of: Cluster, job: Job, runs: dict, attacks) -> Iterator:
-    """``sweep_evaluation.evaluate_all``, by tasks; an empty report of one got lost."""
+    """``sweep_evaluation.evaluate_all``, by tasks; an empty report of a lost one."""
     parts = _parts([*runs], max(1, len(runs) // (4 * of.workers)))
     for indices, told in _done(of, job, parts, "evaluated", "evaluate", attacks):
         yield from (told or {index: {} for index in indices}).items()

@@ -21,6 +21,7 @@ from jaxanon import (
     sweep_splits,
     sweep_training,
     training,
+    trial_names,
 )
 from jaxanon.datasets.extras import need
 from jaxanon.methods.method import warn_of_epochs
@@ -66,7 +67,7 @@ def sweep(
     out: str | os.PathLike | None = None,
     resume: bool = False,
     evaluate: bool = False,
-    attacks=("mlp", "forest"),
+    attacks: Sequence[str] = trial_names.DEFAULT,
     halving: int | None = None,
     layout: str | None = None,
     chunk: int | None = None,
@@ -131,8 +132,8 @@ def sweep(
 
     Raises:
       ValueError: for a grid name that is no setting of the method, an axis without
-        values, seeds, epochs or a chunk below 1, halving below 2, an unknown layout,
-        splits of other data sets or equal ones, another sweep in ``out``;
+        values, seeds, epochs or a chunk below 1, halving below 2, an unknown layout or
+        attack, splits of other data sets or equal ones, another sweep in ``out``;
         for ``ray`` without ``out``.
       ImportError: for ``ray`` where it is not installed.
       FileNotFoundError: if a machine of the cluster does not see ``out``.
@@ -163,6 +164,8 @@ def sweep(
                 f"halving must be >= 2, for one setting in so many goes on; got "
                 f"{halving!r}; None trains all of them to the end."
             )
+    if evaluate:
+        trial_names.choose(attacks)  # Refused now, and not after all are trained.
     grid = dict(grid or {})
     every = (data, *splits)
     prints = sweep_splits.check(every)

@@ -53,7 +53,7 @@ def run(loop: Loop, state, history: list, show: bool, watch):
             done += num
             if watch:
                 watch.called(num, seconds, done)
-            _finite(info, int(bad), num, done - num, loop, state.hyper)
+            _refuse_broken(info, int(bad), num, done - num, loop, state.hyper)
             if check_info := getattr(method, "check_info", None):  # No Learner has it.
                 check_info(info)
             work = num * loop.work
@@ -89,14 +89,15 @@ def _kept(loop):
     return f"the checkpoint of round {max(loop.saved.rounds(), default=0)} is kept"
 
 
-def _finite(info, bad, num, before, loop, hyper):
+def _refuse_broken(info, bad, num, before, loop, hyper):
     names = [name for name, value in info.items() if not math.isfinite(value)]
     if names or bad < num:
         what = f"the loss {names[0]!r} is" if names else "the parameters' squares are"
         rounds = loop.saved.rounds() if loop.saved else []
         lengths = [name for name in hyper if name.endswith("step_size")]
+        remedy = f"lower {' or '.join(lengths)}" if lengths else "look at its windows"
         last = f" The checkpoint of round {max(rounds, default=0)} is in {loop.out}."
         raise FloatingPointError(
             f"{what} no longer finite in round {before + min(bad + 1, num)}; "
-            f"lower {' or '.join(lengths)}.{last if rounds else ''}"
+            f"{remedy}.{last if rounds else ''}"
         )

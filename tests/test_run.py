@@ -105,6 +105,22 @@ def test_says_what_was_wrong():
             RUN.anonymize(key, windows)
 
 
+def test_losses_are_of_windows_with_their_labels():
+    """One for each window, and of a class that there is; no gather may clip it."""
+    losses = lambda key, state, windows, labels: {"all": jnp.zeros(len(windows))}
+    run = dataclasses.replace(RUN, method=RUN.method._replace(losses=losses))
+    ask = lambda labels: run.window_losses(
+        jax.random.key(0), np.ones((3, 4, 2)), {"activity": np.array(labels)}
+    )
+    assert ask([0, 1, 1])["all"].shape == (3,)
+    for labels, message in (
+        ([0, 1, 1, 0], r"must be int\[3\], one per window, got int64\[4\]"),
+        ([0, 1, 2], r"must lie in \[0, 2\), got 2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ask(labels)
+
+
 def test_positive_names_the_value():
     with pytest.raises(ValueError, match="rate must be > 0, got nan"):
         checks.positive(rate=float("nan"))

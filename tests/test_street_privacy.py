@@ -1,5 +1,6 @@
 """What a street's runs say that noise on broadcasts is worth."""
 
+import dataclasses
 import json
 
 import pytest
@@ -67,3 +68,6 @@ def test_a_ledger_lies_beside_every_checkpoint(homes, tmp_path, monkeypatch):
     assert told == street_ledger.told(settings, 2, days=1)
     run = street_run.open_run(tmp_path, homes)
     assert street_evaluation.evaluate(run, out=tmp_path / "r")["privacy"] == told
+    # Not by what is left of its metrics, of which less would be spent.
+    lost = dataclasses.replace(run, history=[])
+    assert street_evaluation.evaluate(lost, out=tmp_path / "l")["privacy"] == told

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import toy
 
-from jaxanon import evaluation, sweep_program, training
+from jaxanon import evaluation, sweep_program, sweeping, training
 from jaxanon.sweep_summary import scores, summarise, table
 from jaxanon.sweeping import Member, sweep
 
@@ -198,6 +198,12 @@ def test_every_member_is_evaluated_by_the_same_judges(data, monkeypatch):
 def test_what_cannot_be_swept_is_refused(options, message, data):
     with pytest.raises(ValueError, match=message):
         quick(build, data, **options)
+
+
+def test_an_attack_that_there_is_not_is_refused_before_training(data, monkeypatch):
+    monkeypatch.setattr(sweeping.sweep_course, "run", None)  # Who calls it fails.
+    with pytest.raises(ValueError, match=r"attacks must .* got 'oracle'"):
+        quick(build, data, evaluate=True, attacks=("oracle",))
 
 
 @pytest.mark.parametrize(

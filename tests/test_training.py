@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxanon import datasets, methods, training
+from jaxanon import checkpoint, datasets, methods, training
 
 SETTINGS = {
     "hidden": (8,),
@@ -183,6 +183,22 @@ def test_a_folder_is_not_taken_from_another_run(finished, method, data, tmp_path
     with pytest.raises(FileExistsError, match="not empty and holds no run"):
         train(method, data, tmp_path)
     assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "old", [{"latent": 3, "depth": 2}, {"latent": 3, "depth": None}]
+)
+def test_a_setting_that_is_no_more_makes_another_run(old, tmp_path):
+    """As of a run that another version of jaxanon wrote."""
+    made = {
+        "version": "0", "method": "blinder", "architecture": [], "spec": {}, "data": {},
+        "seed": 0,
+    }  # fmt: skip
+    checkpoint.claim(tmp_path, made | {"settings": old}, resume=False)
+    with pytest.raises(
+        ValueError, match=r"another run: settings.depth was .* None now"
+    ):
+        checkpoint.claim(tmp_path, made | {"settings": {"latent": 3}}, resume=True)
 
 
 def test_a_finished_run_resumed_changes_nothing(finished, method, data):

@@ -79,7 +79,9 @@ def read_month(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:
     header, _, body = text.partition(b"\n")
     titles = header.decode("utf-8-sig", "replace").strip().split(",")
     if missing := [title for title in ("Time", *COLUMNS[:3]) if title not in titles]:
-        raise ValueError(f"{name} lacks the columns {missing}, it has {titles}.")
+        raise ValueError(
+            f"{name} lacks the columns {missing}, it has {titles}; get it anew."
+        )
     kinds = [(t, "U19" if t == "Time" else np.float32) for t in titles]
     try:
         table = np.loadtxt(io.BytesIO(body), kinds, delimiter=",", ndmin=1)

@@ -17,6 +17,7 @@ from jaxanon.datasets.mobi_act.description import (
     SELECTED,
 )
 from jaxanon.datasets.mobi_act.location import PEOPLE, SIGNALS
+from jaxanon.datasets.recordings import runs
 from jaxanon.datasets.sources import read_each
 
 # A line of Readme.txt: id, name, surname, age in years, cm, kg, gender.
@@ -148,6 +149,5 @@ def stretches(rows: np.ndarray, labels: np.ndarray):
     classes = np.full(len(labels), DATASET.attributes["activity"].index(OTHER))
     for index, activity in enumerate(ACTIVITIES):
         classes[labels == activity] = index
-    starts = np.flatnonzero(np.diff(classes, prepend=-1))
-    for part, label in zip(np.split(rows, starts[1:]), classes[starts], strict=True):
-        yield part, int(label)
+    for start, end in runs(classes):
+        yield rows[start:end], int(classes[start])

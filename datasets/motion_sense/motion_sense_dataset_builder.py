@@ -67,7 +67,10 @@ def read_signal(name: str, content: bytes) -> np.ndarray:
     header, _, body = content.partition(b"\n")
     titles = tuple(header.decode("utf-8-sig", "replace").strip().split(",")[1:])
     if titles != CHANNELS:
-        raise ValueError(f"{name} has columns {titles}, wanted {CHANNELS}.")
+        raise ValueError(
+            f"{name} has columns {titles}, wanted {CHANNELS}; take "
+            "A_DeviceMotion_data, not the raw sensors."
+        )
     if not body.strip():
         raise ValueError(f"{name} holds no row; it is truncated, get it anew.")
     columns = range(1, 1 + len(CHANNELS))

@@ -56,7 +56,9 @@ def read_table(name: str, content: bytes) -> Readings:
     table = list(csv.reader(io.StringIO(content.decode("utf-8-sig", "replace"))))
     titles, *lines = table or [[]]
     if missing := [t for t in (DATE, TIME, *COLUMNS, COUNT) if t not in titles]:
-        raise ValueError(f"{name} lacks the columns {missing}, it has {titles}.")
+        raise ValueError(
+            f"{name} lacks the columns {missing}, it has {titles}; get it anew."
+        )
     found: list[tuple] = []
     for number, cells in enumerate(lines, 2):
         try:

@@ -25,6 +25,6 @@ def locate(source, cache: Path) -> tuple[Path, ...]:
     named = source is not None and Path(source).expanduser() == found
     if named or found.is_dir():
         return (found,)
-    zips = [each for each in sorted(found.parent.glob("*.zip"))]
+    zips = sorted(found.parent.glob("*.zip"))
     beside = [file for file in found.parent.iterdir() if re.search(PEOPLE, file.name)]
     return (*(each for each in zips if sources.listing([each], FILES)), *beside)

@@ -53,10 +53,7 @@ def read_states(content: bytes) -> dict[int, str]:
     found = {}
     by_state = {state: region for region, (_, _, state) in REGIONS.items()}
     for row in csv.DictReader(io.StringIO(content.decode("utf-8-sig"))):
-        home, state = (
-            (row.get("dataid") or "").strip(),
-            (row.get("state") or "").strip(),
-        )
+        home, state = ((row.get(title) or "").strip() for title in ("dataid", "state"))
         if home.isdigit() and state in by_state:  # One line says what columns mean.
             found[int(home)] = by_state[state]
     return found

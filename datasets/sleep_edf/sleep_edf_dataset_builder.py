@@ -8,6 +8,7 @@ import numpy as np
 from etils import epath
 
 from jaxanon.datasets.builder import RecordingsBuilder
+from jaxanon.datasets.recordings import runs
 from jaxanon.datasets.sleep_edf.description import (
     AROUND,
     CHANNELS,
@@ -33,18 +34,18 @@ class Builder(RecordingsBuilder):
         for path in source:
             for night, arrays in read_nights(path).items():
                 if night in nights:
-                    raise ValueError(f"{path.name} holds night {night} a second time.")
+                    raise ValueError(
+                        f"{path.name} holds night {night} a second time; leave one."
+                    )
                 nights[night] = arrays
         for night in sorted(nights):
             features, stages = nights[night]
             subject, trial = re.findall(NIGHT, night)[0]
+            who = DATASET.attributes["subject"].index(subject)
             stages = far_from_sleep(stages)
-            edges = np.flatnonzero(np.diff(stages)) + 1
-            for rows, stage in zip(
-                np.split(features, edges), stages[[0, *edges]], strict=True
-            ):
-                who = DATASET.attributes["subject"].index(subject)
-                yield rows, int(trial), {"stage": stage, "subject": who}
+            for start, end in runs(stages):
+                labels = {"stage": stages[start], "subject": who}
+                yield features[start:end], int(trial), labels
 
 
 def far_from_sleep(stages: np.ndarray) -> np.ndarray:
@@ -81,7 +82,9 @@ def _night(path, night, arrays):
     where = f"{path.name}, night {night!r}:"
     match = re.fullmatch(NIGHT, night)
     if match is None or match.group(1) not in DATASET.attributes["subject"]:
-        raise ValueError(f"{where} nights are SC4001E0 to SC4822G0, not this.")
+        raise ValueError(
+            f"{where} nights are SC4001E0 to SC4822G0, not this; rename it."
+        )
     features, stages = (arrays.get(f"{night}_{name}") for name in "Xy")
     if features is None or stages is None:
         raise ValueError(f"{where} it must have both X and y; get the file anew.")

@@ -39,7 +39,8 @@ class Builder(RecordingsBuilder):
             ) from error
         if tuple(watch["y_labels"]) != EXERCISES:
             raise ValueError(
-                f"{file} holds exercises {watch['y_labels']}, wanted {EXERCISES}."
+                f"{file} holds exercises {watch['y_labels']}, wanted {EXERCISES}; "
+                "reinstall with `pip install --force-reinstall seglearn`."
             )
         rows = sorted(
             zip(*columns, strict=True), key=lambda row: (row[3], row[2], row[1])

@@ -8,15 +8,17 @@ from rich.table import Table
 
 from jaxanon.commands import show, sources, street
 
+ATTACKS = "mlp,forest"  # Unless others are asked for.
+
 
 def evaluate(
     folder: Annotated[tyro.conf.Positional[pathlib.Path], tyro.conf.arg(metavar="DIR")],
     /,
     *,
-    attacks: Annotated[str, tyro.conf.arg(metavar="A,B,...")] = "mlp,forest",
+    attacks: Annotated[str, tyro.conf.arg(metavar="A,B,...")] = ATTACKS,
     epsilons: Annotated[str | None, tyro.conf.arg(metavar="E,E,...")] = None,
     join: Annotated[float | None, tyro.conf.arg(metavar="SHARE")] = None,
-    join_rounds: int = 1,
+    join_rounds: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
     seed: int = 0,
     dataset: sources.Path = None,
     source: sources.Path = None,
@@ -40,7 +42,7 @@ def evaluate(
         trained: test subjects without training windows, who fit a model of their own to
         this share of their test windows, and are tested on the others. Writes into the
         folder newcomers of the run
-      join_rounds: that they go through alone
+      join_rounds: that they go through alone; default: 1
       seed: of everything that the evaluation draws
       dataset: where the run's data is now, if it moved
       source: where the original files are now, if they moved
@@ -50,12 +52,18 @@ def evaluate(
     from jaxanon.datasets import writing
     from jaxanon.report.learned import sentences
 
+    if join is None and join_rounds is not None:
+        raise ValueError("--join-rounds are of those who join; give --join, too.")
+    if join is not None and attacks != ATTACKS:
+        raise ValueError("nobody attacks who joins; give --join or --attacks.")
     if street.is_street(folder):
         if join is not None or epsilons is not None:
             raise ValueError(
                 "--join and --epsilons are not of pfdrl, whose homes that join are "
                 "those of --joining when it is trained."
             )
+        if attacks != ATTACKS:
+            raise ValueError("nobody attacks a street of homes; leave --attacks out.")
         where = {"dataset": dataset, "source": source}
         street.evaluate(folder, seed=seed, overwrite=overwrite, **where)
         return
@@ -78,7 +86,7 @@ def evaluate(
         _over_budgets(run, data, tried, who, seed)
         return
     if join is not None:
-        _joined(run, data, join, join_rounds, seed)
+        _joined(run, data, join, 1 if join_rounds is None else join_rounds, seed)
         return
     with show.pieces() as tell:
         report = evaluation.evaluate(run, data, attacks=names, seed=seed, progress=tell)

@@ -50,8 +50,8 @@ def export(
     from jaxanon import exporting, training
     from jaxanon.datasets import writing
 
-    if samples is not None:
-        writing.refuse_existing(samples, overwrite)
+    for path in filter(None, (attackers, samples)):
+        writing.refuse_existing(path, overwrite)
     run = training.open_run(folder)
     data = sources.recall(run, dataset=dataset, source=source)
     if own is not None:

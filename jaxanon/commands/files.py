@@ -25,7 +25,9 @@ def read_windows(path: pathlib.Path):
     if path.suffix != ".npy":
         raise ValueError(f"--input must end in .npy or .npz, got {str(path)!r}.")
     if not path.is_file():
-        raise FileNotFoundError(f"{str(path)!r} does not exist or is not a file.")
+        raise FileNotFoundError(
+            f"{str(path)!r} does not exist or is not a file; name an .npy file."
+        )
     try:
         return np.load(path, allow_pickle=False)
     except Exception as error:  # False headers raise what they meet first.

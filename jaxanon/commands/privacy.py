@@ -13,6 +13,7 @@ Folder = Annotated[
 ]
 Whole = Annotated[int | None, tyro.conf.arg(metavar="INT")]
 Real = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
+DELTA = 1e-5
 
 
 def privacy(
@@ -21,7 +22,7 @@ def privacy(
     *,
     noise_multiplier: Floats = None,
     epsilon: Real = None,
-    delta: float = 1e-5,
+    delta: float = DELTA,
     rounds: int = 1,
     local_steps: int = 1,
     sampling_probability: Real = None,
@@ -35,8 +36,8 @@ def privacy(
     dpfedavg, fedsgd_ldp, ldpfl), what its settings need and spend: see `jaxanon privacy
     atlas --help`. Else, without training, of Gaussian noise on clipped sums over random
     samples of records (Poisson sampling), one sum at each local step of each round.
-    Neighbours are data sets of which one has
-    a record more: an example where examples are clipped, a client where clients are.
+    Neighbours are data sets of which one has a record more: an example where examples
+    are clipped, a client where clients are.
 
     Args:
       folder: a run with noise in its training, such as atlas
@@ -55,7 +56,10 @@ def privacy(
     from jaxanon import privacy as accounting
 
     if folder is not None:
-        if noise_multiplier is not None or epsilon is not None:
+        options = (noise_multiplier, epsilon, scores)
+        options += (sampling_probability, records, batch)
+        counted = (delta, rounds, local_steps) != (DELTA, 1, 1)
+        if counted or any(option is not None for option in options):
             raise ValueError(f"what {folder} spent is in it; leave the options out.")
         _told(folder)
         return

@@ -85,10 +85,11 @@ def _meant(options, name):
     """The attribute that labels an inference; any other name as it is."""
     from jaxanon import datasets, inferences
 
-    known = {row["name"]: row["attributes"] for row in datasets.describe()}
-    if name is None or options.dataset not in known:
+    rows = {row["name"]: row for row in datasets.describe()}
+    if name is None or options.dataset not in rows:
         return name
-    return inferences.attribute(name, known[options.dataset])
+    about = rows[options.dataset]
+    return inferences.attribute(name, [*about["attributes"], *about["targets"]])
 
 
 def names(text: str, argument: str) -> tuple[str, ...]:

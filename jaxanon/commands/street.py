@@ -58,13 +58,14 @@ def command():
             # Before the first day: a run may be killed at any moment.
             on_claim=lambda: remember(out, dataset, source),
         )
-        last = run.history[-1]["losses"]
-        show.say(
-            f"On the last of {len(run.history)} days homes saved "
-            f"{100 * last['saved_share']:.1f} % of standby energy; "
-            f"{100 * last['switched_off_share']:.1f} % of minutes in use were switched "
-            "off."
-        )
+        if run.history:  # Else its file was lost.
+            last = run.history[-1]["losses"]
+            show.say(
+                f"On the last of {settings.days} days homes saved "
+                f"{100 * last['saved_share']:.1f} % of standby energy; "
+                f"{100 * last['switched_off_share']:.1f} % of minutes in use were "
+                "switched off."
+            )
         show.say(f"The run is in {out}. Next: jaxanon evaluate {out}")
 
     return train

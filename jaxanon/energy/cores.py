@@ -37,7 +37,7 @@ def apart(street: Street, number: int) -> tuple[list[np.ndarray], list[Street]]:
     """
     whole("number", number, least=1)
     kinds, counts = np.unique(np.asarray(street.kind), return_counts=True)
-    dealt, sizes = [[] for _ in range(min(number, len(kinds)))], []
+    dealt = [[] for _ in range(min(number, len(kinds)))]
     for place in np.argsort(-counts, kind="stable"):
         sizes = [sum(counts[kinds == kind].sum() for kind in own) for own in dealt]
         dealt[int(np.argmin(sizes))].append(kinds[place])

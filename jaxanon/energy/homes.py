@@ -12,9 +12,8 @@ from jaxanon.kernels.checks import whole
 class Homes(NamedTuple):
     """What devices of homes take, from a midnight on, and what they are called."""
 
-    power: (
-        np.ndarray
-    )  # float32[homes, days * 1440, devices], W; NaN where it is lacking
+    # float32[homes, days * 1440, devices], W; NaN where it is lacking
+    power: np.ndarray
     kinds: np.ndarray  # int32[homes, devices], into ``kind_names``
     kind_names: tuple[str, ...]
     names: tuple[str, ...]  # of homes

@@ -12,6 +12,8 @@ from jaxanon.energy.saving import share_of
 from jaxanon.energy.street import Street
 from jaxanon.kernels.checks import whole
 
+LAST_DAYS = 3  # Whose saving, of all of them together, is the one in the end.
+
 
 class Reached(NamedTuple):
     """Of each home: days that it took, and what it took them to."""
@@ -117,7 +119,7 @@ def days_to_reach(
     optimal=None,
     minutes=None,
     share: float = 0.95,
-    last: int = 3,
+    last: int = LAST_DAYS,
 ) -> Reached:
     """After how many days homes save such a share of what they save in the end.
 

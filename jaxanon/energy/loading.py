@@ -56,7 +56,7 @@ def load(
 
     Raises:
       ValueError: for a name, a kind, or a number of homes, devices or days that there
-        is not; as ``from_readings``.
+        is not; for a source of what has none; as ``from_readings``.
       FileNotFoundError: if the data is nowhere to be found.
       ImportError: if it is not prepared yet and pyarrow is not installed.
 
@@ -70,6 +70,10 @@ def load(
     for argument, value in wanted.items():
         if value is not None and value < 1:
             raise ValueError(f"{argument} must be at least 1, got {value!r}.")
+    if source is not None and (name == "simulated" or name.endswith(".npz")):
+        raise ValueError(
+            f"source does not apply to {name!r}, got {source!r}; leave it out."
+        )
     num_days = days + held_out
     if name == "tracebase":
         traces = store.read(registry.find(name), source, data_dir)

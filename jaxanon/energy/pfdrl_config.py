@@ -134,8 +134,8 @@ def check_hyper(config: PFDRLConfig, num_layers: int, hyper: dict) -> None:
     unknown = sorted(set(hyper) - set(names))
     if unknown:
         raise TypeError(f"init takes the hyper-parameters {names}, got {unknown}.")
-    of_account = METHODS[config.method].control == "base"
-    alpha = known(hyper.get("alpha", HYPER["alpha"] if of_account else 0))
+    heeded = METHODS[config.method].control == "base"
+    alpha = known(hyper.get("alpha", HYPER["alpha"] if heeded else 0))
     if alpha is not None and alpha not in range(num_layers + 1):
         raise ValueError(
             f"alpha must be whole and lie in [0, {num_layers}], the network's layers, "

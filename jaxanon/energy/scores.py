@@ -129,8 +129,8 @@ def untold(street: Street, names: Sequence[str]) -> list[str]:
 def example(did: Acted, street: Street, homes: Homes, first_day: int = 0) -> dict:
     """A day of one home, minute by minute, to be drawn.
 
-    The home is the one whose saving is the median, the day that on which its devices
-    are in use for most minutes.
+    Of homes that have a device the one whose saving is the median, and the day on which
+    its devices are in use for most minutes.
 
     Args:
       did, street, homes, first_day: of ``scores``.
@@ -158,7 +158,9 @@ def example(did: Acted, street: Street, homes: Homes, first_day: int = 0) -> dic
     )
     saved, standby = (of_home(x).sum(axis=1) for x in (told.saved_wh, told.standby_wh))
     order = np.argsort(share_of(saved, standby), kind="stable")
-    chosen = int(order[(count - 1) // 2])
+    with_device = np.any(present.reshape(count, -1), axis=1)
+    order = order[with_device[order]]
+    chosen = int(order[(len(order) - 1) // 2])
     agents = chosen * homes.kinds.shape[1] + np.arange(homes.kinds.shape[1])
     agents = agents[present[agents]]
     in_use = (np.asarray(did.mode)[agents] == ON).reshape(len(agents), -1, DAY)

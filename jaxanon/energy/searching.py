@@ -58,7 +58,6 @@ def lives(
       ((2, 2), [[20.0], [20.0]])
     """
     total = lambda info: {name: jnp.sum(x) for name, x in info.items()}
-    of_day = lambda sums: {name: jnp.sum(x) for name, x in sums.items()}
 
     def one(member):
         seed, hyper = member
@@ -70,13 +69,13 @@ def lives(
 
         def day(state, _):
             state, sums = jax.lax.scan(slot, state, length=slots_a_day)
-            return state, of_day(sums)
+            return state, total(sums)
 
         def test(number):
             return total(measured(system.act(state, street, number), street.present))
 
         def test_day(number):
-            return of_day(jax.lax.map(test, number * slots_a_day + each))
+            return total(jax.lax.map(test, number * slots_a_day + each))
 
         state = system.init(init_key, street, **hyper)
         state, learned = jax.lax.scan(day, state, length=days)

@@ -74,7 +74,7 @@ def ranges(settings) -> None:
             )
 
 
-def of_account(settings) -> None:
+def idle(settings) -> None:
     """Raises ValueError for a setting that the others leave nothing to do.
 
     Args:
@@ -82,15 +82,15 @@ def of_account(settings) -> None:
 
     Example:
       >>> from jaxanon.energy import PFDRLSettings
-      >>> of_account(PFDRLSettings(graph="k-regular", degree=2))
+      >>> idle(PFDRLSettings(graph="k-regular", degree=2))
     """
     default = lambda name: type(settings).__dataclass_fields__[name].default
     changed = lambda name: getattr(settings, name) != default(name)
     if settings.sharing != "pfdrl":
         # An age of 0 is that of runs before there was another default.
-        idle = [name for name in _BROADCAST if changed(name)]
-        idle += ["max_age"] if settings.max_age > default("max_age") else []
-        for name in idle:
+        names = [name for name in _BROADCAST if changed(name)]
+        names += ["max_age"] if settings.max_age > default("max_age") else []
+        for name in names:
             raise ValueError(
                 f"{name} is of broadcasts, and {settings.sharing!r} has none: got "
                 f"{getattr(settings, name)!r}; leave it out, or share by 'pfdrl'."

@@ -50,7 +50,7 @@ class PFDRLSettings:
     joining: int = 0
     """further homes, which join the others when they have learned"""
     homes_seed: int = 0
-    """draws the homes that are composed or made up"""
+    """draws the homes that are composed or made up, and a random graph"""
     sharing: str = "pfdrl"
     """what homes share, as Figure 2.3 names it: pfdrl, frl, fl, cloud or local"""
     alpha: int = 6
@@ -112,7 +112,7 @@ class PFDRLSettings:
 
     def __post_init__(self):
         setting_checks.ranges(self)
-        setting_checks.of_account(self)
+        setting_checks.idle(self)
         config_of(self)
 
 

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 
 from jaxanon.report.words import adversaries, raw_scores
 
-RAW, SAFE, QUIET = "#0072B2", "#D55E00", "#767676"  # Told apart by the colour-blind.
+# Told apart by the colour-blind; ``INK`` is that of the page's text.
+RAW, SAFE, GOOD, QUIET, INK = "#0072B2", "#D55E00", "#009E73", "#767676", "#1c2430"
 MOST_CLASSES, MOST_CHANNELS, MOST_NUMBERS = 8, 6, 12
 DPI = 130
 
@@ -214,7 +215,7 @@ def _draw_plane(axis, report, attribute, raw):
     axis.axvline(chance, color=QUIET, ls="--", lw=1)
     axis.axhline(level, color=QUIET, ls=":", lw=1)
     axis.plot(100 * raw["balanced_accuracy"], top, "o", color=RAW, ms=9, label="raw")
-    axis.plot(chance, top, "*", color="#009E73", ms=15, label="goal")
+    axis.plot(chance, top, "*", color=GOOD, ms=15, label="goal")
     markers = dict(zip(report["attackers"], "D^vPX<>hp", strict=False))
     for name, scores in adversaries(report, attribute).items():
         axis.plot(

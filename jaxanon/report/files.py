@@ -52,7 +52,7 @@ def write_front(folder, title: str, summary: list[dict], report: dict):
     folder = pathlib.Path(folder)
     writing.write(folder / "front.png", drawn.png)
     html = folder / "sweep.html"
-    writing.write(html, front.render(title, summary, report, drawn).encode())
+    writing.write(html, front.render(title, summary, report, drawn))
     return html
 
 

@@ -4,10 +4,9 @@ from html import escape
 from typing import NamedTuple
 
 from jaxanon.report import figures, page
-from jaxanon.report.figures import QUIET, RAW, SAFE, Picture
+from jaxanon.report.figures import GOOD, QUIET, RAW, SAFE, Picture
 from jaxanon.report.tables import table
 
-GOAL = "#009E73"
 MEASURES = ("re-identified", "intrusive")  # Retrained adversaries first: the worst.
 WORDS = {
     "re-identified": "retrained adversary",
@@ -131,7 +130,7 @@ def _draw(axis, report, name, panel):
     if judged:
         chance = 100 * judged["raw"]["chance"]
         axis.axvline(chance, color=QUIET, ls="--", lw=1)
-        axis.plot(chance, raw, "*", color=GOAL, ms=14, label="goal")
+        axis.plot(chance, raw, "*", color=GOOD, ms=14, label="goal")
         level = 100 * judged["raw"]["balanced_accuracy"]
         axis.plot(level, raw, "s", color=RAW, ms=7, label="raw windows")
         axis.legend(fontsize=8, frameon=False, loc="lower right")

@@ -3,10 +3,9 @@
 from html import escape
 
 from jaxanon.report import figures, page, regressed, words
-from jaxanon.report.figures import RAW, SAFE, Picture
+from jaxanon.report.figures import INK, RAW, SAFE, Picture
+from jaxanon.report.regressed import MOST_NAMES
 from jaxanon.report.tables import table
-
-INK = "#1c2430"
 
 
 def draw(report: dict) -> Picture:
@@ -25,7 +24,7 @@ def draw(report: dict) -> Picture:
     axis.axhline(chance, color=INK, ls=":", lw=1.3, label="largest class")
     if any(row["new"] for row in rows):
         axis.plot([], [], "s", color=SAFE, alpha=0.7, label="had no training windows")
-    if len(rows) <= 60:
+    if len(rows) <= MOST_NAMES:
         names = [row["subject"] for row in rows]
         axis.set_xticks(range(len(rows)), names, rotation=90, fontsize=7)
     axis.set_ylim(0, 100)

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 
 from jaxanon.report import figures
-from jaxanon.report.figures import QUIET, RAW, SAFE, Picture
+from jaxanon.report.figures import INK, QUIET, RAW, SAFE, Picture
 
-INK = "#1c2430"
 LOWEST = -1.0  # R² below is drawn here: there is no end to how bad it may be.
 MOST_NAMES = 60
 HEAD = ("client", "test windows", "R²", "MAE", "RMSE", "")

@@ -171,8 +171,7 @@ def render(report: dict, pictures: dict[str, Picture]) -> str:
     parts.append(page.section("Settings", inside))
     data = report["dataset"]
     sharing = report["method"]["settings"]["sharing"]
-    where = f" on {data['name']}" if "name" in data else ""
-    title = f"{sharing}{where}: standby switched off in {data['homes']} homes"
+    title = f"{sharing}: standby switched off in {data['homes']} homes"
     kicker = (
         f"jaxanon evaluation · {len(report['training'])} days learned from · "
         f"{len(report['per_day'])} held out · seed {report['seed']}"

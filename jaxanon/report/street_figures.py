@@ -6,10 +6,9 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from jaxanon.report import figures
-from jaxanon.report.figures import QUIET, RAW, SAFE, Picture
+from jaxanon.report.figures import GOOD, INK, QUIET, RAW, SAFE, Picture
 from jaxanon.report.street import ahead
 
-INK, GOOD = "#1c2430", "#009E73"
 MODES = ("off", "standby", "on")
 MODE_COLOURS = ("#d5dbe2", "#E69F00", RAW)
 MOST_DEVICES = 8
@@ -72,20 +71,18 @@ def training(report: dict) -> Picture:
         ("optimal_share", "best action", RAW),
         ("switched_off_share", "switched off in use", SAFE),
     )
+    lone = {"marker": "s"} if len(learned) == 1 else {}  # A day by itself has no line.
     for name, words, colour in series:
-        for rows, style in ((learned, "-"), (held_out, "o")):
+        line = {"label": words} | lone
+        for rows, style, more in ((learned, "-", line), (held_out, "o", {})):
             values = [100 * _number(row[name]) for row in rows]
-            label = words if style == "-" else None
             days = [row["day"] for row in rows]
-            alone = style == "-" and len(rows) == 1
-            marker = "s" if alone else None
-            shape = {"ms": 4, "marker": marker} if marker else {"ms": 4}
-            left.plot(days, values, style, color=colour, lw=1.6, label=label, **shape)
+            left.plot(days, values, style, color=colour, lw=1.6, ms=4, **more)
     left.set_ylim(-3, 103)
     left.set_ylabel("of energy, or of minutes [%]", fontsize=9)
     days = [row["day"] for row in learned]
-    lone = {"marker": "s", "ms": 4} if len(days) == 1 else {}
-    right.plot(days, [row["reward"] for row in learned], color=INK, lw=1.6, **lone)
+    rewards = [row["reward"] for row in learned]
+    right.plot(days, rewards, color=INK, lw=1.6, ms=4, **lone)
     right.set_ylabel("mean reward of a minute", fontsize=9)
     for axis in (left, right):
         axis.set_xlabel("day", fontsize=9)

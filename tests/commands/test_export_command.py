@@ -51,3 +51,6 @@ def test_what_is_refused(folder, tmp_path, refused):
         "export", folder, "--output", path
     )
     assert path.read_text() == "mine"
+    there = ["--attackers", path]  # Refused before anything is written.
+    said = refused("export", folder, "--output", tmp_path / "other.onnx", *there)
+    assert "phone.onnx exists" in said and [*tmp_path.iterdir()] == [path]

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from jaxanon import cli
+from jaxanon import cli, datasets, evaluation, training
+from jaxanon.commands import sources
 
 TINY = "--model mlp --hidden 6 --local-steps 2 --batch 4 --epochs 2".split()
 
@@ -110,3 +111,16 @@ def test_people_join_a_run_from_the_command_line(file, tmp_path, capsys):
     assert "--overwrite" in capsys.readouterr().err
     assert cli.main(["evaluate", out, "--join", "0.5", "--epsilons", "1"]) == 2
     assert "--join is of learners" in capsys.readouterr().err
+    assert cli.main(["evaluate", out, "--join-rounds", "2"]) == 2
+    assert "give --join, too" in capsys.readouterr().err
+    assert cli.main(["evaluate", out, "--join", "0.5", "--attacks", "mlp"]) == 2
+    assert "nobody attacks who joins" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="leave attacks, share and judges out"):
+        evaluation.evaluate(training.open_run(out), None, share=0.5)
+
+
+def test_a_target_may_be_named(monkeypatch):
+    """As any attribute, though an inference has no such name."""
+    monkeypatch.setattr(datasets, "load", lambda name, **options: options["public"])
+    options = sources.DataOptions(dataset="households", public="power")
+    assert sources.load(options) == "power"

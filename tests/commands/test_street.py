@@ -39,6 +39,11 @@ def test_a_street_is_trained_and_evaluated(tmp_path, capsys):
     for words, message in (
         (["evaluate", out], "report.json exists; pass overwrite=True"),
         (["evaluate", out, "--join", "0.5"], "--join and --epsilons are not of pfdrl"),
+        (["evaluate", out, "--attacks", "mlp"], "nobody attacks a street of homes"),
+        (
+            ["train", "pfdrl", *WORDS, "--source", "x", "--out", f"{out}-2"],
+            "source does not apply to 'simulated'",
+        ),
         (
             ["sample", out, "--label", "x", "--output", "x.npz"],
             "a street of homes, which",

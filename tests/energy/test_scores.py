@@ -125,6 +125,17 @@ def test_the_example_is_the_median_home_on_its_busiest_day():
     assert device["mode"][:21] == [2] * 20 + [0] and len(device["action"]) == DAY
 
 
+def test_the_example_is_of_a_home_that_has_a_device():
+    """Of two in three homes nothing was metered, and the median saving is theirs."""
+    watts = np.full((3, 2 * DAY, 2), np.nan, np.float32)
+    watts[2] = homes().power[0]
+    kinds = np.tile([0, 1], (3, 1))
+    made = Homes(watts, kinds, ("tv", "pc"), ("none", "neither", "both"), None)
+    street = energy.street(watts, kinds)
+    found = scores.example(did(street), street, made)
+    assert found["home"] == "both" and len(found["devices"]) == 2
+
+
 def test_devices_whose_standby_is_unknown_are_named():
     made = homes()
     made.power[0, :, 1] = 9
