@@ -74,7 +74,7 @@ def main():
                 each = each._replace(settings=each.settings | more)
             try:
                 benches.append(Bench(each, folder, args.smoke))
-            except (OSError, ValueError) as error:
+            except OSError as error:
                 print(f"{each.name} is left out: {error}")
     failed = set()
     for seed in range(int(args.seeds or 1)):
