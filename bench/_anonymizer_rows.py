@@ -3,6 +3,7 @@
 import json
 
 import _published
+from _markdown import table
 
 HEADER = (
     *("system", "form", "public", "private", "private, balanced"),
@@ -10,7 +11,7 @@ HEADER = (
 )
 
 
-def row(case, entry, variant, data, kept, device) -> dict:
+def row(case, entry, variant, data, kept, how) -> dict:
     """One row: every figure in percent, as mean and standard deviation over seeds.
 
     Args:
@@ -20,7 +21,7 @@ def row(case, entry, variant, data, kept, device) -> dict:
         reports) and, where they were run, ``attackers`` and ``attacks`` (the first
         seed's reports with every other attacker, and with attacks of other kinds),
         with ``seconds`` each.
-      device: what measured it, with versions and the day.
+      how: epochs of training, what measured it, with versions and the day.
     """
     spec = data.spec
     summary = kept["seeds"]["report"]
@@ -44,13 +45,12 @@ def row(case, entry, variant, data, kept, device) -> dict:
         "form": variant,
         "method": entry.method,
         "settings": entry.settings | entry.variants[variant],
-        "epochs": case.epochs.get(entry.name, entry.epochs),
         "seeds": kept["seeds"]["count"],
         "windows": [len(data.train.windows), len(data.test.windows)],
         "public": spec.public,
         "private": private,
         "seconds": {stage: one["seconds"] for stage, one in kept.items()},
-        **device,
+        **how,
         "public_accuracy": _percent(utility["anonymized"]["accuracy"]),
         "public_accuracy_raw": _percent(utility["raw"]["accuracy"]),
         "public_macro_f1": _percent(utility["anonymized"]["macro_f1"]),
@@ -132,8 +132,7 @@ def markdown(rows) -> str:
             f"{first['windows'][0]:,} windows to train on, {first['windows'][1]:,} to "
             f"test with."
         )
-        lines = [HEADER, ("---",) * len(HEADER), *map(cells, own)]
-        parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+        parts.append(table(HEADER, map(cells, own)))
     reasons = [
         f"- {one['case']}, {' '.join(filter(None, (one['system'], one['form'])))}: "
         f"{one['reason']}"

@@ -5,7 +5,7 @@ from html import escape
 
 import _applications as applications
 import _atlas_tables as tables
-from _deeprotect_page import table_html
+import _markdown
 
 from jaxanon.report.figures import grid, picture
 from jaxanon.report.page import document, figure, section
@@ -40,9 +40,9 @@ def write(path, rows):
         name = f"{path.stem}_{tables.TITLES[title]}.png"
         path.with_name(name).write_bytes(drawn.png)
         shown = figure(tables.TITLES[title], drawn)
-        below = table_html(written[title])
+        below = _markdown.html(written[title])
         if draw is methods:
-            below += table_html(written[tables.DIFFERENCES])
+            below += _markdown.html(written[tables.DIFFERENCES])
         parts.append(section(title, shown + below))
     page = document("Atlas beside its rivals", "jaxanon benchmark", "".join(parts))
     path.with_suffix(".html").write_text(page)

@@ -3,6 +3,7 @@
 import statistics
 
 import _applications as applications
+from _markdown import table
 
 PAPER = (
     "The chapter tells of its own data: UCI-HAR 94 % for Atlas, 98 % for ClusterFL; "
@@ -146,7 +147,7 @@ def methods_table(rows):
             continue
         cells = [_with_spread(row) for row in own]
         lines.append([name, _noise([row for row in own if row]), *cells])
-    return _markdown(head, lines)
+    return table(head, lines)
 
 
 def margins_table(rows):
@@ -167,7 +168,7 @@ def margins_table(rows):
             told = f"{difference:+.3f}" if r2 else f"{100 * difference:+.1f}"
             cells.append(told + mark(oldest([own[one], own[other]])))
         lines.append([place, *cells])
-    return _markdown(["data", *(f"{a} − {b}" for a, b in MARGINS)], lines)
+    return table(["data", *(f"{a} − {b}" for a, b in MARGINS)], lines)
 
 
 def over_table(rows, what):
@@ -189,7 +190,7 @@ def over_table(rows, what):
                 cells.append(score(one) + mark(one))
             lines.append([place, name, *cells])
     sign = "ε = {:g}" if what == "epsilon" else "{:g} clients"
-    return _markdown(["data", "method", *map(sign.format, columns)], lines)
+    return table(["data", "method", *map(sign.format, columns)], lines)
 
 
 def joining_table(rows):
@@ -202,7 +203,7 @@ def joining_table(rows):
         share = f"{better} of {len(row['joined'])}"
         lines.append([*cells, score(alone), score(row) + mark(row), share])
     head = ["data", "method", "seed", "alone", "joined", "no worse off than alone"]
-    return _markdown(head, lines)
+    return table(head, lines)
 
 
 def bytes_until(row, round_):
@@ -243,7 +244,7 @@ def traffic_table(rows):
                 needed = f"{needed:.2f}"
             lines.append([*cells, f"{share:.2f}", needed])
     head = ["data", "method", "kB a round", "score", "of FedAvg's bytes"]
-    return _markdown([*head, "of its bytes, until its last score"], lines)
+    return table([*head, "of its bytes, until its last score"], lines)
 
 
 def first_round(row, value):
@@ -273,8 +274,3 @@ def _noise(rows):
         return "none"
     told = f"ε {max(spent):.2f}"
     return told if all(row["holds"] for row in rows) else f"{told}: no guarantee"
-
-
-def _markdown(head, lines):
-    rows = [head, ["---"] * len(head), *lines]
-    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)

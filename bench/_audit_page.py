@@ -3,9 +3,9 @@
 import json
 
 import numpy as np
-from _deeprotect_tables import table
+from _markdown import html, table
 
-from jaxanon.report import page, tables
+from jaxanon.report import page
 from jaxanon.report.figures import RAW, SAFE, grid, picture
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -130,11 +130,7 @@ def write(path, rows):
     path.with_suffix(".png").write_bytes(drawn.png)
     parts = [page.section("At a glance", page.figure("audit", drawn))]
     for title, text in sections(rows):
-        head, _, *lines = (
-            [cell.strip() for cell in row.strip("|").split("|")]
-            for row in text.splitlines()
-        )
-        parts.append(page.section(title, tables.table(head, lines)))
+        parts.append(page.section(title, html(text)))
     title = "What the server of a federation sees"
     text = page.document(title, "jaxanon benchmark", "".join(parts))
     path.with_suffix(".html").write_text(text)

@@ -4,10 +4,10 @@ import json
 from html import escape
 
 import _deeprotect_tables as tables
+import _markdown
 
 from jaxanon.report.figures import grid, picture
 from jaxanon.report.page import document, figure, section
-from jaxanon.report.tables import table
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
@@ -30,7 +30,7 @@ def write(path, rows):
         "Speed": tables.speed_table(rows),
     }.items():
         if markdown:
-            parts.append(section(title, table_html(markdown)))
+            parts.append(section(title, _markdown.html(markdown)))
     page = document("DEEProtect over its budget", "jaxanon benchmark", "".join(parts))
     path.with_suffix(".html").write_text(page)
 
@@ -81,11 +81,3 @@ def _levels(axis, rows, place):
     axis.set_xlabel("ε of a window", fontsize=9)
     axis.set_ylabel("read correctly in %", fontsize=9)
     axis.grid(alpha=0.25, lw=0.5)
-
-
-def table_html(markdown) -> str:
-    head, _, *lines = (
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in markdown.splitlines()
-    )
-    return table(head, lines)

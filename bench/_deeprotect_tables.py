@@ -1,5 +1,7 @@
 """DEEProtect's rows as tables, beside the paper's numbers."""
 
+from _markdown import table
+
 from jaxanon.privacy import raw_error, rebuilt_error
 
 WITHIN = 0.10  # Points of accuracy below what raw windows tell.
@@ -174,14 +176,6 @@ def shown(row) -> str:
         spread = 100 * spreads.get(name, 0)
         cells.append(f"{100 * value:.1f}" + (f" ± {spread:.1f}" if spread else ""))
     return " / ".join(cells)
-
-
-def table(head, lines) -> str:
-    """A table in Markdown; nothing without lines."""
-    if not lines:
-        return ""
-    rows = [head, ["---"] * len(head), *lines]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
 def place(row):

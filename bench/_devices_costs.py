@@ -108,14 +108,14 @@ def compiled(case: Round) -> dict:
     )
     placed = federated.place(clients, jax.devices()[:1], copies=True)
     state, key = algorithm.init(jax.random.key(0)), jax.random.key(1)
-    program = jax.jit(algorithm.update).lower(key, state, placed).compile()
+    lowered = jax.jit(algorithm.update).lower(key, state, placed)
+    program = lowered.compile()
     told = program.memory_analysis()
     memory = told.argument_size_in_bytes + told.temp_size_in_bytes
-    lowered = jax.jit(algorithm.update).lower(key, state, placed).as_text()
     return {
         "operations": program.cost_analysis()["flops"],
         "memory": memory + told.output_size_in_bytes,
-        "reduced": reduced(lowered),
+        "reduced": reduced(lowered.as_text()),
     }
 
 

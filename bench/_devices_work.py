@@ -5,7 +5,6 @@ and ``smoke`` or ``full`` are its words.
 """
 
 import json
-import resource
 import sys
 import time
 
@@ -48,17 +47,8 @@ def fed_avg(smoke):
         batch_size=sizes.batch,
         shuffle=False,
     )
-    return algorithm, federated.stack(list(work.rows)), operations(sizes)
-
-
-def operations(sizes) -> int:
-    """Products of a client of FedAvg: two a weight forward, and twice that back.
-
-    The gradient of what goes in is nobody's to take.
-    """
-    weights = sum(a * b for a, b in zip(sizes.widths, sizes.widths[1:], strict=False))
-    first = sizes.widths[0] * sizes.widths[1]
-    return sizes.steps * sizes.batch * (6 * weights - 2 * first)
+    flops = _fed_work.flops_per_update(sizes)
+    return algorithm, federated.stack(list(work.rows)), flops
 
 
 def blinder_update(smoke, clients=None):
@@ -113,11 +103,6 @@ def by_workers(algorithm, clients, rounds, devices):
 def checksum(params) -> list[float]:
     """A few numbers that two routes to the same parameters must share."""
     return [float(np.abs(np.asarray(x)).mean()) for x in jax.tree.leaves(params)[:4]]
-
-
-def peak_mib() -> float:
-    """Most memory that this process held."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main():

@@ -17,7 +17,7 @@ class Cost(NamedTuple):
 
 
 def cost(name, sizes) -> Cost:
-    """Of one round; masks and clipping are left out, noise is counted."""
+    """Of one round; masks and clipping are left out, and of LSTMs noise, too."""
     if isinstance(sizes, _fed_many.Many):
         flops = _fed_many.flops_per_update(sizes)
         numbers = sizes.batch * sizes.steps * sizes.time * sizes.channels

@@ -167,10 +167,9 @@ def sampling(own: Asked) -> dict:
     run, told = own.run()
     run = runs.with_steps(run, own.job.x)
     found = told | own.concealed(runs.rewritten(run, own.place, own.seed))
-    made = runs.asked(run, own.place, self_labels(own), own.seed)
-    guess = own.said(made).argmax(axis=1)
+    labels = runs.few(own.place.data.test).labels[PUBLIC]
+    guess = own.said(runs.asked(run, own.place, labels, own.seed)).argmax(axis=1)
     secret = [own.names.index(name) for name in own.hidden]
-    labels = self_labels(own)
     open_ = ~np.isin(labels, secret)
     # As many as a call takes, so that nothing is padded; compiled by the first.
     many = np.resize(labels, 64 if own.smoke else 1024)
@@ -180,11 +179,6 @@ def sampling(own: Asked) -> dict:
     rate = len(many) / (time.perf_counter() - start)
     right = float(np.mean((guess == labels)[open_]))
     return found | {"asked_shown": right, "windows_per_s": rate}
-
-
-def self_labels(own):
-    """Classes of some test windows."""
-    return runs.few(own.place.data.test).labels[PUBLIC]
 
 
 def _streams(own, made):

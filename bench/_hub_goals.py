@@ -4,6 +4,7 @@ import statistics
 
 import _hub_jobs as work
 import _hub_tables as tables
+import _markdown
 from _pfdrl_goals import HOLDS, LIMITS, spread
 
 SEEDS = 5
@@ -40,7 +41,7 @@ def table(rows) -> str:
             lines += [[where, *line] for line in goals(own)]
     lines += motionsense(of("motionsense")) + speed(of("speed"))
     head = ["where", "must reach", "asked", "found", ""]
-    return tables.markdown(head, [[*line[:-1], HOLDS[line[-1]]] for line in lines])
+    return _markdown.table(head, [[*line[:-1], HOLDS[line[-1]]] for line in lines])
 
 
 def cases(rows):

@@ -4,7 +4,8 @@ import statistics
 
 import _hub_jobs as work
 import _hub_published as published
-from _pfdrl_tables import deviation, kept, markdown, mean, speed_table
+from _markdown import table
+from _pfdrl_tables import deviation, kept, mean, speed_table
 
 PAPER = (
     "The chapter's table 4.2 stands beside ours; it tells of CASAS's homes and of an "
@@ -126,7 +127,7 @@ def methods_table(rows):
                 learned(first),
             ]
         )
-    return markdown(head, lines)
+    return table(head, lines)
 
 
 def learned(row):
@@ -169,7 +170,7 @@ def forecast_table(rows):
             for kind in ("of_made", "of_real", "taught"):
                 line += [f"{mean(errors, kind):.3g}", f"{over_raw(errors, kind):.2f}"]
             lines.append(line)
-    return markdown(head, lines)
+    return table(head, lines)
 
 
 def over_raw(errors, kind):
@@ -251,7 +252,7 @@ def motionsense_table(rows):
         line = [f"{row['system']} {row['form']}".strip(), row["seeds"]]
         line += [pair(row, "public_accuracy"), pair(row, "private_balanced_accuracy")]
         lines.append([*line, f"{worst:.1f} ({row['worst']})", row["epochs"]])
-    return markdown(head, lines)
+    return table(head, lines)
 
 
 def simple(rows, columns):
@@ -260,4 +261,4 @@ def simple(rows, columns):
     for own in grouped(rows):
         line = [own[0]["place"], ", ".join(own[0]["hidden"]), own[0]["name"], len(own)]
         lines.append([*line, *(told(own) for told in columns.values())])
-    return markdown(["place", "hidden", "", "seeds", *columns], lines)
+    return table(["place", "hidden", "", "seeds", *columns], lines)

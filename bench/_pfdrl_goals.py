@@ -2,6 +2,7 @@
 
 import statistics
 
+import _markdown
 import _pfdrl_tables as tables
 
 HOLDS = {True: "holds", False: "does not hold", None: "not run"}
@@ -26,7 +27,7 @@ def table(rows) -> str:
             lines += [[place, *line] for line in goals(own)]
     lines += speed(of("speed"))
     head = ["homes of", "must reach", "asked", "found", ""]
-    return tables.markdown(head, [[*line[:-1], HOLDS[line[-1]]] for line in lines])
+    return _markdown.table(head, [[*line[:-1], HOLDS[line[-1]]] for line in lines])
 
 
 def control(own):

@@ -2,6 +2,7 @@
 
 import statistics
 
+from _markdown import table
 from _pfdrl_settled import settled
 
 PAPER = (
@@ -106,7 +107,7 @@ def control_table(rows, **more):
                 *(told(own) for told in more.values()),
             ]
         )
-    return markdown(head, lines)
+    return table(head, lines)
 
 
 def graph_table(rows):
@@ -143,7 +144,7 @@ def forecast_table(rows):
         held = [row["held"] for row in own]
         told = [""] if chosen else []
         lines.append([place, "persistence", len(own), *_errors(held), *told])
-    return markdown(head, lines)
+    return table(head, lines)
 
 
 def joining_table(rows):
@@ -161,7 +162,7 @@ def joining_table(rows):
         told += [_slowest(careful), _median(alone), _median(so_too)]
         final = [share for row in own for share in row["joined"]["final"]]
         lines.append([*told, f"{100 * statistics.fmean(final):.1f}"])
-    return markdown(head, lines)
+    return table(head, lines)
 
 
 def newcomers(rows, which, careful=False):
@@ -206,7 +207,7 @@ def privacy_table(rows):
                 *(f"{100 * mean(own, 'optimal'):.2f}", f"{mean(own, 'mase'):.3f}"),
             ]
         )
-    return markdown([*head, "in use, off [%]", "optimal [%]", "MASE"], lines)
+    return table([*head, "in use, off [%]", "optimal [%]", "MASE"], lines)
 
 
 def speed_table(rows):
@@ -215,7 +216,7 @@ def speed_table(rows):
         [row["name"], f"{row['value']:.4g}", row["unit"], row["asked"], row["what"]]
         for row in rows
     ]
-    return markdown(["", "measured", "unit", "asked for", "of what"], lines)
+    return table(["", "measured", "unit", "asked for", "of what"], lines)
 
 
 def mean(rows, name):
@@ -226,12 +227,6 @@ def mean(rows, name):
 def deviation(values):
     """Standard deviation over seeds; 0 of one."""
     return statistics.stdev(values) if len(values) > 1 else 0.0
-
-
-def markdown(head, lines):
-    """A table."""
-    rows = [head, ["---"] * len(head), *lines]
-    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
 
 
 def _errors(rows):

@@ -15,6 +15,7 @@ class Published(NamedTuple):
     least_activity: float | None = None  # of a row that agrees
     private_band: tuple[float, float] | None = None
     inverted: bool = False  # The lower the private one the better.
+    hides: bool = True  # What hides nothing can't do so better.
     reason: str = ""  # why a row that differs does, where it is known
 
 
@@ -26,7 +27,7 @@ GEN = "notebook of Malekzadeh et al. 2018"
 RETRAINED = "DySan's judges are trained anew on sanitized windows, ours on raw ones"
 PUBLISHED = {
     ("MotionSense", "raw windows", ""): Published(
-        96.94, 93.33, WEIGHTS, 95.4, (91.8, 95.0)
+        96.94, 93.33, WEIGHTS, 95.4, (91.8, 95.0), hides=False
     ),
     ("MotionSense", "ObscureNet", "flip"): Published(
         95.65, 17.12, WEIGHTS, 94.5, (0, 25), True
@@ -55,7 +56,9 @@ PUBLISHED = {
     ("MotionSense", "FedBlinder", ""): Published(83.58, 60.06, BLINDER),
     ("MotionSense", "KD-Blinder", ""): Published(82.89, 77.50, BLINDER),
     ("MotionSense", "AAE", ""): Published(92.84, 78.23, BLINDER),
-    ("MotionSense, raw axes", "raw windows", ""): Published(97.0, 98.5, DYSAN),
+    ("MotionSense, raw axes", "raw windows", ""): Published(
+        97.0, 98.5, DYSAN, hides=False
+    ),
     ("MotionSense, raw axes", "DySan", ""): Published(
         92.0, 51.0, DYSAN, reason=f"{RETRAINED}."
     ),
@@ -66,7 +69,7 @@ PUBLISHED = {
         reason=f"{RETRAINED}, which do not know windows that nothing holds near them.",
     ),
     ("MotionSense, seconds of 12 channels", "raw windows", ""): Published(
-        95.1, 95.2, GEN
+        95.1, 95.2, GEN, hides=False
     ),
     ("MotionSense, seconds of 12 channels", "GEN", ""): Published(93.9, 49.6, GEN),
 }
@@ -95,6 +98,8 @@ def verdict(published: Published | None, activity: float, private: float) -> str
     if activity < least:
         return "worse"
     within = low <= private <= high
+    if not published.hides:
+        return "reproduced" if within else "worse"
     if published.inverted:
         return "better" if private < low else "reproduced" if within else "worse"
     nearer = abs(published.private - CHANCE) - abs(private - CHANCE)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from html import escape
 from typing import Any, NamedTuple
 
-from _deeprotect_page import table_html
+import _markdown
 
 from jaxanon.report.figures import grid
 from jaxanon.report.page import document, figure, section
@@ -36,7 +36,7 @@ def write(page, path, rows):
     path.write_text(json.dumps(rows, indent=1) + "\n")
     path.with_suffix(".md").write_text(markdown(page, rows))
     parts = [
-        section("Must reach", table_html(page.goals.table(rows))),
+        section("Must reach", _markdown.html(page.goals.table(rows))),
         section("Beside the chapter", f"<p>{escape(page.tables.PAPER)}</p>"),
     ]
     for question, table in page.tables.every(rows).items():
@@ -48,7 +48,8 @@ def write(page, path, rows):
                 continue
             path.with_name(f"{path.stem}_{name}.png").write_bytes(drawn.png)
             shown += figure(name, drawn)
-        parts.append(section(page.tables.TITLES[question], shown + table_html(table)))
+        below = shown + _markdown.html(table)
+        parts.append(section(page.tables.TITLES[question], below))
     whole = document(page.title, "jaxanon benchmark", "".join(parts))
     path.with_suffix(".html").write_text(whole)
 

@@ -1,6 +1,7 @@
 """README's table of how fast the kernels are."""
 
-from _readme_rows import Rows, figures, table
+from _markdown import table
+from _readme_rows import Rows, figures
 
 CLIENTS, MATRIX, FLEET = "1024 clients", "64 x 1048576", "24 recordings"
 

@@ -4,7 +4,8 @@ import _atlas_tables
 import _audit_page
 import _hub_tables
 import _pfdrl_tables
-from _readme_rows import read, table
+from _markdown import table
+from _readme_rows import read
 
 PLACES = ("UCI HAPT", "Sleep-EDF", "WISDM watch", "Smart homes", "Homes' energy")
 SEES = {"each": "each message", "mean": "the mean"}

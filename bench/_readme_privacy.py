@@ -2,7 +2,8 @@
 
 import _anonymizer_rows
 import _deeprotect_tables
-from _readme_rows import Rows, figures, read, table
+from _markdown import table
+from _readme_rows import Rows, figures, read
 
 CASE = "MotionSense"  # The case of the table of anonymizers that README shows.
 

@@ -1,4 +1,4 @@
-"""Rows of ``bench/results`` by what they are called, and tables in Markdown."""
+"""Rows of ``bench/results`` by what they are called."""
 
 import functools
 import json
@@ -56,11 +56,3 @@ def figures(value, digits=3) -> str:
         return "0"
     places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     return f"{value:,.{places}f}"
-
-
-def table(head, lines) -> str:
-    """A table in Markdown."""
-    return "\n".join(
-        f"| {' | '.join(map(str, line))} |"
-        for line in (head, ["---"] * len(head), *lines)
-    )

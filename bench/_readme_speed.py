@@ -1,7 +1,8 @@
 """README's tables of how fast things are."""
 
+from _markdown import table
 from _readme_kernels import kernels
-from _readme_rows import Rows, figures, table
+from _readme_rows import Rows, figures
 
 UPDATES = "client updates/s"
 

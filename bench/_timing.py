@@ -15,9 +15,8 @@ import jax.numpy as jnp
 
 HUGE_PAGES = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1"
 RANDOM_WORD = 116  # Operations of 32 bits: Threefry has 20 rounds of 5, and its keys.
-NORMAL = (
-    RANDOM_WORD + 30
-)  # Of a normal number: its bits, and the quantile's polynomial.
+# Of a normal number: its bits, and the quantile's polynomial.
+NORMAL = RANDOM_WORD + 30
 
 
 class Timed(NamedTuple):
@@ -112,6 +111,27 @@ def arguments(description, **extra) -> argparse.Namespace:
     for name, help_ in extra.items():
         parser.add_argument(f"--{name.replace('_', '-')}", help=help_)
     return parser.parse_args()
+
+
+def known(option, given, names) -> None:
+    """Ends the program where an option names what there is not.
+
+    Args:
+      option: its name, without dashes.
+      given: one name or several; None where the option is not there.
+      names: those there are.
+
+    Raises:
+      SystemExit: naming them.
+
+    Example:
+      >>> known("part", None, ("start", "stream"))
+      >>> known("part", "start", ("start", "stream"))
+    """
+    asked = [given] if isinstance(given, str) else given or ()
+    unknown = sorted(set(asked) - set(names))
+    if unknown:
+        raise SystemExit(f"--{option} must be of {[*names]}, got {unknown}.")
 
 
 class Report:

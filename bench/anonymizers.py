@@ -2,11 +2,10 @@
 
 Trains each system of ``_entries.py`` on MotionSense (by trial, and on people never
 seen), the smartwatch recordings and UCI HAPT, and takes models of MotionSense to UCI
-HAPT, tries it with every attacker and every
-attack that ``jaxanon evaluate`` knows, and writes the table with the published figures
-beside: ``--json F`` writes the rows to F, the same as F with .md and .html, and the
-figure as F with .png; rows of F that were found elsewhere stay, unless what is in
-``--folder`` tells more of them.
+HAPT, tries it with every attacker and every attack that ``jaxanon evaluate`` knows, and
+writes the table with the published figures beside: ``--json F`` writes the rows to F,
+the same as F with .md and .html, and the figure as F with .png; rows of F that were
+found elsewhere stay, unless what is in ``--folder`` tells more of them.
 
 The first seed comes first, of every case and system; then what is tried on that seed
 and a system's first form alone; then the other seeds. What is trained and what is found
@@ -72,8 +71,12 @@ def main():
     folder = pathlib.Path(args.folder or default)
     end = time.monotonic() + 3600 * float(args.hours or np.inf)
     only = args.only.split(";") if args.only else _entries.NAMES
+    _timing.known("only", only, _entries.NAMES)
+    cases = _entries.SMOKE if args.smoke else _entries.CASES
+    _timing.known("case", args.case, [case.name for case in cases])
+    _timing.known("further", args.further, ("no",))
     benches = []
-    for case in _entries.SMOKE if args.smoke else _entries.CASES:
+    for case in cases:
         if args.case in (None, case.name):
             try:
                 benches.append(Bench(case, load(case, args.smoke), folder, args.smoke))
@@ -182,7 +185,6 @@ class Bench:
 
     def train(self, entry, seed):
         """``(run, seconds)``: trained and saved, or found as saved."""
-        start = time.monotonic()
         if not entry.method:
             return Untouched(), 0.0
         folder = self.models / plain(entry.name) / f"seed-{seed}"
@@ -191,12 +193,21 @@ class Bench:
         run = ja.train(
             methods.build(entry.method, self.data.spec, **entry.settings),
             self.data,
-            epochs=1 if self.smoke else self.case.epochs.get(entry.name, entry.epochs),
+            epochs=self.epochs(entry),
             seed=seed,
             out=folder,
             resume=True,
         )
-        return run, time.monotonic() - start
+        # Rounds' own, for it may have been resumed, or trained before.
+        return run, sum(row["seconds"] for row in run.history)
+
+    def epochs(self, entry):
+        """That a system is trained for, in the case that trains it."""
+        if self.smoke:
+            return min(1, entry.epochs)
+        trains = {case.name: case for case in _entries.CASES}
+        case = trains.get(self.case.trained_on, self.case)
+        return case.epochs.get(entry.name, entry.epochs)
 
     def as_variant(self, entry, run, settings):
         """A trained run that anonymizes as a variant does, and has no folder."""
@@ -246,6 +257,7 @@ class Bench:
         reports = [part["report"] for part in found["seeds"]]
         kept["seeds"]["report"] = aggregate(reports)
         how = {name: found["seeds"][-1][name] for name in _timing.about()}
+        how |= {"epochs": self.epochs(entry)}
         return _anonymizer_rows.row(self.case, entry, variant, self.data, kept, how)
 
     def rows(self):

@@ -56,11 +56,14 @@ def main():
         hours="begin nothing new after so many hours",
         model="cnn by default; lstm is the chapter's",
     )
+    chosen = applications.SMOKE if args.smoke else applications.APPLICATIONS
+    _timing.known("case", args.case, [each.name for each in chosen])
+    _timing.known("question", args.question, QUESTIONS)
     default = "runs/atlas-smoke" if args.smoke else "runs/atlas"
     folder = pathlib.Path(args.folder or default)
     end = time.monotonic() + 3600 * float(args.hours or np.inf)
     only = args.only.split(";") if args.only else tuple(applications.ENTRIES)
-    chosen = applications.SMOKE if args.smoke else applications.APPLICATIONS
+    _timing.known("only", only, applications.ENTRIES)
     benches = []
     for each in chosen:
         if args.case == each.name or (args.case is None and not each.only_named):
@@ -71,7 +74,7 @@ def main():
                 each = each._replace(settings=each.settings | more)
             try:
                 benches.append(Bench(each, folder, args.smoke))
-            except (OSError, ValueError) as error:
+            except OSError as error:
                 print(f"{each.name} is left out: {error}")
     failed = set()
     for seed in range(int(args.seeds or 1)):

@@ -33,6 +33,7 @@ from jaxanon import methods, metrics
 from jaxanon.methods.deeprotect_range import in_range
 from jaxanon.models import tied
 
+PARTS = ("features", "budgets", "speed")
 EPOCHS, MOST = 80, 8000  # Windows of training that a reader is taught on.
 COUNTS = (3, 7, 15, 30)
 EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 20.0)
@@ -86,10 +87,11 @@ def main():
     """Measures what is missing, then writes all that there is."""
     args = _timing.arguments(
         __doc__.splitlines()[0],
-        part="features, budgets or speed; all by default",
+        part=f"one of {', '.join(PARTS)}; all by default",
         folder="what was found so far, runs/deeprotect by default",
         seeds="of the features, 3 by default",
     )
+    _timing.known("part", args.part, PARTS)
     folder = pathlib.Path(args.folder or "runs/deeprotect" + "-smoke" * args.smoke)
     folder.mkdir(parents=True, exist_ok=True)
     rows = []

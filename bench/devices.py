@@ -20,6 +20,7 @@ import time
 
 import _devices_costs as costs
 import _devices_work as work
+import _fed_work
 import _timing
 import jax
 import jax.numpy as jnp
@@ -38,8 +39,7 @@ def main():
         part=f"one of {PARTS}; all by default",
         clients="of the part many",
     )
-    if args.part not in (None, *PARTS):
-        raise SystemExit(f"--part must be of {PARTS}, got {args.part!r}.")
+    _timing.known("part", args.part, PARTS)
     report = _timing.Report(smoke=args.smoke)
     for part in PARTS if args.part is None else (args.part,):
         more = {"clients": args.clients} if part == "many" else {}
@@ -148,8 +148,10 @@ def one_population(report, folder, num, rows, width, cohort, smoke):
     run = lambda: jax.block_until_ready(
         federated.stream(algorithm, key, begin(), stored, rounds)
     )
+    _fed_work.forget_held()  # What other parts and populations held.
     run()
     streamed = _timing.timed_once(run) / rounds
+    held = _fed_work.held_mib()
     ids = draws.integers(0, num, cohort)
     read = _timing.timed_once(lambda: stored.read(ids).mask)
     cohort_bytes = cohort * stored.client_bytes
@@ -164,7 +166,7 @@ def one_population(report, folder, num, rows, width, cohort, smoke):
         operations=operations,
         bytes=cohort_bytes,
         seconds=streamed,
-        peak_memory_mib=work.peak_mib(),
+        peak_memory_mib=held,
         population_mib=num * stored.client_bytes / 2**20,
     )
     report.add("reading a cohort, one thread", cohort / read, "clients/s", shapes)
@@ -196,10 +198,11 @@ def many(report, smoke, clients=None):
     """Blinder's update over a large cohort, in one program."""
     large = 100_000 if jax.default_backend() != "cpu" else 2_048
     num = int(clients or (8 if smoke else large))
+    _fed_work.forget_held()  # What other parts held.
     algorithm, data, operations = work.blinder_update(smoke, num)
     seconds, params = work.one_program(algorithm, data, 2)
     assert all(np.isfinite(np.asarray(x)).all() for x in jax.tree.leaves(params))
-    stats = jax.devices()[0].memory_stats() or {}
+    peak = (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use", 0)
     report.add_work(
         f"Blinder, {num} clients in a round",
         num / seconds,
@@ -208,7 +211,7 @@ def many(report, smoke, clients=None):
         operations=num * operations,
         bytes=federated.layout.num_bytes(data),
         seconds=seconds,
-        peak_memory_mib=stats.get("peak_bytes_in_use", 0) / 2**20 or work.peak_mib(),
+        peak_memory_mib=peak / 2**20 if peak else _fed_work.held_mib(),
     )
 
 

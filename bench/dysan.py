@@ -22,9 +22,9 @@ from jaxanon import datasets, methods, online
 from jaxanon.datasets import Data, Spec, Windows
 from jaxanon.methods.rounds import rounds_program
 
-AUTHORS_S = (
-    17.5  # An iteration of the released program on 2 cores, PEERS.md, section 7.
-)
+PARTS = ("training", "choice", "quality")
+# An iteration of the released program, run on 2 cores.
+AUTHORS_S = 17.5
 PHONE_MS = 658  # 36 models on a Redmi Note 7, Boutet et al. 2021.
 ROUNDS = 38 * 60  # Of our schedule, 60 passes over MotionSense's 9,629 windows.
 GRID = 36
@@ -47,9 +47,10 @@ def main():
     """Measures the two schedules and the choice, and prints the table."""
     args = _timing.arguments(
         __doc__.splitlines()[0],
-        part="training, choice or quality; training by default",
+        part=f"one of {', '.join(PARTS)}; training by default",
         folder="of quality: where models are kept, runs/dysan by default",
     )
+    _timing.known("part", args.part, PARTS)
     if args.part == "choice":
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     report = _timing.Report(smoke=args.smoke)

@@ -10,12 +10,11 @@ its own, whose peak memory is noted.
 import importlib.util
 import json
 import pathlib
-import re
-import resource
 import subprocess
 import sys
 from typing import NamedTuple
 
+import _fed_work
 import _timing
 import jax
 import jax.numpy as jnp
@@ -176,18 +175,8 @@ def one(case, repeats):
         _, params, batches = problem(case.clients, case.hidden)
         seconds, _ = _torch(case.name, params, batches, case.steps, repeats)
         compile_s, flops = 0.0, flops_per_update(params)
-    row = {"seconds": seconds, "compile_s": compile_s, "flops": flops, "peak": peak()}
-    print(json.dumps(row))
-
-
-def peak() -> float:
-    """Most memory that this process held, in MiB; not its parent's, on Linux."""
-    status = pathlib.Path("/proc/self/status")
-    if status.exists():
-        found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text())
-        if found:
-            return int(found[1]) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    row = {"seconds": seconds, "compile_s": compile_s, "flops": flops}
+    print(json.dumps(row | {"peak": _fed_work.held_mib()}))
 
 
 class Case(NamedTuple):

@@ -53,6 +53,8 @@ def main():
         hours="begin nothing new after so many hours",
         rivals="where Stable-Baselines3 is installed",
     )
+    _timing.known("question", args.question, QUESTIONS)
+    _timing.known("case", args.case, streets.SIZES)
     default = "runs/pfdrl-smoke" if args.smoke else "runs/pfdrl"
     folder = pathlib.Path(args.folder or default)
     end = time.monotonic() + 3600 * float(args.hours or np.inf)

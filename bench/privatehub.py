@@ -54,8 +54,8 @@ def main():
         hours="begin nothing new after so many hours",
         rivals="where diffusers is installed",
     )
-    if args.question not in (None, *QUESTIONS):
-        raise SystemExit(f"--question must be of {QUESTIONS}, got {args.question!r}.")
+    _timing.known("question", args.question, QUESTIONS)
+    _timing.known("choice", args.choice, ("first",))
     default = "runs/privatehub-smoke" if args.smoke else "runs/privatehub"
     folder = pathlib.Path(args.folder or default)
     seeds, end = (

@@ -59,7 +59,8 @@ def serve(
         asked = readings.questions(attackers.reads)
         reader = readings.Readings(attackers, asked, average)
     about = _about(model, asked) | {"average": average, "speed": speed or 1.0}
-    about["hop_s"] = (stream.get("hop") or own.time // 2) / own.rate_hz
+    about["rate_hz"] = stream.get("rate_hz") or own.rate_hz  # Of the rows.
+    about["hop_s"] = (stream.get("hop") or max(1, own.time // 2)) / own.rate_hz
     feed, timed = Feed(("hello", about), show.PASSING), show.Timed(model)
     shown = show.Show(feed, timed, reader, asked)
     opened = open_stream(timed, inspect=shown.window, **stream)
@@ -106,7 +107,6 @@ def _about(model, asked):
         "epsilon": told.get("epsilon"),
         "channels": list(signature.channels),
         "units": list(signature.units),
-        "rate_hz": signature.rate_hz,
         "window_s": signature.time / signature.rate_hz,
         "questions": [question._asdict() for question in asked],
     }

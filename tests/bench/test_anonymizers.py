@@ -104,6 +104,24 @@ def test_models_of_another_case_are_opened_not_trained(written, bench, tmp_path)
         taken.train(entries.ENTRIES["ORF"], 2)
 
 
+def test_epochs_are_those_of_the_case_that_trains(bench, tmp_path):
+    module, entries = bench("anonymizers"), bench("_entries")
+    there = next(case for case in entries.CASES if case.trained_on)
+    taken = module.Bench(there, None, tmp_path, False)
+    # On MotionSense DySan has as many rounds as on raw axes, not as many epochs.
+    assert taken.epochs(entries.ENTRIES["DySan"]) == 10
+    assert taken.epochs(entries.ENTRIES["CVAE"]) == entries.PASSES
+
+
+def test_what_was_trained_before_took_what_it_took(written, bench, tmp_path):
+    folder = shutil.copytree(written[0], tmp_path / "copy")
+    module, entries = bench("anonymizers"), bench("_entries")
+    (case,) = entries.SMOKE
+    again = module.Bench(case, module.load(case, True), folder, True)
+    run, seconds = again.train(entries.ENTRIES["ORF"], 0)
+    assert seconds == sum(row["seconds"] for row in run.history) > 0
+
+
 def test_what_is_taken_elsewhere_is_trained_there(bench):
     entries = bench("_entries")
     for case in entries.CASES:
@@ -138,6 +156,16 @@ def test_verdicts(bench, activity, private, inverted, said):
     published = bench("_published")
     told = published.Published(90.0, 60.0, "a paper", inverted=inverted)
     assert published.verdict(told, activity, private) == said
+
+
+def test_raw_windows_hide_nothing_better(bench):
+    published = bench("_published")
+    told = published.Published(95.0, 98.0, "a paper", hides=False)
+    assert published.verdict(told, 99.0, 98.0) == "reproduced"
+    # A judge that reads less of them than was published is a worse judge.
+    assert published.verdict(told, 95.0, 80.0) == "worse"
+    raw = [one for at, one in published.PUBLISHED.items() if at[1] == "raw windows"]
+    assert len(raw) == 3 and not any(one.hides for one in raw)
 
 
 def test_bands_come_before_the_points_of_the_rest(bench):

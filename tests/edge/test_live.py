@@ -77,6 +77,14 @@ def test_both_signals_and_what_is_inferred():
     )
 
 
+def test_the_page_is_told_the_rate_of_the_rows():
+    # By it the page tells gaps: rows at a tenth of the model's rate are none.
+    slow = stand_ins.served(stand_ins.rows(21), speed=None, rate_hz=5.0)
+    with slow as (address, _):
+        hello = _events(address, "end")[0][1]
+    assert (hello["rate_hz"], hello["window_s"]) == (5.0, 0.4)
+
+
 def test_without_attackers():
     given = stand_ins.rows(40)
     with stand_ins.served(given, speed=None, attackers=None) as (address, _):

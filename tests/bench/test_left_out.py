@@ -1,0 +1,36 @@
+"""What is not at hand is left out of a comparison, and what is damaged is not."""
+
+import sys
+
+import pytest
+
+
+def test_of_atlas(bench, monkeypatch, tmp_path, capsys):
+    atlas = bench("atlas")
+    monkeypatch.setattr(sys, "argv", ["atlas", "--smoke", "--folder", str(tmp_path)])
+    monkeypatch.setattr(atlas.ja, "load", raising(FileNotFoundError("nowhere")))
+    atlas.main()
+    assert "Smartwatch is left out: nowhere" in capsys.readouterr().out
+    monkeypatch.setattr(atlas.ja, "load", raising(ValueError("a file is damaged")))
+    with pytest.raises(ValueError, match="a file is damaged"):
+        atlas.main()
+
+
+def test_of_pfdrl(bench, monkeypatch):
+    streets = bench("_pfdrl_streets")
+    missing, damaged = FileNotFoundError("nowhere"), ValueError("a file is damaged")
+    monkeypatch.setattr(streets.energy, "load_homes", raising(missing))
+    with pytest.warns(UserWarning, match="tracebase is left out: nowhere"):
+        assert streets.every(False, "tracebase", 0) == []
+    monkeypatch.setattr(streets.energy, "load_homes", raising(damaged))
+    with pytest.raises(ValueError, match="a file is damaged"):
+        streets.every(False, "tracebase", 0)
+
+
+def raising(error):
+    """A function that raises it, whatever it is given."""
+
+    def raise_it(*given, **settings):
+        raise error
+
+    return raise_it
