@@ -39,7 +39,7 @@ def picture(rows) -> bytes:
     high = -(-len(cases) // wide)
     canvas = Figure((6.4 * wide, 4.6 * high), dpi=110, layout="constrained")
     FigureCanvasAgg(canvas)
-    axes = canvas.subplots(high, wide, squeeze=False).flat
+    axes = list(canvas.subplots(high, wide, squeeze=False).flat)
     handles = {}
     for axis, case in zip(axes, cases, strict=False):
         own = [one for one in rows if one["case"] == case]
@@ -74,7 +74,7 @@ def picture(rows) -> bytes:
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(alpha=0.25, lw=0.5)
         axis.tick_params(labelsize=8)
-    for axis in list(axes)[len(cases) :]:
+    for axis in axes[len(cases) :]:
         axis.set_axis_off()
     canvas.legend(
         handles.values(),

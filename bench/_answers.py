@@ -1,10 +1,30 @@
 """Answers that a benchmark keeps, so that it can go on where it was stopped."""
 
 import json
+import pathlib
 
 from jaxanon.datasets import writing
+
+# What tells answers apart; a row has some of them.
+NAMES = (
+    *("question", "application", "place", "choice", "system", "name"),
+    *("x", "seed", "clients", "epsilon", "model"),
+)
 
 
 def keep(path, found):
     """Writes what was found as JSON, whole or not at all."""
     writing.write(path, json.dumps(found))
+
+
+def with_earlier(path, rows):
+    """The rows, after those of a file of results that none of them stands in for.
+
+    Data that are not at hand, or a folder that is new, so cost no earlier answer.
+    """
+    if path is None or not pathlib.Path(path).is_file():
+        return rows
+    named = lambda row: tuple(row.get(name) for name in NAMES)
+    anew = {named(row) for row in rows}
+    earlier = json.loads(pathlib.Path(path).read_text())
+    return [*(row for row in earlier if named(row) not in anew), *rows]

@@ -24,6 +24,10 @@ PAPER = "Hajihassani et al. 2021, table 2"
 BLINDER = "Yang and Ardakanian 2023, on windows without standing"
 DYSAN = "Boutet et al. 2021"
 GEN = "notebook of Malekzadeh et al. 2018"
+GRADED = (
+    "The published judge is GEN's own estimator, which the guardian learned to please; "
+    "ours are judges that it never met."
+)
 RETRAINED = "DySan's judges are trained anew on sanitized windows, ours on raw ones"
 PUBLISHED = {
     ("MotionSense", "raw windows", ""): Published(
@@ -71,7 +75,9 @@ PUBLISHED = {
     ("MotionSense, seconds of 12 channels", "raw windows", ""): Published(
         95.1, 95.2, GEN, hides=False
     ),
-    ("MotionSense, seconds of 12 channels", "GEN", ""): Published(93.9, 49.6, GEN),
+    ("MotionSense, seconds of 12 channels", "GEN", ""): Published(
+        93.9, 49.6, GEN, reason=GRADED
+    ),
 }
 
 

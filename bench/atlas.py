@@ -6,13 +6,14 @@ over ε, what people who join later get, and what is sent. ε is of an example o
 client, by privacy loss distributions, δ 1e-5; "Atlas, as claimed" adds the noise that
 the published text describes, and its guarantee does not hold.
 
-``--json F`` writes the rows to F, tables as F with .md and .html, figures as F with the
-question and .png. What was found is kept in ``--folder`` (runs/atlas), so that the same
-command goes on where it was stopped; ``--hours`` says when to begin nothing new.
-``--case`` names one application, and Photographs (CIFAR-10, work for a GPU) is run only
-so; ``--only`` names methods, with semicolons between; ``--question`` one of methods,
-clients, epsilon, joining, traffic; ``--seeds`` how many seeds, 1 by default; ``--model
-lstm`` trains the chapter's network in place of a CNN.
+``--json F`` writes the rows to F, beside those there that were not found anew, tables
+as F with .md and .html, figures as F with the question and .png. What was found is kept
+in ``--folder`` (runs/atlas), so that the same command goes on where it was stopped;
+``--hours`` says when to begin nothing new. ``--case`` names one application, and
+Photographs (CIFAR-10, work for a GPU) is run only so; ``--only`` names methods, with
+semicolons between; ``--question`` one of methods, clients, epsilon, joining, traffic;
+``--seeds`` how many seeds, 1 by default; ``--model lstm`` trains the chapter's network
+in place of a CNN.
 
 Each method's step size is the one of a grid by which the last fifth of each client's
 training windows, class by class, are told best after all rounds, by the first seed and
@@ -89,7 +90,8 @@ def main():
                     except Exception:
                         failed.add((bench.application.name, job["name"]))
                         traceback.print_exc()
-    rows = [row for bench in benches for row in bench.rows()]
+    found = [row for bench in benches for row in bench.rows()]
+    rows = _answers.with_earlier(args.json, found)
     if args.json is not None:
         _atlas_page.write(args.json, rows)
     print(_atlas_page.markdown(rows))

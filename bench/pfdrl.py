@@ -10,13 +10,14 @@ besides: other graphs than everybody's, messages that get lost, noise on broadca
 its ε. ``--question speed`` times homes by the hundred, and our deep Q-learning beside
 others, core for core.
 
-``--json F`` writes the rows to F, tables as F with .md and .html, figures as F with the
-question and .png. What was found is kept in ``--folder`` (runs/pfdrl), so that the same
-command goes on where it was stopped; ``--hours`` says when to begin nothing new.
-``--case`` names one of tracebase, households, simulated; ``--question`` one of
-methods, forecasts, joining, alpha, gamma, beta, graphs, messages, privacy, speed;
-``--seeds`` how many seeds, 1 by default. ``--rivals DIR`` is where Stable-Baselines3 is
-installed: ``python bench/_rivals.py DIR`` prints how.
+``--json F`` writes the rows to F, beside those there that were not found anew, tables
+as F with .md and .html, figures as F with the question and .png. What was found is kept
+in ``--folder`` (runs/pfdrl), so that the same command goes on where it was stopped;
+``--hours`` says when to begin nothing new. ``--case`` names one of tracebase,
+households, simulated; ``--question`` one of methods, forecasts, joining, alpha, gamma,
+beta, graphs, messages, privacy, speed; ``--seeds`` how many seeds, 1 by default.
+``--rivals DIR`` is where Stable-Baselines3 is installed: ``python bench/_rivals.py
+DIR`` prints how.
 """
 
 import json
@@ -76,7 +77,7 @@ def main():
                     except Exception:
                         failed.append((place.name, question, job.name))
                         traceback.print_exc()
-    rows = found_in(folder)
+    rows = _answers.with_earlier(args.json, found_in(folder))
     if args.json is not None:
         page.write(args.json, rows)
     print(page.markdown(rows))

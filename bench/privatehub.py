@@ -12,14 +12,15 @@ what is. ``--question motionsense`` rewrites MotionSense and attacks it as
 ``bench/anonymizers.py`` does, ``--question speed`` times the sampler beside its network
 and beside Hugging Face's diffusers.
 
-``--json F`` writes the rows to F, tables as F with .md and .html, figures as F with
-their names and .png. What was trained and found is kept in ``--folder``
-(runs/privatehub), so that the same command goes on where it was stopped; ``--hours``
-says when to begin nothing new. ``--case`` names rooms, office, homes, or one place
-("room A", "home B"); ``--question`` one of methods, switched, forecasts, missing,
-new_home, quality, steps, motionsense, speed; ``--choice first`` leaves out other
-choices of what to hide; ``--seeds`` how many seeds, 1 by default. ``--rivals DIR`` is
-where diffusers is installed: ``python bench/_rivals.py DIR`` prints how.
+``--json F`` writes the rows to F, beside those there that were not found anew, tables
+as F with .md and .html, figures as F with their names and .png. What was trained and
+found is kept in ``--folder`` (runs/privatehub), so that the same command goes on where
+it was stopped; ``--hours`` says when to begin nothing new. ``--case`` names rooms,
+office, homes, or one place ("room A", "home B"); ``--question`` one of methods,
+switched, forecasts, missing, new_home, quality, steps, motionsense, speed; ``--choice
+first`` leaves out other choices of what to hide; ``--seeds`` how many seeds, 1 by
+default. ``--rivals DIR`` is where diffusers is installed: ``python bench/_rivals.py
+DIR`` prints how.
 """
 
 import json
@@ -71,7 +72,8 @@ def main():
         _merge(folder / "motionsense.json", found)
     else:
         failed = gone_through(folder, args, asked, seeds, end)
-    rows = up_to_date(found_in(folder), args)
+    rows = _answers.with_earlier(args.json, found_in(folder))
+    rows = up_to_date(rows, args)
     if args.json is not None:
         page.write(args.json, rows)
     print(page.markdown(rows))

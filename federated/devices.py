@@ -104,7 +104,7 @@ def _exchange(acts, first, num):
         except AttributeError as error:  # While it is traced, of None.
             raise ValueError(
                 "the server of this algorithm reads what clients keep, which never "
-                "leaves them on real devices; take one such as fed_per or atlas."
+                "leaves them on real devices; take one such as FedPer or Atlas."
             ) from error
         return after._replace(own=state.own), info
 

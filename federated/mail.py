@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels.checks import whole
+from jaxanon.kernels.setting_checks import of_kinds
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -21,7 +22,7 @@ class Messages:
         layers in the place of others'.
 
     Raises:
-      TypeError: for an age that is no whole number.
+      TypeError: for a probability that is no number, an age that is no whole one.
       ValueError: for probabilities that are none, a negative age, or one that no late
         message can have.
 
@@ -35,6 +36,7 @@ class Messages:
     max_age: int = 0
 
     def __post_init__(self):
+        of_kinds(self)
         if not (self.lost >= 0 and self.late >= 0 and self.lost + self.late <= 1):
             raise ValueError(
                 f"lost and late must be probabilities of at most 1 together, got "

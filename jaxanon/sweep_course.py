@@ -4,8 +4,9 @@ import functools
 import pathlib
 from collections.abc import Callable
 
-from jaxanon import sweep_folder, sweep_halving, sweep_training
+from jaxanon import sweep_folder, sweep_halving, sweep_splits, sweep_training
 from jaxanon.datasets.sources import naming
+from jaxanon.methods.method import epochs_needed
 from jaxanon.sweep_training import Job
 
 
@@ -74,7 +75,9 @@ def _settings(plan) -> list[int]:
 
 
 def _levels(job, eta, settings):
-    least = max(group.method.least_epochs for group in job.plan.groups)
+    rounds = sweep_splits.rounds_per_epoch
+    methods = [group.method for group in job.plan.groups]
+    least = max(epochs_needed(each, rounds(each, job.data[0])) for each in methods)
     return sweep_halving.rungs(job.epochs, eta, settings, least)
 
 

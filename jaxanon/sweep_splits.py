@@ -63,6 +63,13 @@ def check(splits) -> list[str]:
     return told
 
 
+def rounds_per_epoch(method, data) -> int | None:
+    """Rounds of an epoch; None of a method none of whose phases is counted in them."""
+    if not getattr(method, "least_rounds", 0):
+        return None
+    return method.rounds_per_epoch(method.prepare(datasets.by_client(data.train)))
+
+
 def bundles(splits, group: Group, layout: str, chunk: int | None) -> list[Bundle]:
     """The programs of a group's methods, each with the data of its splits.
 

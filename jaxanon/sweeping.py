@@ -172,9 +172,10 @@ def sweep(
     specs = tuple(each.spec for each in splits)
     plan = sweep_grid.plan(method, data.spec, grid, seeds, settings, specs)
     for group in plan.groups:
-        warn_of_epochs(group.method, epochs)
         for method_of, own in zip(group.methods, every, strict=True):
             training.check_data(method_of, own)
+        rounds = sweep_splits.rounds_per_epoch(group.method, data)
+        warn_of_epochs(group.method, epochs, rounds)
     if ray is not False and out is None:
         raise ValueError(
             "ray needs out (--out), a folder that all machines see: members are kept "

@@ -1,7 +1,6 @@
 """A CSV file that holds whole rows only, whatever happens to disk and process."""
 
 import errno
-import fcntl
 import math
 import os
 import pathlib
@@ -192,6 +191,8 @@ class CsvFile:
 
 def _opened(path, append):
     """A file descriptor that this process alone writes to."""
+    import fcntl  # Not on Windows, where the rest of the runtime goes on.
+
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_CREAT | os.O_NONBLOCK
     try:
         file = os.open(path, flags | (0 if append else os.O_EXCL), 0o666)

@@ -10,6 +10,7 @@ import optax
 
 from jaxanon.energy.modes import FLOOR_W
 from jaxanon.energy.saving import DAY
+from jaxanon.kernels.setting_checks import finite, of_kinds, whole
 from jaxanon.models.predictors import predictor
 
 KINDS = ("lr", "svm", "bp", "lstm")
@@ -36,7 +37,9 @@ class ForecastConfig:
       penalty: of "svm", times half the weights' square.
 
     Raises:
-      ValueError: for another kind, a number below 1, a rest, or a negative penalty.
+      TypeError: for a setting of another type.
+      ValueError: for another kind, a number below 1, a rest, or a tolerance or penalty
+        that is no finite number >= 0.
 
     Example:
       >>> ForecastConfig(kind="lr").ahead
@@ -55,18 +58,14 @@ class ForecastConfig:
     def __post_init__(self):
         if self.kind not in KINDS:
             raise ValueError(f"kind must be one of {KINDS}, got {self.kind!r}.")
-        for name in ("lookback", "every", "ahead", "features"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)!r}.")
+        of_kinds(self)
+        sizes = ("lookback", "every", "ahead", "features", "hidden")
+        whole(1, **{name: getattr(self, name) for name in sizes})
         if self.lookback % self.every:
             raise ValueError(
                 f"every must divide lookback, got {self.every} and {self.lookback}."
             )
-        if self.tolerance < 0 or self.penalty < 0:
-            raise ValueError(
-                f"tolerance and penalty must be >= 0, got {self.tolerance!r} and "
-                f"{self.penalty!r}."
-            )
+        finite(zero=True, tolerance=self.tolerance, penalty=self.penalty)
 
 
 class Trace(NamedTuple):

@@ -64,7 +64,7 @@ def from_readings(home, device, minute, power, num_days: int) -> Homes:
     those are bridged with the last reading. Homes' days need not be the same dates.
 
     Args:
-      home, device: ``str[n]``, whose reading it is.
+      home, device: ``str[n]``, or numbers, whose reading it is.
       minute: ``int[n]``, minutes since 1970 on the home's clock, or ``datetime64[n]``.
       power: ``float[n]``, W; NaN is a missing minute.
       num_days: at least 1.
@@ -87,6 +87,7 @@ def from_readings(home, device, minute, power, num_days: int) -> Homes:
     """
     whole("num_days", num_days, least=1)
     home, device, minute, power = map(np.asarray, (home, device, minute, power))
+    home, device = home.astype(str), device.astype(str)  # Numbers are names, too.
     if minute.dtype.kind == "M":
         minute = minute.astype("datetime64[m]").astype(np.int64)
     if minute.dtype.kind not in "iu":

@@ -10,6 +10,7 @@ from jaxanon.energy.q_learning import DQNConfig
 from jaxanon.energy.switching import OBSERVED
 from jaxanon.federated import Layout, Messages
 from jaxanon.kernels.checks import known, whole
+from jaxanon.kernels.setting_checks import of_kinds
 from jaxanon.models.q_network import HIDDEN
 from jaxanon.privacy.composition import positive
 
@@ -28,6 +29,7 @@ class Sharing(NamedTuple):
     control: str
 
 
+_PARTS = {"forecast": ForecastConfig, "dqn": DQNConfig, "messages": Messages}
 HYPER = {"alpha": 6, "beta_hours": 12.0, "gamma_hours": 12.0, "fit_rate": 1e-2}
 METHODS = {
     "local": Sharing("nothing", "nothing"),
@@ -61,7 +63,7 @@ class PFDRLConfig:
         result.
 
     Raises:
-      TypeError: for a count that is no whole number.
+      TypeError: for a setting of another type.
       ValueError: for another method, a number below 1, a slot that environments cannot
         share evenly, a clip norm or noise out of range, or noise where nothing is
         broadcast.
@@ -88,6 +90,11 @@ class PFDRLConfig:
     layout: Layout | None = None
 
     def __post_init__(self):
+        of_kinds(self)
+        for name, kind in _PARTS.items():
+            part = getattr(self, name)
+            if not isinstance(part, kind):
+                raise TypeError(f"{name} must be a {kind.__name__}, got {part!r}.")
         if self.method not in METHODS:
             raise ValueError(
                 f"method must be one of {tuple(METHODS)}, got {self.method!r}."

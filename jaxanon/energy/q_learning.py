@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import optax
 
 from jaxanon.energy.replay import Replay, Transition, blank, draw, store
+from jaxanon.kernels.checks import whole
+from jaxanon.kernels.setting_checks import of_kinds
 from jaxanon.models.predictors import Predictor
 
 HYPER = {"learning_rate": 1e-3, "discount": 0.9, "epsilon": 0.1}
@@ -27,6 +29,7 @@ class DQNConfig:
       num_envs: environments that an agent is in at once.
 
     Raises:
+      TypeError: for a setting of another type.
       ValueError: for a number below 1, or a memory that cannot hold a batch or a step
         of all environments.
 
@@ -42,9 +45,9 @@ class DQNConfig:
     num_envs: int = 1
 
     def __post_init__(self):
+        of_kinds(self)
         for name in ("batch_size", "target_every", "num_envs"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)!r}.")
+            whole(name, getattr(self, name), least=1)
         least = max(self.batch_size, self.num_envs)
         if self.capacity < least:
             raise ValueError(

@@ -13,6 +13,7 @@ from jaxanon.energy.q_learning import DQNConfig
 from jaxanon.energy.saving import FIXED_CENTS
 from jaxanon.energy.street import Street, street
 from jaxanon.federated import Messages
+from jaxanon.kernels.setting_checks import of_kinds
 from jaxanon.models.q_network import HIDDEN
 
 # Arrays of the state, which a sweep varies without compiling anything anew.
@@ -28,7 +29,7 @@ class PFDRLSettings:
     a number.
 
     Raises:
-      TypeError: for a count that is no whole number.
+      TypeError: for a setting of another type.
       ValueError: for a name that there is not, a number out of its range or not finite,
         slots that do not make up a day, or a setting that would do nothing.
 
@@ -111,6 +112,7 @@ class PFDRLSettings:
     """double Q-learning"""
 
     def __post_init__(self):
+        of_kinds(self)
         setting_checks.ranges(self)
         setting_checks.idle(self)
         config_of(self)

@@ -5,7 +5,7 @@ import dataclasses
 from jaxanon.federated.atlas_gradients import CLIPPINGS, READINGS
 from jaxanon.federated.atlas_rounds import GUARANTEES, SCORES, check_public_scores
 from jaxanon.kernels.checks import one_of
-from jaxanon.methods.setting_checks import finite, of_kinds, whole
+from jaxanon.kernels.setting_checks import finite, of_kinds, whole
 from jaxanon.models.predictors import KINDS
 
 

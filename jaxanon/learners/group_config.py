@@ -4,8 +4,8 @@ import dataclasses
 
 from jaxanon.federated.cluster_fl import FORMS
 from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.setting_checks import finite, whole
 from jaxanon.learners.config import LearnerConfig
-from jaxanon.methods.setting_checks import finite, whole
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -3,8 +3,8 @@
 import dataclasses
 
 from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.setting_checks import finite
 from jaxanon.learners.config import BudgetConfig
-from jaxanon.methods.setting_checks import finite
 
 CLAIMS = ("client", "weight")
 

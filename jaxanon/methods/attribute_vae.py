@@ -3,6 +3,7 @@
 import dataclasses
 
 from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.setting_checks import finite
 from jaxanon.methods.autoencoder_config import AutoencoderConfig, sized
 from jaxanon.methods.autoencoders import (
     Design,
@@ -11,7 +12,6 @@ from jaxanon.methods.autoencoders import (
     networks,
 )
 from jaxanon.methods.method import Method
-from jaxanon.methods.setting_checks import finite
 from jaxanon.models.rewriter_losses import FORMS
 
 # The released program for MotionSense has a second layer of 512, and no classification

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.methods.setting_checks import finite, of_kinds, whole
+from jaxanon.kernels.setting_checks import finite, of_kinds, whole
 from jaxanon.methods.shown import ANONYMIZATIONS
 from jaxanon.models.layers import INITIALISATIONS
 

@@ -3,7 +3,7 @@
 import dataclasses
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.methods.setting_checks import finite, of_kinds, whole
+from jaxanon.kernels.setting_checks import finite, of_kinds, whole
 from jaxanon.models.layers import INITIALISATIONS
 
 ANONYMIZATIONS = ("stochastic", "deterministic")

@@ -4,8 +4,8 @@ import dataclasses
 from typing import Any
 
 from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.setting_checks import finite, of_kinds, whole
 from jaxanon.methods.method import Incompatible
-from jaxanon.methods.setting_checks import finite, of_kinds, whole
 from jaxanon.models.tied import CURVES
 
 TRAININGS = ("greedy", "joint", "fine-tuned")

@@ -4,7 +4,7 @@ import dataclasses
 
 from jaxanon import kernels
 from jaxanon.kernels.checks import one_of
-from jaxanon.methods.setting_checks import finite, of_kinds, whole
+from jaxanon.kernels.setting_checks import finite, of_kinds, whole
 from jaxanon.models.unet import check_heads
 from jaxanon.models.unet_blocks import DTYPES
 

@@ -3,8 +3,8 @@
 import dataclasses
 
 from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.setting_checks import finite, of_kinds, whole
 from jaxanon.methods.method import Incompatible
-from jaxanon.methods.setting_checks import finite, of_kinds, whole
 from jaxanon.models.dysan import ERRORS
 
 OPTIMIZATIONS = ("sum", "vector")

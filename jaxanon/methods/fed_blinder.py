@@ -5,11 +5,11 @@ import dataclasses
 import jax
 
 from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.setting_checks import finite, of_kinds, whole
 from jaxanon.methods.averaged import Course, averaged, judging, system_of
 from jaxanon.methods.blinder_config import ANONYMIZATIONS, FORMS
 from jaxanon.methods.method import Method
 from jaxanon.methods.own_windows import batch_of, in_turn
-from jaxanon.methods.setting_checks import finite, of_kinds, whole
 from jaxanon.models import blinder_losses as losses
 from jaxanon.models.layers import INITIALISATIONS
 

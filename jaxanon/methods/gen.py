@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from jaxanon.kernels.setting_checks import finite, of_kinds, whole
 from jaxanon.methods import pool
 from jaxanon.methods.central import Player, Room, central
 from jaxanon.methods.draws import attributes
 from jaxanon.methods.epochs import by_epoch, during
 from jaxanon.methods.method import Method
-from jaxanon.methods.setting_checks import finite, of_kinds, whole
 from jaxanon.models.confusion import off_chance, weighted_cross_entropy
 from jaxanon.models.guardian import LEAST, Estimator, Guardian
 

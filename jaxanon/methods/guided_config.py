@@ -2,8 +2,8 @@
 
 import dataclasses
 
+from jaxanon.kernels.setting_checks import finite, whole
 from jaxanon.methods.diffusion_config import DiffusionConfig
-from jaxanon.methods.setting_checks import finite, whole
 
 AT_RELEASE = ("strength", "guidance", "negative_guidance")
 HYPER = ("step_size", "forgetting", "ema", *AT_RELEASE)

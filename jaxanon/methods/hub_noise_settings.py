@@ -4,8 +4,8 @@ from typing import Any
 
 from jaxanon.federated import Lots
 from jaxanon.federated.guarantee import DIGEST, SCALES, SEED, Guarantee, multiplier_for
+from jaxanon.kernels.setting_checks import finite, whole
 from jaxanon.methods.method import Incompatible
-from jaxanon.methods.setting_checks import finite, whole
 from jaxanon.privacy import warn_of_delta, warn_of_epsilon
 
 UNIT = "a training window with its labels"

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels import Phase
+from jaxanon.kernels.setting_checks import finite
 from jaxanon.methods.averaged import (
     Client,
     Course,
@@ -17,7 +18,6 @@ from jaxanon.methods.averaged import (
 from jaxanon.methods.fed_blinder import HYPER, FedBlinderConfig
 from jaxanon.methods.method import Method
 from jaxanon.methods.own_windows import balanced, batch_of, class_counts, in_turn
-from jaxanon.methods.setting_checks import finite
 from jaxanon.models import blinder_losses as losses
 from jaxanon.models.inheritance import inheritance_loss
 from jaxanon.models.latent_noise import class_spread, rarity, shifted

@@ -73,6 +73,19 @@ def check_measured(method) -> None:
         )
 
 
+def epochs_needed(method, rounds: int | None = None) -> int:
+    """How many epochs it takes for a method's last phase to begin.
+
+    Args:
+      method: ``Method``, or a ``Learner``, which has one phase.
+      rounds: of an epoch, where they are known: phases may be counted in rounds.
+    """
+    least = getattr(method, "least_epochs", 1)
+    if rounds is not None:
+        least = max(least, 1 + getattr(method, "least_rounds", 0) // rounds)
+    return least
+
+
 def warn_of_epochs(method, epochs: int, rounds: int | None = None) -> None:
     """Warns where training ends before a method's last phase begins.
 
@@ -81,9 +94,7 @@ def warn_of_epochs(method, epochs: int, rounds: int | None = None) -> None:
       epochs: that were asked for.
       rounds: of an epoch, where they are known: phases may be counted in rounds.
     """
-    least = getattr(method, "least_epochs", 1)
-    if rounds is not None:
-        least = max(least, 1 + getattr(method, "least_rounds", 0) // rounds)
+    least = epochs_needed(method, rounds)
     if epochs < least:
         warnings.warn(
             f"{method.name} trains in phases, and the last one begins after epoch "

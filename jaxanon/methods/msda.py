@@ -3,13 +3,13 @@
 import dataclasses
 
 from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.setting_checks import whole
 from jaxanon.methods import anonymizers, weighed
 from jaxanon.methods.anonymizer_config import AnonymizerConfig, hyper
 from jaxanon.methods.central import central
 from jaxanon.methods.draws import attributes
 from jaxanon.methods.epochs import by_epoch, during
 from jaxanon.methods.method import Method
-from jaxanon.methods.setting_checks import whole
 from jaxanon.models import anonymizing
 from jaxanon.models.confusion import CONFUSIONS
 

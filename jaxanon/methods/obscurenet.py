@@ -3,6 +3,7 @@
 import dataclasses
 
 from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.setting_checks import finite, whole
 from jaxanon.methods.autoencoder_config import AutoencoderConfig, sized
 from jaxanon.methods.autoencoders import (
     Design,
@@ -12,7 +13,6 @@ from jaxanon.methods.autoencoders import (
 )
 from jaxanon.methods.central import Player
 from jaxanon.methods.method import Method
-from jaxanon.methods.setting_checks import finite, whole
 from jaxanon.models.rewriter_losses import FORMS, reader_loss
 
 PUBLISHED = {

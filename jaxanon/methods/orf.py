@@ -4,11 +4,11 @@ import dataclasses
 
 import jax.numpy as jnp
 
+from jaxanon.kernels.setting_checks import finite, of_kinds, whole
 from jaxanon.methods import pool, signature
 from jaxanon.methods.central import Room, central
 from jaxanon.methods.draws import attributes
 from jaxanon.methods.method import Method
-from jaxanon.methods.setting_checks import finite, of_kinds, whole
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,8 @@ def personalise(method, key, state, clients, *, num_rounds: int = 80):
     """Trains on from ``state`` on the windows of ``clients`` alone, on the device.
 
     The rounds are those of ``method.update`` with nobody else in the cohort, from the
-    shared parameters and with a fresh optimizer; nothing leaves the client.
+    shared parameters and with a fresh optimizer; nothing leaves the client. A method
+    that trains in phases goes on in the one that it had reached.
 
     Args:
       method: ``Method``.
@@ -45,7 +46,9 @@ def personalise(method, key, state, clients, *, num_rounds: int = 80):
     fresh = jax.eval_shape(method.init, key).opt_state
     zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), fresh)
     params = state.params if state.average is None else state.average
-    own = state._replace(round=jnp.zeros((), jnp.int32), opt_state=zeros, params=params)
+    own = state._replace(opt_state=zeros, params=params)
+    if method.least_epochs == 1 and not method.least_rounds:
+        own = own._replace(round=jnp.zeros((), jnp.int32))
     # Copied, for the rounds give the buffers of their state away.
     own = jax.tree.map(jnp.copy, own)
     rounds = rounds_program(method.update)

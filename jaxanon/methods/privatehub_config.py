@@ -3,9 +3,9 @@
 import dataclasses
 
 from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.setting_checks import finite, whole
 from jaxanon.methods.diffusion_config import DiffusionConfig, below_1
 from jaxanon.methods.hub_noise_settings import check_noise
-from jaxanon.methods.setting_checks import finite, whole
 
 HYPER = ("step_size", "classifier_step_size", "forgetting", "ema")
 # The last where there are classes to hide.

@@ -5,13 +5,13 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.setting_checks import whole
 from jaxanon.methods import anonymizers, replacing
 from jaxanon.methods.aae import AAEConfig, networks, players
 from jaxanon.methods.anonymizer_config import hyper
 from jaxanon.methods.central import central
 from jaxanon.methods.epochs import by_epoch, during
 from jaxanon.methods.method import Method
-from jaxanon.methods.setting_checks import whole
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

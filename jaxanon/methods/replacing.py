@@ -9,9 +9,9 @@ import numpy as np
 import optax
 
 from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.setting_checks import finite, of_kinds, whole
 from jaxanon.methods import pool, weighed
 from jaxanon.methods.central import Player, Room
-from jaxanon.methods.setting_checks import finite, of_kinds, whole
 from jaxanon.models.confusion import kernel_squares
 from jaxanon.models.replacement import Replacement, Replacer
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from jaxanon.methods.setting_checks import finite, of_kinds, whole
+from jaxanon.kernels.setting_checks import finite, of_kinds, whole
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -27,6 +27,21 @@ def test_of_pfdrl(bench, monkeypatch):
         streets.every(False, "tracebase", 0)
 
 
+def test_answers_of_before_stay(bench, tmp_path):
+    answers = bench("_answers")
+    rows = [
+        {"question": "q", "place": place, "seed": seed, "value": 1.0}
+        for place in ("room A", "room B")
+        for seed in (0, 1)
+    ]
+    assert answers.with_earlier(None, rows) == rows
+    path = tmp_path / "found.json"
+    assert answers.with_earlier(path, rows) == rows
+    answers.keep(path, rows)
+    anew = [rows[1] | {"value": 2.0}, rows[0] | {"seed": 2}]
+    assert answers.with_earlier(path, anew) == [rows[0], *rows[2:], *anew]
+
+
 def raising(error):
     """A function that raises it, whatever it is given."""
 

@@ -195,6 +195,7 @@ def test_what_is_read_over_epsilon(released, capsys):
         (["--epsilons", "1,two"], "--epsilons must be numbers"),
         (["--epsilons", "0"], "epsilon must be finite and > 0"),
         (["--epsilons", "1", "--attacks", "nobody"], "attacks must be among"),
+        (["--epsilons", "1", "--attacks", "tree,stream"], "stream is not tried at eac"),
     ],
 )
 def test_a_curve_says_what_was_wrong(words, message, released, capsys):

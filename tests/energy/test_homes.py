@@ -40,6 +40,14 @@ def test_readings_become_homes_by_kind():
     np.testing.assert_array_equal(same.power[0, :, 0], readings()[3][: 3 * DAY])
 
 
+def test_homes_and_devices_may_be_numbered():
+    homes, devices, *rest = readings(homes=(12, 3), devices=(1, 2))
+    assert homes.dtype.kind == devices.dtype.kind == "i"
+    made = energy.from_readings(homes, devices, *rest, 2)
+    assert made.names == ("12", "3") and made.kind_names == ("1", "2")
+    assert made.power[:, 0].tolist() == [[1, 11], [2, 12]]
+
+
 def test_days_with_gaps_are_left_out_and_short_gaps_bridged():
     """15 minutes of home a's first device on its first day, 16 on its second."""
     columns = readings()

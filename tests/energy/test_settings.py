@@ -1,10 +1,20 @@
 """What a person sets of a street: refused where it is wrong, passed on where not."""
 
+import dataclasses
+import re
+
+import hypothesis
 import numpy as np
 import pytest
+from any_values import VALUES
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jaxanon import energy, federated
 from jaxanon.energy import PFDRLSettings, settings
+from jaxanon.energy.forecasting import ForecastConfig
+from jaxanon.energy.pfdrl_config import PFDRLConfig
+from jaxanon.energy.q_learning import DQNConfig
 
 
 @pytest.mark.parametrize(
@@ -46,8 +56,46 @@ def test_settings_check_themselves(wrong, message):
     "name", ["alpha", "days", "joining", "max_age", "degree", "slot_min", "batch_size"]
 )
 def test_counts_are_whole_numbers(name):
-    with pytest.raises(TypeError, match=f"{name} must be a Python int, got 2.5"):
+    with pytest.raises(TypeError, match=f"{name} must be whole, got 2.5"):
         PFDRLSettings(**{name: 2.5})
+
+
+CONFIGS = (PFDRLSettings, PFDRLConfig, ForecastConfig, DQNConfig, federated.Messages)
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+@hypothesis.settings(max_examples=100)
+@given(draw=st.data())
+def test_settings_are_taken_or_refused_by_name(config, draw):
+    fields = [field.name for field in dataclasses.fields(config)]
+    given_ = draw.draw(st.dictionaries(st.sampled_from(fields), VALUES, max_size=3))
+    try:
+        made = config(**given_)
+    except (TypeError, ValueError) as error:
+        assert any(field in str(error) for field in fields), (given_, repr(error))
+        return
+    # What was taken is of the kind of what stands there without asking.
+    for field in dataclasses.fields(config):
+        if isinstance(field.default, tuple | str | bool):
+            value = getattr(made, field.name)
+            assert isinstance(value, (type(field.default), np.bool_)), given_
+
+
+@pytest.mark.parametrize(
+    ("config", "wrong", "refused"),
+    [
+        (PFDRLSettings, {"hidden": 8}, "hidden must be several, in a tuple, got 8"),
+        (PFDRLSettings, {"double": "no"}, "double must be True or False, got 'no'"),
+        (PFDRLSettings, {"kinds": ("tv",)}, "kinds must be a word, got ('tv',)"),
+        (PFDRLConfig, {"dqn": {}}, "dqn must be a DQNConfig, got {}"),
+        (ForecastConfig, {"hidden": ("8",)}, "each of hidden must be whole, got ('8'"),
+        (DQNConfig, {"num_envs": True}, "num_envs must be whole, got True"),
+        (federated.Messages, {"lost": "0.1"}, "lost must be a number, got '0.1'"),
+    ],
+)
+def test_a_setting_of_another_kind_is_refused(config, wrong, refused):
+    with pytest.raises(TypeError, match=re.escape(refused)):
+        config(**wrong)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +119,7 @@ def test_what_would_do_nothing_is_refused(idle, message):
 def test_settings_reach_the_parts():
     chosen = PFDRLSettings(
         forecaster="bp", lost=0.1, late=0.2, max_age=3, slot_min=30, fit_batch=7,
-        hidden=[8, 8], alpha=2, gamma_hours=6.0, double=True, lookback=60,
+        hidden=(8, 8), alpha=2, gamma_hours=6.0, double=True, lookback=60,
         batch_size=8, capacity=50, target_every=9,
     )  # fmt: skip
     config = settings.config_of(chosen)

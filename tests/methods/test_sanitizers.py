@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import toy
 
-from jaxanon import datasets, training
-from jaxanon.methods import sanitizers
+from jaxanon import datasets, sweep, training
+from jaxanon.methods import personalise, sanitizers
 from jaxanon.methods.dysan import dysan
 from jaxanon.methods.dysan_gen import dysan_gen
 from jaxanon.methods.dysan_msda import dysan_msda
@@ -144,11 +144,22 @@ def test_gen_freezes_its_judges_before_the_sanitizer_begins():
         assert _moved(before, state) == expected
 
 
+def test_phases_go_on_for_one_client_where_training_left_them():
+    method, prepared, _ = _built(dysan_gen, pretraining=2)
+    del prepared
+    alone = jax.tree.map(lambda rows: rows[:1], datasets.by_client(toy.data().train))
+    state = method.init(jax.random.key(0))._replace(round=jnp.int32(2))
+    own, _ = personalise(method, jax.random.key(1), state, alone, num_rounds=1)
+    assert int(own.round) == 3 and _moved(state, own) == {"sanitizer"}
+
+
 def test_training_warns_where_gens_sanitizer_never_begins():
     data = toy.data()
     method = dysan_gen(data.spec, **SMALL, pretraining=300)
     with pytest.warns(UserWarning, match="in 1 epochs it learns nothing of it"):
         training.train(method, data, epochs=1, progress=False)
+    with pytest.warns(UserWarning, match="in 1 epochs it learns nothing of it"):
+        sweep("dysan_gen", data, **SMALL, epochs=1, progress=False)
 
 
 def test_gens_frozen_judges_normalise_by_their_averages():

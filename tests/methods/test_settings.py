@@ -6,6 +6,7 @@ import pkgutil
 
 import numpy as np
 import pytest
+from any_values import VALUES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,18 +18,6 @@ NEEDED = {
     "RAEConfig": {"black": ("sit",), "gray": ("walk",)},
     "RAEAAEConfig": {"black": ("sit",), "gray": ("walk",)},
 }
-NUMBERS = st.one_of(
-    st.sampled_from([-1, 0, 1, 2, 7, 1000, 2**31, 10**30, -0.5, 0.5, 1.5, 1e-300]),
-    st.sampled_from([float("nan"), float("inf"), -float("inf"), np.float32(0.5)]),
-    st.booleans(),
-)
-WORDS = st.sampled_from(["", "x", "stochastic", "released", "paper", b"x", None])
-VALUES = st.one_of(
-    NUMBERS,
-    WORDS,
-    st.lists(st.one_of(NUMBERS, WORDS), max_size=3).map(tuple),
-    st.sampled_from([[], [1], {}, object(), np.ones(2), (((),),)]),
-)
 
 
 def configs():
