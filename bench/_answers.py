@@ -1,7 +1,6 @@
 """Answers that a benchmark keeps, so that it can go on where it was stopped."""
 
 import json
-import pathlib
 
 from jaxanon.datasets import writing
 
@@ -17,14 +16,15 @@ def keep(path, found):
     writing.write(path, json.dumps(found))
 
 
-def with_earlier(path, rows):
-    """The rows, after those of a file of results that none of them stands in for.
+def with_earlier(args, rows):
+    """The rows, after those in the file ``--json`` that none of them stands in for.
 
-    Data that are not at hand, or a folder that is new, so cost no earlier answer.
+    Data that are not at hand, or a folder that is new, so cost no earlier answer. What
+    ``--smoke`` finds stands beside nothing.
     """
-    if path is None or not pathlib.Path(path).is_file():
+    if args.smoke or args.json is None or not args.json.is_file():
         return rows
     named = lambda row: tuple(row.get(name) for name in NAMES)
     anew = {named(row) for row in rows}
-    earlier = json.loads(pathlib.Path(path).read_text())
+    earlier = json.loads(args.json.read_text())
     return [*(row for row in earlier if named(row) not in anew), *rows]

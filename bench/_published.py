@@ -105,7 +105,7 @@ def verdict(published: Published | None, activity: float, private: float) -> str
         return "worse"
     within = low <= private <= high
     if not published.hides:
-        return "reproduced" if within else "worse"
+        return "reproduced" if private >= low else "worse"
     if published.inverted:
         return "better" if private < low else "reproduced" if within else "worse"
     nearer = abs(published.private - CHANCE) - abs(private - CHANCE)

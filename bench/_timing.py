@@ -113,7 +113,7 @@ def arguments(description, **extra) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def known(option, given, names) -> None:
+def among(option, given, names) -> None:
     """Ends the program where an option names what there is not.
 
     Args:
@@ -125,8 +125,8 @@ def known(option, given, names) -> None:
       SystemExit: naming them.
 
     Example:
-      >>> known("part", None, ("start", "stream"))
-      >>> known("part", "start", ("start", "stream"))
+      >>> among("part", None, ("start", "stream"))
+      >>> among("part", "start", ("start", "stream"))
     """
     asked = [given] if isinstance(given, str) else given or ()
     unknown = sorted(set(asked) - set(names))

@@ -71,10 +71,10 @@ def main():
     folder = pathlib.Path(args.folder or default)
     end = time.monotonic() + 3600 * float(args.hours or np.inf)
     only = args.only.split(";") if args.only else _entries.NAMES
-    _timing.known("only", only, _entries.NAMES)
+    _timing.among("only", only, _entries.NAMES)
     cases = _entries.SMOKE if args.smoke else _entries.CASES
-    _timing.known("case", args.case, [case.name for case in cases])
-    _timing.known("further", args.further, ("no",))
+    _timing.among("case", args.case, [case.name for case in cases])
+    _timing.among("further", args.further, ("no",))
     benches = []
     for case in cases:
         if args.case in (None, case.name):

@@ -58,13 +58,13 @@ def main():
         model="cnn by default; lstm is the chapter's",
     )
     chosen = applications.SMOKE if args.smoke else applications.APPLICATIONS
-    _timing.known("case", args.case, [each.name for each in chosen])
-    _timing.known("question", args.question, QUESTIONS)
+    _timing.among("case", args.case, [each.name for each in chosen])
+    _timing.among("question", args.question, QUESTIONS)
     default = "runs/atlas-smoke" if args.smoke else "runs/atlas"
     folder = pathlib.Path(args.folder or default)
     end = time.monotonic() + 3600 * float(args.hours or np.inf)
     only = args.only.split(";") if args.only else tuple(applications.ENTRIES)
-    _timing.known("only", only, applications.ENTRIES)
+    _timing.among("only", only, applications.ENTRIES)
     benches = []
     for each in chosen:
         if args.case == each.name or (args.case is None and not each.only_named):
@@ -91,7 +91,7 @@ def main():
                         failed.add((bench.application.name, job["name"]))
                         traceback.print_exc()
     found = [row for bench in benches for row in bench.rows()]
-    rows = _answers.with_earlier(args.json, found)
+    rows = _answers.with_earlier(args, found)
     if args.json is not None:
         _atlas_page.write(args.json, rows)
     print(_atlas_page.markdown(rows))

@@ -38,7 +38,7 @@ def main():
         dataset="uci_hapt by default, smartwatch with --smoke",
         runs="of each example and side, 128 by default",
     )
-    _timing.known("part", args.part, PARTS)
+    _timing.among("part", args.part, PARTS)
     name = args.dataset or ("smartwatch" if args.smoke else "uci_hapt")
     found = []
     for part, make in PARTS.items():

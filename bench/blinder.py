@@ -51,8 +51,8 @@ def main():
         seeds="seeds trained together, 10 by default",
         variant="of the table: guided, published or paper; all by default",
     )
-    _timing.known("experiment", args.experiment, ("table", *EXPERIMENTS))
-    _timing.known("variant", args.variant, VARIANTS)
+    _timing.among("experiment", args.experiment, ("table", *EXPERIMENTS))
+    _timing.among("variant", args.variant, VARIANTS)
     report = _timing.Report(smoke=args.smoke)
     name = args.experiment or "table"
     epochs = 1 if args.smoke else int(args.epochs or 12)

@@ -91,7 +91,7 @@ def main():
         folder="what was found so far, runs/deeprotect by default",
         seeds="of the features, 3 by default",
     )
-    _timing.known("part", args.part, PARTS)
+    _timing.among("part", args.part, PARTS)
     folder = pathlib.Path(args.folder or "runs/deeprotect" + "-smoke" * args.smoke)
     folder.mkdir(parents=True, exist_ok=True)
     rows = []

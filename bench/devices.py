@@ -39,7 +39,7 @@ def main():
         part=f"one of {PARTS}; all by default",
         clients="of the part many",
     )
-    _timing.known("part", args.part, PARTS)
+    _timing.among("part", args.part, PARTS)
     report = _timing.Report(smoke=args.smoke)
     for part in PARTS if args.part is None else (args.part,):
         more = {"clients": args.clients} if part == "many" else {}

@@ -50,7 +50,7 @@ def main():
         part=f"one of {', '.join(PARTS)}; training by default",
         folder="of quality: where models are kept, runs/dysan by default",
     )
-    _timing.known("part", args.part, PARTS)
+    _timing.among("part", args.part, PARTS)
     if args.part == "choice":
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     report = _timing.Report(smoke=args.smoke)

@@ -43,7 +43,7 @@ def main():
     args = _timing.arguments(
         __doc__.splitlines()[0], part=f"one of {PARTS}; all by default"
     )
-    _timing.known("part", args.part, PARTS)
+    _timing.among("part", args.part, PARTS)
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     report = _timing.Report(smoke=args.smoke)
     data = ja.load("smartwatch", public="exercise", private=["side"])

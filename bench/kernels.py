@@ -29,7 +29,7 @@ def main():
         __doc__.splitlines()[0], area=f"of {', '.join(AREAS)}; all by default"
     )
     chosen = args.area.split(",") if args.area else AREAS
-    _timing.known("area", chosen, AREAS)
+    _timing.among("area", chosen, AREAS)
     report = _timing.KernelReport(smoke=args.smoke)
     for area in chosen:
         importlib.import_module(f"_{area}").rows(report, args.smoke)

@@ -54,8 +54,8 @@ def main():
         hours="begin nothing new after so many hours",
         rivals="where Stable-Baselines3 is installed",
     )
-    _timing.known("question", args.question, QUESTIONS)
-    _timing.known("case", args.case, streets.SIZES)
+    _timing.among("question", args.question, QUESTIONS)
+    _timing.among("case", args.case, streets.SIZES)
     default = "runs/pfdrl-smoke" if args.smoke else "runs/pfdrl"
     folder = pathlib.Path(args.folder or default)
     end = time.monotonic() + 3600 * float(args.hours or np.inf)
@@ -77,7 +77,7 @@ def main():
                     except Exception:
                         failed.append((place.name, question, job.name))
                         traceback.print_exc()
-    rows = _answers.with_earlier(args.json, found_in(folder))
+    rows = _answers.with_earlier(args, found_in(folder))
     if args.json is not None:
         page.write(args.json, rows)
     print(page.markdown(rows))

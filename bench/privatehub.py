@@ -55,8 +55,8 @@ def main():
         hours="begin nothing new after so many hours",
         rivals="where diffusers is installed",
     )
-    _timing.known("question", args.question, QUESTIONS)
-    _timing.known("choice", args.choice, ("first",))
+    _timing.among("question", args.question, QUESTIONS)
+    _timing.among("choice", args.choice, ("first",))
     default = "runs/privatehub-smoke" if args.smoke else "runs/privatehub"
     folder = pathlib.Path(args.folder or default)
     seeds, end = (
@@ -72,7 +72,7 @@ def main():
         _merge(folder / "motionsense.json", found)
     else:
         failed = gone_through(folder, args, asked, seeds, end)
-    rows = _answers.with_earlier(args.json, found_in(folder))
+    rows = _answers.with_earlier(args, found_in(folder))
     rows = up_to_date(rows, args)
     if args.json is not None:
         page.write(args.json, rows)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.mail import Mailbox, Messages, fates
-from jaxanon.kernels.checks import whole
+from jaxanon.kernels.checks import known, whole
 
 
 def mix(mixing, params):
@@ -181,9 +181,10 @@ def is_due(period, step):
     """``bool[]``, whether a step is the last of ``period`` of them.
 
     Raises:
-      ValueError: for a Python period below 1.
+      TypeError: for a period on the host that is no whole number.
+      ValueError: for one below 1.
     """
-    if isinstance(period, int):
+    if known(period) is not None:
         whole("period", period, least=1)
     return (jnp.asarray(step) + 1) % period == 0
 

@@ -101,7 +101,6 @@ def meta(
             f"hyper must have 'server_step_size', got {sorted(hyper)}; add the length "
             "of the server's step."
         )
-
     if not 0 <= averaging < 1:
         raise ValueError(
             f"averaging must be in [0, 1), got {averaging!r}; 0 keeps no running mean."

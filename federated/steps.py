@@ -4,7 +4,7 @@ import dataclasses
 
 from jaxanon.federated.algorithm import weigher
 from jaxanon.federated.layout import Layout
-from jaxanon.kernels.checks import whole
+from jaxanon.kernels.setting_checks import at_least, of_kinds
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -17,7 +17,7 @@ class Steps:
       shuffle: rows in a fresh random order each round, or as they stand.
 
     Raises:
-      TypeError: for a number that is not whole.
+      TypeError: for a number that is not whole, or a ``shuffle`` that is no bool.
       ValueError: for a number below 1.
 
     Example:
@@ -30,14 +30,13 @@ class Steps:
     shuffle: bool = True
 
     def __post_init__(self):
-        whole("num_steps", self.num_steps, least=1)
-        if self.batch_size is not None:
-            if self.batch_size < 1:
-                raise ValueError(
-                    f"batch_size must be >= 1, or None for all rows, got "
-                    f"{self.batch_size!r}."
-                )
-            whole("batch_size", self.batch_size, least=1)
+        of_kinds(self)
+        at_least(1, num_steps=self.num_steps)
+        if self.batch_size is not None and self.batch_size < 1:
+            raise ValueError(
+                f"batch_size must be >= 1, or None for all rows, got "
+                f"{self.batch_size!r}."
+            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -83,22 +83,23 @@ def restored(folder, config: dict, like, kept=None):
     return found
 
 
+_LACKING = object()
+
+
 def _same(folder, old, new):
     # More epochs may be asked for; everything else makes it another run.
     changed = [key for key in new if key != "epochs" and old.get(key) != new[key]]
     if changed:
         key = changed[0]
         parts = [key]
-        before, after = old.get(key), new[key]
+        before, after = old.get(key, _LACKING), new[key]
         while isinstance(before, dict) and isinstance(after, dict):
-            lacking = object()
-            key = next(
-                k
+            both = [
+                (k, before.get(k, _LACKING), after.get(k, _LACKING))
                 for k in before | after
-                if before.get(k, lacking) != after.get(k, lacking)
-            )
+            ]
+            key, before, after = next(each for each in both if each[1] != each[2])
             parts.append(key)
-            before, after = before.get(key), after.get(key)
         raise ValueError(
             f"{folder} holds another run: {'.'.join(parts)} was {_short(before)} there "
             f"and is {_short(after)} now; resume with the same settings or choose "
@@ -107,7 +108,7 @@ def _same(folder, old, new):
 
 
 def _short(value):
-    text = repr(value)
+    text = "lacking" if value is _LACKING else repr(value)
     return text if len(text) < 80 else f"{text[:77]}..."
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import numbers
+import types
 import typing
 
 import numpy as np
@@ -21,7 +22,8 @@ def of_kinds(settings) -> None:
 
     Args:
       settings: a dataclass; a field that may be None is held to its other type where it
-        is not. A dict is passed over.
+        is not. What is declared as anything but int, float, str, bool, a tuple of one
+        of these, or one of these and None, is passed over.
 
     Raises:
       TypeError: for a value of another type, or a tuple that holds one; a bool in a
@@ -40,17 +42,18 @@ def of_kinds(settings) -> None:
     hints = typing.get_type_hints(type(settings))
     for field in dataclasses.fields(settings):
         name, value, hint = field.name, getattr(settings, field.name), hints[field.name]
-        if type(None) in typing.get_args(hint):
-            if value is None:
+        if isinstance(hint, types.UnionType):
+            others = [one for one in typing.get_args(hint) if one is not type(None)]
+            if len(others) > 1 or (value is None and len(others) < len(hint.__args__)):
                 continue
-            hint = typing.get_args(hint)[0]  # ``None`` is declared last.
+            hint = others[0]
         kind = typing.get_origin(hint) or hint
         if kind not in _KINDS:
             continue
         if not _is(value, kind):
             raise TypeError(f"{name} must be {_KINDS[kind][1]}, got {value!r}.")
-        if kind is tuple:
-            one = typing.get_args(hint)[0]
+        one, *_ = typing.get_args(hint) or (None,)
+        if kind is tuple and one in _KINDS:
             if not all(_is(each, one) for each in value):
                 told = _KINDS[one][1]
                 raise TypeError(f"each of {name} must be {told}, got {value!r}.")
@@ -62,7 +65,7 @@ def _is(value, kind) -> bool:
     return isinstance(value, _KINDS[kind][0])
 
 
-def whole(least: int, **named) -> None:
+def at_least(least: int, **named) -> None:
     """Refuses settings that are not whole, or below ``least``; of tuples, any width.
 
     Raises:
@@ -70,7 +73,7 @@ def whole(least: int, **named) -> None:
       ValueError: for one that is too small.
 
     Example:
-      >>> whole(1, latent=10, hidden=(8, 4))
+      >>> at_least(1, latent=10, hidden=(8, 4))
     """
     for name, value in named.items():
         for one in value if isinstance(value, tuple) else (value,):

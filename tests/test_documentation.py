@@ -146,6 +146,15 @@ def test_the_guide_is_the_readme(extensions):
             assert "://" in target or here, target
 
 
+def test_the_first_example_is_the_readme_s():
+    """Which ``test_docs`` runs."""
+    if not DOCS.exists():
+        pytest.skip("docs/ is not beside the tests; only a checkout has both")
+    block = r"^```python\n(.*?)^```$"
+    [shown] = re.findall(block, (DOCS / "index.md").read_text(), re.DOTALL | re.M)
+    assert shown in re.findall(block, (ROOT / "README.md").read_text(), re.S | re.M)
+
+
 def test_what_looks_like_a_heading_in_code_is_none(extensions):
     text = (
         "# t\n\n## One\n\n### In it\n\n```bash\n## not\n```\n[x](#two)\n\n## Two\nend\n"

@@ -70,10 +70,10 @@ def found(text: str, here: tuple[str, set[str]], objects) -> str | None:
     parts = scope.split(".") if scope else ["jaxanon"]
     for end in range(len(parts), 0, -1):
         scopes.append(".".join(parts[:end]))
-    if not scope and not dot and "_" not in text:
-        return None  # In prose a word alone may mean anything.
     if not scope and not dot:
-        scopes = [f"{name}" for name in ("jaxanon.kernels", "jaxanon.methods")]
+        if "_" not in text:
+            return None  # In prose a word alone may mean anything.
+        scopes = ["jaxanon.kernels", "jaxanon.methods"]
     for name in (*(f"{each}.{text}" for each in scopes), text):
         if name not in objects or name == scope:
             continue

@@ -91,7 +91,7 @@ def said_of(owner: type) -> dict[str, str]:
             continue
         beside = comments.get(node.end_lineno)
         below = _text(after)
-        above = _run(alone, node.lineno - 1, -1)
+        above = _above(alone, node.lineno)
         if beside is None and below is None:
             found[node.target.id] = " ".join(above)
         else:
@@ -141,13 +141,12 @@ def _comments(source):
     return behind, alone
 
 
-def _run(alone, line, step):
-    """The comments that stand together from ``line`` on, in reading order."""
+def _above(alone, line):
+    """The comments that stand together and end above ``line``, in reading order."""
     found = []
-    while line in alone:
+    while (line := line - 1) in alone:
         found.append(alone[line])
-        line += step
-    return found[::step]
+    return found[::-1]
 
 
 def _escaped(text):

@@ -72,7 +72,7 @@ def _named(found, claimed):
     ]
     named = {}
     for member in members:
-        for each in mentions.of(thing(member.name)):
+        for each in mentions.of(resolve(member.name)):
             if id(each) not in claimed and not each.__qualname__.startswith("_"):
                 named[f"{each.__module__}.{each.__qualname__}"] = each
     return named
@@ -103,9 +103,8 @@ def rooms() -> list[str]:
 
 
 def _is_package(name):
-    return inspect.ismodule(thing := getattr(jaxanon, name)) and hasattr(
-        thing, "__path__"
-    )
+    thing = getattr(jaxanon, name)
+    return inspect.ismodule(thing) and hasattr(thing, "__path__")
 
 
 def _top(claimed):
@@ -174,7 +173,7 @@ def _claim(package, name, claimed, home=None):
     return Member(full, kind, home or getattr(thing, "__module__", package))
 
 
-def thing(name: str):
+def resolve(name: str):
     """What has that dotted name."""
     package, _, last = name.rpartition(".")
     return getattr(importlib.import_module(package), last)

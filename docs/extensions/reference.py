@@ -100,14 +100,14 @@ def _member(member):
         return
     yield f".. auto{member.kind}:: {member.name}"
     yield from (f"   :{option}" for option in OPTIONS.get(member.kind, ()))
-    if {"name", "parent"} <= getattr(pages.thing(member.name), FIELDS, {}).keys():
+    if {"name", "parent"} <= getattr(pages.resolve(member.name), FIELDS, {}).keys():
         yield "   :exclude-members: name, parent, scope"  # Every Flax module has them.
     yield ""
 
 
 def _constant(member):
     """By hand: autodoc would print a dict of functions, and what dicts are."""
-    value = pages.thing(member.name)
+    value = pages.resolve(member.name)
     own = type(value).__module__.startswith("jaxanon.")
     if isinstance(value, dict):
         shown, said = f"{{{', '.join(map(repr, value))}}}", "Keys of a dict."
@@ -130,7 +130,9 @@ def _table(heading, names):
     if heading:
         yield from (f".. rubric:: {heading}", "")
     for name in names:
-        first = " ".join(inspect.getdoc(pages.thing(name)).partition("\n\n")[0].split())
+        first = " ".join(
+            inspect.getdoc(pages.resolve(name)).partition("\n\n")[0].split()
+        )
         yield f"* :py:obj:`{name.rpartition('.')[2]} <{name}>`: {first}"
     yield ""
 

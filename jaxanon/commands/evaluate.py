@@ -77,15 +77,15 @@ def evaluate(
     writing.refuse_existing(folder / written, overwrite)
     names = sources.names(attacks, "attacks")
     chosen = trial_names.choose(names)
+    if epsilons is not None and chosen.attacks:
+        raise ValueError(
+            f"{chosen.attacks[0]} is not tried at each of --epsilons; leave it out of "
+            "--attacks."
+        )
     run = training.open_run(folder)
     data = sources.recall(run, dataset=dataset, source=source)
     if epsilons is not None:
         tried = [_number(text) for text in sources.names(epsilons, "epsilons")]
-        if chosen.attacks:
-            raise ValueError(
-                f"{chosen.attacks[0]} is not tried at each of --epsilons; leave it out "
-                "of --attacks."
-            )
         who = chosen.attackers
         who = "forest" if "forest" in who else who[0]
         _over_budgets(run, data, tried, who, seed)

@@ -10,7 +10,8 @@ import optax
 
 from jaxanon.energy.modes import FLOOR_W
 from jaxanon.energy.saving import DAY
-from jaxanon.kernels.setting_checks import finite, of_kinds, whole
+from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 from jaxanon.models.predictors import predictor
 
 KINDS = ("lr", "svm", "bp", "lstm")
@@ -56,11 +57,10 @@ class ForecastConfig:
     penalty: float = 1e-4
 
     def __post_init__(self):
-        if self.kind not in KINDS:
-            raise ValueError(f"kind must be one of {KINDS}, got {self.kind!r}.")
         of_kinds(self)
+        one_of("kind", self.kind, KINDS)
         sizes = ("lookback", "every", "ahead", "features", "hidden")
-        whole(1, **{name: getattr(self, name) for name in sizes})
+        at_least(1, **{name: getattr(self, name) for name in sizes})
         if self.lookback % self.every:
             raise ValueError(
                 f"every must divide lookback, got {self.every} and {self.lookback}."

@@ -64,7 +64,7 @@ def from_readings(home, device, minute, power, num_days: int) -> Homes:
     those are bridged with the last reading. Homes' days need not be the same dates.
 
     Args:
-      home, device: ``str[n]``, or numbers, whose reading it is.
+      home, device: ``str[n]`` or ``int[n]``, whose reading it is.
       minute: ``int[n]``, minutes since 1970 on the home's clock, or ``datetime64[n]``.
       power: ``float[n]``, W; NaN is a missing minute.
       num_days: at least 1.
@@ -73,7 +73,8 @@ def from_readings(home, device, minute, power, num_days: int) -> Homes:
       ``Homes``, by name; a device that a home lacks is NaN there.
 
     Raises:
-      TypeError: if minutes are no whole numbers and no times, or ``num_days`` none.
+      TypeError: if minutes are no whole numbers and no times, ``num_days`` none, or
+        homes or devices neither words nor whole numbers.
       ValueError: for arrays of other shapes, fewer than one day; naming home and
         device, for readings that are not in order of time, two of one minute, or
         negative power; naming the home and the device that lacks most days, if there
@@ -87,6 +88,11 @@ def from_readings(home, device, minute, power, num_days: int) -> Homes:
     """
     whole("num_days", num_days, least=1)
     home, device, minute, power = map(np.asarray, (home, device, minute, power))
+    for names in (home, device):
+        if names.dtype.kind not in "UOiu":
+            raise TypeError(
+                f"home and device must be words or whole numbers, got {names.dtype}."
+            )
     home, device = home.astype(str), device.astype(str)  # Numbers are names, too.
     if minute.dtype.kind == "M":
         minute = minute.astype("datetime64[m]").astype(np.int64)

@@ -9,8 +9,8 @@ from jaxanon.energy.q_learning import HYPER as DQN_HYPER
 from jaxanon.energy.q_learning import DQNConfig
 from jaxanon.energy.switching import OBSERVED
 from jaxanon.federated import Layout, Messages
-from jaxanon.kernels.checks import known, whole
-from jaxanon.kernels.setting_checks import of_kinds
+from jaxanon.kernels.checks import known
+from jaxanon.kernels.setting_checks import at_least, of_kinds
 from jaxanon.models.q_network import HIDDEN
 from jaxanon.privacy.composition import positive
 
@@ -103,10 +103,8 @@ class PFDRLConfig:
             raise ValueError(
                 f"observed must be one of {tuple(OBSERVED)}, got {self.observed!r}."
             )
-        for name in ("fit_steps", "fit_batch", "slot_min"):
-            whole(name, getattr(self, name), least=1)
-        for width in self.hidden:
-            whole("a width of hidden", width, least=1)
+        at_least(1, fit_steps=self.fit_steps, fit_batch=self.fit_batch)
+        at_least(1, slot_min=self.slot_min, hidden=self.hidden)
         positive(clip_norm=self.clip_norm)
         if self.noise_multiplier:
             positive(noise_multiplier=self.noise_multiplier)

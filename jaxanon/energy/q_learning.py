@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import optax
 
 from jaxanon.energy.replay import Replay, Transition, blank, draw, store
-from jaxanon.kernels.checks import whole
-from jaxanon.kernels.setting_checks import of_kinds
+from jaxanon.kernels.setting_checks import at_least, of_kinds
 from jaxanon.models.predictors import Predictor
 
 HYPER = {"learning_rate": 1e-3, "discount": 0.9, "epsilon": 0.1}
@@ -46,8 +45,8 @@ class DQNConfig:
 
     def __post_init__(self):
         of_kinds(self)
-        for name in ("batch_size", "target_every", "num_envs"):
-            whole(name, getattr(self, name), least=1)
+        at_least(1, batch_size=self.batch_size, num_envs=self.num_envs)
+        at_least(1, target_every=self.target_every)
         least = max(self.batch_size, self.num_envs)
         if self.capacity < least:
             raise ValueError(

@@ -160,6 +160,8 @@ def example(did: Acted, street: Street, homes: Homes, first_day: int = 0) -> dic
     order = np.argsort(share_of(saved, standby), kind="stable")
     with_device = np.any(present.reshape(count, -1), axis=1)
     order = order[with_device[order]]
+    if not len(order):
+        raise ValueError("no home of the street has a device; give at least one.")
     chosen = int(order[(len(order) - 1) // 2])
     agents = chosen * homes.kinds.shape[1] + np.arange(homes.kinds.shape[1])
     agents = agents[present[agents]]

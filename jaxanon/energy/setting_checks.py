@@ -5,7 +5,8 @@ import math
 from jaxanon.energy.forecasting import KINDS
 from jaxanon.energy.pfdrl_config import METHODS
 from jaxanon.energy.saving import DAY
-from jaxanon.kernels.checks import known, one_of, whole
+from jaxanon.kernels.checks import known, one_of
+from jaxanon.kernels.setting_checks import at_least
 
 GRAPHS = ("full", "ring", "k-regular", "random")
 _COUNTS = {  # The least of each.
@@ -42,9 +43,8 @@ def ranges(settings) -> None:
         for name in names:
             value = getattr(settings, name)
             if value is not None:
-                whole(name, value, least=least)
-    for width in settings.hidden:
-        whole("a width of hidden", width, least=1)
+                at_least(least, **{name: value})
+    at_least(1, hidden=settings.hidden)
     for names, fits, words in (
         (_POSITIVE, lambda x: x > 0, "a finite number > 0"),
         (_NOT_NEGATIVE, lambda x: x >= 0, "a finite number >= 0"),

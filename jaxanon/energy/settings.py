@@ -146,7 +146,7 @@ def config_of(settings: PFDRLSettings) -> PFDRLConfig:
             double=settings.double,
             num_envs=stretches,
         ),
-        hidden=tuple(settings.hidden),
+        hidden=settings.hidden,
         observed=settings.observed,
         slot_min=settings.slot_min,
         messages=Messages(

@@ -56,8 +56,7 @@ def export_attackers(
       ...     data.train.windows[::25],
       ...     {name: own[::25] for name, own in data.train.labels.items()})
       >>> data = data._replace(train=train)
-      >>> method = ja.methods.obscurenet(data.spec, latent=2, hidden=(8,))
-      >>> run = ja.train(method, data, epochs=1, seed=0, progress=False)
+      >>> run = ja.train(ja.methods.orf(data.spec), data, epochs=1, progress=False)
       >>> with tempfile.TemporaryDirectory() as folder:
       ...     export_attackers(run, data, f"{folder}/who.onnx").name
       'who.onnx'

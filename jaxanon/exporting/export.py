@@ -167,9 +167,12 @@ def _stablehlo(rewritten, inputs):
 
 @contextlib.contextmanager
 def _nameless():
-    """Graphs do not tell which files, in whose home, they were traced from."""
+    """Graphs do not tell which files, in whose home, they were traced from.
+
+    Other threads that trace meanwhile make such graphs, too.
+    """
     name = "jax_traceback_in_locations_limit"
-    before = jax.config.values[name]
+    before = getattr(jax.config, name)
     jax.config.update(name, 0)
     try:
         yield

@@ -5,7 +5,7 @@ import dataclasses
 from jaxanon.federated.atlas_gradients import CLIPPINGS, READINGS
 from jaxanon.federated.atlas_rounds import GUARANTEES, SCORES, check_public_scores
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import finite, of_kinds, whole
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 from jaxanon.models.predictors import KINDS
 
 
@@ -41,9 +41,9 @@ class LearnerConfig:
     def __post_init__(self):
         of_kinds(self)
         one_of("model", self.model, KINDS)
-        whole(1, hidden=self.hidden, filters=self.filters, batch=self.batch)
-        whole(1, lstm_features=self.lstm_features, local_steps=self.local_steps)
-        whole(1, embedding=self.embedding)
+        at_least(1, hidden=self.hidden, filters=self.filters, batch=self.batch)
+        at_least(1, lstm_features=self.lstm_features, local_steps=self.local_steps)
+        at_least(1, embedding=self.embedding)
         finite(zero=False, step_size=self.step_size, cohort=self.cohort)
         if self.cohort > 1:
             raise ValueError(f"cohort must be in (0, 1], got {self.cohort!r}.")
@@ -73,7 +73,7 @@ class OwnLayersConfig(LearnerConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        whole(0, shared_layers=self.shared_layers)
+        at_least(0, shared_layers=self.shared_layers)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,7 @@ class PFedMeConfig(LearnerConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        whole(1, own_steps=self.own_steps)
+        at_least(1, own_steps=self.own_steps)
         finite(zero=True, pull=self.pull)
         finite(zero=False, server_step_size=self.server_step_size, mix=self.mix)
 
@@ -149,7 +149,7 @@ class BudgetConfig(LearnerConfig):
         super().__post_init__()
         finite(zero=True, epsilon=self.epsilon)
         finite(zero=False, delta=self.delta)
-        whole(1, rounds=self.rounds)
+        at_least(1, rounds=self.rounds)
         if self.delta >= 1:
             raise ValueError(f"delta must be below 1, got {self.delta!r}.")
 
@@ -169,7 +169,7 @@ class PrivateConfig(BudgetConfig):
     def __post_init__(self):
         super().__post_init__()
         finite(zero=False, max_norm=self.max_norm)
-        whole(1, records=self.records)
+        at_least(1, records=self.records)
         if self.batch > self.records:
             raise ValueError(
                 f"batch must be at most records, {self.records}, got {self.batch!r}."
@@ -232,9 +232,9 @@ class AtlasConfig(PrivateConfig):
             )
         finite(zero=True, mask_step_size=self.mask_step_size)
         finite(zero=False, own_step_size=self.own_step_size)
-        whole(0, own_steps=self.own_steps, send_slots=self.send_slots)
+        at_least(0, own_steps=self.own_steps, send_slots=self.send_slots)
         if self.most_layers is not None:
-            whole(1, most_layers=self.most_layers)
+            at_least(1, most_layers=self.most_layers)
         for name in ("threshold", "first_score"):
             if not 0 < getattr(self, name) < 1:
                 raise ValueError(

@@ -4,7 +4,7 @@ import dataclasses
 
 from jaxanon.federated.cluster_fl import FORMS
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import finite, whole
+from jaxanon.kernels.setting_checks import at_least, finite
 from jaxanon.learners.config import LearnerConfig
 
 
@@ -33,7 +33,7 @@ class ClusterFLConfig(LearnerConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        whole(1, clusters=self.clusters, every=self.every, probe=self.probe)
+        at_least(1, clusters=self.clusters, every=self.every, probe=self.probe)
         finite(zero=True, alpha=self.alpha, beta=self.beta)
         finite(zero=False, rho=self.rho, temperature=self.temperature)
         one_of("form", self.form, FORMS)
@@ -71,7 +71,7 @@ class FedMaskConfig(LearnerConfig):
     def __post_init__(self):
         super().__post_init__()
         if self.masked_layers is not None:
-            whole(1, masked_layers=self.masked_layers)
+            at_least(1, masked_layers=self.masked_layers)
         if not 0.5 < self.certainty < 1:
             raise ValueError(f"certainty must be in (0.5, 1), got {self.certainty!r}.")
 
@@ -90,6 +90,6 @@ class ClusteredConfig(LearnerConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        whole(1, clusters=self.clusters)
-        whole(0, alone=self.alone)
+        at_least(1, clusters=self.clusters)
+        at_least(0, alone=self.alone)
         one_of("by", self.by, ("updates", "windows"))

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from jaxanon.kernels.setting_checks import whole
+from jaxanon.kernels.setting_checks import at_least
 from jaxanon.methods import anonymizers, weighed
 from jaxanon.methods.anonymizer_config import AnonymizerConfig, hyper
 from jaxanon.methods.central import central
@@ -23,7 +23,7 @@ class AAEConfig(AnonymizerConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        whole(0, pretraining=self.pretraining)
+        at_least(0, pretraining=self.pretraining)
         if self.frozen and not self.pretraining:
             raise ValueError(
                 "pretraining must be >= 1 where readers are frozen, got 0: they would "

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from jaxanon.kernels.setting_checks import finite, of_kinds, whole
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class AnonymizerConfig:
     def __post_init__(self):
         of_kinds(self)
         names = ("batch", "filters", "reader_filters", "reader_hidden")
-        whole(1, **{name: getattr(self, name) for name in names})
+        at_least(1, **{name: getattr(self, name) for name in names})
         weights = ("distortion", "confusion", "utility", "decay")
         finite(zero=True, **{name: getattr(self, name) for name in weights})
         finite(

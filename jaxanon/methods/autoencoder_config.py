@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import finite, of_kinds, whole
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 from jaxanon.methods.shown import ANONYMIZATIONS
 from jaxanon.models.layers import INITIALISATIONS
 
@@ -45,7 +45,7 @@ class AutoencoderConfig:
         of_kinds(self)
         sizes = {"latent": self.latent, "hidden": self.hidden}
         given = {name: value for name, value in sizes.items() if value is not None}
-        whole(1, batch=self.batch, judge_batch=self.judge_batch, **given)
+        at_least(1, batch=self.batch, judge_batch=self.judge_batch, **given)
         finite(
             zero=False, step_size=self.step_size, judge_step_size=self.judge_step_size
         )

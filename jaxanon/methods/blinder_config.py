@@ -3,7 +3,7 @@
 import dataclasses
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import finite, of_kinds, whole
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 from jaxanon.models.layers import INITIALISATIONS
 
 ANONYMIZATIONS = ("stochastic", "deterministic")
@@ -83,12 +83,14 @@ class BlinderConfig:
 
     def __post_init__(self):
         of_kinds(self)
-        whole(1, latent=self.latent, hidden=self.hidden, filters=self.filters)
-        whole(1, adversary_hidden=self.adversary_hidden, local_steps=self.local_steps)
-        whole(1, support=self.support, query=self.query)
-        whole(1, per_class=self.per_class, neighbours=self.neighbours)
-        whole(0, adversary_rounds=self.adversary_rounds, extra=self.extra)
-        whole(0, discriminator_steps=self.discriminator_steps)
+        at_least(1, latent=self.latent, hidden=self.hidden, filters=self.filters)
+        at_least(
+            1, adversary_hidden=self.adversary_hidden, local_steps=self.local_steps
+        )
+        at_least(1, support=self.support, query=self.query)
+        at_least(1, per_class=self.per_class, neighbours=self.neighbours)
+        at_least(0, adversary_rounds=self.adversary_rounds, extra=self.extra)
+        at_least(0, discriminator_steps=self.discriminator_steps)
         if len(self.filters) not in (0, 2):
             raise ValueError(f"filters must be none or two, got {self.filters!r}.")
         names = "inner_step_size", "server_step_size", "cohort"

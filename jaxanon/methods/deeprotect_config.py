@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import finite, of_kinds, whole
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 from jaxanon.methods.method import Incompatible
 from jaxanon.models.tied import CURVES
 
@@ -90,8 +90,8 @@ class DEEProtectConfig:
 
     def __post_init__(self):
         of_kinds(self)
-        whole(1, hidden=self.hidden, batch=self.batch)
-        whole(1, epochs_per_layer=self.epochs_per_layer)
+        at_least(1, hidden=self.hidden, batch=self.batch)
+        at_least(1, epochs_per_layer=self.epochs_per_layer)
         if not self.hidden:
             raise ValueError("hidden must have one layer at least, got none.")
         weights = ("mu", "beta", "decay", "delta")

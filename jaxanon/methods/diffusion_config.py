@@ -4,7 +4,7 @@ import dataclasses
 
 from jaxanon import kernels
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import finite, of_kinds, whole
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 from jaxanon.models.unet import check_heads
 from jaxanon.models.unet_blocks import DTYPES
 
@@ -74,7 +74,7 @@ class DiffusionConfig:
     def __post_init__(self):
         of_kinds(self)
         counts = "batch", "num_steps", "blocks", "heads", "sampling_steps", "widths"
-        whole(1, **{name: getattr(self, name) for name in counts})
+        at_least(1, **{name: getattr(self, name) for name in counts})
         finite(zero=False, step_size=self.step_size, strength=self.strength)
         names = "forgetting", "ema", "guidance", "negative_guidance"
         finite(zero=True, **{name: getattr(self, name) for name in names})

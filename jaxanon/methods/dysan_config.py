@@ -3,7 +3,7 @@
 import dataclasses
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import finite, of_kinds, whole
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 from jaxanon.methods.method import Incompatible
 from jaxanon.models.dysan import ERRORS
 
@@ -64,7 +64,7 @@ class SanitizerConfig:
             raise ValueError("predictor_filters must have one at least, got none.")
         names = ("batch", "inner_steps", "filters", "hidden", "predictor_filters")
         names += ("discriminator_filters", "judge_hidden")
-        whole(1, **{name: getattr(self, name) for name in names})
+        at_least(1, **{name: getattr(self, name) for name in names})
         finite(zero=True, alpha=self.alpha, lambda_=self.lambda_)
         finite(zero=False, step_size=self.step_size)
         one_of("errors", self.errors, ERRORS)
@@ -106,4 +106,4 @@ class DySanGenConfig(SanitizerConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        whole(1, pretraining=self.pretraining)
+        at_least(1, pretraining=self.pretraining)

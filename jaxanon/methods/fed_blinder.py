@@ -5,7 +5,7 @@ import dataclasses
 import jax
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import finite, of_kinds, whole
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 from jaxanon.methods.averaged import Course, averaged, judging, system_of
 from jaxanon.methods.blinder_config import ANONYMIZATIONS, FORMS
 from jaxanon.methods.method import Method
@@ -68,12 +68,12 @@ class FedBlinderConfig:
 
     def __post_init__(self):
         of_kinds(self)
-        whole(1, latent=self.latent, hidden=self.hidden, filters=self.filters)
-        whole(1, local_rounds=self.local_rounds, batch=self.batch)
-        whole(1, adversary_hidden=self.adversary_hidden)
-        whole(0, discriminator_steps=self.discriminator_steps)
+        at_least(1, latent=self.latent, hidden=self.hidden, filters=self.filters)
+        at_least(1, local_rounds=self.local_rounds, batch=self.batch)
+        at_least(1, adversary_hidden=self.adversary_hidden)
+        at_least(0, discriminator_steps=self.discriminator_steps)
         if self.batches is not None:
-            whole(1, batches=self.batches)
+            at_least(1, batches=self.batches)
         if len(self.filters) not in (0, 2):
             raise ValueError(f"filters must be none or two, got {self.filters!r}.")
         finite(zero=False, step_size=self.step_size)

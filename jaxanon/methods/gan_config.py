@@ -3,7 +3,7 @@
 import dataclasses
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import finite, of_kinds, whole
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 
 PRIVACY_LOSSES = ("confusion", "paper")
 
@@ -39,7 +39,7 @@ class CGANConfig:
 
     def __post_init__(self):
         of_kinds(self)
-        whole(1, batch=self.batch, latent=self.latent, widths=self.widths)
+        at_least(1, batch=self.batch, latent=self.latent, widths=self.widths)
         names = "step_size", "critic_step_size", "classifier_step_size"
         finite(zero=False, **{name: getattr(self, name) for name in names})
         if not self.widths:

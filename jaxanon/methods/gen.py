@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxanon.kernels.setting_checks import finite, of_kinds, whole
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 from jaxanon.methods import pool
 from jaxanon.methods.central import Player, Room, central
 from jaxanon.methods.draws import attributes
@@ -51,9 +51,9 @@ class GENConfig:
     def __post_init__(self):
         of_kinds(self)
         names = ("pretraining", "batch", "filters", "estimator_hidden")
-        whole(1, **{name: getattr(self, name) for name in names})
+        at_least(1, **{name: getattr(self, name) for name in names})
         if self.hidden is not None:
-            whole(1, hidden=self.hidden)
+            at_least(1, hidden=self.hidden)
         if len(self.filters) != 3:
             raise ValueError(f"filters must be three, got {self.filters!r}.")
         finite(zero=True, utility=self.utility, confusion=self.confusion)

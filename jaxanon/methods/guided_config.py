@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from jaxanon.kernels.setting_checks import finite, whole
+from jaxanon.kernels.setting_checks import at_least, finite
 from jaxanon.methods.diffusion_config import DiffusionConfig
 
 AT_RELEASE = ("strength", "guidance", "negative_guidance")
@@ -38,7 +38,7 @@ class GuidedConfig(DiffusionConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        whole(1, latent=self.latent, pretraining=self.pretraining)
+        at_least(1, latent=self.latent, pretraining=self.pretraining)
         if self.batch < 2:
             raise ValueError(
                 f"batch must be >= 2, got {self.batch!r}: windows are compared."
@@ -67,7 +67,7 @@ class PrivDiffuserConfig(GuidedConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        whole(1, law_hidden=self.law_hidden, law_steps=self.law_steps)
+        at_least(1, law_hidden=self.law_hidden, law_steps=self.law_steps)
         names = "classifier_step_size", "law_step_size"
         finite(zero=False, **{name: getattr(self, name) for name in names})
         finite(zero=True, disentangling=self.disentangling)
@@ -104,7 +104,7 @@ class CloakConfig(GuidedConfig):
     def __post_init__(self):
         super().__post_init__()
         names = "autoencoder_widths", "channels", "projection"
-        whole(1, **{name: getattr(self, name) for name in names})
+        at_least(1, **{name: getattr(self, name) for name in names})
         names = "autoencoder_step_size", "reader_step_size", "temperature"
         finite(zero=False, **{name: getattr(self, name) for name in names})
         finite(zero=True, kl=self.kl)

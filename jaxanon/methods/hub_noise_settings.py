@@ -4,7 +4,7 @@ from typing import Any
 
 from jaxanon.federated import Lots
 from jaxanon.federated.guarantee import DIGEST, SCALES, SEED, Guarantee, multiplier_for
-from jaxanon.kernels.setting_checks import finite, whole
+from jaxanon.kernels.setting_checks import at_least, finite
 from jaxanon.methods.method import Incompatible
 from jaxanon.privacy import warn_of_delta, warn_of_epsilon
 
@@ -30,11 +30,11 @@ def check_noise(config: Any) -> None:
     """
     finite(zero=True, epsilon=config.epsilon, noise_multiplier=config.noise_multiplier)
     finite(zero=False, delta=config.delta, max_norm=config.max_norm)
-    whole(1, paid_epochs=config.paid_epochs)
+    at_least(1, paid_epochs=config.paid_epochs)
     if config.delta >= 1:
         raise ValueError(f"delta must be below 1, got {config.delta!r}.")
     if config.records is not None:
-        whole(1, records=config.records)
+        at_least(1, records=config.records)
     if not config.noisy:
         return
     if config.epsilon and config.noise_multiplier:

@@ -98,7 +98,7 @@ def warn_of_epochs(method, epochs: int, rounds: int | None = None) -> None:
     if epochs < least:
         warnings.warn(
             f"{method.name} trains in phases, and the last one begins after epoch "
-            f"{least - 1}; in {epochs} epochs it learns nothing of it: ask for more, "
+            f"{least - 1}; until epoch {epochs} it learns nothing of it: ask for more, "
             "or make the phases before it shorter.",
             UserWarning,
             stacklevel=3,

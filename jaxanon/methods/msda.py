@@ -3,7 +3,7 @@
 import dataclasses
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import whole
+from jaxanon.kernels.setting_checks import at_least
 from jaxanon.methods import anonymizers, weighed
 from jaxanon.methods.anonymizer_config import AnonymizerConfig, hyper
 from jaxanon.methods.central import central
@@ -37,8 +37,8 @@ class MSDAConfig(AnonymizerConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        whole(1, latent_hidden=self.latent_hidden)
-        whole(0, warm_up=self.warm_up, turn=self.turn)
+        at_least(1, latent_hidden=self.latent_hidden)
+        at_least(0, warm_up=self.warm_up, turn=self.turn)
         one_of("form", self.form, CONFUSIONS)
 
 

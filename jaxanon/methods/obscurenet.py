@@ -3,7 +3,7 @@
 import dataclasses
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import finite, whole
+from jaxanon.kernels.setting_checks import at_least, finite
 from jaxanon.methods.autoencoder_config import AutoencoderConfig, sized
 from jaxanon.methods.autoencoders import (
     Design,
@@ -43,8 +43,8 @@ class ObscureNetConfig(AutoencoderConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        whole(1, adversary_steps=self.adversary_steps)
-        whole(1, adversary_hidden=self.adversary_hidden)
+        at_least(1, adversary_steps=self.adversary_steps)
+        at_least(1, adversary_hidden=self.adversary_hidden)
         weights = {"beta": self.beta, "gamma": self.gamma}
         finite(zero=True, adversary_step_size=self.adversary_step_size, **weights)
         one_of("form", self.form, FORMS)

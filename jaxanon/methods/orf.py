@@ -4,7 +4,7 @@ import dataclasses
 
 import jax.numpy as jnp
 
-from jaxanon.kernels.setting_checks import finite, of_kinds, whole
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 from jaxanon.methods import pool, signature
 from jaxanon.methods.central import Room, central
 from jaxanon.methods.draws import attributes
@@ -28,7 +28,7 @@ class ORFConfig:
     def __post_init__(self):
         of_kinds(self)
         finite(zero=True, share=self.share)
-        whole(1, batch=self.batch)
+        at_least(1, batch=self.batch)
         if self.share > 1:
             raise ValueError(f"share must be at most 1, got {self.share!r}.")
 

@@ -11,7 +11,7 @@ def personalise(method, key, state, clients, *, num_rounds: int = 80):
 
     The rounds are those of ``method.update`` with nobody else in the cohort, from the
     shared parameters and with a fresh optimizer; nothing leaves the client. A method
-    that trains in phases goes on in the one that it had reached.
+    that trains in phases is in its last one.
 
     Args:
       method: ``Method``.
@@ -46,11 +46,12 @@ def personalise(method, key, state, clients, *, num_rounds: int = 80):
     fresh = jax.eval_shape(method.init, key).opt_state
     zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), fresh)
     params = state.params if state.average is None else state.average
-    own = state._replace(opt_state=zeros, params=params)
-    if method.least_epochs == 1 and not method.least_rounds:
-        own = own._replace(round=jnp.zeros((), jnp.int32))
+    data = method.prepare(clients)
+    first = (method.least_epochs - 1) * method.rounds_per_epoch(data)
+    first = jnp.asarray(max(first, method.least_rounds), jnp.int32)
+    own = state._replace(round=first, opt_state=zeros, params=params)
     # Copied, for the rounds give the buffers of their state away.
     own = jax.tree.map(jnp.copy, own)
     rounds = rounds_program(method.update)
-    own, info, _ = rounds(key, own, method.prepare(clients), num_rounds)
+    own, info, _ = rounds(key, own, data, num_rounds)
     return own, info

@@ -3,7 +3,7 @@
 import dataclasses
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import finite, whole
+from jaxanon.kernels.setting_checks import at_least, finite
 from jaxanon.methods.diffusion_config import DiffusionConfig, below_1
 from jaxanon.methods.hub_noise_settings import check_noise
 
@@ -85,13 +85,13 @@ class PrivateHubConfig(DiffusionConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        whole(1, gradient_steps=self.gradient_steps, pretraining=self.pretraining)
-        whole(
+        at_least(1, gradient_steps=self.gradient_steps, pretraining=self.pretraining)
+        at_least(
             1,
             classifier_filters=self.classifier_filters,
             classifier_features=self.classifier_features,
         )
-        whole(0, patience=self.patience)
+        at_least(0, patience=self.patience)
         finite(
             zero=False,
             classifier_step_size=self.classifier_step_size,

@@ -5,7 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.setting_checks import whole
+from jaxanon.kernels.setting_checks import at_least
 from jaxanon.methods import anonymizers, replacing
 from jaxanon.methods.aae import AAEConfig, networks, players
 from jaxanon.methods.anonymizer_config import hyper
@@ -24,7 +24,7 @@ class RAEAAEConfig(AAEConfig, replacing.ReplacementConfig):
     def __post_init__(self):
         AAEConfig.__post_init__(self)
         replacing.ReplacementConfig.__post_init__(self)
-        whole(1, replacing=self.replacing)
+        at_least(1, replacing=self.replacing)
 
 
 def rae_aae(spec, **settings) -> Method:

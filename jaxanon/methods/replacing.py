@@ -9,7 +9,7 @@ import numpy as np
 import optax
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import finite, of_kinds, whole
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 from jaxanon.methods import pool, weighed
 from jaxanon.methods.central import Player, Room
 from jaxanon.models.confusion import kernel_squares
@@ -56,9 +56,9 @@ class ReplacementConfig:
     def __post_init__(self):
         of_kinds(self)
         one_of("targets", self.targets, TARGETS)
-        whole(1, batch=self.batch, replacer_filters=self.replacer_filters)
+        at_least(1, batch=self.batch, replacer_filters=self.replacer_filters)
         if self.replacer_hidden is not None:
-            whole(1, replacer_hidden=self.replacer_hidden)
+            at_least(1, replacer_hidden=self.replacer_hidden)
         finite(zero=True, replacer_decay=self.replacer_decay)
         finite(zero=False, replacer_step_size=self.replacer_step_size)
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from jaxanon.kernels.setting_checks import finite, of_kinds, whole
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class TimeGANConfig:
     def __post_init__(self):
         of_kinds(self)
         names = "batch", "features", "embedding", "supervising", "joint"
-        whole(1, **{name: getattr(self, name) for name in names})
+        at_least(1, **{name: getattr(self, name) for name in names})
         names = "step_size", "classifier_step_size", "fine_step_size"
         finite(zero=False, **{name: getattr(self, name) for name in names})
         names = "gamma", "threshold", "margin", "replay"

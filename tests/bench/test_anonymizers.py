@@ -162,6 +162,8 @@ def test_raw_windows_hide_nothing_better(bench):
     published = bench("_published")
     told = published.Published(95.0, 98.0, "a paper", hides=False)
     assert published.verdict(told, 99.0, 98.0) == "reproduced"
+    told = told._replace(private_band=(90.0, 98.5))
+    assert published.verdict(told, 99.0, 99.5) == "reproduced"
     # A judge that reads less of them than was published is a worse judge.
     assert published.verdict(told, 95.0, 80.0) == "worse"
     raw = [one for at, one in published.PUBLISHED.items() if at[1] == "raw windows"]

@@ -1,5 +1,6 @@
 """What is not at hand is left out of a comparison, and what is damaged is not."""
 
+import argparse
 import sys
 
 import pytest
@@ -34,12 +35,14 @@ def test_answers_of_before_stay(bench, tmp_path):
         for place in ("room A", "room B")
         for seed in (0, 1)
     ]
-    assert answers.with_earlier(None, rows) == rows
     path = tmp_path / "found.json"
-    assert answers.with_earlier(path, rows) == rows
+    asked = lambda json, smoke=False: argparse.Namespace(json=json, smoke=smoke)
+    for args in (asked(None), asked(path)):
+        assert answers.with_earlier(args, rows) == rows
     answers.keep(path, rows)
     anew = [rows[1] | {"value": 2.0}, rows[0] | {"seed": 2}]
-    assert answers.with_earlier(path, anew) == [rows[0], *rows[2:], *anew]
+    assert answers.with_earlier(asked(path), anew) == [rows[0], *rows[2:], *anew]
+    assert answers.with_earlier(asked(path, smoke=True), anew) == anew
 
 
 def raising(error):

@@ -37,7 +37,7 @@ def test_a_name_that_there_is_not_is_refused(bench, monkeypatch, script, option)
 
 
 def test_names_that_there_are_are_taken(bench):
-    known = bench("_timing").known
-    known("only", ["a", "b"], ("a", "b", "c"))
+    among = bench("_timing").among
+    among("only", ["a", "b"], ("a", "b", "c"))
     with pytest.raises(SystemExit, match=r"--only must be of \['a'\], got \['b'\]"):
-        known("only", ["a", "b"], ("a",))
+        among("only", ["a", "b"], ("a",))

@@ -46,6 +46,8 @@ def test_homes_and_devices_may_be_numbered():
     made = energy.from_readings(homes, devices, *rest, 2)
     assert made.names == ("12", "3") and made.kind_names == ("1", "2")
     assert made.power[:, 0].tolist() == [[1, 11], [2, 12]]
+    with pytest.raises(TypeError, match="words or whole numbers, got float64"):
+        energy.from_readings(homes, devices / 2, *rest, 2)
 
 
 def test_days_with_gaps_are_left_out_and_short_gaps_bridged():

@@ -84,7 +84,7 @@ def test_minutes_that_have_not_happened_teach_nothing(ahead):
         ({"observed": "price"}, "observed must be one of"),
         ({"fit_steps": 0}, "fit_steps must be >= 1, got 0"),
         ({"slot_min": 30}, "dqn.num_envs must divide slot_min"),
-        ({"hidden": (8, 0)}, "a width of hidden must be >= 1, got 0"),
+        ({"hidden": (8, 0)}, r"hidden must be >= 1, got \(8, 0\)"),
     ],
 )
 def test_configs_check_themselves(settings, message):

@@ -228,7 +228,7 @@ def test_says_what_was_wrong():
         fed_avg(_params, _network, num_steps=0)
     with pytest.raises(ValueError, match=r"batch_size must be >= 1, or None.*got 0"):
         fed_avg(_params, _network, num_steps=1, batch_size=0)
-    with pytest.raises(TypeError, match=r"num_steps must be a Python int, got 2\.5"):
+    with pytest.raises(TypeError, match=r"num_steps must be whole, got 2\.5"):
         fed_avg(_params, _network, num_steps=2.5)
     with pytest.raises(TypeError, match=r"\['step_size'\], got \['lr'\]"):
         fed_avg(_params, _network, num_steps=1).init(jax.random.key(0), lr=1.0)

@@ -252,9 +252,9 @@ def test_says_what_was_wrong(made, network, start, population):
     with pytest.raises(ValueError, match=r"batch_size must be >= 1, or None.*got 0"):
         Steps(num_steps=1, batch_size=0)
     # A scan over jnp.arange(2.5) would take three steps, and say nothing.
-    with pytest.raises(TypeError, match=r"num_steps must be a Python int, got 2\.5"):
+    with pytest.raises(TypeError, match=r"num_steps must be whole, got 2\.5"):
         Steps(num_steps=2.5)
-    with pytest.raises(TypeError, match=r"batch_size must be a Python int, got 1\.5"):
+    with pytest.raises(TypeError, match=r"batch_size must be whole, got 1\.5"):
         Steps(num_steps=1, batch_size=1.5)
     with pytest.raises(TypeError, match=r"own_steps must be a Python int, got 1\.5"):
         steps = Steps(**OPTIONS)

@@ -8,6 +8,7 @@ import pytest
 import toy
 
 from jaxanon import datasets
+from jaxanon.methods import personalise
 from jaxanon.methods.aae import aae
 from jaxanon.methods.weighed import draw, weigh
 
@@ -46,6 +47,19 @@ def test_who_shows_windows_to_the_readers(given_to_central, data, raw):
         )[0]
     )
     assert (loss(params) == loss(other)) == raw
+
+
+def test_one_client_trains_on_in_the_last_phase(data):
+    """Whose rounds of an epoch are not those of all clients together."""
+    method = aae(data.spec, **SMALL, pretraining=2)
+    alone = jax.tree.map(lambda rows: rows[:1], datasets.by_client(data.train))
+    state = method.init(jax.random.key(0))
+    own, _ = personalise(method, jax.random.key(1), state, alone, num_rounds=1)
+    assert int(own.round) == 2 * method.rounds_per_epoch(method.prepare(alone)) + 1
+    groups = {"readers": True, "encoder": False}
+    for name, same in groups.items():
+        leaves = [jax.tree.leaves(each.params[name]) for each in (state, own)]
+        assert all(map(np.array_equal, *leaves)) == same, name
 
 
 @functools.cache

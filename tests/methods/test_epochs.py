@@ -58,7 +58,9 @@ def test_the_last_phase_begins_in_the_least_number_of_epochs(name, begun):
 def test_longer_phases_ask_for_more_epochs(name, least):
     method = build(name, **ASKED[name])
     assert method.least_epochs == least
-    with pytest.warns(UserWarning, match=f"begins after epoch {least - 1}; in 3 "):
+    with pytest.warns(
+        UserWarning, match=f"begins after epoch {least - 1}; until epoch 3 "
+    ):
         warn_of_epochs(method, 3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -67,7 +69,7 @@ def test_longer_phases_ask_for_more_epochs(name, least):
 
 def test_phases_in_rounds_ask_for_as_many_epochs_as_hold_them():
     method = build("dysan_gen", pretraining=10)
-    with pytest.warns(UserWarning, match="begins after epoch 3; in 3 "):
+    with pytest.warns(UserWarning, match="begins after epoch 3; until epoch 3 "):
         warn_of_epochs(method, 3, 3)  # Nine rounds, in which its sanitizer waits.
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -145,8 +145,7 @@ def test_gen_freezes_its_judges_before_the_sanitizer_begins():
 
 
 def test_phases_go_on_for_one_client_where_training_left_them():
-    method, prepared, _ = _built(dysan_gen, pretraining=2)
-    del prepared
+    method, *_ = _built(dysan_gen, pretraining=2)
     alone = jax.tree.map(lambda rows: rows[:1], datasets.by_client(toy.data().train))
     state = method.init(jax.random.key(0))._replace(round=jnp.int32(2))
     own, _ = personalise(method, jax.random.key(1), state, alone, num_rounds=1)
@@ -156,9 +155,9 @@ def test_phases_go_on_for_one_client_where_training_left_them():
 def test_training_warns_where_gens_sanitizer_never_begins():
     data = toy.data()
     method = dysan_gen(data.spec, **SMALL, pretraining=300)
-    with pytest.warns(UserWarning, match="in 1 epochs it learns nothing of it"):
+    with pytest.warns(UserWarning, match="until epoch 1 it learns nothing of it"):
         training.train(method, data, epochs=1, progress=False)
-    with pytest.warns(UserWarning, match="in 1 epochs it learns nothing of it"):
+    with pytest.warns(UserWarning, match="until epoch 1 it learns nothing of it"):
         sweep("dysan_gen", data, **SMALL, epochs=1, progress=False)
 
 
