@@ -179,9 +179,12 @@ def _branched(number, branches, args):
 
 
 def _scanned(params, given):
-    fixed, start = params["num_consts"], params["num_consts"] + params["num_carry"]
+    if "ft_in" in params:  # Since JAX 0.11: what is fixed, carried and gone through.
+        fixed, carried, _ = (len(part) for part in params["ft_in"].elts)
+    else:
+        fixed, carried = params["num_consts"], params["num_carry"]
+    start = fixed + carried
     body = _function(params["jaxpr"])
-    carried = start - fixed
 
     def step(carry, x):
         outs = body(*given[:fixed], *carry, *x)
