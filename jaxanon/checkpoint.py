@@ -27,6 +27,15 @@ def architecture(state) -> list[str]:
     return [f"{name(path)}: {leaf.dtype}{list(leaf.shape)}" for path, leaf in leaves]
 
 
+def refuse_run(folder) -> None:
+    """Raises FileExistsError if a folder holds a run, whose place nobody else takes."""
+    if (pathlib.Path(folder) / "config.json").exists():
+        raise FileExistsError(
+            f"{folder} holds a run already; go on with it by resume=True "
+            "(--resume), or choose another folder."
+        )
+
+
 def claim(folder, config: dict, *, resume: bool) -> None:
     """Makes ``folder`` the home of the run that ``config`` describes.
 
@@ -40,12 +49,9 @@ def claim(folder, config: dict, *, resume: bool) -> None:
     """
     folder = pathlib.Path(folder)
     path = folder / "config.json"
+    if not resume:
+        refuse_run(folder)
     if path.exists():
-        if not resume:
-            raise FileExistsError(
-                f"{folder} holds a run already; go on with it by resume=True "
-                "(--resume), or choose another folder."
-            )
         _same(folder, read_config(folder), config)
     elif folder.is_file() or any(n.name[0] != "." for n in folder.glob("*")):
         raise FileExistsError(

@@ -1,8 +1,10 @@
 """The command line: the verbs of the training API, on the same names."""
 
+import contextlib
 import os
 import shlex
 import sys
+import warnings
 from collections.abc import Sequence
 
 import tyro
@@ -58,7 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"jaxanon {__version__}")
         return 0
     try:
-        _run(argv)
+        with _warnings_in_a_line():
+            _run(argv)
     except KeyboardInterrupt:
         print(f"\njaxanon: interrupted. {_how_to_go_on(argv)}", file=sys.stderr)
         return 130
@@ -68,6 +71,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"jaxanon: error: {_in_a_line(error)}", file=sys.stderr)
         return 2
     return 0
+
+
+@contextlib.contextmanager
+def _warnings_in_a_line():
+    """Says what is warned of as errors are said, without the line of the source."""
+    before = warnings.formatwarning
+    warnings.formatwarning = lambda message, *_, **__: f"jaxanon: warning: {message}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
 
 
 def _run(argv):

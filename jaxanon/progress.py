@@ -57,7 +57,7 @@ def rounds(total: int, done: int, *, show: bool, epochs: int, unit: str = "round
                 task, completed=row["round"], told=_in_words(row)
             )
     else:
-        yield _by_epoch(console, total, epochs, unit)
+        yield _by_epoch(console, total, done, epochs, unit)
 
 
 def _bar(console, unit):
@@ -71,8 +71,10 @@ def _bar(console, unit):
     )
 
 
-def _by_epoch(console, total, epochs, unit):
+def _by_epoch(console, total, done, epochs, unit):
     told = set()
+    if done < total:  # It may take a minute.
+        console.print(f"{unit} {done}/{total}  compiling ...", highlight=False)
 
     def tell(row):
         whole = row["round"] * epochs // total

@@ -19,7 +19,8 @@ FILES = f"{SIGNALS}|{PEOPLE}"
 COMPLETE = "5671b31195cc9010f70077d76ea0f14e263dda29acf3ee75df109f04acf135ca"
 REMEDY = (
     f"get A_DeviceMotion_data.zip and data_subjects_info.csv from {HOME}, put both "
-    "into one folder and pass source=FOLDER."
+    "into one folder and pass source=FOLDER (--source FOLDER), or put them into "
+    "$JAXANON_DATA/motion_sense."
 )
 
 

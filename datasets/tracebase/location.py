@@ -14,8 +14,8 @@ def locate(source, cache: Path) -> tuple[Path, ...]:
     if found is None:
         raise FileNotFoundError(
             "tracebase was not found; make tracebase_1min.parquet of "
-            "https://github.com/areinhardt/tracebase, as README.md beside its builder "
-            "says, and pass source=FOLDER_OR_FILE, or put it into "
-            "$JAXANON_DATA/tracebase."
+            "https://github.com/areinhardt/tracebase, as "
+            f"{Path(__file__).with_name('README.md')} says, and pass "
+            "source=FOLDER_OR_FILE, or put it into $JAXANON_DATA/tracebase."
         )
     return (found,)

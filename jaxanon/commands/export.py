@@ -50,7 +50,7 @@ def export(
     from jaxanon import exporting, training
     from jaxanon.datasets import writing
 
-    for path in filter(None, (attackers, samples)):
+    for path in filter(None, (output, attackers, samples)):
         writing.refuse_existing(path, overwrite)
     run = training.open_run(folder)
     data = sources.recall(run, dataset=dataset, source=source)

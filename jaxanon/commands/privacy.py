@@ -14,6 +14,7 @@ Folder = Annotated[
 Whole = Annotated[int | None, tyro.conf.arg(metavar="INT")]
 Real = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
 DELTA = 1e-5
+BOUND = ", and an upper bound: by Rényi divergences, until the run ends"
 
 
 def privacy(
@@ -101,7 +102,7 @@ def _told(folder):
     if rounds["done"] < rounds["asked"]:
         show.say(
             f"Unfinished: {rounds['done']} of {rounds['asked']} rounds; what follows "
-            "is of those."
+            f"is of those{BOUND if told.get('accountant') == 'rdp' else ''}."
         )
     for sentence in guaranteed(told):
         show.say(sentence)

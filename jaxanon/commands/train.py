@@ -130,8 +130,10 @@ def train_run(
 
 
 def _trained(method, options, settings, epochs, seed, out, resume, profile, devices):
-    from jaxanon import training
+    from jaxanon import checkpoint, training
 
+    if not resume:
+        checkpoint.refuse_run(out)  # Now, and not when the data are loaded.
     data = sources.load(options)
     built = _builders(method).build(method, data.spec, **fields_of(settings))
     run = training.train(

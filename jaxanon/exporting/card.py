@@ -143,8 +143,8 @@ def _unprotected(run, epsilon):
     yield "When windows are sent, from where, and that they are."
     if epsilon is None:
         yield (
-            "Evidence that adds up over many windows of one wearer, where the table "
-            "above is of single windows."
+            "Evidence that adds up over many windows of one wearer: attackers are "
+            "tried on single windows."
         )
         yield "Against attackers who are better than those that were tried."
     if run.method.name == "privatehub":

@@ -14,6 +14,7 @@ from jaxanon.report.words import adversaries, raw_scores
 RAW, SAFE, GOOD, QUIET, INK = "#0072B2", "#D55E00", "#009E73", "#767676", "#1c2430"
 MOST_CLASSES, MOST_CHANNELS, MOST_NUMBERS = 8, 6, 12
 DPI = 130
+FAR = 300  # Times the reach of most values: what lies beyond is cut off.
 
 
 class Picture(NamedTuple):
@@ -115,12 +116,29 @@ def training(history: list[dict]) -> Picture | None:
         values = [entry.get(name, math.nan) for entry in history]
         marker = "o" if len(rounds) < 10 else None
         axis.plot(rounds, values, color=RAW, lw=1.3, marker=marker, ms=3)
+        cut_peaks(axis, values)
         axis.set_title(name.replace("_", " "), fontsize=10)
         axis.set_xlabel("round", fontsize=9)
         axis.grid(alpha=0.25, lw=0.5)
     for axis in list(axes.flat)[len(names) :]:
         axis.set_visible(False)
     return picture(figure, "What training reported, over federated rounds.")
+
+
+def cut_peaks(axis, values):
+    """Keeps what most values do in sight where a few are far beyond them."""
+    finite = np.array([value for value in values if math.isfinite(value)])
+    if not len(finite):
+        return
+    low, high = np.percentile(finite, (5, 95))
+    reach = high - low
+    above, below = finite.max() > high + FAR * reach, finite.min() < low - FAR * reach
+    if not reach or not (above or below):
+        return
+    axis.set_ylim(low - reach, high + reach)
+    peak = finite[np.abs(finite).argmax()]
+    where = {"transform": axis.transAxes, "ha": "right", "va": "top", "fontsize": 8}
+    axis.text(0.98, 0.96, f"peaks cut, up to {peak:.2g}", color=QUIET, **where)
 
 
 def _matrices(report, attribute):

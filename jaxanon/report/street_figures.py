@@ -50,6 +50,9 @@ def saved(report: dict) -> Picture:
         axis.set_axisbelow(True)
         if name == "hour":
             axis.set_xticks(range(0, 24, 3))
+        elif len(places) == 1:
+            axis.set_xticks(places)
+            axis.set_xlim(places[0] - 1.5, places[0] + 1.5)
         else:
             _whole_days(axis)
     handles, labels = axes[0, 0].get_legend_handles_labels()

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -84,6 +85,24 @@ def test_debugging_shows_where(monkeypatch, tmp_path):
     monkeypatch.setenv("JAXANON_DEBUG", "1")
     with pytest.raises(FileNotFoundError, match="holds no run"):
         cli.main(["evaluate", str(tmp_path)])
+
+
+def test_warnings_get_one_line_as_errors_do(monkeypatch):
+    told, before = [], warnings.formatwarning
+    say = lambda: warnings.formatwarning("it may take long", UserWarning, "a.py", 3)
+    monkeypatch.setattr(cli, "_run", lambda argv: told.append(say()))
+    assert cli.main(["demo"]) == 0
+    assert told == ["jaxanon: warning: it may take long\n"]
+    assert warnings.formatwarning is before
+
+
+def test_a_folder_that_holds_a_run_is_refused_before_the_data_are_read(
+    tmp_path, refused, monkeypatch
+):
+    (tmp_path / "config.json").write_text("{}")
+    monkeypatch.setattr(cli.train.sources, "load", None)
+    said = refused("train", "orf", "--dataset", "smartwatch", "--out", str(tmp_path))
+    assert "holds a run already; go on with it by resume=True (--resume)" in said
 
 
 def test_words_that_are_no_option_end_with_status_2():

@@ -158,7 +158,7 @@ def test_minutes_before_the_first_are_the_first():
         ({"kind": "gru"}, "kind must be one of"),
         ({"ahead": 0}, "ahead must be >= 1, got 0"),
         ({"lookback": 7, "every": 2}, "every must divide lookback, got 2 and 7"),
-        ({"penalty": -1.0}, "tolerance and penalty must be >= 0"),
+        ({"penalty": -1.0}, "penalty must be finite and >= 0, got -1.0"),
     ],
 )
 def test_configs_check_themselves(settings, message):

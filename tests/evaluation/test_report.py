@@ -2,12 +2,14 @@
 
 import base64
 import json
+import math
 import re
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from jaxanon import report as reports
 from jaxanon.evaluation import evaluate
@@ -161,6 +163,27 @@ def test_a_history_with_gaps_is_drawn():
     gaps = [{"round": 1, "loss": 2.0, "kl": 1.0}, {"round": 2, "loss": float("nan")}]
     assert figures.training(gaps).png.startswith(b"\x89PNG")
     assert figures.training([]) is None and figures.training([{"round": 1}]) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "cut"),
+    [
+        ([5.0 + k % 3 for k in range(60)], False),
+        ([2.0**-k for k in range(60)], False),  # A loss that falls is all shown.
+        ([5.0 + k % 3 for k in range(59)] + [2e11], True),
+        ([-2e11] + [5.0 + k % 3 for k in range(59)], True),
+        ([7.0] * 60, False),
+        ([math.nan, math.inf], False),
+    ],
+)
+def test_a_few_peaks_hide_no_history(values, cut):
+    axis = Figure().subplots()
+    axis.plot(values)
+    figures.cut_peaks(axis, values)
+    low, high = axis.get_ylim()
+    assert (high - low < 20 and len(axis.texts) == 1) == cut
+    if cut:
+        assert "2e+11" in axis.texts[0].get_text()
 
 
 def test_the_page_without_a_method_or_linkage_is_well_formed(written):

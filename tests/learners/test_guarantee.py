@@ -127,7 +127,8 @@ def test_what_was_spent_is_told_while_training_goes_on(
     exact = small(name).guarantee.epsilon(2)
     assert exact * (1 - 1e-6) <= early["epsilon"] < 1.5 * exact
     assert cli.main(["privacy", str(folder)]) == 0
-    assert "Unfinished: 2 of 3 rounds" in " ".join(capsys.readouterr().out.split())
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Unfinished: 2 of 3 rounds; what follows is of those, and an upper" in told
     run = training.open_run(folder)
     assert run.unfinished == {"done": 2.0, "asked": 3}
     ja.evaluate(run, data)
