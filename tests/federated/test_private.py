@@ -194,7 +194,7 @@ def test_says_what_was_wrong_with_lots(settings, message):
 def test_lots_and_steps_are_counted_in_whole_numbers():
     with pytest.raises(TypeError, match=r"records must be a Python int, got 7\.5"):
         Lots(sampling_probability=0.5, size=4.0, records=7.5)
-    with pytest.raises(TypeError, match=r"num_steps must be whole, got 2\.5"):
+    with pytest.raises(TypeError, match=r"num_steps must be a Python int, got 2\.5"):
         federated.descend_privately(
             lambda w, x, key: w * x, jax.random.key(0), jnp.zeros(()), jnp.ones(2),
             jnp.ones(2, bool), step_size=1.0, num_steps=2.5, max_norms=1.0,

@@ -158,7 +158,7 @@ def test_says_what_was_wrong():
     zero, one = lambda key: {"base": jnp.zeros(())}, Steps(num_steps=1)
     with pytest.raises(ValueError, match="num_steps must be >= 1, got 0"):
         federated.fed_sgd_ldp(zero, square, lots=EVERY, num_steps=0, num_clients=2)
-    with pytest.raises(TypeError, match=r"num_steps must be whole, got 2\.5"):
+    with pytest.raises(TypeError, match=r"num_steps must be a Python int, got 2\.5"):
         federated.fed_sgd_ldp(zero, square, lots=EVERY, num_steps=2.5, num_clients=2)
     for radius in (0.0, jnp.inf):  # All that is sent would be infinite.
         with pytest.raises(ValueError, match="radii must be finite numbers > 0, got"):
