@@ -39,7 +39,7 @@ def held(claimed, told, least):
 @pytest.fixture
 def optimized():
     """Programs that take longer to run than to compile are compiled in full."""
-    given = jax.config.jax_disable_most_optimizations
+    given = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", False)
     yield
     jax.config.update("jax_disable_most_optimizations", given)
