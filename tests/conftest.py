@@ -6,6 +6,8 @@ import os
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Tests run beside each other: threads of scikit-learn would wait for cores in turns.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Compiling is most of what tests do; as JAX's own tests, these let XLA take it easy.
 # Set here and not by jax.config, so that programs which tests start have it too.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
@@ -18,6 +20,7 @@ if importlib.metadata.version("jaxlib").startswith("0.10."):
 
 import hypothesis
 import jax
+import jax.monitoring
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_key_reuse", True)
@@ -26,6 +29,8 @@ jax.config.update("jax_debug_key_reuse", True)
 hypothesis.settings.register_profile("house", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("house")
 
+MANY = 500  # Programs compiled and kept.
+
 
 def pytest_collection_finish():
     # What is loaded by now stays: the collector need not go through it ever again, nor
@@ -33,3 +38,26 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+
+
+class Programs:
+    """Counts what is compiled, and forgets it where it was many."""
+
+    def __init__(self):
+        self.number = 0
+        jax.monitoring.register_event_duration_secs_listener(self.heard)
+
+    def heard(self, event, seconds, **about):
+        del seconds, about
+        self.number += event == "/jax/core/compile/backend_compile_duration"
+
+    def pytest_runtest_teardown(self, item, nextitem):
+        # What was compiled is kept, and a process of gigabytes compiles half as fast.
+        if (nextitem is None or nextitem.path != item.path) and self.number > MANY:
+            self.number = 0
+            jax.clear_caches()
+            gc.collect()
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(Programs())
