@@ -157,7 +157,7 @@ CASES = (
 SMOKE = (
     Case(
         "smartwatch",
-        {"name_or_npz": "smartwatch", "private": ["side"]},
+        {"name_or_npz": "smartwatch", "preset": "acc10", "private": ["side"]},
         ("raw windows", "ORF"),
     ),
 )

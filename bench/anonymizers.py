@@ -126,7 +126,7 @@ def in_order(case):
 def load(case, smoke):
     """A case's data; every so many windows of it for a smoke test."""
     data = ja.load(**case.load)
-    return blinder.thin(data) if smoke else data
+    return blinder.thin(data, 8) if smoke else data
 
 
 def plain(name):

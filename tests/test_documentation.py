@@ -147,7 +147,7 @@ def test_the_guide_is_the_readme(extensions):
 
 
 def test_the_first_example_is_the_readme_s():
-    """Which ``test_docs`` runs."""
+    """Which ``docs/test_readme.py`` runs."""
     if not DOCS.exists():
         pytest.skip("docs/ is not beside the tests; only a checkout has both")
     block = r"^```python\n(.*?)^```$"

@@ -51,7 +51,7 @@ def export_attackers(
 
     Example:
       >>> import tempfile, jaxanon as ja
-      >>> data = ja.load("smartwatch")
+      >>> data = ja.load("smartwatch", preset="acc10")
       >>> train = ja.datasets.Windows(
       ...     data.train.windows[::25],
       ...     {name: own[::25] for name, own in data.train.labels.items()})

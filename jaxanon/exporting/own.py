@@ -34,7 +34,7 @@ def personalised(run, path: str | os.PathLike, *, num_rounds: int = 80, seed: in
 
     Example:
       >>> import tempfile, jaxanon as ja
-      >>> data = ja.load("smartwatch")
+      >>> data = ja.load("smartwatch", preset="acc10")
       >>> settings = {"hidden": (8,), "latent": 2, "per_class": 4}
       >>> method = ja.methods.blinder(data.spec, **settings)
       >>> run = ja.train(method, data, epochs=1, seed=0, progress=False)
