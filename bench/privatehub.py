@@ -157,7 +157,7 @@ def up_to_date(rows, args):
     digests = {}
 
     def outdated(row):
-        place = known.get(row["place"])
+        place = known.get(row.get("place"))  # Speed is of none.
         if "digest" not in row or place is None:
             return False
         at = row["place"], row["choice"], row["method"]

@@ -1,5 +1,8 @@
 """What the comparison with PrivateHub trains goes on from what was trained before."""
 
+import argparse
+from unittest import mock
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -88,3 +91,16 @@ def test_other_settings_and_other_windows_are_told_apart(work, place, monkeypatc
     monkeypatch.setitem(work.SMOKE_STEPS["privatehub"], "pretraining", 60)
     assert digest(place) != first
     assert work.digest(work.RAW, place, (), True) != first
+
+
+def test_outdated_answers_go_and_figures_of_no_place_stay(bench, work, place):
+    module, choice = bench("privatehub"), next(iter(place.choices))
+    hidden = place.choices[choice]
+    of = lambda digest: {"place": place.name, "choice": choice, "digest": digest}
+    kept = of(work.digest(work.OURS, place, hidden, True)) | {"method": work.OURS}
+    elsewhere = kept | {"place": "not at hand"}
+    speed = {"question": "speed", "name": "windows, rewriting", "value": 10.0}
+    rows = [kept, kept | {"digest": "of before"}, speed, elsewhere]
+    args = argparse.Namespace(smoke=True, case=None)
+    with mock.patch.object(module.places, "every", lambda *_: [place]):
+        assert module.up_to_date(rows, args) == [kept, speed, elsewhere]
