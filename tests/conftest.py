@@ -52,7 +52,7 @@ class Programs:
         self.number += event == "/jax/core/compile/backend_compile_duration"
 
     def pytest_runtest_teardown(self, item, nextitem):
-        # What was compiled is kept, and a process of gigabytes compiles half as fast.
+        # What was compiled is kept, and a process of gigabytes compiles more slowly.
         if (nextitem is None or nextitem.path != item.path) and self.number > MANY:
             self.number = 0
             jax.clear_caches()
