@@ -124,7 +124,7 @@ def in_order(case):
 
 
 def load(case, smoke):
-    """A case's data; every so many windows of it for a smoke test."""
+    """A case's data; every eighth window for a smoke test, where pairs need some."""
     data = ja.load(**case.load)
     return blinder.thin(data, 8) if smoke else data
 

@@ -157,9 +157,9 @@ def up_to_date(rows, args):
     digests = {}
 
     def outdated(row):
-        place = known.get(row.get("place"))  # Speed is of none.
-        if "digest" not in row or place is None:
+        if "digest" not in row or row["place"] not in known:
             return False
+        place = known[row["place"]]
         at = row["place"], row["choice"], row["method"]
         if row["choice"] not in place.choices:
             return True

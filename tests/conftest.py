@@ -53,7 +53,7 @@ class Programs:
 
     def pytest_runtest_teardown(self, item, nextitem):
         # What was compiled is kept, and a process of gigabytes compiles more slowly.
-        if (nextitem is None or nextitem.path != item.path) and self.number > MANY:
+        if nextitem and nextitem.path != item.path and self.number > MANY:
             self.number = 0
             jax.clear_caches()
             gc.collect()
