@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 
+import jax
 import numpy as np
 import pytest
 
@@ -43,11 +44,15 @@ def full():
     """A context in which no file grows beyond ``LIMIT``: what a full disk is like.
 
     A limit of the process, which needs no root: write fails with EFBIG, an OSError as
-    ENOSPC is.
+    ENOSPC is. JAX's cache of compiled programs is spared: a program cut short in it
+    would make the tests that follow warn.
     """
+    lasts = "jax_persistent_cache_min_compile_time_secs"
 
     class Full:
         def __enter__(self):
+            self.lasts = getattr(jax.config, lasts)
+            jax.config.update(lasts, 1e9)
             self.before = resource.getrlimit(resource.RLIMIT_FSIZE)
             self.handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, self.before[1]))
@@ -55,6 +60,7 @@ def full():
         def __exit__(self, *_):
             resource.setrlimit(resource.RLIMIT_FSIZE, self.before)
             signal.signal(signal.SIGXFSZ, self.handler)
+            jax.config.update(lasts, self.lasts)
 
     return Full()
 
