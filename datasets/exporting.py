@@ -41,7 +41,7 @@ def export(data: Data, split: str, path, *, overwrite: bool = False) -> Path:
     path = Path(path)
     if path.suffix != ".npz":
         raise ValueError(f"path must end in .npz, got {str(path)!r}.")
-    writing.refuse_existing(path, overwrite)
+    writing.refuse_unwritable(path, overwrite)
     with writing.replacing(path) as file:
         np.savez(file, **_arrays(data, split))  # pyrefly: ignore[bad-argument-type]
     return path

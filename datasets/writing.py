@@ -56,10 +56,32 @@ def write(path: str | os.PathLike, content: bytes | str) -> None:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
-def refuse_existing(path: str | os.PathLike, overwrite: bool) -> None:
-    """FileExistsError if there is something at ``path`` that must not be replaced."""
-    if os.path.exists(path) and not overwrite:
+def refuse_unwritable(path: str | os.PathLike, overwrite: bool) -> None:
+    """Refuses a file that could not be written later, before any work is done for it.
+
+    Args:
+      path: of the file.
+      overwrite: whether a file that is there may be replaced.
+
+    Raises:
+      FileExistsError: if something is there that must not be replaced.
+      IsADirectoryError: if that is a folder.
+      PermissionError: if its folder, or where that would be made, takes no files.
+
+    Example:
+      >>> refuse_unwritable("a/b/c.npy", overwrite=False)
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file.")
+    if path.exists() and not overwrite:
         raise FileExistsError(
             f"{path} exists; pass overwrite=True (--overwrite) to replace it, or "
             "choose another name."
+        )
+    there = next(folder for folder in path.absolute().parents if folder.exists())
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise PermissionError(
+            f"nothing can be written into {there}, which is read-only or somebody "
+            "else's; choose another place, or copy it to one."
         )

@@ -60,7 +60,7 @@ def anonymize(
         raise ValueError(
             "a budget is of noise that nobody knows; leave --seed out, or --budget."
         )
-    writing.refuse_existing(output, overwrite)
+    writing.refuse_unwritable(output, overwrite)
     windows = files.read_windows(input)
 
     import jax

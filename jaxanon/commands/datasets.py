@@ -51,7 +51,7 @@ def export(
     from jaxanon import datasets
     from jaxanon.datasets import writing
 
-    writing.refuse_existing(output, overwrite)
+    writing.refuse_unwritable(output, overwrite)
     options = sources.DataOptions(
         dataset=name,
         preset=preset,

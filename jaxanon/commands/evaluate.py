@@ -74,7 +74,7 @@ def evaluate(
                 "--join is of learners, --epsilons of deeprotect; give one."
             )
         written = "newcomers/report.json"
-    writing.refuse_existing(folder / written, overwrite)
+    writing.refuse_unwritable(folder / written, overwrite)
     names = sources.names(attacks, "attacks")
     chosen = trial_names.choose(names)
     if epsilons is not None and chosen.attacks:

@@ -51,7 +51,7 @@ def export(
     from jaxanon.datasets import writing
 
     for path in filter(None, (output, attackers, samples)):
-        writing.refuse_existing(path, overwrite)
+        writing.refuse_unwritable(path, overwrite)
     run = training.open_run(folder)
     data = sources.recall(run, dataset=dataset, source=source)
     if own is not None:

@@ -128,7 +128,7 @@ def evaluate(folder, *, seed, dataset, source, overwrite) -> None:
     from jaxanon.datasets import writing
     from jaxanon.report.street import sentences
 
-    writing.refuse_existing(folder / "report.json", overwrite)
+    writing.refuse_unwritable(folder / "report.json", overwrite)
     settings, _ = street_run.settings_in(folder)
     known = {"dataset": "tracebase", "source": None}
     record = folder / sources.RECORD

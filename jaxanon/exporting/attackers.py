@@ -62,7 +62,7 @@ def export_attackers(
       'who.onnx'
     """
     path = pathlib.Path(path)
-    beside.refuse_existing(path, overwrite=overwrite)
+    beside.refuse_unwritable(path, overwrite=overwrite)
     spec = data.spec
     trainings = [(spec.public, "public", "raw")]
     trainings += [(name, "private", "raw") for name in spec.private]

@@ -16,10 +16,10 @@ def names(path: pathlib.Path, *endings: str) -> list[pathlib.Path]:
     return [path.with_name(path.name + ending) for ending in ("", ".sha256", *endings)]
 
 
-def refuse_existing(path: pathlib.Path, *endings: str, overwrite: bool) -> None:
-    """FileExistsError if one of those files is there and must not be replaced."""
+def refuse_unwritable(path: pathlib.Path, *endings: str, overwrite: bool) -> None:
+    """Refuses those files, if one of them could not be written later."""
     for file in names(path, *endings):
-        writing.refuse_existing(file, overwrite)
+        writing.refuse_unwritable(file, overwrite)
 
 
 def write(path: pathlib.Path, raw: bytes, **beside: str | None) -> str:

@@ -94,7 +94,7 @@ def export(
     _check(run, format, weights, calibration)
     path = pathlib.Path(path)
     endings = (".md", ".json") if format == "stablehlo" else (".md",)
-    beside.refuse_existing(path, *endings, overwrite=overwrite)
+    beside.refuse_unwritable(path, *endings, overwrite=overwrite)
     run, epsilon = _releasable(run, weights)
     spec = run.spec
     if windows is None:

@@ -45,14 +45,27 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch, where):
 
 def test_what_is_there_is_replaced_when_asked_alone(tmp_path):
     target = tmp_path / "x.npz"
-    writing.refuse_existing(target, overwrite=False)
+    writing.refuse_unwritable(target, overwrite=False)
     target.touch()
-    writing.refuse_existing(target, overwrite=True)
+    writing.refuse_unwritable(target, overwrite=True)
     said = (
         r"x\.npz exists; pass overwrite=True \(--overwrite\) to replace it, or choose"
     )
     with pytest.raises(FileExistsError, match=said):
-        writing.refuse_existing(target, overwrite=False)
+        writing.refuse_unwritable(target, overwrite=False)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="no /proc here")
+def test_where_nothing_can_be_written_it_is_refused_before():
+    place = "/proc/self"  # Not even root may write there.
+    for path in (f"{place}/x.npz", f"{place}/not/there/x.npz"):
+        with pytest.raises(PermissionError, match=f"nothing .* into {place}, which is"):
+            writing.refuse_unwritable(path, overwrite=True)
+
+
+def test_a_folder_is_no_file_s_name(tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        writing.refuse_unwritable(tmp_path, overwrite=True)
 
 
 def test_others_may_read_it(tmp_path):
