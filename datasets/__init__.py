@@ -4,7 +4,7 @@ from jaxanon.datasets.clients import Clients, by_client
 from jaxanon.datasets.experiments import hold_out_subjects, imbalance
 from jaxanon.datasets.exporting import export
 from jaxanon.datasets.loading import load
-from jaxanon.datasets.registry import describe, names
+from jaxanon.datasets.registry import describe, names, whereabouts
 from jaxanon.datasets.spec import Data, Spec, Windows
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "imbalance",
     "load",
     "names",
+    "whereabouts",
 ]

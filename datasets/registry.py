@@ -1,5 +1,6 @@
 """The data sets that have a name."""
 
+from jaxanon.datasets import download, store
 from jaxanon.datasets.casas.description import DATASET as CASAS
 from jaxanon.datasets.cifar10.description import DATASET as CIFAR10
 from jaxanon.datasets.description import Dataset
@@ -47,6 +48,37 @@ def find(name: str) -> Dataset:
             "the path of an .npz file."
         )
     return _DATASETS[name]
+
+
+def whereabouts(name: str, data_dir=None) -> str:
+    """Where the original files of a data set are found, or what there is to do.
+
+    Nothing is downloaded, and what is found is not read.
+
+    Args:
+      name: of the data set.
+      data_dir: as in ``load``.
+
+    Returns:
+      The paths; ``"downloaded when it is first used"``; or what is missing, and how to
+      get it.
+
+    Raises:
+      ValueError: if there is no data set of that name.
+
+    Example:
+      >>> whereabouts("smartwatch").endswith(".npy")
+      True
+    """
+    dataset = find(name)
+    try:
+        with download.none():
+            found = dataset.locate(None, store.cache_folder(data_dir))
+    except download.NotFetched:
+        return "downloaded when it is first used"
+    except (OSError, ValueError, ImportError) as error:
+        return str(error)
+    return " and ".join(map(str, found))
 
 
 def describe() -> list[dict]:

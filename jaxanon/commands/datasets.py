@@ -17,7 +17,10 @@ def show_all() -> None:
     """Lists the data sets, or exports one: `jaxanon datasets export --help`."""
     from jaxanon import datasets
 
-    show.datasets(datasets.describe())
+    rows = datasets.describe()
+    show.datasets(
+        rows, {row["name"]: datasets.whereabouts(row["name"]) for row in rows}
+    )
 
 
 def export(

@@ -4,6 +4,7 @@ import contextlib
 import warnings
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -118,8 +119,8 @@ def _percent(value):
     return f"{100 * value:.1f}"
 
 
-def datasets(rows: list[dict]) -> None:
-    """The listing of ``jaxanon.datasets.describe``."""
+def datasets(rows: list[dict], whereabouts: dict[str, str]) -> None:
+    """The listing of ``jaxanon.datasets.describe``, and where each one's files are."""
     for row in rows:
         table = Table(title=row["name"], title_justify="left", show_header=False)
         table.add_column(no_wrap=True)
@@ -140,4 +141,5 @@ def datasets(rows: list[dict]) -> None:
         for name, about in row["presets"].items():
             table.add_row("preset", f"{name}: {about}")
         table.add_row("splits", ", ".join(row["splits"]))
+        table.add_row("files", escape(whereabouts[row["name"]]))
         Console().print(table)

@@ -1,0 +1,52 @@
+"""Where the files of data sets are said to be, without a download."""
+
+import urllib.request
+
+import pytest
+
+from jaxanon import datasets
+from jaxanon.datasets import download
+from jaxanon.datasets.motion_sense import location
+
+
+@pytest.fixture(autouse=True)
+def bare(tmp_path, monkeypatch):
+    """No data set is found alone, and nothing may be downloaded."""
+    monkeypatch.setenv("JAXANON_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr("jaxanon.datasets.sources.__file__", str(tmp_path / "a/b/c.py"))
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+
+    def opened(*_, **__):
+        raise AssertionError("something was downloaded")
+
+    monkeypatch.setattr(urllib.request, "urlopen", opened)
+
+
+def test_what_is_not_there_says_how_to_get_it_or_that_it_will_come(tmp_path):
+    for name in ("motion_sense", "cifar10"):
+        said = datasets.whereabouts(name, tmp_path)
+        assert said == "downloaded when it is first used"
+    assert "ask for MASS" in datasets.whereabouts("mass")
+    with pytest.raises(ValueError, match="there is no data set 'nothing'"):
+        datasets.whereabouts("nothing")
+
+
+def test_what_is_there_is_named_and_what_was_downloaded_too(tmp_path):
+    folder = tmp_path / "data/occupancy"
+    folder.mkdir(parents=True)
+    (folder / "Occupancy_Estimation.csv").touch()
+    assert datasets.whereabouts("occupancy") == str(folder)
+    fetched = tmp_path / "downloads/cifar10/cifar-10-binary.tar.gz"
+    fetched.parent.mkdir(parents=True)
+    fetched.write_bytes(b"not the archive")
+    # Found, and not what it should be: that is said instead of a place.
+    assert str(fetched) in datasets.whereabouts("cifar10", tmp_path)
+
+
+def test_afterwards_downloads_are_allowed_again(tmp_path):
+    datasets.whereabouts("motion_sense", tmp_path)
+    with pytest.raises(AssertionError, match="something was downloaded"):
+        location.locate(None, tmp_path)
+    with download.none(), pytest.raises(download.NotFetched, match="not downloaded"):
+        location.locate(None, tmp_path)
