@@ -203,6 +203,7 @@ def _live(words):
             port=words.port,
             speed=speed,
             allow_other_hosts=words.allow_other_hosts,
+            ready=lambda url: print(f"Until Ctrl-C the page is at {url}", flush=True),
             **_settings(words, rows),
         )
     return 0

@@ -207,7 +207,9 @@ def test_interruptions_and_bugs(model, recording, tmp_path, monkeypatch, capsys)
         main(["run", model])
 
 
-def test_the_live_page_gets_what_the_words_say(models, model, recording, monkeypatch):
+def test_the_live_page_gets_what_the_words_say(
+    models, model, recording, monkeypatch, capsys
+):
     seen = {}
 
     def serve(model, rows, **settings):
@@ -219,5 +221,9 @@ def test_the_live_page_gets_what_the_words_say(models, model, recording, monkeyp
     assert seen["port"] == 0 and seen["hop"] == 4 and seen["speed"] == 1.0
     assert seen["host"] == "127.0.0.1" and not seen["allow_other_hosts"]
     assert seen["channels"] == ("acc x", "acc y") and len(seen["rows"]) == 40
+    seen["ready"]("http://127.0.0.1:1/word/")
+    assert capsys.readouterr().out == (
+        "Until Ctrl-C the page is at http://127.0.0.1:1/word/\n"
+    )
     assert main([*words, "--speed", "5", "--allow-other-hosts"]) == 0
     assert seen["speed"] == 5.0 and seen["allow_other_hosts"]
