@@ -35,7 +35,8 @@ def held_to(network, start, population):
     # The loops on NumPy have no key to draw from.
     quiet = lambda params, batch, key: network(params, batch, jax.random.key(0))
 
-    def held_to(reference_fn, guarantee, num_rounds=3, **settings):
+    def held_to(reference_fn, guarantee, max_norm=2.0, num_rounds=3, **settings):
+        hyper = HYPER | {"max_norm": max_norm}
         with jax.enable_x64(True):
             clients = population()
             lots = {"lots": Lots(sampling_probability=1.0, size=4.0, records=7)}
@@ -49,7 +50,7 @@ def held_to(network, start, population):
                 **(lots if guarantee == "example" else {}),
                 **settings,
             )
-            state = algorithm.init(jax.random.key(0), **HYPER, **SILENT)
+            state = algorithm.init(jax.random.key(0), **hyper, **SILENT)
             state, _ = federated.simulate(
                 algorithm, jax.random.key(1), state, clients, num_rounds
             )
@@ -60,7 +61,7 @@ def held_to(network, start, population):
                 num_steps=2,
                 **more,
                 **settings,
-                **HYPER,
+                **hyper,
             )
             close = {"rtol": 1e-9, "atol": 1e-11}
             chex.assert_trees_all_close(state.params, params, **close)
@@ -106,7 +107,7 @@ def test_clipped_updates_agree_with_the_loops_in_float64(
     reading, clipping, scores, held_to
 ):
     flags = held_to(
-        *(reference.of_clients, "client"),
+        *(reference.of_clients, "client", 0.3),
         **{"reading": reading, "clipping": clipping, "scores": scores},
     )
     assert 0 < flags.mean() < 1
