@@ -104,6 +104,7 @@ def test_two_clients_by_hand():
     # Beyond -1 all is shared, as FedAvg does.
     state, _ = two(2, similarity=-1.0)[-1]
     assert state.own.model["b"].tolist() == [0.0, 0.0, 0.0]
+    assert state.server.groups["b"].tolist() == [0, 0, 2]  # Whoever was not seen apart.
 
 
 def test_who_is_not_of_the_round_gets_what_its_group_made_of_it():
