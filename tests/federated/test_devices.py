@@ -23,13 +23,14 @@ def _by_devices(algorithm):
     """``(key, state, data, owns, absent=()) -> (state, info, owns)`` of a round
     whose clients never see each other."""
     parts = devices.parts_of(algorithm)
+    cohort_of = jax.jit(parts.cohort, static_argnums=2)
     programs = [
         (jax.jit(exchange.reply), jax.jit(functools.partial(devices.merged, exchange)))
         for exchange in parts.exchanges
     ]
 
     def run(key, state, data, owns, absent=()):
-        ids, owns, infos = parts.cohort(key, state, 3), list(owns), []
+        ids, owns, infos = cohort_of(key, state, 3), list(owns), []
         for exchange, (reply, merge) in zip(parts.exchanges, programs, strict=True):
             for step in range(exchange.num):
                 messages, weights = [], []
@@ -42,8 +43,8 @@ def _by_devices(algorithm):
                     weights.append(0.0 if client in absent else weight)
                     if client not in absent:
                         owns[client] = own
-                stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *messages)
-                state, found = merge(state, ids, stacked, jnp.stack(weights))
+                stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *messages)
+                state, found = merge(state, ids, stacked, np.stack(weights))
                 infos.append(found)
         return parts.end(state), infos[0], owns
 
