@@ -167,6 +167,7 @@ def _clipped(tree, max_norm):
     return jax.tree.map(lambda leaf: leaf * short, tree)
 
 
+@jax.jit
 def _noisy(key, tree, stddev):
     """Plus numbers of that deviation, drawn as the kernel draws them."""
     nothing = jax.tree.map(jnp.zeros_like, tree)

@@ -1,5 +1,6 @@
 """What a server sees of layers sent apart, at random times, with the names off."""
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -123,15 +124,9 @@ def observed_shuffled(algorithm, key, state, clients, num_rounds: int, num_slots
     if num_rounds < 1:
         raise ValueError(f"num_rounds must be >= 1, got {num_rounds!r}.")
 
-    @jax.jit
-    def round_of(key, state, clients):
-        one = lambda client: algorithm.sent(key, state, clients, client)
-        told = jax.lax.map(one, jnp.arange(len(clients.mask)))
-        return told, algorithm.update(key, state, clients)[0]
-
     found = []
     for _ in range(num_rounds):
-        (message, weight), after = round_of(key, state, clients)
+        (message, weight), after = _round_of(algorithm, key, state, clients)
         if not (isinstance(message, tuple) and len(message) == 2):
             raise ValueError("algorithm must send layers and which they are, as atlas.")
         sent, flags = message
@@ -142,6 +137,14 @@ def observed_shuffled(algorithm, key, state, clients, num_rounds: int, num_slots
         found.append(Round(state.params, arrivals, whose))
         state = after
     return state, found
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _round_of(algorithm, key, state, clients):
+    """What every client sends in a round, and the state after it."""
+    one = lambda client: algorithm.sent(key, state, clients, client)
+    told = jax.lax.map(one, jnp.arange(len(clients.mask)))
+    return told, algorithm.update(key, state, clients)[0]
 
 
 def aggregated(params: dict, arrivals: dict) -> dict:

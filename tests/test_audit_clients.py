@@ -33,7 +33,7 @@ def seen(algorithm, worlds, sees, num_rounds=1, runs=20_000, **hyper):
     see = audit_clients.client_observer(
         algorithm, state, worlds, num_rounds=num_rounds, sees=sees
     )
-    once = see(jax.random.key(2), 0, True)["seen"]
+    once = jax.eval_shape(see, jax.random.key(2), 0, True)["seen"]
     # Of responses what is lost is what is accounted, and one bound in twenty is above.
     options = {"delta": DELTA, "spread": "pooled", "confidence": 0.9999}
     told = audit.audit(jax.random.key(1), see, 1, runs, **options)

@@ -36,7 +36,7 @@ def test_two_clients_updates_by_hand():
     algorithm = scalars(2, guarantee="client")
     hyper = {"step_size": 1.0, "max_norm": 2.0, "noise_multiplier": 0.0}
     state = algorithm.init(jax.random.key(0), **hyper)
-    state, _ = algorithm.update(jax.random.key(1), state, clients)
+    state, _ = jax.jit(algorithm.update)(jax.random.key(1), state, clients)
     for name in "abcd":  # (1 - 0.5) / 2.
         assert float(state.params[name]) == pytest.approx(0.25)
         # What a client keeps is as it learned it.
@@ -98,7 +98,7 @@ def test_a_client_remembers_the_least_of_z_that_its_scores_left(scores):
     algorithm = scalars(1, reading="C", **own)
     state = algorithm.init(jax.random.key(0))
     clients = federated.stack([jnp.ones(1)])
-    state, _ = algorithm.update(jax.random.key(1), state, clients)
+    state, _ = jax.jit(algorithm.update)(jax.random.key(1), state, clients)
     want = 0.4664 if public else 1.0
     assert state.own.least.tolist() == pytest.approx([want], abs=1e-4)
     assert scalars(1, **own).init(jax.random.key(0)).own.least is None
@@ -119,7 +119,8 @@ def test_what_is_hidden_shows_in_nothing_that_is_sent():
     hyper = {"step_size": 1.0, "max_norm": 2**0.5, "noise_multiplier": 0.0}
     state = algorithm.init(jax.random.key(0), **hyper, mask_step_size=1.0)
     clients = federated.stack([jnp.array([8.0])])
-    state, info = algorithm.update(jax.random.key(1), state, clients)
+    update = jax.jit(algorithm.update)
+    state, info = update(jax.random.key(1), state, clients)
     assert [bool(state.own.shared[n][0]) for n in "ab"] == [True, False]
     # 8 and 2 are clipped to 1 each.
     assert [float(state.params[n]) for n in "ab"] == pytest.approx([2.0, 2.0])
@@ -129,6 +130,6 @@ def test_what_is_hidden_shows_in_nothing_that_is_sent():
     )
     assert [float(seen[n]) for n in "ab"] == pytest.approx([2.0, 3.0])
     # Once more, from the server's 2 and its own 3, to 10 and 5: again one each from 2.
-    after, _ = algorithm.update(jax.random.key(1), state, clients)
+    after, _ = update(jax.random.key(1), state, clients)
     assert [float(after.params[n]) for n in "ab"] == pytest.approx([3.0, 3.0])
     assert float(after.own.params["b"][0]) == pytest.approx(5.0)

@@ -16,57 +16,42 @@ pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize("chunk", [None, 1])
-def test_agrees_with_the_loops_in_float64(chunk, network, start, population):
+def test_agrees_with_the_loops_in_float64_however_padded(
+    chunk, network, start, population, grown
+):
     with jax.enable_x64(True):
-        clients = population((5, 2, 7, 4))
+        sizes = (3, 1, 4, 2)
+        clients = population(sizes)
         algorithm = federated.clustered(
             start,
             network,
             Steps(num_steps=2, batch_size=99),
-            num_clients=4,
+            num_clients=6,
             num_clusters=2,
             alone=1,
             layout=Layout(chunk=chunk),
         )
         state = algorithm.init(jax.random.key(0), step_size=0.1)
-        state, _ = federated.simulate(algorithm, jax.random.key(1), state, clients, 3)
+        state, _ = federated.simulate(
+            algorithm, jax.random.key(1), state, grown(clients), 3
+        )
         models, groups = loops.clustered(
-            *(jax.random.key(1), start(jax.random.key(0)), network, clients, 3),
+            *(jax.random.key(1), start(jax.random.key(0)), jax.jit(network)),
+            *(clients, 3),
             step_size=0.1,
             num_steps=2,
             k=2,
             alone=1,
         )
-        assert state.own.tolist() == groups and len({*groups}) == 2
-        stacked = jax.tree.map(lambda *x: jnp.stack(x), *models)
+        assert state.own[:4].tolist() == groups and len({*groups}) == 2
+        stacked = jax.tree.map(lambda *x: np.stack(x), *models)
         chex.assert_trees_all_close(state.params, stacked, rtol=1e-9, atol=1e-11)
-
-
-def test_padded_rows_and_clients_change_nothing(network, start, population, grown):
-    def ran(clients):
-        algorithm = federated.clustered(
-            start,
-            network,
-            Steps(num_steps=2),
-            num_clients=len(clients.mask),
-            num_clusters=2,
-        )
-        state = algorithm.init(jax.random.key(0))
-        state, info = algorithm.update(jax.random.key(1), state, clients)
-        return state, info, algorithm
-
-    plain, plain_info, _ = ran(population())
-    padded, padded_info, algorithm = ran(grown(population()))
-    close = {"rtol": 1e-5, "atol": 1e-6}
-    chex.assert_trees_all_close(plain.params, padded.params, **close)
-    chex.assert_trees_all_close(plain_info, padded_info, **close)
-    np.testing.assert_array_equal(plain.own, padded.own[:3])
-    # Of 14 rows most are one group's, and whoever has none takes that one's model.
-    rows = np.bincount(np.asarray(plain.own), weights=[5, 2, 7], minlength=2)
-    assert (padded.own[3:] == int(rows.argmax())).all()
-    told = algorithm.model(None, padded, jnp.int32(4), None, None)
-    want = jax.tree.map(lambda leaf: leaf[int(rows.argmax())], padded.params)
-    chex.assert_trees_all_equal(told, want)
+        # Most rows are one group's, and whoever has none takes that one's model.
+        most = int(np.bincount(groups, weights=sizes).argmax())
+        assert state.own[4:].tolist() == [most] * 2
+        told = algorithm.model(None, state, jnp.int32(5), None, None)
+        want = jax.tree.map(lambda leaf: leaf[most], state.params)
+        chex.assert_trees_all_equal(told, want)
 
 
 def test_two_clients_by_hand():
@@ -82,10 +67,11 @@ def test_two_clients_by_hand():
     )
     clients = federated.stack([jnp.array([4.0, 4.0]), jnp.array([-2.0])])
     state = algorithm.init(jax.random.key(0), step_size=0.5)
-    state, info = algorithm.update(jax.random.key(1), state, clients)
+    update = jax.jit(algorithm.update)
+    state, info = update(jax.random.key(1), state, clients)
     assert state.params.tolist() == [1.0, 0.0] and state.own.tolist() == [0, 0]
     assert float(info["loss"]) == pytest.approx((8 + 8 + 2) / 3)
-    state, info = algorithm.update(jax.random.key(1), state, clients)
+    state, info = update(jax.random.key(1), state, clients)
     assert state.params.tolist() == [2.5, -0.5] and state.own.tolist() == [0, 1]
     assert info["loss"] == 4.5
     assert algorithm.model(None, state, jnp.int32(1), None, None) == -0.5
@@ -107,7 +93,7 @@ def test_clients_are_grouped_by_what_they_are_told_to_be():
             features_fn=features,
         )
         state = algorithm.init(jax.random.key(0))
-        state, _ = algorithm.update(jax.random.key(1), state, clients)
+        state, _ = jax.jit(algorithm.update)(jax.random.key(1), state, clients)
         same = lambda groups: np.equal.outer(groups, groups).tolist()
         assert same(state.own) == same(want)
 
@@ -119,7 +105,9 @@ def test_k_means_finds_what_scikit_learn_and_loops_do(num):
     points = centres[rng.integers(0, num, 40)] + rng.normal(size=(40, 6))
     products = grouping.inner_products({"x": jnp.asarray(points, jnp.float32)})
     np.testing.assert_allclose(products, points @ points.T, rtol=1e-4, atol=1e-3)
-    found = grouping.k_means(products, jnp.ones(40, bool), num)
+    found = jax.jit(grouping.k_means, static_argnums=2)(
+        products, np.ones(40, bool), num
+    )
     theirs = KMeans(num, n_init=10, random_state=0).fit_predict(points)
     assert adjusted_rand_score(found, theirs) == 1.0
     assert found.tolist() == loops.k_means(points, num)
@@ -128,12 +116,13 @@ def test_k_means_finds_what_scikit_learn_and_loops_do(num):
 def test_who_is_absent_forms_no_group():
     x = jnp.array([[0.0], [1.0], [10.0], [11.0], [99.0]])
     present = jnp.array([True] * 4 + [False])
-    found = grouping.k_means(grouping.inner_products(x), present, 2)
+    k_means = jax.jit(grouping.k_means, static_argnums=2)
+    found = k_means(grouping.inner_products(x), present, 2)
     assert found[0] == found[1] != found[2] == found[3] == found[4]
     # Fewer places than groups: the rest are empty, and nothing is nan.
-    found = grouping.k_means(grouping.inner_products(x), jnp.zeros(5, bool), 3)
+    found = k_means(grouping.inner_products(x), jnp.zeros(5, bool), 3)
     assert ((0 <= found) & (found < 3)).all()
-    found = grouping.k_means(jnp.ones((5, 5)), present, 3)
+    found = k_means(jnp.ones((5, 5)), present, 3)
     assert len({*found[:4].tolist()}) == 1
 
 

@@ -19,30 +19,36 @@ def _own_rows(data, client):
     return jax.tree.map(lambda leaf: leaf[client][None], data)
 
 
-def _by_devices(algorithm, key, state, data, owns, absent=()):
-    """A round of clients that never see each other; ``(state, info, owns)``."""
+def _by_devices(algorithm):
+    """``(key, state, data, owns, absent=()) -> (state, info, owns)`` of a round
+    whose clients never see each other."""
     parts = devices.parts_of(algorithm)
-    ids = parts.cohort(key, state, 3)
-    info = {}
-    for exchange in parts.exchanges:
-        reply = jax.jit(exchange.reply)
-        for step in range(exchange.num):
-            messages, weights = [], []
-            for client in ids.tolist():
-                sent = devices.sent_out(state)
-                rows = _own_rows(data, client)
-                message, weight, own = reply(
-                    key, sent, step, client, rows, owns[client]
-                )
-                messages.append(message)
-                weights.append(0.0 if client in absent else weight)
-                if client not in absent:
-                    owns[client] = own
-            stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *messages)
-            program = jax.jit(functools.partial(devices.merged, exchange))
-            state, found = program(state, ids, stacked, jnp.stack(weights))
-            info = found if not step and exchange is parts.exchanges[0] else info
-    return parts.end(state), info, owns
+    cohort_of = jax.jit(parts.cohort, static_argnums=2)
+    programs = [
+        (jax.jit(exchange.reply), jax.jit(functools.partial(devices.merged, exchange)))
+        for exchange in parts.exchanges
+    ]
+
+    def run(key, state, data, owns, absent=()):
+        ids, owns, infos = cohort_of(key, state, 3), list(owns), []
+        for exchange, (reply, merge) in zip(parts.exchanges, programs, strict=True):
+            for step in range(exchange.num):
+                messages, weights = [], []
+                for client in ids.tolist():
+                    sent, rows = devices.sent_out(state), _own_rows(data, client)
+                    message, weight, own = reply(
+                        key, sent, step, client, rows, owns[client]
+                    )
+                    messages.append(message)
+                    weights.append(0.0 if client in absent else weight)
+                    if client not in absent:
+                        owns[client] = own
+                stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *messages)
+                state, found = merge(state, ids, stacked, np.stack(weights))
+                infos.append(found)
+        return parts.end(state), infos[0], owns
+
+    return run
 
 
 def _fed_avg(start, network):
@@ -94,9 +100,9 @@ def test_rounds_over_single_clients_are_the_simulation(
     wanted, _ = federated.simulate(
         algorithm, key, algorithm.init(jax.random.key(0)), data, 3
     )
-    owns, state = [devices.first_own(begun)] * 3, begun
+    owns, state, run = [devices.first_own(begun)] * 3, begun, _by_devices(algorithm)
     for _ in range(3):
-        state, info, owns = _by_devices(algorithm, key, state, data, owns)
+        state, info, owns = run(key, state, data, owns)
     assert np.isfinite(float(info["loss"]))
     if hasattr(state, "own"):
         kept = jax.tree.map(lambda *leaves: jnp.stack(leaves), *owns)
@@ -144,9 +150,9 @@ def test_meta_gradients_of_single_clients_are_the_simulation(alone_rounds):
     wanted, infos = federated.simulate(
         algorithm, key, algorithm.init(jax.random.key(0)), data, 3
     )
-    state = algorithm.init(jax.random.key(0))
+    state, run = algorithm.init(jax.random.key(0)), _by_devices(algorithm)
     for index in range(3):
-        state, info, _ = _by_devices(algorithm, key, state, data, [None] * 3)
+        state, info, _ = run(key, state, data, [None] * 3)
         chex.assert_trees_all_close(
             info, jax.tree.map(lambda leaf, i=index: leaf[i], infos), rtol=1e-5
         )
@@ -177,9 +183,8 @@ def test_two_clients_by_hand_and_one_of_them_absent():
     assert [float(one), float(two)] == [1.0, 2.0]
     assert [exchange.most(1), exchange.most(2)] == [1.0, 2.0]
     messages = jax.tree.map(lambda *leaves: jnp.stack(leaves), first, second)
-    after = lambda weights: devices.merged(
-        exchange, state, jnp.arange(2), messages, jnp.array(weights)
-    )
+    merged = jax.jit(functools.partial(devices.merged, exchange))
+    after = lambda weights: merged(state, np.arange(2), messages, np.array(weights))
     assert float(after([1.0, 2.0])[0].params["w"]) == 4.0  # (1 * 2 + 2 * 5) / 3
     alone, info = after([1.0, 0.0])
     assert float(alone.params["w"]) == 2.0
@@ -196,9 +201,9 @@ def test_an_absent_client_keeps_what_it_had_and_the_others_go_on(
     begun = algorithm.init(jax.random.key(0))
     # In the simulation, a client without rows is one that counts for nothing.
     without = data._replace(mask=data.mask.at[1].set(False))
-    wanted, _ = algorithm.update(key, begun, without)
+    wanted, _ = jax.jit(algorithm.update)(key, begun, without)
     owns = [devices.first_own(begun)] * 3
-    state, _, owns = _by_devices(algorithm, key, begun, data, owns, absent=(1,))
+    state, _, owns = _by_devices(algorithm)(key, begun, data, owns, absent=(1,))
     chex.assert_trees_all_close(state.params, wanted.params, rtol=1e-5, atol=1e-6)
     chex.assert_trees_all_equal(owns[1], devices.first_own(begun))
 
@@ -209,9 +214,9 @@ def test_the_only_client_of_a_population(start, network, population):
     )
     data, key = population((4,)), jax.random.key(1)
     begun = algorithm.init(jax.random.key(0))
-    wanted, _ = algorithm.update(key, begun, data)
+    wanted, _ = jax.jit(algorithm.update)(key, begun, data)
     (exchange,) = devices.parts_of(algorithm).exchanges
-    message, weight, own = exchange.reply(
+    message, weight, own = jax.jit(exchange.reply)(
         key, devices.sent_out(begun), 0, 0, data, devices.first_own(begun)
     )
     chex.assert_trees_all_close(message[0], wanted.params, rtol=1e-6)
@@ -240,16 +245,19 @@ def test_what_is_sent_out_and_how_far_a_message_moves_it(start, network):
     assert not exchange.legal((ones, {"base": 1.0, "head": 0.5}))
 
 
-def test_algorithms_that_no_device_can_run_are_refused(start, network, population):
+def test_algorithms_that_no_device_can_run_are_refused():
     bare = federated.FederatedAlgorithm(None, None)
     with pytest.raises(ValueError, match="must have acts to run on real"):
         devices.parts_of(bare)
     algorithm = federated.fed_dl(
-        *(start, network, Steps(num_steps=1)), num_clients=3, layers=("base", "head")
+        lambda key: {"w": jnp.zeros(())},
+        *(_square, Steps(num_steps=1)),
+        **{"num_clients": 3, "layers": ("w",)},
     )
     state, key = algorithm.init(jax.random.key(0)), jax.random.key(1)
     (exchange,) = devices.parts_of(algorithm).exchanges
-    data, own = _own_rows(population(), 0), devices.first_own(state)
+    clients = federated.stack([np.array([4.0])] * 3)
+    data, own = _own_rows(clients, 0), devices.first_own(state)
     sent = devices.sent_out(state)
     message, weight, _ = jax.eval_shape(exchange.reply, key, sent, 0, 0, data, own)
     with pytest.raises(ValueError, match="reads what clients keep, which never leaves"):

@@ -31,11 +31,10 @@ def test_two_agents_by_hand():
     w, v = jnp.zeros(2), jnp.zeros(2)
     x = jnp.array([4.0, 8.0])
     mail = federated.no_mail({"w": w, "v": v}, shared)
+    exchange = jax.jit(functools.partial(federated.exchange, shared=shared))
     for expected in (3.0, 4.5, 5.25):  # Halfway to the mean of 6, every time.
         w, v = w + (x - w) / 2, v + (x - v) / 2
-        mail, after = federated.exchange(
-            jax.random.key(0), mail, {"w": w, "v": v}, HALF, shared=shared
-        )
+        mail, after = exchange(jax.random.key(0), mail, {"w": w, "v": v}, HALF)
         w, v = after["w"], after["v"]
         np.testing.assert_array_equal(w, [expected] * 2)
     np.testing.assert_array_equal(v, [3.5, 7.0])  # Each 7/8 of its own way.
@@ -70,7 +69,6 @@ def test_two_agents_one_late_message_by_hand(monkeypatch):
     [
         Messages(),
         Messages(lost=0.4),
-        Messages(late=0.5, max_age=1),
         Messages(lost=0.3, late=0.4, max_age=3),
     ],
     ids=str,
@@ -120,30 +118,39 @@ def test_perfect_messages_are_a_product_and_keep_the_mean():
     params = jax.tree.map(jnp.asarray, params_of(6))
     mixing = federated.metropolis(federated.ring(6))
     shared = {"base": True, "head": True}
-    mail = federated.no_mail(params, shared)
-    _, found = federated.exchange(
-        jax.random.key(0), mail, params, mixing, shared=shared
-    )
-    chex.assert_trees_all_close(found, federated.mix(mixing, params))
-    mean = functools.partial(jax.tree.map, lambda leaf: leaf.mean(axis=0))
+
+    @jax.jit
+    def run(key, params):
+        mail = federated.no_mail(params, shared)
+        found = federated.exchange(key, mail, params, mixing, shared=shared)[1]
+        return found, federated.mix(mixing, params)
+
+    found, product = run(jax.random.key(0), params)
+    chex.assert_trees_all_close(found, product)
+    mean = functools.partial(jax.tree.map, lambda leaf: np.mean(leaf, axis=0))
     chex.assert_trees_all_close(mean(found), mean(params), atol=1e-6)
 
 
 def test_where_all_is_lost_everybody_learns_alone():
     params = jax.tree.map(jnp.asarray, params_of(4))
     shared, messages = {"base": True, "head": True}, Messages(lost=1.0, max_age=2)
-    mail = federated.no_mail(params, shared, messages)
     mixing = federated.metropolis(federated.complete(4))
-    _, found = federated.exchange(
-        jax.random.key(0), mail, params, mixing, shared=shared, messages=messages
-    )
+
+    @jax.jit
+    def run(key, params):
+        mail = federated.no_mail(params, shared, messages)
+        return federated.exchange(
+            key, mail, params, mixing, shared=shared, messages=messages
+        )
+
+    _, found = run(jax.random.key(0), params)
     chex.assert_trees_all_close(found, params, rtol=1e-6)
 
 
 def test_fates_have_their_probabilities():
-    in_time, late = gossip.fates(
-        jax.random.key(0), 200, Messages(lost=0.2, late=0.3, max_age=1)
-    )
+    messages = Messages(lost=0.2, late=0.3, max_age=1)
+    fates = jax.jit(lambda key: gossip.fates(key, 200, messages))
+    in_time, late = map(np.asarray, fates(jax.random.key(0)))
     others = ~np.eye(200, dtype=bool)
     assert in_time.diagonal().all() and not late.diagonal().any()
     # 39,800 links; four standard deviations of a share are below 0.01.
@@ -155,8 +162,8 @@ def test_fates_have_their_probabilities():
 def test_some_agents_have_the_fates_that_they_have_among_all():
     messages = Messages(lost=0.2, late=0.3, max_age=1)
     some = np.array([2, 3, 7])
-    everybody = gossip.fates(jax.random.key(0), 8, messages)
-    found = gossip.fates(jax.random.key(0), some, messages)
+    fates = jax.jit(lambda key: [gossip.fates(key, n, messages) for n in (8, some)])
+    everybody, found = fates(jax.random.key(0))
     for own, whole in zip(found, everybody, strict=True):
         np.testing.assert_array_equal(own, whole[np.ix_(some, some)])
 
@@ -165,11 +172,10 @@ def test_rounds_have_fates_of_their_own():
     messages, key = Messages(lost=0.5, max_age=1), jax.random.key(0)
     params = {"w": jnp.zeros(20)}
     mail = federated.no_mail(params, {"w": True}, messages)
-    ages = []
+    given = {"shared": {"w": True}, "messages": messages}
+    exchange, ages = jax.jit(functools.partial(federated.exchange, **given)), []
     for _ in range(2):
-        mail, params = federated.exchange(
-            key, mail, params, jnp.eye(20), shared={"w": True}, messages=messages
-        )
+        mail, params = exchange(key, mail, params, np.eye(20))
         ages.append(np.asarray(mail.age) == 0)
     assert (ages[0] != ages[1]).sum() > 100  # About half of 380.
 
@@ -178,14 +184,14 @@ def test_layers_chosen_by_a_traced_alpha_are_those_of_a_python_number():
     names = ("dense_1", "dense_2", "dense_3")
     params = {name: jnp.arange(8.0).reshape(2, 4) + n for n, name in enumerate(names)}
 
-    def after(alpha):
-        shared = federated.base_layers(names, alpha)
+    @jax.jit
+    def by_shared(shared):
         mail = federated.no_mail(params, shared)
-        return federated.exchange(jax.random.key(0), mail, params, HALF, shared=shared)[
-            1
-        ]
+        key = jax.random.key(0)
+        return federated.exchange(key, mail, params, HALF, shared=shared)[1]
 
-    swept = jax.vmap(after)(jnp.arange(4))
+    after = lambda alpha: by_shared(federated.base_layers(names, alpha))
+    swept = jax.jit(jax.vmap(after))(jnp.arange(4))
     for alpha in range(4):
         one = jax.tree.map(lambda leaf, a=alpha: leaf[a], swept)
         chex.assert_trees_all_equal(one, after(alpha))

@@ -44,7 +44,7 @@ def build(**options):
 
 def one_round(algorithm, **hyper):
     state = algorithm.init(jax.random.key(0), **hyper)
-    return algorithm.update(jax.random.key(1), state, TARGETS)
+    return jax.jit(algorithm.update)(jax.random.key(1), state, TARGETS)
 
 
 def test_a_round_is_one_step_along_the_mean_meta_gradient():
@@ -78,9 +78,9 @@ def test_adversaries_train_on_alone_while_the_others_rest():
 def test_the_running_mean_follows_its_recurrence():
     algorithm = build(averaging=0.5, hyper={"server_step_size": 0.5, "inner": 0.0})
     state = algorithm.init(jax.random.key(0))
-    mean, w = 0.0, 0.0
+    update, mean, w = jax.jit(algorithm.update), 0.0, 0.0
     for round_ in range(12):
-        state, _ = algorithm.update(jax.random.key(1), state, TARGETS)
+        state, _ = update(jax.random.key(1), state, TARGETS)
         w += 0.5 * (4 - w)
         keep = min(0.5, (1 + round_) / (10 + round_))
         mean = keep * mean + (1 - keep) * w
@@ -96,9 +96,10 @@ def test_without_phases_it_is_fed_sgd():
     expected = plain.init(jax.random.key(0))
     algorithm = build(server_optimizer=optax.adam(0.1))
     state = algorithm.init(jax.random.key(0))
+    plainly, meta_learned = jax.jit(plain.update), jax.jit(algorithm.update)
     for _ in range(3):
-        expected, _ = plain.update(jax.random.key(1), expected, clients)
-        state, _ = algorithm.update(jax.random.key(1), state, TARGETS)
+        expected, _ = plainly(jax.random.key(1), expected, clients)
+        state, _ = meta_learned(jax.random.key(1), state, TARGETS)
     chex.assert_trees_all_close(
         state.params["adversary"]["w"], expected.params, rtol=1e-5
     )

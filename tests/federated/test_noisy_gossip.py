@@ -1,5 +1,7 @@
 """Noisy broadcasts: two agents by hand, against plain NumPy, statistics, refusals."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,12 +21,13 @@ def test_two_agents_by_hand():
     params = {"w": jnp.array([[3.0, 4.0], [0.0, 1.0]]), "v": jnp.array([5.0, 7.0])}
     settings = {"shared": shared, "clip_norm": 2.0, "noise_multiplier": 0.0}
     key = jax.random.key(0)
-    mail, params = federated.exchange_noisily(key, mail, params, HALF, **settings)
+    exchange = jax.jit(functools.partial(federated.exchange_noisily, **settings))
+    mail, params = exchange(key, mail, params, HALF)
     # Sent: (3, 4) * 2 / 5 and (0, 1). In one's own mean one is as one is.
     np.testing.assert_allclose(mail.public["w"], [[1.2, 1.6], [0, 1]], rtol=1e-6)
     np.testing.assert_allclose(params["w"], [[1.5, 2.5], [0.6, 1.3]], rtol=1e-6)
     np.testing.assert_array_equal(params["v"], [5.0, 7.0])
-    mail, params = federated.exchange_noisily(key, mail, params, HALF, **settings)
+    mail, params = exchange(key, mail, params, HALF)
     # Changes since: (0.3, 0.9) and (0.6, 0.3), both shorter than 2.
     np.testing.assert_allclose(mail.public["w"], [[1.5, 2.5], [0.6, 1.3]], rtol=1e-5)
     np.testing.assert_allclose(params["w"], [[1.05, 1.9]] * 2, rtol=1e-5)
@@ -42,19 +45,26 @@ def test_agrees_with_a_plain_loop_where_messages_are_lost():
     mail = federated.no_noisy_mail(params, shared, messages)
     public, own = np.zeros((agents, 3)), np.zeros((agents, 3))
     boxes, under_way = [{} for _ in range(agents)], []
-    for t in range(rounds):
-        params = {"w": params["w"] + steps[t]}
-        mail, params = federated.exchange_noisily(
+
+    @jax.jit
+    def exchange(mail, params, step):
+        params = {"w": params["w"] + step}
+        fates = federated.mail.fates(
+            jax.random.fold_in(key, mail.mail.round), agents, messages
+        )
+        return fates, federated.exchange_noisily(
             key, mail, params, mixing, shared=shared, clip_norm=norm,
             noise_multiplier=0.0, messages=messages,
         )  # fmt: skip
+
+    for t in range(rounds):
+        assert mail.mail.round == t
+        fates, (mail, params) = exchange(mail, params, steps[t])
         own = own + steps[t]
         change = own - public
         length = np.linalg.norm(change, axis=1, keepdims=True)
         public = public + change * np.minimum(1, norm / length)
-        in_time, late = federated.mail.fates(
-            jax.random.fold_in(key, t), agents, messages
-        )
+        in_time, late = map(np.asarray, fates)
         for to, who, when, what in under_way:
             boxes[to][who] = when, what
         under_way = []
@@ -83,12 +93,12 @@ def test_noise_is_what_it_says_and_layers_at_home_get_none():
     shared = {"w": jnp.asarray(True), "v": jnp.asarray(False)}
     blank = jax.tree.map(jnp.zeros_like, params)
     mail = federated.no_noisy_mail(blank, shared)
+    given = {"clip_norm": norm, "noise_multiplier": z}
+    exchange = jax.jit(functools.partial(federated.exchange_noisily, **given))
     told = []
     for number in range(2):
-        after, mixed = federated.exchange_noisily(
-            jax.random.key(number), mail, params, np.eye(agents), shared=shared,
-            clip_norm=norm, noise_multiplier=z,
-        )  # fmt: skip
+        key = jax.random.key(number)
+        after, mixed = exchange(key, mail, params, np.eye(agents), shared=shared)
         told.append(np.asarray(after.public["w"]))
         assert not np.asarray(after.public["v"]).any()
         # Nobody hears anybody: all stay as they are.
@@ -107,16 +117,17 @@ def test_agents_by_themselves_draw_the_noise_of_their_numbers():
     params, shared = {"w": jnp.zeros((4, 500))}, {"w": True}
     noise = {"shared": shared, "clip_norm": 1.0, "noise_multiplier": 1.0}
 
+    @jax.jit
     def told(own):
         some = {"w": params["w"][own]}
         after, _ = federated.exchange_noisily(
             jax.random.key(0), federated.no_noisy_mail(some, shared), some,
             np.eye(len(own)), **noise, numbers=own,
         )  # fmt: skip
-        return np.asarray(after.public["w"])
+        return after.public["w"]
 
     parts = told(jnp.array([2, 0])), told(jnp.array([3, 1]))
-    whole = told(jnp.arange(4))
+    whole = np.asarray(told(jnp.arange(4)))
     np.testing.assert_allclose(parts[0], whole[np.array([2, 0])], rtol=1e-6)
     np.testing.assert_allclose(parts[1], whole[np.array([3, 1])], rtol=1e-6)
     assert np.abs(np.corrcoef(whole) - np.eye(4)).max() < 5 / np.sqrt(500)
@@ -126,11 +137,10 @@ def test_nothing_leaves_between_broadcasts():
     params, shared = {"w": jnp.ones((2, 3))}, {"w": True}
     mail = federated.no_noisy_mail(params, shared)
     moved = {"w": 2 * params["w"]}
+    given = {"shared": shared, "clip_norm": 1.0, "noise_multiplier": 1.0}
+    every = jax.jit(functools.partial(federated.exchange_noisily_every, **given))
     for step, due in ((0, False), (1, True)):
-        after, _ = federated.exchange_noisily_every(
-            2, jax.random.key(0), mail, moved, HALF, step, shared=shared,
-            clip_norm=1.0, noise_multiplier=1.0,
-        )  # fmt: skip
+        after, _ = every(2, jax.random.key(0), mail, moved, HALF, step)
         assert bool((after.public["w"] != 1).any()) == due
         assert after.mail.round == due
     with pytest.raises(ValueError, match="period must be >= 1, got 0"):

@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Layout, Rounds, Steps
+from jaxanon.federated import Layout, Population, Rounds, Steps
 from jaxanon.federated import reference_personal as loops
+from jaxanon.federated.reference import descended
 
 pytestmark = pytest.mark.long
 
-OPTIONS = {"num_steps": 3, "batch_size": 2}
+OPTIONS = {"num_steps": 2, "batch_size": 2}
 HEAD = ("head",)
+SIZES = (3, 1, 4)  # One with fewer rows than a batch, one that begins again.
 
 
 class Case(NamedTuple):
@@ -25,8 +27,10 @@ class Case(NamedTuple):
     make: Any  # (init_fn, loss_fn, steps, **how it is built)
     settings: dict
     hyper: dict
-    loops: Any = None
+    loops: Any
     told: dict = {}  # noqa: RUF012
+    model: Any = lambda params, own: own  # What a client predicts with.
+    chunk: int | None = None
 
 
 def with_own_steps(make):
@@ -34,20 +38,41 @@ def with_own_steps(make):
     return lambda *args, **more: make(*args, own_steps=args[2], **more)
 
 
+def localized(key, params, loss_fn, clients, num_rounds, options, *, step_size):
+    """Training alone as a loop."""
+    own = [params] * len(clients.mask)
+    for t in range(num_rounds):
+        for c, (own_key, rows, size) in enumerate(loops.round_of(key, t, clients)):
+            own[c] = descended(
+                loss_fn, own_key, own[c], rows, size, step_size, **options
+            )
+    return None, own
+
+
+def shared(params, own):
+    """The model of who keeps nothing, or what is no model."""
+    return params
+
+
+def joined(params, own):
+    """The model of who keeps some layers."""
+    return params | own
+
+
 CASES = {
-    "fed_prox": Case(federated.fed_prox, {}, {"mu": 0.7}, loops.fed_prox),
+    "fed_prox": Case(federated.fed_prox, {}, {"mu": 0.7}, loops.fed_prox, model=shared),
     "fed_per": Case(
-        federated.fed_per, {"own_layers": HEAD}, {}, loops.fed_per, {"names": HEAD}
+        *(federated.fed_per, {"own_layers": HEAD}, {}, loops.fed_per, {"names": HEAD}),
+        *(joined, 1),
     ),
     "fed_rep": Case(
         with_own_steps(federated.fed_rep),
-        {"own_layers": HEAD},
-        {},
-        loops.fed_rep,
-        {"names": HEAD},
+        *({"own_layers": HEAD}, {}, loops.fed_rep, {"names": HEAD}, joined),
     ),
-    "ditto": Case(with_own_steps(federated.ditto), {}, {"pull": 0.6}, loops.ditto),
-    "scaffold": Case(federated.scaffold, {}, {}, loops.scaffold),
+    "ditto": Case(
+        with_own_steps(federated.ditto), {}, {"pull": 0.6}, loops.ditto, chunk=2
+    ),
+    "scaffold": Case(federated.scaffold, {}, {}, loops.scaffold, model=shared, chunk=1),
     "p_fed_me": Case(
         federated.p_fed_me,
         {"own_steps": 2},
@@ -56,90 +81,83 @@ CASES = {
         {"own_steps": 2},
     ),
     "per_fed_avg": Case(
-        federated.per_fed_avg, {}, {"adaptation_step_size": 0.2}, loops.per_fed_avg
+        federated.per_fed_avg,
+        {},
+        {"adaptation_step_size": 0.2},
+        loops.per_fed_avg,
+        model=None,  # By hand below.
+        chunk=2,
     ),
-    "localized": Case(federated.localized, {}, {}),
+    "localized": Case(federated.localized, {}, {}, localized, chunk=1),
 }
-ALL = pytest.mark.parametrize("name", sorted(CASES))
 
 
 @pytest.fixture(scope="module")
 def made(network, start):
     """An algorithm of ``CASES`` for so many clients."""
 
-    def made(name, num_clients=3, steps=None, **rounds):
+    def made(name, num_clients=3, **rounds):
         case = CASES[name]
-        steps = steps or Steps(**OPTIONS)
         given = {"num_clients": num_clients, "rounds": Rounds(**rounds)}
-        return case.make(start, network, steps, **case.settings, **given)
+        return case.make(start, network, Steps(**OPTIONS), **case.settings, **given)
 
     return made
 
 
-@pytest.fixture(scope="module")
-def ran(made):
-    """Its state and what it told after rounds with these clients."""
-
-    def ran(name, clients, num_rounds=2, **options):
-        algorithm = made(name, len(clients.mask), **options)
-        hyper = {"step_size": 0.1} | CASES[name].hyper
-        state = algorithm.init(jax.random.key(0), **hyper)
-        key = jax.random.key(1)
-        return federated.simulate(algorithm, key, state, clients, num_rounds)
-
-    return ran
-
-
-@pytest.fixture(scope="module")
-def expected(network, start, population):
-    """What its loops come to."""
-
-    @functools.cache
-    def expected(name):
-        case = CASES[name]
-        params = start(jax.random.key(0))
-        told = {"step_size": 0.1} | case.hyper | case.told
-        key = jax.random.key(1)
-        return case.loops(key, params, network, population(), 2, OPTIONS, **told)
-
-    return expected
-
-
-@pytest.mark.parametrize("chunk", [None, 1, 2])
-@pytest.mark.parametrize("name", [name for name in sorted(CASES) if CASES[name].loops])
-def test_agrees_with_the_loops_in_float64(name, chunk, ran, expected, population):
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_runs_side_by_side_on_padded_data_are_the_loops_in_float64(
+    name, made, network, start, population, grown
+):
+    """Seeds and step sizes are one more axis; padded rows and clients change nothing,
+    and who has no rows keeps what it had."""
+    case = CASES[name]
     with jax.enable_x64(True):
-        state, _ = ran(name, population(), layout=Layout(chunk=chunk))
-        params, own = expected(name)
-        close = {"rtol": 1e-9, "atol": 1e-11}
-        chex.assert_trees_all_close(state.params, params, **close)
-        if own is not None:
-            stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *own)
-            chex.assert_trees_all_close(state.own, stacked, **close)
+        plain = population(SIZES)
+        clients = grown(plain)
+        layout = Layout(chunk=case.chunk)
+        algorithm = made(name, len(clients.mask), layout=layout)
+
+        def run(seed, step_size):
+            hyper = {"step_size": step_size} | case.hyper
+            state = algorithm.init(jax.random.key(seed), **hyper)
+            begun, key = state.own, jax.random.key(seed + 9)
+            state, info = federated.simulate(algorithm, key, state, clients, 2)
+            rows = jax.tree.map(lambda leaf: leaf[2], clients.rows)
+            last = (jnp.int32(2), rows, clients.mask[2])
+            model = algorithm.model(jax.random.key(5), state, *last)
+            return state, begun, model, info
+
+        sizes = [0.1, 0.2]
+        together = jax.jit(jax.vmap(run))(jnp.arange(2), jnp.array(sizes))
+        for i, step_size in enumerate(sizes):
+            one = jax.tree.map(lambda leaf, i=i: np.asarray(leaf[i]), together)
+            state, begun, model, info = one
+            told = {"step_size": step_size} | case.hyper | case.told
+            given = (start(jax.random.key(i)), jax.jit(network), plain, 2, OPTIONS)
+            params, own = case.loops(jax.random.key(i + 9), *given, **told)
+            close = {"rtol": 1e-9, "atol": 1e-11}
+            chex.assert_trees_all_close(state.params, params, **close)
+            if own is not None:
+                stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *own)
+                three = jax.tree.map(lambda leaf: leaf[:3], state.own)
+                chex.assert_trees_all_close(three, stacked, **close)
+                rest = jax.tree.map(lambda leaf: leaf[3:], (state.own, begun))
+                chex.assert_trees_all_equal(*rest)
+            if case.model:
+                wanted = case.model(params, own and own[2])
+                chex.assert_trees_all_close(model, wanted, **close)
+            assert info["loss"].shape == (2,)
 
 
-@ALL
-def test_padded_rows_and_clients_change_nothing(name, made, ran, population, grown):
-    plain, plain_info = ran(name, population())
-    padded, padded_info = ran(name, grown(population()))
-    close = {"rtol": 1e-5, "atol": 1e-6}
-    chex.assert_trees_all_close(plain.params, padded.params, **close)
-    chex.assert_trees_all_close(plain_info, padded_info, **close)
-    three = jax.tree.map(lambda leaf: leaf[:3], padded.own)
-    chex.assert_trees_all_close(plain.own, three, **close)
-    untouched = made(name, 5).init(jax.random.key(0)).own
-    last = jax.tree.map(lambda leaf: leaf[3:], (padded.own, untouched))
-    chex.assert_trees_all_equal(*last)
-
-
-@pytest.mark.parametrize("name", sorted({*CASES} - {"fed_prox", "per_fed_avg"}))
-def test_who_is_not_of_the_cohort_keeps_what_it_had(name, made, ran, population):
-    clients = population()
-    state, _ = ran(name, clients, num_rounds=1, cohort_size=1)
-    begun = made(name).init(jax.random.key(0)).own
+@pytest.mark.parametrize("name", ["fed_per", "localized"])
+def test_who_is_not_of_the_cohort_keeps_what_it_had(name, made, population):
+    algorithm, clients = made(name, cohort_size=1), population()
+    state = algorithm.init(jax.random.key(0), step_size=0.1)
+    begun = jax.tree.map(np.asarray, state.own)
+    state, _ = federated.simulate(algorithm, jax.random.key(1), state, clients, 1)
     moved = [
         any(
-            bool(jnp.any(new[c] != old[c]))
+            (np.asarray(new)[c] != old[c]).any()
             for new, old in zip(*map(jax.tree.leaves, (state.own, begun)), strict=True)
         )
         for c in range(3)
@@ -147,93 +165,96 @@ def test_who_is_not_of_the_cohort_keeps_what_it_had(name, made, ran, population)
     assert sum(moved) == 1
 
 
-@ALL
-def test_seeds_and_hyper_parameters_are_one_more_axis(name, made, population):
-    algorithm, clients = made(name), population()
-
-    def run(seed, step_size):
-        state = algorithm.init(jax.random.key(seed), step_size=step_size)
-        state, _ = algorithm.update(jax.random.key(seed + 9), state, clients)
-        rows = jax.tree.map(lambda leaf: leaf[1], clients.rows)
-        key = jax.random.key(5)
-        return algorithm.model(key, state, jnp.int32(1), rows, clients.mask[1])
-
-    seeds, sizes = jnp.array([0, 1]), jnp.array([0.1, 0.2])
-    together, single = jax.jit(jax.vmap(run))(seeds, sizes), jax.jit(run)
-    for i in range(2):
-        alone = single(seeds[i], sizes[i])
-        chex.assert_trees_all_close(
-            jax.tree.map(lambda leaf, i=i: leaf[i], together), alone, rtol=1e-3
-        )
-
-
 QUADRATIC = functools.partial(lambda w, x, key: 0.5 * (w - x) ** 2)
 
 
-def two(make, hyper, num_rounds=1, **settings):
-    """State after rounds of two clients, at 4 and at 0, from 0, one step each."""
+def two(make, hyper, num_rounds=1, start=0.0, loss=QUADRATIC, **settings):
+    """State and losses after rounds of two clients of the same weight, a step each from
+    0; at 4, with a row of padding, and at 0. The third has no row, and no weight."""
+    if make is not federated.scaffold:  # That is its default.
+        settings["rounds"] = Rounds(weighting="clients")
     algorithm = make(
-        lambda key: jnp.zeros(()),
-        QUADRATIC,
+        lambda key: jax.tree.map(jnp.float32, start),
+        loss,
         Steps(num_steps=1),
-        num_clients=2,
+        num_clients=3,
         **settings,
     )
     state = algorithm.init(jax.random.key(0), **hyper)
-    clients = federated.stack([jnp.array([4.0]), jnp.array([0.0])])
-    return federated.simulate(algorithm, jax.random.key(1), state, clients, num_rounds)[
-        0
-    ]
+    rows = jnp.array([[4.0, 9.0], [0.0, 0.0], [7.0, 7.0]])
+    mask = jnp.array([[True, False], [True, True], [False, False]])
+    clients = Population(rows, mask)
+    return federated.simulate(algorithm, jax.random.key(1), state, clients, num_rounds)
 
 
 def test_scaffold_of_two_clients_by_hand():
     """Round 2 from 1: client 1's gradient -3, its control -4, everybody's -2: both go
     the same way, -3 + 4 - 2 = 1 - 0 - 2 = -1, by half of it. FedAvg goes there too, but
     the clients drift: to 2.5 and 0.5."""
-    state = two(federated.scaffold, {"step_size": 0.5}, 2)
+    state, info = two(federated.scaffold, {"step_size": 0.5}, 2)
     assert state.params == 1.5
     # Each control is the gradient at 1, where the round began.
-    np.testing.assert_array_equal(state.own, [-3.0, 1.0])
+    np.testing.assert_array_equal(state.own, [-3.0, 1.0, 0.0])
     assert state.server == -1.0
+    np.testing.assert_array_equal(info["loss"], [4.0, 2.5])  # (8 + 0) / 2, 5 / 2.
 
 
 def test_ditto_of_two_clients_by_hand():
     """Round 2: the mean is 1. Own models 2 and 0 feel gradients -2 and 0, and pulls of
     1 x (2 - 1) and 1 x (0 - 1)."""
-    state = two(
+    state, info = two(
         federated.ditto,
         {"step_size": 0.5, "pull": 1.0},
         2,
         own_steps=Steps(num_steps=1),
     )
     assert state.params == 1.5
-    np.testing.assert_array_equal(state.own, [2.5, 0.5])
+    np.testing.assert_array_equal(state.own, [2.5, 0.5, 0.0])
+    np.testing.assert_array_equal(info["loss"], [4.0, 2.5])
+    np.testing.assert_array_equal(info["own loss"], [4.0, 1.0])
+
+
+def test_fed_rep_of_two_clients_by_hand():
+    """Heads go half of the way to 4 and to 0, what is shared half of the rest."""
+    state, info = two(
+        federated.fed_rep,
+        {"step_size": 0.5},
+        start={"w": 0.0, "v": 0.0},
+        loss=lambda p, x, key: QUADRATIC(p["w"] + p["v"], x, key),
+        own_layers=("v",),
+        own_steps=Steps(num_steps=1),
+    )
+    np.testing.assert_array_equal(state.own["v"], [2.0, 0.0, 0.0])
+    assert state.params["w"] == 0.5
+    assert info["own loss"].tolist() == [4.0] and info["loss"].tolist() == [1.0]
 
 
 def test_p_fed_me_of_two_clients_by_hand():
     """Own models 2 and 0 after a step; copies follow by 0.25 x 2 of the way, to 1 and
     0; the server takes half of their mean."""
     hyper = {"step_size": 0.5, "server_step_size": 0.25, "pull": 2.0, "mix": 0.5}
-    state = two(federated.p_fed_me, hyper, own_steps=1)
-    np.testing.assert_array_equal(state.own, [2.0, 0.0])
-    assert state.params == 0.25
+    state, info = two(federated.p_fed_me, hyper, own_steps=1)
+    np.testing.assert_array_equal(state.own, [2.0, 0.0, 0.0])
+    assert state.params == 0.25 and info["loss"].tolist() == [4.0]
 
 
-def test_fed_prox_of_two_clients_by_hand():
+@pytest.mark.parametrize(("mu", "want"), [(0.5, 1.25), (0.0, 1.5)])
+def test_fed_prox_of_two_clients_by_hand(mu, want):
     """A step from where it began feels no penalty; two do: 2 - 0.5 (-2 + 0.5 x 2)."""
     make = lambda *args, **more: federated.fed_prox(
         *args[:2], Steps(num_steps=2), **more
     )
-    assert two(make, {"step_size": 0.5, "mu": 0.5}).params == 1.25
-    assert two(make, {"step_size": 0.5, "mu": 0.0}).params == 1.5
+    state, info = two(make, {"step_size": 0.5, "mu": mu})
+    assert state.params == want
+    assert info["loss"].tolist() == [2.5]  # 8 and 2 of the first, and 0 of the other.
 
 
 @pytest.mark.parametrize(("second_order", "want"), [(True, 0.5), (False, 1.0)])
 def test_per_fed_avg_of_two_clients_by_hand(second_order, want):
     """After adapting by a half, gradients are -2 and 0; the chain rule halves them."""
     hyper = {"step_size": 1.0, "adaptation_step_size": 0.5}
-    state = two(federated.per_fed_avg, hyper, second_order=second_order)
-    assert state.params == want
+    state, info = two(federated.per_fed_avg, hyper, second_order=second_order)
+    assert state.params == want and info["loss"].tolist() == [1.0]
 
 
 def test_per_fed_avg_predicts_with_what_a_step_made():

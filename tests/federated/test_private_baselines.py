@@ -1,5 +1,6 @@
 """FedSGD-LDP, LDP-FL and DP-FedAvg: clients by hand, and the laws of their noise."""
 
+import functools
 import math
 
 import jax
@@ -25,7 +26,7 @@ def test_fed_sgd_ldp_of_two_clients_by_hand():
     hyper = {"step_size": 0.5, "max_norm": 2.0, "noise_multiplier": 0.0}
     clients = federated.stack([jnp.array([4.0]), jnp.array([1.0])])
     state = algorithm.init(jax.random.key(0), **hyper)
-    state, info = algorithm.update(jax.random.key(1), state, clients)
+    state, info = jax.jit(algorithm.update)(jax.random.key(1), state, clients)
     assert state.params == 0.75 and info["loss"] == (8 + 0.5) / 2
     # With noise, clients' noises are their own: a mean of two has half the variance.
     draw = lambda key: (
@@ -69,13 +70,14 @@ def test_ldp_fl_of_two_clients_by_hand():
     )
     state = algorithm.init(jax.random.key(0), step_size=0.5, weight_epsilon=60.0)
     clients = federated.stack([jnp.full((1, 3), 8.0), jnp.array([[8.0, -8.0, -8.0]])])
-    state, _ = algorithm.update(jax.random.key(1), state, clients)
+    state, _ = jax.jit(algorithm.update)(jax.random.key(1), state, clients)
     np.testing.assert_allclose(state.params["w"], [2.0, 0.0, 0.0])
 
 
+@functools.cache
 def ldp_fl_of_one(cut_mean, radius=0.5):
     """LDP-FL of a client at 4 whose one layer is sent with ε = ln 3: 2 radii away."""
-    return federated.ldp_fl(
+    algorithm = federated.ldp_fl(
         lambda key: {"w": jnp.zeros(64)},
         lambda p, x, key: 0.5 * jnp.sum((p["w"][None] - x) ** 2, axis=1),
         Steps(num_steps=2),
@@ -83,16 +85,17 @@ def ldp_fl_of_one(cut_mean, radius=0.5):
         num_clients=1,
         cut_mean=cut_mean,
     )
+    return algorithm, jax.jit(algorithm.update)
 
 
 def test_a_mean_outside_the_range_is_cut_or_taken_as_published():
     clients = federated.stack([jnp.full((1, 64), 4.0)])
     for cut_mean, far in ((True, 0.5), (False, 1.0)):
-        algorithm = ldp_fl_of_one(cut_mean)
+        algorithm, update = ldp_fl_of_one(cut_mean)
         state = algorithm.init(
             jax.random.key(0), step_size=0.1, weight_epsilon=math.log(3.0)
         )
-        state, info = algorithm.update(jax.random.key(1), state, clients)
+        state, info = update(jax.random.key(1), state, clients)
         np.testing.assert_allclose(np.abs(state.params["w"]), far, rtol=1e-6)
         assert len(np.unique(state.params["w"])) == 2
         # Steps end at the edge: 0.4, then 0.76, which is cut to 0.5.
@@ -105,10 +108,10 @@ def test_a_mean_outside_the_range_is_cut_or_taken_as_published():
 def test_ldp_fl_begins_and_stays_within_the_range():
     """From 1, outside 0.5: the first loss is that of 0.5."""
     clients = federated.stack([jnp.full((1, 64), 4.0)])
-    algorithm = ldp_fl_of_one(False)
+    algorithm, update = ldp_fl_of_one(False)
     state = algorithm.init(jax.random.key(0), step_size=0.1)
     state = state._replace(params={"w": jnp.ones(64)})
-    _, info = algorithm.update(jax.random.key(1), state, clients)
+    _, info = update(jax.random.key(1), state, clients)
     assert float(info["loss"]) == pytest.approx(64 * 0.5 * 3.5**2, rel=1e-5)
 
 
@@ -124,12 +127,13 @@ def test_dp_fed_avg_of_two_clients_by_hand():
     hyper = {"step_size": 0.5, "noise_multiplier": 1e-4}
     clients = federated.stack([jnp.array([4.0]), jnp.array([1.0])])
     state = algorithm.init(jax.random.key(0), **hyper)
-    state, info = algorithm.update(jax.random.key(1), state, clients)
+    update = jax.jit(algorithm.update)
+    state, info = update(jax.random.key(1), state, clients)
     assert state.params == pytest.approx(0.75, abs=1e-3)
     assert state.server == pytest.approx(1.0, abs=1e-3) and info["max_norm"] == 1.0
     # A quantile of 1 asks for all: C e^(-0.2 (0.5 - 1)).
     state = algorithm.init(jax.random.key(0), **hyper, quantile=1.0)
-    state, _ = algorithm.update(jax.random.key(1), state, clients)
+    state, _ = update(jax.random.key(1), state, clients)
     assert state.server == pytest.approx(math.exp(0.1), abs=1e-3)
 
 

@@ -1,5 +1,7 @@
 """Layers that arrive shuffled: the same mean, and what still tells whose they are."""
 
+import functools
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -23,6 +25,7 @@ pytestmark = pytest.mark.long
 CLIENTS = 12
 
 
+@functools.cache
 def pulled(**settings):
     """Atlas of clients who are each pulled their own way, by layers of 40 and 3."""
     loss = lambda p, x, key: (
@@ -32,14 +35,16 @@ def pulled(**settings):
     algorithm = federated.atlas(
         start, loss, Steps(num_steps=1), num_clients=CLIENTS, **settings
     )
-    rows = jax.random.normal(jax.random.key(5), (CLIENTS, 1, 40))
-    return algorithm, federated.stack([np.asarray(row) for row in rows])
+    rows = np.random.default_rng(5).normal(size=(CLIENTS, 1, 40)).astype(np.float32)
+    return algorithm, federated.stack([*rows])
 
 
-def messages(algorithm, key, state, clients):
-    """What every client would send, by letting the others have no rows."""
+@functools.partial(jax.jit, static_argnums=0)
+def told(algorithm, key, state, clients):
+    """A round, what every client sends in it, and which layers that are."""
 
     def one(client):
+        # What it would send if the others had no rows.
         alone = clients._replace(
             mask=clients.mask & (jnp.arange(CLIENTS) == client)[:, None]
         )
@@ -47,8 +52,8 @@ def messages(algorithm, key, state, clients):
         flags = jax.tree.map(lambda leaf: leaf[client], after.own.shared)
         return after.params, flags
 
-    sent, senders = jax.jit(jax.vmap(one))(jnp.arange(CLIENTS))
-    return sent, jax.tree.map(np.asarray, senders)
+    sent = jax.vmap(one)(jnp.arange(CLIENTS))
+    return algorithm.update(key, state, clients), *sent
 
 
 def two_rounds(noise_multiplier):
@@ -59,11 +64,11 @@ def two_rounds(noise_multiplier):
     seen = []
     for number in range(2):
         key = jax.random.key(1)
-        sent, senders = messages(algorithm, key, state, clients)
+        (after, _), sent, senders = told(algorithm, key, state, clients)
+        senders = jax.tree.map(np.asarray, senders)
         own_key = jax.random.fold_in(jax.random.key(2), number)
         arrivals, whose = shuffle(own_key, sent, senders, num_slots=4)
-        before = state.params
-        state, _ = algorithm.update(key, state, clients)
+        before, state = state.params, after
         made = aggregated(before, arrivals)
         chex.assert_trees_all_close(made, state.params, rtol=1e-5, atol=1e-6)
         seen.append((arrivals["a"], whose["a"], before["a"]))
@@ -148,8 +153,8 @@ def test_bytes_are_those_of_atlas_but_for_the_names_of_layers():
     """A client that sends both: 43 numbers, and two scores or two names of layers."""
     algorithm, clients = pulled()
     state = algorithm.init(jax.random.key(0), step_size=0.0)
-    _, info = algorithm.update(jax.random.key(1), state, clients)
-    sent, senders = messages(algorithm, jax.random.key(1), state, clients)
+    (_, info), sent, senders = told(algorithm, jax.random.key(1), state, clients)
+    senders = jax.tree.map(np.asarray, senders)
     arrivals, _ = shuffle(jax.random.key(2), sent, senders, 3)
     assert num_bytes(arrivals) == CLIENTS * (43 * 4 + 2 * 4)
     assert info["bytes_up"] == 43 * 4 + 2 * 4

@@ -13,7 +13,6 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxanon.kernels import clipping, row_sums
 from jaxanon.kernels.clipping import cases, reference
 
-SMALL = pytest.mark.parametrize("name", ["flat", "groups", "one_row"])
 HALF = (jnp.bfloat16, jnp.float16)
 
 
@@ -27,8 +26,16 @@ def _jitted(fn, **static):
     return jax.jit(functools.partial(fn, **static))
 
 
-@SMALL
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("flat", jnp.float32),
+        ("flat", jnp.bfloat16),
+        ("groups", jnp.float32),
+        ("groups", jnp.float16),
+        ("one_row", jnp.bfloat16),
+    ],
+)
 def test_rows_are_those_of_the_loops(name, dtype):
     case = cases.CASES[name]
     rows = cases.rows(case, 0, dtype)
@@ -43,9 +50,18 @@ def test_rows_are_those_of_the_loops(name, dtype):
         chex.assert_trees_all_close(here, expected, rtol=rtol, atol=1e-7)
 
 
-@SMALL
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16, jnp.float16])
-@pytest.mark.parametrize("large", [0, 1000])  # Row by row on the CPU, or all at once.
+@pytest.mark.parametrize(
+    ("name", "dtype", "large"),  # Row by row on the CPU, or all at once.
+    [
+        ("flat", jnp.float32, 0),
+        ("flat", jnp.bfloat16, 1000),
+        ("groups", jnp.float32, 1000),
+        ("groups", jnp.bfloat16, 0),
+        ("groups", jnp.float16, 1000),
+        ("one_row", jnp.float32, 1000),
+        ("one_row", jnp.float16, 0),
+    ],
+)
 def test_sum_is_that_of_the_loops(name, dtype, large, monkeypatch):
     monkeypatch.setattr(row_sums, "LARGE", large)
     case = cases.CASES[name]
@@ -170,7 +186,8 @@ def test_a_sweep_of_bounds_is_one_more_axis():
     np.testing.assert_allclose(swept.max_norms["kernel"], 2 * bounds)
     for i, bound in enumerate(bounds):
         one = jax.tree.map(lambda x, i=i: x[i], swept)
-        chex.assert_trees_all_close(one, run(bound), rtol=1e-5, atol=1e-6)
+        alone = jax.jit(run)(bound)
+        chex.assert_trees_all_close(one, alone, rtol=1e-5, atol=1e-6)
     with pytest.raises(ValueError, match=r"max_norms must be one number.*shape \(3,\)"):
         clipping.clipped_sum(rows, bounds)
 

@@ -1,7 +1,10 @@
 """Algorithms whose rounds are shared out, to devices or to chunks."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from jaxanon import federated, kernels
@@ -54,3 +57,18 @@ def meta(size):
         alone_fn=lambda hyper: kernels.Objective(("adversary",), of("adversary")),
         alone_rounds=2,
     )
+
+
+def seven():
+    """Clients of one row to seven."""
+    return federated.stack([np.arange(n + 1.0) for n in range(7)])
+
+
+@functools.cache
+def in_memory(make, size):
+    """``(state, info)`` of three rounds of these in one program, for all to be held
+    to."""
+    algorithm = make(size)
+    state = algorithm.init(jax.random.key(0))
+    done = federated.simulate(algorithm, jax.random.key(1), state, seven(), 3)
+    return jax.tree.map(np.asarray, done)
