@@ -28,10 +28,14 @@ def given(batch=3, time=16, channels=2):
 
 
 @functools.cache
+def start():
+    return jax.jit(NET.init)(jax.random.key(0), *given())
+
+
+@functools.cache
 def params():
     """Moved off their start, where blocks do nothing."""
-    start = jax.jit(NET.init)(jax.random.key(0), *given())
-    leaves, tree = jax.tree.flatten(start)
+    leaves, tree = jax.tree.flatten(start())
     rng = np.random.default_rng(1)
     moved = [leaf + np.float32(0.1 * rng.normal(size=leaf.shape)) for leaf in leaves]
     return jax.tree.unflatten(tree, moved)
@@ -41,8 +45,7 @@ apply = jax.jit(NET.apply)
 
 
 def test_it_starts_by_predicting_nothing():
-    start = jax.jit(NET.init)(jax.random.key(0), *given())
-    np.testing.assert_array_equal(apply(start, *given()), jnp.zeros((3, 16, 2)))
+    np.testing.assert_array_equal(apply(start(), *given()), jnp.zeros((3, 16, 2)))
 
 
 def test_a_convolution_is_numpy_s():
