@@ -223,12 +223,12 @@ class Checkpoints:
     def _read(self, round_, like):
         wanted = {"state": like, "digest": jax.ShapeDtypeStruct((32,), np.uint8)}
         with _quiet():
-            args = ocp.args.StandardRestore(wanted)
-            found = self._manager.restore(round_, args=args)
+            found = self._manager.restore(round_, args=ocp.args.StandardRestore(wanted))
         # Orbax's own checksums cover its index and not the numbers.
         if not np.array_equal(digest(found["state"]), found["digest"]):
             raise ValueError("its numbers are not those that were saved")
-        return jax.tree.map(jax.numpy.asarray, found["state"])
+        # Orbax's arrays are bound to a device, for which programs compile once more.
+        return jax.tree.map(lambda x: jax.numpy.asarray(np.asarray(x)), found["state"])
 
     def rounds(self) -> list[int]:
         """Rounds of which there is a checkpoint."""

@@ -1,5 +1,7 @@
 """The arithmetic of clipping: norms of groups, and what each row is multiplied by."""
 
+import functools
+import math
 from typing import NamedTuple
 
 import jax
@@ -8,6 +10,8 @@ import jax.numpy as jnp
 from jaxanon.kernels import row_sums
 from jaxanon.kernels.precision import wide, widened
 from jaxanon.kernels.row_sums import along
+
+SMALL = 2**16  # Entries of a leaf whose noise may be made apart from where it is added.
 
 
 class Scale(NamedTuple):
@@ -58,9 +62,44 @@ def scaled(leaf, scale: Scale):
 
 def noisy(key, leaf, stddev, scale=None):
     """The leaf, its rows scaled if that is asked for, with noise on every entry."""
+    return _added(_drawn(key, leaf), leaf, stddev, scale)
+
+
+def noisy_leaves(keys, leaves, stddevs, scales):
+    """``noisy`` of every leaf by its key, the same numbers.
+
+    Each draw of a program takes long to compile, and a network has many small leaves:
+    those of about one size are drawn together, for JAX's default generator makes the
+    first numbers of a longer draw those of a shorter.
+    """
+    alike = {}
+    for place, leaf in enumerate(leaves):
+        if leaf.size <= SMALL:
+            width = max(64, 4 ** math.ceil(math.log(max(leaf.size, 1), 4)))
+            alike.setdefault((width, wide(leaf.dtype)), []).append(place)
+    drawn = {}
+    for (width, dtype), places in alike.items():
+        own = jnp.concatenate([keys[place : place + 1] for place in places])
+        draw = functools.partial(jax.random.normal, shape=(width,), dtype=dtype)
+        for place, row in zip(places, jax.vmap(draw)(own), strict=True):
+            leaf = leaves[place]
+            drawn[place] = row[: leaf.size].reshape(leaf.shape)
+    noisy = []
+    for place, given in enumerate(zip(leaves, stddevs, scales, strict=True)):
+        if place not in drawn:
+            drawn[place] = _drawn(keys[place], leaves[place])
+        noisy.append(_added(drawn[place], *given))
+    return noisy
+
+
+def _drawn(key, leaf):
+    return jax.random.normal(key, leaf.shape, wide(leaf.dtype))
+
+
+def _added(drawn, leaf, stddev, scale):
     if scale is not None:
         leaf = scaled(leaf, scale)
-    noise = stddev * jax.random.normal(key, leaf.shape, wide(leaf.dtype))
+    noise = stddev * drawn
     return (leaf.astype(noise.dtype) + noise).astype(leaf.dtype)
 
 

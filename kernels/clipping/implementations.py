@@ -18,15 +18,15 @@ def sum_of_rows(implementation):
 
 
 def noise(implementation):
-    """``(key, leaf, stddev, scale) -> leaf``, scaled, with noise."""
+    """``(keys, leaves, stddevs, scales) -> leaves``, scaled, with noise."""
     name = _known(implementation)
     if name == "xla":
-        return factors.noisy
+        return factors.noisy_leaves
     from jaxanon.kernels.clipping import pallas_noise
 
-    return (
-        pallas_noise.interpreted if name == "pallas_interpreted" else pallas_noise.run
-    )
+    interpreted = name == "pallas_interpreted"
+    one = pallas_noise.interpreted if interpreted else pallas_noise.run
+    return lambda *of_each: [one(*own) for own in zip(*of_each, strict=True)]
 
 
 def _known(implementation):

@@ -164,8 +164,8 @@ def _noisy(key, tree, stddevs, group_of, implementation, scales):
     leaves, treedef = jax.tree.flatten(tree)
     stddevs = jax.tree.leaves(stddevs)
     keys = jax.random.split(key, len(leaves))
-    noisy = []
-    for index, (leaf, group) in enumerate(zip(leaves, group_of, strict=True)):
-        stddev = stddevs[group].astype(wide(leaf.dtype))
-        noisy.append(add(keys[index], leaf, stddev, scales[group]))
-    return treedef.unflatten(noisy)
+    of_each = [
+        (stddevs[group].astype(wide(leaf.dtype)), scales[group])
+        for leaf, group in zip(leaves, group_of, strict=True)
+    ]
+    return treedef.unflatten(add(keys, leaves, *zip(*of_each, strict=True)))

@@ -53,6 +53,16 @@ def test_noise_of_a_sum_has_the_deviation_asked_for():
             assert _p_normal(sample, wrong * stddev) < 1e-9
 
 
+def test_each_leaf_s_noise_is_that_of_its_key_however_small_it_is():
+    shapes = (3, 5), (64,), (2, 2, 17), (), (0, 4), (300, 250), (7,)
+    total = clipping.clipped_sum([jnp.zeros((1, *shape)) for shape in shapes], 2.0)
+    found = _jitted(clipping.add_noise_to_sum)(jax.random.key(5), total, 1.5)
+    keys = jax.random.split(jax.random.key(5), len(shapes))
+    for key, shape, got in zip(keys, shapes, found, strict=True):
+        want = 3.0 * jax.random.normal(key, shape)
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
 def test_noise_of_two_leaves_is_independent_and_equal_noise_is_rejected():
     noisy = _jitted(clipping.add_noise_to_sum)(jax.random.key(2), _sum_of_zeros(), 1.0)
     assert _p_independent(noisy["a"], noisy["b"]) > 0.01

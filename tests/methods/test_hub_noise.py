@@ -1,5 +1,6 @@
 """PrivateHub by DP-SGD: the clipped sum by hand, its noise, and what is promised."""
 
+import functools
 import json
 
 import jax
@@ -7,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from flax import linen as nn
 
 import jaxanon as ja
 from jaxanon import cli, datasets, ledger, methods, sweeping
@@ -14,10 +16,12 @@ from jaxanon.methods import hub_networks, hub_noise, hub_room, hub_sampling, poo
 from jaxanon.methods.hub_noise_settings import guarantee_of
 from jaxanon.methods.method import Incompatible
 from jaxanon.methods.privatehub_config import PrivateHubConfig
+from jaxanon.methods.rounds import rounds_program
 from jaxanon.privacy import SampledGaussian, epsilon_spent
 
 SMALL = {"widths": (4,), "heads": 2, "batch": 32, "num_steps": 20}
 SMALL |= {"sampling_steps": 5, "records": 160, "delta": 1e-3}
+SMALL |= {"classifier_filters": (64,), "classifier_features": 8}
 NOISY = SMALL | {"noise_multiplier": 1.0}
 
 
@@ -25,16 +29,25 @@ def nets_of(spec, **settings):
     return hub_networks.networks(spec, PrivateHubConfig(**(NOISY | settings)))
 
 
+class Denoiser(nn.Module):
+    """Two layers that are told all that a U-Net is, which compiles for long."""
+
+    @nn.compact
+    def __call__(self, x, t, condition):
+        told = [t[:, None] / 20, *(c[:, None] for c in condition.classes.values())]
+        told = nn.Dense(16)(jnp.concatenate(told, axis=1).astype(x.dtype))
+        return nn.Dense(x.shape[-1])(nn.tanh(nn.Dense(16)(x) + told[:, None]))
+
+
 @pytest.fixture(scope="module")
 def gradient(data):
     """``(batch, max_norm=.., noise_multiplier=..) -> (gradients, info)``, and nets."""
-    nets = nets_of(data.spec)
+    nets = nets_of(data.spec, classifier_filters=(64, 64))
+    nets = nets._replace(unet=Denoiser())
     lots = guarantee_of(nets.config).lots
     player = hub_noise.learning(nets, lots)
-    params = nets.init(jax.random.key(1))
-    # The last layer begins as nothing, and would let no gradient through.
-    shaken = lambda x: x + 0.1 * jax.random.normal(jax.random.key(x.size), x.shape)
-    moving = {group: jax.tree.map(shaken, params[group]) for group in player.groups}
+    params = jax.jit(nets.init)(jax.random.key(1))
+    moving = {group: params[group] for group in player.groups}
     program = jax.jit(lambda *given: player.gradient_fn(jax.random.key(2), *given))
 
     def gradient(batch, **hyper):
@@ -43,7 +56,8 @@ def gradient(data):
         return program(moving, hyper, batch)
 
     prepared = hub_room.prepare(nets, datasets.by_client(data.train))
-    batch = hub_room.lot(nets, jax.random.key(3), prepared, lots)
+    draw = jax.jit(lambda key: hub_room.lot(nets, key, prepared, lots))
+    batch = draw(jax.random.key(3))
     return gradient, nets, moving, batch, lots
 
 
@@ -55,14 +69,11 @@ def test_it_is_the_sum_of_each_window_s_clipped_gradient(gradient):
     """Beside plain gradients of one window after another."""
     gradient, nets, moving, batch, lots = gradient
     chosen = [0, 1, 33, 40]  # In both parts of the lot.
-    few = batch._replace(
-        real=jnp.zeros(len(batch.real), bool).at[jnp.array(chosen)].set(True)
-    )
+    few = batch._replace(real=np.isin(np.arange(len(batch.real)), chosen))
     assert hub_noise.PART < len(batch.real) < 2 * hub_noise.PART + 40
     learn_key, _ = jax.random.split(jax.random.key(2))
-    x_t, wanted, t, told, windows, labels = hub_noise._example(
-        nets, learn_key, jnp.float32(0.1), few
-    )
+    draw = jax.jit(functools.partial(hub_noise._example, nets))
+    x_t, wanted, t, told, windows, labels = draw(learn_key, jnp.float32(0.1), few)
 
     @jax.jit
     def alone(number):
@@ -107,8 +118,8 @@ def test_the_noise_is_the_multiplier_times_the_clip_norm(gradient):
 
 def test_one_window_more_moves_a_lot_s_sum_by_the_clip_norm_at_most(gradient):
     gradient, _, _, batch, lots = gradient
-    with_it = batch.real.at[0].set(True)
-    without = batch.real.at[0].set(False)
+    first = np.arange(len(batch.real)) == 0
+    with_it, without = batch.real | first, batch.real & ~first
     ends = [gradient(batch._replace(real=real))[0] for real in (with_it, without)]
     moved = lots.size * np.linalg.norm(flat(ends[0]) - flat(ends[1]))
     assert 0.01 < moved <= 1.0001
@@ -187,6 +198,7 @@ def test_a_run_says_what_it_spent_and_stops_where_its_budget_ends(
         r"paid_epochs to 9",
     ):
         run = train(9, resume=True)
+    assert rounds_program(method.update)._cache_size() == 1  # Compiled for both.
     told = json.loads((tmp_path / "run" / "privacy.json").read_text())
     assert told["rounds"] == {"done": 10, "asked": 10}
     assert told["steps"] == 10 and 3.9 < told["epsilon"] <= 4.0

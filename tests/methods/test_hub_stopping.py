@@ -15,7 +15,7 @@ from jaxanon.methods.method import Method
 from jaxanon.methods.privatehub_config import PrivateHubConfig
 
 SMALL = {"widths": (4,), "heads": 2, "batch": 32, "num_steps": 20}
-SMALL |= {"sampling_steps": 5}
+SMALL |= {"sampling_steps": 5, "classifier_filters": (4,), "classifier_features": 4}
 
 
 def test_the_last_windows_of_each_person_and_class_are_held_out():

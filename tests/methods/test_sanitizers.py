@@ -152,12 +152,13 @@ def test_phases_go_on_for_one_client_where_training_left_them():
     assert int(own.round) == 3 and _moved(state, own) == {"sanitizer"}
 
 
+@pytest.mark.filterwarnings("error")  # Else they would go on, and compile for long.
 def test_training_warns_where_gens_sanitizer_never_begins():
     data = toy.data()
     method = dysan_gen(data.spec, **SMALL, pretraining=300)
-    with pytest.warns(UserWarning, match="until epoch 1 it learns nothing of it"):
+    with pytest.raises(UserWarning, match="until epoch 1 it learns nothing of it"):
         training.train(method, data, epochs=1, progress=False)
-    with pytest.warns(UserWarning, match="until epoch 1 it learns nothing of it"):
+    with pytest.raises(UserWarning, match="until epoch 1 it learns nothing of it"):
         sweep("dysan_gen", data, **SMALL, epochs=1, progress=False)
 
 

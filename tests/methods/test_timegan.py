@@ -43,9 +43,14 @@ def method_of():
 def after(epochs):
     """The state as an epoch begins."""
     method, data, _ = method_of()
-    state = method.init(jax.random.key(0))
     rounds = epochs * method.rounds_per_epoch(data)
-    return state._replace(round=jnp.int32(rounds))
+    return method.init(jax.random.key(0))._replace(round=jnp.int32(rounds))
+
+
+def drawn(nets, data):
+    """A batch for the losses."""
+    draw = jax.jit(timegan_networks.room(nets).draw_fn)
+    return draw(jax.random.key(7), data, 0)
 
 
 @pytest.mark.parametrize(
@@ -77,22 +82,29 @@ def test_the_generator_s_loss_by_its_published_weights():
     config = TimeGANConfig(**SMALL)
     nets = timegan_networks.networks(DATA.spec, config)
     params = after(0).params
-    part = timegan_networks.room(nets).draw_fn(jax.random.key(7), data, 0).parts[0]
+    part = drawn(nets, data).parts[0]
     labels, hyper = part.labels["activity"], {"gamma": 2.0}
-    loss, _ = MODULE.generator_loss(nets, jax.random.key(8), params, hyper, part)
-    first, foreseen = nets.imagine(jax.random.key(8), params, labels)
-    made = np.asarray(nets.run(params, "recovery", foreseen), np.float64)
+
+    @jax.jit
+    def said(key, same, params):
+        own, _ = MODULE.generator_loss(nets, same, params, hyper, part)
+        first, foreseen = nets.imagine(key, params, labels)
+        latent = nets.run(params, "embedder", part.windows)
+        judged = [nets.judge(params, x, labels) for x in (foreseen, first)]
+        told = nets.run(params, "supervisor", latent)
+        return own, nets.run(params, "recovery", foreseen), latent, told, judged
+
+    both = jax.random.key(8), jax.random.key(8)
+    loss, made, latent, told, judged = said(*both, params)
+    made, told = np.asarray(made, np.float64), np.asarray(told, np.float64)
     x = np.asarray(part.windows, np.float64)
     assert x.min() >= 0 and x.max() <= 1
-    latent = nets.run(params, "embedder", part.windows)
-    told = np.asarray(nets.run(params, "supervisor", latent), np.float64)
     step = np.mean((np.asarray(latent)[:, 1:] - told[:, :-1]) ** 2)
     real = lambda logits: np.mean(np.log1p(np.exp(-np.asarray(logits, np.float64))))
     deviation = lambda x: np.sqrt(x.var(0) + 1e-6)
     moments = np.abs(x.mean(0) - made.mean(0)).mean()
     moments += np.abs(deviation(x) - deviation(made)).mean()
-    wanted = real(nets.judge(params, foreseen, labels))
-    wanted += 2 * real(nets.judge(params, first, labels))
+    wanted = real(judged[0]) + 2 * real(judged[1])
     wanted += 100 * np.sqrt(step) + 100 * moments
     assert float(loss) == pytest.approx(wanted, rel=1e-4)
 
@@ -100,14 +112,20 @@ def test_the_generator_s_loss_by_its_published_weights():
 def test_the_embedder_s_second_loss_by_its_published_weights():
     _, data, _ = method_of()
     nets = timegan_networks.networks(DATA.spec, TimeGANConfig(**SMALL))
-    batch = timegan_networks.room(nets).draw_fn(jax.random.key(7), data, 0)
+    batch = drawn(nets, data)
     params = after(0).params
     player = MODULE.embedding_again(nets, 1, None)
-    loss, _ = player.loss_fn(jax.random.key(0), params, {}, batch, None)
     x = batch.parts[1].windows
-    latent = nets.run(params, "embedder", x)
-    lost = np.mean((np.asarray(x - nets.run(params, "recovery", latent))) ** 2)
-    told = np.asarray(nets.run(params, "supervisor", latent))
+
+    @jax.jit
+    def said(params):
+        loss, _ = player.loss_fn(jax.random.key(0), params, {}, batch, None)
+        latent = nets.run(params, "embedder", x)
+        lost = x - nets.run(params, "recovery", latent)
+        return loss, latent, lost, nets.run(params, "supervisor", latent)
+
+    loss, latent, lost, told = map(np.asarray, said(params))
+    lost = np.mean(lost**2)
     step = np.mean((np.asarray(latent)[:, 1:] - told[:, :-1]) ** 2)
     assert float(loss) == pytest.approx(10 * np.sqrt(lost) + 0.1 * step, rel=1e-4)
 
@@ -115,7 +133,7 @@ def test_the_embedder_s_second_loss_by_its_published_weights():
 def test_a_critic_that_is_good_enough_rests():
     _, data, _ = method_of()
     nets = timegan_networks.networks(DATA.spec, TimeGANConfig(**SMALL))
-    batch = timegan_networks.room(nets).draw_fn(jax.random.key(7), data, 0)
+    batch = drawn(nets, data)
 
     class Sure:
         """Says ``sure`` of what is embedded, and the opposite of what is made."""

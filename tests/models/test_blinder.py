@@ -94,9 +94,12 @@ def test_released_adversary_loss_has_the_measured_range(classes, perfect, chance
     np.testing.assert_allclose(proper, np.log(classes), rtol=1e-6)
 
 
+@functools.cache
 def small():
-    net = blinder.networks(8, 2, [2, 3], latent=3, hidden=(9,))
-    params = jax.jit(net.init, static_argnums=(1, 2, 3))(jax.random.key(0), 8, 2, 4)
+    net = blinder.networks(8, 2, [2, 3], latent=3, hidden=(9,), adversary_hidden=(7,))
+    with jax.enable_x64(False):  # Whoever asks first.
+        init = jax.jit(net.init, static_argnums=(1, 2, 3))
+        params = init(jax.random.key(0), 8, 2, 4)
     return net, params
 
 
@@ -212,7 +215,7 @@ def test_factored_blinder_follows_algorithm_1_to_1e_10():
                 )[0]
             )
             expected = loops(*arrays)
-            for name in ("factored", "materialised"):
+            for name in ("factored", "materialised")[: 1 + second_order]:
                 run = jax.jit(
                     lambda *arrays, name=name, options=options: meta_gradient(
                         phases, joint, *arrays, implementation=name, **options
