@@ -6,7 +6,8 @@ import pytest
 from jaxanon import cli
 
 TINY = "--latent 3 --hidden 8 --per-class 8 --query 3 --extra 0".split()
-TINY += "--discriminator-steps 0 --no-second-order --no-shadows --epochs 1".split()
+TINY += "--adversary-hidden 4 --discriminator-steps 0 --no-second-order".split()
+TINY += "--no-shadows --epochs 1".split()
 
 
 def write(path, scale=1.0):
