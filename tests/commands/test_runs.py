@@ -24,7 +24,9 @@ def test_training_leaves_a_run_that_knows_its_data(
     assert f"Next: jaxanon evaluate {folder}" in capsys.readouterr().out
 
 
-def test_anonymize_is_the_run_s_own_and_repeats_itself(folder, file, tmp_path):
+def test_anonymize_is_the_run_s_own_and_repeats_itself(
+    folder, file, tmp_path, opened_once
+):
     run = training.open_run(folder)
     windows = np.load(file)["windows"]
     np.save(tmp_path / "in.npy", windows.astype(np.float64))
