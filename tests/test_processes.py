@@ -18,7 +18,12 @@ import jaxanon as ja
 from jaxanon import cli, launching, processes, training
 
 HERE = pathlib.Path(__file__).parent
-TINY = ["--hidden", "8", "--latent", "2", "--per-class", "4", "--averaging", "0.5"]
+SMALL = ["--hidden", "8", "--filters", "4"]  # Of FedAvg, which is soon compiled.
+BLINDER = {
+    **{"hidden": (8,), "latent": 2, "per_class": 4, "support": 1, "query": 3},
+    **{"extra": 0, "adversary_hidden": (4,), "adversary_rounds": 1},
+    **{"second_order": False, "shadows": False},
+}
 pytestmark = pytest.mark.long
 LIMIT_S = 240  # Of a whole run of processes, on a busy machine.
 
@@ -147,10 +152,8 @@ def train_words(folder, name, *more, epochs=1):
     ]
 
 
-def test_four_processes_train_what_one_does(data, tmp_path, start):
-    # Four compile side by side: FedAvg, which is soon done.
-    sizes = ["--hidden", "8", "--filters", "4"]
-    words = train_words(tmp_path / "run", "fedavg", *sizes, "--num-processes", "4")
+def test_three_processes_train_what_one_does(data, tmp_path, start):
+    words = train_words(tmp_path / "run", "fedavg", *SMALL, "--num-processes", "3")
     status, said = ended(*start(words))
     assert status == 0, said
     assert said.count("The run is in") == 1  # Of the first alone.
@@ -176,6 +179,7 @@ import jaxanon as ja
 from jaxanon import processes, training
 
 index, port, seed, folder = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
+settings = eval(sys.argv[5])
 processes.join(f"127.0.0.1:{port}", 2, index)
 import chex
 import shared_out
@@ -183,16 +187,20 @@ from jaxanon import federated
 
 # Of clients in their places, seven on two devices, and of copies.
 clients = federated.stack([np.arange(n + 1.0) for n in range(7)])
-for make in (shared_out.averaging, shared_out.keeping, shared_out.meta):
-    for size, copies in ((None, False), (5, True), (1, False)):
-        algorithm, key = make(size), jax.random.key(1)
-        placed = federated.place(clients, copies=copies)
-        start = lambda: algorithm.init(jax.random.key(0))
-        one, info = federated.simulate(algorithm, key, start(), clients, 3)
-        many, told = federated.simulate(
-            algorithm, placed.replicated(key), placed.replicated(start()), placed, 3)
-        own = jax.tree.map(lambda leaf: leaf.addressable_data(0), (many, told))
-        chex.assert_trees_all_close((one, info), own, rtol=1e-5)
+for make, size, copies in (
+    (shared_out.averaging, 1, False),  # A device has nobody.
+    (shared_out.keeping, None, False),  # All are where they are.
+    (shared_out.keeping, 5, True),
+    (shared_out.meta, 5, False),
+):
+    algorithm, key = make(size), jax.random.key(1)
+    placed = federated.place(clients, copies=copies)
+    start = lambda: algorithm.init(jax.random.key(0))
+    one, info = federated.simulate(algorithm, key, start(), clients, 3)
+    many, told = federated.simulate(
+        algorithm, placed.replicated(key), placed.replicated(start()), placed, 3)
+    own = jax.tree.map(lambda leaf: leaf.addressable_data(0), (many, told))
+    chex.assert_trees_all_close((one, info), own, rtol=1e-5)
 print("PLACED", flush=True)
 
 try:
@@ -200,7 +208,7 @@ try:
 except (processes.Stopped, FileNotFoundError) as error:
     print(type(error).__name__, "FileNotFoundError" in repr(error), flush=True)
 data = ja.load("smartwatch", public="exercise", private=["side"])
-method = ja.methods.blinder(data.spec, hidden=(8,), latent=2, per_class=4)
+method = ja.methods.blinder(data.spec, **settings)
 try:
     training.train(method, data, epochs=1, seed=seed * index, out=folder)
 except ValueError as error:
@@ -223,7 +231,8 @@ def free_port():
 def test_two_processes_and_what_they_refuse(data, tmp_path, start):
     port, folder = free_port(), tmp_path / "run"
     path = f"import sys; sys.path += {[str(HERE / 'support')]!r}\n"
-    both = [start([path + PARTS, str(i), str(port), "5", str(folder)]) for i in (0, 1)]
+    words = [str(port), "5", str(folder), repr(BLINDER)]
+    both = [start([path + PARTS, str(i), *words]) for i in (0, 1)]
     said = [ended(*one) for one in both]
     for index, (status, text) in enumerate(said):
         assert status == 0, text
@@ -232,7 +241,7 @@ def test_two_processes_and_what_they_refuse(data, tmp_path, start):
         assert "processes [1] differ from process 0 in seed, epochs or spec" in text
         assert not folder.exists() or "ROUNDS" in text
     alone = training.train(
-        ja.methods.blinder(data.spec, hidden=(8,), latent=2, per_class=4),
+        ja.methods.blinder(data.spec, **BLINDER),
         data, epochs=2, seed=3, progress=False,
     )  # fmt: skip
     run = training.open_run(folder)
@@ -243,7 +252,7 @@ def test_two_processes_and_what_they_refuse(data, tmp_path, start):
 def test_a_lost_process_ends_the_run_and_its_checkpoint_stays(tmp_path, start):
     folder, port = tmp_path / "run", free_port()
     words = lambda index: train_words(
-        folder, "blinder", *TINY, "--num-processes", "2", "--process-id", str(index),
+        folder, "fedavg", *SMALL, "--num-processes", "2", "--process-id", str(index),
         "--coordinator", f"127.0.0.1:{port}", "--resume", epochs=4000,
     )  # fmt: skip
     several = [start(words(index)) for index in (0, 1)]

@@ -83,6 +83,7 @@ def _still(graph):
             continue
         (body,) = (one.g for one in node.attribute if one.name == "body")
         same = {n.output[0]: n.input[0] for n in body.node if n.op_type == "Identity"}
+        own, fixed = made(body), {}
         for place in reversed(range(len(node.input) - 2)):
             inner, ended = body.input[2 + place].name, body.output[1 + place].name
             others = [one.name for one in body.output if one.name != ended]
@@ -91,12 +92,12 @@ def _still(graph):
             if node.output[place] in last:
                 continue
             before = renamed.get(node.input[2 + place], node.input[2 + place])
-            if before in made(body):
+            if before in own:
                 continue
-            renamed[node.output[place]] = before
+            renamed[node.output[place]] = fixed[inner] = before
             del body.input[2 + place], body.output[1 + place]
             del node.input[2 + place], node.output[place]
-            rename(body, {inner: before})
+        rename(body, fixed)  # At once, for it goes through the whole body.
     rename(graph, renamed)
 
 

@@ -1,12 +1,15 @@
 """A small data file, a run trained on it, and what a refusal looks like."""
 
+import functools
+
 import numpy as np
 import pytest
 
-from jaxanon import cli
+from jaxanon import cli, training
 
 TINY = "--latent 3 --hidden 8 --per-class 8 --query 3 --extra 0".split()
-TINY += "--discriminator-steps 0 --no-second-order --no-shadows --epochs 1".split()
+TINY += "--adversary-hidden 4 --discriminator-steps 0 --no-second-order".split()
+TINY += "--no-shadows --epochs 1".split()
 
 
 def write(path, scale=1.0):
@@ -74,3 +77,15 @@ def refused(capsys):
         return shown.err
 
     return run
+
+
+@pytest.fixture(scope="session")
+def opened():
+    """``open_run`` that opens each folder once."""
+    return functools.cache(training.open_run)
+
+
+@pytest.fixture
+def opened_once(opened, monkeypatch):
+    """Commands have the same run of a folder, so that its programs compile once."""
+    monkeypatch.setattr(training, "open_run", opened)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from jaxanon import cli, training
+from jaxanon import cli
+from jaxanon.training import open_run
 
 TINY = "--widths 4 --heads 1 --batch 16 --num-steps 6 --sampling-steps 2".split()
 TINY += "--latent 4 --pretraining 1 --epochs 2".split()
@@ -18,7 +19,7 @@ def trained(file, tmp_path_factory):
     return out
 
 
-def test_windows_are_rewritten_as_far_as_is_asked(trained, file, tmp_path):
+def test_windows_are_rewritten_as_far_as_is_asked(trained, file, tmp_path, opened_once):
     def anonymize(*words):
         out = tmp_path / "safe.npy"
         named = ["--input", str(file), "--output", str(out), "--seed", "3"]
@@ -29,8 +30,8 @@ def test_windows_are_rewritten_as_far_as_is_asked(trained, file, tmp_path):
     safe = anonymize()
     assert safe.shape == raw.shape and safe.dtype == np.float32
     assert not np.allclose(safe, anonymize("--strength", "1"))
-    run = training.open_run(trained)
-    assert float(run.state.hyper["strength"]) == np.float32(0.8)  # Nothing is written.
+    run = open_run(trained)  # Anew: nothing is written.
+    assert float(run.state.hyper["strength"]) == np.float32(0.8)
     assert float(run.adjusted(guidance=3).state.hyper["guidance"]) == 3
     assert float(run.state.hyper["guidance"]) == 1.5
 
@@ -42,7 +43,7 @@ def test_what_may_not_be_chosen_is_refused(trained, folder, file, tmp_path, caps
     assert cli.main(["anonymize", str(folder), *named, "--guidance", "2"]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "blinder may be told nothing anew after training, got ['guidance']" in said
-    run = training.open_run(trained)
+    run = open_run(trained)
     with pytest.raises(ValueError, match=r"\['strength', .* got \['ema'\]; train it"):
         run.adjusted(ema=0.5)
     assert not (tmp_path / "safe.npy").exists()

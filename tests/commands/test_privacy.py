@@ -13,6 +13,8 @@ from jaxanon.privacy import (
     responses_spent,
 )
 
+FEW = "--rounds 1 --records 9 --batch 9"  # Whose noise is soon found.
+
 
 @pytest.fixture
 def ask(capsys):
@@ -76,15 +78,15 @@ def test_what_a_client_of_atlas_needs(ask):
 
 
 def test_what_released_scores_need_beside_the_steps(ask):
-    lots = "--records 640 --batch 4 --rounds 3 --local-steps 2 --epsilon 2"
+    lots = "--records 64 --batch 16 --rounds 3 --local-steps 2 --epsilon 2 --delta .001"
     status, told = ask(f"atlas --scores released --score-share .2 {lots}")
     assert status == 0 and "; scores by themselves 0.4." in told
     scores, steps = cells(told, "scores, once a round")[0], cells(told, "all that a")[0]
     each = [
-        SampledGaussian(noise_multiplier=z, sampling_probability=1 / 160, steps=count)
+        SampledGaussian(noise_multiplier=z, sampling_probability=1 / 4, steps=count)
         for z, count in ((steps, 6), (scores, 3))
     ]
-    assert epsilon_spent(each, 1e-5) == pytest.approx(2.0, rel=0.01)
+    assert epsilon_spent(each, 1e-3) == pytest.approx(2.0, rel=0.01)
     assert steps > cells(ask(f"atlas {lots}")[1], "all that a step releases")[0]
 
 
@@ -123,8 +125,8 @@ def test_what_ldpfl_spends_on_every_weight(ask):
 
 
 def test_what_noisy_steps_of_fedsgd_ldp_need(ask):
-    status, told = ask("fedsgd_ldp --records 400 --batch 20 --rounds 3 --local-steps 5")
-    want = noise_multiplier_for(2.0, 1e-5, sampling_probability=0.05, steps=15)
+    status, told = ask("fedsgd_ldp --records 40 --batch 20 --rounds 3 --local-steps 5")
+    want = noise_multiplier_for(2.0, 1e-5, sampling_probability=0.5, steps=15)
     assert status == 0
     assert cells(told, "all that a step releases")[0] == pytest.approx(want, rel=2e-3)
     few = "fedsgd_ldp --records 20 --batch 20 --rounds 1 --delta .1"
@@ -179,9 +181,9 @@ def test_a_word_that_is_a_learner_and_a_run_is_neither(ask, tmp_path, monkeypatc
         ("dpfedavg", "give how many: --clients"),
         ("ldpfl", "give how many: --weights"),
         ("ldpfl --weights 0", "--weights must be >= 1, got 0"),
-        ("atlas --rounds 1 --score-multiplier 1", "leave out --score-multiplier"),
+        (f"atlas {FEW} --score-multiplier 1", "leave out --score-multiplier"),
         (
-            "atlas --rounds 1 --scores released --score-multiplier 1",
+            f"atlas {FEW} --scores released --score-multiplier 1",
             "give both --noise-multiplier and --score-multiplier",
         ),
         ("atlas --rounds 1 --noise-multiplier 0", "must be finite and > 0, got 0.0"),

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from jaxanon import cli, energy, street_training
+from jaxanon import cli, energy, street_run
 from jaxanon.energy import PFDRLSettings
 
 SIZES = {"homes": 2, "devices": 2, "days": 2, "held_out": 1}
@@ -28,12 +28,13 @@ def test_a_street_is_trained_and_evaluated(tmp_path, capsys):
     told = capsys.readouterr().out
     assert "3 homes, 1 of which join later, 2 devices each; 2 days to learn" in told
     assert "day 2/2  saved_share" in told and f"Next: jaxanon evaluate {out}" in told
-    # What the shell trains is what Python trains.
+    # What the shell trains is what Python trains of these, see tests/test_street.py.
     homes = energy.load_homes("simulated", homes=3, devices=2, days=2, held_out=1)
-    run = street_training.train(SETTINGS, homes, seed=3, progress=False)
-    losses = [row["losses"] for row in run.history]
+    settings, config = street_run.settings_in(out)
+    assert settings == SETTINGS and config["seed"] == 3
+    assert config["data"]["fingerprint"] == street_run.fingerprint(homes)
     lines = (tmp_path / "shell" / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line)["losses"] for line in lines] == losses
+    assert [json.loads(line)["round"] for line in lines] == [1, 2]
     assert cli.main(["evaluate", out]) == 0
     assert "held-out day 2 homes saved" in capsys.readouterr().out
     for words, message in (

@@ -1,5 +1,7 @@
 """Files of anonymizers: what ONNX Runtime makes of them is what JAX makes."""
 
+import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -13,7 +15,7 @@ pytest.importorskip("jax2onnx", reason="needs the extra `export`")
 
 import onnx
 
-from jaxanon import exporting, learners, methods
+from jaxanon import exporting, learners
 from jaxanon.exporting import agreement, graphs
 from jaxanon.run import Run
 
@@ -27,9 +29,9 @@ SETTINGS = {
     "dysan": {"predictor_filters": (8,), "filters": (8, 8)},
     "aae": {},
     "cgan": {"widths": (8, 4), "latent": 4, "hide": ("b",)},
-    "timegan": {},
+    "timegan": {"features": (4, 4)},
     "orf": {},
-    "privatehub": DIFFUSION | {"hide": ("b",)},
+    "privatehub": DIFFUSION,
     "deeprotect": {
         **{"low": (0.0, 0.0), "high": (20.0, 20.0), "hidden": (6, 4)},
         **{"radius": None, "mechanism": "grid", "epsilon": 2.0},
@@ -37,17 +39,29 @@ SETTINGS = {
 }
 
 
+@pytest.fixture(scope="module")
+def exported(untrained, data, tmp_path_factory):
+    """``exported(name)``: the run, its file, and what was told of it."""
+    folder = tmp_path_factory.mktemp("exported")
+
+    @functools.cache
+    def exported(name):
+        run, path = untrained(name, **SETTINGS[name]), folder / f"{name}.onnx"
+        return run, path, exporting.export(run, path, windows=data.test.windows[:20])
+
+    return exported
+
+
 @pytest.mark.parametrize("name", SETTINGS)
-def test_onnx_does_what_jax_does(name, untrained, data, tmp_path):
-    run = untrained(name, **SETTINGS[name])
-    path = tmp_path / "phone.onnx"
-    told = exporting.export(run, path, windows=data.test.windows[:20])
+def test_onnx_does_what_jax_does(name, exported):
+    _, path, told = exported(name)
     assert told.windows == 20
     assert told.share == 1.0
     raw = path.read_bytes()
     assert told.size == len(raw)
     digest = hashlib.sha256(raw).hexdigest()
-    assert (tmp_path / "phone.onnx.sha256").read_text() == f"{digest}  phone.onnx\n"
+    beside = lambda ending: path.with_name(f"{name}.onnx.{ending}").read_text()
+    assert beside("sha256") == f"{digest}  {name}.onnx\n"
     (entry,) = onnx.load(path).metadata_props
     facts = json.loads(entry.value)
     assert facts["method"] == name
@@ -56,19 +70,20 @@ def test_onnx_does_what_jax_does(name, untrained, data, tmp_path):
         **{"channels": ["x", "y"], "units": ["g", "g"]},
     }
     assert facts["epsilon"] == (2.0 if name == "deeprotect" else None)
-    assert facts["card"] == (tmp_path / "phone.onnx.md").read_text()
+    assert facts["card"] == beside("md")
     assert "Anything else that the sensors tell" in facts["card"]
 
 
 @pytest.fixture(scope="module")
-def run(untrained):
-    return untrained("obscurenet", **TINY)
+def run(exported):
+    """Of the fewest operations."""
+    return exported("blinder")[0]
 
 
-def test_half_the_weights_in_half_the_bytes(run, data, tmp_path):
-    shown = {"windows": data.test.windows[:20]}
-    whole = exporting.export(run, tmp_path / "whole.onnx", **shown)
-    half = exporting.export(run, tmp_path / "half.onnx", weights="float16", **shown)
+def test_half_the_weights_in_half_the_bytes(exported, data, tmp_path):
+    run, _, whole = exported("blinder")
+    shown = {"weights": "float16", "windows": data.test.windows[:20]}
+    half = exporting.export(run, tmp_path / "half.onnx", **shown)
     assert half.share == 1.0  # Of what JAX makes of the rounded weights.
     assert whole.rounding == 0.0 < 10 * half.median < half.rounding < 0.01
     stored = lambda told: sum(len(one.raw_data) for one in _weights(told.path))
@@ -80,7 +95,8 @@ def _weights(path):
     return [one for one in graph.initializer if np.sum(np.array(one.dims) > 1) > 1]
 
 
-def test_int8_is_near_and_its_weights_are_bytes(run, data, tmp_path):
+def test_int8_is_near_and_its_weights_are_bytes(exported, data, tmp_path):
+    run, *_ = exported("obscurenet")  # Which has branches.
     windows = {"windows": data.test.windows[:20], "calibration": data.train.windows}
     told = exporting.export(run, tmp_path / "a.onnx", weights="int8", **windows)
     assert 1e-5 < told.median < 0.2  # Rounded, and still the same.
@@ -143,9 +159,8 @@ def test_a_graph_that_makes_no_numbers_is_not_written(run, data, tmp_path, monke
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_drawn_matters_and_nothing_else_does(run, data, tmp_path):
-    path = tmp_path / "phone.onnx"
-    exporting.export(run, path, windows=data.test.windows[:5])
+def test_what_is_drawn_matters_and_nothing_else_does(exported, data):
+    run, path, _ = exported("blinder")
     rewritten, draws = exporting.explicit(
         lambda key, windows: run.method.anonymize(key, run.state, windows),
         data.test.windows[:1],
@@ -213,12 +228,11 @@ def test_an_epsilon_leaves_on_a_grid_or_not_at_all(untrained, data, tmp_path):
         exporting.export(run, path, overwrite=True)
 
 
-def test_what_the_converter_does_not_know_is_told(data, tmp_path):
-    method = methods.build("obscurenet", data.spec, **TINY)
+def test_what_the_converter_does_not_know_is_told(run, tmp_path):
     fourier = lambda key, state, windows: jax.numpy.fft.irfft(
         jax.numpy.fft.rfft(windows, axis=1), axis=1
     )
-    state = method.init(jax.random.key(0))
-    run = Run(method._replace(anonymize=fourier), state, data.spec, None, [], {})
-    with pytest.raises(ValueError, match="obscurenet cannot be made an ONNX graph"):
+    method = run.method._replace(anonymize=fourier)
+    run = dataclasses.replace(run, method=method)
+    with pytest.raises(ValueError, match="blinder cannot be made an ONNX graph"):
         exporting.export(run, tmp_path / "phone.onnx")

@@ -2,6 +2,8 @@
 
 import collections
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -9,8 +11,9 @@ pytest.importorskip("jax2onnx", reason="needs the extra `export`")
 
 from onnx import TensorProto, checker, helper, numpy_helper
 
+from jaxanon import exporting
 from jaxanon.exporting import graphs, quantization
-from jaxanon.exporting.agreement import run_graph
+from jaxanon.exporting.agreement import examples, run_graph
 
 X = np.array([[1.0, -2.0, 0.5, 3.0]], np.float32)
 WEIGHTS = np.random.default_rng(0).normal(size=(4, 4, 4)).astype(np.float32)
@@ -159,6 +162,28 @@ def test_weights_of_branches_in_branches_are_bytes():
     assert not small.graph.initializer  # Nothing is there twice.
     # No name is given twice, of which one would hide the other.
     assert max(names(small.graph).values()) == 1
+
+
+def test_loops_in_branches_do_what_jax_does():
+    """As where a diffusion hides classes: which of two loops, of the same weights."""
+
+    def fn(key, x):
+        noise = jax.random.normal(key, x.shape)
+        step = lambda x, scale: (jnp.tanh(scale * (x @ WEIGHTS[0] + WEIGHTS[1, :1])), x)
+        anew = lambda: jax.lax.scan(step, noise, jnp.linspace(0.1, 1, 5))[0]
+        part = lambda: jax.lax.scan(step, x + noise, jnp.linspace(0.5, 1, 3))[0]
+        return jax.lax.cond(x[0, 0] > 0, anew, part)
+
+    rewritten, draws = exporting.explicit(fn, X)
+    inputs = examples([X[0], -X[0], X[0] / 3, -X[0] / 3], draws)  # Either is taken.
+    shapes = {k: jax.ShapeDtypeStruct(v.shape, v.dtype) for k, v in inputs[0].items()}
+    graph = graphs.to_onnx(rewritten, shapes, ["safe"], "loops")
+    program = jax.jit(rewritten)
+    wanted = np.concatenate([program(*one.values()) for one in inputs])
+    np.testing.assert_allclose(made(graph, inputs), wanted, rtol=1e-4)
+    (choice,) = [one for one in graph.graph.node if one.op_type == "If"]
+    for branch in choice.attribute:
+        assert "Loop" in [one.op_type for one in branch.g.node]
 
 
 def looped(output, weights, then):

@@ -6,7 +6,11 @@ import pytest
 
 from jaxanon import datasets, exporting, methods
 
-TINY = {"latent": 2, "hidden": (8,), "per_class": 4}
+TINY = {
+    **{"latent": 2, "hidden": (8,), "per_class": 4, "support": 1, "query": 3},
+    **{"extra": 0, "adversary_hidden": (4,), "discriminator_steps": 0},
+    **{"second_order": False, "shadows": False},
+}
 
 
 @pytest.fixture(scope="module")

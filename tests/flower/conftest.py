@@ -64,13 +64,23 @@ class _Built:
 
 
 @pytest.fixture
-def meet(data, port, tmp_path, monkeypatch):
+def hand_out(monkeypatch):
+    """``hand_out(method)``: whoever builds it has this one, compiled once for all."""
+    from jaxanon.flower import terms
+
+    return lambda method: monkeypatch.setattr(
+        terms, "methods_of", lambda name: _Built(method)
+    )
+
+
+@pytest.fixture
+def meet(data, port, tmp_path, hand_out):
     """``meet(method, devices, ...)``: serves; ``(run or error, told, outcomes)``."""
-    from jaxanon.flower import joining, serving, terms
+    from jaxanon.flower import joining, serving
     from jaxanon.flower.settings import Serving
 
     def run(method, devices, *, out=None, epochs=2, resume=False, how=None, **settings):
-        monkeypatch.setattr(terms, "methods_of", lambda name: _Built(method))
+        hand_out(method)
         address, told = f"127.0.0.1:{port}", []
         settings = {"clients": len(devices), "wait_s": 30.0} | settings
         pool = concurrent.futures.ThreadPoolExecutor(len(devices) + 1)

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+import jaxanon as ja
 from jaxanon import datasets, learners
 from jaxanon.flower import terms
 from jaxanon.flower.device import Device
@@ -17,25 +18,47 @@ from jaxanon.flower.rounds import Bounds, TooFew, rounds
 SMALL = {"filters": (4,), "hidden": (8,), "local_steps": 1, "batch": 4}
 
 
-def _served(data, name, bounds=Bounds(), **settings):  # noqa: B008
-    method = learners.build(name, data.spec, **SMALL, **settings)
+@pytest.fixture
+def served(data, hand_out):
+    """``served(name, ...)``: a learner's state, terms and rounds.
+
+    Clients have the server's own learner, so that it compiles once.
+    """
+
+    def built(name, bounds=Bounds(), **settings):  # noqa: B008
+        method = learners.build(name, data.spec, **SMALL, **settings)
+        hand_out(method)
+        state = jax.jit(method.init)(jax.random.key(0))
+        return state, *_rounds(data, method, state, jax.random.key(1), bounds)
+
+    return built
+
+
+def _rounds(data, method, state, key, bounds):
+    """The terms that a server agrees on, and its rounds."""
     clients = terms.clients_of(method, data)
-    state = method.init(jax.random.key(0))
     agreed = terms.terms(method, state, clients, 20, 5)
     mine = data.train.labels["subject"] == 0
     rows = terms.own_windows(method, terms.of_subject(data.train, mine), 0, agreed)
+    return agreed, rounds(method, key, clients, rows, bounds)
+
+
+def _foreseen(data, name, **settings):
+    """The same of a state of which only shapes are known."""
+    method = learners.build(name, data.spec, **SMALL, **settings)
     key = jax.random.key(1)
-    return state, agreed, rounds(method, key, clients, rows, bounds)
+    state = jax.eval_shape(method.init, key)
+    return _rounds(data, method, state, key, Bounds())
 
 
 @pytest.mark.parametrize("name", ["feddl", "fedmask", "clusterfl"])
 def test_servers_that_read_what_clients_keep_are_refused_at_once(name, data):
     with pytest.raises(ValueError, match="reads what clients keep, which never leaves"):
-        _served(data, name)
+        _foreseen(data, name)
 
 
-def test_a_round_asks_its_cohort_and_needs_answers(data):
-    state, _, parts = _served(data, "fedavg", Bounds(2), cohort=0.5)
+def test_a_round_asks_its_cohort_and_needs_answers(served):
+    state, _, parts = served("fedavg", Bounds(2), cohort=0.5)
     ids, asked = parts.cohort(state), []
 
     def ask(ids, facts, arrays):
@@ -48,8 +71,8 @@ def test_a_round_asks_its_cohort_and_needs_answers(data):
     assert len(ids) == 2 and asked == [(ids, facts)]
 
 
-def test_a_client_keeps_of_a_round_only_what_was_counted(data):
-    state, agreed, parts = _served(data, "fedper", shared_layers=1)
+def test_a_client_keeps_of_a_round_only_what_was_counted(data, served):
+    state, agreed, parts = served("fedper", shared_layers=1)
     device = Device(1, data)
     first = {"terms": agreed}, _packed(jax.tree.map(lambda x: x[0], state.own))
     assert "why" not in device.join(Letter(*first)).facts
@@ -87,8 +110,8 @@ def _same(a, b):
     return all(map(np.array_equal, jax.tree.leaves(a), jax.tree.leaves(b)))
 
 
-def test_what_is_no_longer_finite_ends_it(data):
-    state, agreed, parts = _served(data, "fedavg", Bounds(max_norm=1e30))
+def test_what_is_no_longer_finite_ends_it(data, served):
+    state, agreed, parts = served("fedavg", Bounds(max_norm=1e30))
     device = Device(1, data)
     device.join(Letter({"terms": agreed}, {}))
 
@@ -107,26 +130,9 @@ SERVED = "fedavg fedprox scaffold fedper fedrep ditto pfedme perfedavg fedsgd_ld
 @pytest.mark.parametrize("name", [*SERVED.split(), "atlas"])
 def test_learners_that_the_readme_names_can_be_served(name, data):
     more = {"shared_layers": 1} if name in ("fedper", "fedrep") else {}
-    _, agreed, parts = _served(data, name, **more)
+    agreed, parts = _foreseen(data, name, **more)
     terms.check_method(terms.agreed(agreed, data.spec, None))
     assert parts.update is not None
-
-
-def _answering(data, agreed, state, change):
-    """``ask`` of a round that client 1 alone answers, its letter changed."""
-    device = Device(1, data)
-    first = _packed(jax.tree.map(lambda x: x[0], getattr(state, "own", None)))
-    assert "why" not in device.join(Letter({"terms": agreed}, first)).facts
-
-    def ask(ids, facts, arrays):
-        return {1: change(device.work(Letter(facts | {"accepted": None}, arrays)))}
-
-    return ask
-
-
-@pytest.fixture(scope="module")
-def atlas(data):
-    return _served(data, "atlas", epsilon=0.0)
 
 
 def _layers(flag, layers):
@@ -154,62 +160,60 @@ def _facts(weight):
     return lambda letter: letter._replace(facts={"weight": weight})
 
 
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        (_layers(0, 1e20), "its flags must be 0 or 1, and its arrays 0 where"),
-        (_layers(1e-6, 1.0), "its flags must be 0 or 1"),
-        (_layers(-1, 1.0), "its flags must be 0 or 1"),
-        (_info, r"its \['loss'\] must be within 1e\+30 of 0, got 3"),
-        (_facts(10**400), r"it can't be read \(OverflowError\)"),
-        (_facts("1"), "its weight must be a number, got '1'"),
-        (
-            lambda letter: letter._replace(arrays={0: letter.arrays, "a": 0}),
-            r"it can't be read \(TypeError\)",
-        ),
-    ],
-)
-def test_what_no_honest_client_says_is_refused(atlas, data, change, why):
-    state, agreed, parts = atlas
-    refused = {}
-    ask = _answering(data, agreed, state, change)
-    with pytest.raises(TooFew):
-        parts.update(state, ask, refused.__setitem__)
-    assert re.search(why, refused[1])
-    after, *_ = parts.update(
-        state, _answering(data, agreed, state, lambda letter: letter), refused.update
-    )
-    assert int(after.round) == 1
+CHANGES = [
+    (_layers(0, 1e20), "its flags must be 0 or 1, and its arrays 0 where"),
+    (_layers(1e-6, 1.0), "its flags must be 0 or 1"),
+    (_layers(-1, 1.0), "its flags must be 0 or 1"),
+    (_info, r"its \['loss'\] must be within 1e\+30 of 0, got 3"),
+    (_facts(10**400), r"it can't be read \(OverflowError\)"),
+    (_facts("1"), "its weight must be a number, got '1'"),
+    (
+        lambda letter: letter._replace(arrays={0: letter.arrays, "a": 0}),
+        r"it can't be read \(TypeError\)",
+    ),
+]
 
 
-AVERAGED = {"local_rounds": 1, "batch": 4}
-BLINDER = {
-    **{"per_class": 4, "support": 1, "query": 3, "extra": 0, "discriminator_steps": 0},
-    **{"adversary_rounds": 2, "second_order": False, "shadows": False},
-}
+def test_what_no_honest_client_says_is_refused(data, served):
+    state, agreed, parts = served("atlas", epsilon=0.0)
+    device, refused = Device(1, data), {}
+    first = _packed(jax.tree.map(lambda x: x[0], state.own))
+    assert "why" not in device.join(Letter({"terms": agreed}, first)).facts
+
+    def answering(change):
+        """``ask`` of a round that client 1 alone answers, its letter changed."""
+
+        def ask(ids, facts, arrays):
+            return {1: change(device.work(Letter(facts | {"accepted": None}, arrays)))}
+
+        return ask
+
+    for change, why in CHANGES:
+        with pytest.raises(TooFew):
+            parts.update(state, answering(change), refused.__setitem__)
+        assert re.search(why, refused.pop(1))
+        after, *_ = parts.update(
+            state, answering(lambda letter: letter), refused.__setitem__
+        )
+        assert int(after.round) == 1 and not refused
 
 
-@pytest.mark.parametrize(
-    ("name", "more"),
-    [("blinder", BLINDER), ("fed_blinder", AVERAGED), ("kd_blinder", AVERAGED)],
-)
-def test_rounds_of_anonymizers_are_those_of_train(name, more, data):
-    settings = {"latent": 3, "hidden": (8,), "cohort": 0.5} | more
-    method = terms.methods_of(name).build(name, data.spec, **settings)
-    clients = terms.clients_of(method, data)
+def test_rounds_of_an_anonymizer_are_those_of_train(data, hand_out):
+    settings = {"latent": 3, "hidden": (8,), "cohort": 0.5, "adversary_hidden": (4,)}
+    settings |= {"local_rounds": 1, "batch": 4}
+    method = ja.methods.build("kd_blinder", data.spec, **settings)
+    hand_out(method)
     begun, key = method.init(jax.random.key(0)), jax.random.split(jax.random.key(5))[1]
-    agreed = terms.terms(method, begun, clients, 20, 5)
-    asked = [Device(client, data) for client in range(4)]
-    for device in asked:
+    agreed, parts = _rounds(data, method, begun, key, Bounds(2))
+    asked = {client: Device(client, data) for client in parts.cohort(begun)}
+    assert len(asked) == 2
+    for device in asked.values():
         assert "why" not in device.join(Letter({"terms": agreed}, {})).facts
 
     def ask(ids, facts, arrays):
         letter = Letter(facts | {"accepted": None}, arrays)
         return {client: asked[client].work(letter) for client in ids}
 
-    mine = data.train.labels["subject"] == 0
-    rows = terms.own_windows(method, terms.of_subject(data.train, mine), 0, agreed)
-    parts = rounds(method, key, clients, rows, Bounds(2))
     found, info, _ = parts.update(begun, ask, None)
     whole = method.prepare(datasets.by_client(data.train))
     wanted, told = jax.jit(method.update)(key, begun, whole)
