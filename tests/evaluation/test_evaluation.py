@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
+from jaxanon import trial
 from jaxanon.evaluation import aggregate, evaluate, evaluate_many, raw_judges
 
 
@@ -52,11 +53,15 @@ def linked(cases, new_people, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def alone(cases, tmp_path_factory):
-    """What is said of one of many runs whose judges are not given; its progress."""
-    told = []
+    """What is said of one of many runs, the progress, and judges trained meanwhile."""
+    told, made, train = [], [], trial.train_judges
     tell = lambda done, total, what: told.append((done, total, what))
     run = cases.Run(cases.identity, tmp_path_factory.mktemp("alone"))
-    return evaluate_many([run], cases.data(), progress=tell, **cases.QUICK), told
+    with pytest.MonkeyPatch.context() as patch:
+        kept = lambda *words: made.append(train(*words)) or made[-1]
+        patch.setattr(trial, "train_judges", kept)
+        found = evaluate_many([run], cases.data(), progress=tell, **cases.QUICK)
+    return found, told, made
 
 
 @pytest.fixture(scope="module")
@@ -216,10 +221,13 @@ def test_judges_count_their_progress(judging):
     assert judging[1] == [(0, 1)]  # One program for all attributes.
 
 
-def test_many_runs_train_their_judges_themselves(cases, known, alone):
-    """Which are the same every time: ``known`` is told by those that are shared."""
+def test_many_runs_train_their_judges_themselves(cases, known, alone, judges):
+    """Which are those of ``raw_judges``, the same to the bit every time."""
     reports = [known(cases.identity)]
     assert alone[0] == {"reports": reports, "summary": aggregate(reports)}
+    (made,) = alone[2]
+    for attribute, evidence in judges.raw.items():
+        np.testing.assert_array_equal(made.raw[attribute], evidence)
 
 
 def test_many_runs_share_judges(cases, known, judges):
