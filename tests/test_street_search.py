@@ -43,22 +43,27 @@ def searched(homes, tmp_path_factory):
     return (*found, out, told)
 
 
-def test_members_are_the_runs_that_training_makes(searched, homes):
+@pytest.fixture(scope="module")
+def alone(homes):
+    """The run of ``SMALL`` with seed 1."""
+    return street_training.train(SMALL, homes, seed=1, progress=False)
+
+
+def test_members_are_the_runs_that_training_makes(searched, alone):
     """The last member but two: γ = 12 h, pfdrl, seed 1."""
     members, _, _, _ = searched
     member = members[5]
     assert member.settings == {"gamma_hours": 12.0, "sharing": "pfdrl"}
     assert member.seed == 1
-    run = street_training.train(SMALL, homes, seed=1, progress=False)
-    total = street_evaluation.evaluate(run)["overall"]
+    total = street_evaluation.evaluate(alone)["overall"]
     for name in ("saved_share", "switched_off_share", "optimal_share"):
         assert member.scores[name] == pytest.approx(total[name], abs=2e-3)
 
 
-def test_learned_days_are_those_of_training(homes):
+def test_learned_days_are_those_of_training(homes, alone):
     """Both layouts, of two seeds and two values of alpha."""
     system, street, _, _ = street_run.begin(SMALL, homes, 0)
-    hyper = energy.settings.hyper_of(SMALL) | {"alpha": jnp.array([0.0, 2.0])}
+    hyper = energy.settings.hyper_of(SMALL) | {"alpha": jnp.array([0.0, 1.0])}
     hyper = {name: jnp.zeros(2) + value for name, value in hyper.items()}
     sizes = {"slots_a_day": 12, "days": 2, "held_out": 2}
     seeds = jnp.array([0, 1])
@@ -66,9 +71,7 @@ def test_learned_days_are_those_of_training(homes):
     beside, _ = energy.lives(system, seeds, hyper, street, side_by_side=True, **sizes)
     for name in ("standby_wh", "optimal", "forecast_error", "reward"):
         np.testing.assert_allclose(turns[name], beside[name], rtol=5e-3)
-    settings = PFDRLSettings(**{**vars(SMALL), "alpha": 2})
-    run = street_training.train(settings, homes, seed=1, progress=False)
-    rows = [row["losses"] for row in run.history]
+    rows = [row["losses"] for row in alone.history]
     shares = np.asarray(turns["optimal"] / turns["minutes"])[1]
     np.testing.assert_allclose(
         shares, [row["optimal_share"] for row in rows], rtol=2e-3

@@ -70,10 +70,10 @@ def live_apart(
       >>> from jaxanon import energy
       >>> config = energy.PFDRLConfig(
       ...     forecast=energy.ForecastConfig(kind="lr", lookback=10, ahead=10),
-      ...     dqn=energy.DQNConfig(batch_size=4), hidden=(8, 8), slot_min=10)
+      ...     dqn=energy.DQNConfig(batch_size=4), hidden=(8,), slot_min=10)
       >>> system = energy.pfdrl(config)
       >>> _, streets = apart(energy.street(np.ones((2, 60, 2))), 2)
-      >>> states = [system.init(jax.random.key(0), own, alpha=2) for own in streets]
+      >>> states = [system.init(jax.random.key(0), own, alpha=1) for own in streets]
       >>> states, infos = live_apart(system, jax.random.key(1), states, streets, 3)
       >>> [info["minutes"].shape for info in infos]
       [(3, 2), (3, 2)]
@@ -103,7 +103,8 @@ def deal_state(
 
     Example:
       >>> from jaxanon import energy
-      >>> config = energy.PFDRLConfig(hidden=(8,))
+      >>> config = energy.PFDRLConfig(
+      ...     forecast=energy.ForecastConfig(kind="lr"), hidden=(8,))
       >>> system, whole = energy.pfdrl(config), energy.street(np.ones((2, 60, 2)))
       >>> state = system.init(jax.random.key(0), whole, alpha=1)
       >>> parts = energy.apart(whole, 2)

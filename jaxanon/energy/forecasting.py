@@ -245,7 +245,8 @@ def fit_gradient(key, model: Forecaster, state: FitState, trace, known, batch_si
       >>> one = forecaster(ForecastConfig(kind="lr", lookback=1, every=1, ahead=1))
       >>> state = begin_fit(one.init(jax.random.key(0)))
       >>> trace = Trace(jnp.array([1.0, 3.0]), jnp.array(1.0))
-      >>> fit_gradient(jax.random.key(1), one, state, trace, (0, 2), 4)[0]
+      >>> step = jax.jit(lambda key: fit_gradient(key, one, state, trace, (0, 2), 4))
+      >>> step(jax.random.key(1))[0]
       Array(4., dtype=float32)
     """
     ahead = jax.eval_shape(

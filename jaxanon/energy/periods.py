@@ -46,10 +46,12 @@ def silent(config: PFDRLConfig, state, num_slots: int) -> int:
     Example:
       >>> import numpy as np
       >>> from jaxanon import energy
-      >>> system = energy.pfdrl(PFDRLConfig())
-      >>> state = system.init(
-      ...     jax.random.key(0), energy.street(np.ones((2, 60, 1))), gamma_hours=8.0)
-      >>> silent(PFDRLConfig(), state, 24), silent(PFDRLConfig(), state, 10)
+      >>> config = PFDRLConfig(
+      ...     forecast=energy.ForecastConfig(kind="lr"), hidden=(8,))
+      >>> homes = energy.street(np.ones((2, 60, 1)))
+      >>> state = energy.pfdrl(config).init(
+      ...     jax.random.key(0), homes, alpha=1, gamma_hours=8.0)
+      >>> silent(config, state, 24), silent(config, state, 10)
       (4, 2)
     """
     try:

@@ -51,6 +51,7 @@ class System(NamedTuple):
     shared: Callable
 
 
+@functools.cache  # Of one config is one system, whose programs are compiled once.
 def pfdrl(config: PFDRLConfig) -> System:
     """Homes that learn to switch standby off, by one of the five methods.
 
@@ -117,15 +118,13 @@ def pfdrl(config: PFDRLConfig) -> System:
         fit_key, control_key = jax.random.split(key)
         num_agents = len(street.power)
         layers = parts.model.init(fit_key)
-        everyone = lambda leaf: jnp.repeat(leaf[None], num_agents, axis=0)
-        fits = jax.tree.map(everyone, begin_fit(layers))
         of_dqn = {name: hyper.pop(name) for name in DQN_HYPER if name in hyper}
         blank = jnp.zeros(config.slot_min + 1)
         nowhere = Series(
             blank, blank, jax.tree.map(lambda leaf: leaf[0], street.levels)
         )
         control = agent.init(control_key, nowhere, **of_dqn)
-        control = jax.tree.map(everyone, control)
+        fits, control = _everyone((begin_fit(layers), control), num_agents)
         to_array = lambda value: jnp.asarray(value, jnp.float32)
         hyper = {name: to_array(value) for name, value in (HYPER | hyper).items()}
         mail = functools.partial(_mail, config)
@@ -282,6 +281,11 @@ def _live(system, key, state, street, num_slots, count):
     some = lambda state, _: system.many(key, state, street, count)
     state, info = jax.lax.scan(some, state, length=num_slots // count)
     return state, jax.tree.map(lambda x: x.reshape(num_slots, *x.shape[2:]), info)
+
+
+@functools.partial(jax.jit, static_argnames="num_agents")  # Not leaf by leaf.
+def _everyone(tree, num_agents):
+    return jax.tree.map(lambda leaf: jnp.repeat(leaf[None], num_agents, axis=0), tree)
 
 
 def _mail(config, sharing, layers, shared):

@@ -160,7 +160,7 @@ def dqn(env, net: Predictor, config: DQNConfig) -> Agent:
       >>> series = Series(jnp.zeros(3), jnp.ones(3), Levels(1.0, 50.0))
       >>> agent = dqn(env, q_network(6, 3, (8,)), DQNConfig(batch_size=2))
       >>> state = agent.init(jax.random.key(0), series, epsilon=1.0)
-      >>> state, info = agent.update(jax.random.key(1), state, series)
+      >>> state, info = jax.jit(agent.update)(jax.random.key(1), state, series)
       >>> state.replay.count, info["loss"]
       (Array(1, dtype=int32), Array(0., dtype=float32))
 

@@ -48,9 +48,9 @@ def lives(
       >>> from jaxanon import energy
       >>> small = energy.PFDRLConfig(
       ...     forecast=energy.ForecastConfig(kind="lr", lookback=10, ahead=10),
-      ...     dqn=energy.DQNConfig(batch_size=4), hidden=(8, 8), slot_min=10)
+      ...     dqn=energy.DQNConfig(batch_size=4), hidden=(8,), slot_min=10)
       >>> watts = jnp.tile(jnp.array([2.0] * 9 + [80.0]), 6)[None, :, None]
-      >>> homes, hyper = energy.street(watts), {"alpha": jnp.array([0.0, 2.0])}
+      >>> homes, hyper = energy.street(watts), {"alpha": jnp.array([0.0, 1.0])}
       >>> learned, tested = lives(
       ...     energy.pfdrl(small), jnp.arange(2), hyper, homes,
       ...     slots_a_day=2, days=2, held_out=1)

@@ -53,12 +53,12 @@ def export_attackers(
       >>> import tempfile, jaxanon as ja
       >>> data = ja.load("smartwatch", preset="acc10")
       >>> train = ja.datasets.Windows(
-      ...     data.train.windows[::25],
-      ...     {name: own[::25] for name, own in data.train.labels.items()})
+      ...     data.train.windows[::100],
+      ...     {name: own[::100] for name, own in data.train.labels.items()})
       >>> data = data._replace(train=train)
       >>> run = ja.train(ja.methods.orf(data.spec), data, epochs=1, progress=False)
       >>> with tempfile.TemporaryDirectory() as folder:
-      ...     export_attackers(run, data, f"{folder}/who.onnx").name
+      ...     export_attackers(run, data, f"{folder}/who.onnx", share=1.0).name
       'who.onnx'
     """
     path = pathlib.Path(path)

@@ -84,7 +84,7 @@ def export(
     Example:
       >>> import tempfile, jaxanon as ja
       >>> data = ja.load("smartwatch")
-      >>> method = ja.methods.obscurenet(data.spec, latent=2, hidden=(8,))
+      >>> method = ja.methods.orf(data.spec)
       >>> run = ja.train(method, data, epochs=1, seed=0, progress=False)
       >>> with tempfile.TemporaryDirectory() as folder:
       ...     told = export(run, f"{folder}/watch.onnx", windows=data.test.windows[:3])

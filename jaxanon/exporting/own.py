@@ -35,8 +35,9 @@ def personalised(run, path: str | os.PathLike, *, num_rounds: int = 80, seed: in
     Example:
       >>> import tempfile, jaxanon as ja
       >>> data = ja.load("smartwatch", preset="acc10")
-      >>> settings = {"hidden": (8,), "latent": 2, "per_class": 4}
-      >>> method = ja.methods.blinder(data.spec, **settings)
+      >>> small = {"hidden": (8,), "latent": 2, "per_class": 4, "shadows": False}
+      >>> quick = {"second_order": False, "discriminator_steps": 0}
+      >>> method = ja.methods.blinder(data.spec, **small, **quick)
       >>> run = ja.train(method, data, epochs=1, seed=0, progress=False)
       >>> rows = slice(None, None, 20)
       >>> own = {name: data.test.labels[name][rows] for name in ("exercise", "side")}

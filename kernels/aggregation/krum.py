@@ -85,7 +85,7 @@ def krum(updates, num_byzantine, *, num_selected: int = 1, mask=None):
 
     Example:
       >>> updates = {"w": jnp.array([1.0, 1.25, 0.75, 1.0, -80.0])}
-      >>> chosen, info = krum(updates, 1)
+      >>> chosen, info = jax.jit(krum, static_argnums=1)(updates, 1)
       >>> chosen, int(jnp.argmax(info["scores"]))
       ({'w': Array(1., dtype=float32)}, 4)
 

@@ -87,7 +87,8 @@ def count_steps_jerk_pace(acceleration, rate_hz, lengths=None):
     Example:
       >>> seconds = jnp.arange(300) / 50  # Two steps a second for four seconds.
       >>> swing = jnp.where(seconds < 4, 3 * jnp.sin(4 * jnp.pi * seconds), 0)
-      >>> count_steps_jerk_pace(9.81 + swing[:, None], 50.0)
+      >>> count = jax.jit(count_steps_jerk_pace, static_argnums=1)
+      >>> count(9.81 + swing[:, None], 50.0)
       Array(8, dtype=int32)
 
     References:

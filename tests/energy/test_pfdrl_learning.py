@@ -13,18 +13,18 @@ SMALL = PFDRLConfig(
     fit_steps=2,
     fit_batch=4,
     dqn=DQNConfig(num_envs=2, batch_size=8, capacity=60),
-    hidden=(6, 6),
+    hidden=(6,),
     slot_min=20,
 )
 
 
 def test_a_device_that_a_home_lacks_counts_for_nothing():
     made_up = energy.households(jax.random.key(5), 3, 1, energy.APPLIANCES[:2])
-    power = np.array(made_up.power[:, 900:1300])
+    power = np.array(made_up.power[:, 900:1000])
     power[1, :, 1] = np.nan
     made, street = energy.pfdrl(SMALL), energy.street(power)
     state = made.init(
-        jax.random.key(0), street, alpha=2, beta_hours=1.0, gamma_hours=1.0
+        jax.random.key(0), street, alpha=1, beta_hours=1.0, gamma_hours=1.0
     )
     state, info = energy.live(made, jax.random.key(1), state, street, 3)
     assert not any(found[:, 3].any() for found in info.values())
@@ -64,10 +64,10 @@ def test_minutes_that_have_not_happened_teach_nothing(ahead):
     forecast = ForecastConfig(kind="lr", lookback=10, ahead=ahead)
     made = energy.pfdrl(PFDRLConfig(**vars(SMALL) | {"forecast": forecast}))
     rng = np.random.default_rng(0)
-    power = rng.choice([0.0, 2.0, 80.0], (2, 100, 1))
+    power = rng.choice([0.0, 2.0, 80.0], (3, 100, 2))
     other = power.copy()
     other[:, 60:] = 80.0 - power[:, 60:]
-    hyper = {"alpha": 2, "beta_hours": 1.0, "gamma_hours": 1.0}
+    hyper = {"alpha": 1, "beta_hours": 1.0, "gamma_hours": 1.0}
     found = []
     for watts in (power, other):
         street = energy.street(watts, learn_minutes=60)
@@ -96,16 +96,16 @@ def test_configs_check_themselves(settings, message):
     ("hyper", "error", "message"),
     [
         ({"gama": 3}, TypeError, r"init takes the hyper-parameters \['alpha', 'beta_"),
-        ({"alpha": 4}, ValueError, r"alpha must be whole and lie in \[0, 3\]"),
-        ({"alpha": 2.5}, ValueError, r"alpha must be whole .* got 2.5; choose one"),
-        ({"alpha": 2, "beta_hours": np.nan}, ValueError, "beta_hours must be at least"),
+        ({"alpha": 3}, ValueError, r"alpha must be whole and lie in \[0, 2\]"),
+        ({"alpha": 1.5}, ValueError, r"alpha must be whole .* got 1.5; choose one"),
+        ({"alpha": 1, "beta_hours": np.nan}, ValueError, "beta_hours must be at least"),
         (
             {},
             ValueError,
-            r"alpha must be whole and lie in \[0, 3\].* got 6, its default; choose",
+            r"alpha must be whole and lie in \[0, 2\].* got 6, its default; choose",
         ),
         (
-            {"alpha": 2, "gamma_hours": 0.1},
+            {"alpha": 1, "gamma_hours": 0.1},
             ValueError,
             "gamma_hours must be at least a slot, 20",
         ),

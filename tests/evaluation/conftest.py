@@ -97,5 +97,13 @@ def cases():
 
 
 @pytest.fixture(scope="session")
-def judges():
-    return raw_judges(data())
+def judging():
+    """Judges of the small data set, and the progress that was told of them."""
+    told = []
+    made = raw_judges(data(), progress=lambda *entry: told.append(entry[:2]))
+    return made, told
+
+
+@pytest.fixture(scope="session")
+def judges(judging):
+    return judging[0]

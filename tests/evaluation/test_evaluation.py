@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
+from jaxanon import trial
 from jaxanon.evaluation import aggregate, evaluate, evaluate_many, raw_judges
 
 
@@ -29,18 +30,56 @@ def known(reported):
 
 
 @pytest.fixture(scope="module")
-def linked(cases, tmp_path_factory):
+def new_people(cases):
+    """Judges of who were trained on, where others are tested."""
+    return raw_judges(cases.strangers())
+
+
+@pytest.fixture(scope="module")
+def linked(cases, new_people, tmp_path_factory):
     """The report on people who are new in the test part, and the progress told."""
     told = []
     tell = lambda done, total, what: told.append((done, total, what))
     report = evaluate(
         cases.Run(cases.identity),
         cases.strangers(("side", "subject")),
+        judges=new_people,
         out=tmp_path_factory.mktemp("strangers"),
         progress=tell,
         **cases.QUICK,
     )
     return report, told
+
+
+@pytest.fixture(scope="module")
+def alone(cases, tmp_path_factory):
+    """What is said of one of many runs, the progress, and judges trained meanwhile."""
+    told, made, train = [], [], trial.train_judges
+    tell = lambda done, total, what: told.append((done, total, what))
+    run = cases.Run(cases.identity, tmp_path_factory.mktemp("alone"))
+    with pytest.MonkeyPatch.context() as patch:
+        kept = lambda *words: made.append(train(*words)) or made[-1]
+        patch.setattr(trial, "train_judges", kept)
+        found = evaluate_many([run], cases.data(), progress=tell, **cases.QUICK)
+    return found, told, made
+
+
+@pytest.fixture(scope="module")
+def watched(reported):
+    """Keys and windows that an anonymizer was given, of an evaluation with seed 5.
+
+    conftest switches JAX's own check of keys on; it is fine to split one.
+    """
+    keys, seen = [], []
+
+    def spy(key, windows):
+        keys.append(np.asarray(jax.random.key_data(key)).tolist())
+        seen.append(np.array(windows))
+        first, second = (jax.random.normal(own) for own in jax.random.split(key))
+        return windows * np.float32(first) + np.float32(second)
+
+    reported(spy, seed=5)
+    return keys, seen
 
 
 def test_identity_keeps_all_and_hides_nothing(cases, known):
@@ -99,11 +138,10 @@ def test_chance_and_majority_stand_beside_every_accuracy(cases, known):
 def test_the_seed_decides(cases, known, reported):
     one, again = known(cases.noise), reported(cases.noise)
     assert one == again
-    assert one != reported(cases.noise, seed=1)
+    assert one != known(cases.noise, seed=1)
 
 
-def test_a_private_subject_is_linkage(cases):
-    judges = raw_judges(cases.data(("side", "subject")))
+def test_a_private_subject_is_linkage(cases, judges):
     run = cases.Run(cases.identity)
     report = evaluate(
         run, cases.data(("side", "subject")), judges=judges, **cases.QUICK
@@ -128,14 +166,18 @@ def test_new_people_are_linked_by_halves(linked):
     assert "subject is exposed" in report["headline"][2]
 
 
-def test_one_test_subject_cannot_be_linked(cases):
+def test_one_test_subject_cannot_be_linked(cases, new_people):
     full = cases.strangers()
     kept = full.test.labels["subject"] == 1
     test = type(full.test)(
         full.test.windows[kept], {k: v[kept] for k, v in full.test.labels.items()}
     )
+    raw = {name: evidence[kept] for name, evidence in new_people.raw.items()}
     report = evaluate(
-        cases.Run(cases.identity), full._replace(test=test), **cases.QUICK
+        cases.Run(cases.identity),
+        full._replace(test=test),
+        judges=new_people._replace(raw=raw),
+        **cases.QUICK,
     )
     assert report["linkage"] is None
     assert report["protocol"]["Linkage"].startswith("Left out")
@@ -150,15 +192,8 @@ def test_the_mlp_attacks_too(cases, reported):
     assert scores["mlp"] > 0.8
 
 
-def test_test_windows_are_never_given_to_the_attacker(cases, reported):
-    seen = []
-
-    def spy(key, windows):
-        seen.append(np.array(windows))
-        return windows
-
-    reported(spy)
-    whole, *shares = seen
+def test_test_windows_are_never_given_to_the_attacker(cases, watched):
+    whole, *shares = watched[1]
     np.testing.assert_array_equal(whole, cases.data().test.windows)
     train = {row.tobytes() for row in cases.data().train.windows}
     for share in shares:
@@ -167,35 +202,37 @@ def test_test_windows_are_never_given_to_the_attacker(cases, reported):
         assert len(share) in (2 * 10, 3 * 6)
 
 
-def test_progress_counts_to_its_total(cases, linked, tmp_path):
-    own = []
-    tell = lambda done, total, what: own.append((done, total, what))
-    run = cases.Run(cases.identity)
-    evaluate(run, cases.data(), out=tmp_path, progress=tell, **cases.QUICK)
-    for told in (own, linked[1]):
+def test_the_seed_gives_other_keys_than_training_has(watched):
+    """``split(key, n)[i]`` is ``fold_in(key, i)``, and training splits the seed's."""
+    keys, _ = watched
+    trained = jax.random.key_data(jax.random.split(jax.random.key(5), 4)).tolist()
+    assert len(keys) == 3 and not any(key in trained for key in keys)
+    assert keys[0] != keys[1] != keys[2] != keys[0]
+
+
+def test_progress_counts_to_its_total(alone, linked):
+    for told in (alone[1], linked[1]):
         total = told[0][1]
         assert [entry[:2] for entry in told] == [(i, total) for i in range(total)]
         assert told[-1][2] == "writing the report"
 
 
-def test_judges_count_their_progress(cases, judges):
-    told = []
-    same = raw_judges(cases.data(), progress=lambda *entry: told.append(entry[:2]))
-    assert told == [(0, 1)]  # One program for all attributes.
-    for attribute, evidence in judges.raw.items():
-        np.testing.assert_array_equal(same.raw[attribute], evidence)
+def test_judges_count_their_progress(judging):
+    assert judging[1] == [(0, 1)]  # One program for all attributes.
 
 
-def test_many_runs_train_their_judges_themselves(cases, known):
-    runs = [cases.Run(cases.identity)]
-    alone = evaluate_many(runs, cases.data(), **cases.QUICK)
+def test_many_runs_train_their_judges_themselves(cases, known, alone, judges):
+    """Which are those of ``raw_judges``, the same to the bit every time."""
     reports = [known(cases.identity)]
-    assert alone == {"reports": reports, "summary": aggregate(reports)}
+    assert alone[0] == {"reports": reports, "summary": aggregate(reports)}
+    (made,) = alone[2]
+    for attribute, evidence in judges.raw.items():
+        np.testing.assert_array_equal(made.raw[attribute], evidence)
 
 
-def test_many_runs_share_judges(cases, reported, judges):
+def test_many_runs_share_judges(cases, known, judges):
     got = evaluate_many(
-        [cases.Run(cases.identity), cases.Run(cases.flip_side)],
+        [cases.Run(cases.identity), cases.Run(cases.noise)],
         cases.data(),
         judges=judges,
         **cases.QUICK,
@@ -205,33 +242,9 @@ def test_many_runs_share_judges(cases, reported, judges):
     told = summary["intrusive"]["side"]["anonymized"]["accuracy"]
     assert told["mean"] == pytest.approx(np.mean(both))
     assert told["std"] == pytest.approx(np.std(both, ddof=1))
-    assert reports[1] == reported(cases.flip_side, seed=1)
+    assert reports[1] == known(cases.noise, seed=1)
     json.dumps(summary, allow_nan=False)
 
 
 def test_the_api_finds_it():
     assert ja.evaluate is evaluate
-
-
-def test_keys_are_not_reused(cases, reported):
-    # conftest switches JAX's own check on; an anonymizer that splits its key is fine.
-    def careful(key, windows):
-        one, other = jax.random.split(key)
-        return np.array(jax.random.normal(one, windows.shape)) + np.array(
-            jax.random.normal(other, windows.shape)
-        )
-
-    reported(careful)
-
-
-def test_the_seed_gives_other_keys_than_training_has(cases, reported):
-    """``split(key, n)[i]`` is ``fold_in(key, i)``, and training splits the seed's."""
-    keys = []
-
-    def spy(key, windows):
-        keys.append(np.asarray(jax.random.key_data(key)).tolist())
-        return windows
-
-    reported(spy, seed=5)
-    trained = jax.random.key_data(jax.random.split(jax.random.key(5), 4)).tolist()
-    assert len(keys) == 3 and not any(key in trained for key in keys)
