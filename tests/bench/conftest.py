@@ -33,7 +33,8 @@ def run_script(bench):
     """
 
     def run(script, *words):
-        given, cores = sys.argv, os.sched_getaffinity(0)
+        given = sys.argv
+        cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
         strict = {name: getattr(jax.config, name) for name in STRICT}
         printed = io.StringIO()
         try:
@@ -45,7 +46,8 @@ def run_script(bench):
                 ended(sys.argv[0])
         finally:
             sys.argv = given
-            os.sched_setaffinity(0, cores)
+            if cores is not None:
+                os.sched_setaffinity(0, cores)  # Which some scripts change.
             for name, value in strict.items():
                 jax.config.update(name, value)
         return printed.getvalue()
