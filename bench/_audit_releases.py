@@ -27,6 +27,7 @@ class Bug(NamedTuple):
 
 
 HONEST = "as it is"
+SIZES = "noise", "reach"  # Of a bug.
 BUGS = {
     HONEST: Bug(),
     "noise × 0.5": Bug(noise=0.5),
@@ -44,14 +45,13 @@ class Release(NamedTuple):
     delta: float
     send: Callable  # (key, world, bug) -> float[], evidence of the second world
     bugs: tuple[str, ...] = PLANTED
-    static: bool = False  # whether noise must be known when it is traced
+    static: tuple[str, ...] = ()  # what of a bug must be known when it is traced
 
 
 def counted(release: Release, runs: int, confidence: float) -> dict[str, float]:
     """The ε that so many calls in either of two worlds prove: as it is, by each bug."""
-    numbers = ("noise", "reach") if release.static else ()
 
-    @functools.partial(jax.jit, static_argnames=("bare", *numbers))
+    @functools.partial(jax.jit, static_argnames=release.static)
     def seen(key, noise, reach, bare):
         once = lambda key, world: release.send(key, world, Bug(noise, reach, bare))
         worlds = jnp.repeat(jnp.arange(2.0), runs)
@@ -71,11 +71,11 @@ def counted(release: Release, runs: int, confidence: float) -> dict[str, float]:
 def cases():
     """Every mechanism of the kernels that takes its noise from a bound."""
     yield Release("Laplace noise, 3 numbers", 1.0, 0.0, _laplace)
-    yield Release("Laplace noise on the grid", 1.0, 0.0, _grid, static=True)
+    yield Release("Laplace noise on the grid", 1.0, 0.0, _grid, static=SIZES)
     yield Release("noise in a ball", 1.0, 0.0, _in("l2"))
     yield Release("noise in a cube", 1.0, 0.0, _in("linf"))
     few = "noise × 0.5", "one left bare"
-    yield Release("PrivUnit", 1.0, 0.0, _priv_unit, few, static=True)
+    yield Release("PrivUnit", 1.0, 0.0, _priv_unit, few, static=SIZES)
     yield Release("randomised response, 2 labels", 1.0, 0.0, _response, few)
     yield Release("exponential mechanism", 1.0, 0.0, _exponential)
     for noise in choice.NOISES:
@@ -163,10 +163,8 @@ def _scores(world, bug):
 
 def _bare(bug, draw):
     """The same draw, but none for the first score where the bug has it so."""
-    if not bug.bare:
-        return draw
-    return lambda key, shape, *args, **named: (
-        draw(key, shape, *args, **named).at[0].set(0)
+    return lambda key, shape, *args, **named: jnp.where(
+        bug.bare & (jnp.arange(CLASSES) == 0), 0, draw(key, shape, *args, **named)
     )
 
 
@@ -194,7 +192,7 @@ def _bounds(reach):
 
 def _along(sent, clipped, bug, other=0.0):
     """How far it went the row's way; a leaf that is what it was says it all."""
-    sent = sent | ({"b": clipped["b"]} if bug.bare else {})
+    sent = sent | {"b": jnp.where(bug.bare, clipped["b"], sent["b"])}
     told = jnp.sum(sent["a"]) / 2**0.5 + 0.5 * jnp.sum(sent["b"])
     sure = jnp.sum(sent["b"] == 0.5) - 1.0 * jnp.sum(sent["b"] == other)
     return told + 100.0 * sure

@@ -5,7 +5,7 @@ from unittest import mock
 
 import jax
 import jax.numpy as jnp
-from _audit_releases import Release
+from _audit_releases import SIZES, Release
 
 from jaxanon import methods
 from jaxanon.datasets import Spec
@@ -27,14 +27,15 @@ def cases():
         ("DEEProtect, Laplace noise on the grid", "grid", (*few, "clip × 2")),
     ):
         send = functools.partial(_everything, everything | {"mechanism": mechanism})
-        yield Release(name, 1.0, 0.0, send, bugs, static=True)
+        yield Release(name, 1.0, 0.0, send, bugs, static=SIZES)
     near = {"mode": "named", "mechanism": "span", "radius": NEAR}
     send = functools.partial(_named, near)
-    yield Release("DEEProtect, within the span", 1.0, 0.0, send, few, static=True)
+    every = (*SIZES, "bare")
+    yield Release("DEEProtect, within the span", 1.0, 0.0, send, few, static=every)
     send = functools.partial(_named, near | {"radius": None})
     bugs = (*few, "clip × 2")
     name = "DEEProtect, in a ball within the span"
-    yield Release(name, 1.0, 0.0, send, bugs, static=True)
+    yield Release(name, 1.0, 0.0, send, bugs, static=every)
 
 
 def _spec():
@@ -74,12 +75,13 @@ def _everything(settings, key, world, bug):
 
     def bare(key, away, bounds, config):
         sent = hidden(key, away, bounds, config)
-        return sent.at[:, 0].set(bring_in(away, config.radius)[:, 0])
+        first = bring_in(away, config.radius)[:, 0]
+        return sent.at[:, 0].set(jnp.where(bug.bare, first, sent[:, 0]))
 
     reaches = lambda away, radius: bring_in(away, bug.reach * radius)
     with (
         mock.patch.object(releasing, "bring_in", reaches),
-        mock.patch.object(releasing, "_hidden", bare if bug.bare else hidden),
+        mock.patch.object(releasing, "_hidden", bare),
     ):
         directions = jnp.zeros((2, TIME))
         apart = releasing.anything(TIME)

@@ -62,7 +62,7 @@ def blinder_update(smoke, clients=None):
         lambda key: params,
         lambda key, client, data: (*of(data, client), jnp.ones(())),
         lambda hyper: blinder_losses.phases(
-            networks, scale, meta.STEP_SIZE, discriminator_steps=5
+            networks, scale, meta.STEP_SIZE, discriminator_steps=1 if smoke else 5
         ),
         lambda hyper: (blinder_losses.joint_objective(networks, scale),),
         hyper={"server_step_size": 1e-3},

@@ -35,7 +35,7 @@ class Many(NamedTuple):
         )
 
 
-SIZES = {"": Many(), ", smoke": Many(6, 4, 5, 2, (4, 3), (5, 5), batch=2)}
+SIZES = {"": Many(), ", smoke": Many(6, 4, 5, 2, (4,), (5,), batch=2)}
 NAMES = ("FedAvg, LSTM", "Atlas, LSTM", "Atlas with noise, LSTM")
 CASES = {name + suffix: (name, SIZES[suffix]) for suffix in SIZES for name in NAMES}
 

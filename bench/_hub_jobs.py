@@ -49,7 +49,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "occupancy_gan": {"batch": 64},
 }
 SMOKE: dict[str, dict[str, Any]] = {
-    "privatehub": {"widths": (8,), "heads": 2, "sampling_steps": 3, "num_steps": 10},
+    "privatehub": {
+        **{"widths": (8,), "heads": 2, "sampling_steps": 3, "num_steps": 10},
+        **{"classifier_filters": (4,), "classifier_features": 4},
+    },
     "timegan": {"features": (4, 4)},
     "cgan": {"widths": (8, 4), "latent": 4},
     "occupancy_gan": {"widths": (8, 4), "latent": 4},

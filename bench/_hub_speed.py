@@ -38,13 +38,16 @@ class Problem:
     """Networks of a size, with weights of chance, and what is asked of them."""
 
     def __init__(self, smoke, channels=CHANNELS, dtype="float32"):
-        small = {"widths": (8,), "heads": 2, "num_steps": 20} if smoke else {}
+        small = {"widths": (8,), "heads": 2, "num_steps": 20}
+        small |= {"classifier_filters": (4,), "classifier_features": 4}
+        small = small if smoke else {}
         self.config = PrivateHubConfig(
             sampling_steps=4 if smoke else STEPS, dtype=dtype, **small
         )
         self.batch, self.time = (8, 32) if smoke else (BATCH, TIME)
         self.nets = networks(spec_of(channels, self.time), self.config)
-        self.params = filled(self.nets.init(jax.random.key(0)))
+        begin = jax.jit(lambda key: filled(self.nets.init(key)))
+        self.params = begin(jax.random.key(0))
         self.hyper = {name: jnp.float32(getattr(self.config, name)) for name in HYPER}
         shape = self.batch, self.time, channels
         self.x = jax.random.normal(jax.random.key(1), shape)

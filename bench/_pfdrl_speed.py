@@ -42,7 +42,7 @@ def street_rows(smoke):
     made = streets.place("simulated", 0, homes=homes, days=days, held_out=1)
     street = streets.street(made)
     forecast = energy.ForecastConfig(**(work.SMOKE if smoke else {}))
-    hidden = (8, 8) if smoke else HIDDEN
+    hidden = (8,) if smoke else HIDDEN
     config = energy.PFDRLConfig(forecast=forecast, hidden=hidden)
     run = runs.Run(config, street, 0, {"alpha": 1} if smoke else {})
     start, lived, took = time.perf_counter(), 0, 0.0
@@ -85,7 +85,7 @@ def step_rows(smoke, environments):
     """Steps of environments per second and core; a learning step of 32 after each step
     of all environments of an agent. Theirs runs on one core."""
     series, cores = some_series(), os.cpu_count() or 1
-    agents, steps, hidden = (2, 40, (8, 8)) if smoke else (AGENTS, STEPS, HIDDEN)
+    agents, steps, hidden = (2, 40, (8,)) if smoke else (AGENTS, STEPS, HIDDEN)
     what = f"{len(hidden)} x {hidden[0]}, {agents} agents on {cores} cores, per core"
     beside = energy.PFDRLConfig().dqn.num_envs
     per_core = lambda run: _rate(run, series, agents, steps) / cores

@@ -32,8 +32,13 @@ PARTS = ("windows", "choice", "privatehub", "start", "stream")
 DEVICE = pathlib.Path(__file__).with_name("_edge_device.py")
 METHODS = {"blinder": 8, "obscurenet": 40}  # And epochs.
 TINY = {"latent": 4, "hidden": (16,)}
+TINY_OWN = {
+    "blinder": {"per_class": 8, "adversary_hidden": (4,), "discriminator_steps": 1},
+    "obscurenet": {"adversary_hidden": (4,), "adversary_steps": 1},
+}
 HUB = {"sampling_steps": 20, "suspicion": 0.0}
-HUB_TINY = {"widths": (8,), "heads": 2, "num_steps": 50, "sampling_steps": 3}
+HUB_TINY = {"widths": (8,), "heads": 2, "num_steps": 50, "sampling_steps": 2}
+HUB_TINY |= {"classifier_filters": (4,), "classifier_features": 4}
 HUB_TINY |= {"strength": 1.0}  # From noise alone, as windows to hide are made.
 DYSAN_TINY = {"filters": (2, 3), "hidden": (4, 3), "predictor_filters": (3,)}
 
@@ -70,7 +75,8 @@ def windows(report, data, folder, smoke):
     """Each method by each kind of weights."""
     judges = _judges(data, "tree" if smoke else "mlp")
     for name, epochs in METHODS.items():
-        method = getattr(ja.methods, name)(data.spec, **(TINY if smoke else {}))
+        settings = TINY | TINY_OWN[name] if smoke else {}
+        method = getattr(ja.methods, name)(data.spec, **settings)
         epochs = 1 if smoke else epochs
         run = ja.train(method, data, epochs=epochs, seed=0, progress=False)
         _one_method(report, run, data, judges, folder, smoke)

@@ -25,7 +25,7 @@ from jaxanon import kernels
 from jaxanon.models import blinder, blinder_losses
 
 TIME, CHANNELS, LATENT, PUBLIC, PRIVATE = 128, 6, 25, 4, 2
-HIDDEN, SMOKE_HIDDEN = (512, 512, 256, 128), (24, 16)
+HIDDEN, SMOKE_HIDDEN = (512, 512, 256, 128), (16,)
 STEP_SIZE = 1e-4
 SCALE = (0.9, 2.0, 0.2)
 SUPPORT, QUERY = 1, 15

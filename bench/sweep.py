@@ -24,6 +24,7 @@ from jaxanon import datasets, methods, sweep_folder, training
 
 GRID = {"gamma": [1.0, 10.0, 30.0, 60.0], "beta": [0.5, 2.0, 6.0]}
 GRID_SMOKE = {"gamma": [1.0, 10.0]}
+ALONE = {"adversary_rounds": 0}  # None beyond those of all.
 SETTINGS = {"hidden": (64,), "latent": 10, "per_class": 128}
 MAIN = "import sys; from jaxanon import cli; sys.exit(cli.main(sys.argv[1:]))"
 CLOSE = 1e-2  # Of losses of one member, trained in a sweep and alone.
@@ -39,9 +40,9 @@ def main():
     )
     report = _timing.Report(smoke=args.smoke)
     epochs = 1 if args.smoke else int(args.epochs or 2)
-    timed = 2 if args.smoke else int(args.runs or 6)
+    timed = 1 if args.smoke else int(args.runs or 6)
     seeds, grid = (2, GRID_SMOKE) if args.smoke else (10, GRID)
-    settings = SETTINGS | (blinder.SMOKE if args.smoke else {})
+    settings = SETTINGS | (blinder.SMOKE | ALONE if args.smoke else {})
     data = blinder.load(args.smoke)
     cells = [dict(zip(grid, each, strict=True)) for each in _product(grid)]
     members = seeds * len(cells)

@@ -2,10 +2,7 @@
 
 import json
 import math
-import pathlib
 import shutil
-import subprocess
-import sys
 from html.parser import HTMLParser
 
 import pytest
@@ -13,21 +10,12 @@ import pytest
 from jaxanon import methods
 from jaxanon.datasets import load
 
-BENCH = pathlib.Path(__file__).parents[2] / "bench"
-
-
-def run(folder, rows):
-    command = [sys.executable, str(BENCH / "anonymizers.py"), "--smoke"]
-    command += ["--folder", str(folder), "--json", str(rows)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory):
+def written(run_script, tmp_path_factory):
     folder = tmp_path_factory.mktemp("anonymizers")
-    return folder, run(folder, folder / "rows.json")
+    words = ["--smoke", "--folder", folder, "--json", folder / "rows.json"]
+    return folder, run_script("anonymizers.py", *words)
 
 
 def test_smoke_writes_rows_a_table_a_page_and_a_figure(written):

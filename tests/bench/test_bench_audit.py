@@ -1,8 +1,6 @@
 """The audit's benchmark: its curves, its tables, its page, and that it runs."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -98,16 +96,9 @@ def test_windows_that_move_are_rebuilt_and_the_channel_that_does_is_shown(bench)
     np.testing.assert_allclose(told["rebuilt"], -np.sin(np.arange(8.0)), atol=1e-3)
 
 
-def test_smoke(bench, tmp_path):
+def test_smoke(run_script, tmp_path):
     rows = tmp_path / "rows.json"
-    script = bench("audit").__file__
-    done = subprocess.run(
-        [sys.executable, script, "--smoke", "--json", str(rows)],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
+    run_script("audit.py", "--smoke", "--json", rows)
     found = json.loads(rows.read_text())
     told = [row for row in found if row["kind"] == "mechanisms"]
     honest, broken, of_weight, planted = told

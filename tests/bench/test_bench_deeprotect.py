@@ -1,8 +1,6 @@
 """DEEProtect's benchmark: the ε that is needed, its tables and its page."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -85,14 +83,11 @@ def test_the_page_and_the_figure(page, tables, rows, tmp_path):
     assert "curves" not in path.with_suffix(".html").read_text()
 
 
-def test_smoke(bench, tmp_path):
+def test_smoke(run_script, tmp_path):
     rows = tmp_path / "rows.json"
-    script = bench("deeprotect").__file__
-    words = ["--smoke", "--json", str(rows), "--folder", str(tmp_path / "kept")]
-    done = subprocess.run(
-        [sys.executable, script, *words], capture_output=True, text=True, cwd=tmp_path
+    run_script(
+        *("deeprotect.py", "--smoke", "--json", rows, "--folder", tmp_path / "kept")
     )
-    assert done.returncode == 0, done.stderr
     found = json.loads(rows.read_text())
     kinds = {row["kind"] for row in found}
     assert kinds == {"features", "raw", "budget", "speed"}

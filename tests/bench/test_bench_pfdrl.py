@@ -3,8 +3,6 @@
 import functools
 import json
 import os
-import subprocess
-import sys
 
 import jax
 import numpy as np
@@ -277,13 +275,13 @@ def test_new_homes_are_kept_day_by_day(bench, one_core, place, tmp_path):
     assert "days of a new home" in bench("_pfdrl_goals").table([row])
 
 
-def test_a_smoke_run_writes_tables_and_figures_and_goes_on(bench, tmp_path):
-    bench("pfdrl")
-    script = bench("pfdrl").__file__
+def test_a_smoke_run_writes_tables_and_figures_and_goes_on(
+    run_script, one_core, tmp_path
+):
     out = tmp_path / "out" / "pfdrl.json"
-    call = [sys.executable, script, "--smoke", "--question", "gamma"]
-    call += ["--folder", str(tmp_path / "runs"), "--json", str(out)]
-    subprocess.run(call, check=True, capture_output=True)
+    call = ["pfdrl.py", "--smoke", "--question", "gamma"]
+    call += ["--folder", tmp_path / "runs", "--json", out]
+    run_script(*call)
     rows = json.loads(out.read_text())
     assert [row["x"] for row in rows] == [12, 24] and rows[0]["place"] == "simulated"
     assert 0 <= rows[0]["saved"] <= 1 and len(rows[0]["by_day"]) == 2
@@ -294,5 +292,5 @@ def test_a_smoke_run_writes_tables_and_figures_and_goes_on(bench, tmp_path):
     kept = sorted((tmp_path / "runs" / "gamma").glob("*.json"))
     row = json.loads(kept[0].read_text())
     kept[0].write_text(json.dumps(row | {"saved": 0.125}))
-    subprocess.run(call, check=True, capture_output=True)
+    run_script(*call)
     assert 0.125 in [row["saved"] for row in json.loads(out.read_text())]

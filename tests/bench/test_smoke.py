@@ -1,13 +1,11 @@
 """Benchmarks run as they are documented, on sizes that take seconds."""
 
 import json
-import pathlib
-import subprocess
-import sys
 
 import pytest
 
-BENCH = pathlib.Path(__file__).parents[2] / "bench"
+from jaxanon import methods
+from jaxanon.datasets import load
 
 
 @pytest.mark.parametrize(
@@ -15,7 +13,7 @@ BENCH = pathlib.Path(__file__).parents[2] / "bench"
     [
         ("meta.py", "factored, 1 adversary steps"),
         ("kernels.py", "layer mean"),
-        ("blinder.py", "Blinder, guided: exercise, anonymized"),
+        ("blinder.py", "Blinder, paper: exercise, anonymized"),
         ("dysan.py", "grid of 36, our schedule"),
         ("federated.py", "Atlas with noise, one device over FedAvg, one device"),
         ("sweep.py", "sweep over runs in fresh processes"),
@@ -29,14 +27,21 @@ BENCH = pathlib.Path(__file__).parents[2] / "bench"
         ("edge.py --part stream", "0.05 h at 200 Hz, memory grown by"),
     ],
 )
-def test_smoke(script, expected, tmp_path):
-    rows = tmp_path / "rows.json"
+def test_smoke(run_script, script, expected, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     script, *more = script.split()
-    command = [sys.executable, str(BENCH / script), "--smoke", "--json", str(rows)]
-    done = subprocess.run(
-        [*command, *more], capture_output=True, text=True, cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(rows.read_text())
+    run_script(script, "--smoke", "--json", "rows.json", *more)
+    found = json.loads((tmp_path / "rows.json").read_text())
     assert all({"name", "value", "unit", "shapes", "device"} <= set(r) for r in found)
     assert expected in [row["name"] for row in found]
+
+
+def test_blinder_has_every_setting_of_every_variant(bench):
+    spec, variants = (
+        load("smartwatch", private=["side"]).spec,
+        bench("blinder").VARIANTS,
+    )
+    assert list(variants)[-1] == "paper" and not variants["paper"]
+    for settings in variants.values():
+        config = methods.blinder(spec, **settings).config
+        assert settings.items() <= vars(config).items()
