@@ -143,8 +143,7 @@ def sweep(
     Example:
       >>> import jaxanon as ja
       >>> data = ja.load("smartwatch", public="exercise", private=["side"])
-      >>> tiny = {"hidden": (8,), "latent": 2, "per_class": 4, "shadows": False}
-      >>> tiny |= {"second_order": False, "discriminator_steps": 0}
+      >>> tiny = {"hidden": (8,), "latent": 2, "per_class": 4}
       >>> found = sweep(
       ...     ja.methods.blinder, data, grid={"gamma": [0.1, 0.5]}, epochs=1,
       ...     progress=False, **tiny)

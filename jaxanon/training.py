@@ -89,9 +89,7 @@ def train(
     Example:
       >>> import jaxanon as ja
       >>> data = ja.load("smartwatch", public="exercise", private=["side"])
-      >>> small = {"hidden": (8,), "latent": 2, "per_class": 4, "shadows": False}
-      >>> quick = {"second_order": False, "discriminator_steps": 0}
-      >>> method = ja.methods.blinder(data.spec, **small, **quick)
+      >>> method = ja.methods.blinder(data.spec, hidden=(16,), latent=4, per_class=4)
       >>> run = train(method, data, epochs=1, progress=False)
       >>> run.anonymize(jax.random.key(1), data.test.windows[:3]).shape
       (3, 128, 6)

@@ -1,7 +1,6 @@
 """The arithmetic of clipping: norms of groups, and what each row is multiplied by."""
 
 import functools
-import math
 from typing import NamedTuple
 
 import jax
@@ -11,7 +10,7 @@ from jaxanon.kernels import row_sums
 from jaxanon.kernels.precision import wide, widened
 from jaxanon.kernels.row_sums import along
 
-SMALL = 2**16  # Entries of a leaf whose noise may be made apart from where it is added.
+SMALL = 2**12  # Entries of a leaf whose noise may be drawn with that of others.
 
 
 class Scale(NamedTuple):
@@ -75,7 +74,8 @@ def noisy_leaves(keys, leaves, stddevs, scales):
     alike = {}
     for place, leaf in enumerate(leaves):
         if leaf.size <= SMALL:
-            width = max(64, 4 ** math.ceil(math.log(max(leaf.size, 1), 4)))
+            bits = max(leaf.size - 1, 0).bit_length()
+            width = max(64, 4 ** (-(-bits // 2)))  # At most four times as many.
             alike.setdefault((width, wide(leaf.dtype)), []).append(place)
     drawn = {}
     for (width, dtype), places in alike.items():
