@@ -6,6 +6,7 @@ from jaxanon.report.attack_words import TITLES
 from jaxanon.report.tables import table
 from jaxanon.report.words import percent
 
+_MOST = 10.0  # Times the mean; means that are nearly 0 change by more, and say nothing.
 _SCORES = ("balanced_accuracy", "auc", "equal_error_rate", "chance", "majority")
 
 
@@ -45,13 +46,18 @@ def distortion_table(report) -> str:
             rows.append(_change(f"steps per window, {counter.replace('_', ' ')}", told))
     for channel, statistics in found["statistics"].items():
         rows += [_change(f"{channel}: {name}", x) for name, x in statistics.items()]
-    head = ("measure", "raw", "anonymized", "change of the mean", "mean change")
+    head = ("measure", "raw", "anonymized",
+            f"change of the mean (itself, where beyond {100 * _MOST:,.0f} %)",
+            "mean change")  # fmt: skip
     return table(head, rows)
 
 
 def _change(what, told):
     relative = told["relative_error"]
-    change = "none" if relative is None else f"{100 * relative:+.1f} %"
+    if relative is None or abs(relative) > _MOST:
+        change = f"{told['anonymized'] - told['raw']:+.4g}"
+    else:
+        change = f"{100 * relative:+.1f} %"
     values = (told["raw"], told["anonymized"])
     absolute = f"{told['absolute_error']:.4g}"
     return (what, *(f"{value:.4g}" for value in values), change, absolute)
