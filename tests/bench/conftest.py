@@ -42,7 +42,8 @@ def run_script(bench):
                 jax.config.update(name, value)
             sys.argv = [str(BENCH / script), *map(str, words)]
             with warnings.catch_warnings(), contextlib.redirect_stdout(printed):
-                warnings.simplefilter("default")
+                warnings.simplefilter("default")  # As it is where nobody is strict.
+                warnings.simplefilter("ignore", DeprecationWarning)
                 ended(sys.argv[0])
         finally:
             sys.argv = given

@@ -1,5 +1,7 @@
 """Convolutions against plain loops, their gradients against derived ones."""
 
+import math
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -8,10 +10,12 @@ import pytest
 
 from jaxanon.models.convolution import (
     NARROW,
+    WIDE,
     Conv,
     _convolution,
     _product,
     convolve,
+    fewer_products,
     overlap_add,
     patches,
 )
@@ -59,6 +63,40 @@ def test_accelerators_compute_the_same(edge):
     run = lambda f: jax.jit(f, static_argnums=2)(x, kernel, edge)
     both = run(_convolution), run(_product)
     np.testing.assert_allclose(*both, rtol=1e-4, atol=1e-4)
+
+
+def test_fewer_products_are_the_convolution_whatever_is_left_of_four():
+    with jax.enable_x64(True):
+        for time in range(3, 11):
+            rng = np.random.default_rng(time)
+            x, kernel = rng.normal(size=(2, time, 3)), rng.normal(size=(3, 3, 2))
+
+            def judged(function, x=x, kernel=kernel):
+                loss = lambda x, kernel: jnp.sum(jnp.sin(function(x, kernel)))
+                return jax.jit(jax.value_and_grad(loss, (0, 1)))(x, kernel)
+
+            fast = judged(fewer_products)
+            slow = judged(lambda x, kernel: _by_loops(x, kernel, False))
+            chex.assert_trees_all_close(fast, slow, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "d_in", "size", "share"),
+    [
+        ("float32", WIDE, 3, 0.5),
+        ("bfloat16", WIDE, 3, 1.0),
+        ("float32", WIDE - 1, 3, 1.0),
+        ("float32", WIDE, 5, 1.0),
+    ],
+)
+def test_a_cpu_multiplies_half_where_it_pays(dtype, d_in, size, share):
+    x = jax.ShapeDtypeStruct((2, 32, d_in), dtype)
+    kernel = jax.ShapeDtypeStruct((size, d_in, 64), dtype)
+    edge = size // 2, size // 2
+    traced = jax.make_jaxpr(lambda x, kernel: _product(x, kernel, edge))(x, kernel)
+    (dot,) = (one for one in traced.eqns if one.primitive.name == "dot_general")
+    products = math.prod(dot.outvars[0].aval.shape) * dot.invars[0].aval.shape[-1]
+    assert products == share * 2 * 32 * size * d_in * 64
 
 
 def test_patches_and_their_sum_are_each_others_transpose():
