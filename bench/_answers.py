@@ -24,7 +24,8 @@ def with_earlier(args, rows):
     """
     if args.smoke or args.json is None or not args.json.is_file():
         return rows
-    named = lambda row: tuple(row.get(name) for name in NAMES)
+    # As text, for an x may be a pair of classes, which JSON has as a list.
+    named = lambda row: json.dumps([row.get(name) for name in NAMES])
     anew = {named(row) for row in rows}
     earlier = json.loads(args.json.read_text())
     return [*(row for row in earlier if named(row) not in anew), *rows]

@@ -31,7 +31,7 @@ def test_of_pfdrl(bench, monkeypatch):
 def test_answers_of_before_stay(bench, tmp_path):
     answers = bench("_answers")
     rows = [
-        {"question": "q", "place": place, "seed": seed, "value": 1.0}
+        {"question": "q", "place": place, "x": ["a", "b"], "seed": seed, "value": 1.0}
         for place in ("room A", "room B")
         for seed in (0, 1)
     ]
