@@ -2,10 +2,12 @@
 
 import functools
 import json
+import math
 import os
 import pathlib
 import subprocess
 import tempfile
+from unittest import mock
 
 import _rivals
 import _timing
@@ -18,6 +20,7 @@ from jaxanon.datasets.spec import Spec
 from jaxanon.methods import hub_sampling
 from jaxanon.methods.hub_networks import AVERAGE, STATISTICS, networks
 from jaxanon.methods.privatehub_config import HYPER, PrivateHubConfig
+from jaxanon.models import convolution
 
 BATCH, TIME, CHANNELS, STEPS = 128, 128, 6, 20
 TEST_WINDOWS, TEST_CHANNELS = 13_344, 2  # Of MotionSense, as it is cut for gender.
@@ -28,7 +31,8 @@ NEAR = 1.25  # Times as many parameters are as many.
 
 def rows(smoke, environments=None) -> list[dict]:
     """The sampler's own share, diffusers beside, and MotionSense's test windows."""
-    found = overhead_rows(smoke) + rival_rows(smoke, environments)
+    found = overhead_rows(smoke) + convolution_rows(smoke)
+    found += rival_rows(smoke, environments)
     if jax.default_backend() == "gpu":
         found += rewriting_rows(smoke)
     return found
@@ -170,6 +174,21 @@ def overhead_rows(smoke):
         rate = problem.batch / took
         found.append(row(f"windows, {name}", rate, "1/s", "", what))
     return found
+
+
+def convolution_rows(smoke):
+    """The network as it is, beside all products of its convolutions."""
+    problem = Problem(smoke)
+    calls = lambda: functools.partial(
+        problem.calls_alone(1, problem.config.num_steps), problem.x
+    )
+    ours, every = calls(), calls()
+    with mock.patch.object(convolution, "WIDE", math.inf):
+        jax.block_until_ready(every())  # Traced and compiled here.
+    pair = _timing.in_turn({"ours": ours, "every": every}, repeats=2 if smoke else 7)
+    found = pair["every"].seconds / pair["ours"].seconds
+    name = "network over one with every product of its convolutions"
+    return [row(name, found, "x", "", f"{problem.what}, no guidance")]
 
 
 def rival_rows(smoke, environments):

@@ -127,6 +127,7 @@ def test_speed_is_of_the_same_calls(bench):
     share = "share of time outside the network, rewriting"
     assert share in bench("_hub_goals").SPEED and 0 <= found[share]["value"] <= 100
     assert found["windows, one condition"]["value"] > 0
+    assert found["network over one with every product of its convolutions"]["value"] > 0
     # A network that is told to count: as many calls as guidance makes, and as wide.
     problem = speed.Problem(True)
     called = []
