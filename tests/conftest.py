@@ -11,11 +11,16 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Compiling is most of what tests do; as JAX's own tests, these let XLA take it easy.
 # Set here and not by jax.config, so that programs which tests start have it too.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+# Cutting a program up to compile it on all cores costs a third more in all, and the
+# cores have other tests to run. What the caller sets comes last and wins.
+os.environ["XLA_FLAGS"] = (
+    f"--xla_cpu_parallel_codegen_split_count=1 {os.environ.get('XLA_FLAGS', '')}"
+)
 # XLA's other emitter of fused loops compiles some programs in a third of the time.
-# What the caller sets comes last and wins. Releases without the flag would not start.
+# Releases without the flag would not start.
 if importlib.metadata.version("jaxlib").startswith("0.10."):
     os.environ["XLA_FLAGS"] = (
-        f"--xla_cpu_use_fusion_emitters=false {os.environ.get('XLA_FLAGS', '')}"
+        f"--xla_cpu_use_fusion_emitters=false {os.environ['XLA_FLAGS']}"
     )
 
 import hypothesis

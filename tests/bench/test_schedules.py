@@ -18,7 +18,7 @@ def test_each_try_goes_on_from_the_one_before(schedules, monkeypatch, tmp_path):
         grown = sorted(path.name for path in out.iterdir())
         asked.append((method.config.inner_steps, epochs, grown))
         (out / f"after {epochs}").touch()
-        history = [{"round": 3 * number, "seconds": 2.0} for number in (1, epochs)]
+        history = [{"round": 3 * number} for number in (1, epochs)]
         return types.SimpleNamespace(history=history)
 
     def evaluate(run, data, *, judges):
@@ -30,7 +30,7 @@ def test_each_try_goes_on_from_the_one_before(schedules, monkeypatch, tmp_path):
         }
 
     def add(name, value, unit, shapes, **more):
-        rows.append((name, value, more["rounds"], more["seconds"]))
+        rows.append((name, value, more["rounds"]))
 
     monkeypatch.setattr(schedules.ja, "train", train)
     monkeypatch.setattr(schedules.evaluation, "raw_judges", lambda data: None)
@@ -39,10 +39,10 @@ def test_each_try_goes_on_from_the_one_before(schedules, monkeypatch, tmp_path):
     schedules.quality(report, True, tmp_path, {})
     assert asked == [(1, 1, []), (1, 2, ["after 1"])]
     assert rows == [
-        ("ours, 1 epochs: exercise accuracy", 50.0, 3, 4.0),
-        ("ours, 1 epochs: side intrusive", 60.0, 3, 4.0),
-        ("ours, 2 epochs: exercise accuracy", 50.0, 6, 4.0),
-        ("ours, 2 epochs: side intrusive", 60.0, 6, 4.0),
+        ("ours, 1 epochs: exercise accuracy", 50.0, 3),
+        ("ours, 1 epochs: side intrusive", 60.0, 3),
+        ("ours, 2 epochs: exercise accuracy", 50.0, 6),
+        ("ours, 2 epochs: side intrusive", 60.0, 6),
     ]
     schedules.quality(report, True, tmp_path, {})  # What is there stays as it is.
     assert asked[2:] == [(1, 1, ["after 1"]), (1, 2, ["after 1", "after 2"])]
