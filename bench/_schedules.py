@@ -1,7 +1,10 @@
 """What DySan's schedules come to, after so many rounds."""
 
+import functools
+import json
 import pathlib
 import shutil
+from typing import NamedTuple
 
 import blinder
 
@@ -9,38 +12,56 @@ import jaxanon as ja
 from jaxanon import evaluation, methods
 from jaxanon.sweep_summary import scores
 
-MODEL = {"alpha": 0.6, "lambda_": 0.3}  # The one that DySan calls MSDA.
-# Steps of the judges in a round, and the epochs after which the model is tried.
+
+class Schedule(NamedTuple):
+    """How one model is trained, and when it is tried."""
+
+    steps: int  # of the judges in a round
+    checks: tuple[int, ...]  # epochs
+    alpha: float = 0.6  # With 0.3 for lambda, the model that DySan calls MSDA.
+    lambda_: float = 0.3
+
+
 SCHEDULES = {
-    "ours": (1, (10, 20, 40, 60, 120)),
-    "10 steps": (10, (5, 10, 20)),
-    "as released": (50, (2, 4, 8, 12)),
+    "ours": Schedule(1, (10, 20, 40, 60, 120)),
+    # Judges that learn less press less: the same schedule, told to hide more.
+    "ours, alpha 0.8": Schedule(1, (20, 60), 0.8, 0.1),
+    "10 steps": Schedule(10, (5, 10, 20)),
+    "as released": Schedule(50, (2, 4, 8)),
 }
-SCHEDULES_SMOKE = {"ours": (1, (1, 2))}
+SCHEDULES_SMOKE = {"ours": Schedule(1, (1, 2))}
 
 
 def quality(report, smoke, folder, settings):
-    """Trains one model by every schedule, and tries it as it grows.
+    """Trains a model by every schedule, and tries it as it grows.
 
     Args:
       report: ``_timing.Report``.
       smoke: whether a few windows and epochs are enough.
-      folder: where the models are kept, so that the next call goes on with them.
+      folder: where models, and what was found of them, are kept, so that the next call
+        goes on with them.
       settings: of the method, beside its schedule.
     """
     data = load(smoke)
-    judges = evaluation.raw_judges(data)
-    for name, (steps, checks) in (SCHEDULES_SMOKE if smoke else SCHEDULES).items():
-        method = methods.dysan(data.spec, inner_steps=steps, **MODEL, **settings)
+    judges = functools.cache(lambda: evaluation.raw_judges(data))
+    for name, schedule in (SCHEDULES_SMOKE if smoke else SCHEDULES).items():
+        steps, checks, alpha, lambda_ = schedule
+        model = {"inner_steps": steps, "alpha": alpha, "lambda_": lambda_}
+        method = methods.dysan(data.spec, **model, **settings)
         before = None
         for epochs in checks:
-            out = pathlib.Path(folder) / name.replace(" ", "-") / f"{epochs}-epochs"
-            if before is not None and not out.exists():
-                shutil.copytree(before, out)  # To go on from, and to keep as it is.
+            kept = pathlib.Path(folder) / name.replace(",", "").replace(" ", "-")
+            out = kept / f"{epochs}-epochs"
+            answer = out / "found.json"
+            if not answer.exists():
+                if before is not None and not out.exists():
+                    _copy(before, out)
+                run = ja.train(method, data, epochs=epochs, out=out, resume=True)
+                found = scores(evaluation.evaluate(run, data, judges=judges()))
+                told = {"rounds": run.history[-1]["round"], "scores": found}
+                answer.write_text(json.dumps(told))
             before = out
-            run = ja.train(method, data, epochs=epochs, out=out, resume=True)
-            found = scores(evaluation.evaluate(run, data, judges=judges))
-            rounds = run.history[-1]["round"]
+            rounds, found = json.loads(answer.read_text()).values()
             for what, value in found.items():
                 report.add(
                     f"{name}, {epochs} epochs: {what}",
@@ -49,6 +70,11 @@ def quality(report, smoke, folder, settings):
                     f"{rounds} rounds of 1 + {steps} + {steps} steps",
                     rounds=rounds,
                 )
+
+
+def _copy(before, out):
+    """A model to go on from, without what was found of it, which stays as it is."""
+    shutil.copytree(before, out, ignore=shutil.ignore_patterns("found.json"))
 
 
 def load(smoke):

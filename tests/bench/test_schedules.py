@@ -44,16 +44,21 @@ def test_each_try_goes_on_from_the_one_before(schedules, monkeypatch, tmp_path):
         ("ours, 2 epochs: exercise accuracy", 50.0, 6),
         ("ours, 2 epochs: side intrusive", 60.0, 6),
     ]
-    schedules.quality(report, True, tmp_path, {})  # What is there stays as it is.
-    assert asked[2:] == [(1, 1, ["after 1"]), (1, 2, ["after 1", "after 2"])]
+    told = rows.copy()
+    schedules.quality(report, True, tmp_path, {})  # What was found is not looked for.
+    assert (rows[4:], asked[2:]) == (told, [])
+    (tmp_path / "ours" / "2-epochs" / "found.json").unlink()
+    schedules.quality(report, True, tmp_path, {})  # Its model is still there.
+    assert asked[2:] == [(1, 2, ["after 1", "after 2"])]
+    assert rows[8:] == told
 
 
 def test_both_schedules_are_tried_about_as_long(schedules):
     """By the seconds of a round that bench/results/dysan_cpu.json tells: 0.18, 4.86."""
-    ours, _, released = schedules.SCHEDULES.values()
-    assert (ours[0], released[0]) == (1, 50)
+    ours, released = (schedules.SCHEDULES[name] for name in ("ours", "as released"))
+    assert (ours.steps, released.steps) == (1, 50)
     seconds = [
-        38 * spent * max(checks)
-        for spent, (_, checks) in zip((0.18, 4.86), (ours, released), strict=True)
+        38 * spent * max(schedule.checks)
+        for spent, schedule in zip((0.18, 4.86), (ours, released), strict=True)
     ]
     assert seconds[0] < seconds[1]  # Ours is not given more.
