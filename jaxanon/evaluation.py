@@ -13,6 +13,7 @@ from jaxanon import (
     trial_names,
 )
 from jaxanon.attacks import Judges
+from jaxanon.attacks.reidentification import check_by_class
 from jaxanon.datasets import Data
 from jaxanon.learners import Learner
 from jaxanon.summary import aggregate
@@ -171,6 +172,10 @@ def _check(runs, data, chosen, share, judges):
     if "membership" in chosen.attacks:
         for run in runs:
             trial_checks.check_generator(run, data)
+    if "per-class" in chosen.attacks:
+        labels = data.train.labels
+        for name in trial.attacked(data):
+            check_by_class(labels[name], labels[data.spec.public], share, name)
     if "pairs" in chosen.attacks:
         trial_checks.check_pairs(data, trial.overlap(data.test))
 

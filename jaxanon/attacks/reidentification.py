@@ -134,7 +134,7 @@ def reidentify_by_class(
 
     Raises:
       ValueError: as ``reidentify``; a class of the attribute needs two windows within
-        every public class in which it occurs.
+        every public class in which it occurs, which is looked at before any work.
 
     Example:
       What is a sign in one class and its opposite in the other needs two attackers.
@@ -152,12 +152,13 @@ def reidentify_by_class(
     train_classes, test_classes = np.asarray(train_classes), np.asarray(test_classes)
     classes = np.unique(train_classes)
     pairs = [(target, public) for target in targets for public in classes]
+    for target in targets:
+        check_by_class(target.labels, train_classes, share, target.attribute)
     keys = _split(_split(keys, len(classes)).reshape(-1), 3)
     known = []
     for own, (target, public) in zip(keys[:, :2], pairs, strict=True):
         rows = np.flatnonzero(train_classes == public)
-        named = f"{target.attribute} within public class {public},"
-        known.append(know(own, target._replace(attribute=named), share, rows=rows))
+        known.append(know(own, target, share, rows=rows))
     owners = [target for target, _ in pairs]
     reads = iter(_fit(kind, keys[:, 2], known, owners))
     found = []
@@ -168,6 +169,28 @@ def reidentify_by_class(
             told[rows] = next(reads)(target.safe_test[rows])
         found.append(told)
     return found
+
+
+def check_by_class(labels, public, share: float, attribute: str) -> None:
+    """ValueError as ``reidentify_by_class`` raises where a share is too small.
+
+    Args:
+      labels: ``int[N]`` of the attribute under attack, of the training windows.
+      public: ``int[N]``, their public class.
+      share: of each class of the attribute within a public class, in (0, 1].
+      attribute: its name, for the message.
+
+    Example:
+      >>> labels, public = np.array([0, 0, 1, 1, 0, 0, 1]), np.array([0] * 4 + [1] * 3)
+      >>> check_by_class(labels[:6], public[:6], 1.0, "side")
+      >>> check_by_class(labels, public, 1.0, "side")
+      Traceback (most recent call last):
+      ValueError: side within public class 1, class 1 has one training window, and ...
+    """
+    labels, public = np.asarray(labels), np.asarray(public)
+    for number in np.unique(public):
+        named = f"{attribute} within public class {number},"
+        shares.check_counts(labels[public == number], share, named)
 
 
 class OwnShare(NamedTuple):

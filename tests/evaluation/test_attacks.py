@@ -217,6 +217,19 @@ def test_a_class_of_one_window_is_refused_at_the_door(cases, judges):
         evaluate(run, own, judges=judges, attacks=("tree",), share=1.0)
 
 
+def test_a_class_of_one_window_within_an_activity_is_refused_at_the_door(cases, judges):
+    full = cases.data()
+    labels = full.train.labels
+    fast = np.flatnonzero(labels["activity"] == 1)
+    side = labels["side"].copy()
+    side[fast] = np.arange(len(fast)) == 7  # Of all activities there are 25.
+    own = full._replace(train=full.train._replace(labels={**labels, "side": side}))
+    run = cases.Run(lambda key, windows: pytest.fail("too late"))
+    message = "side within public class 1, class 1 has one training window"
+    with pytest.raises(ValueError, match=message):
+        evaluate(run, own, judges=judges, attacks=("tree", "per-class"))
+
+
 def test_every_training_has_a_key_of_its_own(cases):
     data, told = cases.data(), lambda what: None
     put = lambda seed: trial.put(cases.Run(cases.noise), seed, data, ("tree",), 1, told)
