@@ -5,7 +5,7 @@ from typing import Any
 
 from jaxanon.kernels.checks import one_of
 from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
-from jaxanon.methods.shown import ANONYMIZATIONS
+from jaxanon.methods.shown import ANONYMIZATIONS, check_flip
 from jaxanon.models.layers import INITIALISATIONS
 
 
@@ -51,9 +51,7 @@ class AutoencoderConfig:
         )
         one_of("anonymization", self.anonymization, ANONYMIZATIONS)
         one_of("initialisation", self.initialisation, INITIALISATIONS)
-        finite(zero=True, flip=self.flip)
-        if self.flip > 1:
-            raise ValueError(f"flip must be a probability, got {self.flip!r}.")
+        check_flip(self.flip)
 
 
 def sized(config: Any, spec, published: dict) -> Any:

@@ -4,9 +4,9 @@ import dataclasses
 
 from jaxanon.kernels.checks import one_of
 from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
+from jaxanon.methods.shown import ANONYMIZATIONS, check_flip
 from jaxanon.models.layers import INITIALISATIONS
 
-ANONYMIZATIONS = ("stochastic", "deterministic")
 FORMS = ("paper", "released")
 
 
@@ -79,7 +79,10 @@ class BlinderConfig:
     critic: float = 20.0
     """guided: weight of a critic that looks for the private one in them"""
     anonymization: str = "stochastic"
-    """stochastic: a random private class; deterministic: the one after the predicted"""
+    """stochastic: a random private class; deterministic: the one after the predicted;
+    probabilistic: that one or the predicted"""
+    flip: float = 0.5
+    """probabilistic: how often it is the one after"""
 
     def __post_init__(self):
         of_kinds(self)
@@ -103,4 +106,5 @@ class BlinderConfig:
             raise ValueError(f"cohort must be in (0, 1], got {self.cohort!r}.")
         one_of("form", self.form, FORMS)
         one_of("anonymization", self.anonymization, ANONYMIZATIONS)
+        check_flip(self.flip)
         one_of("initialisation", self.initialisation, INITIALISATIONS)

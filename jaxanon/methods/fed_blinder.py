@@ -7,9 +7,10 @@ import jax
 from jaxanon.kernels.checks import one_of
 from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 from jaxanon.methods.averaged import Course, averaged, judging, system_of
-from jaxanon.methods.blinder_config import ANONYMIZATIONS, FORMS
+from jaxanon.methods.blinder_config import FORMS
 from jaxanon.methods.method import Method
 from jaxanon.methods.own_windows import batch_of, in_turn
+from jaxanon.methods.shown import ANONYMIZATIONS, check_flip
 from jaxanon.models import blinder_losses as losses
 from jaxanon.models.layers import INITIALISATIONS
 
@@ -22,7 +23,7 @@ class FedBlinderConfig:
     """FedBlinder's settings; what the paper does not tell is Blinder's.
 
     Numbers in them are defaults of hyper-parameters, arrays in the state that a sweep
-    may vary without compiling anew; but for ``cohort``.
+    may vary without compiling anew; but for ``cohort`` and ``flip``.
 
     Raises:
       ValueError: for a setting out of its range.
@@ -64,7 +65,10 @@ class FedBlinderConfig:
     discriminator_steps: int = 5
     """steps of the discriminators before each of the autoencoder"""
     anonymization: str = "stochastic"
-    """stochastic: a random private class; deterministic: the one after the predicted"""
+    """stochastic: a random private class; deterministic: the one after the predicted;
+    probabilistic: that one or the predicted"""
+    flip: float = 0.5
+    """probabilistic: how often it is the one after"""
 
     def __post_init__(self):
         of_kinds(self)
@@ -86,6 +90,7 @@ class FedBlinderConfig:
         one_of("weighting", self.weighting, WEIGHTINGS)
         one_of("initialisation", self.initialisation, INITIALISATIONS)
         one_of("anonymization", self.anonymization, ANONYMIZATIONS)
+        check_flip(self.flip)
 
 
 def fed_blinder(spec, *, layout=None, **settings) -> Method:

@@ -3,6 +3,8 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.setting_checks import finite
+
 ANONYMIZATIONS = ("stochastic", "deterministic", "probabilistic")
 
 
@@ -41,3 +43,10 @@ def shown_class(key, kind: str, predicted, num_classes: int, flip: float = 0.5):
         return after
     moves = jax.random.bernoulli(key, flip, predicted.shape)
     return jnp.where(moves, after, predicted)
+
+
+def check_flip(flip: float) -> None:
+    """ValueError unless ``flip`` is a probability."""
+    finite(zero=True, flip=flip)
+    if flip > 1:
+        raise ValueError(f"flip must be a probability, got {flip!r}.")

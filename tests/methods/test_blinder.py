@@ -1,5 +1,7 @@
 """Blinder as a method: draws, padding, sweeps, anonymization, personalisation."""
 
+import types
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -9,6 +11,8 @@ import toy
 
 from jaxanon import datasets, methods
 from jaxanon.methods import draws
+from jaxanon.methods.blinder import anonymized
+from jaxanon.methods.shown import ANONYMIZATIONS
 from jaxanon.models import blinder as models
 from jaxanon.models import blinder_losses as losses
 from jaxanon.models import guided
@@ -140,7 +144,7 @@ def test_other_class_is_uniform_and_never_the_same():
 
 def test_stochastic_shows_every_class_and_deterministic_does_not_change(data):
     windows = data.test.windows[:200]
-    for kind in ("stochastic", "deterministic"):
+    for kind in ANONYMIZATIONS:
         method = methods.blinder(data.spec, **SETTINGS, anonymization=kind)
         state = method.init(jax.random.key(0))
         anonymize = jax.jit(method.anonymize)
@@ -150,8 +154,38 @@ def test_stochastic_shows_every_class_and_deterministic_does_not_change(data):
         same = bool(jnp.all(one == two))
         assert same == (kind == "deterministic")
         judges = set(state.params["classifiers"])
-        extra = {"gender"} if kind == "deterministic" else set()
+        extra = set() if kind == "stochastic" else {"gender"}
         assert judges == {"activity"} | extra
+
+
+def test_a_share_of_windows_shows_another_class_than_the_predicted(data):
+    """Everybody is taken for the second gender, which the decoder repeats."""
+    settings = {"anonymization": "probabilistic", "flip": 0.75}
+    config = methods.BlinderConfig(**settings)
+    says = lambda logits: types.SimpleNamespace(
+        apply=lambda variables, x: jnp.tile(jnp.array(logits), (len(x), 1))
+    )
+    judges = {"activity": says([0.0, 1.0, 0.0]), "gender": says([0.0, 1.0])}
+    nets = types.SimpleNamespace(
+        encode=lambda params, x: (jnp.zeros((len(x), 3)), jnp.zeros((len(x), 3))),
+        decode=lambda params, z, private, public: jnp.broadcast_to(
+            private[0][:, 1, None, None], (len(z), 16, 2)
+        ),
+    )
+    params = {"classifiers": {"activity": {}, "gender": {}}}
+    windows = np.repeat(data.test.windows[:1], 4000, axis=0)
+    given = params, windows, data.spec, config, nets, judges
+    safe = anonymized(jax.random.key(0), *given)
+    shown = (safe[:, 0, 0] - data.spec.mean[0]) / data.spec.std[0]
+    assert abs(float(shown.mean()) - 0.25) < 0.03  # 4.4 standard deviations.
+    for build in (methods.fed_blinder, methods.kd_blinder):
+        built = build(data.spec, **settings, hidden=(4,), latent=2)
+        judged = jax.eval_shape(built.init, jax.random.key(0)).params["classifiers"]
+        assert set(judged) == {"activity", "gender"} and built.config.flip == 0.75
+    with pytest.raises(ValueError, match=r"flip must be a probability, got 1\.5"):
+        methods.BlinderConfig(flip=1.5)
+    with pytest.raises(ValueError, match=r"flip must be a probability, got 2\.0"):
+        methods.FedBlinderConfig(flip=2.0)
 
 
 def test_windows_come_back_in_their_own_units(data, method):
