@@ -23,11 +23,10 @@ class Schedule(NamedTuple):
 
 
 SCHEDULES = {
-    "ours": Schedule(1, (10, 20, 40, 60, 120)),
+    "ours": Schedule(1, (10, 20, 40)),
+    "as released": Schedule(50, (1, 2)),
     # Judges that learn less press less: the same schedule, told to hide more.
-    "ours, alpha 0.8": Schedule(1, (20, 60), 0.8, 0.1),
-    "10 steps": Schedule(10, (5, 10, 20)),
-    "as released": Schedule(50, (2, 4, 8)),
+    "ours, alpha 0.8": Schedule(1, (40,), 0.8, 0.1),
 }
 SCHEDULES_SMOKE = {"ours": Schedule(1, (1, 2))}
 
