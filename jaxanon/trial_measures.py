@@ -35,7 +35,7 @@ def distortion(trial: Trial) -> dict:
       ``windows`` (how many were measured); ``warping``, mean and standard deviation
       over them of ``metrics.warping_distances`` in deviations of the training rows;
       ``statistics`` of ``metrics.statistics_kept`` in physical units; ``steps`` of
-      ``metrics.step_errors``, None where no channel is an acceleration.
+      ``metrics.step_errors``, None without an acceleration with gravity.
     """
     trial.tell("measuring distortion")
     spec, _, test = trial.data

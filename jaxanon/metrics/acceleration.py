@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 UNITS = {"g": 9.80665, "m/s^2": 1.0}  # In m/s².
+LESS_GRAVITY = ("userAcceleration", "body_acc")  # What a person adds, alone.
 
 
 def acceleration(windows, channels: Sequence[str], units: Sequence[str]):
@@ -12,6 +13,8 @@ def acceleration(windows, channels: Sequence[str], units: Sequence[str]):
 
     Every channel in g or m/s^2 counts as an axis. Where gravity has channels of its own
     (``gravity.x``), they are added to those that end alike (``userAcceleration.x``).
+    Where it has none, ``userAcceleration.x`` and ``body_acc_x`` are left out: gravity
+    was taken from them, and how they lay to it is not to be had from them.
 
     Args:
       windows: ``float[N, time, channels]`` in physical units.
@@ -31,7 +34,7 @@ def acceleration(windows, channels: Sequence[str], units: Sequence[str]):
     axes: dict[str, list[int]] = {}
     apart = any(name.startswith("gravity.") for name in channels)
     for index, (name, unit) in enumerate(zip(channels, units, strict=True)):
-        if unit in UNITS:
+        if unit in UNITS and (apart or not name.startswith(LESS_GRAVITY)):
             axis = name.partition(".")[2] if apart else name
             axes.setdefault(axis, []).append(index)
     if not axes:

@@ -48,5 +48,5 @@ DISTORTION = (
     "Up to 2,000 test windows are compared with what became of them: dynamic time "
     "warping of each channel in deviations of the training rows; mean, deviation, "
     "skewness, kurtosis and energy in physical units; steps by a fixed threshold "
-    "(10.5 m/s²) and by jerk and pace, where a channel is an acceleration."
+    "(10.5 m/s²) and by jerk and pace, where acceleration has its gravity."
 )

@@ -29,5 +29,21 @@ def test_two_sensors_are_not_added_up():
     np.testing.assert_array_equal(found, WINDOWS[..., :2])
 
 
+def test_what_a_person_adds_alone_has_no_gravity_to_count_steps_by():
+    # MotionSense as DySan cuts it. At rest these are 0 m/s², not 9.8.
+    sensors = ("rotationRate", "userAcceleration")
+    names = [f"{sensor}.{axis}" for sensor in sensors for axis in "xyz"]
+    assert metrics.acceleration(WINDOWS, names, ["rad/s"] * 3 + ["g"] * 3) is None
+
+
+def test_of_both_that_with_gravity_is_taken():
+    # UCI HAR's own nine signals, less the gyroscope's.
+    signals = ("body_acc", "total_acc")
+    names = [f"{signal}_{axis}" for signal in signals for axis in "xyz"]
+    rest = np.float32([[[0, 0, 0, 0, 0, 1], [0, 0, 0.5, 0, 0, 1.5]]])
+    found = metrics.acceleration(rest, names, ["g"] * 6)
+    np.testing.assert_allclose(found, [[[0, 0, 9.80665], [0, 0, 14.709975]]], rtol=1e-6)
+
+
 def test_channels_without_acceleration_have_none():
     assert metrics.acceleration(WINDOWS, ["csi"] * 6, [""] * 6) is None
