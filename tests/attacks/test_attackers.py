@@ -3,10 +3,13 @@
 import jax
 import numpy as np
 import pytest
+from sklearn import ensemble, linear_model, svm, tree
+from sklearn.pipeline import Pipeline
 
 from jaxanon.attacks import ATTACKERS, attackers, classical, neural
 from jaxanon.attacks.features import features
 from jaxanon.models import fit
+from jaxanon.models.attack_networks import ConvClassifier, RecurrentClassifier
 
 EACH = pytest.mark.parametrize("name", sorted(ATTACKERS))
 
@@ -52,6 +55,40 @@ def fitted():
         name: ATTACKERS[name].fit_sets(keys, windows, labels, [2, 2])
         for name in ATTACKERS
     }
+
+
+KINDS = {
+    "boosting": ensemble.GradientBoostingClassifier,
+    "cnn": ConvClassifier,
+    "forest": ensemble.RandomForestClassifier,
+    "logistic": linear_model.LogisticRegression,
+    "lstm": RecurrentClassifier,
+    "mlp": type(None),  # Of which fit_many makes the perceptron.
+    "svm": svm.SVC,
+    "tree": tree.DecisionTreeClassifier,
+}
+
+
+class About(Exception):
+    """Raised in place of training, with what was about to train."""
+
+
+@EACH
+def test_a_name_is_that_of_what_trains(name, monkeypatch):
+    def stop(*given, net=None, **options):
+        raise About(net)
+
+    def fit_model(model, *given, **options):
+        raise About(getattr(model, "steps", [("", model)])[-1][1])
+
+    monkeypatch.setattr(neural.fit, "fit_many", stop)
+    for kind in (*KINDS.values(), Pipeline):
+        if hasattr(kind, "fit"):
+            monkeypatch.setattr(kind, "fit", fit_model)
+    with pytest.raises(About) as caught:
+        attackers.get(name).fit(jax.random.key(0), *waves(20, 0), 2)
+    assert type(caught.value.args[0]) is KINDS[name]
+    assert set(KINDS) == set(ATTACKERS)
 
 
 @EACH

@@ -85,6 +85,29 @@ def test_judges_of_several_attributes_are_those_of_each_alone():
     assert np.mean(both.raw["half"].argmax(1) == labels["half"]) < 0.9
 
 
+def test_judges_hold_nothing_back(monkeypatch):
+    told, tree = [], attacks.ATTACKERS["tree"]
+
+    def spy(*sets, hold_back=True):
+        told.append((hold_back, *sets[1:3]))
+        return tree.fit_sets(*sets, hold_back=hold_back)
+
+    monkeypatch.setitem(attacks.ATTACKERS, "tree", tree._replace(fit_sets=spy))
+    windows, side = sides(100, 0)
+    labels, sizes = (
+        {"side": side, "half": np.repeat([0, 1], 50)},
+        {"side": 2, "half": 2},
+    )
+    attacks.train_judges(
+        jax.random.key(0), windows, labels, sizes, windows, attacker="tree"
+    )
+    ((hold_back, seen, truths),) = told
+    assert hold_back is False and len(seen) == 2
+    for own, truth, name in zip(seen, truths, sizes, strict=True):
+        np.testing.assert_array_equal(own, windows)
+        np.testing.assert_array_equal(truth, labels[name])
+
+
 def test_the_attacker_learns_from_his_share_of_output_alone():
     seen = []
 

@@ -117,10 +117,27 @@ def test_two_streams_of_one_person_are_matched(reports):
         assert row["scores"]["chance"] == 1 / 3 and row["scores"]["windows"] == 3
 
 
+def test_streams_of_noise_are_matched_by_chance(cases, judges):
+    data, told = cases.data(), lambda what: None
+    trials = [
+        trial.put(cases.Run(cases.noise), seed, data, ("tree",), 0.2, told)
+        for seed in range(16)
+    ]
+    found = trial_attacks.pairs(Case(trials, [{}] * 16, judges))
+    for name in ("untrained", "tree"):
+        own = [
+            row["scores"] for rows in found for row in rows if row["attacker"] == name
+        ]
+        # An area of 3 pairs against 6 has a deviation of 0.25, so 16 of them 0.06.
+        assert 0.3 < np.mean([scores["auc"] for scores in own]) < 0.7
+        assert np.mean([scores["accuracy"] for scores in own]) < 0.6
+
+
 def test_few_labels_are_enough(reports):
-    flipped, _ = (rows(r, "self-training", attribute="side") for r in reports)
+    flipped, lost = (rows(r, "self-training", attribute="side") for r in reports)
     assert set(flipped) == {"4 labels alone", "4 labels and self-training"}
     assert flipped["4 labels and self-training"] > 0.9
+    assert 0.3 < min(lost.values()) <= max(lost.values()) < 0.7
 
 
 def test_every_attacker_of_raw_windows(reports):

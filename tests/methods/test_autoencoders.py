@@ -170,10 +170,13 @@ def test_a_round_is_a_batch_of_every_model(data):
     assert (method.work_per_round(prepared), method.work) == (3 * 16, "windows")
 
 
-def test_a_class_without_windows_is_refused_where_it_has_a_model(data):
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_class_of_too_few_windows_is_refused_where_it_has_a_model(data, count):
     clients = datasets.by_client(data.train)
-    labels = clients.labels | {"activity": np.zeros_like(clients.labels["activity"])}
-    lacking = clients._replace(labels=labels)
+    public = np.array(clients.labels["activity"])
+    rare = np.flatnonzero(clients.mask & (public == 1))
+    public.flat[rare[count:]] = 0
+    lacking = clients._replace(labels=clients.labels | {"activity": public})
     with pytest.raises(ValueError, match="two training windows at least"):
         methods.cvae(data.spec, **TINY).prepare(lacking)
     methods.general_vae(data.spec, **TINY).prepare(lacking)

@@ -190,12 +190,29 @@ def test_pool_draws_each_class_from_its_own(data):
     )
 
 
-def test_a_class_without_windows_is_refused(data):
-    clients = datasets.by_client(data.train)
+def _left(clients, public, count):
+    """``clients``: so many windows of public class 1, two of 2, the others of 0."""
+    labels = np.zeros_like(clients.labels[public])
+    labels.flat[np.flatnonzero(clients.mask)[:count]] = 1
+    labels.flat[np.flatnonzero(clients.mask)[count : count + 2]] = 2
+    return clients._replace(labels=clients.labels | {public: labels})
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_class_with_fewer_than_two_windows_is_refused(data, count):
     public = data.spec.public
-    clients.labels[public][:] = 0
-    with pytest.raises(ValueError, match=r"two training windows at least"):
+    clients = _left(datasets.by_client(data.train), public, count)
+    name = data.spec.classes[public][1]
+    message = rf"two training windows at least, .*; \['{name}'\] have fewer"
+    with pytest.raises(ValueError, match=message):
         pool.pool(data.spec, clients, by_class=True)
+    assert pool.pool(data.spec, clients).counts[1] == count
+
+
+def test_a_class_of_two_windows_is_enough(data):
+    clients = _left(datasets.by_client(data.train), data.spec.public, 2)
+    found = pool.pool(data.spec, clients, by_class=True)
+    assert found.counts[1:].tolist() == [2, 2]
 
 
 def test_a_run_that_diverges_names_its_own_step_size(data):

@@ -74,6 +74,30 @@ def test_the_three_terms_and_their_weights(given_to_central, data):
     np.testing.assert_allclose(more - total, sum(squares), rtol=1e-4)
 
 
+def test_readers_of_latents_learn_from_what_the_encoder_makes(given_to_central, data):
+    built = given_to_central("msda", **SMALL, latent_hidden=(12,))
+    params, batch = _given(built, data)
+    reading = built["players"][1]
+    assert reading.groups == READERS
+
+    @jax.jit
+    def loss(readers, encoder):
+        own = params | {"readers": readers, "encoder": encoder}
+        return reading.loss_fn(jax.random.key(2), own, {"decay": 0.0}, batch, None)[0]
+
+    readers, encoder = params["readers"], params["encoder"]
+    step = jax.jit(jax.grad(loss))(readers, encoder)
+    for path, leaf in jax.tree_util.tree_leaves_with_path(step["latents"]):
+        assert np.any(leaf), path  # Kernels rest where what they read is 0.
+    # Readers of windows that say nothing leave those of latents alone to be graded.
+    nothing = jax.tree.map(np.zeros_like, readers["windows"])
+    deaf = readers | {"windows": nothing}
+    other = jax.tree.map(lambda leaf: leaf / 2, encoder)
+    assert abs(loss(deaf, encoder) - loss(deaf, other)) > 1e-3
+    mute = jax.tree.map(np.zeros_like, readers)
+    np.testing.assert_allclose(loss(mute, encoder), loss(mute, other), rtol=1e-6)
+
+
 def test_a_run_in_released_form(data):
     settings = SMALL | {"form": "released", "latent_hidden": (12,), "warm_up": 0}
     method = msda(data.spec, **settings)

@@ -28,6 +28,14 @@ def test_parameter_counts_follow_from_the_published_widths():
     assert count(params["discriminators"]) == layers(25, 128, 128, 2)
 
 
+def test_the_encoder_on_android_is_the_published_six_megabytes():
+    hidden = (1024, 512, 256, 128, 128)
+    net = blinder.networks(128, 6, [2], latent=25, hidden=hidden)
+    params = jax.eval_shape(lambda key: net.init(key, 128, 6, 4), jax.random.key(0))
+    assert count(params["encoder"]) == 1_499_442
+    assert round(4 * count(params["encoder"]) / 1e6, 2) == 6.00
+
+
 def test_dense_layers_start_as_they_say():
     start = lambda net: net.init(jax.random.key(0), jnp.zeros((1, 100)))["params"]
     params = start(Dense(400))
