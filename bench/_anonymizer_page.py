@@ -17,6 +17,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKS = "os^Dv<>P"
 FILLS = {"flip": "none", "flip of half": "left"}  # Of forms; all others are full.
 KINDS = {"better": "key", "worse": "worst"}  # Classes of the page's style.
+WIDE = """<style>main { max-width: 84rem; } th, td { padding: .4rem; }
+th, td:first-child { white-space: normal; }</style>"""  # So that all columns are seen.
 
 
 def write(path, rows):
@@ -104,7 +106,7 @@ def page(rows, png) -> str:
         shown = table(_anonymizer_rows.HEADER, map(_cells, own))
         parts.append(section(title, shown + _further(own) + _reasons(own)))
     title = "Anonymizers under one protocol"
-    return document(title, "jaxanon benchmark", "\n".join(parts))
+    return document(title, "jaxanon benchmark", "\n".join([WIDE, *parts]))
 
 
 def _cells(one):
@@ -122,18 +124,25 @@ def _further(rows):
         }
         for name, found in one["attacks"].items():
             told[name] = f"{found['balanced']:.1f} ({found['attacker']})"
-        name = " ".join(filter(None, (one["system"], one["form"])))
+        linked = one.get("linkage")
+        if linked:
+            balanced = _anonymizer_rows.shown(linked["balanced_accuracy"])
+            guess = f"guessing {linked['chance'][0]:.1f}"
+            told["who sent it"] = f"{balanced} ({linked['attacker']}; {guess})"
         shown = table((), told.items())
-        summary = f"<summary>{escape(name)}: every attack</summary>"
+        summary = f"<summary>{escape(_name(one))}: every attack</summary>"
         lines.append(f"<details>{summary}{shown}</details>")
     return "".join(lines)
 
 
 def _reasons(rows):
     told = [
-        f"<p class='note'>{escape(one['system'])} {escape(one['form'])}: "
-        f"{escape(one['reason'])}</p>"
+        f"<p class='note'>{escape(_name(one))}: {escape(one['reason'])}</p>"
         for one in rows
         if one.get("reason")
     ]
     return "".join(told)
+
+
+def _name(one):
+    return " ".join(filter(None, (one["system"], one["form"])))

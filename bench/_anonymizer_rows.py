@@ -6,7 +6,7 @@ import _published
 from _markdown import table
 
 HEADER = (
-    *("system", "form", "public", "private", "private, balanced"),
+    *("system", "form", "public", "private", "private, balanced", "chance / majority"),
     *("retrained, worst", "30 windows of one person", "warping", "published", ""),
 )
 
@@ -31,14 +31,11 @@ def row(case, entry, variant, data, kept, how) -> dict:
     (private,) = spec.private
     utility = summary["utility"]
     judged = summary["intrusive"][private]  # None of subjects never seen in training.
-    attackers = {
-        name: _percent(scores["balanced_accuracy"])
-        for name, scores in summary["reidentification"]
-        .get(private, {"attackers": {}})["attackers"]
-        .items()
+    retrained = {
+        kind: _attackers([summary, *first], private, kind)
+        for kind in ("accuracy", "balanced_accuracy")
     }
-    for report in first:
-        attackers = _attackers(report, private) | attackers
+    attackers = retrained["balanced_accuracy"]
     found = {
         "case": case.name,
         "system": entry.name,
@@ -54,30 +51,43 @@ def row(case, entry, variant, data, kept, how) -> dict:
         "public_accuracy": _percent(utility["anonymized"]["accuracy"]),
         "public_accuracy_raw": _percent(utility["raw"]["accuracy"]),
         "public_macro_f1": _percent(utility["anonymized"]["macro_f1"]),
+        "retrained_accuracy": retrained["accuracy"],
         "retrained_balanced": attackers,
         "worst": max(attackers, key=lambda name: attackers[name][0], default=None),
         "warping": _pair(summary["distortion"]["warping"]["mean"]),
         "information_nats": _pair(summary["mutual_information"][private]["anonymized"]),
         "attacks": _attacks([summary, *first]),
+        "linkage": _linkage(summary["linkage"]),
     }
     if judged is not None:
         for kind in ("accuracy", "balanced_accuracy"):
             found[f"private_{kind}"] = _percent(judged["anonymized"][kind])
         found["chance"] = _percent(judged["anonymized"]["chance"])
         found["majority"] = _percent(judged["anonymized"]["majority"])
-    told = _published.PUBLISHED.get((case.name, entry.name, variant))
+    return compared(found)
+
+
+def compared(row) -> dict:
+    """A row beside what is published of it now, whenever it was measured."""
+    at = row["case"], row["system"], row["form"]
+    found = {name: value for name, value in row.items() if name not in COMPARED}
+    if at in _published.NOTES:
+        found["reason"] = _published.NOTES[at].format(epochs=row["epochs"])
+    told = _published.PUBLISHED.get(at)
     if told is not None:
-        accuracy = found["private_accuracy"][0]
         found["published"] = {
             "public_accuracy": told.activity,
             "private_accuracy": told.private,
+            "reidentified": told.reidentified,
             "source": told.source,
         }
-        found["verdict"] = _published.verdict(
-            told, found["public_accuracy"][0], accuracy
-        )
-        found["reason"] = told.reason
+        measured = row["public_accuracy"][0], row["private_accuracy"][0]
+        found["verdict"] = _published.verdict(told, *measured)
+        found["reason"] = _published.differs(told, *measured, row["epochs"])
     return found
+
+
+COMPARED = ("published", "verdict", "reason")
 
 
 def _percent(spread):
@@ -91,13 +101,25 @@ def _pair(spread):
     return [spread, None]
 
 
-def _attackers(report, private):
-    """The first seed's balanced accuracies."""
-    found = report["reidentification"].get(private, {"attackers": {}})["attackers"]
-    return {
-        name: [100 * scores["balanced_accuracy"], None]
-        for name, scores in found.items()
-    }
+def _attackers(reports, private, kind):
+    """Retrained attackers' accuracies, of the first report that has an attacker."""
+    found = {}
+    for report in reports:
+        told = report["reidentification"].get(private, {"attackers": {}})["attackers"]
+        new = {name: _percent(one[kind]) for name, one in told.items()}
+        found = new | found
+    return found
+
+
+def _linkage(report):
+    """By whom senders are best told; None where there are no two to tell apart."""
+    if report is None:
+        return None
+    level = lambda one: _percent(one["balanced_accuracy"])[0]
+    worst, scores = max(report["attackers"].items(), key=lambda item: level(item[1]))
+    kinds = ("accuracy", "balanced_accuracy", "chance")
+    told = {kind: _percent(scores[kind]) for kind in kinds}
+    return {"strangers": report["strangers"], "attacker": worst, **told}
 
 
 def _attacks(reports):
@@ -141,25 +163,28 @@ def markdown(rows) -> str:
     ]
     if reasons:
         parts.append(
-            "## Why rows differ from what is published\n\n" + "\n".join(reasons)
+            "## What rows differ in from what is published\n\n" + "\n".join(reasons)
         )
     return "\n\n".join(parts) + "\n"
 
 
 LEGEND = (
     "Per cent. *Public* and *private* are accuracies of classifiers trained on raw "
-    "windows, which published tables call desired and intrusive; *retrained* is the "
-    "best of the attackers that learn from anonymized training windows, balanced over "
-    "the classes; the column after it adds up what it says of 30 windows of one "
-    "person. Means over seeds, ± their standard deviation; what has none was measured "
-    "with one seed. *Warping* is the distance by dynamic time warping, in deviations "
-    "of the training rows."
+    "windows, which published tables call desired and intrusive; *chance* is the "
+    "balanced accuracy of a guess, *majority* the accuracy of always guessing the most "
+    "frequent class. *Retrained* is the best of the attackers that learn from "
+    "anonymized training windows, balanced over the classes; the column after it adds "
+    "up what it says of 30 windows of one person. *Published* is public / private, and "
+    "in brackets re-identification, which released programs score on the windows that "
+    "they train with. Means over seeds, ± their standard deviation; what has none was "
+    "measured with one seed. *Warping* is the distance by dynamic time warping, in "
+    "deviations of the training rows."
 )
 
 
 def cells(one) -> tuple[str, ...]:
     """A row's cells, in the order of ``HEADER``."""
-    worst, told = one["worst"], one.get("published")
+    worst = one["worst"]
     streams = [
         found["balanced"]
         for name, found in one["attacks"].items()
@@ -171,14 +196,27 @@ def cells(one) -> tuple[str, ...]:
         shown(one["public_accuracy"]),
         shown(one.get("private_accuracy")),
         shown(one.get("private_balanced_accuracy")),
+        f"{one['chance'][0]:.1f} / {one['majority'][0]:.1f}" if "chance" in one else "",
         f"{shown(one['retrained_balanced'][worst])} ({worst})" if worst else "",
         f"{max(streams):.1f}" if streams else "",
         f"{one['warping'][0]:.1f}",
-        f"{told['public_accuracy']:.1f} / {told['private_accuracy']:.1f}"
-        if told
-        else "",
+        _told(one.get("published")),
         one.get("verdict", ""),
     )
+
+
+def _told(published):
+    """Public / private (re-identified), a dash where nothing is published."""
+    if published is None:
+        return ""
+    names = ("public_accuracy", "private_accuracy")
+    cell = " / ".join(_figure(published[name]) for name in names)
+    again = published.get("reidentified")
+    return cell if again is None else f"{cell} ({again:.1f})"
+
+
+def _figure(value):
+    return "–" if value is None else f"{value:.1f}"
 
 
 def shown(pair) -> str:
@@ -191,6 +229,8 @@ def shown(pair) -> str:
 
 def together(path, rows, order) -> list[dict]:
     """Rows, and those that were written to ``path`` before and tell more.
+
+    All of them are compared anew with what is published.
 
     Of two that measure the same thing the one of more seeds stays, then the one of more
     stages, then the one that was found now.
@@ -209,4 +249,5 @@ def together(path, rows, order) -> list[dict]:
             found[name(row)] = row
     last = len(order)
     place = {one: number for number, one in enumerate(order)}
-    return sorted(found.values(), key=lambda row: place.get(name(row), last))
+    rows = map(compared, found.values())
+    return sorted(rows, key=lambda row: place.get(name(row), last))

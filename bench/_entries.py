@@ -39,7 +39,7 @@ UNTOUCHED = Entry("raw windows", "", 0)
 FEATURES = Entry("ORF", "orf", 1)
 OBSCURENETS = (
     Entry("ObscureNet", "obscurenet", PASSES, variants=CLASSES | HALF),
-    Entry("attribute-specific VAEs", "attribute_vae", PASSES, variants=CLASSES),
+    Entry("attribute-specific VAEs", "attribute_vae", PASSES, variants=CLASSES | HALF),
     Entry(
         "attribute-specific VAEs, no classification layer",
         "attribute_vae",
