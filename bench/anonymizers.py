@@ -35,14 +35,17 @@ from jaxanon.summary import aggregate
 
 STAGES = {
     "seeds": ("mlp", "forest", "stream"),
-    "attackers": ("cnn", "lstm", "boosting", "logistic", "tree", "svm"),
-    "attacks": ("mlp", "forest", "per-class", "pairs", "self-training", "released"),
+    "attackers": ("cnn", "lstm", "boosting", "logistic", "tree", "svm", "intrusive"),
+    "attacks": (
+        *("mlp", "forest", "intrusive", "per-class", "pairs"),
+        *("self-training", "released"),
+    ),
 }
 FURTHER = ("attackers", "attacks")  # Stages that try the first seed and form alone.
 STAGES_SMOKE = {
     "seeds": ("forest", "stream"),
     "attackers": ("tree",),
-    "attacks": ("forest", "pairs"),
+    "attacks": ("forest", "intrusive", "pairs"),
 }
 
 

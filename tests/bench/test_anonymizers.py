@@ -8,7 +8,9 @@ from html.parser import HTMLParser
 import pytest
 
 from jaxanon import methods
+from jaxanon.attacks import ATTACKERS
 from jaxanon.datasets import load
+from jaxanon.trial_names import ATTACKS
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +29,9 @@ def test_smoke_writes_rows_a_table_a_page_and_a_figure(written):
     assert raw["warping"][0] == 0 < removed["warping"][0]
     assert {"forest", "tree"} <= set(raw["retrained_balanced"])
     assert any(name.startswith("pairs") for name in raw["attacks"])
+    assert "intrusive: side, anonymized windows" in raw["attacks"]
+    assert raw["retrained_accuracy"].keys() == raw["retrained_balanced"].keys()
+    assert raw["linkage"]["strangers"] is False
     assert raw["seeds"] == 2 and {"device", "versions", "date"} <= set(raw)
     table = (folder / "rows.md").read_text()
     assert "| ORF |" in table and table in printed
@@ -180,6 +185,13 @@ def test_every_phase_of_every_entry_is_trained(bench):
                 least = methods.build(entry.method, spec, **settings).least_epochs
                 # A last phase of an epoch alone would tell little.
                 assert case.epochs.get(entry.name, entry.epochs) > least or least == 1
+
+
+def test_every_attacker_and_attack_that_a_run_of_windows_has_is_tried(bench):
+    tried = {name for names in bench("anonymizers").STAGES.values() for name in names}
+    # Of runs that send gradients, choose between models, or make windows.
+    elsewhere = {"inversion", "fingerprint", "membership"}
+    assert tried == set(ATTACKERS) | (set(ATTACKS) - elsewhere)
 
 
 def test_every_entry_builds_and_everything_published_is_tried(bench):
