@@ -82,6 +82,12 @@ def get(name: str) -> Attacker:
     Example:
       >>> get("mlp").name
       'mlp'
+
+    References:
+      Boutet et al., DySan, AsiaCCS 2021, section 5.1, tries all these kinds but
+      ``"svm"``, for which see ``self_train``. ``"cnn"`` is what was released for Yang
+      and Ardakanian, Blinder, ACM TOSN 2023, section 7.2.1, whose text has one
+      convolution more.
     """
     if name not in ATTACKERS:
         raise ValueError(f"attackers must be among {sorted(ATTACKERS)}, got {name!r}.")

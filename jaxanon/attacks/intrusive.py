@@ -58,6 +58,10 @@ def train_judges(
       ...     jax.random.key(0), x, truth, {"side": 2}, x, attacker="logistic")
       >>> float(np.mean(judges.raw["side"].argmax(1) == truth["side"]))
       1.0
+
+    References:
+      Yang and Ardakanian, Blinder, ACM TOSN 2023, section 3 (an adversary with raw
+      data), 7.2.1 (the intrusive judge) and 7.2.2 (the one of utility).
     """
     kind = attackers.get(attacker)
     numbers = np.arange(len(num_classes))

@@ -58,6 +58,9 @@ def link_strangers(
       >>> found, = link_strangers(keys, "tree", [windows], subjects, activities, 2)
       >>> found.rows, found.evidence.argmax(1)
       (array([ 6,  7,  8,  9, 16, 17, 18, 19]), array([0, 0, 0, 0, 1, 1, 1, 1]))
+
+    References:
+      None; this protocol is our own.
     """
     kind = attackers.get(attacker)
     subjects = np.asarray(subjects)
@@ -91,6 +94,9 @@ def profile_streams(evidence, rows, subjects) -> np.ndarray:
       >>> profile_streams(evidence, [0, 1, 2], np.array([4, 4, 2]))
       array([[5., 5.],
              [1., 2.]])
+
+    References:
+      None; to match streams by such profiles is our own.
     """
     own = np.asarray(subjects)[rows]
     seen = np.asarray(evidence, np.float64)[rows]
@@ -117,6 +123,9 @@ def compare_streams(first, second) -> np.ndarray:
       >>> likeness = compare_streams([[0.0, 1.0], [1.0, 0.0]], [[0.0, 0.9], [0.9, 0.0]])
       >>> likeness.argmax(1)
       array([0, 1])
+
+    References:
+      None; to match streams by such profiles is our own.
     """
     first, second = (np.asarray(x, np.float64) for x in (first, second))
     if min(len(first), len(second)) < 2 or first.shape[1:] != second.shape[1:]:

@@ -55,6 +55,10 @@ def majority_vote(evidence) -> np.ndarray:
       >>> evidence = np.log([[[0.6, 0.4], [0.6, 0.4], [0.1, 0.9]]])
       >>> majority_vote(evidence).argmax(1), mean_log_odds(evidence).argmax(1)
       (array([0]), array([1]))
+
+    References:
+      None; that a private attribute does not change, so that windows may vote on it, is
+      our own attack.
     """
     evidence = np.asarray(evidence)
     classes = evidence.shape[-1]
@@ -79,6 +83,9 @@ def mean_log_odds(evidence) -> np.ndarray:
     Example:
       >>> mean_log_odds(np.log([[[0.5, 0.5], [0.75, 0.25]]])).round(2)  # ln 3 / 2
       array([[ 0.55, -0.55]])
+
+    References:
+      None; as ``majority_vote``, our own.
     """
     own = np.clip(np.asarray(evidence, np.float64), LEAST, np.log1p(-np.exp(LEAST)))
     return (own - np.log1p(-np.exp(own))).mean(1)

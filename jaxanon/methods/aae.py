@@ -64,7 +64,8 @@ def aae(spec, **settings) -> Method:
     References:
       Malekzadeh, Clegg, Cavallaro, Haddadi, Mobile Sensor Data Anonymization, IoTDI
       2019, section 4; the released program's version for gender; Yang and Ardakanian,
-      Blinder, ACM TOSN 2023, section 7.2 (baseline 1).
+      Blinder, ACM TOSN 2023, section 7, baseline 1; Hajihassani, Ardakanian, Khazaei,
+      Anonymizing Sensor Data on the Edge, 2021, sections 6.3 and 7.3.
     """
     config = AAEConfig(**settings)
     classes = {name: spec.num_classes(name) for name in attributes(spec)}

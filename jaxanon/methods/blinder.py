@@ -53,7 +53,10 @@ def blinder(spec, **settings) -> Method:
       ('blinder', 10)
 
     References:
-      Yang and Ardakanian, Blinder, ACM TOSN 2023, sections 4-6 and Algorithm 1.
+      Yang and Ardakanian, Blinder, ACM TOSN 2023: section 4.1, eq. 1 (the sample of
+      the latent); section 4.2, eqs. 2 to 4 (the losses of autoencoder, discriminator
+      and both); section 5.1 and Algorithm 1 (meta-learning), 5.2 (anonymization), 6.1
+      and 6.2 (classes that are rare or missing).
     """
     config = BlinderConfig(**settings)
     networks = networks_of(spec, config)

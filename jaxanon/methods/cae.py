@@ -41,7 +41,8 @@ def cae(spec, **settings) -> Method:
       10
 
     References:
-      A baseline of Hajihassani, Ardakanian, Khazaei, ObscureNet, IoTDI 2021.
+      A baseline of Hajihassani, Ardakanian, Khazaei, ObscureNet, IoTDI 2021 (the
+      released programs). The loss is what ``cvae``'s is without the KL divergence.
     """
     config = sized(CAEConfig(**settings), spec, PUBLISHED)
     nets = networks(spec, config, told=True, random=False)

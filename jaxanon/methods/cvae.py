@@ -56,7 +56,10 @@ def cvae(spec, **settings) -> Method:
       5
 
     References:
-      A baseline of Hajihassani, Ardakanian, Khazaei, ObscureNet, IoTDI 2021.
+      A baseline of Hajihassani, Ardakanian, Khazaei, ObscureNet, IoTDI 2021 (the
+      released programs). The loss is minus eq. 1 of their Anonymizing Sensor Data on
+      the Edge, 2021, section 4.1, with ``beta`` before its KL divergence as there, and
+      a decoder that is told the private classes.
     """
     config = sized(CVAEConfig(**settings), spec, PUBLISHED)
     nets = networks(spec, config, told=True)

@@ -35,6 +35,10 @@ def dysan(spec, **settings) -> Method:
     References:
       Boutet, Frindel, Gambs, Jourdan, Ngueveu, DySan: Dynamically sanitizing motion
       sensor data against sensitive inferences through adversarial networks, AsiaCCS
-      2021, section 3 and Algorithm 1.
+      2021: section 3.1, eq. 1 (the judges' balanced error), eq. 2 (the change), eq. 3
+      (what the autoencoder pays, here as one sum); section 3.2 and Algorithm 1 (the
+      turns); section 3.3 (the choice). Of eq. 3's ``1/2 - eq. 1`` the size counts: a
+      discriminator that is always wrong tells as much as one that is always right;
+      ``goal="published"`` has it as printed.
     """
     return sanitizer("dysan", spec, DySanConfig(**settings))

@@ -64,8 +64,10 @@ def general_vae(spec, **settings) -> Method:
 
     References:
       Hajihassani, Ardakanian, Khazaei, Latent Representation Learning and Manipulation
-      for Privacy-Preserving Sensor Data Analytics, 2020: [14] of Anonymizing Sensor
-      Data on the Edge, 2021, and its rival there.
+      for Privacy-Preserving Sensor Data Analytics, SenSys-ML 2020: [14] of their
+      Anonymizing Sensor Data on the Edge, 2021, whose section 4.1 and eq. 1 give the
+      loss, section 5.3 and Algorithm 1 the move between means, and sections 5.2 and
+      6.3.1 compare the two.
     """
     config = sized(GeneralVAEConfig(**settings), spec, PUBLISHED)
     nets = networks(spec, config)

@@ -78,7 +78,10 @@ def obscurenet(spec, **settings) -> Method:
 
     References:
       Hajihassani, Ardakanian, Khazaei, ObscureNet: Learning Attribute-invariant Latent
-      Representation for Anonymizing Sensor Data, IoTDI 2021.
+      Representation for Anonymizing Sensor Data, IoTDI 2021 (the released programs);
+      Yang and Ardakanian, Blinder, ACM TOSN 2023, section 7, baseline 2, which tells it
+      from Blinder; the terms of the loss are those of Blinder's eqs. 2 to 4, section
+      4.2, without the public class.
     """
     config = sized(ObscureNetConfig(**settings), spec, PUBLISHED)
     nets = networks(spec, config, told=True, reader_hidden=config.adversary_hidden)

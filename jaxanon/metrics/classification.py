@@ -65,17 +65,32 @@ def _ratio(part, whole):
 
 
 def accuracy(confusion) -> float:
-    """Share of windows that were called by their class."""
+    """Share of windows that were called by their class.
+
+    Example:
+      >>> accuracy([[3, 1], [2, 2]])
+      0.625
+    """
     return float(np.trace(confusion) / np.sum(confusion))
 
 
 def recall(confusion) -> np.ndarray:
-    """``float[classes]``: share of each class's windows found; nan if it has none."""
+    """``float[classes]``: share of each class's windows found; nan if it has none.
+
+    Example:
+      >>> recall([[3, 1, 0], [2, 2, 0], [0, 0, 0]])
+      array([0.75, 0.5 ,  nan])
+    """
     return _ratio(np.diag(confusion), np.sum(confusion, 1))
 
 
 def precision(confusion) -> np.ndarray:
-    """``float[classes]``: share of calls that were right; nan if never called."""
+    """``float[classes]``: share of calls that were right; nan if never called.
+
+    Example:
+      >>> precision([[3, 2, 0], [1, 2, 0], [0, 4, 0]])
+      array([0.75, 0.25,  nan])
+    """
     return _ratio(np.diag(confusion), np.sum(confusion, 0))
 
 
@@ -83,28 +98,52 @@ def f1(confusion) -> np.ndarray:
     """``float[classes]``: harmonic mean of precision and recall.
 
     0 if the class was never found, nan if it neither occurs nor was called.
+
+    Example:
+      >>> f1([[4, 4, 0], [4, 0, 0], [0, 0, 0]])
+      array([0.5, 0. , nan])
     """
     whole = np.sum(confusion, 0) + np.sum(confusion, 1)
     return _ratio(2 * np.diag(confusion), whole)
 
 
 def balanced_accuracy(confusion) -> float:
-    """Mean recall over the classes that occur: 1/classes for any constant guess."""
+    """Mean recall over the classes that occur: 1/classes for any constant guess.
+
+    Example:
+      >>> balanced_accuracy([[12, 4], [2, 2]])
+      0.625
+    """
     return float(np.nanmean(recall(confusion)))
 
 
 def macro_f1(confusion) -> float:
-    """Unweighted mean of ``f1`` over the classes that occur or were called."""
+    """Unweighted mean of ``f1`` over the classes that occur or were called.
+
+    Example:
+      >>> macro_f1([[4, 4, 0], [4, 0, 0], [0, 0, 0]])
+      0.25
+    """
     return float(np.nanmean(f1(confusion)))
 
 
 def chance(confusion) -> float:
-    """Accuracy of a uniform guess among the classes that occur."""
+    """Accuracy of a uniform guess among the classes that occur.
+
+    Example:
+      >>> chance([[3, 1, 0], [2, 2, 0], [0, 0, 0]])
+      0.5
+    """
     return float(1 / np.count_nonzero(np.sum(confusion, 1)))
 
 
 def majority(confusion) -> float:
-    """Accuracy of always calling the class that occurs most."""
+    """Accuracy of always calling the class that occurs most.
+
+    Example:
+      >>> majority([[5, 1], [0, 2]])
+      0.75
+    """
     return float(np.max(np.sum(confusion, 1)) / np.sum(confusion))
 
 

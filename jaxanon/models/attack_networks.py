@@ -93,6 +93,10 @@ class RecurrentClassifier(nn.Module):
       >>> params = net.init(jax.random.key(0), jnp.zeros((1, 128, 2)))
       >>> net.apply(params, jnp.zeros((3, 128, 2))).shape
       (3, 2)
+
+    References:
+      Boutet et al., DySan, AsiaCCS 2021, section 5.1, has such a network among its
+      attackers, of sizes that it does not tell; these are our own.
     """
 
     num_classes: int

@@ -30,7 +30,7 @@ def test_docstring_examples(name, tmp_path, monkeypatch):
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("room", ["kernels", "federated"])
+@pytest.mark.parametrize("room", ["kernels", "federated", "attacks", "metrics"])
 def test_public_functions_show_an_example(room):
     package = getattr(jaxanon, room)
     for name in package.__all__:
