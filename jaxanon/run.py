@@ -1,7 +1,9 @@
 """A trained anonymizer: what ``train`` returns and ``open_run`` finds again."""
 
 import dataclasses
+import functools
 import pathlib
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -48,6 +50,16 @@ class Run:
         if not isinstance(done, int | float):  # Somebody changed the file.
             return None
         return {"done": done, "asked": asked} if done < asked else None
+
+    @property
+    def client_loss(self) -> Callable | None:
+        """``() -> (loss_fn, params)``: what a client's message has a gradient of.
+
+        The loss of one standardised window and its public class, one-hot, as
+        ``attacks.invert_gradient`` takes it; None of a method whose clients send none.
+        """
+        own = getattr(self.method, "client_loss", None)
+        return None if own is None else functools.partial(own, self.state)
 
     def adjusted(self, **hyper) -> "Run":
         """The same run with other weights where it rewrites; nothing is trained anew.

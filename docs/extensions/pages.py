@@ -22,7 +22,8 @@ WHOLE = {
 # Modules of ``jaxanon`` itself that are there to be imported; the others serve these.
 BESIDE = (
     *("audit", "audit_clients", "budget", "evaluation", "guarantee", "inferences"),
-    *("learned", "ledger", "newcomers", "online", "processes", "profiling", "run"),
+    *("learned", "ledger", "newcomers", "online", "online_run", "processes"),
+    *("profiling", "run"),
     *("street_evaluation", "street_run", "street_searching", "street_training"),
     *("summary", "sweep_summary", "sweeping"),
 )

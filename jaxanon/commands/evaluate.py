@@ -27,10 +27,12 @@ def evaluate(
     """Attacks a trained run and writes report.json and report.html into its folder.
 
     A learner's clients, or a street's homes, are tested instead. The data is loaded
-    again from where the run had it, and refused if it changed.
+    again from where the run had it, and refused if it changed. Of a sweep of dysan its
+    online choice is attacked: for each five windows of a wearer the model that did best
+    on the five before.
 
     Args:
-      folder: the run, as `jaxanon train --out` wrote it
+      folder: the run, as `jaxanon train --out` wrote it, or a sweep of dysan
       attacks: who is retrained on anonymized windows (mlp, cnn, lstm, forest, boosting,
         logistic, tree, svm) and what is tried besides (intrusive, released, per-class,
         stream, pairs, self-training, inversion, fingerprint, membership),
@@ -48,7 +50,7 @@ def evaluate(
       source: where the original files are now, if they moved
       overwrite: replace the report that is there
     """
-    from jaxanon import evaluation, training, trial_names
+    from jaxanon import evaluation, sweep_folder, training, trial_names
     from jaxanon.datasets import writing
     from jaxanon.report.learned import sentences
 
@@ -64,8 +66,9 @@ def evaluate(
             )
         if attacks != ATTACKS:
             raise ValueError("nobody attacks a street of homes; leave --attacks out.")
-        where = {"dataset": dataset, "source": source}
-        street.evaluate(folder, seed=seed, overwrite=overwrite, **where)
+        street.evaluate(
+            folder, seed=seed, overwrite=overwrite, dataset=dataset, source=source
+        )
         return
     written = "report.json" if epsilons is None else "budget.json"
     if join is not None:
@@ -82,8 +85,16 @@ def evaluate(
             f"{chosen.attacks[0]} is not tried at each of --epsilons; leave it out of "
             "--attacks."
         )
-    run = training.open_run(folder)
-    data = sources.recall(run, dataset=dataset, source=source)
+    where = {"dataset": dataset, "source": source}
+    if (folder / sweep_folder.FILE).is_file():
+        if join is not None or epsilons is not None:
+            raise ValueError(
+                "--join and --epsilons are of one run; give a member's folder."
+            )
+        run, data = _online(folder, seed, where)
+    else:
+        run = training.open_run(folder)
+        data = sources.recall(run, **where)
     if epsilons is not None:
         tried = [_number(text) for text in sources.names(epsilons, "epsilons")]
         who = chosen.attackers
@@ -102,6 +113,20 @@ def evaluate(
         show.report(report)
         _show_further(report["attacks"])
     show.say(f"The report: {(folder / 'report.html').absolute()}")
+
+
+def _online(folder, seed, where):
+    """``(run, data)`` of the choice among a sweep's members while windows come in."""
+    import jax
+
+    from jaxanon import online_run, trial
+
+    runs = online_run.members(folder)
+    data = sources.recall(runs[0], **where)
+    key = jax.random.fold_in(trial.root(seed), online_run.ROOT)
+    run = online_run.choose_online(key, runs, data, folder=folder)
+    show.say(f"Each five windows of a wearer go through one of {len(runs)} models.")
+    return run, data
 
 
 def _number(text):

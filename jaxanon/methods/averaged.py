@@ -13,6 +13,7 @@ from jaxanon.methods import own_windows
 from jaxanon.methods.blinder import (
     anonymized,
     classifiers,
+    client_loss_of,
     cohort_size,
     init_classifiers,
     judging_loss,
@@ -138,6 +139,7 @@ def averaged(
         rounds_per_epoch=lambda data: 1,
         work_per_round=lambda data: cohort_size(config, len(data.mask)),
         algorithm=algorithm,
+        client_loss=client_loss_of(spec, judges),
     )
 
 

@@ -83,6 +83,7 @@ def blinder(spec, **settings) -> Method:
         work_per_round=lambda data: cohort_size(config, len(data.windows)),
         algorithm=algorithm,
         takes_padding=True,
+        client_loss=client_loss_of(spec, judges),
     )
 
 
@@ -251,6 +252,21 @@ def judging_loss(params, batch, key, spec, judges):
         info[f"{name} classifier"] = loss
         total = total + loss
     return total, info
+
+
+def client_loss_of(spec, judges):
+    """Of a ``Method``: the loss of the public attribute's classifier, of one window.
+
+    A client's message has its gradient among others, which depend on noise besides that
+    whoever reads the message does not know.
+    """
+    net = judges[spec.public]
+
+    def loss_fn(params, window, label):
+        logits = net.apply({"params": params}, window[None])
+        return models.cross_entropy(logits, label[None], jnp.ones(1))
+
+    return lambda state: (loss_fn, state.params["classifiers"][spec.public])
 
 
 def anonymized(key, params, windows, spec, config, networks, judges):

@@ -1,5 +1,6 @@
 """Blinder as a method: draws, padding, sweeps, anonymization, personalisation."""
 
+import dataclasses
 import types
 
 import chex
@@ -9,13 +10,14 @@ import numpy as np
 import pytest
 import toy
 
-from jaxanon import datasets, methods
+from jaxanon import datasets, methods, training, trial_checks
 from jaxanon.methods import draws
 from jaxanon.methods.blinder import anonymized
 from jaxanon.methods.shown import ANONYMIZATIONS
 from jaxanon.models import blinder as models
 from jaxanon.models import blinder_losses as losses
 from jaxanon.models import guided
+from jaxanon.models.classifier import Classifier
 
 pytestmark = pytest.mark.long
 
@@ -186,6 +188,27 @@ def test_a_share_of_windows_shows_another_class_than_the_predicted(data):
         methods.BlinderConfig(flip=1.5)
     with pytest.raises(ValueError, match=r"flip must be a probability, got 2\.0"):
         methods.FedBlinderConfig(flip=2.0)
+
+
+@pytest.mark.parametrize("build", [methods.blinder, methods.fed_blinder])
+def test_what_can_be_rebuilt_from_is_the_public_classifier_s_gradient(data, build):
+    few = {"hidden": (4,), "latent": 2}
+    method = build(data.spec, **few)
+    state = jax.jit(method.init)(jax.random.key(0))
+    run = training.Run(method, state, data.spec, None, [], {})
+    trial_checks.check_hooks(run, {"inversion": "client_loss"})
+    loss_fn, params = run.client_loss()
+    assert params is state.params["classifiers"]["activity"]
+    window = jnp.ones((16, 2))
+    logits = Classifier(3).apply({"params": params}, window[None])[0]
+    for label in range(3):
+        by_hand = jax.nn.logsumexp(logits) - logits[label]
+        loss = loss_fn(params, window, jax.nn.one_hot(label, 3))
+        assert float(loss) == pytest.approx(float(by_hand), rel=1e-5)
+    alone = dataclasses.replace(run, method=methods.orf(data.spec))
+    assert alone.client_loss is None  # Nothing is sent by who trains in one place.
+    with pytest.raises(ValueError, match=r"'inversion' needs a run .* and 'orf' has"):
+        trial_checks.check_hooks(alone, {"inversion": "client_loss"})
 
 
 def test_windows_come_back_in_their_own_units(data, method):
