@@ -1,11 +1,13 @@
 """What Blinder, guided, keeps over what it leaks: python bench/front.py [options].
 
-Trains a grid of its weights on MotionSense (4 activities, hiding gender), tries all
-members with the same judges and attackers, and prints activity, gender and distortion.
-The front is drawn into ``--folder`` (runs/front), as ``jaxanon sweep`` draws it; with
-``--json F`` the rows go to F and the figure beside.
+Trains a grid of its weights on MotionSense (``--preset``: mag4, 4 activities, or mag5,
+with the statistics of 5), hiding gender, tries all members with the same judges and
+attackers, and prints activity, gender and distortion. The front is drawn into
+``--folder`` (runs/front), as ``jaxanon sweep`` draws it; with ``--json F`` a row for
+every setting goes to F, where rows of other settings stay, and the figure beside.
 """
 
+import json
 import pathlib
 import shutil
 
@@ -21,6 +23,8 @@ from jaxanon import methods
 GRID = {"beta": [0.6, 2.0, 6.0], "critic": [90.0, 180.0], "utility": [30.0, 60.0]}
 GRID_SMOKE = {"beta": [0.5, 2.0]}
 ATTACKERS = ("mlp", "forest", "lstm", "boosting", "logistic", "tree", "svm")
+ATTACKERS_SMOKE = ("forest",)
+PRESETS = ("mag4", "mag5")
 
 
 def main():
@@ -30,43 +34,118 @@ def main():
         folder="where the members are kept, runs/front by default",
         epochs="passes of training, 12 by default",
         seeds="seeds trained together, 1 by default",
+        preset="of MotionSense: mag4, the default, or mag5",
     )
+    _timing.among("preset", args.preset, PRESETS)
     report = _timing.Report(smoke=args.smoke)
-    folder = pathlib.Path(args.folder or "runs/front" + "-smoke" * args.smoke)
-    settings = blinder.VARIANTS["guided"] | (blinder.SMOKE if args.smoke else {})
+    default = "-".join(filter(None, ("runs/front", args.preset)))
+    folder = pathlib.Path(args.folder or default + "-smoke" * args.smoke)
+    base = blinder.VARIANTS["guided"] | (blinder.SMOKE if args.smoke else {})
+    data = load(args.smoke, args.preset)
+    epochs = 1 if args.smoke else int(args.epochs or 12)
+    seeds = int(args.seeds or 1)
     found = ja.sweep(
         methods.blinder,
-        blinder.load(args.smoke),
+        data,
         grid=GRID_SMOKE if args.smoke else GRID,
-        seeds=int(args.seeds or 1),
-        epochs=1 if args.smoke else int(args.epochs or 12),
+        seeds=seeds,
+        epochs=epochs,
         evaluate=True,
-        attacks=("forest",) if args.smoke else ATTACKERS,
+        attacks=ATTACKERS_SMOKE if args.smoke else ATTACKERS,
         out=folder,
         resume=True,
-        **settings,
+        **base,
     )
-    tell(report, found)
-    report.write(args.json)
+    smoke = " --smoke" * args.smoke
+    command = f"python bench/front.py{smoke} --seeds {seeds} --epochs {epochs}"
+    if args.preset:
+        command += f" --preset {args.preset}"
+    how = {"preset": data.spec.preset, "command": command, **report.about}
+    rows = settled(found, base | {"epochs": epochs}, how)
+    tell(report, rows)
     if args.json is not None:
+        args.json.write_text(json.dumps(together(args.json, rows), indent=1) + "\n")
         shutil.copy(folder / "front.png", args.json.with_suffix(".png"))
 
 
-def tell(report, found):
-    """A row for every figure of every setting, over its seeds."""
-    for row in found.summary:
+def load(smoke, preset):
+    """What Blinder's benchmark loads, or MotionSense as ``preset`` cuts it."""
+    if smoke or preset is None:
+        return blinder.load(smoke)
+    return ja.load("motion_sense", preset=preset, private=["gender"])
+
+
+def settled(found, base, how) -> list[dict]:
+    """A row for every setting that there is a report of, over its seeds.
+
+    Args:
+      found: of ``jaxanon.sweep``.
+      base: the settings of all members, and their epochs.
+      how: what all rows say.
+    """
+    rows = []
+    for one in found.summary:
+        reports = [
+            report
+            for member, report in zip(found.members, found.reports, strict=True)
+            if member.settings == one["settings"] and report
+        ]
+        if not reports:
+            continue
+        settings = base | one["settings"]
+        names = ("beta", "critic", "utility", "epochs")
+        rows.append(
+            {
+                "settings": {name: settings[name] for name in names},
+                **{name: one[name] for name in ("seeds", "diverged", "scores")},
+                "retrained": retrained(reports),
+                "warping": float(
+                    np.mean([each["distortion"]["warping"]["mean"] for each in reports])
+                ),
+                **how,
+            }
+        )
+    return rows
+
+
+def retrained(reports) -> dict[str, float]:
+    """Balanced accuracies of retrained attackers on the private attribute, on the mean.
+
+    Example:
+      >>> one = lambda x: {"attackers": {"mlp": {"balanced_accuracy": x}}}
+      >>> retrained([{"reidentification": {"side": one(x)}} for x in (0.5, 0.75)])
+      {'mlp': 0.625}
+    """
+    told = [
+        attacked["attackers"]
+        for report in reports
+        for attacked in report["reidentification"].values()
+    ]
+    return {
+        name: float(np.mean([one[name]["balanced_accuracy"] for one in told]))
+        for name in told[0]
+    }
+
+
+def together(path, rows) -> list[dict]:
+    """Rows, before them those of ``path`` that are of another preset or setting."""
+    which = lambda row: (row["preset"], row["settings"])
+    before = json.loads(path.read_text()) if path.is_file() else []
+    now = [which(row) for row in rows]
+    return [row for row in before if which(row) not in now] + rows
+
+
+def tell(report, rows):
+    """Prints every figure of every row."""
+    for row in rows:
         name = ", ".join(f"{key} {value:g}" for key, value in row["settings"].items())
         shapes = f"{row['seeds']} seeds"
         for what, value in row["scores"].items():
             std = None if value["std"] is None else 100 * value["std"]
             report.add(f"{name}: {what}", 100 * value["mean"], "%", shapes, std=std)
-        own = [
-            one["distortion"]["warping"]["mean"]
-            for member, one in zip(found.members, found.reports, strict=True)
-            if member.settings == row["settings"] and one is not None
-        ]
-        if own:
-            report.add(f"{name}: warping", np.mean(own), "deviations", shapes)
+        for what, value in row["retrained"].items():
+            report.add(f"{name}: retrained {what}", 100 * value, "%", shapes)
+        report.add(f"{name}: warping", row["warping"], "deviations", shapes)
 
 
 if __name__ == "__main__":
