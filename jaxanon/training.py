@@ -44,7 +44,10 @@ def train(
     profile=None,
     devices: int | None = None,
 ) -> Run:
-    """Trains ``method`` on the training windows of ``data``, federated by subject.
+    """Trains ``method`` on the training windows of ``data``: over clients, or together.
+
+    Each subject is a client of a federated method; others learn from all windows in one
+    place.
 
     A run that was killed at any moment and resumed ends in the same bits as one that
     was not.

@@ -65,7 +65,7 @@ def command(method: str | None):
         coordinator: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None,
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
     ) -> None:
-        """Trains a method on a data set, federated by subject.
+        """Trains a method on a data set: over clients, one a subject, or in one place.
 
         `jaxanon train METHOD --help` shows the method's settings, too. A run that was
         interrupted, or killed, goes on by the same command with --resume and ends in

@@ -23,10 +23,16 @@ def check_method(method) -> None:
     """Refuses what no real device can run.
 
     Raises:
-      ValueError: for a method whose rounds do not come apart, or whose clients are one,
-        or send nothing.
+      ValueError: for a method that trains in one place, or whose rounds do not come
+        apart, or whose clients are one, or send nothing.
     """
     algorithm = getattr(method, "algorithm", None)
+    if algorithm is None and not isinstance(method, Learner):
+        raise ValueError(
+            f"{method.name} can't run on real devices, for it learns from everybody's "
+            "windows in one place; take fedavg, atlas or blinder, say, or train it "
+            "where the windows are by jaxanon train."
+        )
     apart = None if algorithm is None or algorithm.acts is None else algorithm.update
     if apart is None or method.update is not apart:
         raise ValueError(

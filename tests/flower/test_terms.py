@@ -75,9 +75,13 @@ def test_a_clients_windows_are_its_rows_of_the_simulation(name, data):
 
 
 def test_methods_without_messages_of_clients_are_refused(data):
-    for name in ("dpfedavg", "cvae"):
+    for name, reason in (
+        ("dpfedavg", "for its rounds do not come apart"),
+        ("cvae", "for it learns from everybody's windows in one place"),
+    ):
         method = terms.methods_of(name).build(name, data.spec)
-        with pytest.raises(ValueError, match=f"{name} can't run on real devices"):
+        match = f"{name} can't run on real devices, {reason}"
+        with pytest.raises(ValueError, match=match):
             terms.check_method(method)
     with pytest.raises(ValueError, match="centralized has no clients; take fedavg"):
         terms.check_method(learners.build("centralized", data.spec))
