@@ -45,6 +45,20 @@ def labels(name: str, values, count: int, classes: tuple[str, ...]) -> None:
         )
 
 
+def no_lone(name: str, values, classes: tuple[str, ...]) -> None:
+    """Raises ValueError if a class has one window: of one nothing general is learned.
+
+    Example:
+      >>> no_lone("side", np.array([0, 2, 2, 0]), ("left", "both", "right"))
+    """
+    lone = np.flatnonzero(np.bincount(values) == 1)
+    if len(lone):
+        raise ValueError(
+            f"{name} class {classes[lone[0]]!r} has one training window, and needs 2 "
+            "at least to be kept or hidden; leave out or merge that class."
+        )
+
+
 def numbers(name: str, values, count: int) -> None:
     """Raises ValueError unless ``values`` is ``float[count]`` and finite.
 

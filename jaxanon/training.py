@@ -80,7 +80,8 @@ def train(
       ValueError: if the run in ``out`` is another one or went further than ``epochs``,
         if its checkpoints are damaged, for epochs below 1, for a method made for
         another spec, for windows that are not finite, for labels and
-        hyper-parameters out of range; if the method finds that going on is of no use.
+        hyper-parameters out of range, for a class that one window alone has, of what an
+        anonymizer is to keep or hide; if the method finds that going on is of no use.
         For more devices than there are, or a method that one device has to train; for
         processes that would train different runs.
       TypeError: for a seed or epochs that is no whole number.
@@ -178,6 +179,9 @@ def check_data(method, data) -> None:
         checks.labels(name, labels[name], len(windows), classes)
     for name in spec.targets:
         checks.numbers(name, labels[name], len(windows))
+    if hasattr(method, "anonymize"):
+        for name in (spec.public, *spec.private):
+            checks.no_lone(name, labels[name], spec.classes[name])
 
 
 def not_past(folder, total: int, epochs: int) -> None:

@@ -247,6 +247,18 @@ def test_epochs_must_be_positive(method, data):
         training.train(method, data, epochs=0)
 
 
+def test_a_class_of_one_window_is_refused_before_any_work(method, data):
+    for name in ("activity", "gender"):
+        own = np.zeros_like(data.train.labels[name])
+        own[3] = 1
+        labels = data.train.labels | {name: own}
+        lone = data._replace(train=data.train._replace(labels=labels))
+        second = data.spec.classes[name][1]
+        match = f"{name} class {second!r} has one training window, and needs 2 at least"
+        with pytest.raises(ValueError, match=match):
+            training.train(method._replace(prepare=None), lone, epochs=1)
+
+
 def test_lines_where_there_is_no_terminal(method, data, capsys):
     train(method, data, None, epochs=5, progress=True)
     first, *lines = capsys.readouterr().out.strip().splitlines()
