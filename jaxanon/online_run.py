@@ -2,17 +2,18 @@
 
 import dataclasses
 import functools
+import hashlib
 import pathlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxanon import online, training
+from jaxanon import online, sweep_folder, training
 from jaxanon.datasets import Data, Spec
+from jaxanon.kernels.setting_checks import finite
 from jaxanon.methods import Method
+from jaxanon.methods.rounds import sound
 from jaxanon.run import Run
 
 NAMES = ("dysan", "dysan_gen", "olympus", "dysan_msda")
@@ -30,7 +31,7 @@ class OnlineRun:
     method: Method
     spec: Spec
     runs: tuple[Run, ...]
-    chosen: dict[bytes, int]  # number of a run, by a window's bytes
+    chosen: dict[bytes, int]  # number of a run, by a window's digest
     folder: pathlib.Path | None = None
 
     def choices(self, key, windows) -> np.ndarray:
@@ -44,7 +45,7 @@ class OnlineRun:
           ValueError: for other windows.
         """
         del key
-        found = [self.chosen.get(_bytes(window)) for window in np.asarray(windows)]
+        found = [self.chosen.get(_digest(window)) for window in np.asarray(windows)]
         if others := sum(number is None for number in found):
             raise ValueError(
                 f"windows must be of the data that models were chosen for, got "
@@ -80,31 +81,36 @@ def choose_online(
     runs: Sequence[Run],
     data: Data,
     *,
+    utility: float = 0.1,
+    privacy: float = 0.9,
     folder: pathlib.Path | None = None,
-    **weights: Any,
+    progress: Callable[[int, int, str], None] | None = None,
 ) -> OnlineRun:
     """Puts DySan's online phase on trial: models chosen as all of ``data`` comes in.
 
     A forest that learned from the training windows tells the activity; every model is
     tried on each run of five windows of a wearer, who knows his private classes, and
     the best of one run rewrites the next. A wearer's first run has the model that did
-    best on the training windows. So nothing that is then said of a window has had a
-    part in choosing for it. Of equal windows the last one's model counts.
+    best on the training windows. So no window has had a part in choosing for itself;
+    where windows overlap, one that shares samples with it may have had. Of equal
+    windows the first one's model counts, and a test window's before a training
+    window's.
 
     Args:
       key: typed PRNG key.
-      runs: of one architecture of ``dysan`` or what it re-implements.
+      runs: of ``dysan`` or what it re-implements, alike but for hyper-parameters.
       data: whose windows are rewritten, training windows and test windows; each
         subject's in order of time.
+      utility, privacy: weights of ``online.scores``, finite and >= 0.
       folder: where an evaluation writes its report; None: nowhere.
-      **weights: of ``online.scores``, ``utility`` and ``privacy``.
+      progress: called as ``progress(done, total, what)`` before each piece of work.
 
     Returns:
       ``OnlineRun``, which ``evaluate`` takes, its attack ``fingerprint`` too.
 
     Raises:
-      ValueError: without runs, for runs of another method or of several architectures,
-        or trained for other windows.
+      ValueError: without runs, for runs of another method, of several settings that are
+        compiled in, or trained for other windows; for weights out of range.
 
     Example:
       >>> import jaxanon as ja
@@ -123,81 +129,113 @@ def choose_online(
     References:
       Boutet et al., DySan, AsiaCCS 2021, section 3.3.
     """
-    _check(runs, data.spec)
+    finite(zero=True, utility=utility, privacy=privacy)
+    runs = _alike(runs, data.spec)
     label_key, *keys = jax.random.split(key, 3)
     spec, public = data.spec, data.spec.public
     read = online.labeller(
         label_key, spec, data.train.windows, data.train.labels[public]
     )
     trier = online.trier(runs[0].method, [run.state for run in runs])
-    told = {
-        "num_classes": [spec.num_classes(name) for name in spec.private],
-        **weights,
-    }
+    classes = [spec.num_classes(name) for name in spec.private]
     prior, chosen = None, {}
-    for one, part in zip(keys, (data.train, data.test), strict=True):
+    for number, name in enumerate(("train", "test")):
+        if progress:
+            progress(number, 2, f"{len(runs)} models are tried on {name} windows")
+        part = getattr(data, name)
         known = read(part.windows)
-        own = np.stack([part.labels[name] for name in spec.private])
-        tried = _tried(one, trier, part.windows, known)
+        own = np.stack([part.labels[each] for each in spec.private])
+        tried = _tried(keys[number], trier, part.windows, known)
         score = functools.partial(
-            online.scores, tried, public=known, private=own, **told
+            online.scores,
+            tried,
+            public=known,
+            private=own,
+            num_classes=classes,
+            utility=utility,
+            privacy=privacy,
         )
         if prior is None:
             prior = score(np.zeros(len(known), int))[:, 0]
         groups, subject = online.runs(part.labels["subject"]), part.labels["subject"]
-        numbers = online.choose(score(groups), groups, subject, prior)
-        chosen |= dict(zip(map(_bytes, part.windows), numbers.tolist(), strict=True))
+        models = online.choose(score(groups), groups, subject, prior).tolist()
+        # Backwards, so that of equal windows the first one stays.
+        pairs = zip(part.windows[::-1], models[::-1], strict=True)
+        chosen |= {_digest(window): model for window, model in pairs}
+    told = lambda run: {name: float(x) for name, x in run.state.hyper.items()}
+    about = {
+        "models": [told(run) for run in runs],
+        "utility": utility,
+        "privacy": privacy,
+    }
     method = runs[0].method
-    about = {"models": [run.config.get("settings", {}) for run in runs], **weights}
     method = method._replace(name=f"{method.name}, online", config=about)
     return OnlineRun(method, spec, tuple(runs), chosen, folder)
 
 
-def members(folder) -> list[Run]:
-    """The runs of a sweep that an online choice may be among.
+def members(folder) -> tuple[list[Run], int]:
+    """The runs of a sweep that an online choice is among, and how many others it has.
 
-    Those that are there and did not diverge; of a sweep over splits, those that were
-    trained on the same data as the first.
+    One of each setting, by the first seed on the first split, that was trained to the
+    end and did not diverge.
 
     Raises:
-      ValueError: if there are none.
+      ValueError: if the sweep is of another method, was not finished, or has none.
     """
-    paths = sorted(pathlib.Path(folder).glob("member-*"))
-    begun = [path for path in paths if (path / "checkpoints").is_dir()]
-    found = [training.open_run(path) for path in begun]
-    finite = lambda run: all(
-        np.isfinite(leaf).all() for leaf in jax.tree.leaves(run.state.params)
-    )
-    found = [run for run in found if finite(run)]
+    told = sweep_folder.read(folder)
+    _check_names({told.get("method")})
+    if "members" not in told:
+        raise ValueError(f"{folder} holds an unfinished sweep; go on by --resume.")
+    found = []
+    for index, member in enumerate(told["members"]):
+        first = member["seed"] == member["split"] == 0
+        if first and member["stopped"] is None and member["losses"]:
+            run = training.open_run(sweep_folder.member_folder(folder, index))
+            if sound(run.state):
+                found.append(run)
     if not found:
+        raise ValueError(f"{folder} has no member that did not diverge; sweep anew.")
+    return found, len(told["members"]) - len(found)
+
+
+def _check_names(names):
+    if not names <= set(NAMES):
         raise ValueError(
-            f"{folder} has no member that was trained and did not diverge; go on with "
-            "the sweep by --resume."
+            f"models are chosen among those of {', '.join(NAMES)}, got "
+            f"{sorted(map(str, names))}; evaluate members one by one."
         )
-    return [run for run in found if run.config["data"] == found[0].config["data"]]
 
 
-def _check(runs, spec):
+def _alike(runs, spec) -> list[Run]:
+    """Runs of one method, that their programs compile once, with states on the host.
+
+    Raises:
+      ValueError: as ``choose_online``, of its runs.
+    """
     if not runs:
         raise ValueError("runs must hold at least one trained model, got none.")
-    names = sorted({run.method.name for run in runs})
-    if not set(names) <= set(NAMES):
-        raise ValueError(
-            f"models are chosen among those of {', '.join(NAMES)}, got {names}; "
-            "evaluate the members one by one."
+    _check_names({run.method.name for run in runs})
+    method, hyper = runs[0].method, runs[0].state.hyper
+    for run in runs:
+        if run.spec != spec:
+            raise ValueError(
+                f"runs must be trained for the windows of data, {spec.name!r} "
+                f"({spec.preset}), got one for {run.spec.name!r} ({run.spec.preset})."
+            )
+        settings, others = (
+            {"method": each.name, **dataclasses.asdict(each.config)}
+            for each in (method, run.method)
         )
-    shapes = {str(jax.tree.map(jnp.shape, dict(run.state.params))) for run in runs}
-    if len(names) > 1 or len(shapes) > 1:
-        raise ValueError(
-            f"runs must be of one architecture, got {len(shapes)} of {names}; choose "
-            "among those that are alike."
-        )
-    if other := [run for run in runs if run.spec != spec]:
-        raise ValueError(
-            f"runs must be trained for the windows of data, {spec.name!r} "
-            f"({spec.preset}), got one for {other[0].spec.name!r} "
-            f"({other[0].spec.preset})."
-        )
+        differ = {name for name in settings if settings[name] != others.get(name)}
+        if differ - set(hyper) or settings.keys() != others.keys():
+            raise ValueError(
+                f"runs must differ in {sorted(hyper)} alone, got several of "
+                f"{sorted(differ - set(hyper))}; choose among those that are alike."
+            )
+    host = lambda state: jax.tree.map(np.asarray, state)
+    return [
+        dataclasses.replace(run, method=method, state=host(run.state)) for run in runs
+    ]
 
 
 def _tried(key, trier, windows, known) -> online.Tried:
@@ -208,11 +246,11 @@ def _tried(key, trier, windows, known) -> online.Tried:
         made = trier(jax.random.fold_in(key, number), windows[rows], known[rows])
         count = min(CHUNK, len(windows) - start)
         parts.append((made.public[:, :count], made.private[..., :count]))
-    public, private = (
-        np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)
-    )
+    both = zip(*parts, strict=True)
+    public, private = (np.concatenate(part, axis=-1) for part in both)
     return online.Tried(np.empty(0), public, private)
 
 
-def _bytes(window) -> bytes:
-    return np.ascontiguousarray(window, np.float32).tobytes()
+def _digest(window) -> bytes:
+    whole = np.ascontiguousarray(window, np.float32)
+    return hashlib.blake2b(whole, digest_size=16).digest()

@@ -2,13 +2,15 @@
 
 import dataclasses
 import json
+import pathlib
+import shutil
 
 import jax
 import numpy as np
 import pytest
 import toy
 
-from jaxanon import cli, methods, online, online_run
+from jaxanon import cli, methods, online, online_run, sweep_folder, training
 from jaxanon.commands import sources
 from jaxanon.datasets import Data
 
@@ -37,7 +39,9 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def runs(folder):
-    return online_run.members(folder)
+    found, others = online_run.members(folder)
+    assert others == 0
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +49,24 @@ def data(runs) -> Data:
     return sources.recall(runs[0])
 
 
-def marked(runs):
-    """The same runs, each of which writes its number where windows were."""
-    writes = lambda number: lambda key, state, windows: windows * 0 + number
+def marked(runs, monkeypatch):
+    """Makes each run write the number of its state where windows were."""
+    writes = lambda key, state, windows: windows * 0 + state.params["number"]
+    method = runs[0].method._replace(anonymize=writes)
+    monkeypatch.setattr(online, "trier", lambda method, states: tried_nothing)
     return [
-        dataclasses.replace(run, method=run.method._replace(anonymize=writes(number)))
+        dataclasses.replace(
+            run,
+            method=method,
+            state=run.state._replace(params={"number": np.float32(number)}),
+        )
         for number, run in enumerate(runs)
     ]
+
+
+def tried_nothing(key, windows, known):
+    public = np.zeros((2, len(windows)), int)
+    return online.Tried(np.empty(0), public, np.zeros((2, 1, len(windows)), int))
 
 
 def test_each_window_goes_through_the_model_chosen_by_the_run_before(
@@ -59,22 +74,34 @@ def test_each_window_goes_through_the_model_chosen_by_the_run_before(
 ):
     """Scores are given: model 1 is best on training windows, then each run has its."""
     asked = []
+    labels = [part.labels["gender"] for part in (data.train, data.train, data.test)]
+    told = lambda windows: 7 + np.arange(len(windows))
+    monkeypatch.setattr(online, "labeller", lambda *given: told)
 
-    def scores(tried, groups, *, public, private, num_classes, utility):
-        asked.append((len(groups), num_classes, utility))
+    def scores(tried, groups, *, public, private, num_classes, utility, privacy):
+        asked.append((len(groups), num_classes, utility, privacy))
+        np.testing.assert_array_equal(public, told(groups))  # And not the true ones.
+        np.testing.assert_array_equal(private, labels[len(asked) - 1][None])
         assert tried.public.shape == (2, len(groups))
-        assert tried.private.shape == (2, 1, len(groups)) == (2, *private.shape)
         if not np.any(groups):  # All in one: what a wearer's first run is given by.
             return np.array([[0.4], [0.6]])
         even = np.arange(groups.max() + 1) % 2 == 0
         return np.stack([even, ~even]).astype(float)
 
     monkeypatch.setattr(online, "scores", scores)
-    run = online_run.choose_online(jax.random.key(0), marked(runs), data, utility=0.3)
+    heard = []
+    run = online_run.choose_online(
+        jax.random.key(0),
+        marked(runs, monkeypatch),
+        data,
+        utility=0.3,
+        progress=lambda *piece: heard.append(piece),
+    )
+    assert [piece[:2] for piece in heard] == [(0, 2), (1, 2)]
     test = data.test
     safe = run.anonymize(jax.random.key(1), test.windows)
     assert asked == [
-        (len(part.windows), [2], 0.3) for part in (data.train, data.train, test)
+        (len(part.windows), [2], 0.3, 0.9) for part in (data.train, data.train, test)
     ]
     subject = test.labels["subject"]
     groups = online.runs(subject)
@@ -90,19 +117,39 @@ def test_each_window_goes_through_the_model_chosen_by_the_run_before(
         run.choices(jax.random.key(2), test.windows[:2] + 1)
 
 
-def test_models_are_tried_in_pieces_of_one_shape(data, runs, monkeypatch):
+def test_of_equal_windows_the_first_counts_and_the_test_s(data, runs, monkeypatch):
+    alike = lambda part: part._replace(windows=part.windows[:1].repeat(20, axis=0))
+    few = lambda part: jax.tree.map(lambda rows: rows[:20], part)
+    same = data._replace(train=alike(few(data.train)), test=alike(few(data.test)))
+    same = same._replace(
+        train=same.train._replace(windows=same.test.windows),
+        test=same.test._replace(
+            labels=same.test.labels | {"subject": np.zeros(20, int)}
+        ),
+    )
+    monkeypatch.setattr(online, "labeller", lambda *given: lambda windows: windows)
+    choices = iter([np.ones(20, int), np.repeat([0, 1, 1, 1], 5)])
+    monkeypatch.setattr(online, "scores", lambda *_, groups=None, **__: np.ones((2, 1)))
+    monkeypatch.setattr(online, "choose", lambda *given: next(choices))
+    run = online_run.choose_online(jax.random.key(0), marked(runs, monkeypatch), same)
+    assert run.choices(jax.random.key(1), same.test.windows).tolist() == [0] * 20
+
+
+def test_models_are_tried_in_pieces_of_one_shape(data, monkeypatch):
     shapes = []
 
     def trier(key, windows, known):
         shapes.append(windows.shape)
-        mean = windows.mean((1, 2)) > windows.mean()
-        return online.Tried(windows, np.stack([mean, ~mean]), np.stack([mean])[None])
+        level = np.stack([windows[:, 0, 0], known])
+        return online.Tried(windows, level, level[:, None] + 1)
 
     monkeypatch.setattr(online_run, "CHUNK", 32)
-    windows = data.test.windows[:50]
-    tried = online_run._tried(jax.random.key(0), trier, windows, np.zeros(50, int))
+    windows, known = data.test.windows[:50], np.arange(50.0)
+    tried = online_run._tried(jax.random.key(0), trier, windows, known)
     assert shapes == [(32, 16, 2)] * 2
-    assert tried.public.shape == (2, 50) and tried.private.shape == (1, 1, 50)
+    wanted = np.stack([windows[:, 0, 0], known])
+    np.testing.assert_array_equal(tried.public, wanted)
+    np.testing.assert_array_equal(tried.private[:, 0], wanted + 1)
 
 
 @pytest.mark.long
@@ -115,30 +162,56 @@ def test_the_sweep_s_folder_is_attacked_as_one(folder, capsys):
     report = json.loads((folder / "report.json").read_text())
     assert report["method"]["name"] == "dysan, online"
     settings = report["method"]["config"]["models"]
-    assert [each["alpha"] for each in settings] == [0.1, 0.6]
+    np.testing.assert_allclose([each["alpha"] for each in settings], [0.1, 0.6])
     rows = report["attacks"]["fingerprint"]
     assert [row["variant"] for row in rows] == [f"p = {p}" for p in range(1, 6)]
 
 
-def test_others_are_refused(data, runs, tmp_path):
-    choose = lambda runs, data=data: online_run.choose_online(
-        jax.random.key(0), runs, data
+def test_others_are_refused(data, runs):
+    choose = lambda runs, data=data, **more: online_run.choose_online(
+        jax.random.key(0), runs, data, **more
     )
     with pytest.raises(ValueError, match="at least one trained model, got none"):
         choose([])
-    other = methods.orf(data.spec)
-    run = dataclasses.replace(runs[0], method=other)
+    run = dataclasses.replace(runs[0], method=methods.orf(data.spec))
     with pytest.raises(ValueError, match=r"among those of dysan, .*, got \['orf'\]"):
         choose([run])
-    config = dataclasses.asdict(runs[0].method.config) | {"judge_hidden": 4}
-    narrower = methods.dysan(data.spec, **config).init(jax.random.key(0))
-    run = dataclasses.replace(runs[0], state=narrower)
-    with pytest.raises(ValueError, match=r"one architecture, got 2 of \['dysan'\]"):
-        choose([runs[0], run])
+    config = dataclasses.asdict(runs[0].method.config) | {"standardised": False}
+    other = dataclasses.replace(runs[0], method=methods.dysan(data.spec, **config))
+    with pytest.raises(ValueError, match=r"alone, got several of \['standardised'\]"):
+        choose([runs[0], other])
     spec = dataclasses.replace(data.spec, preset="other")
-    with pytest.raises(
-        ValueError, match=r"'toy' \(other\), got one for 'toy' \(file\)"
-    ):
+    match = r"'toy' \(other\), got one for 'toy' \(file\)"
+    with pytest.raises(ValueError, match=match):
         choose(runs, data._replace(spec=spec))
-    with pytest.raises(ValueError, match="no member that was trained .* by --resume"):
-        online_run.members(tmp_path)
+    with pytest.raises(ValueError, match=r"utility must be finite and >= 0, got -1"):
+        choose(runs, utility=-1.0)
+
+
+def test_members_are_one_of_a_setting_that_was_trained_to_the_end(folder, tmp_path):
+    """The second one's parameters become too large, or it was stopped, or a further."""
+    copy = lambda name: pathlib.Path(shutil.copytree(folder, tmp_path / name))
+    told = sweep_folder.read(folder)
+    first, second = told["members"]
+    for change in ({"stopped": 1}, {"seed": 1}, {"split": 1}, {"losses": {}}):
+        out = copy(next(iter(change)))
+        sweep_folder.add(out, members=[first, second | change])
+        found, others = online_run.members(out)
+        assert (len(found), others) == (1, 1)
+    broken = copy("broken")
+    run = training.open_run(broken / "member-0001")
+    huge = jax.tree.map(lambda leaf: leaf * 0 + 1e30, run.state.params)
+    shutil.rmtree(broken / "member-0001")
+    state = run.state._replace(params=huge)
+    sweep_folder.save(dataclasses.replace(run, state=state))
+    assert len(online_run.members(broken)[0]) == 1
+    sweep_folder.add(broken, members=[first | {"stopped": 1}, second])
+    with pytest.raises(ValueError, match="no member that did not diverge; sweep anew"):
+        online_run.members(broken)
+    del told["members"]
+    sweep_folder.write(broken, told)
+    with pytest.raises(ValueError, match="holds an unfinished sweep; go on by --res"):
+        online_run.members(broken)
+    sweep_folder.add(broken, method="pfdrl")
+    with pytest.raises(ValueError, match=r"got \['pfdrl'\]; evaluate members one by"):
+        online_run.members(broken)

@@ -121,11 +121,13 @@ def _online(folder, seed, where):
 
     from jaxanon import online_run, trial
 
-    runs = online_run.members(folder)
+    runs, others = online_run.members(folder)
     data = sources.recall(runs[0], **where)
     key = jax.random.fold_in(trial.root(seed), online_run.ROOT)
-    run = online_run.choose_online(key, runs, data, folder=folder)
-    show.say(f"Each five windows of a wearer go through one of {len(runs)} models.")
+    with show.pieces() as tell:
+        run = online_run.choose_online(key, runs, data, folder=folder, progress=tell)
+    said = f"Each five windows of a wearer go through one of {len(runs)} models"
+    show.say(said + (f"; {others} members are left out." if others else "."))
     return run, data
 
 
