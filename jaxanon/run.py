@@ -53,7 +53,7 @@ class Run:
 
     @property
     def client_loss(self) -> Callable | None:
-        """``() -> (loss_fn, params)``: what a client's message has a gradient of.
+        """``() -> (loss_fn, params)``: what a client's steps take gradients of.
 
         The loss of one standardised window and its public class, one-hot, as
         ``attacks.invert_gradient`` takes it; None of a method whose clients send none.

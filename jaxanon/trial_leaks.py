@@ -40,7 +40,11 @@ def self_training(case: Case) -> list[list[dict]]:
 
 
 def inversion(case: Case) -> list[list[dict]]:
-    """Deep leakage from gradients, against what ``run.client_loss()`` is sent for."""
+    """What of a window the gradient of ``run.client_loss()`` tells.
+
+    By deep leakage from gradients, and where the loss begins with a dense layer with
+    biases, by what these tell of what went into it.
+    """
     rows, _ = empty(case)
     data = case.trials[0].data
     public, classes = data.spec.public, data.spec.num_classes(data.spec.public)
@@ -58,7 +62,7 @@ def inversion(case: Case) -> list[list[dict]]:
     for own, one, key in zip(rows, case.trials, own_keys, strict=True):
         loss_fn, params = one.run.client_loss()
         for number, (variant, options) in enumerate(protections.items()):
-            alike, distances = [], []
+            alike, distances, direct = [], [], []
             for victim in range(VICTIMS):
                 place = jax.random.fold_in(key, VICTIMS * number + victim)
                 noise_key, start_key = jax.random.split(place)
@@ -71,9 +75,17 @@ def inversion(case: Case) -> list[list[dict]]:
                 )
                 alike.append(abs(attacks.correlation(windows[victim], found.window)))
                 distances.append(found.distance)
+                # Classifiers lay a window out channel after channel.
+                flat = attacks.dense_input(sent, windows[victim].size)
+                if flat is not None:
+                    whole = windows[victim].T.ravel()
+                    direct.append(abs(attacks.correlation(whole, flat)))
             figures = {"correlation": alike, "distance": distances}
             figures = {name: float(np.mean(x)) for name, x in figures.items()}
             own.append(row("the window", "gradient inversion", variant, **figures))
+            if direct:
+                told = {"correlation": float(np.mean(direct))}
+                own.append(row("the window", "first dense layer", variant, **told))
     return rows
 
 

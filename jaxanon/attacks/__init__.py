@@ -10,6 +10,7 @@ from jaxanon.attacks.inversion import (
     Inverted,
     client_gradient,
     correlation,
+    dense_input,
     invert_gradient,
 )
 from jaxanon.attacks.linkage import (
@@ -56,6 +57,7 @@ __all__ = [
     "client_gradient",
     "compare_streams",
     "correlation",
+    "dense_input",
     "features",
     "halves",
     "infer_members",

@@ -181,6 +181,41 @@ def _squared_norm(tree):
     return sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(tree))
 
 
+def dense_input(gradient, size: int) -> jax.Array | None:
+    """What went into a dense layer with biases, from the gradient of one example.
+
+    The gradient of the kernel is what went in times that of the biases, so one follows
+    from the other, whatever comes behind the layer: exactly, or by least squares where
+    there is noise. Of the mean over several examples it is a mixture of what went in.
+
+    Args:
+      gradient: tree in which a dense layer is a dict of ``kernel`` ``float[size, n]``
+        and ``bias`` ``float[n]``, as Flax has them; the first such layer counts.
+      size: numbers that go into the layer.
+
+    Returns:
+      ``float[size]``; zeros if no bias has a gradient; None without such a layer.
+
+    Example:
+      >>> x, slope = jnp.array([1.0, -2.0]), jnp.array([0.5, 0.0, 2.0])
+      >>> layer = {"kernel": jnp.outer(x, slope), "bias": slope}
+      >>> dense_input({"first": layer}, 2)
+      Array([ 1., -2.], dtype=float32)
+
+    References:
+      Geiping, Bauermeister, Dröge, Moeller, Inverting gradients: how easy is it to
+      break privacy in federated learning?, NeurIPS 2020, proposition 3.1.
+    """
+    is_layer = lambda tree: isinstance(tree, dict) and {"kernel", "bias"} <= set(tree)
+    layers = filter(is_layer, jax.tree.leaves(gradient, is_leaf=is_layer))
+    for layer in layers:
+        kernel, bias = layer["kernel"], layer["bias"]
+        if kernel.shape == (size, *bias.shape):
+            weight = jnp.sum(bias**2)
+            return kernel @ bias / jnp.where(weight > 0, weight, 1.0)
+    return None
+
+
 def correlation(window, rebuilt) -> jax.Array:
     """Pearson's correlation of two windows, over all their values.
 

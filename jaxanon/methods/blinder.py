@@ -257,8 +257,9 @@ def judging_loss(params, batch, key, spec, judges):
 def client_loss_of(spec, judges):
     """Of a ``Method``: the loss of the public attribute's classifier, of one window.
 
-    A client's message has its gradient among others, which depend on noise besides that
-    whoever reads the message does not know.
+    The best case of who inverts gradients: a step on one window, without dropout.
+    Blinder's clients send a mean over ``extra + query`` windows with it, those of its
+    averaged forms what many steps add up to.
     """
     net = judges[spec.public]
 

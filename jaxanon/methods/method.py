@@ -45,8 +45,8 @@ class Method(NamedTuple):
     at_release: tuple[str, ...] = ()
     # ``FederatedAlgorithm`` that it trains by; None where all windows are in one place.
     algorithm: Any = None
-    # (state) -> (loss_fn, params): what the part of a client's message that its public
-    # classifier learns by is a gradient of, as ``attacks.invert_gradient`` takes it.
+    # (state) -> (loss_fn, params): what a client's steps on its public classifier take
+    # gradients of, as ``attacks.invert_gradient`` takes it.
     client_loss: Callable | None = None
 
     @property

@@ -155,6 +155,33 @@ def test_what_a_client_sends_is_inverted(reports):
     assert noisy["correlation"] < 0.6 and noisy["distance"] > 3
 
 
+def test_a_dense_layer_tells_what_went_into_it(cases):
+    """A softmax regression with biases, of windows laid out channel after channel."""
+
+    def loss_fn(params, window, label):
+        said = window.T.ravel() @ params["layer"]["kernel"] + params["layer"]["bias"]
+        return -jnp.sum(label * jax.nn.log_softmax(said))
+
+    params = {"layer": {"kernel": jnp.zeros((48, 2)), "bias": jnp.zeros(2)}}
+    run = cases.Run(cases.identity)
+    run.client_loss = lambda: (loss_fn, params)
+    one = trial.put(run, 0, cases.data(), ("tree",), 0.2, lambda what: None)
+    with pytest.MonkeyPatch.context() as patch:
+        nothing = attacks.Inverted(jnp.zeros((16, 3)), jnp.ones(2) / 2, jnp.ones(()))
+        patch.setattr(trial_leaks.attacks, "invert_gradient", lambda *_: nothing)
+        (found,) = trial_leaks.inversion(Case([one], [{}], None))
+    told = {
+        (row["attacker"], row["variant"]): row["figures"]["correlation"]
+        for row in found
+    }
+    assert told["gradient inversion", "no noise"] == 0
+    assert told["first dense layer", "no noise"] == pytest.approx(1, abs=1e-4)
+    assert told["first dense layer", "clipped to 1, noise multiplier 1"] < 0.6
+    lost = {"layer": {"kernel": jnp.zeros((48, 2)), "bias": jnp.zeros(2)}}
+    assert not attacks.dense_input(lost, 48).any()
+    assert attacks.dense_input({"w": jnp.zeros((48, 2))}, 48) is None
+
+
 def test_who_chooses_a_model_of_his_own_is_unique(reports):
     found = rows(reports[0], "fingerprint")
     assert found["p = 1"] == {"uniqueness": 1.0, "std": 0.0} and len(found) == 5
