@@ -18,15 +18,11 @@ class Schedule(NamedTuple):
 
     steps: int  # of the judges in a round
     checks: tuple[int, ...]  # epochs
-    alpha: float = 0.6  # With 0.3 for lambda, the model that DySan calls MSDA.
-    lambda_: float = 0.3
 
 
 SCHEDULES = {
     "ours": Schedule(1, (10, 20, 40)),
     "as released": Schedule(50, (1, 2)),
-    # Judges that learn less press less: the same schedule, told to hide more.
-    "ours, alpha 0.8": Schedule(1, (40,), 0.8, 0.1),
 }
 SCHEDULES_SMOKE = {"ours": Schedule(1, (1, 2))}
 
@@ -44,9 +40,8 @@ def quality(report, smoke, folder, settings):
     data = load(smoke)
     judges = functools.cache(lambda: evaluation.raw_judges(data))
     for name, schedule in (SCHEDULES_SMOKE if smoke else SCHEDULES).items():
-        steps, checks, alpha, lambda_ = schedule
-        model = {"inner_steps": steps, "alpha": alpha, "lambda_": lambda_}
-        method = methods.dysan(data.spec, **model, **settings)
+        steps, checks = schedule
+        method = methods.dysan(data.spec, inner_steps=steps, **settings)
         before = None
         for epochs in checks:
             kept = pathlib.Path(folder) / name.replace(",", "").replace(" ", "-")
