@@ -90,13 +90,14 @@ def front(results):
             [
                 row["preset"],
                 *(f"{own[name]:g}" for name in ("beta", "critic", "utility", "epochs")),
+                f"{own['flip']:g}" if "flip" in own else "",
                 *(f"{100 * x:.1f}" for x in told),
                 *(_retrained(row["retrained"]), f"{row['warping']:.1f}"),
             ]
         )
     return table(
         [
-            *("preset", "beta", "critic", "utility", "epochs", "activity"),
+            *("preset", "beta", "critic", "utility", "epochs", "flip", "activity"),
             *("gender, balanced", "re-identified (MLP / forest)", "warping"),
         ],
         lines,
