@@ -79,6 +79,7 @@ def compared(row) -> dict:
             "public_accuracy": told.activity,
             "private_accuracy": told.private,
             "reidentified": told.reidentified,
+            "reidentified_source": told.reidentified_source,
             "source": told.source,
         }
         measured = row["public_accuracy"][0], row["private_accuracy"][0]

@@ -2,10 +2,12 @@
 
 Trains each system of ``_entries.py`` on MotionSense (by trial, and on people never
 seen), the smartwatch recordings and UCI HAPT, and takes models of MotionSense to UCI
-HAPT, tries it with every attacker and every attack that ``jaxanon evaluate`` knows, and
-writes the table with the published figures beside: ``--json F`` writes the rows to F,
-the same as F with .md and .html, and the figure as F with .png; rows of F that were
-found elsewhere stay, unless what is in ``--folder`` tells more of them.
+HAPT, tries it with every attacker that ``jaxanon evaluate`` knows and every attack but
+``inversion``, ``fingerprint`` and ``membership`` (which are of runs that send
+gradients, choose between models, or make windows), and writes the table with the
+published figures beside: ``--json F`` writes the rows to F, the same as F with .md and
+.html, and the figure as F with .png; rows of F that were found elsewhere stay, unless
+what is in ``--folder`` tells more of them.
 
 The first seed comes first, of every case and system; then what is tried on that seed
 and a system's first form alone; then the other seeds. What is trained and what is found

@@ -3,8 +3,9 @@
 Trains a grid of its weights on MotionSense (``--preset``: mag4, 4 activities, or mag5,
 with the statistics of 5), hiding gender, tries all members with the same judges and
 attackers, and prints activity, gender and distortion. The front is drawn into
-``--folder`` (runs/front), as ``jaxanon sweep`` draws it; with ``--json F`` a row for
-every setting goes to F, where rows of other settings stay, and the figure beside.
+``--folder``, as ``jaxanon sweep`` draws it: by default one of each preset, epochs and
+seeds (runs/front-mag4-12-epochs-1-seeds). With ``--json F`` a row for every setting
+goes to F, where rows of other settings stay, and the figure beside.
 """
 
 import json
@@ -31,19 +32,21 @@ def main():
     """Trains, tries and draws the grid."""
     args = _timing.arguments(
         __doc__.splitlines()[0],
-        folder="where the members are kept, runs/front by default",
+        folder="where the members are kept, by default "
+        "runs/front-PRESET-EPOCHS-epochs-SEEDS-seeds",
         epochs="passes of training, 12 by default",
         seeds="seeds trained together, 1 by default",
         preset="of MotionSense: mag4, the default, or mag5",
     )
     _timing.among("preset", args.preset, PRESETS)
     report = _timing.Report(smoke=args.smoke)
-    default = "-".join(filter(None, ("runs/front", args.preset)))
-    folder = pathlib.Path(args.folder or default + "-smoke" * args.smoke)
     base = blinder.VARIANTS["guided"] | (blinder.SMOKE if args.smoke else {})
     data = load(args.smoke, args.preset)
     epochs = 1 if args.smoke else int(args.epochs or 12)
     seeds = int(args.seeds or 1)
+    # A folder holds one sweep, and another setting of these is another sweep.
+    default = f"runs/front-{data.spec.preset}-{epochs}-epochs-{seeds}-seeds"
+    folder = pathlib.Path(args.folder or default + "-smoke" * args.smoke)
     found = ja.sweep(
         methods.blinder,
         data,

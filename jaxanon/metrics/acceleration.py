@@ -1,5 +1,6 @@
 """The acceleration among a window's channels, as a pedometer wants it."""
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -34,7 +35,7 @@ def acceleration(windows, channels: Sequence[str], units: Sequence[str]):
     axes: dict[str, list[int]] = {}
     apart = any(name.startswith("gravity.") for name in channels)
     for index, (name, unit) in enumerate(zip(channels, units, strict=True)):
-        if unit in UNITS and (apart or not name.startswith(LESS_GRAVITY)):
+        if unit in UNITS and (apart or _sensor(name) not in LESS_GRAVITY):
             axis = name.partition(".")[2] if apart else name
             axes.setdefault(axis, []).append(index)
     if not axes:
@@ -43,3 +44,8 @@ def acceleration(windows, channels: Sequence[str], units: Sequence[str]):
     scaled = windows * factors.astype(np.float32)
     together = [scaled[..., own].sum(-1) for own in axes.values()]
     return np.stack(together, -1).astype(np.float32)
+
+
+def _sensor(name: str) -> str:
+    """A channel's name less its axis."""
+    return re.sub(r"[._][xyz]$", "", name)

@@ -102,6 +102,10 @@ def test_rows_of_before_are_compared_with_what_is_published_now(bench, row, tmp_
     module = bench("_anonymizer_rows")
     found = row([reported({}, {})], case="MotionSense", system="AAE")
     assert found["published"]["reidentified"] == 93.7
+    # Of two papers, each beside what it says.
+    assert found["published"]["source"].startswith("Yang and Ardakanian 2023")
+    again = found["published"]["reidentified_source"]
+    assert again == "Hajihassani et al. 2021, section 6.3.2"
     assert module.cells(found)[-2:] == ("92.8 / 78.2 (93.7)", "worse")
     assert found["reason"].startswith("Activity 87.50 is 3.34 short of 90.84. Private")
     old = found | {"published": None, "verdict": "better", "reason": "forgotten"}

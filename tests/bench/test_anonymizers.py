@@ -202,7 +202,10 @@ def test_every_entry_builds_and_everything_published_is_tried(bench):
         for name in case.entries
         for variant in entries.ENTRIES[name].variants
     }
-    assert set(bench("_published").PUBLISHED) <= tried
+    published = bench("_published").PUBLISHED
+    assert set(published) <= tried
+    for told in published.values():
+        assert (told.reidentified is None) == (told.reidentified_source is None)
     for entry in entries.ENTRIES.values():
         if entry.method:
             fields = methods.config_class(entry.method).__dataclass_fields__

@@ -33,7 +33,7 @@ def run(front, monkeypatch, tmp_path):
 
     def sweep(method, data, **options):
         asked.update(options, method=method, data=data)
-        options["out"].mkdir(exist_ok=True)
+        options["out"].mkdir(parents=True, exist_ok=True)
         (options["out"] / "front.png").write_bytes(b"drawn")
         scores = {
             "activity accuracy": {"mean": 0.9, "std": 0.01},
@@ -57,8 +57,8 @@ def run(front, monkeypatch, tmp_path):
     monkeypatch.setattr(front.blinder, "load", lambda smoke: load())
 
     def run(*words):
-        words = ["front.py", "--json", str(rows), *words]
-        monkeypatch.setattr(sys, "argv", [*words, "--folder", str(tmp_path / "kept")])
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["front.py", "--json", str(rows), *words])
         front.main()
         return asked, rows
 
@@ -88,7 +88,7 @@ def test_rows_are_those_that_the_readme_reads(front, run, bench, tmp_path):
     *_, line = bench("_readme_privacy").front(tmp_path).splitlines()
     weights = f"{base['critic']:g} | {base['utility']:g}"
     assert line == (
-        f"| mag5 | 0.5 | {weights} | 9 | 90.0 | 52.5 | 56.2 / 62.5 | 15.0 |"
+        f"| mag5 | 0.5 | {weights} | 9 |  | 90.0 | 52.5 | 56.2 / 62.5 | 15.0 |"
     )
     # As those that are there.
     known = json.loads((front.pathlib.Path(front.__file__).parent / KEPT).read_text())
@@ -119,6 +119,21 @@ def test_rows_of_other_presets_stay(run):
     assert told == [("mag4", 12), ("mag5", 12), ("mag5", 3)]
     run()
     assert len(json.loads(rows.read_text())) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "folder"),
+    [
+        ("", "runs/front-mag4-12-epochs-1-seeds"),
+        ("--epochs 14", "runs/front-mag4-14-epochs-1-seeds"),
+        ("--preset mag5 --seeds 2", "runs/front-mag5-12-epochs-2-seeds"),
+        ("--smoke", "runs/front-mag4-1-epochs-1-seeds-smoke"),
+        ("--seeds 2 --folder kept", "kept"),
+    ],
+)
+def test_a_sweep_of_other_epochs_or_seeds_has_a_folder_of_its_own(run, words, folder):
+    asked, _ = run(*words.split())
+    assert asked["out"].as_posix() == folder
 
 
 def test_a_preset_that_the_front_is_not_of_is_refused(run):

@@ -174,6 +174,24 @@ def test_what_is_drawn_matters_and_nothing_else_does(exported, data):
     assert np.all(agreement.away(rewritten, twice[0], one, data.spec.std) < 1e-4)
 
 
+def test_a_flip_of_some_windows_is_drawn_outside(untrained, data, tmp_path):
+    settings = {"anonymization": "probabilistic", "flip": 0.75}
+    run, path = untrained("blinder", **TINY, **settings), tmp_path / "phone.onnx"
+    told = exporting.export(run, path, windows=data.test.windows[:20])
+    assert told.share == 1.0
+    draws = json.loads(onnx.load(path).metadata_props[0].value)["draws"]
+    # Of the latent, and of whether the one private attribute shows the other class.
+    assert [draw["law"] for draw in draws] == ["normal", "uniform"]
+    shown = {"windows": np.float32(data.test.windows[:1])}
+    shown["draw 0"] = np.zeros(draws[0]["shape"], np.float32)
+    drawn = [np.full(draws[1]["shape"], x, np.float32) for x in (0.01, 0.74, 0.76)]
+    flipped, edge, kept = agreement.run_graph(
+        path.read_bytes(), [shown | {"draw 1": one} for one in drawn]
+    )
+    np.testing.assert_array_equal(flipped, edge)
+    assert np.any(edge != kept)
+
+
 @pytest.mark.parametrize(
     ("settings", "error", "why"),
     [

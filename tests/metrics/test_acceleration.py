@@ -45,5 +45,17 @@ def test_of_both_that_with_gravity_is_taken():
     np.testing.assert_allclose(found, [[[0, 0, 9.80665], [0, 0, 14.709975]]], rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        [f"body_accelerometer_{axis}" for axis in "xyz"],
+        [f"userAccelerationWithGravity.{axis}" for axis in "xyz"],
+    ],
+)
+def test_a_name_that_begins_alike_is_another_sensor(names):
+    found = metrics.acceleration(WINDOWS[..., :3], names, ["m/s^2"] * 3)
+    np.testing.assert_array_equal(found, WINDOWS[..., :3])
+
+
 def test_channels_without_acceleration_have_none():
     assert metrics.acceleration(WINDOWS, ["csi"] * 6, [""] * 6) is None
