@@ -79,7 +79,7 @@ def evaluate(
       with ``client_loss() -> (loss_fn, params)`` as ``attacks.invert_gradient`` takes
       them: the loss of one standardised window and its public class, one-hot;
     * ``fingerprint``: how unique a subject's models are, of a run that chooses one per
-      window, with ``choices(key, windows) -> int[N]``;
+      window (``online_run``), with ``choices(key, windows) -> int[N]``;
     * ``membership``: whether a generator was trained on a window, by what it makes
       (``run.sample``) and how well it explains the window (``run.window_losses``).
 

@@ -5,6 +5,7 @@ import functools
 import hashlib
 import pathlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -136,7 +137,8 @@ def choose_online(
     read = online.labeller(
         label_key, spec, data.train.windows, data.train.labels[public]
     )
-    trier = online.trier(runs[0].method, [run.state for run in runs])
+    method: Any = runs[0].method
+    trier = online.trier(method, [run.state for run in runs])
     classes = [spec.num_classes(name) for name in spec.private]
     prior, chosen = None, {}
     for number, name in enumerate(("train", "test")):
@@ -168,7 +170,6 @@ def choose_online(
         "utility": utility,
         "privacy": privacy,
     }
-    method = runs[0].method
     method = method._replace(name=f"{method.name}, online", config=about)
     return OnlineRun(method, spec, tuple(runs), chosen, folder)
 
@@ -252,5 +253,5 @@ def _tried(key, trier, windows, known) -> online.Tried:
 
 
 def _digest(window) -> bytes:
-    whole = np.ascontiguousarray(window, np.float32)
+    whole = np.asarray(window, np.float32).tobytes()
     return hashlib.blake2b(whole, digest_size=16).digest()
