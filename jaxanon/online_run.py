@@ -125,7 +125,7 @@ def choose_online(
       ...     **small)
       >>> both = choose_online(jax.random.key(0), found.runs, data)
       >>> both.anonymize(jax.random.key(1), data.test.windows).shape
-      (18, 100, 6)
+      (18, 128, 6)
 
     References:
       Boutet et al., DySan, AsiaCCS 2021, section 3.3.

@@ -17,10 +17,11 @@ QUANTIZED = ("MatMul", "Gemm", "Conv")
 def in_int8(model, examples: Sequence[dict[str, np.ndarray]], prefix: str = ""):
     """The model with weights in 8 bits, and ranges of activations by examples.
 
-    Weights are symmetric, one scale a channel; activations have one scale each, from
-    the least to the largest that examples give. A branch has its ranges from the
-    examples that take it, or from all where none does. Bodies of loops stay as they
-    are.
+    Weights are symmetric, of 7 of the 8 bits, one scale a channel: older processors add
+    products in pairs, in 16 bits, which two products of 8 bits exceed. Activations have
+    one scale each, from the least to the largest that examples give. A branch has its
+    ranges from the examples that take it, or from all where none does. Bodies of loops
+    stay as they are.
 
     Args:
       model: ``onnx.ModelProto``.
@@ -85,6 +86,7 @@ def _flat(model, examples):
             op_types_to_quantize=list(QUANTIZED),
             activation_type=by_runtime.QuantType.QUInt8,
             weight_type=by_runtime.QuantType.QInt8,
+            reduce_range=True,
             extra_options={"WeightSymmetric": True},
         )
         return onnx.load(small)
