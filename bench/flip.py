@@ -17,7 +17,6 @@ import _timing
 import blinder
 import front
 import jax
-import numpy as np
 
 import jaxanon as ja
 from jaxanon import evaluation, methods, trial
@@ -63,7 +62,9 @@ def main():
             judges=judges,
         )
         tried = {name: settings[name] for name in WEIGHTS}
-        rows.append(row(found, tried | {"epochs": epochs, "flip": share}, how))
+        tried |= {"epochs": epochs, "flip": share}
+        told = {"seeds": 1, "diverged": 0, "scores": aggregate([scores(found)])}
+        rows.append(front.row(tried, told, [found], how))
     front.tell(report, rows)
     if args.json is not None:
         kept = front.together(args.json, rows)
@@ -87,19 +88,6 @@ def read_of_training(run, data, judges) -> dict[str, float]:
         matrix = confusion_matrix(part.labels[name], told, spec.num_classes(name))
         found[name] = 100 * float(balanced_accuracy(matrix))
     return found
-
-
-def row(report, settings, how) -> dict:
-    """One of ``front_motion_sense.json``, of one seed."""
-    return {
-        "settings": settings,
-        "seeds": 1,
-        "diverged": 0,
-        "scores": aggregate([scores(report)]),
-        "retrained": front.retrained([report]),
-        "warping": float(np.mean(report["distortion"]["warping"]["mean"])),
-        **how,
-    }
 
 
 if __name__ == "__main__":

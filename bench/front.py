@@ -26,6 +26,7 @@ GRID_SMOKE = {"beta": [0.5, 2.0]}
 ATTACKERS = ("mlp", "forest", "lstm", "boosting", "logistic", "tree", "svm")
 ATTACKERS_SMOKE = ("forest",)
 PRESETS = ("mag4", "mag5")
+WEIGHTS = ("beta", "critic", "utility", "epochs")  # That tell settings apart.
 
 
 def main():
@@ -96,19 +97,29 @@ def settled(found, base, how) -> list[dict]:
         if not reports:
             continue
         settings = base | one["settings"]
-        names = ("beta", "critic", "utility", "epochs")
-        rows.append(
-            {
-                "settings": {name: settings[name] for name in names},
-                **{name: one[name] for name in ("seeds", "diverged", "scores")},
-                "retrained": retrained(reports),
-                "warping": float(
-                    np.mean([each["distortion"]["warping"]["mean"] for each in reports])
-                ),
-                **how,
-            }
-        )
+        told = {name: one[name] for name in ("seeds", "diverged", "scores")}
+        tried = {name: settings[name] for name in WEIGHTS}
+        rows.append(row(tried, told, reports, how))
     return rows
+
+
+def row(settings, told, reports, how) -> dict:
+    """Of one setting.
+
+    Args:
+      settings: that tell it from others.
+      told: ``seeds``, ``diverged`` and ``scores`` of it.
+      reports: of ``evaluate``, one a seed.
+      how: what all rows say.
+    """
+    warping = [each["distortion"]["warping"]["mean"] for each in reports]
+    return {
+        "settings": settings,
+        **told,
+        "retrained": retrained(reports),
+        "warping": float(np.mean(warping)),
+        **how,
+    }
 
 
 def retrained(reports) -> dict[str, float]:
