@@ -93,8 +93,8 @@ def choose_online(
     tried on each run of five windows of a wearer, who knows his private classes, and
     the best of one run rewrites the next. A wearer's first run has the model that did
     best on the training windows. So no test window has had a part in choosing for
-    itself; where windows overlap, one that shares samples with it may have had. Of equal
-    windows the first one's model counts, and a test window's before a training
+    itself; where windows overlap, one that shares samples with it may have had. Of
+    equal windows the first one's model counts, and a test window's before a training
     window's.
 
     Args:
