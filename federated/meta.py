@@ -19,6 +19,7 @@ from jaxanon.federated.cohort import sample_cohort
 
 CHUNK = {"cpu": 64}  # Clients side by side; enough to fill the cores, and in cache.
 DEFAULT_CHUNK = 4096
+LIST = 0x6C697374  # "list"; what a run's key is folded with for rows that come again.
 
 
 def meta(
@@ -31,6 +32,7 @@ def meta(
     server_optimizer: optax.GradientTransformation,
     cohort_size_fn: Callable = lambda num_clients: num_clients,
     rounds_per_cohort: int = 1,
+    rounds_per_list: int | None = None,
     step_sizes_fn: Callable | None = None,
     averaging: float = 0.0,
     alone_fn: Callable | None = None,
@@ -57,6 +59,9 @@ def meta(
       server_optimizer: Optax transformation of unit step size: ``optax.adam(1.0)``.
       cohort_size_fn: ``num_clients -> int``, clients per round; all by default.
       rounds_per_cohort: rounds that a cohort stays together.
+      rounds_per_list: rounds after which a client draws the same rows again, from a
+        list as it were: ``draw_fn(key, client, data, rows_key)`` has a key of its own
+        for them, and takes all else from the first. None: rows are drawn afresh.
       step_sizes_fn: ``hyper -> {group: float[]}``, where groups take server steps of
         lengths of their own.
       averaging: how much of the running mean of the parameters, ``state.average``,
@@ -138,7 +143,15 @@ def meta(
             phases, objectives = (), (alone_fn(state.hyper),)
         # The key belongs to the client, whatever its place in the cohort.
         own_key = lambda client: jax.random.fold_in(step_key, client)
-        draw = lambda client, at: draw_fn(own_key(client), at, data)
+
+        def draw(client, at):
+            if rounds_per_list is None:
+                return draw_fn(own_key(client), at, data)
+            number = state.round % rounds_per_list * (1 + more_stages) + stage
+            rows_key = jax.random.fold_in(jax.random.fold_in(key, LIST), number)
+            rows_key = jax.random.fold_in(rows_key, client)
+            return draw_fn(own_key(client), at, data, rows_key)
+
         support, query, weights = jax.vmap(draw)(ids, ids if at is None else at)
         weights = jnp.where(counted, weights, 0)
         groups = [group for objective in objectives for group in objective.groups]

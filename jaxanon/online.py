@@ -120,9 +120,9 @@ def once(method: Method) -> tuple[Callable, Callable]:
         sanitizer, judges = composed
         mean, std = (jnp.float32(x)[None, None] for x in (spec.mean, spec.std))
         given = sanitizers.seen(spec, config, (windows - mean) / std)
-        safe = nets.sanitize(key, sanitizer, given)
-        read = nets.predict(judges, safe)[0]
-        others = nets.discriminate(judges, safe, public)[0]
+        safe, sides = nets.sanitize(key, sanitizer, given)
+        read = nets.predict(judges, safe, sides)[0]
+        others = nets.discriminate(judges, safe, public, sides)[0]
         classes = [jnp.argmax(others[name], axis=1) for name in spec.private]
         shown = sanitizers.seen(spec, config, safe, back=True) * std + mean
         return shown, jnp.argmax(read, axis=1), jnp.stack(classes)

@@ -14,6 +14,8 @@ from jaxanon.methods.autoencoders import (
 from jaxanon.methods.method import Method
 from jaxanon.models.rewriter_losses import FORMS
 
+MEANS = ("predicted", "last")
+
 # The released program for MotionSense has a second layer of 512, and no classification
 # layer; with 0.6 million weights a model is as large as the paper says without it.
 PUBLISHED = {
@@ -35,9 +37,13 @@ class AttributeVAEConfig(AutoencoderConfig):
     MobiAct 0.5"""
     form: str = "plain"
     """loss in nats per window, or as scaled by the released programs"""
+    means_of: str = "predicted"
+    """whose class means a latent moves between: its predicted public class's; last, by
+    a slip of the released program for MotionSense: the last one's, whatever it is"""
 
     def __post_init__(self):
         super().__post_init__()
+        one_of("means_of", self.means_of, MEANS)
         finite(zero=True, alpha=self.alpha, beta=self.beta)
         one_of("form", self.form, FORMS)
 
@@ -83,5 +89,6 @@ def attribute_vae(spec, **settings) -> Method:
         nets,
         (model_player(nets, groups, weights, config.form),),
         {"alpha": config.alpha, "beta": config.beta},
+        last_means=config.means_of == "last",
     )
     return autoencoders("attribute_vae", spec, config, design)

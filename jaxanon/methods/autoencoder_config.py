@@ -5,7 +5,7 @@ from typing import Any
 
 from jaxanon.kernels.checks import one_of
 from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
-from jaxanon.methods.shown import ANONYMIZATIONS, check_flip
+from jaxanon.methods.shown import ANONYMIZATIONS, FLIPS, check_flip
 from jaxanon.models.layers import INITIALISATIONS
 
 
@@ -37,7 +37,12 @@ class AutoencoderConfig:
     """step size of their Adam"""
     anonymization: str = "stochastic"
     """stochastic: a random private class; deterministic: the one after the predicted;
-    probabilistic: that one or the predicted; a trained state serves all"""
+    probabilistic: that one or the predicted; vector, of a decoder that is told classes:
+    random weights of them, as the released programs have it; a trained state serves
+    all"""
+    flip_to: str = "next"
+    """the class shown instead of the predicted; previous, as released for MobiAct's
+    weight: the one before it"""
     flip: float = 0.5
     """probabilistic: how often it is the one after; the released programs' is 0.49"""
 
@@ -49,7 +54,8 @@ class AutoencoderConfig:
         finite(
             zero=False, step_size=self.step_size, judge_step_size=self.judge_step_size
         )
-        one_of("anonymization", self.anonymization, ANONYMIZATIONS)
+        one_of("anonymization", self.anonymization, (*ANONYMIZATIONS, "vector"))
+        one_of("flip_to", self.flip_to, FLIPS)
         one_of("initialisation", self.initialisation, INITIALISATIONS)
         check_flip(self.flip)
 

@@ -20,6 +20,7 @@ class Design(NamedTuple):
     players: tuple[Player, ...]  # on ``Batch``
     hyper: dict[str, float]
     by_class: bool = True  # a model for each public class
+    last_means: bool = False  # all models move latents by the last one's means
 
 
 def networks(spec, config, **options) -> Rewriter:
@@ -72,9 +73,17 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
       the networks' groups. Where the decoder is not told private classes, the latent
       moves between them by ``means``, the ``offsets`` of ``class_means``: exact for the
       parameters at the end of every epoch, and 0 before the first has ended.
+
+    Raises:
+      ValueError: for ``anonymization="vector"`` where the decoder is told no class.
     """
     nets, by_class = design.networks, design.by_class
     moved = not nets.told
+    if moved and config.anonymization == "vector":
+        raise ValueError(
+            f"anonymization must be one of {list(shown.ANONYMIZATIONS)} for {name}, "
+            "whose decoder is told no class, got 'vector'."
+        )
     copies = spec.num_classes(spec.public) if by_class else 1
     hyper = {"step_size": config.step_size, "judge_step_size": config.judge_step_size}
     hyper |= design.hyper
@@ -120,19 +129,35 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
             "means": class_means.at_epoch_end(state.round, rounds_of(data), renew, old)
         }
 
-    def anonymize_fn(key, params, windows):
-        noise_key, class_key = jax.random.split(key)
-        seen = judges.predict(spec, params, windows)
-        show = {
+    def classes_of(key, seen):
+        return {
             private: shown.shown_class(
-                jax.random.fold_in(class_key, index),
+                jax.random.fold_in(key, index),
                 config.anonymization,
                 seen[private],
                 spec.num_classes(private),
                 config.flip,
+                config.flip_to,
             )
             for index, private in enumerate(spec.private)
         }
+
+    def vectors_of(key, count):
+        return tuple(
+            shown.shown_vector(
+                jax.random.fold_in(key, index), count, spec.num_classes(private)
+            )
+            for index, private in enumerate(spec.private)
+        )
+
+    def anonymize_fn(key, params, windows):
+        noise_key, class_key = jax.random.split(key)
+        seen = judges.predict(spec, params, windows)
+        if config.anonymization == "vector":
+            show, told = {}, vectors_of(class_key, len(windows))
+        else:
+            show = classes_of(class_key, seen)
+            told = _one_hots(spec, show)
         noise = jax.random.normal(noise_key, (len(windows), config.latent))
         public, none = seen[spec.public], jnp.zeros(len(windows), jnp.int32)
 
@@ -141,9 +166,12 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
             if moved:
                 row = none if by_class else public
                 z = z + class_means.transfer(spec, params["means"], row, seen, show)
-            return nets.decode(params, z, _one_hots(spec, show))
+            return nets.decode(params, z, told)
 
         models = {group: params[group] for group in params if group != judges.GROUP}
+        if design.last_means:
+            means = models["means"]
+            models["means"] = jnp.broadcast_to(means[-1:], means.shape)
         which = public if by_class else none
         if len(windows) == 1:  # By the one model whose turn it is.
             take = lambda number: jax.tree.map(lambda leaf: leaf[number], models)

@@ -10,14 +10,12 @@ import optax
 from jaxanon.federated.algorithm import build
 from jaxanon.kernels import Phase
 from jaxanon.methods import own_windows
-from jaxanon.methods.blinder import (
-    anonymized,
+from jaxanon.methods.blinder import anonymized, cohort_size, networks_of
+from jaxanon.methods.blinder_classifiers import (
     classifiers,
     client_loss_of,
-    cohort_size,
     init_classifiers,
     judging_loss,
-    networks_of,
 )
 from jaxanon.methods.method import Method
 from jaxanon.models import blinder as models

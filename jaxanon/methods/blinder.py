@@ -2,17 +2,21 @@
 
 import jax
 import jax.numpy as jnp
-import optax
 
 from jaxanon.federated.meta import meta
 from jaxanon.kernels import Objective
 from jaxanon.methods import draws
-from jaxanon.methods.blinder_config import BlinderConfig
+from jaxanon.methods.blinder_classifiers import (
+    classifiers,
+    client_loss_of,
+    init_classifiers,
+    judging_loss,
+)
+from jaxanon.methods.blinder_config import SERVER_OPTIMIZERS, BlinderConfig
 from jaxanon.methods.method import Method
 from jaxanon.methods.shown import shown_class
 from jaxanon.models import blinder as models
 from jaxanon.models import blinder_losses as losses
-from jaxanon.models.classifier import Classifier
 from jaxanon.models.guided import (
     Critic,
     GuideScale,
@@ -112,14 +116,6 @@ def networks_of(spec, config) -> models.Networks:
     )
 
 
-def classifiers(spec, config) -> dict[str, Classifier]:
-    """Classifiers of what has to be known of a window before it is rebuilt."""
-    known = (spec.public,)
-    if config.anonymization != "stochastic":
-        known = draws.attributes(spec)
-    return {name: Classifier(num_classes=spec.num_classes(name)) for name in known}
-
-
 def _critics(spec, config):
     if not config.guided:
         return ()
@@ -144,14 +140,16 @@ def _algorithm(spec, config, networks, judges, critics):
         params["classifiers"] = init_classifiers(keys, spec, judges)
         return params
 
-    def draw_fn(key, client, data):
+    def draw_fn(key, client, data, rows_key=None):
         sizes = (config.support, config.query, config.extra + config.query)
         *keys, dropout_key = jax.random.split(key, 4)
+        rows_keys = [None] * 3 if rows_key is None else jax.random.split(rows_key, 3)
         support, query, extra = (
             draws.draw_batch(
-                one, client, data, spec, config.latent, config.per_class, size
+                *(one, client, data, spec, config.latent, config.per_class, size),
+                rows_key=rows,
             )
-            for one, size in zip(keys, sizes, strict=True)
+            for one, size, rows in zip(keys, sizes, rows_keys, strict=True)
         )
         weight = jnp.max(query.weights)
         return support, draws.Query(query, extra, dropout_key), weight
@@ -194,15 +192,17 @@ def _algorithm(spec, config, networks, judges, critics):
 
     names = ("alpha", "beta", "gamma", "inner_step_size", "server_step_size")
     names += ("adversary_step_size", *(("utility", "critic") if critics else ()))
+    rounds = _rounds_per_epoch(spec, config)
     return meta(
         init_fn,
         draw_fn,
         phases_fn,
         objectives_fn,
         hyper={name: getattr(config, name) for name in names},
-        server_optimizer=optax.adam(1.0),
+        server_optimizer=SERVER_OPTIMIZERS[config.server_optimizer](1.0),
         cohort_size_fn=lambda num_clients: cohort_size(config, num_clients),
-        rounds_per_cohort=_rounds_per_epoch(spec, config),
+        rounds_per_cohort=rounds,
+        rounds_per_list=rounds if config.batches == "listed" else None,
         step_sizes_fn=lambda hyper: dict.fromkeys(
             ("discriminators", "critics") if critics else ("discriminators",),
             hyper["adversary_step_size"],
@@ -229,47 +229,6 @@ def _rounds_per_epoch(spec, config):
     """Batches in ``per_class`` windows of every public class, the paper's t = K / b."""
     windows = spec.num_classes(spec.public) * config.per_class
     return max(1, windows // (config.support + config.query))
-
-
-def init_classifiers(keys, spec, judges):
-    """Parameters of the classifiers, by name."""
-    window = jnp.zeros((1, spec.time, len(spec.channels)))
-    return {
-        name: net.init(one, window)["params"]
-        for (name, net), one in zip(judges.items(), keys, strict=True)
-    }
-
-
-def judging_loss(params, batch, key, spec, judges):
-    """Cross-entropy of the classifiers, summed, and of each; ``key`` for dropout."""
-    info, total = {}, 0.0
-    targets = dict(
-        zip(draws.attributes(spec), (batch.public, *batch.private), strict=True)
-    )
-    for index, (name, net) in enumerate(judges.items()):
-        own_key = jax.random.fold_in(key, index)
-        one = {"params": params["classifiers"][name]}
-        logits = net.apply(one, batch.windows, own_key, 0.3)
-        loss = models.cross_entropy(logits, targets[name], batch.weights)
-        info[f"{name} classifier"] = loss
-        total = total + loss
-    return total, info
-
-
-def client_loss_of(spec, judges):
-    """Of a ``Method``: the loss of the public attribute's classifier, of one window.
-
-    The best case of who inverts gradients: a step on one window, without dropout.
-    Blinder's clients send a mean over ``extra + query`` windows with it, those of its
-    averaged forms what many steps add up to.
-    """
-    net = judges[spec.public]
-
-    def loss_fn(params, window, label):
-        logits = net.apply({"params": params}, window[None])
-        return models.cross_entropy(logits, label[None], jnp.ones(1))
-
-    return lambda state: (loss_fn, state.params["classifiers"][spec.public])
 
 
 def anonymized(key, params, windows, spec, config, networks, judges):

@@ -2,12 +2,16 @@
 
 import dataclasses
 
+import optax
+
 from jaxanon.kernels.checks import one_of
 from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 from jaxanon.methods.shown import ANONYMIZATIONS, check_flip
 from jaxanon.models.layers import INITIALISATIONS
 
 FORMS = ("paper", "released")
+SERVER_OPTIMIZERS = {"adam": optax.adam, "sgd": optax.sgd}
+BATCHES = ("drawn", "listed")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,12 +48,16 @@ class BlinderConfig:
     """windows that a client adapts on, per round"""
     query: int = 15
     """windows that a client is graded on, per round"""
+    batches: str = "drawn"
+    """afresh for each round; listed, as released: the same again in each epoch"""
     inner_step_size: float = 1e-4
     """step size of a client's adaptation"""
+    server_optimizer: str = "adam"
+    """of the server; sgd: plain steps, as in the paper's Algorithm 1"""
     server_step_size: float = 1e-3
-    """step size of the server's Adam"""
+    """step size of the server"""
     adversary_step_size: float = 1e-3
-    """step size of the server's Adam for the discriminators"""
+    """step size of the server for the discriminators"""
     adversary_hidden: tuple[int, ...] = (128, 128)
     """widths of the discriminators' layers"""
     adversary_rounds: int = 0
@@ -105,6 +113,8 @@ class BlinderConfig:
         if self.cohort > 1:
             raise ValueError(f"cohort must be in (0, 1], got {self.cohort!r}.")
         one_of("form", self.form, FORMS)
+        one_of("server_optimizer", self.server_optimizer, SERVER_OPTIMIZERS)
+        one_of("batches", self.batches, BATCHES)
         one_of("anonymization", self.anonymization, ANONYMIZATIONS)
         check_flip(self.flip)
         one_of("initialisation", self.initialisation, INITIALISATIONS)

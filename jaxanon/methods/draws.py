@@ -87,7 +87,9 @@ def standardised(spec, clients) -> jax.Array:
     return jnp.asarray(windows, jnp.float32)
 
 
-def draw_batch(key, client, data: Balanced, spec, latent, per_class, size) -> Batch:
+def draw_batch(
+    key, client, data: Balanced, spec, latent, per_class, size, *, rows_key=None
+) -> Batch:
     """Draws ``size`` windows of one client, balanced over its classes.
 
     Args:
@@ -99,11 +101,13 @@ def draw_batch(key, client, data: Balanced, spec, latent, per_class, size) -> Ba
       per_class: windows per class of the balanced set that is drawn from; classes with
         fewer are filled up by SMOTE.
       size: number of windows.
+      rows_key: of which windows they are, where not of ``key``.
 
     Returns:
       ``Batch``; all weights are 0 if the client has no windows.
     """
-    rows_key, noise_key, renoise_key, shadow_key, shown_key = jax.random.split(key, 5)
+    own_key, noise_key, renoise_key, shadow_key, shown_key = jax.random.split(key, 5)
+    rows_key = own_key if rows_key is None else rows_key
     rows = kernels.draw_from_table(
         rows_key, data.windows, data.table, per_class, size, client=client
     )

@@ -44,6 +44,9 @@ class SanitizerConfig:
     """one step on the weighted sum; vector, as released: one step for each term"""
     standardised: bool = True
     """networks see standardised channels; no, as released: physical units"""
+    physiology: tuple[str, ...] = ()
+    """attributes of the wearer that networks are told, by class; released: height
+    weight age. Nobody tells them when windows leave, and -1 stands for each"""
     filters: tuple[int, int] = (64, 128)
     """filters of the sanitizer's convolutions"""
     hidden: tuple[int, int] = (128, 64)

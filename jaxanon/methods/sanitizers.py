@@ -36,7 +36,8 @@ def sanitizer(
 
     Differences from the released program: batches are drawn with replacement; Adam's
     weight decay of 1e-10, which float32 does not resolve, is left out; nothing but the
-    window goes in (see ``models.dysan.Networks``).
+    window goes in, unless ``config.physiology`` names what else, of which the change is
+    paid for, too.
 
     Args:
       name: the method's.
@@ -66,7 +67,7 @@ def sanitizer(
 
     def anonymize_fn(key, params, windows):
         windows = seen(spec, config, windows)
-        safe = nets.sanitize(key, nets.compose(params), windows)
+        safe, _ = nets.sanitize(key, nets.compose(params), windows)
         return seen(spec, config, safe, back=True)
 
     room = Room(
@@ -88,7 +89,16 @@ def sanitizer(
 
 
 def networks(spec, config) -> models.Networks:
-    """The networks of a ``SanitizerConfig`` for windows of ``spec``."""
+    """The networks of a ``SanitizerConfig`` for windows of ``spec``.
+
+    Raises:
+      ValueError: for a ``physiology`` that the windows have no labels of.
+    """
+    if missing := [name for name in config.physiology if name not in spec.classes]:
+        raise ValueError(
+            f"physiology must be attributes of {spec.name!r}, which has "
+            f"{sorted(spec.classes)}, got {missing}."
+        )
     widths = {each: getattr(config, each) for each in models.Widths._fields}
     return models.networks(
         spec.time,
@@ -96,7 +106,17 @@ def networks(spec, config) -> models.Networks:
         (spec.public, spec.num_classes(spec.public)),
         {name: spec.num_classes(name) for name in spec.private},
         models.Widths(**widths),
+        len(config.physiology),
     )
+
+
+def told_beside(spec, config, batch):
+    """What networks are told beside windows, ``float[batch, sides]`` in [-1, 1]."""
+    told = [
+        models.scaled(batch.labels[name], spec.num_classes(name))[:, None]
+        for name in config.physiology
+    ]
+    return jnp.concatenate([jnp.zeros((len(batch.windows), 0)), *told], axis=1)
 
 
 def seen(spec, config, windows, *, back: bool = False):
@@ -112,11 +132,12 @@ def _sanitizers(spec, nets, config, distortion, frozen):
 
     def terms(key, params, hyper, batch):
         noise_key, *keys = jax.random.split(key, 3)
-        safe = nets.sanitize(noise_key, nets.compose(params), batch.windows)
+        told = told_beside(spec, config, batch)
+        safe, said = nets.sanitize(noise_key, nets.compose(params), batch.windows, told)
         public = batch.labels[spec.public]
         predictor_key, discriminator_key = (None, None) if frozen else keys
-        logits, _ = nets.predict(params, safe, predictor_key)
-        others, _ = nets.discriminate(params, safe, public, discriminator_key)
+        logits, _ = nets.predict(params, safe, said, predictor_key)
+        others, _ = nets.discriminate(params, safe, public, said, discriminator_key)
         logits = {spec.public: logits, **others}
         errors = models.errors(nets, logits, batch.labels, config.errors)
         signed = config.goal == "published"
@@ -125,10 +146,11 @@ def _sanitizers(spec, nets, config, distortion, frozen):
             for name in spec.private
         ]
         change = jnp.mean(jnp.abs(safe - batch.windows), axis=(0, 1))
+        lies = jnp.mean(jnp.abs(said - told), axis=0)
         weight = 1 - hyper["alpha"] - hyper["lambda_"]
         found = [hyper["lambda_"] * errors[spec.public]]
         found += [hyper["alpha"] * each for each in left]
-        found += [weight * each for each in change] if distortion else []
+        found += [weight * each for each in (*change, *lies)] if distortion else []
         info = {f"{name} error": error for name, error in errors.items()}
         return found, info | {"change": jnp.mean(change)}
 
@@ -142,7 +164,8 @@ def _sanitizers(spec, nets, config, distortion, frozen):
 
     if config.optimization == "sum":
         return (player(sum),)
-    num_terms = 1 + len(spec.private) + distortion * len(spec.channels)
+    changed = len(spec.channels) + len(config.physiology)
+    num_terms = 1 + len(spec.private) + distortion * changed
     pick = lambda index: lambda found: found[index]
     return tuple(player(pick(index)) for index in range(num_terms))
 
@@ -152,17 +175,19 @@ def _judges(spec, nets, config, raw):
 
     def losses(key, params, batch, given):
         noise_key, *keys = jax.random.split(key, 3)
-        windows = batch.windows
+        windows, sides = batch.windows, told_beside(spec, config, batch)
         if not raw:
-            windows = nets.sanitize(noise_key, given, windows)
+            windows, sides = nets.sanitize(noise_key, given, windows, sides)
         public = batch.labels[spec.public]
 
         def predictor():
-            logits, averages = nets.predict(params, windows, keys[0])
+            logits, averages = nets.predict(params, windows, sides, keys[0])
             return _loss(nets, {spec.public: logits}, batch, config), averages
 
         def discriminators():
-            logits, averages = nets.discriminate(params, windows, public, keys[1])
+            logits, averages = nets.discriminate(
+                params, windows, public, sides, keys[1]
+            )
             return _loss(nets, logits, batch, config), averages
 
         return dict(zip(JUDGES, (predictor, discriminators), strict=True))

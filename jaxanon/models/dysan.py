@@ -27,10 +27,10 @@ class Widths(NamedTuple):
 class Networks(NamedTuple):
     """A sanitizer, a predictor, and one discriminator for each private attribute.
 
-    Neither the sanitizer nor the predictor is told anything beside a window, for
-    nothing else is known when windows are anonymized; the released program gives all
-    of them the wearer's height, weight and age. A discriminator is given the public
-    class, as in eq. 1.
+    A discriminator is given the public class, as in eq. 1. The released program gives
+    all networks the wearer's height, weight and age, too, which ``sides`` counts; they
+    are ``float[batch, sides]`` in [-1, 1], and -1 where they are not given, as in that
+    program's analysis.
     """
 
     time: int
@@ -39,17 +39,18 @@ class Networks(NamedTuple):
     sanitizer: Sanitizer
     predictor: Predictor
     discriminators: dict[str, Discriminator]
+    sides: int = 0
 
     def init(self, key):
         """Parameters, a dict of groups; ``averages`` are those of the judges."""
         keys = iter(jax.random.split(key, 2 + len(self.discriminators)))
         windows = jnp.zeros((1, self.time, self.channels))
-        nothing, one = jnp.zeros((1, 0)), jnp.zeros((1, 1))
+        sides, more = jnp.zeros((1, self.sides)), jnp.zeros((1, self.sides + 1))
         noise = jnp.zeros((1, NOISE))
-        sanitizer = self.sanitizer.init(next(keys), windows, nothing, noise)
-        predictor = self.predictor.init(next(keys), windows, nothing)
+        sanitizer = self.sanitizer.init(next(keys), windows, sides, noise)
+        predictor = self.predictor.init(next(keys), windows, sides)
         others = {
-            name: net.init(next(keys), windows, one)
+            name: net.init(next(keys), windows, more)
             for name, net in self.discriminators.items()
         }
         pick = lambda kind: {name: each[kind] for name, each in others.items()}
@@ -67,33 +68,44 @@ class Networks(NamedTuple):
         """The sanitizer of ``params``, ready for many windows."""
         return compose(params["sanitizer"], self.time)
 
-    def sanitize(self, key, composed, windows):
-        """``float[batch, time, channels]``, sanitized with fresh noise."""
+    def sanitize(self, key, composed, windows, sides=None):
+        """Windows and their sides, shaped as given, sanitized with fresh noise."""
         noise = jax.random.uniform(key, (len(windows), NOISE))
-        return sanitize(composed, windows, jnp.zeros((len(windows), 0)), noise)[0]
+        return sanitize(composed, windows, self._known(sides, windows), noise)
 
-    def predict(self, params, windows, key=None):
+    def predict(self, params, windows, sides=None, key=None):
         """``(logits of the public attribute, averages)``; dropout with a key."""
         variables = _variables(params, "predictor")
-        sides = jnp.zeros((len(windows), 0))
-        return _apply(self.predictor, variables, windows, sides, key)
+        known = self._known(sides, windows)
+        return _apply(self.predictor, variables, windows, known, key)
 
-    def discriminate(self, params, windows, public, key=None):
+    def discriminate(self, params, windows, public, sides=None, key=None):
         """``(dict of logits of private attributes, dict of averages)``.
 
         ``public`` are the classes of the windows, ``int[batch]``.
         """
-        sides = (2 * public / (self.public[1] - 1) - 1)[:, None]
+        own = scaled(public, self.public[1])[:, None]
+        sides = jnp.concatenate([self._known(sides, windows), own], axis=1)
         variables = _variables(params, "discriminators")
         logits, averages = {}, {}
         for number, (name, net) in enumerate(self.discriminators.items()):
-            own = None if key is None else jax.random.fold_in(key, number)
+            own_key = None if key is None else jax.random.fold_in(key, number)
             one = {kind: each[name] for kind, each in variables.items()}
-            logits[name], averages[name] = _apply(net, one, windows, sides, own)
+            logits[name], averages[name] = _apply(net, one, windows, sides, own_key)
         return logits, averages
 
+    def _known(self, sides, windows):
+        return -jnp.ones((len(windows), self.sides)) if sides is None else sides
 
-def networks(time: int, channels: int, public, private, widths: Widths) -> Networks:
+
+def scaled(classes, num_classes: int):
+    """Numbers of classes from 0, as floats from -1 to 1."""
+    return 2 * classes / (num_classes - 1) - 1
+
+
+def networks(
+    time: int, channels: int, public, private, widths: Widths, sides: int = 0
+) -> Networks:
     """The networks for windows of ``time`` samples.
 
     Args:
@@ -101,6 +113,7 @@ def networks(time: int, channels: int, public, private, widths: Widths) -> Netwo
       public: name and number of classes of the attribute to keep.
       private: names and numbers of classes of those to hide.
       widths: ``Widths``.
+      sides: how much else is told of a wearer.
 
     Raises:
       ValueError: if a window is too short for the convolutions.
@@ -126,6 +139,7 @@ def networks(time: int, channels: int, public, private, widths: Widths) -> Netwo
         Sanitizer(tuple(widths.filters), tuple(widths.hidden)),
         Predictor(public[1], tuple(widths.predictor_filters), widths.judge_hidden),
         {name: Discriminator(classes, *own) for name, classes in private.items()},
+        sides,
     )
 
 

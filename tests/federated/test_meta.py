@@ -152,6 +152,45 @@ def test_every_client_and_every_round_has_draws_of_its_own():
     assert len(np.unique(seen)) == 18
 
 
+def test_rows_of_a_list_come_again_and_nothing_else_does():
+    def draw(key, client, data, rows_key):
+        drawn = jax.random.uniform(rows_key), jax.random.uniform(key)
+        own = len(TARGETS) * jax.nn.one_hot(client, len(TARGETS))
+        return data[client], (own, *drawn), jnp.ones(())
+
+    def show(params, drawn):
+        own, rows, noise = drawn
+        return params["model"]["w"], {"rows": rows * own, "noise": noise * own}
+
+    def alone(params, drawn):  # Its gradient tells what was drawn.
+        return params["adversary"]["w"] * drawn[1], {}
+
+    algorithm = meta(
+        lambda key: {"model": {"w": jnp.zeros(())}, "adversary": {"w": jnp.zeros(())}},
+        draw,
+        lambda hyper: [],
+        lambda hyper: [Objective(("model",), show)],
+        hyper={"server_step_size": 0.0},
+        server_optimizer=optax.sgd(1.0),
+        rounds_per_list=2,
+        step_sizes_fn=lambda hyper: {"adversary": 1.0},
+        alone_fn=lambda hyper: Objective(("adversary",), alone),
+        alone_rounds=1,
+    )
+    update = jax.jit(algorithm.update)
+    state, rows, noise = algorithm.init(jax.random.key(0)), [], []
+    for _ in range(4):
+        before = state.params["adversary"]["w"]
+        state, info = update(jax.random.key(1), state, TARGETS)
+        drawn_alone = before - state.params["adversary"]["w"]
+        rows.append([*info["rows"], drawn_alone])
+        noise.append(info["noise"])
+    np.testing.assert_allclose(rows[:2], rows[2:], rtol=1e-5)
+    assert len(np.unique(np.round(rows, 4))) == 2 * 4 and len(np.unique(noise)) == 12
+    # Who trains alone sees rows of his own, not those of the round.
+    assert abs(rows[0][3] - np.mean(rows[0][:3])) > 1e-3
+
+
 def test_says_what_was_wrong():
     with pytest.raises(
         ValueError, match="must have 'server_step_size'.*add the length"

@@ -140,6 +140,62 @@ def test_the_decoder_is_told_the_shown_class(data):
         )
 
 
+def test_the_decoder_may_be_told_a_vector_of_weights(data):
+    method = methods.cae(data.spec, **TINY, anonymization="vector")
+    params = method.init(jax.random.key(0)).params
+    windows = np.tile(data.test.windows, (2000 // len(data.test.windows), 1, 1))
+    state = methods.cae(data.spec, **TINY).init(jax.random.key(0))
+    run = training.Run(method, state, data.spec, None, [], {})
+    safe = _standard(data, run.anonymize(jax.random.key(1), windows))
+    # A decoder of one layer: what a window is told lies between what classes add to it.
+    seen = _seen(run, data, windows)["activity"]
+    by_class = []
+    for gender in (0, 1):
+        silent = jax.tree.map(jnp.zeros_like, params["decoder"])
+        kernel = params["decoder"]["MultiLayer_0"]["Dense_0"]["kernel"]
+        told = jnp.zeros_like(kernel).at[:, 3 + gender].set(1.0)
+        silent["MultiLayer_0"]["Dense_0"]["kernel"] = told
+        only = state._replace(params=params | {"decoder": silent})
+        one = dataclasses.replace(run, state=only)
+        by_class.append(_standard(data, one.anonymize(jax.random.key(1), windows)))
+    first, second = (each[:, 0, 0] for each in by_class)
+    np.testing.assert_allclose(first + second, 1, atol=1e-4)
+    np.testing.assert_allclose([first.mean(), first.std()], [0.5, 12**-0.5], atol=0.03)
+    kernel = np.asarray(params["decoder"]["MultiLayer_0"]["Dense_0"]["kernel"])
+    flat = np.swapaxes(_standard(data, windows), 1, 2).reshape(len(windows), -1)
+    encoder = jax.tree.map(np.asarray, params["encoder"]["MultiLayer_0"]["Dense_0"])
+    bias = np.asarray(params["decoder"]["MultiLayer_0"]["Dense_0"]["bias"])
+    for index in range(10):
+        own = seen[index]
+        code = flat[index] @ encoder["kernel"][own] + encoder["bias"][own]
+        told = np.concatenate([code, [first[index], second[index]]])
+        row = told @ kernel[own] + bias[own]
+        expected = row.reshape(2, 16).T
+        np.testing.assert_allclose(safe[index], expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_vector_is_refused_where_no_decoder_is_told(data):
+    for build in (methods.attribute_vae, methods.general_vae):
+        with pytest.raises(ValueError, match=r"whose decoder is told no class"):
+            build(data.spec, **TINY, anonymization="vector")
+
+
+def test_by_the_released_slip_all_move_by_the_last_class_s_means(run, data):
+    slipped = methods.attribute_vae(
+        data.spec, **TINY, anonymization="deterministic", means_of="last"
+    )
+    means = run.state.params["means"]
+    lasts = jnp.broadcast_to(means[-1:], means.shape)
+    by_hand = run.state._replace(params=run.state.params | {"means": lasts})
+    windows, key = data.test.windows[:30], jax.random.key(5)
+    slip = dataclasses.replace(run, method=slipped).anonymize(key, windows)
+    expected = dataclasses.replace(run, state=by_hand).anonymize(key, windows)
+    np.testing.assert_allclose(slip, expected, rtol=1e-4, atol=1e-4)
+    others = _seen(run, data, windows)["activity"] != 2
+    differ = np.any(slip != run.anonymize(key, windows), axis=(1, 2))
+    np.testing.assert_array_equal(differ, others)
+
+
 def test_several_private_attributes_at_once(data):
     spec = dataclasses.replace(data.spec, private=("gender", "subject"))
     for build in (methods.obscurenet, methods.attribute_vae, methods.general_vae):

@@ -100,6 +100,22 @@ def test_a_padded_client_changes_nothing(data, method, prepared, update):
     chex.assert_trees_all_close(one, two, rtol=1e-5, atol=1e-7)
 
 
+def test_listed_batches_are_the_same_windows_with_other_noise(data, prepared):
+    @jax.jit
+    def draw(seed, rows_seed):
+        keys = jax.random.key(seed), jax.random.key(rows_seed)
+        options = 3, prepared, data.spec, 2, 20, 50
+        return draws.draw_batch(keys[0], *options, rows_key=keys[1])
+
+    one, two, other = draw(0, 2), draw(1, 2), draw(0, 1)
+    for name in ("windows", "public", "private", "weights"):
+        chex.assert_trees_all_equal(getattr(one, name), getattr(two, name))
+    for name in ("noise", "renoise", "shown"):
+        same = jax.tree.leaves(getattr(one, name))[0]
+        assert np.any(same != jax.tree.leaves(getattr(two, name))[0])
+    assert np.any(one.windows != other.windows)
+
+
 def test_draws_agree_with_their_labels_and_with_one_client(data, prepared):
     draw = jax.jit(
         lambda key: draws.draw_batch(key, 3, prepared, data.spec, 2, 20, 400)

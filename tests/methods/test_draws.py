@@ -11,7 +11,7 @@ import pytest
 import toy
 
 from jaxanon import datasets, methods
-from jaxanon.methods import draws
+from jaxanon.methods import blinder_classifiers, draws
 
 # ``methods.blinder`` is the function of the same name.
 module = importlib.import_module("jaxanon.methods.blinder")
@@ -86,7 +86,7 @@ class Judge:
 def show(data, monkeypatch):
     """``kind -> (predicted classes, latents, shown classes)`` of 2000 windows."""
     monkeypatch.setattr(module.models, "networks", lambda *args, **options: Net())
-    monkeypatch.setattr(module, "Classifier", Judge)
+    monkeypatch.setattr(blinder_classifiers, "Classifier", Judge)
 
     def run(kind):
         method = methods.blinder(data.spec, anonymization=kind)
@@ -145,3 +145,42 @@ def test_settings_reach_the_rounds(data, monkeypatch):
     assert told["rounds_per_cohort"] == 60 // 7
     assert told["cohort_size_fn"](5) == 3
     assert (told["averaging"], told["alone_rounds"]) == (0.9, 4)
+
+
+@pytest.mark.parametrize("batches", ["drawn", "listed"])
+def test_the_released_list_of_batches_and_the_paper_s_plain_steps(
+    monkeypatch, data, batches
+):
+    seen = {}
+
+    def meta(*args, **options):
+        seen.update(options)
+        return built(*args, **options)
+
+    built = module.meta
+    monkeypatch.setattr(module, "meta", meta)
+    settings = {"hidden": (4,), "latent": 2, "query": 3, "per_class": 6}
+    method = methods.blinder(
+        data.spec, **settings, batches=batches, server_optimizer="sgd"
+    )
+    rounds = method.rounds_per_epoch(None)
+    assert seen["rounds_per_list"] == (rounds if batches == "listed" else None)
+    plain = seen["server_optimizer"]
+    gradient = jnp.array([3.0, -0.5])
+    step, _ = plain.update(gradient, plain.init(gradient))
+    np.testing.assert_array_equal(step, -gradient)
+    # A round draws each client's windows by a key of their own.
+    prepared = method.prepare(datasets.by_client(data.train))
+    state, keys = method.init(jax.random.key(0)), []
+    draw_batch = draws.draw_batch
+    monkeypatch.setattr(
+        draws,
+        "draw_batch",
+        lambda *args, **options: (
+            keys.append(options["rows_key"]),
+            draw_batch(*args, **options),
+        )[1],
+    )
+    jax.eval_shape(method.update, jax.random.key(1), state, prepared)
+    assert len(keys) >= 3
+    assert all((key is None) == (batches == "drawn") for key in keys)

@@ -14,7 +14,7 @@ import optax
 from jaxanon.federated import Population, sample_cohort
 from jaxanon.methods import own_windows
 from jaxanon.methods.averaged import System
-from jaxanon.methods.blinder import judging_loss
+from jaxanon.methods.blinder_classifiers import judging_loss
 from jaxanon.models.latent_noise import class_spread
 
 _ADAM = optax.scale_by_adam()
