@@ -124,6 +124,7 @@ def _further(rows):
         }
         for name, found in one["attacks"].items():
             told[name] = f"{found['balanced']:.1f} ({found['attacker']})"
+        told |= _anonymizer_rows.told_figures(one)
         linked = one.get("linkage")
         if linked:
             balanced = _anonymizer_rows.shown(linked["balanced_accuracy"])

@@ -2,6 +2,7 @@
 
 import json
 
+import _anonymizer_pools
 import _published
 from _markdown import table
 
@@ -18,9 +19,9 @@ def row(case, entry, variant, data, kept, how) -> dict:
       case, entry: of ``_entries``; ``variant`` a name of the entry's.
       data: what the row was measured on.
       kept: what was kept of the evaluations: ``seeds`` (the summary of all seeds'
-        reports) and, where they were run, ``attackers`` and ``attacks`` (the first
-        seed's reports with every other attacker, and with attacks of other kinds),
-        with ``seconds`` each.
+        reports, and the ``seeds``) and, where they were run, ``attackers`` and
+        ``attacks`` (the first seed's reports with every other attacker, and with
+        attacks of other kinds), with ``seconds`` each.
       how: epochs of training, what measured it, with versions and the day.
     """
     spec = data.spec
@@ -42,7 +43,7 @@ def row(case, entry, variant, data, kept, how) -> dict:
         "form": variant,
         "method": entry.method,
         "settings": entry.settings | entry.variants[variant],
-        "seeds": kept["seeds"]["count"],
+        "seeds": kept["seeds"]["seeds"],
         "windows": [len(data.train.windows), len(data.test.windows)],
         "public": spec.public,
         "private": private,
@@ -58,6 +59,7 @@ def row(case, entry, variant, data, kept, how) -> dict:
         "information_nats": _pair(summary["mutual_information"][private]["anonymized"]),
         "attacks": _attacks([summary, *first]),
         "linkage": _linkage(summary["linkage"]),
+        "figures": _figures([summary, *first]),
     }
     if judged is not None:
         for kind in ("accuracy", "balanced_accuracy"):
@@ -137,11 +139,21 @@ def _attacks(reports):
     return found
 
 
-def _further(reports):
-    """Names and rows of the further attacks that came to something."""
+def _figures(reports):
+    """What attacks found that is no score of classes, as numbers from 0 to 1."""
+    return {
+        f"{attack}: {one['attribute']}, {one['attacker']}, {one['variant']}": {
+            name: _pair(value) for name, value in one["figures"].items()
+        }
+        for attack, one in _further(reports, "figures")
+    }
+
+
+def _further(reports, kind="scores"):
+    """Names and rows of the further attacks that came to something of a kind."""
     for report in reports:
         for attack, rows in report["attacks"].items():
-            yield from ((attack, one) for one in rows if one["scores"] is not None)
+            yield from ((attack, one) for one in rows if one.get(kind) is not None)
 
 
 def markdown(rows) -> str:
@@ -156,17 +168,34 @@ def markdown(rows) -> str:
             f"test with."
         )
         parts.append(table(HEADER, map(cells, own)))
-    reasons = [
-        f"- {one['case']}, {' '.join(filter(None, (one['system'], one['form'])))}: "
-        f"{one['reason']}"
+    further = [
+        f"- {title(one)}: {name}: {told}"
         for one in rows
-        if one.get("reason")
+        for name, told in told_figures(one).items()
     ]
-    if reasons:
-        parts.append(
-            "## What rows differ in from what is published\n\n" + "\n".join(reasons)
-        )
+    reasons = [f"- {title(one)}: {one['reason']}" for one in rows if one.get("reason")]
+    for heading, lines in (
+        ("What else was tried", further),
+        ("What rows differ in from what is published", reasons),
+    ):
+        if lines:
+            parts.append(f"## {heading}\n\n" + "\n".join(lines))
     return "\n\n".join(parts) + "\n"
+
+
+def title(one) -> str:
+    """What tells a row from all others, in words."""
+    return ", ".join(
+        [one["case"], " ".join(filter(None, (one["system"], one["form"])))]
+    )
+
+
+def told_figures(one) -> dict[str, str]:
+    """Of attacks that are not scored by classes, what each found."""
+    return {
+        name: ", ".join(f"{what} {mean:.3f}" for what, (mean, _) in found.items())
+        for name, found in one.get("figures", {}).items()
+    }
 
 
 LEGEND = (
@@ -229,12 +258,12 @@ def shown(pair) -> str:
 
 
 def together(path, rows, order) -> list[dict]:
-    """Rows, and those that were written to ``path`` before and tell more.
+    """Rows, and those that were written to ``path`` before.
 
     All of them are compared anew with what is published.
 
-    Of two that measure the same thing the one of more seeds stays, then the one of more
-    stages, then the one that was found now.
+    Of two that measure the same thing by other seeds both are put together. Else the
+    one of more seeds stays, then the one of more stages, then the one found now.
 
     Args:
       path: of a file of rows, which need not be there.
@@ -242,11 +271,14 @@ def together(path, rows, order) -> list[dict]:
       order: ``(case, system, form)`` in the order wanted; others come last.
     """
     name = lambda row: (row["case"], row["system"], row["form"])
-    weight = lambda row: (row["seeds"], len(row["seconds"]))
+    weight = lambda row: (len(row["seeds"]), len(row["seconds"]))
     before = json.loads(path.read_text()) if path.is_file() else []
     found = {name(row): row for row in before}
     for row in rows:
-        if weight(row) >= weight(found.get(name(row), row)):
+        old = found.get(name(row), row)
+        if not {*row["seeds"]} & {*old["seeds"]}:
+            found[name(row)] = _anonymizer_pools.pooled(old, row)
+        elif weight(row) >= weight(old):
             found[name(row)] = row
     last = len(order)
     place = {one: number for number, one in enumerate(order)}

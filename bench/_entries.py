@@ -10,6 +10,8 @@ CLASSES = RANDOM | {"flip": {"anonymization": "deterministic"}}
 HALF = {"flip of half": {"anonymization": "probabilistic"}}
 AS_IT_IS: dict[str, dict] = {"": {}}
 DEFAULTS: dict[str, Any] = {}
+TENTHS = tuple(round(0.1 * n, 1) for n in range(1, 10))
+MODELS = {"alpha": TENTHS, "lambda_": TENTHS}  # 36 of them leave something for change.
 
 
 class Entry(NamedTuple):
@@ -21,6 +23,8 @@ class Entry(NamedTuple):
     settings: dict[str, Any] = DEFAULTS
     variants: dict[str, dict] = AS_IT_IS  # settings that training does not depend on
     once: bool = False  # By the first seed alone, for it takes too long.
+    grid: dict[str, tuple] = DEFAULTS  # of models, among which windows choose online
+    attacks: tuple[str, ...] = ()  # besides, that its runs alone can be tried by
 
 
 class Case(NamedTuple):
@@ -60,15 +64,23 @@ CONVOLUTIONS = (
 GUARDIAN = Entry("GEN", "gen", 6, {"pretraining": 2})
 FEDERATED = (
     Entry("Blinder, guided", "blinder", 10, blinder.VARIANTS["guided"]),
-    Entry("Blinder", "blinder", 20),
-    Entry("FedBlinder", "fed_blinder", 10, once=True),
-    Entry("KD-Blinder", "kd_blinder", 10, once=True),
+    Entry("Blinder", "blinder", 20, attacks=("inversion",)),
+    Entry("FedBlinder", "fed_blinder", 10, once=True, attacks=("inversion",)),
+    Entry("KD-Blinder", "kd_blinder", 10, once=True, attacks=("inversion",)),
 )
 SANITIZERS = (
     Entry("DySan", "dysan", 60),
     Entry("GEN, as DySan has it", "dysan_gen", 60),
     Entry("Olympus, as DySan has it", "olympus", 60),
     Entry("MSDA, as DySan has it", "dysan_msda", 60),
+    Entry(
+        "DySan, chosen online",
+        "dysan",
+        10,
+        once=True,
+        grid=MODELS,
+        attacks=("fingerprint",),
+    ),
 )
 ENTRIES = {
     entry.name: entry
@@ -84,7 +96,7 @@ ENTRIES = {
 }
 NAMES = tuple(ENTRIES)
 # What is tried on the windows that it was published for alone.
-ELSEWHERE = ("GEN", *(entry.name for entry in SANITIZERS if entry.method != "dysan"))
+ELSEWHERE = ("GEN", *(entry.name for entry in SANITIZERS if entry.name != "DySan"))
 FAMILY = tuple(entry.name for entry in OBSCURENETS)
 FEW = dict.fromkeys(FAMILY, 150)  # Where an epoch is 3 rounds, some 450 rounds.
 CASES = (

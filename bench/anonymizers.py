@@ -3,18 +3,18 @@
 Trains each system of ``_entries.py`` on MotionSense (by trial, and on people never
 seen), the smartwatch recordings and UCI HAPT, and takes models of MotionSense to UCI
 HAPT, tries it with every attacker that ``jaxanon evaluate`` knows and every attack but
-``inversion``, ``fingerprint`` and ``membership`` (which are of runs that send
-gradients, choose between models, or make windows), and writes the table with the
+``membership`` (which is of runs that make windows), and writes the table with the
 published figures beside: ``--json F`` writes the rows to F, the same as F with .md and
 .html, and the figure as F with .png; rows of F that were found elsewhere stay, unless
-what is in ``--folder`` tells more of them.
+what is in ``--folder`` tells more of them, and those of other seeds are put together.
 
 The first seed comes first, of every case and system; then what is tried on that seed
 and a system's first form alone; then the other seeds. What is trained and what is found
 is kept in ``--folder`` (runs/anonymizers), so that the same command goes on where it
 was stopped; ``--hours`` says when to begin nothing new. ``--case`` names one case and
-``--only`` systems, with semicolons between, ``--seeds`` how many seeds; ``--further
-no`` leaves out what is tried on the first seed alone.
+``--only`` systems, with semicolons between, ``--seeds`` how many seeds, ``--first`` the
+number of the first, so that machines may share them; ``--further no`` leaves out what
+is tried on seed 0 alone.
 """
 
 import dataclasses
@@ -29,10 +29,11 @@ import _answers
 import _entries
 import _timing
 import blinder
+import jax
 import numpy as np
 
 import jaxanon as ja
-from jaxanon import evaluation, methods
+from jaxanon import evaluation, methods, online_run
 from jaxanon.summary import aggregate
 
 STAGES = {
@@ -68,10 +69,12 @@ def main():
         case=f"one of {[case.name for case in _entries.CASES]}; all by default",
         only="systems, with semicolons between; all by default",
         seeds="seeds, 3 by default",
+        first="number of the first seed, 0 by default",
         hours="begin nothing new after so many hours",
         further="no: leave out what is tried on the first seed alone",
     )
     seeds = int(args.seeds or (2 if args.smoke else 3))
+    first = int(args.first or 0)
     default = "runs/anonymizers-smoke" if args.smoke else "runs/anonymizers"
     folder = pathlib.Path(args.folder or default)
     end = time.monotonic() + 3600 * float(args.hours or np.inf)
@@ -88,7 +91,7 @@ def main():
             except OSError as error:
                 print(f"{case.name} is left out: {error}")
     failed = set()
-    for stage, seed in passes(seeds, further=args.further != "no"):
+    for stage, seed in passes(seeds, first, further=args.further != "no"):
         for bench in benches:
             for name in bench.case.entries:
                 if name not in only or (bench, name) in failed:
@@ -109,15 +112,19 @@ def main():
         raise SystemExit(f"failed, and left out: {told}")
 
 
-def passes(seeds, *, further):
+def passes(seeds, first=0, *, further):
     """``(stage, seed)`` in the order in which they are gone through.
 
     Example:
       >>> passes(2, further=True)
       [('seeds', 0), ('attackers', 0), ('attacks', 0), ('seeds', 1)]
+      >>> passes(2, 1, further=True)
+      [('seeds', 1), ('seeds', 2)]
     """
-    first = [("seeds", 0), *((stage, 0) for stage in FURTHER if further)]
-    return first + [("seeds", seed) for seed in range(1, seeds)]
+    found = [("seeds", seed) for seed in range(first, first + seeds)]
+    if further and not first:
+        found[1:1] = [(stage, 0) for stage in FURTHER]
+    return found
 
 
 def in_order(case):
@@ -166,11 +173,14 @@ class Bench:
                 return
             if run is None:
                 run, trained = self.train(entry, seed)
+            attacks = (STAGES_SMOKE if self.smoke else STAGES)[stage]
+            if stage == "seeds":
+                attacks += entry.attacks
             start = time.monotonic()
             report = evaluation.evaluate(
                 self.as_variant(entry, run, settings),
                 self.data,
-                attacks=(STAGES_SMOKE if self.smoke else STAGES)[stage],
+                attacks=attacks,
                 seed=seed,
                 share=self.case.share if stage in FURTHER else 0.2,
                 judges=self.judges(),
@@ -195,6 +205,8 @@ class Bench:
         folder = self.models / plain(entry.name) / f"seed-{seed}"
         if self.case.trained_on:
             return ja.open_run(folder), 0.0
+        if entry.grid:
+            return self.train_grid(entry, seed, folder)
         run = ja.train(
             methods.build(entry.method, self.data.spec, **entry.settings),
             self.data,
@@ -206,6 +218,23 @@ class Bench:
         # Rounds' own, for it may have been resumed, or trained before.
         return run, sum(row["seconds"] for row in run.history)
 
+    def train_grid(self, entry, seed, folder):
+        """A grid of models as one sweep, and the choice among them as a run."""
+        found = ja.sweep(
+            entry.method,
+            self.data,
+            grid={name: list(values) for name, values in entry.grid.items()},
+            epochs=self.epochs(entry),
+            out=folder,
+            resume=True,
+            **entry.settings,
+        )
+        runs, _ = online_run.members(folder)
+        run = online_run.choose_online(jax.random.key(seed), runs, self.data)
+        # Those that were trained side by side took the same seconds, which count once.
+        took = {tuple(row["seconds"] for row in one.history) for one in found.runs}
+        return run, sum(map(sum, took))
+
     def epochs(self, entry):
         """That a system is trained for, in the case that trains it."""
         if self.smoke:
@@ -216,7 +245,7 @@ class Bench:
 
     def as_variant(self, entry, run, settings):
         """A trained run that anonymizes as a variant does, and has no folder."""
-        if not entry.method:
+        if not entry.method or entry.grid:
             return run
         config = dataclasses.asdict(run.method.config) | settings
         method = methods.build(entry.method, run.spec, **config)
@@ -249,7 +278,6 @@ class Bench:
             return None
         kept = {
             stage: {
-                "count": len(parts),
                 "report": parts[0]["report"],
                 "seconds": {
                     name: sum(part["seconds"][name] for part in parts)
@@ -261,6 +289,7 @@ class Bench:
         }
         reports = [part["report"] for part in found["seeds"]]
         kept["seeds"]["report"] = aggregate(reports)
+        kept["seeds"]["seeds"] = [report["seed"] for report in reports]
         how = {name: found["seeds"][-1][name] for name in _timing.about()}
         how |= {"epochs": self.epochs(entry)}
         return _anonymizer_rows.row(self.case, entry, variant, self.data, kept, how)

@@ -6,14 +6,12 @@ hours that the grid of 36 models takes by it; with ``--part choice`` the choice 
 36 models for one window, by one core. Windows are random ones of the published shape,
 125 samples of 6 channels, and the models untrained: neither changes what is computed.
 ``--part quality`` trains one model on MotionSense by either schedule and tries it as it
-grows; ``--part online`` trains the whole grid there, as one sweep that goes on where it
-was stopped, and attacks the choice among its models, hours on a CPU.
+grows. (The choice among the grid's models is attacked by ``anonymizers.py``.)
 """
 
 import os
 import sys
 
-import _online
 import _schedules
 import _timing
 import jax
@@ -24,7 +22,7 @@ from jaxanon import datasets, methods, online
 from jaxanon.datasets import Data, Spec, Windows
 from jaxanon.methods.rounds import rounds_program
 
-PARTS = ("training", "choice", "quality", "online")
+PARTS = ("training", "choice", "quality")
 # An iteration of the released program, run on 2 cores.
 AUTHORS_S = 17.5
 PHONE_MS = 658  # 36 models on a Redmi Note 7, Boutet et al. 2021.
@@ -43,7 +41,6 @@ SMALL = {
     "judge_hidden": 3,
     "batch": 8,
 }
-MODELS = {"quality": _schedules.quality, "online": _online.online}  # That are kept.
 
 
 def main():
@@ -51,7 +48,7 @@ def main():
     args = _timing.arguments(
         __doc__.splitlines()[0],
         part=f"one of {', '.join(PARTS)}; training by default",
-        folder="of quality and online: where models are, runs/dysan by default",
+        folder="of quality: where models are, runs/dysan by default",
     )
     _timing.among("part", args.part, PARTS)
     if args.part == "choice":
@@ -59,10 +56,10 @@ def main():
     report = _timing.Report(smoke=args.smoke)
     if args.part == "choice":
         choice(report, args.smoke)
-    elif args.part in MODELS:
+    elif args.part == "quality":
         folder = args.folder or "runs/dysan" + "-smoke" * args.smoke
         settings = SMALL if args.smoke else {}
-        MODELS[args.part](report, args.smoke, folder, settings)
+        _schedules.quality(report, args.smoke, folder, settings)
     else:
         training(report, args.smoke)
     report.write(args.json)

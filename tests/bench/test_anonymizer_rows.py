@@ -46,7 +46,7 @@ def row(bench):
         stages = ("seeds", "attackers", "attacks")
         kept = [aggregate(reports), *further]
         kept = {
-            stage: {"report": one, "seconds": {}, "count": len(reports)}
+            stage: {"report": one, "seconds": {}, "seeds": list(range(len(reports)))}
             for stage, one in zip(stages, kept, strict=False)
         }
         entries = bench("_entries")

@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+import types
 from html.parser import HTMLParser
 
 import pytest
@@ -32,7 +33,7 @@ def test_smoke_writes_rows_a_table_a_page_and_a_figure(written):
     assert "intrusive: side, anonymized windows" in raw["attacks"]
     assert raw["retrained_accuracy"].keys() == raw["retrained_balanced"].keys()
     assert raw["linkage"]["strangers"] is False
-    assert raw["seeds"] == 2 and {"device", "versions", "date"} <= set(raw)
+    assert raw["seeds"] == [0, 1] and {"device", "versions", "date"} <= set(raw)
     table = (folder / "rows.md").read_text()
     assert "| ORF |" in table and table in printed
     assert (folder / "rows.png").read_bytes()[:4] == b"\x89PNG"
@@ -189,9 +190,14 @@ def test_every_phase_of_every_entry_is_trained(bench):
 
 def test_every_attacker_and_attack_that_a_run_of_windows_has_is_tried(bench):
     tried = {name for names in bench("anonymizers").STAGES.values() for name in names}
-    # Of runs that send gradients, choose between models, or make windows.
-    elsewhere = {"inversion", "fingerprint", "membership"}
-    assert tried == set(ATTACKERS) | (set(ATTACKS) - elsewhere)
+    for entry in bench("_entries").ENTRIES.values():
+        # Clients send gradients, a grid's models are chosen between.
+        assert ("inversion" in entry.attacks) <= ("blinder" in entry.method)
+        assert ("fingerprint" in entry.attacks) == bool(entry.grid)
+        tried |= set(entry.attacks)
+    assert tried == set(ATTACKERS) | set(ATTACKS) - {
+        "membership"
+    }  # That makes windows.
 
 
 def test_every_entry_builds_and_everything_published_is_tried(bench):
@@ -214,19 +220,72 @@ def test_every_entry_builds_and_everything_published_is_tried(bench):
                 assert set(settings) <= set(fields)
 
 
+def test_a_grid_is_trained_as_one_sweep_and_its_choice_is_a_run(
+    bench, monkeypatch, tmp_path
+):
+    module, entries, asked = bench("anonymizers"), bench("_entries"), {}
+    entry = entries.ENTRIES["DySan, chosen online"]
+    pairs = [(a, b) for a in entry.grid["alpha"] for b in entry.grid["lambda_"]]
+    assert sum(round(a + b, 1) < 1 for a, b in pairs) == 36
+    case = next(case for case in entries.CASES if entry.name in case.entries)
+    run = lambda *seconds: types.SimpleNamespace(
+        history=[{"seconds": each} for each in seconds]
+    )
+    sweep = types.SimpleNamespace(runs=[run(2.0, 3.0), run(2.0, 3.0), run(1.0, 7.0)])
+    monkeypatch.setattr(
+        module.ja, "sweep", lambda *args, **more: asked.update(more, args=args) or sweep
+    )
+    members = lambda folder: (["a", "b"], 0) if folder == asked["out"] else None
+    monkeypatch.setattr(module.online_run, "members", members)
+    chosen = lambda key, runs, data: ("chosen", runs, data)
+    monkeypatch.setattr(module.online_run, "choose_online", chosen)
+    one = module.Bench(case, "data", tmp_path, False)
+    found, seconds = one.train(entry, 0)
+    assert found == ("chosen", ["a", "b"], "data")
+    assert seconds == 13  # Two that took the same were trained side by side.
+    assert asked["args"] == ("dysan", "data")
+    assert asked["epochs"] == entry.epochs and asked["resume"] is True
+    assert one.as_variant(entry, found, {}) is found
+    assert (case.name, entry.name, "") in bench("_published").PUBLISHED
+
+
+def test_an_entry_s_own_attacks_are_tried_with_the_others(bench, monkeypatch, tmp_path):
+    module, (case,) = bench("anonymizers"), bench("_entries").SMOKE
+    entry = bench("_entries").ENTRIES["ORF"]._replace(attacks=("inversion",))
+    one, asked = module.Bench(case, None, tmp_path, True), []
+    monkeypatch.setattr(one, "train", lambda entry, seed: ("run", 0.0))
+    monkeypatch.setattr(one, "as_variant", lambda entry, run, settings: run)
+    monkeypatch.setattr(one, "judges", lambda: None)
+    monkeypatch.setattr(one, "tell", lambda *args: None)
+
+    def evaluate(run, data, *, attacks, **options):
+        asked.append(attacks)
+        return {"seed": 0}
+
+    monkeypatch.setattr(module.evaluation, "evaluate", evaluate)
+    for stage in ("seeds", "attacks"):
+        one.run(entry, stage, 0, math.inf)
+    assert asked == [
+        ("forest", "stream", "inversion"),
+        ("forest", "intrusive", "pairs"),
+    ]
+
+
 def test_rows_of_a_file_stay_unless_more_is_told_of_them(bench, tmp_path):
     module = bench("_anonymizer_rows")
     row = lambda system, seeds, stages, figure: {
         "case": "rooms",
         "system": system,
         "form": "",
-        "seeds": seeds,
+        "seeds": list(range(seeds)),
         "seconds": dict.fromkeys(range(stages)),
         "figure": figure,
     }
     path = tmp_path / "rows.json"
     order = [("rooms", name, "") for name in ("first", "second", "third")]
-    assert module.together(path, [row("second", 1, 1, "only")], order)[0]["seeds"] == 1
+    assert module.together(path, [row("second", 1, 1, "only")], order)[0]["seeds"] == [
+        0
+    ]
     before = [
         row("unlisted", 1, 1, "a"),
         row("third", 3, 1, "b"),
