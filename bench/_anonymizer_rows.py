@@ -153,7 +153,7 @@ def _further(reports, kind="scores"):
     """Names and rows of the further attacks that came to something of a kind."""
     for report in reports:
         for attack, rows in report["attacks"].items():
-            yield from ((attack, one) for one in rows if one.get(kind) is not None)
+            yield from ((attack, one) for one in rows if one.get(kind))
 
 
 def markdown(rows) -> str:

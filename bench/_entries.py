@@ -65,6 +65,18 @@ GUARDIAN = Entry("GEN", "gen", 6, {"pretraining": 2})
 FEDERATED = (
     Entry("Blinder, guided", "blinder", 10, blinder.VARIANTS["guided"]),
     Entry("Blinder", "blinder", 20, attacks=("inversion",)),
+    Entry(
+        "Blinder, as released",
+        "blinder",
+        30,
+        {"form": "released", "initialisation": "released", "batches": "listed"},
+    ),
+    Entry(
+        "Blinder, loss as released",
+        "blinder",
+        30,
+        {"form": "released", "batches": "listed"},
+    ),
     Entry("FedBlinder", "fed_blinder", 10, once=True, attacks=("inversion",)),
     Entry("KD-Blinder", "kd_blinder", 10, once=True, attacks=("inversion",)),
 )
@@ -96,7 +108,11 @@ ENTRIES = {
 }
 NAMES = tuple(ENTRIES)
 # What is tried on the windows that it was published for alone.
-ELSEWHERE = ("GEN", *(entry.name for entry in SANITIZERS if entry.name != "DySan"))
+RELEASED = ("Blinder, as released", "Blinder, loss as released")
+ELSEWHERE = (
+    *("GEN", *RELEASED),
+    *(entry.name for entry in SANITIZERS if entry.name != "DySan"),
+)
 FAMILY = tuple(entry.name for entry in OBSCURENETS)
 FEW = dict.fromkeys(FAMILY, 150)  # Where an epoch is 3 rounds, some 450 rounds.
 CASES = (
@@ -106,6 +122,13 @@ CASES = (
         tuple(name for name in NAMES if name not in ELSEWHERE),
         {"DySan": 10},  # As many rounds as on raw axes.
         share=0.05,
+    ),
+    Case(
+        "MotionSense, four activities",
+        {"name_or_npz": "motion_sense", "preset": "mag4", "private": ["gender"]},
+        ("raw windows", "Blinder, guided", *RELEASED),
+        share=0.05,
+        once=True,
     ),
     Case(
         "MotionSense, raw axes",

@@ -27,6 +27,7 @@ import _anonymizer_page
 import _anonymizer_rows
 import _answers
 import _entries
+import _stages
 import _timing
 import blinder
 import jax
@@ -35,21 +36,6 @@ import numpy as np
 import jaxanon as ja
 from jaxanon import evaluation, methods, online_run
 from jaxanon.summary import aggregate
-
-STAGES = {
-    "seeds": ("mlp", "forest", "stream"),
-    "attackers": ("cnn", "lstm", "boosting", "logistic", "tree", "svm", "intrusive"),
-    "attacks": (
-        *("mlp", "forest", "intrusive", "per-class", "pairs"),
-        *("self-training", "released"),
-    ),
-}
-FURTHER = ("attackers", "attacks")  # Stages that try the first seed and form alone.
-STAGES_SMOKE = {
-    "seeds": ("forest", "stream"),
-    "attackers": ("tree",),
-    "attacks": ("forest", "intrusive", "pairs"),
-}
 
 
 class Untouched:
@@ -91,7 +77,7 @@ def main():
             except OSError as error:
                 print(f"{case.name} is left out: {error}")
     failed = set()
-    for stage, seed in passes(seeds, first, further=args.further != "no"):
+    for stage, seed in _stages.passes(seeds, first, further=args.further != "no"):
         for bench in benches:
             for name in bench.case.entries:
                 if name not in only or (bench, name) in failed:
@@ -110,21 +96,6 @@ def main():
     if failed:
         told = "; ".join(f"{bench.case.name}, {name}" for bench, name in failed)
         raise SystemExit(f"failed, and left out: {told}")
-
-
-def passes(seeds, first=0, *, further):
-    """``(stage, seed)`` in the order in which they are gone through.
-
-    Example:
-      >>> passes(2, further=True)
-      [('seeds', 0), ('attackers', 0), ('attacks', 0), ('seeds', 1)]
-      >>> passes(2, 1, further=True)
-      [('seeds', 1), ('seeds', 2)]
-    """
-    found = [("seeds", seed) for seed in range(first, first + seeds)]
-    if further and not first:
-        found[1:1] = [(stage, 0) for stage in FURTHER]
-    return found
 
 
 def in_order(case):
@@ -167,13 +138,13 @@ class Bench:
         run = None
         for number, (variant, settings) in enumerate(entry.variants.items()):
             path = self.place(entry, variant) / f"{stage}-{seed}.json"
-            if path.is_file() or (number and stage in FURTHER):
+            if path.is_file() or (number and stage in _stages.FURTHER):
                 continue
             if time.monotonic() > end:
                 return
             if run is None:
                 run, trained = self.train(entry, seed)
-            attacks = (STAGES_SMOKE if self.smoke else STAGES)[stage]
+            attacks = (_stages.SMOKE if self.smoke else _stages.STAGES)[stage]
             if stage == "seeds":
                 attacks += entry.attacks
             start = time.monotonic()
@@ -182,7 +153,7 @@ class Bench:
                 self.data,
                 attacks=attacks,
                 seed=seed,
-                share=self.case.share if stage in FURTHER else 0.2,
+                share=self.case.share if stage in _stages.FURTHER else 0.2,
                 judges=self.judges(),
                 out=path.parent / "report" if stage == "seeds" and not seed else None,
             )
@@ -272,7 +243,7 @@ class Bench:
                 json.loads(path.read_text())
                 for path in sorted(self.place(entry, variant).glob(f"{stage}-*.json"))
             ]
-            for stage in STAGES
+            for stage in _stages.STAGES
         }
         if not found["seeds"]:
             return None

@@ -20,7 +20,7 @@ from jaxanon.summary import aggregate
 from jaxanon.trial_case import Case
 from jaxanon.trial_leaks import HOOKS
 
-__all__ = ["aggregate", "evaluate", "evaluate_many", "raw_judges"]
+__all__ = ["aggregate", "evaluate", "evaluate_each", "evaluate_many", "raw_judges"]
 
 SHARE = 0.2  # Of each class's training windows, whose labels an attacker knows.
 
@@ -144,7 +144,7 @@ def _evaluate(runs, data, seeds, *, attacks, share, judges, out, progress):
         for run, seed in zip(runs, seeds, strict=True)
     ]
     evidence = trial.reidentify(trials, names)
-    linkage = _linkage(trials, evidence, strangers)
+    linkage = trial.linkage(trials, evidence, strangers)
     judges = judges or trial.train_judges(trials[0].key, data, tell)
     case = Case(trials, evidence, judges)
     further = {}
@@ -214,39 +214,41 @@ def _report(one: trial.Trial, evidence, linkage, judges, further) -> dict:
     return result
 
 
-def _linkage(trials, evidence, strangers) -> list[dict | None]:
-    """Who sent a window: as re-identification, or by halves if senders are new."""
-    data = trials[0].data
-    if not strangers:
-        found = [
-            {
-                name: trial.score(data, "subject", told)
-                for name, told in own.get("subject", {}).items()
-            }
-            for own in evidence
-        ]
-        return [_linked(False, by_name) for by_name in found]
-    raw = trial.standardise(data.spec, data.test.windows)
-    names = trials[0].attackers
-    found = trial.link_strangers(trials, [one.safe for one in trials], names)
-    first = trial.link_strangers(trials, [raw] * len(trials), names[:1])
-    return [
-        _linked(True, by_name, raw=own[names[0]])
-        for by_name, own in zip(found, first, strict=True)
-    ]
-
-
-def _linked(strangers, by_name, **raw):
-    if not by_name:
-        return None
-    worst = trial.worst(by_name)
-    return {"strangers": strangers, **raw, "attackers": by_name, "worst": worst}
-
-
 def _curves(run) -> list[dict]:
     """The losses of a run's history, by round."""
     rows = getattr(run, "history", None) or ()
     return [{"round": row["round"], **row.get("losses", {})} for row in rows]
+
+
+def evaluate_each(
+    runs: Sequence,
+    data: Data,
+    seeds: Sequence[int],
+    *,
+    attacks: Sequence[str] = trial_names.DEFAULT,
+    share: float = SHARE,
+    judges: Judges | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> list[dict]:
+    """Evaluates several anonymizers side by side, each by a seed of its own.
+
+    Judges are trained once, and attackers that are networks for all runs in one
+    program; else each report is that of ``evaluate``, and goes to the run's folder.
+
+    Args:
+      runs: as ``evaluate`` takes one, of anonymizers; at least one.
+      data: of ``jaxanon.load``.
+      seeds: one for each run; judges that are trained here are trained by the first.
+      attacks, share, judges, progress: of ``evaluate``.
+
+    Returns:
+      A report for each run, in their order.
+
+    Raises:
+      ValueError: as ``evaluate``.
+    """
+    options = {"attacks": attacks, "share": share, "judges": judges}
+    return _evaluate(runs, data, seeds, out=None, progress=progress, **options)
 
 
 def evaluate_many(
@@ -260,10 +262,9 @@ def evaluate_many(
     out: None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> dict:
-    """Evaluates several anonymizers, such as the same method trained by ten seeds.
+    """``evaluate_each``, summed up, such as of a method that was trained by ten seeds.
 
-    Judges are trained once, and attackers that are networks for all runs in one
-    program; the i-th run is evaluated with seed ``seed + i``.
+    The i-th run is evaluated with seed ``seed + i``.
 
     Args:
       runs: as ``evaluate`` takes one.
@@ -286,7 +287,7 @@ def evaluate_many(
         )
     seeds = [seed + index for index in range(len(runs))]
     options = {"attacks": attacks, "share": share, "judges": judges}
-    reports = _evaluate(runs, data, seeds, out=None, progress=progress, **options)
+    reports = evaluate_each(runs, data, seeds, progress=progress, **options)
     return {"reports": reports, "summary": aggregate(reports)}
 
 

@@ -1,12 +1,15 @@
-"""Members of a sweep on trial, by judges that they share."""
+"""Members of a sweep on trial, by judges that they share and attackers side by side."""
 
 import math
 from collections.abc import Iterator
 
 from jaxanon import evaluation, trial
+from jaxanon.federated import memory
 from jaxanon.methods import rounds
 from jaxanon.run import Run
 from jaxanon.sweep_training import Job
+
+GROUP = 8  # Members whose attackers train together; a killed sweep loses no more.
 
 
 def evaluate_all(job: Job, runs: dict[int, Run], attacks) -> Iterator:
@@ -20,21 +23,27 @@ def evaluate_all(job: Job, runs: dict[int, Run], attacks) -> Iterator:
     Yields:
       ``(index, report)`` of each; None of one that diverged.
     """
-    for index, run in runs.items():
-        place = job.plan.members[index]
-        data = job.data[place.split]
-        if ("judges", place.split) not in job.kept:
-            job.kept["judges", place.split] = evaluation.raw_judges(data)
-        report = None
-        if _sound(run, place.seed, data):
-            report = evaluation.evaluate(
-                run,
+    members = job.plan.members
+    for split in dict.fromkeys(members[index].split for index in runs):
+        data = job.data[split]
+        if ("judges", split) not in job.kept:
+            job.kept["judges", split] = evaluation.raw_judges(data)
+        sound = []
+        for index in (index for index in runs if members[index].split == split):
+            if _sound(runs[index], members[index].seed, data):
+                sound.append(index)
+            else:
+                yield index, None
+        size = memory.even(len(sound), GROUP) if sound else 1
+        for group in (sound[at : at + size] for at in range(0, len(sound), size)):
+            reports = evaluation.evaluate_each(
+                [runs[index] for index in group],
                 data,
+                [members[index].seed for index in group],
                 attacks=attacks,
-                seed=place.seed,
-                judges=job.kept["judges", place.split],
+                judges=job.kept["judges", split],
             )
-        yield index, report
+            yield from zip(group, reports, strict=True)
 
 
 def _sound(run, seed, data):

@@ -217,3 +217,42 @@ def link_strangers(trials: Sequence[Trial], safe_tests, attackers) -> list[dict]
 def worst(by_name: dict) -> str:
     """The attacker of the highest balanced accuracy; the first of equals."""
     return max(by_name, key=lambda name: by_name[name]["balanced_accuracy"])
+
+
+def linkage(trials: Sequence[Trial], evidence, strangers: bool) -> list[dict | None]:
+    """Who sent a window: as re-identification, or by halves if senders are new.
+
+    Args:
+      trials: on the same data.
+      evidence: of ``reidentify``, the subject's among it unless they are ``strangers``.
+      strangers: whether test subjects are new, and can be told apart.
+
+    Returns:
+      For each trial ``strangers``, ``attackers`` and the ``worst`` of them, of new ones
+      also ``raw``; None where nobody could be told apart.
+    """
+    data = trials[0].data
+    if not strangers:
+        found = [
+            {
+                name: score(data, "subject", told)
+                for name, told in own.get("subject", {}).items()
+            }
+            for own in evidence
+        ]
+        return [_linked(False, by_name) for by_name in found]
+    raw = standardise(data.spec, data.test.windows)
+    names = trials[0].attackers
+    found = link_strangers(trials, [one.safe for one in trials], names)
+    first = link_strangers(trials, [raw] * len(trials), names[:1])
+    return [
+        _linked(True, by_name, raw=own[names[0]])
+        for by_name, own in zip(found, first, strict=True)
+    ]
+
+
+def _linked(strangers, by_name, **raw):
+    if not by_name:
+        return None
+    told = {"attackers": by_name, "worst": worst(by_name)}
+    return {"strangers": strangers, **raw, **told}

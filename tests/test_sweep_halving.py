@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import known
 import pytest
 import toy
+from one_by_one import one_by_one
 
 from jaxanon import evaluation, sweep_course, sweep_halving, sweep_program
 from jaxanon.sweep_halving import NOTHING, Score
@@ -116,7 +117,8 @@ def test_a_killed_sweep_decides_as_it_did(data, tmp_path, monkeypatch):
     monkeypatch.setattr(evaluation, "raw_judges", lambda data: None)
     kept = {"attribute": "activity", "anonymized": {"accuracy": 0.5}}
     report = {"utility": kept, "intrusive": {}, "reidentification": {}}
-    monkeypatch.setattr(evaluation, "evaluate", lambda *_, **__: report)
+    fake = one_by_one(lambda *_, **__: report)
+    monkeypatch.setattr(evaluation, "evaluate_each", fake)
     found = quick(front, data, resume=True, evaluate=True, **options)
     assert calls == [(0, 6, 2), (6, 12, 1), (6, 12, 1)]
     assert [one.stopped for one in found.members] == [None, 2]

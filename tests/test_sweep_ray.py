@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import known
 import pytest
 import toy
+from one_by_one import one_by_one
 
 from jaxanon import evaluation, sweep_ray
 from jaxanon.commands import sweep as command
@@ -185,7 +186,7 @@ def test_members_are_evaluated_by_tasks_and_rungs_go_on(
 
     cluster()
     monkeypatch.setattr(evaluation, "raw_judges", lambda given: None)
-    monkeypatch.setattr(evaluation, "evaluate", evaluate)
+    monkeypatch.setattr(evaluation, "evaluate_each", one_by_one(evaluate))
     options = {"grid": {"goal": [1.0, 1e30]}, "seeds": 2, "epochs": 4, "halving": 2}
     with pytest.warns(
         UserWarning, match=r"members \[1\] .* not evaluated, .*Lost: out of"

@@ -10,6 +10,7 @@ import known
 import numpy as np
 import pytest
 import toy
+from one_by_one import one_by_one
 
 from jaxanon import (
     datasets,
@@ -151,7 +152,7 @@ def test_a_member_is_judged_by_its_own_split(splits, monkeypatch):
         return {"utility": kept, "intrusive": {}, "reidentification": {}}
 
     monkeypatch.setattr(evaluation, "raw_judges", lambda data: data.spec)
-    monkeypatch.setattr(evaluation, "evaluate", fake)
+    monkeypatch.setattr(evaluation, "evaluate_each", one_by_one(fake))
     found = quick(moved, splits, seeds=2, evaluate=True)
     # Of 0, 1/2 in each of 3 splits the squares add up to 6/16, over 5.
     expected = {"mean": 0.25, "std": pytest.approx(np.sqrt(6 / 16 / 5))}

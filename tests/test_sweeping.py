@@ -6,8 +6,15 @@ import known
 import numpy as np
 import pytest
 import toy
+from one_by_one import one_by_one
 
-from jaxanon import evaluation, sweep_program, sweeping, training
+from jaxanon import (
+    evaluation,
+    sweep_evaluation,
+    sweep_program,
+    sweeping,
+    training,
+)
 from jaxanon.sweep_summary import scores, summarise, table
 from jaxanon.sweeping import Member, sweep
 
@@ -93,7 +100,7 @@ def test_a_member_that_diverges_stops_nobody_else(data, monkeypatch):
         return fake_report(run.config["hyper"]["rate"])
 
     monkeypatch.setattr(evaluation, "raw_judges", lambda given: None)
-    monkeypatch.setattr(evaluation, "evaluate", fake)
+    monkeypatch.setattr(evaluation, "evaluate_each", one_by_one(fake))
     found = quick(
         build, data, grid={"rate": [1e30, 0.5]}, epochs=4, seeds=2, evaluate=True
     )
@@ -108,7 +115,8 @@ def test_a_member_that_diverges_stops_nobody_else(data, monkeypatch):
 def test_a_member_broken_by_its_last_round_is_not_evaluated(data, monkeypatch):
     """Its losses are finite; its parameters are not, or its windows are not."""
     monkeypatch.setattr(evaluation, "raw_judges", lambda given: None)
-    monkeypatch.setattr(evaluation, "evaluate", lambda *_, **__: fake_report(1.0))
+    fake = one_by_one(lambda *_, **__: fake_report(1.0))
+    monkeypatch.setattr(evaluation, "evaluate_each", fake)
     method = build(data.spec)
 
     def update(key, state, given):
@@ -165,11 +173,18 @@ def test_every_member_is_evaluated_by_the_same_judges(data, monkeypatch):
         assert given is data and judges == "judges" and attacks == ("forest",)
         return fake_report(run.config["hyper"]["rate"] + seed / 4)
 
+    each, groups = one_by_one(fake), []
+
+    def grouped(runs, *args, **options):
+        groups.append(len(runs))
+        return each(runs, *args, **options)
+
     monkeypatch.setattr(evaluation, "raw_judges", lambda given: "judges")
-    monkeypatch.setattr(evaluation, "evaluate", fake)
+    monkeypatch.setattr(evaluation, "evaluate_each", grouped)
+    monkeypatch.setattr(sweep_evaluation, "GROUP", 4)
     options = {"grid": {"rate": [0.25, 0.5]}, "seeds": 3, "attacks": ("forest",)}
     found = quick(build, data, evaluate=True, **options)
-    assert len(found.reports) == 6
+    assert len(found.reports) == 6 and groups == [3, 3]  # Even, and none above 4.
     # Of r, r + 1/4, r + 1/2 the mean is r + 1/4 and the deviation 1/4.
     expected = [{"mean": 0.5, "std": 0.25}, {"mean": 0.75, "std": 0.25}]
     assert [row["scores"]["activity accuracy"] for row in found.summary] == expected

@@ -102,3 +102,34 @@ def test_a_file_s_rows_are_put_together_with_those_of_other_seeds(bench, tmp_pat
     again = row([0], [80], [50], {"mlp": [50.0]}, [60])
     (found,) = module.together(path, [again], [])
     assert found["seeds"] == [0] and found["public_accuracy"] == [80.0, None]
+
+
+def test_rows_of_a_file_stay_unless_more_is_told_of_them(bench, tmp_path):
+    module = bench("_anonymizer_rows")
+    row = lambda system, seeds, stages, figure: {
+        "case": "rooms",
+        "system": system,
+        "form": "",
+        "seeds": list(range(seeds)),
+        "seconds": dict.fromkeys(range(stages)),
+        "figure": figure,
+    }
+    path = tmp_path / "rows.json"
+    order = [("rooms", name, "") for name in ("first", "second", "third")]
+    assert module.together(path, [row("second", 1, 1, "only")], order)[0]["seeds"] == [
+        0
+    ]
+    before = [
+        row("unlisted", 1, 1, "a"),
+        row("third", 3, 1, "b"),
+        row("first", 1, 2, "c"),
+    ]
+    path.write_text(json.dumps(before))
+    now = [row("third", 1, 3, "fewer seeds"), row("first", 1, 2, "as many")]
+    found = module.together(path, [*now, row("second", 1, 1, "new")], order)
+    assert [(one["system"], one["figure"]) for one in found] == [
+        ("first", "as many"),
+        ("second", "new"),
+        ("third", "b"),
+        ("unlisted", "a"),
+    ]

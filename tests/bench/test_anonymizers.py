@@ -75,7 +75,7 @@ def test_only_what_is_missing_is_done(written, bench, tmp_path, monkeypatch):
     monkeypatch.setattr(module.evaluation, "evaluate", evaluate)
     monkeypatch.setattr(module.evaluation, "raw_judges", lambda data: None)
     again = module.Bench(case, module.load(case, True), folder, True)
-    for stage, seed in module.passes(2, further=True):
+    for stage, seed in bench("_stages").passes(2, further=True):
         for name in case.entries:
             again.run(bench("_entries").ENTRIES[name], stage, seed, math.inf)
     assert asked == [(1, 1, ("forest", "stream"))]
@@ -161,7 +161,7 @@ def test_raw_windows_hide_nothing_better(bench):
     # A judge that reads less of them than was published is a worse judge.
     assert published.verdict(told, 95.0, 80.0) == "worse"
     raw = [one for at, one in published.PUBLISHED.items() if at[1] == "raw windows"]
-    assert len(raw) == 3 and not any(one.hides for one in raw)
+    assert len(raw) == 4 and not any(one.hides for one in raw)
 
 
 def test_bands_come_before_the_points_of_the_rest(bench):
@@ -189,7 +189,7 @@ def test_every_phase_of_every_entry_is_trained(bench):
 
 
 def test_every_attacker_and_attack_that_a_run_of_windows_has_is_tried(bench):
-    tried = {name for names in bench("anonymizers").STAGES.values() for name in names}
+    tried = {name for names in bench("_stages").STAGES.values() for name in names}
     for entry in bench("_entries").ENTRIES.values():
         # Clients send gradients, a grid's models are chosen between.
         assert ("inversion" in entry.attacks) <= ("blinder" in entry.method)
@@ -268,35 +268,4 @@ def test_an_entry_s_own_attacks_are_tried_with_the_others(bench, monkeypatch, tm
     assert asked == [
         ("forest", "stream", "inversion"),
         ("forest", "intrusive", "pairs"),
-    ]
-
-
-def test_rows_of_a_file_stay_unless_more_is_told_of_them(bench, tmp_path):
-    module = bench("_anonymizer_rows")
-    row = lambda system, seeds, stages, figure: {
-        "case": "rooms",
-        "system": system,
-        "form": "",
-        "seeds": list(range(seeds)),
-        "seconds": dict.fromkeys(range(stages)),
-        "figure": figure,
-    }
-    path = tmp_path / "rows.json"
-    order = [("rooms", name, "") for name in ("first", "second", "third")]
-    assert module.together(path, [row("second", 1, 1, "only")], order)[0]["seeds"] == [
-        0
-    ]
-    before = [
-        row("unlisted", 1, 1, "a"),
-        row("third", 3, 1, "b"),
-        row("first", 1, 2, "c"),
-    ]
-    path.write_text(json.dumps(before))
-    now = [row("third", 1, 3, "fewer seeds"), row("first", 1, 2, "as many")]
-    found = module.together(path, [*now, row("second", 1, 1, "new")], order)
-    assert [(one["system"], one["figure"]) for one in found] == [
-        ("first", "as many"),
-        ("second", "new"),
-        ("third", "b"),
-        ("unlisted", "a"),
     ]

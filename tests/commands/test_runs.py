@@ -5,6 +5,7 @@ import json
 import jax
 import numpy as np
 import pytest
+from one_by_one import one_by_one
 
 from jaxanon import cli, evaluation, training
 from jaxanon.commands import anonymize, sources
@@ -215,7 +216,7 @@ def judged(monkeypatch):
         }
 
     monkeypatch.setattr(evaluation, "raw_judges", lambda data: None)
-    monkeypatch.setattr(evaluation, "evaluate", evaluate)
+    monkeypatch.setattr(evaluation, "evaluate_each", one_by_one(evaluate))
 
 
 def test_a_sweep_leaves_runs_a_table_and_its_front(
