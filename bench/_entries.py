@@ -64,6 +64,12 @@ CONVOLUTIONS = (
 GUARDIAN = Entry("GEN", "gen", 6, {"pretraining": 2})
 FEDERATED = (
     Entry("Blinder, guided", "blinder", 10, blinder.VARIANTS["guided"]),
+    Entry(
+        "Blinder, guided, flip of 51 %",
+        "blinder",
+        14,
+        {**blinder.VARIANTS["guided"], "anonymization": "probabilistic", "flip": 0.51},
+    ),
     Entry("Blinder", "blinder", 20, attacks=("inversion",)),
     Entry(
         "Blinder, as released",
