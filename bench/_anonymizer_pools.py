@@ -1,5 +1,6 @@
 """Rows of the table that other seeds were measured for, put together."""
 
+import json
 import math
 
 # Of these a row has a mean and a deviation over its seeds.
@@ -9,13 +10,22 @@ PAIRS = (
     *("warping", "information_nats"),
 )
 
+EXPERIMENT = "method", "settings", "epochs", "windows"
+
+
+def alike(old, new) -> bool:
+    """Whether rows are of the same experiment, whatever their seeds."""
+    read = lambda row: json.loads(json.dumps([row.get(name) for name in EXPERIMENT]))
+    return read(old) == read(new)
+
 
 def pooled(old, new) -> dict:
     """Two rows of the same system as one over all their seeds.
 
     Means and sample deviations are what they would be of all seeds at once. Of what is
-    the worst of several attackers, seed by seed, it is the mean of the worst ones. What
-    one row alone has stays as it is, of that row's seeds.
+    the worst of several attackers it is the mean of either row's worst one, without a
+    deviation where that was not the same one. What one row alone has stays as it is, of
+    that row's seeds.
 
     Args:
       old, new: rows that have no seed in common; ``new`` says when and how.
@@ -32,7 +42,8 @@ def pooled(old, new) -> dict:
     found["worst"] = max(attackers, key=lambda name: attackers[name][0], default=None)
     worst = lambda one, other: _worst(counts, one, other)
     found["attacks"] = _merged(worst, old["attacks"], new["attacks"])
-    found["figures"] = old.get("figures", {}) | new.get("figures", {})
+    figures = lambda one, other: _merged(pair, one, other)
+    found["figures"] = _merged(figures, old.get("figures", {}), new.get("figures", {}))
     found |= _both(lambda one, other: _linked(pair, one, other), old, new, "linkage")
     add = lambda one, other: _merged(lambda a, b: a + b, one, other)
     found["seconds"] = _merged(add, old["seconds"], new["seconds"])
@@ -71,19 +82,17 @@ def _merged(join, old, new) -> dict:
 
 def _worst(counts, one, other) -> dict:
     """What the worst attackers of either row come to."""
-    figures = ("balanced", "equal_error_rate")
+    numbers = lambda row: {k: v for k, v in row.items() if k != "attacker"}
     mean = lambda a, b: (counts[0] * a + counts[1] * b) / sum(counts)
-    found = {
-        name: mean(one[name], other[name])
-        for name in figures
-        if name in one and name in other
-    }
+    found = _merged(mean, numbers(one), numbers(other))
     return found | {"attacker": _names(one, other)}
 
 
 def _linked(pair, one, other) -> dict:
     kinds = ("accuracy", "balanced_accuracy", "chance")
     told = {name: pair(one[name], other[name]) for name in kinds}
+    if one["attacker"] != other["attacker"]:
+        told = {name: [mean, None] for name, (mean, _) in told.items()}
     return one | told | {"attacker": _names(one, other)}
 
 

@@ -1,6 +1,7 @@
 """Reports of ``jaxanon.evaluate`` as rows of the table, and the table for readers."""
 
 import json
+import warnings
 
 import _anonymizer_pools
 import _published
@@ -20,8 +21,8 @@ def row(case, entry, variant, data, kept, how) -> dict:
       data: what the row was measured on.
       kept: what was kept of the evaluations: ``seeds`` (the summary of all seeds'
         reports, and the ``seeds``) and, where they were run, ``attackers`` and
-        ``attacks`` (the first seed's reports with every other attacker, and with
-        attacks of other kinds), with ``seconds`` each.
+        ``attacks`` (seed 0's reports with every other attacker, and with attacks of
+        other kinds), with ``seconds`` each.
       how: epochs of training, what measured it, with versions and the day.
     """
     spec = data.spec
@@ -140,7 +141,7 @@ def _attacks(reports):
 
 
 def _figures(reports):
-    """What attacks found that is no score of classes, as numbers from 0 to 1."""
+    """What attacks found that is no score of classes."""
     return {
         f"{attack}: {one['attribute']}, {one['attacker']}, {one['variant']}": {
             name: _pair(value) for name, value in one["figures"].items()
@@ -185,9 +186,12 @@ def markdown(rows) -> str:
 
 def title(one) -> str:
     """What tells a row from all others, in words."""
-    return ", ".join(
-        [one["case"], " ".join(filter(None, (one["system"], one["form"])))]
-    )
+    return f"{one['case']}, {name(one)}"
+
+
+def name(one) -> str:
+    """A system and its form, in words."""
+    return " ".join(filter(None, (one["system"], one["form"])))
 
 
 def told_figures(one) -> dict[str, str]:
@@ -195,6 +199,7 @@ def told_figures(one) -> dict[str, str]:
     return {
         name: ", ".join(f"{what} {mean:.3f}" for what, (mean, _) in found.items())
         for name, found in one.get("figures", {}).items()
+        if found
     }
 
 
@@ -262,25 +267,33 @@ def together(path, rows, order) -> list[dict]:
 
     All of them are compared anew with what is published.
 
-    Of two that measure the same thing by other seeds both are put together. Else the
-    one of more seeds stays, then the one of more stages, then the one found now.
+    Two of the same experiment that have no seed in common are put together. Else the
+    one of more seeds stays, then the one of more stages, then the one found now; a
+    warning tells of seeds that are left out.
 
     Args:
       path: of a file of rows, which need not be there.
       rows: found now.
       order: ``(case, system, form)`` in the order wanted; others come last.
     """
-    name = lambda row: (row["case"], row["system"], row["form"])
+    at = lambda row: (row["case"], row["system"], row["form"])
     weight = lambda row: (len(row["seeds"]), len(row["seconds"]))
     before = json.loads(path.read_text()) if path.is_file() else []
-    found = {name(row): row for row in before}
+    found = {at(row): row for row in before}
     for row in rows:
-        old = found.get(name(row), row)
-        if not {*row["seeds"]} & {*old["seeds"]}:
-            found[name(row)] = _anonymizer_pools.pooled(old, row)
+        old = found.get(at(row), row)
+        apart = not {*row["seeds"]} & {*old["seeds"]}
+        if apart and _anonymizer_pools.alike(old, row):
+            found[at(row)] = _anonymizer_pools.pooled(old, row)
         elif weight(row) >= weight(old):
-            found[name(row)] = row
+            found[at(row)] = row
+        elif left := {*row["seeds"]} - {*old["seeds"]}:
+            warnings.warn(
+                f"{title(row)}: seeds {sorted(left)} are left out, for the file has "
+                f"{old['seeds']}, of which some are the same or trained otherwise.",
+                stacklevel=2,
+            )
     last = len(order)
     place = {one: number for number, one in enumerate(order)}
     rows = map(compared, found.values())
-    return sorted(rows, key=lambda row: place.get(name(row), last))
+    return sorted(rows, key=lambda row: place.get(at(row), last))

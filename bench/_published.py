@@ -3,6 +3,8 @@
 import math
 from typing import NamedTuple
 
+import _entries
+
 ACTIVITY, PRIVATE = 2.0, 5.0  # Points within which a row without a band agrees.
 CHANCE = 50.0  # All that is published is of gender.
 
@@ -112,9 +114,7 @@ PUBLISHED = {
         ("MotionSense, four activities", name, ""): Published(
             93.61, 57.04, "Yang and Ardakanian 2023", 91.5, (0, 60), reason=OWN
         )
-        for name in (
-            *("Blinder, guided", "Blinder, as released", "Blinder, loss as released"),
-        )
+        for name in ("Blinder, guided", *_entries.RELEASED)
     },
     ("MotionSense, raw axes", "raw windows", ""): Published(
         97.0, 98.5, DYSAN, hides=False

@@ -76,8 +76,8 @@ def meta(
         Changes no result beyond rounding.
 
     Raises:
-      ValueError: if ``hyper`` lacks ``server_step_size``, or for ``averaging`` out of
-        its range.
+      ValueError: if ``hyper`` lacks ``server_step_size``, or for ``averaging`` or
+        ``rounds_per_list`` out of range.
       TypeError: from ``init``, for a name that is not in ``hyper``.
 
     Example:
@@ -105,6 +105,10 @@ def meta(
         raise ValueError(
             f"hyper must have 'server_step_size', got {sorted(hyper)}; add the length "
             "of the server's step."
+        )
+    if rounds_per_list is not None and rounds_per_list < 1:
+        raise ValueError(
+            f"rounds_per_list must be >= 1, or None, got {rounds_per_list!r}."
         )
     if not 0 <= averaging < 1:
         raise ValueError(

@@ -237,16 +237,21 @@ def evaluate_each(
 
     Args:
       runs: as ``evaluate`` takes one, of anonymizers; at least one.
-      data: of ``jaxanon.load``.
       seeds: one for each run; judges that are trained here are trained by the first.
-      attacks, share, judges, progress: of ``evaluate``.
+      data, attacks, share, judges, progress: of ``evaluate``.
 
     Returns:
-      A report for each run, in their order.
+      A report for each run.
 
     Raises:
-      ValueError: as ``evaluate``.
+      ValueError: without runs, for seeds of another number, and as ``evaluate``.
     """
+    if not len(runs):
+        raise ValueError("runs is empty: there is nothing to evaluate.")
+    if len(seeds) != len(runs):
+        raise ValueError(
+            f"seeds must be one for each of {len(runs)} runs, got {seeds}."
+        )
     options = {"attacks": attacks, "share": share, "judges": judges}
     return _evaluate(runs, data, seeds, out=None, progress=progress, **options)
 
@@ -268,8 +273,7 @@ def evaluate_many(
 
     Args:
       runs: as ``evaluate`` takes one.
-      data: of ``jaxanon.load``.
-      attacks, share, judges, progress: of ``evaluate``.
+      data, attacks, share, judges, progress: of ``evaluate``.
       seed: of the first run and of the judges.
       out: None; each run writes to its own folder.
 
@@ -279,8 +283,6 @@ def evaluate_many(
     Raises:
       ValueError: if ``runs`` is empty, and as ``evaluate``.
     """
-    if not len(runs):
-        raise ValueError("runs is empty: there is nothing to evaluate.")
     if out is not None:
         raise ValueError(
             "out must be left out: each run writes to its own folder, run.folder."

@@ -36,15 +36,15 @@ class AutoencoderConfig:
     judge_step_size: float = 1e-3
     """step size of their Adam"""
     anonymization: str = "stochastic"
-    """stochastic: a random private class; deterministic: the one after the predicted;
+    """stochastic: a random private class; deterministic: the one next to the predicted;
     probabilistic: that one or the predicted; vector, of a decoder that is told classes:
     random weights of them, as the released programs have it; a trained state serves
     all"""
     flip_to: str = "next"
-    """the class shown instead of the predicted; previous, as released for MobiAct's
-    weight: the one before it"""
+    """the class shown instead of the predicted: the one after it, by number; previous,
+    as released for MobiAct's weight: the one before it"""
     flip: float = 0.5
-    """probabilistic: how often it is the one after; the released programs' is 0.49"""
+    """probabilistic: how often it is shown; the released programs' is 0.49"""
 
     def __post_init__(self):
         of_kinds(self)

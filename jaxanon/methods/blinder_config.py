@@ -11,7 +11,7 @@ from jaxanon.models.layers import INITIALISATIONS
 
 FORMS = ("paper", "released")
 SERVER_OPTIMIZERS = {"adam": optax.adam, "sgd": optax.sgd}
-BATCHES = ("drawn", "listed")
+ROWS = ("drawn", "listed")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class BlinderConfig:
     """windows that a client adapts on, per round"""
     query: int = 15
     """windows that a client is graded on, per round"""
-    batches: str = "drawn"
+    rows: str = "drawn"
     """afresh for each round; listed, as released: the same again in each epoch"""
     inner_step_size: float = 1e-4
     """step size of a client's adaptation"""
@@ -114,7 +114,7 @@ class BlinderConfig:
             raise ValueError(f"cohort must be in (0, 1], got {self.cohort!r}.")
         one_of("form", self.form, FORMS)
         one_of("server_optimizer", self.server_optimizer, SERVER_OPTIMIZERS)
-        one_of("batches", self.batches, BATCHES)
+        one_of("rows", self.rows, ROWS)
         one_of("anonymization", self.anonymization, ANONYMIZATIONS)
         check_flip(self.flip)
         one_of("initialisation", self.initialisation, INITIALISATIONS)

@@ -37,7 +37,8 @@ def sanitizer(
     Differences from the released program: batches are drawn with replacement; Adam's
     weight decay of 1e-10, which float32 does not resolve, is left out; nothing but the
     window goes in, unless ``config.physiology`` names what else, of which the change is
-    paid for, too.
+    paid for, too: classes, where the program has numbers, and not the activity, which
+    it gives the sanitizer times 0.
 
     Args:
       name: the method's.
@@ -92,13 +93,20 @@ def networks(spec, config) -> models.Networks:
     """The networks of a ``SanitizerConfig`` for windows of ``spec``.
 
     Raises:
-      ValueError: for a ``physiology`` that the windows have no labels of.
+      ValueError: for a ``physiology`` that the windows have no labels of, or which is
+        to be kept or hidden, or of one class.
     """
     if missing := [name for name in config.physiology if name not in spec.classes]:
         raise ValueError(
             f"physiology must be attributes of {spec.name!r}, which has "
             f"{sorted(spec.classes)}, got {missing}."
         )
+    for name in config.physiology:
+        if name in (spec.public, *spec.private) or spec.num_classes(name) < 2:
+            raise ValueError(
+                f"physiology must be of two classes at least and neither kept nor "
+                f"hidden, got {name!r}; leave it out."
+            )
     widths = {each: getattr(config, each) for each in models.Widths._fields}
     return models.networks(
         spec.time,
@@ -110,13 +118,13 @@ def networks(spec, config) -> models.Networks:
     )
 
 
-def told_beside(spec, config, batch):
+def sides_of(spec, config, batch):
     """What networks are told beside windows, ``float[batch, sides]`` in [-1, 1]."""
-    told = [
+    columns = [
         models.scaled(batch.labels[name], spec.num_classes(name))[:, None]
         for name in config.physiology
     ]
-    return jnp.concatenate([jnp.zeros((len(batch.windows), 0)), *told], axis=1)
+    return jnp.concatenate([jnp.zeros((len(batch.windows), 0)), *columns], axis=1)
 
 
 def seen(spec, config, windows, *, back: bool = False):
@@ -132,12 +140,16 @@ def _sanitizers(spec, nets, config, distortion, frozen):
 
     def terms(key, params, hyper, batch):
         noise_key, *keys = jax.random.split(key, 3)
-        told = told_beside(spec, config, batch)
-        safe, said = nets.sanitize(noise_key, nets.compose(params), batch.windows, told)
+        sides = sides_of(spec, config, batch)
+        safe, safe_sides = nets.sanitize(
+            noise_key, nets.compose(params), batch.windows, sides
+        )
         public = batch.labels[spec.public]
         predictor_key, discriminator_key = (None, None) if frozen else keys
-        logits, _ = nets.predict(params, safe, said, predictor_key)
-        others, _ = nets.discriminate(params, safe, public, said, discriminator_key)
+        logits, _ = nets.predict(params, safe, safe_sides, predictor_key)
+        others, _ = nets.discriminate(
+            params, safe, public, safe_sides, discriminator_key
+        )
         logits = {spec.public: logits, **others}
         errors = models.errors(nets, logits, batch.labels, config.errors)
         signed = config.goal == "published"
@@ -146,11 +158,12 @@ def _sanitizers(spec, nets, config, distortion, frozen):
             for name in spec.private
         ]
         change = jnp.mean(jnp.abs(safe - batch.windows), axis=(0, 1))
-        lies = jnp.mean(jnp.abs(said - told), axis=0)
+        sides_change = jnp.mean(jnp.abs(safe_sides - sides), axis=0)
         weight = 1 - hyper["alpha"] - hyper["lambda_"]
         found = [hyper["lambda_"] * errors[spec.public]]
         found += [hyper["alpha"] * each for each in left]
-        found += [weight * each for each in (*change, *lies)] if distortion else []
+        if distortion:
+            found += [weight * each for each in (*change, *sides_change)]
         info = {f"{name} error": error for name, error in errors.items()}
         return found, info | {"change": jnp.mean(change)}
 
@@ -175,7 +188,7 @@ def _judges(spec, nets, config, raw):
 
     def losses(key, params, batch, given):
         noise_key, *keys = jax.random.split(key, 3)
-        windows, sides = batch.windows, told_beside(spec, config, batch)
+        windows, sides = batch.windows, sides_of(spec, config, batch)
         if not raw:
             windows, sides = nets.sanitize(noise_key, given, windows, sides)
         public = batch.labels[spec.public]

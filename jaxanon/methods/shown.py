@@ -20,7 +20,7 @@ def shown_class(
     """The private class that each window is made to show.
 
     ``"stochastic"`` draws it uniformly from all classes, the wearer's among them, so
-    that it says nothing of the wearer. ``"deterministic"`` shows the class after the
+    that it says nothing of the wearer. ``"deterministic"`` shows the class next to the
     predicted one, which whoever knows this undoes. ``"probabilistic"`` does so with
     probability ``flip`` and leaves the others as they are: with two classes and
     ``flip=0.5`` it is the uniform draw; with more it says that the wearer's class is

@@ -1,5 +1,6 @@
 """Rows of the table of anonymizers that other seeds were measured for."""
 
+import doctest
 import json
 import statistics
 
@@ -89,6 +90,38 @@ def test_what_one_row_alone_has_stays(bench):
         "seeds": {"training": 4.0},
         "attacks": {"evaluation": 5.0},
     }
+
+
+def test_figures_of_both_are_put_together(bench):
+    figures = lambda value: {"inversion: the window": {"correlation": [value, None]}}
+    rows = [
+        row([seed], [90], [50], {"mlp": [50.0]}, [60], figures=figures(value))
+        for seed, value in ((0, 0.9), (1, 0.1))
+    ]
+    found = bench("_anonymizer_pools").pooled(*rows)["figures"]
+    told = found["inversion: the window"]["correlation"]
+    assert told == pytest.approx([0.5, 0.8 / 2**0.5])
+
+
+def test_rows_of_other_experiments_and_of_some_of_the_same_seeds_stay_apart(
+    bench, tmp_path
+):
+    path, module = tmp_path / "rows.json", bench("_anonymizer_rows")
+    old = row([0, 1], [90, 91], [50, 51], {"mlp": [50.0, 51.0]}, [60, 61])
+    path.write_text(json.dumps([old]))
+    longer = row([2], [94], [54], {"mlp": [60.0]}, [60]) | {"epochs": 2}
+    partly = row([1, 2], [94, 95], [54, 55], {"mlp": [60.0, 61.0]}, [60, 61])
+    with pytest.warns(UserWarning, match=r"rooms, rooms rooms: seeds \[2\] are left"):
+        (found,) = module.together(path, [longer], [])
+    assert found["seeds"] == [0, 1] and found["epochs"] == 1
+    (found,) = module.together(path, [partly], [])  # As many, and found now.
+    assert found["seeds"] == [1, 2]
+
+
+def test_printed_examples(bench):
+    for name in ("_anonymizer_pools", "_stages"):
+        failed, tried = doctest.testmod(bench(name))
+        assert tried and not failed
 
 
 def test_a_file_s_rows_are_put_together_with_those_of_other_seeds(bench, tmp_path):

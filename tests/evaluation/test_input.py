@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jaxanon.evaluation import evaluate, evaluate_many
+from jaxanon.evaluation import evaluate, evaluate_each, evaluate_many
 
 
 def refuses(cases, message, own, anonymize=None, **options):
@@ -105,5 +105,9 @@ def test_judges_of_other_data(cases, judges):
 def test_many_refuses_nothing_and_one_folder(cases):
     with pytest.raises(ValueError, match="runs is empty"):
         evaluate_many([], cases.data())
+    with pytest.raises(ValueError, match="runs is empty"):
+        evaluate_each([], cases.data(), [])
+    with pytest.raises(ValueError, match=r"one for each of 1 runs, got \[0, 1\]"):
+        evaluate_each([cases.Run(cases.identity)], cases.data(), [0, 1])
     with pytest.raises(ValueError, match="out must be left out"):
         evaluate_many([cases.Run(cases.identity)], cases.data(), out="somewhere")

@@ -188,7 +188,9 @@ def test_rows_of_a_list_come_again_and_nothing_else_does():
     np.testing.assert_allclose(rows[:2], rows[2:], rtol=1e-5)
     assert len(np.unique(np.round(rows, 4))) == 2 * 4 and len(np.unique(noise)) == 12
     # Who trains alone sees rows of his own, not those of the round.
-    assert abs(rows[0][3] - np.mean(rows[0][:3])) > 1e-3
+    apart = [each[3] for each in rows[:2]]
+    together = [np.mean(each[:3]) for each in rows[:2]]
+    assert np.min(abs(np.subtract.outer(apart, together))) > 1e-3
 
 
 def test_says_what_was_wrong():
@@ -196,6 +198,8 @@ def test_says_what_was_wrong():
         ValueError, match="must have 'server_step_size'.*add the length"
     ):
         build(hyper={"inner": 0.1})
+    with pytest.raises(ValueError, match="rounds_per_list must be >= 1, .* got 0"):
+        build(rounds_per_list=0)
     with pytest.raises(ValueError, match=r"averaging must be in \[0, 1\), got 1\.0"):
         build(averaging=1.0)
     with pytest.raises(

@@ -147,40 +147,42 @@ def test_settings_reach_the_rounds(data, monkeypatch):
     assert (told["averaging"], told["alone_rounds"]) == (0.9, 4)
 
 
-@pytest.mark.parametrize("batches", ["drawn", "listed"])
+@pytest.mark.parametrize("rows", ["drawn", "listed"])
 def test_the_released_list_of_batches_and_the_paper_s_plain_steps(
-    monkeypatch, data, batches
+    monkeypatch, data, rows
 ):
     seen = {}
 
     def meta(*args, **options):
-        seen.update(options)
+        seen.update(options, draw_fn=args[1])
         return built(*args, **options)
 
     built = module.meta
     monkeypatch.setattr(module, "meta", meta)
     settings = {"hidden": (4,), "latent": 2, "query": 3, "per_class": 6}
-    method = methods.blinder(
-        data.spec, **settings, batches=batches, server_optimizer="sgd"
-    )
+    method = methods.blinder(data.spec, **settings, rows=rows, server_optimizer="sgd")
     rounds = method.rounds_per_epoch(None)
-    assert seen["rounds_per_list"] == (rounds if batches == "listed" else None)
+    assert seen["rounds_per_list"] == (rounds if rows == "listed" else None)
     plain = seen["server_optimizer"]
     gradient = jnp.array([3.0, -0.5])
     step, _ = plain.update(gradient, plain.init(gradient))
     np.testing.assert_array_equal(step, -gradient)
-    # A round draws each client's windows by a key of their own.
+    # Of a list the windows to adapt on, to be graded on and to tell classes by have
+    # keys of their own.
     prepared = method.prepare(datasets.by_client(data.train))
-    state, keys = method.init(jax.random.key(0)), []
-    draw_batch = draws.draw_batch
+    drawn = []
     monkeypatch.setattr(
-        draws,
-        "draw_batch",
-        lambda *args, **options: (
-            keys.append(options["rows_key"]),
-            draw_batch(*args, **options),
-        )[1],
+        draws, "draw_batch", lambda *args, rows_key: drawn.append(rows_key) or Weighed()
     )
-    jax.eval_shape(method.update, jax.random.key(1), state, prepared)
-    assert len(keys) >= 3
-    assert all((key is None) == (batches == "drawn") for key in keys)
+    given = (jax.random.key(3),) if rows == "listed" else ()
+    seen["draw_fn"](jax.random.key(2), 0, prepared, *given)
+    if rows == "drawn":
+        assert drawn == [None] * 3
+    else:
+        assert len({tuple(jax.random.key_data(key).tolist()) for key in drawn}) == 3
+
+
+class Weighed:
+    """A batch, as far as it is asked here."""
+
+    weights = jnp.ones(2)

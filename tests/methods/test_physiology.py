@@ -1,12 +1,16 @@
 """What DySan's networks may be told of a wearer beside a window."""
 
+import dataclasses
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon import datasets
+from jaxanon import datasets, online
 from jaxanon.methods import sanitizers
 from jaxanon.methods.dysan import dysan
+from jaxanon.models.dysan import Networks
 
 SMALL = {
     "filters": (4, 6),
@@ -39,7 +43,7 @@ def test_its_change_is_paid_for_as_that_of_each_channel_is(trained):
 
 def test_classes_are_told_from_minus_one_to_one(data, trained):
     method, prepared, _, _ = trained
-    told = sanitizers.told_beside(data.spec, method.config, prepared)
+    told = sanitizers.sides_of(data.spec, method.config, prepared)
     subjects = np.asarray(prepared.labels["subject"])
     np.testing.assert_allclose(told[:, 0], subjects / 2 - 1)
 
@@ -60,6 +64,56 @@ def test_all_three_networks_heed_it_and_minus_one_stands_for_it(data, trained):
         np.testing.assert_array_equal(low, way(None))
 
 
-def test_what_nobody_recorded_is_refused(data):
-    with pytest.raises(ValueError, match=r"physiology .* got \['height'\]"):
-        dysan(data.spec, **SMALL | {"physiology": ("subject", "height")})
+def test_judges_are_told_what_the_sanitizer_makes_of_it(data, trained, monkeypatch):
+    method, _, state, _ = trained
+    seen, said = [], 0.125
+
+    def sanitize(self, key, composed, windows, sides=None):
+        return windows, jnp.full((len(windows), 1), said)
+
+    def predict(self, params, windows, sides=None, key=None):
+        seen.append(sides)
+        return jnp.ones((len(windows), 3)) * params["scale"], params["averages"]
+
+    def discriminate(self, params, windows, public, sides=None, key=None):
+        seen.append(sides)
+        return {"gender": jnp.ones((len(windows), 2)) * params["scale"]}, params
+
+    for function in (sanitize, predict, discriminate):
+        monkeypatch.setattr(Networks, function.__name__, function)
+    params = state.params | {"scale": jnp.ones(())}
+    _, one = online.once(method)
+    one(jax.random.key(0), (None, params), data.test.windows[:4], np.zeros(4, int))
+    assert len(seen) == 2
+    for sides in seen:
+        np.testing.assert_array_equal(sides, np.full((4, 1), said))
+
+
+def test_in_the_released_turns_each_side_has_one_of_its_own(data, monkeypatch):
+    counted = []
+    central = sanitizers.central
+    monkeypatch.setattr(
+        sanitizers,
+        "central",
+        lambda *args, players, **more: (
+            counted.append(len(players)),
+            central(*args, players=players, **more),
+        )[1],
+    )
+    dysan(data.spec, **SMALL, optimization="vector")
+    # Activity, gender, two channels, what was told; and the judges.
+    assert counted == [1 + 1 + 2 + 1 + 1]
+
+
+def test_windows_leave_without_it(data, trained):
+    method, _, state, _ = trained
+    windows = data.test.windows[:5]
+    safe = method.anonymize(jax.random.key(2), state, windows)
+    assert safe.shape == windows.shape and bool(jnp.all(jnp.isfinite(safe)))
+
+
+@pytest.mark.parametrize("name", ["height", "gender", "activity", "alone"])
+def test_what_nobody_recorded_or_tells_nothing_is_refused(data, name):
+    spec = dataclasses.replace(data.spec, classes=data.spec.classes | {"alone": ("a",)})
+    with pytest.raises(ValueError, match=f"physiology must be .* got .*{name}"):
+        dysan(spec, **SMALL | {"physiology": ("subject", name)})
