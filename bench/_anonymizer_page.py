@@ -131,18 +131,19 @@ def _further(rows):
             guess = f"guessing {linked['chance'][0]:.1f}"
             told["who sent it"] = f"{balanced} ({linked['attacker']}; {guess})"
         shown = table((), told.items())
-        summary = (
-            f"<summary>{escape(_anonymizer_rows.name(one))}: every attack</summary>"
-        )
+        summary = f"<summary>{escape(_name(one))}: every attack</summary>"
         lines.append(f"<details>{summary}{shown}</details>")
     return "".join(lines)
 
 
 def _reasons(rows):
-    name = _anonymizer_rows.name
     told = [
-        f"<p class='note'>{escape(name(one))}: {escape(one['reason'])}</p>"
+        f"<p class='note'>{escape(_name(one))}: {escape(one['reason'])}</p>"
         for one in rows
         if one.get("reason")
     ]
     return "".join(told)
+
+
+def _name(one):
+    return _anonymizer_rows.called(one["system"], one["form"])

@@ -186,12 +186,12 @@ def markdown(rows) -> str:
 
 def title(one) -> str:
     """What tells a row from all others, in words."""
-    return f"{one['case']}, {name(one)}"
+    return f"{one['case']}, {called(one['system'], one['form'])}"
 
 
-def name(one) -> str:
+def called(system: str, form: str) -> str:
     """A system and its form, in words."""
-    return " ".join(filter(None, (one["system"], one["form"])))
+    return " ".join(filter(None, (system, form)))
 
 
 def told_figures(one) -> dict[str, str]:

@@ -60,7 +60,7 @@ def elsewhere(results):
         public, private = one["public"], one["private"]
         lines.append(
             [
-                *(one["case"], " ".join(filter(None, (one["system"], one["form"])))),
+                *(one["case"], _anonymizer_rows.called(one["system"], one["form"])),
                 f"{public} {_anonymizer_rows.shown(one['public_accuracy'])}",
                 f"{private} {_anonymizer_rows.shown(one['private_balanced_accuracy'])}"
                 if "private_balanced_accuracy" in one

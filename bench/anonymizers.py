@@ -166,7 +166,7 @@ class Bench:
 
     def place(self, entry, variant):
         """Where the evaluations of one row are kept."""
-        name = " ".join(filter(None, (entry.name, variant)))
+        name = _anonymizer_rows.called(entry.name, variant)
         return self.folder / "found" / plain(name)
 
     def train(self, entry, seed):
@@ -236,7 +236,7 @@ class Bench:
         if stage == "seeds":
             print(" | ".join(_anonymizer_rows.cells(self.row(entry, variant))))
         took = ", ".join(f"{name} {value:.0f} s" for name, value in seconds.items())
-        system = " ".join(filter(None, (entry.name, variant)))
+        system = _anonymizer_rows.called(entry.name, variant)
         print(f"{self.case.name}, {system}: {stage}, seed {seed}; {took}", flush=True)
 
     def row(self, entry, variant):

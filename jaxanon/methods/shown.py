@@ -24,7 +24,7 @@ def shown_class(
     predicted one, which whoever knows this undoes. ``"probabilistic"`` does so with
     probability ``flip`` and leaves the others as they are: with two classes and
     ``flip=0.5`` it is the uniform draw; with more it says that the wearer's class is
-    the one shown, or the one before.
+    the one shown, or one next to it.
 
     Args:
       key: typed PRNG key.

@@ -6,21 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import small_dysan
 
 from jaxanon import datasets, online
-from jaxanon.methods import sanitizers
+from jaxanon.methods import pool, sanitizers
 from jaxanon.methods.dysan import dysan
 from jaxanon.models.dysan import Networks
 
-SMALL = {
-    "filters": (4, 6),
-    "hidden": (16, 8),
-    "predictor_filters": (8,),
-    "discriminator_filters": 6,
-    "judge_hidden": 8,
-    "batch": 48,
-    "physiology": ("subject",),
-}
+SMALL = small_dysan.SMALL | {"physiology": ("subject",)}
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +77,12 @@ def test_judges_are_told_what_the_sanitizer_makes_of_it(data, trained, monkeypat
     params = state.params | {"scale": jnp.ones(())}
     _, one = online.once(method)
     one(jax.random.key(0), (None, params), data.test.windows[:4], np.zeros(4, int))
-    assert len(seen) == 2
+    # So they learn, too.
+    nets = sanitizers.networks(data.spec, method.config)
+    players = sanitizers._judges(data.spec, nets, method.config, raw=False)
+    batch = pool.draw(jax.random.key(1), trained[1], 4)
+    players.loss_fn(jax.random.key(2), params, {}, batch, None)
+    assert len(seen) == 4
     for sides in seen:
         np.testing.assert_array_equal(sides, np.full((4, 1), said))
 

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import small_dysan
 import toy
 
 from jaxanon import datasets, sweep, training
@@ -19,15 +20,7 @@ from jaxanon.methods.olympus import olympus
 pytestmark = pytest.mark.long
 
 
-SMALL = {
-    "filters": (4, 6),
-    "hidden": (16, 8),
-    "predictor_filters": (8,),
-    "discriminator_filters": 6,
-    "judge_hidden": 8,
-    "batch": 48,
-    "inner_steps": 2,
-}
+SMALL = small_dysan.SMALL | {"inner_steps": 2}
 HYPER = {"alpha": 0.2, "lambda_": 0.5}
 GROUPS = ("sanitizer", "predictor", "discriminators", "averages")
 
