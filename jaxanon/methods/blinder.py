@@ -202,7 +202,7 @@ def _algorithm(spec, config, networks, judges, critics):
         server_optimizer=SERVER_OPTIMIZERS[config.server_optimizer](1.0),
         cohort_size_fn=lambda num_clients: cohort_size(config, num_clients),
         rounds_per_cohort=rounds,
-        rounds_per_list=rounds if config.rows == "listed" else None,
+        rounds_per_list=None if config.fresh_batches else rounds,
         step_sizes_fn=lambda hyper: dict.fromkeys(
             ("discriminators", "critics") if critics else ("discriminators",),
             hyper["adversary_step_size"],

@@ -11,7 +11,6 @@ from jaxanon.models.layers import INITIALISATIONS
 
 FORMS = ("paper", "released")
 SERVER_OPTIMIZERS = {"adam": optax.adam, "sgd": optax.sgd}
-ROWS = ("drawn", "listed")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,8 +47,8 @@ class BlinderConfig:
     """windows that a client adapts on, per round"""
     query: int = 15
     """windows that a client is graded on, per round"""
-    rows: str = "drawn"
-    """afresh for each round; listed, as released: the same again in each epoch"""
+    fresh_batches: bool = True
+    """draw windows anew for each round; no, as released: the same in each epoch"""
     inner_step_size: float = 1e-4
     """step size of a client's adaptation"""
     server_optimizer: str = "adam"
@@ -114,7 +113,6 @@ class BlinderConfig:
             raise ValueError(f"cohort must be in (0, 1], got {self.cohort!r}.")
         one_of("form", self.form, FORMS)
         one_of("server_optimizer", self.server_optimizer, SERVER_OPTIMIZERS)
-        one_of("rows", self.rows, ROWS)
         one_of("anonymization", self.anonymization, ANONYMIZATIONS)
         check_flip(self.flip)
         one_of("initialisation", self.initialisation, INITIALISATIONS)

@@ -147,9 +147,9 @@ def test_settings_reach_the_rounds(data, monkeypatch):
     assert (told["averaging"], told["alone_rounds"]) == (0.9, 4)
 
 
-@pytest.mark.parametrize("rows", ["drawn", "listed"])
+@pytest.mark.parametrize("fresh_batches", [True, False])
 def test_the_released_list_of_batches_and_the_paper_s_plain_steps(
-    monkeypatch, data, rows
+    monkeypatch, data, fresh_batches
 ):
     seen = {}
 
@@ -160,9 +160,11 @@ def test_the_released_list_of_batches_and_the_paper_s_plain_steps(
     built = module.meta
     monkeypatch.setattr(module, "meta", meta)
     settings = {"hidden": (4,), "latent": 2, "query": 3, "per_class": 6}
-    method = methods.blinder(data.spec, **settings, rows=rows, server_optimizer="sgd")
+    method = methods.blinder(
+        data.spec, **settings, fresh_batches=fresh_batches, server_optimizer="sgd"
+    )
     rounds = method.rounds_per_epoch(None)
-    assert seen["rounds_per_list"] == (rounds if rows == "listed" else None)
+    assert seen["rounds_per_list"] == (None if fresh_batches else rounds)
     plain = seen["server_optimizer"]
     gradient = jnp.array([3.0, -0.5])
     step, _ = plain.update(gradient, plain.init(gradient))
@@ -174,9 +176,9 @@ def test_the_released_list_of_batches_and_the_paper_s_plain_steps(
     monkeypatch.setattr(
         draws, "draw_batch", lambda *args, rows_key: drawn.append(rows_key) or Weighed()
     )
-    given = (jax.random.key(3),) if rows == "listed" else ()
+    given = (jax.random.key(3),) if not fresh_batches else ()
     seen["draw_fn"](jax.random.key(2), 0, prepared, *given)
-    if rows == "drawn":
+    if fresh_batches:
         assert drawn == [None] * 3
     else:
         assert len({tuple(jax.random.key_data(key).tolist()) for key in drawn}) == 3
