@@ -129,7 +129,7 @@ def steps(own):
 def motionsense(rows):
     """As a rewriter; what ``bench/anonymizers.py`` found."""
     row = next((row for row in rows if row["system"] == "PrivateHub"), None)
-    lines, told = [], lambda value: f"{value:.2f} %; {row['seeds']} seeds"
+    lines, told = [], lambda value: f"{value:.2f} %; {seeds(row['seeds'])}"
     for what, name, sign, limit in MOTION:
         line = ["MotionSense", what, f"{sign} {limit:g} %", "", None]
         if row:
@@ -158,6 +158,6 @@ def speed(rows):
     return lines
 
 
-def seeds(rows):
-    """How many, of those that are asked for."""
-    return f"{len(rows)} of {SEEDS} seeds"
+def seeds(found):
+    """How many rows or seeds there are, of those that are asked for."""
+    return f"{len(found)} of {SEEDS} seeds"

@@ -32,7 +32,7 @@ def rows(folder, seeds, smoke, end) -> list[dict]:
         return []
     entries = (SMOKE,) if smoke else ENTRIES
     bench = anonymizers.Bench(case, data, folder / "motionsense", smoke)
-    for seed in range(seeds):
+    for seed in seeds:
         for entry in entries:
             bench.run(entry, "seeds", seed, end)
     found = [bench.row(entry, "") for entry in entries]

@@ -249,7 +249,7 @@ def motionsense_table(rows):
     lines = []
     for row in rows:
         worst = row["retrained_balanced"][row["worst"]][0]
-        line = [f"{row['system']} {row['form']}".strip(), row["seeds"]]
+        line = [f"{row['system']} {row['form']}".strip(), len(row["seeds"])]
         line += [pair(row, "public_accuracy"), pair(row, "private_balanced_accuracy")]
         lines.append([*line, f"{worst:.1f} ({row['worst']})", row["epochs"]])
     return table(head, lines)

@@ -19,8 +19,8 @@ it was stopped; ``--hours`` says when to begin nothing new. ``--case`` names roo
 office, homes, or one place ("room A", "home B"); ``--question`` one of methods,
 switched, forecasts, missing, new_home, quality, steps, motionsense, speed; ``--choice
 first`` leaves out other choices of what to hide; ``--seeds`` how many seeds, 1 by
-default. ``--rivals DIR`` is where diffusers is installed: ``python bench/_rivals.py
-DIR`` prints how.
+default, ``--first`` the number of the first. ``--rivals DIR`` is where diffusers is
+installed: ``python bench/_rivals.py DIR`` prints how.
 """
 
 import json
@@ -51,7 +51,8 @@ def main():
         case="rooms, office, homes or one place's name; all by default",
         question=f"one of {QUESTIONS}; all but {' and '.join(ALONE)} by default",
         choice="first: leave out further choices of what to hide",
-        seeds="seeds, 1 by default",
+        seeds="how many seeds, 1 by default",
+        first="number of the first seed, 0 by default",
         hours="begin nothing new after so many hours",
         rivals="where diffusers is installed",
     )
@@ -59,10 +60,9 @@ def main():
     _timing.among("choice", args.choice, ("first",))
     default = "runs/privatehub-smoke" if args.smoke else "runs/privatehub"
     folder = pathlib.Path(args.folder or default)
-    seeds, end = (
-        int(args.seeds or 1),
-        time.monotonic() + 3600 * float(args.hours or np.inf),
-    )
+    first = int(args.first or 0)
+    seeds = range(first, first + int(args.seeds or 1))
+    end = time.monotonic() + 3600 * float(args.hours or np.inf)
     asked = work.QUESTIONS if args.question is None else (args.question,)
     failed = []
     if asked == ("speed",):
@@ -84,7 +84,7 @@ def main():
 def gone_through(folder, args, asked, seeds, end):
     """Answers what is not answered yet; returns what failed."""
     failed = []
-    for seed in range(seeds):
+    for seed in seeds:
         for question in asked:
             for place in places.every(args.smoke, args.case):
                 for job in work.jobs(question, place, args.smoke):

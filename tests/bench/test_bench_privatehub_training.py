@@ -1,6 +1,7 @@
 """What the comparison with PrivateHub trains goes on from what was trained before."""
 
 import argparse
+import sys
 from unittest import mock
 
 import jax
@@ -91,6 +92,16 @@ def test_other_settings_and_other_windows_are_told_apart(work, place, monkeypatc
     monkeypatch.setitem(work.SMOKE_STEPS["privatehub"], "pretraining", 60)
     assert digest(place) != first
     assert work.digest(work.RAW, place, (), True) != first
+
+
+def test_seeds_are_counted_from_the_first(bench, work, tmp_path, monkeypatch):
+    module, asked = bench("privatehub"), []
+    monkeypatch.setattr(module, "answer", lambda *given: asked.append(given[3]))
+    call = ["privatehub.py", "--smoke", "--folder", str(tmp_path)]
+    call += ["--question", "quality", "--first", "2", "--seeds", "3"]
+    monkeypatch.setattr(sys, "argv", call)
+    module.main()
+    assert sorted(set(asked)) == [2, 3, 4] and len(asked) == 3 * len(work.METHODS)
 
 
 def test_outdated_answers_go_and_figures_of_no_place_stay(bench, work, place):
