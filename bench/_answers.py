@@ -6,8 +6,8 @@ from jaxanon.datasets import writing
 
 # What tells answers apart; a row has some of them.
 NAMES = (
-    *("question", "application", "place", "choice", "system", "name"),
-    *("x", "seed", "clients", "epsilon", "model"),
+    *("question", "application", "place", "choice", "system", "form"),
+    *("name", "x", "seed", "clients", "epsilon", "model"),
 )
 
 

@@ -5,6 +5,7 @@ import time
 import _hub_jobs as work
 import _hub_quality as quality
 import _hub_runs as runs
+import _released
 import numpy as np
 
 from jaxanon import methods
@@ -63,6 +64,8 @@ def plain(name):
 def concealing(own: Asked) -> dict:
     """RQ1: test windows rewritten, by a judge, and by who learns from such windows."""
     run, told = own.run()
+    if way := work.WAYS.get(own.job.name):
+        run, told = _released.by(run, way), told | {"way": way}
     made = runs.rewritten(run, own.place, own.seed)
     found = told | own.concealed(made)
     names = ("forest",) if own.smoke else runs.ATTACKERS

@@ -55,11 +55,17 @@ def cases(rows):
 
 
 def concealing(own):
-    """RQ1: shown, hidden, and better than each GAN on both."""
-    ours, raw = own.get(work.OURS), own.get(work.RAW)
+    """RQ1: shown, hidden, and better than each GAN on both; each way to rewrite."""
+    named = [work.OURS, *(name for name in work.WAYS if name in own)]
+    return [line for name in named for line in concealing_as(name, own)]
+
+
+def concealing_as(name, own):
+    """RQ1 of one way to rewrite."""
+    ours, raw = own.get(name), own.get(work.RAW)
     shown = lambda rows: [100 * row["shown"] for row in rows]
     worst = lambda rows: [100 * row["worst"] for row in rows]
-    line = ["PrivateHub: classes to show", f">= raw - {BELOW_RAW:g} points", "", None]
+    line = [f"{name}: classes to show", f">= raw - {BELOW_RAW:g} points", "", None]
     if ours and raw:
         least = statistics.fmean(shown(raw)) - BELOW_RAW
         line[2] = f"{spread(shown(ours))} %; raw {spread(shown(raw))} %"
@@ -67,13 +73,13 @@ def concealing(own):
         line[3] = statistics.fmean(shown(ours)) >= least
     lines = [line]
     most = CHANCE + ABOVE_CHANCE
-    line = ["PrivateHub: class to hide, worst balanced", f"<= {most:g} %", "", None]
+    line = [f"{name}: class to hide, worst balanced", f"<= {most:g} %", "", None]
     if ours:
         line[2] = f"{spread(worst(ours))} %; {seeds(ours)}"
         line[3] = LIMITS["<="](statistics.fmean(worst(ours)), most)
     lines.append(line)
     for gan in work.GANS:
-        line = [f"PrivateHub beside {gan}", "shows more, hides more", "", None]
+        line = [f"{name} beside {gan}", "shows more, hides more", "", None]
         if ours and (theirs := own.get(gan)):
             line[2] = (
                 f"shown {spread(shown(ours))} to {spread(shown(theirs))} %; hidden, "
@@ -128,15 +134,21 @@ def steps(own):
 
 def motionsense(rows):
     """As a rewriter; what ``bench/anonymizers.py`` found."""
-    row = next((row for row in rows if row["system"] == "PrivateHub"), None)
+    ours = [row for row in rows if row["system"] == work.OURS]
+    return [line for row in ours or [None] for line in motionsense_as(row)]
+
+
+def motionsense_as(row):
+    """As a rewriter in one way; None where it was not tried."""
+    where = ", ".join(["MotionSense", *([row["form"]] if row and row["form"] else [])])
     lines, told = [], lambda value: f"{value:.2f} %; {seeds(row['seeds'])}"
     for what, name, sign, limit in MOTION:
-        line = ["MotionSense", what, f"{sign} {limit:g} %", "", None]
+        line = [where, what, f"{sign} {limit:g} %", "", None]
         if row:
             value = row[name][0] if name else row["retrained_balanced"][row["worst"]][0]
             line[3:] = told(value), LIMITS[sign](float(value), limit)
         lines.append(line)
-    line = ["MotionSense", "gender, balanced", "50 ± 2 %", "", None]
+    line = [where, "gender, balanced", "50 ± 2 %", "", None]
     if row:
         value = row["private_balanced_accuracy"][0]
         line[3:] = told(value), abs(value - CHANCE) <= 2

@@ -24,7 +24,7 @@ def plane(rows):
     for where, own in goals.cases(rows):
         axis = axes[where]
         for name, each in own.items():
-            colour = COLOURS[list(work.METHODS).index(name)]
+            colour = COLOURS[work.names().index(name)]
             told = [[100 * row[m] for row in each] for m in ("worst", "shown")]
             axis.plot(*told, "o", ms=6, color=colour, label=name)
         axis.axvline(goals.CHANCE, **GREY)
@@ -45,7 +45,7 @@ def choices(rows):
     for place, axis in axes.items():
         own = [row for row in rows if row["place"] == place]
         names = list(dict.fromkeys(row["choice"] for row in own))
-        methods = [m for m in work.METHODS if any(row["name"] == m for row in own)]
+        methods = [m for m in work.names() if any(row["name"] == m for row in own)]
         for number, method in enumerate(methods):
             each = [
                 [r for r in own if (r["choice"], r["name"]) == (choice, method)]
@@ -53,7 +53,7 @@ def choices(rows):
             ]
             wide = 0.8 / len(methods)
             at = np.arange(len(names)) + wide * (number + 0.5) - 0.4
-            colour = COLOURS[list(work.METHODS).index(method)]
+            colour = COLOURS[work.names().index(method)]
             shown = [100 * _mean(group, "shown") for group in each]
             axis.bar(at, shown, wide, color=colour, label=method, alpha=0.5)
             recall = [100 * _recall(group) for group in each]

@@ -48,7 +48,7 @@ def beside(name: str, method: str) -> tuple[str, str]:
       >>> beside("Kyoto1", "PrivateHub")
       ('77.8', 'bath 36.5, leave home 38.1')
     """
-    if name not in _TABLE:
+    if name not in _TABLE or method not in METHODS:
         return "", ""
     shown, *private = _TABLE[name]
     at = METHODS.index(method)

@@ -4,6 +4,7 @@ import dataclasses
 import time
 
 import _hub_jobs as work
+import _released
 import jax
 import numpy as np
 from scipy.special import logsumexp
@@ -213,10 +214,7 @@ def with_steps(run, steps):
 
     What is noised little would be sampled in few, however many there may be.
     """
-    more = {"sampling_steps": steps, "strength": 1.0}
-    config = dataclasses.asdict(run.method.config) | more
-    method = methods.build(run.method.name, run.spec, **config)
-    return dataclasses.replace(run, method=method, folder=None)
+    return _released.by(run, {"sampling_steps": steps, "strength": 1.0})
 
 
 def without_labels(place, pair):

@@ -79,7 +79,7 @@ def grouped(rows) -> list[list[dict]]:
 
 def order(row):
     """Where a row stands: as places and choices came, then by method or number."""
-    names = (*work.METHODS, work.ALONE, work.BEFORE)
+    names = [*work.names(), work.ALONE, work.BEFORE]
     at = names.index(row["name"]) if row["name"] in names else 0
     number = row["x"] if isinstance(row["x"], int) else 0
     return row["place"], row["at"], number, at, row["name"]
@@ -136,10 +136,12 @@ def learned(row):
         return ""
     given = row["settings"]
     widths = given.get("widths") or given["features"]
-    return (
+    told = (
         f"{row['rounds']:,} rounds of {given['batch']}, widths "
         f"{'-'.join(map(str, widths))}, {row['training_s']:.0f} s"
     )
+    way = (f"{n.replace('_', ' ')} {v:g}" for n, v in row.get("way", {}).items())
+    return "; ".join([told, *way])
 
 
 def switched_table(rows):

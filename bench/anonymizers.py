@@ -17,7 +17,6 @@ number of the first, so that machines may share them; ``--further no`` leaves ou
 is tried on seed 0 alone.
 """
 
-import dataclasses
 import json
 import pathlib
 import time
@@ -27,6 +26,7 @@ import _anonymizer_page
 import _anonymizer_rows
 import _answers
 import _entries
+import _released
 import _stages
 import _timing
 import blinder
@@ -221,9 +221,7 @@ class Bench:
         """A trained run that anonymizes as a variant does, and has no folder."""
         if not entry.method or entry.grid:
             return run
-        config = dataclasses.asdict(run.method.config) | settings
-        method = methods.build(entry.method, run.spec, **config)
-        return dataclasses.replace(run, method=method, folder=None)
+        return _released.by(run, settings)
 
     def judges(self):
         """Classifiers of raw windows, that all rows of the case share."""

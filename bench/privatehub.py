@@ -106,7 +106,7 @@ def answer(folder, place, job, seed, smoke):
     """Finds and keeps one answer, unless that was done."""
     what = "-".join(plain(n) for n in (place.name, job.choice, job.name, str(seed)))
     path = folder / job.question / f"{what}.json"
-    digest = work.digest(job.method, place, place.choices[job.choice], smoke)
+    digest = digest_of(job.method, job.name, place, job.choice, smoke)
     if path.is_file() and json.loads(path.read_text()).get("digest") == digest:
         return
     start = time.monotonic()
@@ -132,6 +132,12 @@ def answer(folder, place, job, seed, smoke):
     }
     _answers.keep(path, row)
     print(told(row), flush=True)
+
+
+def digest_of(method, name, place, choice, smoke):
+    """What tells answers of one row from those by other settings or windows."""
+    hidden, way = place.choices[choice], work.WAYS.get(name)
+    return work.digest(method, place, hidden, smoke, way)
 
 
 def told(row):
@@ -160,12 +166,12 @@ def up_to_date(rows, args):
         if "digest" not in row or row["place"] not in known:
             return False
         place = known[row["place"]]
-        at = row["place"], row["choice"], row["method"]
         if row["choice"] not in place.choices:
             return True
+        method, name, choice = (row[what] for what in ("method", "name", "choice"))
+        at = method, name, row["place"], choice
         if at not in digests:
-            hidden = place.choices[row["choice"]]
-            digests[at] = work.digest(row["method"], place, hidden, args.smoke)
+            digests[at] = digest_of(method, name, place, choice, args.smoke)
         return row["digest"] != digests[at]
 
     return [row for row in rows if not outdated(row)]
@@ -185,8 +191,8 @@ def found_in(folder):
 def _merge(path, found):
     """Keeps rows that were found before, and not anew."""
     before = json.loads(path.read_text()) if path.is_file() else []
-    named = lambda row: row.get("name", row.get("system"))
-    anew = {named(row) for row in found}
+    named = lambda row: [row.get(name) for name in ("name", "system", "form")]
+    anew = [named(row) for row in found]
     _answers.keep(path, [*(row for row in before if named(row) not in anew), *found])
 
 

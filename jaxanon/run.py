@@ -36,6 +36,13 @@ class Run:
     history: list[dict]
     config: dict
 
+    def __repr__(self):
+        """In one line: arrays of a state would fill a notebook."""
+        folder = None if self.folder is None else str(self.folder)
+        # Not a number while its arrays are traced.
+        round_ = getattr(self.state, "round", None)
+        return f"Run({self.method.name!r}, round={round_}, folder={folder!r})"
+
     @property
     def unfinished(self) -> dict | None:
         """Epochs ``done`` and ``asked`` for, of a run that was interrupted; else None.

@@ -1,6 +1,7 @@
 """Anonymizing any number of windows with one program."""
 
 import dataclasses
+import pathlib
 import types
 
 import jax
@@ -47,6 +48,22 @@ def test_a_run_that_was_interrupted_says_so(last, told):
     assert dataclasses.replace(run, config={}).unfinished is None
     words = report.unfinished({"done": 1.5, "asked": 2})
     assert words == ["Unfinished: 1.5 of 2 epochs are done; train on with --resume."]
+
+
+def test_a_run_is_told_in_one_line_and_not_by_its_arrays():
+    state = types.SimpleNamespace(round=jnp.int32(6), params=jnp.arange(1000.0))
+    run = dataclasses.replace(RUN, state=state, folder=pathlib.Path("runs") / "one")
+    assert repr(run) == "Run('toy', round=6, folder='runs/one')"
+    run = dataclasses.replace(run, state=None, folder=None)
+    assert repr(run) == "Run('toy', round=None, folder=None)"
+    traced = []
+
+    def told(round_):
+        state = types.SimpleNamespace(round=round_)
+        traced.append(repr(dataclasses.replace(RUN, state=state)))
+
+    jax.make_jaxpr(told)(jnp.int32(6))
+    assert traced[0].startswith("Run('toy', round=")
 
 
 def noisy(key, state, windows):

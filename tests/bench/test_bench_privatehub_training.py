@@ -108,10 +108,41 @@ def test_outdated_answers_go_and_figures_of_no_place_stay(bench, work, place):
     module, choice = bench("privatehub"), next(iter(place.choices))
     hidden = place.choices[choice]
     of = lambda digest: {"place": place.name, "choice": choice, "digest": digest}
-    kept = of(work.digest(work.OURS, place, hidden, True)) | {"method": work.OURS}
+    own = {"method": work.OURS, "name": work.OURS}
+    kept = of(work.digest(work.OURS, place, hidden, True)) | own
     elsewhere = kept | {"place": "not at hand"}
     speed = {"question": "speed", "name": "windows, rewriting", "value": 10.0}
-    rows = [kept, kept | {"digest": "of before"}, speed, elsewhere]
+    anew = kept | {"name": work.ANEW}  # By the digest of the other way to rewrite.
+    rows = [kept, kept | {"digest": "of before"}, anew, speed, elsewhere]
     args = argparse.Namespace(smoke=True, case=None)
     with mock.patch.object(module.places, "every", lambda *_: [place]):
         assert module.up_to_date(rows, args) == [kept, speed, elsewhere]
+
+
+def test_what_is_trained_once_also_makes_all_anew(bench, runs, work, place, tmp_path):
+    """By its own settings: nothing of a window is left but its class."""
+    settings, _ = work.settings("privatehub", place, ("c",), True)
+    method = methods.build("privatehub", place.data.spec, **settings)
+    run = Run(method, method.init(jax.random.key(0)), place.data.spec, None, [], {})
+    answers = bench("_hub_answers")
+    jobs = {job.name: job for job in work.jobs("methods", place, True)}
+    assert jobs[work.ANEW].method == work.OURS and len(jobs) == 1 + len(work.METHODS)
+    used = []
+    with (
+        mock.patch.object(answers.Asked, "run", lambda self: (run, {})),
+        mock.patch.object(runs, "rewritten", lambda run, *_: used.append(run)),
+        mock.patch.object(answers.Asked, "concealed", lambda self, made: {}),
+        mock.patch.object(runs, "retrained", lambda run, *_: used.append(run)),
+        mock.patch.object(answers, "_streams", lambda *_: {}),
+    ):
+        asked = lambda name: answers.concealing(
+            answers.Asked(place, jobs[name], 0, True, tmp_path)
+        )
+        assert "way" not in asked(work.OURS)
+        assert asked(work.ANEW)["way"] == work.WAYS[work.ANEW]
+    before, again, after, attacked = used
+    assert before is again is run and after is attacked
+    assert after.method.config.strength == 1 > run.method.config.strength
+    # What the state holds is told anew, too, or it would stay as it was trained.
+    assert float(after.state.hyper["guidance"]) == 6 != run.method.config.guidance
+    assert after.state.params is run.state.params
