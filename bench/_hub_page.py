@@ -64,10 +64,23 @@ def choices(rows):
     return _with_legend(drawn, axes, caption)
 
 
+def with_streams(rows):
+    """Rows that the figure of streams draws: PrivateHub's, of one choice and seed."""
+    every = [row for row in rows if "streams" in row]
+    own = [row for row in every if row["name"] == work.OURS and row["at"] == 0]
+    return [r for r in own if r["seed"] == min(q["seed"] for q in own)] or every[:1]
+
+
+def slim(rows):
+    """Rows, of which those keep streams alone that are drawn."""
+    drawn = {id(row) for row in with_streams(rows)}
+    bare = lambda row: {name: row[name] for name in row if name != "streams"}
+    return [row if id(row) in drawn else bare(row) for row in rows]
+
+
 def streams(rows):
     """Test windows as they were and as they were rewritten."""
-    own = [row for row in rows if row["name"] == work.OURS and row["at"] == 0]
-    own = [row for row in own if row["seed"] == min(r["seed"] for r in own)] or rows[:1]
+    own = with_streams(rows)
     told = [(row, window) for row in own for window in row["streams"]["windows"]]
     names = [_window_name(row, window) for row, window in told]
     drawn, axes = panels(names, height=2.0)

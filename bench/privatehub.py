@@ -73,7 +73,7 @@ def main():
     else:
         failed = gone_through(folder, args, asked, seeds, end)
     rows = _answers.with_earlier(args, found_in(folder))
-    rows = up_to_date(rows, args)
+    rows = page.slim(up_to_date(rows, args))
     if args.json is not None:
         page.write(args.json, rows)
     print(page.markdown(rows))

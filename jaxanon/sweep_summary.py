@@ -115,7 +115,8 @@ def table(summary: list[dict]) -> Table:
     shown = "scores" if any(row["scores"] for row in summary) else "losses"
     scale, digits = (100.0, 1) if shown == "scores" else (1.0, 4)
     seeds, splits = summary[0]["seeds"], summary[0]["splits"]
-    over = f"{seeds} seeds" + (f" x {splits} splits" if splits > 1 else "")
+    over = "1 seed" if seeds == 1 else f"{seeds} seeds"
+    over += f" x {splits} splits" if splits > 1 else ""
     table = Table(title=f"{shown}, mean ± standard deviation over {over}")
     for name in summary[0]["settings"]:
         table.add_column(name)

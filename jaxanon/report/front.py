@@ -99,7 +99,8 @@ def draw(summary: list[dict], report: dict) -> Picture | None:
         figure,
         f"Utility ({utility} accuracy) over what an adversary reads, a point for each "
         "setting: up is useful, left is private. The line joins the settings that no "
-        "other beats in both; bars are deviations over seeds and splits.",
+        "other beats in both; bars are deviations over seeds and splits. Where there "
+        "is room, settings stand beside points; the table has all.",
     )
 
 
@@ -142,11 +143,12 @@ def _draw(axis, report, name, panel):
 
 
 def _annotate(axis, across, up, words):
-    """Words beside points, on the side where the axis leaves room for them."""
+    """Words beside points, where the axis leaves room for them, and other words do."""
     low, high = axis.get_xlim()
+    beside = []
     for x, y, text in zip(across, up, words, strict=True):
         near = x - low < 0.4 * (high - low)
-        axis.annotate(
+        note = axis.annotate(
             text,
             (x, y),
             xytext=(7, -9) if near else (-6, 4),
@@ -155,6 +157,15 @@ def _annotate(axis, across, up, words):
             fontsize=7,
             color=QUIET,
         )
+        beside.append(note)
+    axis.figure.draw_without_rendering()  # Sizes of words are known after that.
+    placed = []
+    for note in beside[:1] + beside[:0:-1]:  # The ends of the front first.
+        box = note.get_window_extent()
+        if any(box.overlaps(other) for other in placed):
+            note.remove()
+        else:
+            placed.append(box)
 
 
 def _bar(spread):

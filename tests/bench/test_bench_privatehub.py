@@ -253,6 +253,7 @@ def test_a_smoke_run_writes_tables_and_figures_and_goes_on(
     raw, gan = sorted(rows, key=lambda row: row["name"] != "raw data")
     assert raw["place"] == gan["place"] == "simulated" and gan["rounds"] == 6
     assert raw["streams"]["windows"][0]["raw"] == raw["streams"]["windows"][0]["made"]
+    assert "streams" not in gan  # The figure is of one of them.
     assert 0 <= gan["shown"] <= 1 and gan["retrained"].keys() == {"forest"}
     assert gan["settings"]["widths"] == [8, 4] and gan["versions"]["jax"]
     for name in ("methods", "choices", "streams"):

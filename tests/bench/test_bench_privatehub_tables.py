@@ -176,6 +176,18 @@ def test_figures_are_drawn_of_what_there_is(bench, tmp_path):
     assert told.count("<img") == len(names) and "does not hold" in told
 
 
+def test_streams_are_kept_of_what_is_drawn_alone(bench):
+    page, work = bench("_hub_page"), bench("_hub_jobs")
+    rows = [made(seed=1), made(), made(at=1), made(name="raw data"), made(place="B")]
+    rows += [made(name=work.ANEW), {"question": "speed", "name": "windows"}]
+    kept = page.slim(rows)
+    assert [("streams" in row) for row in kept] == [False, True] + 2 * [False] + [
+        *(True, False, False),
+    ]
+    assert page.slim(kept) == kept and "streams" in rows[0]
+    assert page.with_streams(kept) == [rows[1], rows[4]]
+
+
 def test_windows_that_are_too_easily_foretold_do_not_do(goals):
     errors = {"held": 1.0, "raw": 2.0, "of_made": 1.0, "of_real": 1.0, "taught": 1.0}
     text = goals.table([made("forecasts", errors={"CO2": errors})])

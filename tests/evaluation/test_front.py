@@ -88,3 +88,24 @@ def test_the_goal_is_drawn_where_raw_windows_were_judged():
     one = front.draw(SUMMARY, REPORT).png
     blind = {**REPORT, "intrusive": {"sex": None, "age": None}}
     assert one != front.draw(SUMMARY, blind).png
+
+
+def test_words_never_stand_over_other_words(monkeypatch):
+    """Of settings that did the same within a hair some go without, never an end."""
+    rows = [row({"alpha": k / 10}, 0.9 + k / 1e4, 0.7 + k / 1e4) for k in range(5)]
+    rows += [row({"alpha": 0.8}, 0.6, 0.52), row({"alpha": 0.9}, 0.8, 0.6)]
+    drawn = []
+    monkeypatch.setattr(
+        front.figures, "picture", lambda figure, words: drawn.append(figure)
+    )
+    front.draw(rows, REPORT)
+    (axis,) = drawn[0].axes
+    drawn[0].draw_without_rendering()
+    goal = {"goal", "raw windows"}
+    notes = [text for text in axis.texts if text.get_text() not in goal]
+    boxes = [note.get_window_extent() for note in notes]
+    assert not any(
+        one.overlaps(other) for k, one in enumerate(boxes) for other in boxes[:k]
+    )
+    said = {note.get_text() for note in notes}
+    assert said == {"alpha 0.8", "alpha 0.9", "alpha 0.4"}
