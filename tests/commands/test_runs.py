@@ -250,7 +250,7 @@ def test_a_sweep_over_splits_leaves_runs_that_know_theirs(
     words += ["--seeds", "1", "--splits", "2", "--no-evaluate"]
     # Whoever is drawn twice is passed over: seeds 0 and 1 both test with person 1.
     assert cli.main([*words, "--split", "subject"]) == 0
-    assert "over 1 seeds x 2 splits" in capsys.readouterr().out
+    assert "over 1 seed x 2 splits" in capsys.readouterr().out
     tested = []
     for index in (0, 1):
         run = training.open_run(out / f"member-000{index}")
