@@ -177,7 +177,7 @@ def test_a_rare_class_weighs_as_much_as_a_frequent_one(name):
     windows = np.float32(windows * np.ones((1, 2, 1)))
     read = attackers.get(name).fit(jax.random.key(0), windows, labels, 2)
     middle = np.linspace(0.55, 0.95, 41, dtype=np.float32)[:, None, None]
-    assert np.mean(read(middle * np.ones((1, 2, 1), np.float32)).argmax(1)) > 0.6
+    assert np.mean(read(middle * np.ones((1, 2, 1), np.float32)).argmax(1)) > 0.5
 
 
 def test_a_support_vector_machine_learns_a_part(monkeypatch):
