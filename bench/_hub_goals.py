@@ -62,7 +62,7 @@ def concealing(own):
 
 def concealing_as(name, own):
     """RQ1 of one way to rewrite."""
-    ours, raw = own.get(name), own.get(work.RAW)
+    ours, raw = own.get(name), beside(own, name, work.RAW)
     shown = lambda rows: [100 * row["shown"] for row in rows]
     worst = lambda rows: [100 * row["worst"] for row in rows]
     line = [f"{name}: classes to show", f">= raw - {BELOW_RAW:g} points", "", None]
@@ -80,7 +80,7 @@ def concealing_as(name, own):
     lines.append(line)
     for gan in work.GANS:
         line = [f"{name} beside {gan}", "shows more, hides more", "", None]
-        if ours and (theirs := own.get(gan)):
+        if ours and (theirs := beside(own, name, gan)):
             line[2] = (
                 f"shown {spread(shown(ours))} to {spread(shown(theirs))} %; hidden, "
                 f"worst balanced {spread(worst(ours))} to {spread(worst(theirs))} %"
@@ -91,6 +91,12 @@ def concealing_as(name, own):
             line[3] = means[0] > means[1] and means[2] < means[3]
         lines.append(line)
     return lines
+
+
+def beside(own, name, other) -> list:
+    """Another's rows of the seeds that ``name`` has: a seed's judge is its own."""
+    known = {row["seed"] for row in own.get(name, ())}
+    return [row for row in own.get(other, ()) if row["seed"] in known]
 
 
 def forecasting(own):
