@@ -65,7 +65,8 @@ SMOKE: dict[str, dict[str, Any]] = {
 CHOSEN = (
     "PrivateHub's strength was chosen by test windows of room A, 'work' hidden, seed "
     "0, suspicion and guidance among eight pairs by those of all places, first "
-    "choice, seed 1, one pair for all: these rows are a little optimistic. Windows "
+    "choice, seed 1, one pair for all: rows of seeds 1 and 2, of the same windows, "
+    "are optimistic, and no others are there yet. Windows "
     "that it does not suspect stay nearly as they were; its rivals have no such "
     f"setting and make all windows anew. So does {ANEW}, trained the same: of a "
     "window nothing is left but what its own classifiers see in it. How much it "
