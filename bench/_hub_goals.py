@@ -62,11 +62,11 @@ def concealing(own):
 
 def concealing_as(name, own):
     """RQ1 of one way to rewrite."""
-    ours, raw = own.get(name), beside(own, name, work.RAW)
     shown = lambda rows: [100 * row["shown"] for row in rows]
     worst = lambda rows: [100 * row["worst"] for row in rows]
     line = [f"{name}: classes to show", f">= raw - {BELOW_RAW:g} points", "", None]
-    if ours and raw:
+    ours, raw = paired(own, name, work.RAW)
+    if ours:
         least = statistics.fmean(shown(raw)) - BELOW_RAW
         line[2] = f"{spread(shown(ours))} %; raw {spread(shown(raw))} %"
         line[2] += f"; {seeds(ours)}"
@@ -74,13 +74,14 @@ def concealing_as(name, own):
     lines = [line]
     most = CHANCE + ABOVE_CHANCE
     line = [f"{name}: class to hide, worst balanced", f"<= {most:g} %", "", None]
-    if ours:
+    if ours := own.get(name):
         line[2] = f"{spread(worst(ours))} %; {seeds(ours)}"
         line[3] = LIMITS["<="](statistics.fmean(worst(ours)), most)
     lines.append(line)
     for gan in work.GANS:
         line = [f"{name} beside {gan}", "shows more, hides more", "", None]
-        if ours and (theirs := beside(own, name, gan)):
+        ours, theirs = paired(own, name, gan)
+        if ours:
             line[2] = (
                 f"shown {spread(shown(ours))} to {spread(shown(theirs))} %; hidden, "
                 f"worst balanced {spread(worst(ours))} to {spread(worst(theirs))} %"
@@ -93,10 +94,15 @@ def concealing_as(name, own):
     return lines
 
 
-def beside(own, name, other) -> list:
-    """Another's rows of the seeds that ``name`` has: a seed's judge is its own."""
-    known = {row["seed"] for row in own.get(name, ())}
-    return [row for row in own.get(other, ()) if row["seed"] in known]
+def paired(own, name, other) -> tuple[list, list]:
+    """Rows of two, of seeds that both have: a seed has a judge and networks of its own.
+
+    Either both are empty or none is.
+    """
+    both = own.get(name, []), own.get(other, [])
+    shared = set.intersection(*({row["seed"] for row in rows} for rows in both))
+    mine, theirs = ([row for row in rows if row["seed"] in shared] for rows in both)
+    return mine, theirs
 
 
 def forecasting(own):
@@ -120,18 +126,18 @@ def forecasting(own):
 
 def steps(own):
     """20 steps of DDIM beside 100."""
-    few, many, lines = own.get(FEW), own.get(ALL), []
+    (few, many), lines = paired(own, FEW, ALL), []
     for what, name in (("rewritten", "shown"), ("from nothing", "asked_shown")):
         asked = f">= 100 steps - {WITHIN:g} point"
         line = [f"PrivateHub: 20 steps, classes to show, {what}", asked, "", None]
-        if few and many:
+        if few:
             values, others = ([100 * r[name] for r in rows] for rows in (few, many))
             line[2] = f"{spread(values)} %; 100 steps {spread(others)} %; {seeds(few)}"
             line[3] = statistics.fmean(values) >= statistics.fmean(others) - WITHIN
         lines.append(line)
     asked = f"<= 100 steps + {WITHIN:g} point"
     line = ["PrivateHub: 20 steps, class to hide, worst balanced", asked, "", None]
-    if few and many:
+    if few:
         values, others = ([100 * r["worst"] for r in rows] for rows in (few, many))
         line[2] = f"{spread(values)} %; 100 steps {spread(others)} %; {seeds(few)}"
         line[3] = statistics.fmean(values) <= statistics.fmean(others) + WITHIN

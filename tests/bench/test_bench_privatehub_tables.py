@@ -209,6 +209,17 @@ def test_each_way_to_rewrite_is_held_against_what_is_asked(bench, tables, goals)
     assert line(text, "PrivateHub: classes to show").endswith("|  | not run |")
     rows = [made(name="raw data", shown=0.99, seed=1), raw, made(shown=0.94)]
     assert line(goals.table(rows), "PrivateHub: classes to show").endswith("| holds |")
+    # Nor do ours count that it has no seed of, nor a GAN's, nor other counts of steps.
+    rows += [made(shown=0.5, seed=2), made(name="TimeGAN", shown=0.93)]
+    rows += [made(name="TimeGAN", shown=0.99, seed=3)]
+    text = goals.table(rows)
+    assert "1 of 5 seeds | holds |" in line(text, "PrivateHub: classes to show")
+    assert "2 of 5 seeds" in line(text, "PrivateHub: class to hide")
+    assert "shown 94.00" in line(text, "PrivateHub beside TimeGAN")
+    assert "to 93.00" in line(text, "PrivateHub beside TimeGAN")
+    few = made("steps", name="20 steps", asked_shown=0.9)
+    text = goals.table([few, few | {"seed": 1, "name": "100 steps"}])
+    assert line(text, "PrivateHub: 20 steps, class to hide").endswith("| not run |")
     ways = {"strength": 1.0, "negative_guidance": 0.5}
     told = {"rounds": 20, "settings": {"batch": 8, "widths": [4]}, "training_s": 1.0}
     rows = [made(name=work.ANEW, **told, way=ways), raw, made()]
