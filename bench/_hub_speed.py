@@ -31,10 +31,16 @@ NEAR = 1.25  # Times as many parameters are as many.
 
 def rows(smoke, environments=None) -> list[dict]:
     """The sampler's own share, diffusers beside, and MotionSense's test windows."""
-    found = overhead_rows(smoke) + convolution_rows(smoke)
-    found += rival_rows(smoke, environments)
-    if jax.default_backend() == "gpu":
-        found += rewriting_rows(smoke)
+    parts = [overhead_rows, convolution_rows]
+    parts.append(functools.partial(rival_rows, environments=environments))
+    if jax.default_backend() == "gpu":  # First, for a GPU compiles for minutes.
+        parts.insert(0, rewriting_rows)
+    found = []
+    for part in parts:
+        found += (made := part(smoke))
+        for one in made:
+            told = f"{one['name']}: {one['value']:.4g} {one['unit']}"
+            print(f"{told} ({one['what']})", flush=True)
     return found
 
 
@@ -252,7 +258,9 @@ def rewriting_rows(smoke):
             parts.append(np.asarray(make(jnp.uint32(start), jnp.asarray(padded))))
         return parts
 
-    took = _timing.timed(every, repeats=1 if smoke else 3).seconds
+    took = _timing.timed(every, repeats=1 if smoke else 3)
+    print(f"the first time, with compiling: {took.compile_s + took.seconds:.0f} s")
+    took = took.seconds
     what = (
         f"{number:,} windows of {problem.time} x {TEST_CHANNELS} in pieces of {piece}, "
         f"fetched, by {jax.devices()[0].device_kind}; {problem.what}"

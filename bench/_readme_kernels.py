@@ -1,4 +1,4 @@
-"""README's table of how fast the kernels are."""
+"""README's tables of how fast the kernels are."""
 
 from _markdown import table
 from _readme_rows import Rows, figures
@@ -8,9 +8,23 @@ CLIENTS, MATRIX, FLEET = "1024 clients", "64 x 1048576", "24 recordings"
 
 def kernels(results):
     """A line a kernel: what was measured, how near a limit, beside what."""
-    found = Rows(results, "kernels_cpu")
+    return _lines(Rows(results, "kernels_cpu"), CASES)
+
+
+def kernels_gpu(results):
+    """The same of a GPU, but for what was not measured there."""
+    found = Rows(results, "kernels_gpu")
+    cases = [*GPU_CASES]
+    for kernel, name, shapes, beside in BOTH:
+        measured = [e for e in beside if found.has(e[1], e[2] or shapes)]
+        if found.has(name, shapes):
+            cases.append((kernel, name, shapes, measured))
+    return _lines(found, cases)
+
+
+def _lines(found, cases):
     lines = []
-    for kernel, name, shapes, beside in CASES:
+    for kernel, name, shapes, beside in cases:
         row = found.row(name, shapes)
         times = [
             f"{_ratio(found.value(over, where or shapes))} {told}"
@@ -223,5 +237,37 @@ CASES = (
             (_times("an SVD", "orthonormal rows, eigh over an SVD"),),
         )
         for size in ("7x30", "256x1024")
+    ),
+)
+# Sizes differ, or calls.
+CPU_ALONE = {"clip-noise-aggregate", "clip and noise per client", "DTW, a call per core"}
+BOTH = [case for case in CASES if case[1] not in CPU_ALONE]
+ROWS = "1024 x 1048576 bfloat16"
+GPU_CASES = (
+    (
+        "`clipped_sum` and `add_noise_to_sum`",
+        *("clip-noise-aggregate", ROWS),
+        (
+            _long(
+                "a read of the data (aimed at 1.5)",
+                "clip-noise-aggregate, over one read",
+            ),
+            _times("Optax", "clip-noise-aggregate over optax per example"),
+            _times(
+                "the same by Pallas",
+                "clip-noise-aggregate over clip-noise-aggregate, Pallas",
+            ),
+        ),
+    ),
+    ("the same by Pallas", "clip-noise-aggregate, Pallas", ROWS, ()),
+    ("`clip_and_noise_per_client`", "clip and noise per client", ROWS, ()),
+    ("the same by Pallas", "clip and noise per client, Pallas", ROWS, ()),
+    (
+        "`dtw`",
+        *("DTW, one call", "10000 pairs"),
+        (
+            _times("dtaidistance in a loop", "DTW over dtaidistance, loop"),
+            _times("its threads", "DTW over dtaidistance, threads"),
+        ),
     ),
 )

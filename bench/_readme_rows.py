@@ -24,6 +24,10 @@ class Rows:
             raise LookupError(f"{len(found)} rows {name!r} of shapes {shapes!r}.")
         return found[0]
 
+    def has(self, name, shapes=""):
+        """Whether there is such a row."""
+        return any(row["name"] == name and shapes in row["shapes"] for row in self.rows)
+
     def value(self, name, shapes=""):
         """What it measured."""
         return self.row(name, shapes)["value"]

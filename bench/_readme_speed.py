@@ -1,7 +1,7 @@
 """README's tables of how fast things are."""
 
 from _markdown import table
-from _readme_kernels import kernels
+from _readme_kernels import kernels, kernels_gpu
 from _readme_rows import Rows, figures
 
 UPDATES = "client updates/s"
@@ -135,4 +135,5 @@ TABLES = {
     "devices": devices,
     "edge": edge,
     "kernels": kernels,
+    "kernels on a GPU": kernels_gpu,
 }

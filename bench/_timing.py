@@ -14,6 +14,8 @@ import jax
 import jax.numpy as jnp
 
 HUGE_PAGES = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1"
+# Rows of a square matrix, and bytes, that keep a GPU busy, and a CPU.
+FILLS = (8192, 1 << 32), (2048, 1 << 28)
 RANDOM_WORD = 116  # Operations of 32 bits: Threefry has 20 rounds of 5, and its keys.
 # Of a normal number: its bits, and the quantile's polynomial.
 NORMAL = RANDOM_WORD + 30
@@ -91,11 +93,21 @@ def device() -> str:
 
 def about() -> dict:
     """What measured a row, and when."""
-    return {
+    found = {
         "device": device(),
         "versions": {"jax": jax.__version__, "python": platform.python_version()},
         "date": datetime.date.today().isoformat(),
     }
+    if jax.default_backend() != "cpu":  # Where float32 products may be rounded.
+        precision = jax.config.jax_default_matmul_precision or "default"
+        found["matmul_precision"] = precision
+    return found
+
+
+def peak_mib() -> float:
+    """Most memory of the first device that was ever in use; 0 where it doesn't say."""
+    told = jax.devices()[0].memory_stats() or {}
+    return told.get("peak_bytes_in_use", 0) / 2**20
 
 
 def huge_pages() -> bool:
@@ -138,7 +150,7 @@ class Report:
     """Rows as they come: printed at once, kept for ``--json``."""
 
     def __init__(self, *, smoke=False):
-        n, num_bytes = (256, 1 << 22) if smoke else (2048, 1 << 28)
+        n, num_bytes = (256, 1 << 22) if smoke else FILLS[jax.default_backend() == "cpu"]
         self.rows = []
         self.about = about()
         self.flops = matmul_rate(n)

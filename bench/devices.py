@@ -202,7 +202,6 @@ def many(report, smoke, clients=None):
     algorithm, data, operations = work.blinder_update(smoke, num)
     seconds, params = work.one_program(algorithm, data, 2)
     assert all(np.isfinite(np.asarray(x)).all() for x in jax.tree.leaves(params))
-    peak = (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use", 0)
     report.add_work(
         f"Blinder, {num} clients in a round",
         num / seconds,
@@ -211,7 +210,7 @@ def many(report, smoke, clients=None):
         operations=num * operations,
         bytes=federated.layout.num_bytes(data),
         seconds=seconds,
-        peak_memory_mib=peak / 2**20 if peak else _fed_work.held_mib(),
+        peak_memory_mib=_timing.peak_mib() or _fed_work.held_mib(),
     )
 
 

@@ -177,7 +177,8 @@ def main():
         environments = pathlib.Path(args.rivals).absolute() if args.rivals else None
         entries += rivals(folder, environments, entries[0].sizes)
         entries += many(folder, args.smoke)
-        passes, n = (1, 256) if args.smoke else (int(args.passes or PASSES), 2048)
+        large = _timing.FILLS[in_cache][0]
+        passes, n = (1, 256) if args.smoke else (int(args.passes or PASSES), large)
         found, rates, failed = measure(entries, passes, folder / OUT, n)
     print("all that is compared ended in the same weights")
     report.flops = statistics.median([report.flops, *rates])
