@@ -240,8 +240,8 @@ CASES = (
     ),
 )
 # Sizes differ, or calls.
-CPU_ALONE = {"clip-noise-aggregate", "clip and noise per client", "DTW, a call per core"}
-BOTH = [case for case in CASES if case[1] not in CPU_ALONE]
+OTHERWISE = "clip-noise-aggregate", "clip and noise per client", "DTW, a call per core"
+BOTH = [case for case in CASES if case[1] not in OTHERWISE]
 ROWS = "1024 x 1048576 bfloat16"
 GPU_CASES = (
     (

@@ -150,7 +150,8 @@ class Report:
     """Rows as they come: printed at once, kept for ``--json``."""
 
     def __init__(self, *, smoke=False):
-        n, num_bytes = (256, 1 << 22) if smoke else FILLS[jax.default_backend() == "cpu"]
+        fills = FILLS[jax.default_backend() == "cpu"]
+        n, num_bytes = (256, 1 << 22) if smoke else fills
         self.rows = []
         self.about = about()
         self.flops = matmul_rate(n)
