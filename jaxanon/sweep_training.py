@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import pathlib
+import warnings
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -176,6 +177,11 @@ def _run(job, group, index, place, trained, config, before):
     config = config | {"seed": place.seed, "hyper": values}
     history = ([] if before is None else before.history) + history
     method, out = group.methods[place.split], job.out
+    if check_history := getattr(method, "check_history", None):  # Methods' own.
+        try:
+            check_history(history, ended=True)
+        except ValueError as error:  # The others are none the worse.
+            warnings.warn(f"member {index}: {error}", UserWarning, stacklevel=2)
     folder = None if out is None else sweep_folder.member_folder(out, index)
     run = Run(method, state, method.spec, folder, history, config)
     return run if out is None else sweep_folder.save(run)

@@ -54,11 +54,11 @@ def run(loop: Loop, state, history: list, show: bool, watch):
             if watch:
                 watch.called(num, seconds, done)
             _refuse_broken(info, int(bad), num, done - num, loop, state.hyper)
-            if check_info := getattr(method, "check_info", None):  # No Learner has it.
-                check_info(info)
             work = num * loop.work
             row = progress.row(method, done, loop.per_epoch, info, seconds, work)
             history.append(row)
+            if check_history := getattr(method, "check_history", None):  # Methods' own.
+                check_history(history, ended=done == total)
             if loop.saved is not None and loop.out is not None:
                 checkpoint.append_metrics(loop.out, row)
                 if done == total or time.monotonic() - last_save >= loop.checkpoint_s:

@@ -13,6 +13,7 @@ from jaxanon.models.conditions import Condition
 from jaxanon.models.window_classifier import unit
 
 FILTERED = "all filtered"  # Of an info: the share of rounds that kept nothing.
+PATIENT = 50  # Rounds in a row that may.
 
 
 def discriminating(nets: Networks, when_fn) -> Player:
@@ -164,19 +165,34 @@ def triplet(anchors, positives, negatives, margin, form: str = "hinge"):
     return jnp.maximum(losses, 0) if form == "hinge" else losses
 
 
-def check_kept(info: dict) -> None:
-    """Refuses to go on where the threshold has filtered everything.
+def check_kept(history: list, *, ended: bool) -> None:
+    """Refuses to go on where the threshold filters everything.
+
+    A round may keep nothing by chance: refused are ``PATIENT`` rounds in a row, or, at
+    the end, all rounds of a fine-tuning that were fewer.
+
+    Args:
+      history: rows as ``Run.history`` has them, from the first on.
+      ended: whether there are no more rounds to come.
 
     Raises:
-      ValueError: if no round that ``info`` is the mean of has kept a window.
+      ValueError: naming how many rounds in a row have kept nothing.
 
     Example:
-      >>> check_kept({"all filtered": 0.98})
+      >>> row = lambda round, share: {"round": round, "losses": {"all filtered": share}}
+      >>> check_kept([row(1, 0.0), row(2, 1.0)], ended=False)
+      >>> check_kept([row(40, 0.9), row(80, 1.0)], ended=True)
     """
-    if info.get(FILTERED, 0) == 1:
+    in_a_row = tuned = before = 0
+    for row in history:
+        num, losses = row["round"] - before, row["losses"]
+        filtered, before = losses.get(FILTERED, 0), row["round"]
+        in_a_row = in_a_row + num if filtered == 1 else 0
+        tuned += num if filtered or losses.get("kept", 0) else 0
+    if in_a_row >= PATIENT or ended and in_a_row and in_a_row == tuned:
         raise ValueError(
             "threshold filters everything: the classifier gave none of the windows "
-            "that were made more than it, in all of these rounds, so fine-tuning "
-            "learns nothing; lower threshold, or pre-train for more epochs "
+            f"that were made more than it, in {in_a_row} rounds in a row, so "
+            "fine-tuning learns nothing; lower threshold, or pre-train for more epochs "
             "(pretraining)."
         )

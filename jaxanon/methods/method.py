@@ -30,8 +30,9 @@ class Method(NamedTuple):
     # (key, state, {attribute: int32[n]}, samples=None) -> windows of such classes, made
     # from nothing, or streams of so many samples.
     sample: Callable | None = None
-    # (info) -> None; raises where what a call of rounds told makes going on useless.
-    check_info: Callable | None = None
+    # (history, *, ended) -> None; raises where what the rounds so far told makes going
+    # on useless, or, at the end, the run.
+    check_history: Callable | None = None
     takes_tokens: bool = False  # whether windows' numbers may stand for something
     least_epochs: int = 1  # that its last phase of training needs to begin
     least_rounds: int = 0  # before that phase, where phases are counted in rounds

@@ -133,7 +133,7 @@ def privatehub(spec, **settings) -> Method:
         anonymize=_anonymize(nets),
         sample=_sample(nets),
         losses=functools.partial(hub_losses.window_losses, nets),
-        check_info=aaf.check_kept if config.hide else None,
+        check_history=aaf.check_kept if config.hide else None,
         least_epochs=config.pretraining + 1 if config.hide else 1,
         at_release=AT_RELEASE if config.hide else AT_RELEASE[:-1],
         takes_tokens=True,

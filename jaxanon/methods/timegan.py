@@ -110,7 +110,7 @@ def timegan(spec, **settings) -> Method:
     return by_epoch(make)._replace(
         anonymize=gan_networks.rewriter(nets, see_fn, make_fn),
         sample=gan_networks.sampler(nets, make_fn),
-        check_info=aaf.check_kept if config.hide else None,
+        check_history=aaf.check_kept if config.hide else None,
         least_epochs=1 + sum(phases) + (config.joint if config.hide else 0),
         takes_tokens=True,
     )

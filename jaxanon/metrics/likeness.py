@@ -20,7 +20,7 @@ def mmd(real, synthetic, *, bandwidth: float | None = None) -> float:
 
     Raises:
       ValueError: if windows are not of one shape, rank 3 and at least two on each side,
-        or the bandwidth, given or found, is not > 0.
+        or not finite, or the bandwidth, given or found, is not > 0 and finite.
 
     Example:
       >>> real = np.zeros((2, 1, 1))
@@ -33,9 +33,9 @@ def mmd(real, synthetic, *, bandwidth: float | None = None) -> float:
     real, synthetic = _flat(2, real, synthetic)
     if bandwidth is None:
         bandwidth = float(np.median(pdist(real)))
-    if not bandwidth > 0:
+    if not 0 < bandwidth < np.inf:
         raise ValueError(
-            f"bandwidth must be > 0, got {bandwidth!r}; of real windows that are all "
+            f"bandwidth must be > 0 and finite, got {bandwidth!r}; of real windows all "
             "alike there is no median distance, so name one."
         )
     kernel = lambda x, y: np.exp(-cdist(x, y, "sqeuclidean") / (2 * bandwidth**2))
@@ -57,7 +57,8 @@ def frechet_distance(real, synthetic) -> float:
       ``|mean - mean'|² + tr(C + C' - 2 (C C')^(1/2))``, at least 0.
 
     Raises:
-      ValueError: if features are not of one width, rank 2 and at least two rows each.
+      ValueError: if features are not of one width, rank 2 and at least two rows each,
+        or not finite.
 
     Example:
       >>> one = np.array([[-1.0], [1.0]])
@@ -75,6 +76,7 @@ def frechet_distance(real, synthetic) -> float:
             "real and synthetic must be float[N, features], two rows at least, got "
             f"shapes {real.shape} and {synthetic.shape}."
         )
+    _refuse_broken(real, synthetic)
     gap = real.mean(0) - synthetic.mean(0)
     one, other = (
         np.cov(x.T, ddof=0).reshape(2 * x.shape[1:]) for x in (real, synthetic)
@@ -98,14 +100,15 @@ def autocorrelation_error(real, synthetic, *, max_lag: int | None = None) -> flo
       max_lag: in [1, time); None is half a window.
 
     Raises:
-      ValueError: if windows are not of one shape and rank 3, or for another lag.
+      ValueError: if windows are not of one shape, rank 3 and finite, or for another
+        lag.
 
     Example:
       >>> shaken = np.array([1.0, -1, 1, -1]).reshape(1, 4, 1)
       >>> autocorrelation_error(np.zeros((1, 4, 1)), shaken, max_lag=1)
       0.75
     """
-    real, synthetic = _alike(1, real, synthetic)
+    real, synthetic = alike(1, real, synthetic)
     time = real.shape[1]
     max_lag = max(1, time // 2) if max_lag is None else max_lag
     if not 1 <= max_lag < time:
@@ -137,14 +140,14 @@ def cross_channel_error(real, synthetic) -> float:
       synthetic: ``float[M, time, channels]``.
 
     Raises:
-      ValueError: if windows are not of one shape and rank 3, or of one channel.
+      ValueError: if windows are not of one shape, rank 3 and finite, or of one channel.
 
     Example:
       >>> same = np.array([[1.0, 1], [1, 1], [-1, -1], [-1, -1]])[None]
       >>> cross_channel_error(same, same * np.array([1.0, -1.0]))
       2.0
     """
-    real, synthetic = _alike(1, real, synthetic)
+    real, synthetic = alike(1, real, synthetic)
     channels = real.shape[2]
     if channels < 2:
         raise ValueError(
@@ -176,7 +179,7 @@ def nearest_distances(windows, training) -> np.ndarray:
       ``float64[M]``, root of the mean square of the differences; 0 is a copy.
 
     Raises:
-      ValueError: if windows are not of one shape and rank 3, or there are none.
+      ValueError: if windows are not of one shape, rank 3 and finite, or there are none.
 
     Example:
       >>> nearest_distances(np.full((1, 4, 1), 2.0), np.zeros((3, 4, 1)))
@@ -224,19 +227,37 @@ def memorisation(training, synthetic, held_out, *, share: float = 0.05) -> dict:
     }
 
 
-def _alike(least, real, synthetic):
-    real, synthetic = (np.asarray(x, np.float64) for x in (real, synthetic))
+def alike(least: int, real, synthetic, dtype=np.float64):
+    """Windows of both kinds as arrays, where they can be compared.
+
+    Raises:
+      ValueError: if they are not of one shape and rank 3, fewer than ``least`` on
+        either side, empty, or not finite: what is nowhere is like nothing.
+    """
+    real, synthetic = (np.asarray(x, dtype) for x in (real, synthetic))
     if (
         real.ndim != 3
         or real.shape[1:] != synthetic.shape[1:]
         or min(len(real), len(synthetic)) < least
+        or not real.size
     ):
         raise ValueError(
             f"windows must be float[N, time, channels], N at least {least}, and of one "
             f"shape, got shapes {real.shape} and {synthetic.shape}."
         )
+    _refuse_broken(real, synthetic)
     return real, synthetic
 
 
+def _refuse_broken(real, synthetic):
+    for name, x in (("real", real), ("synthetic", synthetic)):
+        broken = ~np.isfinite(x).reshape(len(x), -1).all(axis=1)
+        if broken.any():
+            raise ValueError(
+                f"{name} has {broken.sum()} rows that are not finite, the first at "
+                f"{np.argmax(broken)}; of such there is no likeness."
+            )
+
+
 def _flat(least, *windows):
-    return (x.reshape(len(x), -1) for x in _alike(least, *windows))
+    return (x.reshape(len(x), -1) for x in alike(least, *windows))

@@ -3,7 +3,9 @@
 import jax
 import numpy as np
 
+from jaxanon.kernels.checks import typed_key
 from jaxanon.metrics.classification import balanced_accuracy, confusion_matrix
+from jaxanon.metrics.likeness import alike
 from jaxanon.models.attack_networks import RecurrentClassifier
 from jaxanon.models.fit import fit_classifier, predict
 from jaxanon.models.forecaster import fit_forecaster, forecast_error
@@ -30,7 +32,9 @@ def transfer_scores(key, real, synthetic, num_classes: int, **options) -> dict:
       and ``real_to_real``, which the first is to be compared with.
 
     Raises:
-      ValueError: if windows and labels do not fit, or a class has a single window.
+      TypeError: for a key of another type.
+      ValueError: if windows are not of one shape, rank 3 and finite, labels do not fit
+        them or the classes, or a class has a single window.
 
     Example:
       >>> windows = np.repeat([[-1.0], [1.0]], 32, axis=0)[..., None]
@@ -43,11 +47,13 @@ def transfer_scores(key, real, synthetic, num_classes: int, **options) -> dict:
       Esteban, Hyland, Rätsch, Real-valued (medical) time series generation with
       recurrent conditional GANs, 2017, section 4.2.
     """
+    typed_key(key)
     split_key, real_key, made_key = jax.random.split(key, 3)
-    generator = _generator(split_key)
+    generator, names = _generator(split_key), ("real", "synthetic")
+    both = alike(1, real[0], synthetic[0], np.float32)
     sides = {}
-    for name, (windows, labels) in (("real", real), ("synthetic", synthetic)):
-        windows, labels = _checked(name, windows, labels)
+    for name, windows, (_, labels) in zip(names, both, (real, synthetic), strict=True):
+        labels = _told(name, windows, labels, num_classes)
         second = _second_half(name, generator, labels)
         sides[name] = (
             (windows[~second], labels[~second]),
@@ -82,7 +88,8 @@ def discriminative_score(key, real, synthetic, **options) -> float:
       **options: of ``models.fit.fit_classifier``; ``net`` is an LSTM unless named.
 
     Raises:
-      ValueError: if windows are not of one shape and rank 3, or too few.
+      TypeError: for a key of another type.
+      ValueError: if windows are not of one shape, rank 3 and finite, or too few.
 
     Example:
       >>> plain = {"net": None, "hidden": (16,), "steps": 200}
@@ -94,7 +101,8 @@ def discriminative_score(key, real, synthetic, **options) -> float:
       Yoon, Jarrett, van der Schaar, Time-series generative adversarial networks,
       NeurIPS 2019, section 5 (there two layers of LSTM).
     """
-    real, synthetic = _pair(10, real, synthetic)
+    typed_key(key)
+    real, synthetic = alike(10, real, synthetic, np.float32)
     split_key, fit_key = jax.random.split(key)
     generator, number = _generator(split_key), min(len(real), len(synthetic))
     both = [x[generator.permutation(len(x))[:number]] for x in (real, synthetic)]
@@ -126,7 +134,9 @@ def predictive_score(key, real, synthetic, **options) -> float:
       forecaster trained on other real windows.
 
     Raises:
-      ValueError: if windows are not of one shape and rank 3, or too short or few.
+      TypeError: for a key of another type.
+      ValueError: if windows are not of one shape, rank 3 and finite, or too short or
+        few.
 
     Example:
       >>> still = np.ones((4, 5, 1))
@@ -136,7 +146,8 @@ def predictive_score(key, real, synthetic, **options) -> float:
     References:
       Yoon, Jarrett, van der Schaar, NeurIPS 2019, section 5.
     """
-    real, synthetic = _pair(1, real, synthetic)
+    typed_key(key)
+    real, synthetic = alike(1, real, synthetic, np.float32)
     if real.shape[1] < 2:
         raise ValueError(
             f"windows must have two samples at least to predict one, got "
@@ -149,25 +160,19 @@ def _generator(key):
     return np.random.default_rng(int(jax.random.bits(key, dtype=np.uint32)))
 
 
-def _pair(least, real, synthetic):
-    real, synthetic = (np.asarray(x, np.float32) for x in (real, synthetic))
-    few = min(len(real), len(synthetic)) < least
-    if real.ndim != 3 or real.shape[1:] != synthetic.shape[1:] or few:
+def _told(name, windows, labels, num_classes):
+    labels = np.asarray(labels)
+    if labels.shape != windows.shape[:1] or not np.issubdtype(labels.dtype, np.integer):
         raise ValueError(
-            f"windows must be float[N, time, channels], N at least {least}, and of one "
-            f"shape, got shapes {real.shape} and {synthetic.shape}."
+            f"labels of {name} windows must be int[{len(windows)}], got "
+            f"{labels.dtype}{list(labels.shape)}."
         )
-    return real, synthetic
-
-
-def _checked(name, windows, labels):
-    windows, labels = np.asarray(windows, np.float32), np.asarray(labels)
-    if windows.ndim != 3 or labels.shape != windows.shape[:1]:
+    wrong = labels[(labels < 0) | (labels >= num_classes)]
+    if len(wrong):
         raise ValueError(
-            f"{name} must be windows, float[N, time, channels], and labels, int[N], "
-            f"got shapes {windows.shape} and {labels.shape}."
+            f"labels of {name} windows must lie in [0, {num_classes}), got {wrong[0]}."
         )
-    return windows, labels
+    return labels
 
 
 def _second_half(name, generator, labels):

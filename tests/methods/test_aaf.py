@@ -225,3 +225,36 @@ def test_a_threshold_that_filters_everything_says_so_and_stops():
     with pytest.raises(ValueError, match=match):
         hyper = {"threshold": 0.9999}
         ja.train(_method(), DATA, epochs=4, progress=False, hyper=hyper)
+
+
+def _row(number, share, kept=0.0):
+    return {"round": number, "losses": {aaf.FILTERED: share, "kept": kept}}
+
+
+def test_a_round_that_keeps_nothing_by_chance_stops_nothing():
+    # Epochs of 51 rounds are calls of 50 and of one.
+    history = [_row(50, 0.2, 0.3), _row(51, 1.0)]
+    for ended in (False, True):
+        aaf.check_kept(history, ended=ended)
+    history += [_row(101, 0.1, 0.2), _row(102, 1.0)]
+    aaf.check_kept(history, ended=True)
+
+
+def test_rounds_in_a_row_that_keep_nothing_stop():
+    pretraining = [_row(10 * k, 0.0) for k in range(1, 21)]
+    tuned = [_row(200 + 10 * k, 1.0) for k in range(1, 6)]
+    aaf.check_kept([*pretraining, *tuned[:4]], ended=False)
+    with pytest.raises(ValueError, match="in 50 rounds in a row"):
+        aaf.check_kept([*pretraining, *tuned], ended=False)
+    # All of a fine-tuning of 40 rounds, at its end.
+    with pytest.raises(ValueError, match="in 40 rounds in a row"):
+        aaf.check_kept([*pretraining, *tuned[:4]], ended=True)
+    kept = [_row(201, 0.0, 0.5), *tuned[:4]]
+    aaf.check_kept([*pretraining, *kept], ended=True)
+
+
+def test_a_sweep_names_the_member_that_keeps_nothing_and_goes_on():
+    grid = {"threshold": [0.0, 0.9999]}
+    with pytest.warns(UserWarning, match="member 1: threshold filters everything"):
+        found = ja.sweep(_method(), DATA, epochs=4, seeds=1, grid=grid, progress=False)
+    assert len(found.runs) == 2

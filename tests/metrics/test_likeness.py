@@ -1,5 +1,6 @@
 """Likeness of synthetic windows: closed forms, SciPy, sums by hand, copies."""
 
+import jax
 import numpy as np
 import pytest
 from scipy import linalg
@@ -122,7 +123,7 @@ def test_copies_are_found_and_others_are_not():
         ),
         (
             lambda: metrics.mmd(np.zeros((3, 2, 1)), np.zeros((3, 2, 1))),
-            "must be > 0, got 0",
+            "must be > 0 and finite, got 0",
         ),
         (lambda: metrics.mmd(np.zeros((3, 2, 1)), np.zeros((3, 3, 1))), r"\(3, 3, 1\)"),
         (
@@ -149,8 +150,38 @@ def test_copies_are_found_and_others_are_not():
             lambda: metrics.memorisation(*[np.zeros((2, 4, 1))] * 3, share=1.0),
             r"share must be in \(0, 1\), got 1.0",
         ),
+        (
+            lambda: metrics.mmd(*[np.eye(3)[..., None]] * 2, bandwidth=np.inf),
+            "must be > 0 and finite, got inf",
+        ),
     ],
 )
 def test_says_what_was_wrong(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        metrics.mmd,
+        metrics.autocorrelation_error,
+        metrics.cross_channel_error,
+        metrics.nearest_distances,
+        lambda real, made: metrics.frechet_distance(real[:, 0], made[:, 0]),
+        lambda real, made: metrics.discriminative_score(jax.random.key(0), real, made),
+        lambda real, made: metrics.predictive_score(jax.random.key(0), real, made),
+        lambda real, made: metrics.transfer_scores(
+            jax.random.key(0), (real, np.arange(12) % 2), (made, np.arange(12) % 2), 2
+        ),
+    ],
+)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_is_like_nothing(metric, value):
+    real = gaussian(12)
+    made = real.copy()
+    made[[3, 7], 0] = value  # In NaN alone a discriminator found nothing to tell.
+    with pytest.raises(ValueError, match="synthetic has 2 rows .* the first at 3"):
+        metric(real, made)
+    with pytest.raises(ValueError, match="real has 2 rows that are not finite"):
+        metric(made, real)

@@ -101,7 +101,19 @@ def test_an_untrained_forecaster_says_that_all_stays():
         ),
         (
             lambda key, x: metrics.transfer_scores(key, (x, [0]), (x, [0]), 2),
-            r"real must be windows, .* got shapes \(20, 3, 1\) and \(1,\)",
+            r"labels of real windows must be int\[20\], got int64\[1\]",
+        ),
+        (
+            lambda key, x: metrics.transfer_scores(
+                key, (x, np.arange(20) % 3), (x, np.arange(20) % 2), 2
+            ),
+            r"labels of real windows must lie in \[0, 2\), got 2",
+        ),
+        (
+            lambda key, x: metrics.transfer_scores(
+                key, (x, np.arange(20) % 2), (x[:, :2], np.arange(20) % 2), 2
+            ),
+            r"of one shape, got shapes \(20, 3, 1\) and \(20, 2, 1\)",
         ),
         (
             lambda key, x: metrics.discriminative_score(key, x, x[:9]),
@@ -116,3 +128,8 @@ def test_an_untrained_forecaster_says_that_all_stays():
 def test_says_what_was_wrong(call, message):
     with pytest.raises(ValueError, match=message):
         call(jax.random.key(0), np.zeros((20, 3, 1)))
+
+
+def test_a_key_is_a_typed_one():
+    with pytest.raises(TypeError, match="jax.random.key"):
+        metrics.discriminative_score(0, np.zeros((20, 3, 1)), np.ones((20, 3, 1)))
