@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon import checks
+from jaxanon import checks, methods
 from jaxanon.datasets import Spec
 from jaxanon.kernels.checks import typed_key
 from jaxanon.learners import Learner
@@ -73,13 +74,15 @@ class Run:
 
         Args:
           **hyper: of those that ``method.at_release`` names, such as ``guidance`` and
-            ``negative_guidance`` of ``cloak``: what is kept against what is hidden.
+            ``negative_guidance`` of ``cloak``: what is kept against what is hidden; or
+            of ``method.settings_at_release``, such as ``sampling_steps``.
 
         Returns:
           ``Run``; this one is as it was.
 
         Raises:
           ValueError: for another hyper-parameter, or a value out of its range.
+          TypeError: for a setting of another type.
 
         Example:
           >>> import jaxanon as ja
@@ -91,18 +94,24 @@ class Run:
           2.0
         """
         method: Any = self.method  # Of a learner, nothing is heeded.
-        heeded = getattr(method, "at_release", ())
-        wrong = sorted(set(hyper) - set(heeded))
+        weights = getattr(method, "at_release", ())
+        settings = getattr(method, "settings_at_release", ())
+        wrong = sorted({*hyper} - {*weights, *settings})
         if wrong:
+            known = [*weights, *settings] or "nothing"
             raise ValueError(
-                f"{method.name} may be told {list(heeded) or 'nothing'} anew "
-                f"after training, got {wrong}; train it with others."
+                f"{method.name}, as this run was trained, may be told {known} anew, "
+                f"got {wrong}; train it with others."
             )
-        check_hyper(method, hyper)
+        arrays = {name: hyper[name] for name in weights if name in hyper}
+        check_hyper(method, arrays)
+        if fields := {name: hyper[name] for name in settings if name in hyper}:
+            fields = dataclasses.asdict(method.config) | fields
+            method = methods.build(method.name, self.spec, **fields)
         kept = self.state.hyper
-        arrays = {name: jnp.asarray(v, kept[name].dtype) for name, v in hyper.items()}
+        arrays = {name: jnp.asarray(v, kept[name].dtype) for name, v in arrays.items()}
         state = self.state._replace(hyper=kept | arrays)
-        return dataclasses.replace(self, state=state)
+        return dataclasses.replace(self, method=method, state=state)
 
     def anonymize(self, key, windows) -> np.ndarray:
         """Rewrites windows so that they can be shared.
@@ -142,7 +151,9 @@ class Run:
             safe[start : start + BATCH] = np.asarray(made)[: len(batch)]
         return self._finite(safe)
 
-    def sample(self, key, classes, *, seconds: float | None = None) -> np.ndarray:
+    def sample(
+        self, key, classes, *, seconds: float | None = None, avoid=None
+    ) -> np.ndarray:
         """Makes windows, or longer streams, of named classes from nothing.
 
         Args:
@@ -150,13 +161,17 @@ class Run:
           classes: ``int[N]`` of each attribute that is to be told; the public one must
             be there. N at least 1.
           seconds: how long each is, a window's length at least; None is a window's.
+          avoid: ``int[N]`` of attributes whose classes windows are led away from, by
+            ``negative_guidance``, such as a private one; None leads away from nothing.
 
         Returns:
           ``float32[N, samples, channels]``, in the dataset's own units.
 
         Raises:
           TypeError: for a key of another type, or a method that makes none.
-          ValueError: for classes that there are not, or streams shorter than a window.
+          ValueError: for classes that there are not, of which there was no window to
+            learn from, or to avoid where the method cannot; for streams shorter than a
+            window, or without an end.
           FloatingPointError: if what was made is not finite.
         """
         made_by = getattr(self.method, "sample", None)
@@ -169,8 +184,14 @@ class Run:
         number = len(next(iter(classes.values()), ()))
         if not number:
             raise ValueError("classes must be int[N] of an attribute, N at least 1.")
-        self._check_labels(classes, number)
+        avoid = {} if avoid is None else avoid
+        for own in (classes, avoid):
+            self._check_labels(own, number)
+        if check_sample := getattr(self.method, "check_sample", None):
+            check_sample(self.state, classes)
         time = self.spec.time
+        if seconds is not None and not math.isfinite(seconds):
+            raise ValueError(f"seconds must be finite, got {seconds!r}.")
         samples = time if seconds is None else round(seconds * self.spec.rate_hz)
         if samples < time:
             raise ValueError(
@@ -181,12 +202,14 @@ class Run:
         rows = max(1, BATCH * time // samples)
         parts = []
         for start in range(0, number, rows):
-            own = {
-                name: np.asarray(each)[start : start + rows]
-                for name, each in classes.items()
-            }
+            here = slice(start, start + rows)
+            own, other = (
+                {name: np.asarray(each)[here] for name, each in labels.items()}
+                for labels in (classes, avoid)
+            )
             own_key = jax.random.fold_in(key, start)
-            parts.append(make(own_key, self.state, own, samples=samples))
+            more = {"avoid": other} if other else {}
+            parts.append(make(own_key, self.state, own, samples=samples, **more))
         return self._finite(np.concatenate([np.asarray(part) for part in parts]))
 
     def window_losses(self, key, windows, labels) -> dict[str, np.ndarray]:

@@ -158,7 +158,7 @@ def test_weights_that_rewriting_heeds_may_be_set_anew():
     assert run.adjusted().state.hyper == state.hyper
     with pytest.raises(ValueError, match="guidance must be finite and >= 0, got -1.0"):
         run.adjusted(guidance=-1)
-    with pytest.raises(ValueError, match=r"toy may be told \['guidance'\] anew after"):
+    with pytest.raises(ValueError, match=r"toy, .* \['guidance'\] anew, got \['ema'\]"):
         run.adjusted(guidance=1, ema=0.5)
 
 

@@ -24,6 +24,7 @@ def anonymize(
     strength: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
     guidance: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
     negative_guidance: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
+    sampling_steps: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
     suspicion: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
 ) -> None:
     """Rewrites windows so that they can be shared: float32[N, time, channels].
@@ -43,12 +44,13 @@ def anonymize(
       budget: file that keeps account of a stream's budget, across calls; what is spent
         is written before anything leaves, and more than is left is refused
       budget_total: of a new budget file
-      strength: share of the diffusion that windows are noised by; privdiffuser and
-        cloak alone, default: as trained
+      strength: share of the diffusion that windows are noised by; diffusions alone,
+        default: as trained
       guidance: weight of what windows shall keep; diffusions alone, default: as trained
       negative_guidance: weight of what they shall lose, likewise
+      sampling_steps: of DDIM, likewise
       suspicion: how probable the classes to hide must be for a window to be made anew;
-        privatehub alone, default: as trained
+        privatehub with classes in hide alone, default: as trained
     """
     from jaxanon.datasets import writing
 
@@ -72,6 +74,7 @@ def anonymize(
         "strength": strength,
         "guidance": guidance,
         "negative_guidance": negative_guidance,
+        "sampling_steps": sampling_steps,
         "suspicion": suspicion,
     }
     given = {name: value for name, value in weights.items() if value is not None}

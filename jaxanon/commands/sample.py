@@ -20,17 +20,30 @@ def sample(
     seconds: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
     seed: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
     overwrite: bool = False,
+    avoid: str = "",
+    guidance: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
+    negative_guidance: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
+    sampling_steps: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
 ) -> None:
     """Makes windows of a class from nothing, in the units of the data trained on.
+
+    To train on them, add whose they are and their private classes to the file: a window
+    from nothing is nobody's, and has no other class than it was told.
 
     Args:
       folder: a run of a method that samples, such as privatehub, by `jaxanon train`
       label: name of the public class, or several with commas between
-      output: .npz to write: windows, and the class of each, as training data have them
+      output: .npz to write: windows, the public class of each, and those classes' names
       count: of windows of each class
       seconds: how long each is, if longer than a window; default: a window's
       seed: to repeat an experiment; default: drawn from the system's entropy
       overwrite: replace the output file that is there
+      avoid: classes to lead away from, private ones too, as ATTRIBUTE=NAME, with commas
+        between; privatehub alone
+      guidance: how much windows obey their class; privatehub alone, default: as
+        trained
+      negative_guidance: how much they are led away from avoid; likewise
+      sampling_steps: of DDIM; likewise
     """
     from jaxanon.datasets import writing
 
@@ -54,11 +67,38 @@ def sample(
             f"--label must be of {names}, classes of {public!r}, got {unknown}."
         )
     labels = np.repeat([names.index(name) for name in wanted], count).astype(np.int32)
+    others = {
+        name: np.full(len(labels), number, np.int32)
+        for name, number in _avoided(run.spec, avoid).items()
+    }
+    weights = {
+        "guidance": guidance,
+        "negative_guidance": negative_guidance,
+        "sampling_steps": sampling_steps,
+    }
+    if given := {name: value for name, value in weights.items() if value is not None}:
+        run = run.adjusted(**given)
     if seed is None:
         key = guarantee.secret_key()
     else:
         key = jax.random.fold_in(jax.random.key(seed), ROOT)
-    made = run.sample(key, {public: labels}, seconds=seconds)
+    made = run.sample(key, {public: labels}, seconds=seconds, avoid=others or None)
     told = {"windows": made, public: labels, f"{public}_names": np.array(names)}
     files.write_arrays(output, told)
     show.say(f"{len(made)} windows of {made.shape[1]} samples made: {output}")
+
+
+def _avoided(spec, words: str) -> dict[str, int]:
+    """Numbers of classes that are named ``attribute=name``, with commas between."""
+    told = spec.public, *spec.private
+    known = {name: spec.classes[name] for name in told if name in spec.classes}
+    found: dict[str, int] = {}
+    for word in filter(None, (each.strip() for each in words.split(","))):
+        attribute, _, name = word.partition("=")
+        if name not in known.get(attribute, ()) or attribute in found:
+            raise ValueError(
+                "--avoid must be ATTRIBUTE=NAME, each attribute once, of "
+                f"{known}, got {words!r}."
+            )
+        found[attribute] = known[attribute].index(name)
+    return found

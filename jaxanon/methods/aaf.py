@@ -189,7 +189,7 @@ def check_kept(history: list, *, ended: bool) -> None:
         filtered, before = losses.get(FILTERED, 0), row["round"]
         in_a_row = in_a_row + num if filtered == 1 else 0
         tuned += num if filtered or losses.get("kept", 0) else 0
-    if in_a_row >= PATIENT or ended and in_a_row and in_a_row == tuned:
+    if in_a_row >= PATIENT or (ended and in_a_row and in_a_row == tuned):
         raise ValueError(
             "threshold filters everything: the classifier gave none of the windows "
             f"that were made more than it, in {in_a_row} rounds in a row, so "

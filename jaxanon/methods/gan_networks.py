@@ -91,7 +91,9 @@ def room(nets: Networks) -> Room:
 
     def prepare(clients):
         check_values(clients.windows[clients.mask], spec.channels, nets.bits.values)
-        return pool.pool(spec, clients)
+        found = pool.pool(spec, clients)
+        pool.check_counts(spec, found.counts, 1, pool.FOR_TELLING)
+        return found
 
     def draw(key, data, copy):
         del copy
@@ -102,7 +104,7 @@ def room(nets: Networks) -> Room:
 
 
 def sampler(nets: Judging, make_fn):
-    """Of a ``Method``: ``(key, state, classes, samples) -> windows``.
+    """Of a ``Method``, as ``Method.sample`` has it, but for ``samples`` and ``avoid``.
 
     Args:
       nets: with ``spec`` and ``sizes``.
@@ -110,8 +112,12 @@ def sampler(nets: Judging, make_fn):
         units.
     """
 
-    def sample(key, state, classes, samples=None):
+    def sample(key, state, classes, samples=None, avoid=None):
         typed_key(key)
+        if avoid is not None:
+            raise ValueError(
+                "a GAN is led away from nothing; leave avoid out, or train privatehub."
+            )
         if samples not in (None, nets.spec.time):
             raise ValueError(
                 f"a GAN makes windows of {nets.spec.time} samples, as it was trained "

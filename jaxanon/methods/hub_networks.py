@@ -134,7 +134,7 @@ def attributes_and_values(spec, config):
 
     Raises:
       ValueError: for a public attribute that is a number, categories that name no
-        channel, classes to hide that there are not, or all of them.
+        channel, classes to hide that there are not, one of them twice, or all.
     """
     sizes, values = sizes_and_values(spec, config.categories)
     unknown = [name for name in config.hide if name not in spec.classes[spec.public]]
@@ -143,7 +143,9 @@ def attributes_and_values(spec, config):
             f"hide must name classes of {spec.public!r}, of "
             f"{spec.classes[spec.public]}, got {unknown}."
         )
-    if len(set(config.hide)) == sizes[spec.public]:
+    if len(set(config.hide)) < len(config.hide):
+        raise ValueError(f"hide names a class twice, got {list(config.hide)}.")
+    if len(config.hide) == sizes[spec.public]:
         raise ValueError(
             f"hide names every class of {spec.public!r}, {config.hide}; leave one to "
             "be shown."

@@ -84,18 +84,11 @@ def prepare(nets: Networks, clients) -> Prepared:
     if nets.config.patience:
         clients, held = pool.hold_out(spec, clients, nets.config.held_out)
     found = pool.pool(spec, clients)
-    counts = np.asarray(found.counts)
-    names = spec.classes[spec.public]
-    few = [name for name, count in zip(names, counts, strict=True) if count < 2]
-    if nets.config.hide and few:
-        raise ValueError(
-            f"classes {few} of {spec.public!r} have fewer than two training windows, "
-            "too few to filter and compare with, which hiding classes needs; leave "
-            "them out of the data."
-        )
+    if nets.config.hide:
+        pool.check_counts(spec, found.counts, 2, pool.FOR_HIDING)
     moments = _moments(nets, found.windows)
     public = np.asarray(found.labels[spec.public])
-    statistics = class_statistics(moments, public, len(names))
+    statistics = class_statistics(moments, public, nets.sizes[spec.public])
     statistics = jax.tree.map(jnp.asarray, statistics)
     prepared = Prepared(found, jnp.asarray(moments), statistics)
     if held is None:

@@ -51,7 +51,7 @@ def first_step(config) -> int:
     return max(1, round(config.strength * config.num_steps))
 
 
-def synthesise(nets: Networks, key, params, hyper, classes):
+def synthesise(nets: Networks, key, params, hyper, classes, avoid=None):
     """Windows from pure noise, of given classes.
 
     Statistics are drawn from the Gaussian of the public class's training windows, so no
@@ -64,6 +64,7 @@ def synthesise(nets: Networks, key, params, hyper, classes):
       hyper: as in ``guided``.
       classes: ``int32[batch]`` of each attribute; one that has its number of classes
         is not known.
+      avoid: likewise, classes to get away from; None where there are none.
 
     Returns:
       ``float32[batch, time, channels]``, standardised.
@@ -72,7 +73,8 @@ def synthesise(nets: Networks, key, params, hyper, classes):
     positive = told(nets, told_key, params, classes)
     shape = len(positive.known), nets.spec.time, nets.bits.channels
     x = jax.random.normal(noise_key, shape)
-    denoise_fn = guided(nets, params, positive, None, hyper)
+    negative = avoided(nets, avoid)
+    denoise_fn = guided(nets, params, positive, negative, hyper)
     x = denoised(nets, sample_key, denoise_fn, x, nets.config.num_steps)
     return nets.bits.decode(x)
 
@@ -91,6 +93,14 @@ def told(nets: Networks, key, params, classes) -> Condition:
         return nets.nothing(len(public))._replace(classes=classes)
     features = drawn_statistics(key, params[STATISTICS], public)
     return Condition(classes, features, jnp.ones(len(public), bool))
+
+
+def avoided(nets: Networks, classes) -> Condition | None:
+    """Classes to get away from, and nothing else; None where there are none."""
+    if classes is None:
+        return None
+    full = filled(nets, classes)
+    return nets.nothing(len(full[nets.spec.public]))._replace(classes=full)
 
 
 def rewrite(nets: Networks, key, params, hyper, windows):
@@ -131,7 +141,8 @@ def rewrite(nets: Networks, key, params, hyper, windows):
     elif len(x0) == 1:  # By the one way that it goes.
         made = jax.lax.cond(hidden[0], anew, part)
     else:
-        made = jnp.where(hidden[:, None, None], anew(), part())
+        both = lambda: jnp.where(hidden[:, None, None], anew(), part())
+        made = jax.lax.cond(jnp.any(hidden), both, part)
     return nets.bits.decode(made)
 
 
@@ -185,17 +196,26 @@ def is_hidden(nets: Judging):
 
 
 def every(nets: Judging, classes) -> dict:
-    """``int32[n]`` of all attributes; those that are not among ``classes`` not known.
+    """``filled``, where the public attribute is among them.
 
     Raises:
-      ValueError: if the public attribute is missing, there are others than the spec's,
-        or classes out of range, where they are known on the host.
+      ValueError: if it is missing, and as ``filled``.
     """
     if nets.spec.public not in classes:
         raise ValueError(
             f"classes must have {nets.spec.public!r}, of each window to be made, got "
             f"{sorted(classes)}."
         )
+    return filled(nets, classes)
+
+
+def filled(nets: Judging, classes) -> dict:
+    """``int32[n]`` of all attributes; those that are not among ``classes`` not known.
+
+    Raises:
+      ValueError: if there are others than the spec's, or classes out of range, where
+        they are known on the host.
+    """
     if unknown := sorted(set(classes) - set(nets.sizes)):
         raise ValueError(
             f"classes must be of {sorted(nets.sizes)}, got {unknown}; nothing else was "
@@ -210,8 +230,7 @@ def every(nets: Judging, classes) -> dict:
                     f"classes of {name!r} must lie in [0, {size}), got {wrong[0]}; "
                     f"they are {nets.spec.classes[name]}."
                 )
-    public = jnp.asarray(classes[nets.spec.public], jnp.int32)
-    blank = jnp.zeros(len(public), jnp.int32)
+    blank = jnp.zeros(len(next(iter(classes.values()))), jnp.int32)
     none = {name: blank + size for name, size in nets.sizes.items()}
     return none | {name: jnp.asarray(own, jnp.int32) for name, own in classes.items()}
 

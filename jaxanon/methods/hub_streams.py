@@ -8,7 +8,9 @@ from jaxanon.methods import hub_sampling
 from jaxanon.methods.hub_networks import Networks
 
 
-def stream(nets: Networks, key, state, classes, samples: int, *, stride=None):
+def stream(
+    nets: Networks, key, state, classes, samples: int, *, stride=None, avoid=None
+):
     """One stream of each class that was asked for, of any length.
 
     The noise that sampling starts from is the stream's. At every step each window of it
@@ -24,6 +26,7 @@ def stream(nets: Networks, key, state, classes, samples: int, *, stride=None):
       classes: ``int32[n]`` of each attribute, of ``hub_sampling.every``.
       samples: how many a stream has, a window's at least.
       stride: samples from window to window, at most a window's; default: half of one.
+      avoid: as ``hub_sampling.synthesise`` takes it.
 
     Returns:
       ``float32[n, samples, channels]``, in physical units.
@@ -52,8 +55,11 @@ def stream(nets: Networks, key, state, classes, samples: int, *, stride=None):
     noise_key, told_key, sample_key = jax.random.split(key, 3)
     told = hub_sampling.told(nets, told_key, state.params, classes)
     cut = starts(samples, time, stride)
-    many = jax.tree.map(lambda leaf: jnp.repeat(leaf, len(cut), axis=0), told)
-    of_window = hub_sampling.guided(nets, state.params, many, None, state.hyper)
+    negative = hub_sampling.avoided(nets, avoid)
+    many, other = jax.tree.map(
+        lambda leaf: jnp.repeat(leaf, len(cut), axis=0), (told, negative)
+    )
+    of_window = hub_sampling.guided(nets, state.params, many, other, state.hyper)
     denoise_fn = overlapping(of_window, samples, time, cut)
     x = jax.random.normal(noise_key, (len(public), samples, nets.bits.channels))
     x = hub_sampling.denoised(nets, sample_key, denoise_fn, x, nets.config.num_steps)

@@ -68,6 +68,7 @@ def guided(
         anonymize=anonymize,
         least_epochs=config.pretraining + 1,
         at_release=guided_config.AT_RELEASE,
+        settings_at_release=("sampling_steps",),
     )
 
 

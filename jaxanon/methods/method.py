@@ -27,9 +27,12 @@ class Method(NamedTuple):
     rounds_per_epoch: Callable  # (data) -> int
     work_per_round: Callable  # (data) -> int, how many of ``work``
     work: str = "client updates"  # what a round is counted in, and its speed told
-    # (key, state, {attribute: int32[n]}, samples=None) -> windows of such classes, made
-    # from nothing, or streams of so many samples.
+    # (key, state, {attribute: int32[n]}, samples=None, avoid=None) -> windows of such
+    # classes, made from nothing, or streams of so many samples; ``avoid`` has classes
+    # to lead away from.
     sample: Callable | None = None
+    # (state, {attribute: int[n]}) -> None; raises where those cannot be sampled.
+    check_sample: Callable | None = None
     # (history, *, ended) -> None; raises where what the rounds so far told makes going
     # on useless, or, at the end, the run.
     check_history: Callable | None = None
@@ -44,6 +47,8 @@ class Method(NamedTuple):
     takes_padding: bool = False  # whether more padding of clients changes no draw
     # Hyper-parameters that rewriting heeds and training does not: they may be set anew.
     at_release: tuple[str, ...] = ()
+    # Settings of which the same is true; the method is built anew for them.
+    settings_at_release: tuple[str, ...] = ()
     # ``FederatedAlgorithm`` that it trains by; None where all windows are in one place.
     algorithm: Any = None
     # (state) -> (loss_fn, params): what a client's steps on its public classifier take

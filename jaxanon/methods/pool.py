@@ -7,6 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+# Why classes must have windows.
+FOR_HIDING = "to be compared with, and shown in place of those to hide"
+FOR_TELLING = "for the generator is told any of them"
+
 
 class Pool(NamedTuple):
     """Windows on the device, standardised, with tables to draw from by class."""
@@ -57,12 +61,8 @@ def pool(spec, clients, *, by_class: bool = False) -> Pool:
     labels = {name: each[clients.mask] for name, each in clients.labels.items()}
     public = labels[spec.public]
     counts = np.bincount(public, minlength=spec.num_classes(spec.public))
-    few = [spec.classes[spec.public][c] for c in np.flatnonzero(counts < 2)]
-    if by_class and few:
-        raise ValueError(
-            f"each class of {spec.public!r} must have two training windows at least, "
-            f"for it has a model of its own; {few} have fewer. Drop them from the data."
-        )
+    if by_class:
+        check_counts(spec, counts, 2, "for it has a model of its own")
     order = np.argsort(public, kind="stable")
     starts = np.cumsum(counts) - counts
     ints = lambda x: jnp.asarray(x, jnp.int32)
@@ -71,6 +71,28 @@ def pool(spec, clients, *, by_class: bool = False) -> Pool:
         {name: ints(each) for name, each in labels.items()},
         *map(ints, (order, starts, counts)),
     )
+
+
+def check_counts(spec, counts, least: int, why: str) -> None:
+    """Refuses public classes that have too few windows.
+
+    Args:
+      spec: the windows' ``Spec``.
+      counts: ``int[classes]``, training windows of each.
+      least: as many as each must have.
+      why: what they are needed for, to end a sentence.
+
+    Raises:
+      ValueError: naming classes that have fewer.
+    """
+    counts, names = np.asarray(counts), spec.classes[spec.public]
+    if few := [names[c] for c in np.flatnonzero(counts < least)]:
+        number = {1: "a training window", 2: "two training windows"}[least]
+        raise ValueError(
+            f"each class of {spec.public!r} must have {number} at least, {why}; {few} "
+            "have fewer. Record more of them, or make the data anew without their "
+            "windows and their names."
+        )
 
 
 def draw(key, data: Pool, size: int, public=None) -> Drawn:

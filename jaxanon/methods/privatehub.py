@@ -3,6 +3,7 @@
 import functools
 
 import jax
+import numpy as np
 
 from jaxanon.kernels.checks import typed_key
 from jaxanon.methods import (
@@ -132,10 +133,12 @@ def privatehub(spec, **settings) -> Method:
         init=hub_noise.guarded(method.init, guarantee),
         anonymize=_anonymize(nets),
         sample=_sample(nets),
+        check_sample=_check_sample(nets),
         losses=functools.partial(hub_losses.window_losses, nets),
         check_history=aaf.check_kept if config.hide else None,
         least_epochs=config.pretraining + 1 if config.hide else 1,
         at_release=AT_RELEASE if config.hide else AT_RELEASE[:-1],
+        settings_at_release=("strength", "sampling_steps"),
         takes_tokens=True,
         guarantee=guarantee,
     )
@@ -154,14 +157,35 @@ def _anonymize(nets: Networks):
 
 
 def _sample(nets: Networks):
-    """Of a ``Method``: ``(key, state, classes, samples) -> windows``, or streams."""
+    """Of a ``Method``, as ``Method.sample`` has it."""
 
-    def sample(key, state, classes, samples=None):
+    def sample(key, state, classes, samples=None, avoid=None):
         typed_key(key)
         full = hub_sampling.every(nets, classes)
         if samples is not None and samples != nets.spec.time:
-            return hub_streams.stream(nets, key, state, full, samples)
-        made = hub_sampling.synthesise(nets, key, state.params, state.hyper, full)
-        return hub_sampling.physical(nets, made)
+            return hub_streams.stream(nets, key, state, full, samples, avoid=avoid)
+        given = state.params, state.hyper, full, avoid
+        return hub_sampling.physical(nets, hub_sampling.synthesise(nets, key, *given))
 
     return sample
+
+
+def _check_sample(nets: Networks):
+    """Of a ``Method``: refuses public classes of which no window was ever seen."""
+
+    def check_sample(state, classes):
+        if nets.config.noisy:  # Statistics would tell of windows.
+            return
+        public = nets.spec.public
+        mean = np.asarray(state.params[STATISTICS]["mean"])
+        seen = np.any(mean != 0, axis=1)
+        asked = np.unique(np.asarray(classes.get(public, ()), int))
+        names = nets.spec.classes[public]
+        if lacking := [names[c] for c in asked if c < len(seen) and not seen[c]]:
+            raise ValueError(
+                f"of {lacking} this run has seen no training window, so it cannot make "
+                f"any; ask for {[names[c] for c in np.flatnonzero(seen)]}, or train on "
+                "data that have it."
+            )
+
+    return check_sample

@@ -144,7 +144,9 @@ def room(nets: Networks) -> Room:
 
     def prepare(clients):
         check_values(clients.windows[clients.mask], spec.channels, nets.bits.values)
-        data = pool.pool(spec, clients, by_class=bool(hidden))
+        data = pool.pool(spec, clients)
+        needed = (2, pool.FOR_HIDING) if hidden else (1, pool.FOR_TELLING)
+        pool.check_counts(spec, data.counts, *needed)
         low, high = data.windows.min(axis=(0, 1)), data.windows.max(axis=(0, 1))
         return Prepared(data, low, jnp.where(high > low, high, low + 1))
 

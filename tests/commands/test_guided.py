@@ -42,7 +42,7 @@ def test_what_may_not_be_chosen_is_refused(trained, folder, file, tmp_path, caps
     assert "strength must be <= 1, got 1.5" in " ".join(capsys.readouterr().err.split())
     assert cli.main(["anonymize", str(folder), *named, "--guidance", "2"]) == 2
     said = " ".join(capsys.readouterr().err.split())
-    assert "blinder may be told nothing anew after training, got ['guidance']" in said
+    assert "blinder, as this run was trained, may be told nothing anew, got ['g" in said
     run = open_run(trained)
     with pytest.raises(ValueError, match=r"\['strength', .* got \['ema'\]; train it"):
         run.adjusted(ema=0.5)

@@ -58,8 +58,33 @@ def test_streams_are_as_long_as_asked_for(sample, tmp_path, capsys):
     assert "seconds must be a window's at least, 8, got 5.0" in capsys.readouterr().err
 
 
+def test_windows_obey_and_avoid_as_told(sample, tmp_path):
+    def made(*words):
+        given = "--label", "fast", "--count", 4, "--seed", 1, "--overwrite", *words
+        assert sample(*given) == 0
+        return np.load(tmp_path / "made.npz")["windows"]
+
+    plain = made()
+    changed = [
+        ("--guidance", 4),
+        ("--sampling-steps", 5),
+        ("--avoid", "gender=f"),
+        ("--avoid", "gender=m"),
+        ("--avoid", "gender=m", "--negative-guidance", 3),
+    ]
+    others = [made(*words) for words in changed]
+    for number, one in enumerate(others):
+        assert all(not np.allclose(one, x) for x in [plain, *others[:number]])
+    none = made("--avoid", "gender=m", "--negative-guidance", 0)
+    np.testing.assert_allclose(none, plain, rtol=1e-4, atol=1e-5)
+
+
 def test_what_is_refused(sample, capsys):
     refused = [
+        (("--label", "fast", "--avoid", "gender"), {}, "--avoid must be ATTRIBUTE=NA"),
+        (("--label", "fast", "--avoid", "size=1"), {}, "of {'activity': ('slow', 'f"),
+        (("--label", "fast", "--seconds", "nan"), {}, "seconds must be finite, got n"),
+        (("--label", "fast", "--seconds", "inf"), {}, "seconds must be finite, got i"),
         (
             ("--label", "hop"),
             {},

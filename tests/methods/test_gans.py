@@ -178,3 +178,21 @@ def test_what_cannot_be_sampled():
         sample({"activity": [0], "age": [1]})
     with pytest.raises(ValueError, match=r"'activity' must lie in \[0, 3\), got 3; "):
         sample({"activity": [3]})
+    with pytest.raises(ValueError, match="led away from nothing; leave avoid out"):
+        sample({"activity": [0]}, None, {"gender": [0]})
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "match"),
+    [
+        ("cgan", {}, "a training window at least, for the generator is told any"),
+        ("occupancy_gan", {"hide": ("c",)}, r"\['b'\] have fewer. Record more"),
+        ("timegan", {}, "a training window at least, for the generator is told any"),
+        ("timegan", {"hide": ("c",)}, "two training windows at least, to be compared"),
+    ],
+)
+def test_a_class_without_windows_is_refused(name, settings, match):
+    clients = datasets.by_client(DATA.train)
+    mask = clients.mask & (clients.labels["activity"] != 1)
+    with pytest.raises(ValueError, match=match):
+        methods.build(name, DATA.spec, **settings).prepare(clients._replace(mask=mask))

@@ -145,6 +145,26 @@ def test_the_paper_s_schedule_is_biased_and_may_start_from_data():
 POINT = 1e-8 * np.eye(6)  # A denoiser that knows its windows: what comes out is a mean.
 
 
+def test_windows_from_nothing_are_led_away_from_what_is_to_be_avoided():
+    nets = nets_of(num_steps=400, sampling_steps=400)
+    zeros = lambda *shape: jnp.zeros((3, *shape))
+    statistics = {"mean": zeros(4), "root": zeros(4, 4)}
+    statistics |= {"center": zeros(2), "spread": zeros(2)}
+    params = PARAMS | {"statistics": statistics}
+    classes = hub_sampling.every(nets, {"activity": jnp.ones(5, jnp.int32)})
+
+    @jax.jit
+    def made(avoid=None):
+        given = params, hyper(1.5, 0.75), classes, avoid
+        return hub_sampling.synthesise(nets, jax.random.key(3), *given)
+
+    plain = made()
+    for gender in range(2):  # Noise alike: what differs is the mean.
+        apart = made({"gender": jnp.full(5, gender)}) - plain
+        want = np.broadcast_to(-0.75 * GENDER[gender], apart.shape)
+        np.testing.assert_allclose(apart, want, rtol=0.02, atol=0.01)
+
+
 def rewritten(windows, seed=0, weights=(2.0, 0.5), **settings):
     nets = nets_of(POINT, sampling_steps=10, **settings)
     run = jax.jit(

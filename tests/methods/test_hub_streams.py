@@ -53,11 +53,12 @@ def _state():
 
 def test_a_stream_as_long_as_a_window_is_one():
     classes, state = {"activity": np.array([0, 2])}, _state()
-    one = jax.jit(METHOD.sample)(jax.random.key(1), state, classes)
     full = hub_sampling.every(NETS, classes)
-    run = jax.jit(lambda *given: hub_streams.stream(NETS, *given, 16))
-    other = run(jax.random.key(1), state, full)
-    np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+    run = lambda *given, avoid: hub_streams.stream(NETS, *given, 16, avoid=avoid)
+    for avoid in (None, {"gender": np.array([1, 0])}):
+        one = jax.jit(METHOD.sample)(jax.random.key(1), state, classes, avoid=avoid)
+        other = jax.jit(run)(jax.random.key(1), state, full, avoid=avoid)
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
 
 
 def test_streams_that_cannot_be():

@@ -194,6 +194,7 @@ def test_what_cannot_be_sampled():
     [
         ({"widths": (4,) * 6, "heads": 1}, "multiple of 32 samples .* got 16"),
         ({"hide": ("d",)}, r"hide must name classes of 'activity', .* got \['d'\]"),
+        ({"hide": ("b", "b")}, r"hide names a class twice, got \['b', 'b'\]"),
         ({"hide": ("a", "b", "c")}, "hide names every class of 'activity'"),
         ({"prediction": "noise"}, "where no signal is left, as schedule 'cosine' has"),
         ({"sampling_steps": 51, "num_steps": 50}, "<= num_steps, 50, got 51"),
@@ -233,9 +234,43 @@ def test_suspicion_is_chosen_anew_where_there_is_something_to_hide():
                 run.adjusted(suspicion=1.0)
         else:
             with pytest.raises(
-                ValueError, match=r"told .*guidance'\] anew .*suspicion"
+                ValueError, match=r"told .*guidance', .*\] anew, .*suspicion"
             ):
                 run.adjusted(suspicion=0.25)
+
+
+def test_how_far_and_in_how_many_steps_is_chosen_anew():
+    method = methods.privatehub(DATA.spec, **SMALL | LEAST, strength=0.5)
+    state = method.init(jax.random.key(0))
+    run = Run(method, state, DATA.spec, None, [], {})
+    far = run.adjusted(strength=1.0, sampling_steps=2, guidance=3.0)
+    built = methods.privatehub(
+        DATA.spec, **SMALL | LEAST, strength=1.0, sampling_steps=2, guidance=3.0
+    )
+    given = jax.random.key(1), DATA.test.windows[:8]
+    want = Run(built, built.init(jax.random.key(0)), DATA.spec, None, [], {})
+    np.testing.assert_array_equal(far.anonymize(*given), want.anonymize(*given))
+    assert run.method.config.strength == 0.5  # It is as it was.
+    assert not np.allclose(far.anonymize(*given), run.anonymize(*given))
+    with pytest.raises(ValueError, match="strength must be <= 1, got 1.5"):
+        run.adjusted(strength=1.5)
+    with pytest.raises(TypeError, match="sampling_steps must be whole, got 2.5"):
+        run.adjusted(sampling_steps=2.5)
+
+
+def test_a_class_that_was_never_seen_is_not_made():
+    method = methods.privatehub(DATA.spec, **SMALL | LEAST)
+    clients = datasets.by_client(DATA.train)
+    activity = clients.labels["activity"]
+    few = clients._replace(mask=clients.mask & (activity != 1))
+    data = method.prepare(few)
+    state = method.init(jax.random.key(0))
+    params = state.params | {"statistics": data.statistics}
+    run = Run(method, state._replace(params=params), DATA.spec, None, [], {})
+    ask = lambda *classes: run.sample(jax.random.key(1), {"activity": classes})
+    with pytest.raises(ValueError, match=r"of \['b'\] .* no .*; ask for \['a', 'c'\]"):
+        ask(0, 1)
+    assert ask(0, 2).shape == (2, 16, 2)
 
 
 def test_numbers_that_stand_for_events_come_back_as_such():
@@ -261,5 +296,5 @@ def test_windows_that_cannot_be():
     few[0, 0] = 1
     few = {**clients.labels, "activity": few}
     method = methods.privatehub(DATA.spec, **SMALL, hide=("a",))
-    with pytest.raises(ValueError, match=r"\['b', 'c'\] .* fewer than two training w"):
+    with pytest.raises(ValueError, match=r"of those to hide; \['b', 'c'\] have fewer"):
         method.prepare(clients._replace(labels=few))
