@@ -71,7 +71,7 @@ def concealing(own: Asked) -> dict:
     names = ("forest",) if own.smoke else runs.ATTACKERS
     given = run, own.place, own.hidden, made, own.seed
     found["retrained"] = runs.retrained(*given, names)
-    found["streams"] = _streams(own, made)
+    found["streams"] = _streams(own, made, own.place.data.test)
     return found
 
 
@@ -82,14 +82,15 @@ def switched(own: Asked) -> dict:
     shown = [k for k in range(len(own.names)) if k not in secret]
     side = runs.few(own.place.data.test)
     real = side.labels[PUBLIC]
-    guess = lambda classes: own.said(
-        runs.asked(run, own.place, classes, own.seed)
-    ).argmax(1)
-    same, other = guess(real), runs.another(real, shown, own.seed)
-    turned, open_ = guess(other), ~np.isin(real, secret)
+    ask = lambda classes: runs.asked(run, own.place, classes, own.seed)
+    guess = lambda windows: own.said(windows).argmax(1)
+    made, other = ask(real), runs.another(real, shown, own.seed)
+    same, other_made = guess(made), ask(other)
+    turned, open_ = guess(other_made), ~np.isin(real, secret)
     raw = own.said(side.windows).argmax(axis=1)
     share = lambda x: float(np.mean(x)) if len(x) else None
     return told | {
+        "streams": _streams(own, made, side),
         "asked_shown": share((same == real)[open_]),
         "asked_hidden": share((same == real)[~open_]),
         "other_told": share(turned == other),
@@ -108,7 +109,10 @@ def forecasting(own: Asked) -> dict:
 
 
 def missing(own: Asked) -> dict:
-    """RQ4: two classes whose training windows are there, but not their labels."""
+    """RQ4: two classes whose training windows are there, but not their labels.
+
+    Windows are made all anew: what is left of them as they were needs no labels.
+    """
     whole, _ = own.run()
     place, pair, start = own.place, own.job.x, time.monotonic()
     data = runs.without_labels(place, pair)
@@ -121,11 +125,13 @@ def missing(own: Asked) -> dict:
         guess = own.said(runs.rewritten(run, place, own.seed)).argmax(axis=1)
         return float(np.mean((guess == own.labels)[rows]))
 
+    whole, anew = (_released.by(each, work.WAYS[work.ANEW]) for each in (whole, blind))
     return runs.told(blind, own.hidden, start) | {
-        "without": right(blind),
+        "way": work.WAYS[work.ANEW],
+        "without": right(anew),
         "with": right(whole),
         "raw": right(runs.Untouched()),
-        **own.concealed(runs.rewritten(blind, place, own.seed)),
+        **own.concealed(runs.rewritten(anew, place, own.seed)),
     }
 
 
@@ -184,20 +190,34 @@ def sampling(own: Asked) -> dict:
     return found | {"asked_shown": right, "windows_per_s": rate}
 
 
-def _streams(own, made):
-    """A test window of each of some classes, raw and rewritten, for a figure."""
+def _streams(own, made, side):
+    """A test window of each of some classes, and what was made of or beside it.
+
+    Of three channels, those that vary most within the windows drawn.
+
+    Args:
+      own: ``Asked``.
+      made: windows in the order of ``side``'s.
+      side: ``Windows``, of the test.
+    """
+    labels = side.labels[PUBLIC]
+    classes = np.unique(labels)[:4]
+    rows = [int(np.flatnonzero(labels == label)[0]) for label in classes]
+    spread = np.std(side.windows[rows], axis=1).mean(axis=0)
+    spread = spread / np.array(own.place.data.spec.std)
+    most = np.sort(np.argsort(-spread, kind="stable")[:3])
     found = []
-    for label in np.unique(own.labels)[:4]:
-        row = int(np.flatnonzero(own.labels == label)[0])
-        both = own.place.data.test.windows[row], made[row]
+    for label, row in zip(classes, rows, strict=True):
         raw, safe = (
-            np.round(window[:, :3].astype(float), 4).tolist() for window in both
+            np.round(windows[row][:, most].astype(float), 4).tolist()
+            for windows in (side.windows, made)
         )
         name = own.names[label]
         found.append(
             {"class": name, "hidden": name in own.hidden, "raw": raw, "made": safe}
         )
-    return {"channels": list(own.place.data.spec.channels[:3]), "windows": found}
+    channels = [own.place.data.spec.channels[at] for at in most]
+    return {"channels": channels, "windows": found}
 
 
 ANSWERS = {

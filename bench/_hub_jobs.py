@@ -126,6 +126,11 @@ def names() -> list[str]:
     return [*METHODS, *WAYS]
 
 
+def way_of(question, name):
+    """How a row rewrites other than as trained, None if not: of ``WAYS``' values."""
+    return WAYS[ANEW] if question == "missing" else WAYS.get(name)
+
+
 def pairs(place) -> list[tuple[str, str]]:
     """Pairs of classes to be shown that go without their labels, far apart."""
     hidden = next(iter(place.choices.values()))

@@ -73,14 +73,34 @@ def with_streams(rows):
 
 def slim(rows):
     """Rows, of which those keep streams alone that are drawn."""
-    drawn = {id(row) for row in with_streams(rows)}
+    of = lambda question: [row for row in rows if row["question"] == question]
+    drawn = {id(row) for q in ("methods", "switched") for row in with_streams(of(q))}
     bare = lambda row: {name: row[name] for name in row if name != "streams"}
     return [row if id(row) in drawn else bare(row) for row in rows]
 
 
 def streams(rows):
     """Test windows as they were and as they were rewritten."""
+    caption = (
+        "A test window of a class, three of its channels, raw and rewritten, each "
+        "stretched to its own range."
+    )
+    return _streams(rows, caption)
+
+
+def from_nothing(rows):
+    """Test windows, and windows from nothing of their classes."""
+    caption = (
+        "A test window of a class, three of its channels, and one made from nothing "
+        "of that class, each stretched to its own range."
+    )
+    return _streams(rows, caption)
+
+
+def _streams(rows, caption):
     own = with_streams(rows)
+    if not own:
+        return None
     told = [(row, window) for row in own for window in row["streams"]["windows"]]
     names = [_window_name(row, window) for row, window in told]
     drawn, axes = panels(names, height=2.0)
@@ -97,10 +117,6 @@ def streams(rows):
             row["streams"]["channels"],
             fontsize=6,
         )
-    caption = (
-        "A test window of a class, three of its channels, raw and rewritten, each "
-        "stretched to its own range."
-    )
     return _with_legend(drawn, axes, caption)
 
 
@@ -136,7 +152,7 @@ def labels(rows):
             axis.bar(at, values, 0.27, color=COLOURS[number], label=name)
         axis.set_xticks(range(len(own)), [g[0]["name"] for g in own], fontsize=6)
         axis.set_ylabel("recognised [%]", fontsize=8)
-    caption = "Two classes: raw; rewritten, all labels known; theirs not."
+    caption = "Two classes: raw; made anew, all labels known; theirs not."
     return _with_legend(drawn, axes, caption)
 
 
@@ -187,6 +203,7 @@ def _with_legend(drawn, axes, caption):
 
 FIGURES = {
     "methods": {"methods": plane, "choices": choices, "streams": streams},
+    "switched": {"from_nothing": from_nothing},
     "forecasts": {"forecasts": forecasts},
     "missing": {"missing": labels},
     "steps": {"steps": over_steps},

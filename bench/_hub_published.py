@@ -41,6 +41,18 @@ HIDDEN = ("bath", "leave home")  # Of homes; of the office a Zoom call.
 ZOOM = ("Zoom call",)
 
 
+def figures(name: str, hidden: str) -> tuple:
+    """A row of it, of a class of ours to hide, or of those to show (""); () if none.
+
+    Example:
+      >>> figures("Kyoto1", ""), figures("Kyoto1", "leave"), figures("Oslo", "")
+      ((68.6, 62.2, 53.9, 77.8, 80.0), (44.1, 49.2, 50.0, 38.1, 81.0), ())
+    """
+    rows = _TABLE.get(name, ())
+    at = 0 if not hidden else 2 if hidden == "leave" else 1
+    return rows[at] if at < len(rows) else ()
+
+
 def beside(name: str, method: str) -> tuple[str, str]:
     """What the chapter has of non-private and of private accuracy, in words.
 

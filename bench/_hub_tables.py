@@ -35,10 +35,11 @@ PAPER = (
     "error far below raw is no good."
 )
 TITLES = {
+    "table 4.2": "As table 4.2 lies: ours (the chapter's), accuracies in percent",
     "methods": "Classes shown and hidden (RQ1, RQ2: table 4.2, figure 4.8)",
     "switched": "Windows asked for, of their own class and of another",
     "forecasts": "What sensors are there for (RQ3: figure 4.9)",
-    "missing": "Two classes without labels (RQ4: figure 4.10)",
+    "missing": "Two classes without labels, all made anew (RQ4: figure 4.10)",
     "new_home": "A new home, with and without others' windows first",
     "quality": "How like real windows synthetic ones are",
     "steps": "Fewer steps of DDIM",
@@ -61,6 +62,9 @@ def every(rows) -> dict[str, str]:
         "speed": speed_table,
     }
     found = {}
+    asked = [row for row in rows if row["question"] == "methods" and row["at"] == 0]
+    if asked:
+        found["table 4.2"] = chapter_table(asked)
     for question, maker in makers.items():
         own = [row for row in rows if row["question"] == question]
         if own:
@@ -101,6 +105,43 @@ def of_private(own, measure):
         each = [{measure: row["private"][name][measure]} for row in own]
         told.append(percent(each, measure))
     return ", ".join(told)
+
+
+def chapter_table(rows):
+    """Table 4.2: a line for what is to be shown in a place, and each class to hide.
+
+    Methods are columns in the chapter's order, and what it has not comes last. Of a
+    class to hide it is the share of its windows that are recognised. Majority: the
+    share of the largest of the classes to show.
+    """
+    names = [*published.METHODS, *(n for n in work.names() if n in work.WAYS)]
+    groups = {}
+    for own in grouped(rows):
+        groups.setdefault(own[0]["place"], {})[own[0]["name"]] = own
+    lines = []
+    for place, found in groups.items():
+        first = next(iter(found.values()))[0]
+        told = [("", lambda own: percent(own, "shown"))]
+        for hidden in first["hidden"]:
+            recall = lambda own, hidden=hidden: recognised(own, hidden)
+            told.append((hidden, recall))
+        for what, of in told:
+            theirs = published.figures(first["beside"], what)
+            cells = []
+            for column, name in enumerate(names):
+                mine = of(found[name]) if name in found else ""
+                beside = theirs[column] if column < len(theirs) else None
+                cells.append(f"{mine} ({beside:.1f})" if beside is not None else mine)
+            beside = f"{place} ({first['beside']})" if theirs else place
+            kind = f"private: {what}" if what else "non-private"
+            most = "" if what else percent([first], "shown_majority")
+            lines.append([beside, kind, *cells, most])
+    return table(["place (the chapter's)", "accuracy", *names, "majority"], lines)
+
+
+def recognised(own, hidden):
+    """The share of a hidden class's windows that are told, in percent."""
+    return percent([row["private"][hidden] for row in own], "recall")
 
 
 def methods_table(rows):

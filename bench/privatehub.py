@@ -106,7 +106,8 @@ def answer(folder, place, job, seed, smoke):
     """Finds and keeps one answer, unless that was done."""
     what = "-".join(plain(n) for n in (place.name, job.choice, job.name, str(seed)))
     path = folder / job.question / f"{what}.json"
-    digest = digest_of(job.method, job.name, place, job.choice, smoke)
+    way = work.way_of(job.question, job.name)
+    digest = digest_of(job.method, way, place, job.choice, smoke)
     if path.is_file() and json.loads(path.read_text()).get("digest") == digest:
         return
     start = time.monotonic()
@@ -134,10 +135,9 @@ def answer(folder, place, job, seed, smoke):
     print(told(row), flush=True)
 
 
-def digest_of(method, name, place, choice, smoke):
+def digest_of(method, way, place, choice, smoke):
     """What tells answers of one row from those by other settings or windows."""
-    hidden, way = place.choices[choice], work.WAYS.get(name)
-    return work.digest(method, place, hidden, smoke, way)
+    return work.digest(method, place, place.choices[choice], smoke, way)
 
 
 def told(row):
@@ -168,10 +168,10 @@ def up_to_date(rows, args):
         place = known[row["place"]]
         if row["choice"] not in place.choices:
             return True
-        method, name, choice = (row[what] for what in ("method", "name", "choice"))
-        at = method, name, row["place"], choice
+        way = work.way_of(row["question"], row["name"])
+        at = row["method"], json.dumps(way), row["place"], row["choice"]
         if at not in digests:
-            digests[at] = digest_of(method, name, place, choice, args.smoke)
+            digests[at] = digest_of(at[0], way, place, at[3], args.smoke)
         return row["digest"] != digests[at]
 
     return [row for row in rows if not outdated(row)]

@@ -172,7 +172,7 @@ def check_kept(history: list, *, ended: bool) -> None:
     the end, all rounds of a fine-tuning that were fewer.
 
     Args:
-      history: rows as ``Run.history`` has them, from the first on.
+      history: rows as ``Run.history`` has them, from the first on; one at least.
       ended: whether there are no more rounds to come.
 
     Raises:
@@ -183,7 +183,9 @@ def check_kept(history: list, *, ended: bool) -> None:
       >>> check_kept([row(1, 0.0), row(2, 1.0)], ended=False)
       >>> check_kept([row(40, 0.9), row(80, 1.0)], ended=True)
     """
-    in_a_row = tuned = before = 0
+    in_a_row = tuned = 0
+    # A run may go on from another's rounds: of its first row one is known.
+    before = history[0]["round"] - 1
     for row in history:
         num, losses = row["round"] - before, row["losses"]
         filtered, before = losses.get(FILTERED, 0), row["round"]

@@ -48,6 +48,23 @@ def test_the_chapter_stands_beside_in_its_own_layout(bench, tables):
     assert told == "2,700 rounds of 64, widths 8-4, 61 s"
 
 
+def test_table_4_2_lies_as_the_chapter_s(bench, tables):
+    published = bench("_hub_published")
+    assert published.figures("Milan", "bathe")[0] == 42.5
+    assert published.figures("Smart office", "work")[3] == 39.6
+    one = {"recall": 0.25, "balanced": 0.5, "accuracy": 0.5, "majority": 0.5}
+    one["auc"] = 0.5
+    both = {"hidden": ["bathe", "leave"], "private": {"bathe": one, "leave": one}}
+    rows = [made(**both), made(seed=1, shown=0.8, **both)]
+    rows += [made(name="raw data", shown=0.95, **both), made(choice="eating", at=1)]
+    shown, bathe, leave = tables.every(rows)["table 4.2"].splitlines()[2:]
+    place = "| home A (Kyoto1) |"
+    cells = "  (68.6) |  (62.2) |  (53.9) | 85.0 ± 7.1 (77.8) | 95.0 (80.0) |  | 50.0 |"
+    assert shown == f"{place} non-private |{cells}"
+    assert bathe.startswith(f"{place} private: bathe |  (42.1) |")
+    assert "| 25.0 ± 0.0 (38.1) | 25.0 (81.0) |" in leave  # Not those of a bath.
+
+
 def test_other_tables_by_hand(tables):
     errors = {"held": 3.0, "raw": 2.0, "of_made": 2.1, "of_real": 4.0, "taught": 2.0}
     row = made("forecasts", errors={"CO2": errors})

@@ -108,12 +108,13 @@ def test_outdated_answers_go_and_figures_of_no_place_stay(bench, work, place):
     module, choice = bench("privatehub"), next(iter(place.choices))
     hidden = place.choices[choice]
     of = lambda digest: {"place": place.name, "choice": choice, "digest": digest}
-    own = {"method": work.OURS, "name": work.OURS}
+    own = {"question": "methods", "method": work.OURS, "name": work.OURS}
     kept = of(work.digest(work.OURS, place, hidden, True)) | own
     elsewhere = kept | {"place": "not at hand"}
     speed = {"question": "speed", "name": "windows, rewriting", "value": 10.0}
     anew = kept | {"name": work.ANEW}  # By the digest of the other way to rewrite.
-    rows = [kept, kept | {"digest": "of before"}, anew, speed, elsewhere]
+    blind = kept | {"question": "missing", "name": "a and b"}  # Made anew, too.
+    rows = [kept, kept | {"digest": "of before"}, anew, blind, speed, elsewhere]
     args = argparse.Namespace(smoke=True, case=None)
     with mock.patch.object(module.places, "every", lambda *_: [place]):
         assert module.up_to_date(rows, args) == [kept, speed, elsewhere]

@@ -251,6 +251,8 @@ def test_rounds_in_a_row_that_keep_nothing_stop():
         aaf.check_kept([*pretraining, *tuned[:4]], ended=True)
     kept = [_row(201, 0.0, 0.5), *tuned[:4]]
     aaf.check_kept([*pretraining, *kept], ended=True)
+    # One that goes on from another run, whose rounds are not its own.
+    aaf.check_kept([_row(2003, 1.0)], ended=False)
 
 
 def test_a_sweep_names_the_member_that_keeps_nothing_and_goes_on():
