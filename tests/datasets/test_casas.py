@@ -1,8 +1,12 @@
 """CASAS from small files in the original format."""
 
+import shutil
+
+import jax
 import numpy as np
 import pytest
 
+import jaxanon as ja
 from jaxanon.datasets import export, hold_out_subjects, load
 from jaxanon.datasets.casas import tokens
 from jaxanon.datasets.casas.casas_dataset_builder import read_events
@@ -189,3 +193,21 @@ def test_says_where_to_get_it(tmp_path, monkeypatch):
         FileNotFoundError, match="casas was not found; get the homes fro"
     ):
         load("casas")
+
+
+@pytest.mark.long
+def test_events_are_learned_and_made_as_events(homes, tmp_path):
+    for home in ("milan", "cairo"):  # Of Kyoto's there is one window.
+        shutil.copytree(homes / home, tmp_path / home)
+    data = load("casas", source=tmp_path, preset="events200")
+    tiny = {"widths": (4,), "heads": 1, "batch": 8, "num_steps": 6}
+    tiny |= {"sampling_steps": 2, "classifier_filters": (4,), "classifier_features": 4}
+    method = ja.methods.privatehub(data.spec, **tiny)
+    run = ja.train(method, data, epochs=1, progress=False)
+    asked = {"activity": data.test.labels["activity"][:3]}
+    for made in (
+        run.sample(jax.random.key(0), asked),
+        run.anonymize(jax.random.key(1), data.test.windows[:3]),
+    ):
+        assert made.shape == (3, 200, 1)
+        assert set(np.unique(made)) <= set(range(data.spec.tokens))

@@ -1,5 +1,6 @@
 """Conditional GANs: what they learn to make, what they conceal, what they refuse."""
 
+import dataclasses
 import functools
 import importlib
 
@@ -180,6 +181,38 @@ def test_what_cannot_be_sampled():
         sample({"activity": [3]})
     with pytest.raises(ValueError, match="led away from nothing; leave avoid out"):
         sample({"activity": [0]}, None, {"gender": [0]})
+
+
+def test_doors_are_made_as_open_as_their_class_has_them():
+    """Categories: one channel is 0 or 1, on in a tenth, half and nine tenths."""
+    rng, shares = np.random.default_rng(0), np.array([0.1, 0.5, 0.9])
+
+    def with_doors(side):
+        on = shares[side.labels["activity"]][:, None]
+        doors = rng.random(side.windows.shape[:2]) < on
+        windows = np.stack([side.windows[..., 0], doors], axis=2)
+        return side._replace(windows=windows.astype(np.float32))
+
+    train = with_doors(DATA.train)
+    moments = {
+        "mean": tuple(train.windows.mean((0, 1)).tolist()),
+        "std": tuple(train.windows.std((0, 1)).tolist()),
+    }
+    spec = dataclasses.replace(DATA.spec, channels=("x", "door"), **moments)
+    method = methods.cgan(spec, **SMALL, categories=("door",))
+    data = method.prepare(datasets.by_client(train))
+
+    @jax.jit
+    def learned(state):
+        step = lambda state, _: method.update(jax.random.key(1), state, data)
+        return jax.lax.scan(step, state, length=400)[0]
+
+    state = learned(method.init(jax.random.key(0), **STEPS))
+    wanted = np.repeat(np.arange(3), 60)
+    made = np.asarray(method.sample(jax.random.key(2), state, {"activity": wanted}))
+    assert set(np.unique(made[..., 1])) == {0, 1}
+    found = [made[wanted == label, :, 1].mean() for label in range(3)]
+    np.testing.assert_allclose(found, shares, atol=0.15)
 
 
 @pytest.mark.parametrize(

@@ -189,6 +189,39 @@ def test_what_cannot_be_sampled():
         method.sample(0, state, {"activity": [0]})
 
 
+class Sure:
+    """Of every window as sure of the first of its classes."""
+
+    def __init__(self, classes):
+        self.classes = classes
+
+    def apply(self, variables, x, key, dropout):
+        del variables, key, dropout
+        first = jnp.zeros(self.classes).at[0].set(2.0)
+        return jnp.broadcast_to(first[None], (len(x), self.classes)), x[:, 0]
+
+
+def test_classifiers_learn_every_class_alike_however_rare():
+    nets = nets_of()
+    nets = nets._replace(classifiers={n: Sure(k) for n, k in nets.sizes.items()})
+    params = {"classifiers": dict.fromkeys(nets.sizes, {})}
+    labels = {
+        "activity": jnp.array([0] * 60 + [1] * 3 + [2]),
+        "gender": jnp.array([0] * 32 + [1] * 32),
+    }
+    batch = hub_room.Batch(jnp.zeros((64, 16, 2)), labels, None)
+    loss, (info, _) = acp.classifying(nets).loss_fn(
+        jax.random.key(0), params, {}, batch, None
+    )
+    costs = lambda classes: np.log(np.exp(2) + classes - 1) - 2 * np.eye(classes)[0]
+    for name, classes in nets.sizes.items():  # The mean over classes, not windows.
+        wanted = costs(classes).mean()
+        assert float(info[f"{name} classifier"]) == pytest.approx(wanted, rel=1e-5)
+    by_windows = (costs(3) * [60, 3, 1]).sum() / 64
+    assert abs(float(info["activity classifier"]) - by_windows) > 1
+    assert float(loss) == pytest.approx(sum(map(float, info.values())), rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("settings", "match"),
     [

@@ -95,7 +95,7 @@ def test_the_generator_s_loss_by_its_published_weights():
         return own, nets.run(params, "recovery", foreseen), latent, told, judged
 
     both = jax.random.key(8), jax.random.key(8)
-    loss, made, latent, told, judged = said(*both, params)
+    loss, made, latent, told, judged = said(*both(), params)
     made, told = np.asarray(made, np.float64), np.asarray(told, np.float64)
     x = np.asarray(part.windows, np.float64)
     assert x.min() >= 0 and x.max() <= 1
@@ -128,6 +128,48 @@ def test_the_embedder_s_second_loss_by_its_published_weights():
     lost = np.mean(lost**2)
     step = np.mean((np.asarray(latent)[:, 1:] - told[:, :-1]) ** 2)
     assert float(loss) == pytest.approx(10 * np.sqrt(lost) + 0.1 * step, rel=1e-4)
+
+
+class Spectrum:
+    """Features are a window's first two samples; of every class it is as sure."""
+
+    def apply(self, variables, x, key, dropout):
+        del variables, key, dropout
+        return jnp.zeros((len(x), 3)), x[:, :2, 0]
+
+
+def test_fine_tuning_s_loss_is_the_triplet_s_and_its_own():
+    _, data, _ = method_of()
+    nets = timegan_networks.networks(DATA.spec, TimeGANConfig(**SMALL))
+    nets = nets._replace(classifiers={name: Spectrum() for name in nets.classifiers})
+    batch, params = drawn(nets, data), after(0).params
+    player = MODULE.discriminating(nets, None)
+    labels = np.asarray(batch.labels["activity"])
+    assert player.groups == ("generator", "supervisor")
+
+    @jax.jit
+    def said(key, same, params, hyper):
+        loss, _ = player.loss_fn(same, params, hyper, batch, None)
+        keys = jax.random.split(key, 3)
+        made = nets.make(keys[0], params, labels)
+        secret = nets.make(keys[1], params, batch.negatives)
+        rest, _ = MODULE.generator_loss(nets, keys[2], params, hyper, batch.parts[0])
+        return loss, made, secret, rest
+
+    hyper = {"gamma": 1.0, "threshold": 0.2, "margin": 0.5}
+    both = lambda: (jax.random.key(4), jax.random.key(4))
+    loss, made, secret, rest = said(*both(), params, hyper | {"replay": 0.25})
+    assert (np.asarray(batch.negatives) == 2).all()  # Class c is to hide.
+    np.testing.assert_array_equal(batch.positives.labels["activity"], labels)
+    unit = lambda x: x[:, :2, 0] / np.linalg.norm(x[:, :2, 0], axis=1, keepdims=True)
+    sides = made, batch.positives.windows, secret
+    anchor, near, far = (unit(np.asarray(x, np.float64)) for x in sides)
+    apart = ((anchor - near) ** 2).sum(1) - ((anchor - far) ** 2).sum(1) + 0.5
+    shown = labels != 2  # A third is above the threshold.
+    wanted = np.maximum(apart, 0)[shown].mean() + 0.25 * float(rest)
+    assert float(loss) == pytest.approx(wanted, rel=1e-4)
+    filtered, *_ = said(*both(), params, hyper | {"replay": 0.25, "threshold": 0.4})
+    assert float(filtered) == pytest.approx(0.25 * float(rest), rel=1e-4)
 
 
 def test_a_critic_that_is_good_enough_rests():
