@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon import kernels
-from jaxanon.methods.acp import denoising_loss
+from jaxanon.methods.acp import denoising_loss, drawn_steps
 from jaxanon.methods.central import Player
 from jaxanon.methods.hub_networks import DENOISER, Judging, Networks, classify
 from jaxanon.methods.hub_room import Batch
@@ -93,8 +93,7 @@ def make(nets: Networks, key, denoiser, batch: Batch):
     if nets.config.gradient == "last_steps":
         return sampled(nets, key, denoiser, batch.windows.shape, told)
     step_key, noise_key = jax.random.split(key)
-    shape = (len(batch.windows),)
-    t = jax.random.randint(step_key, shape, 1, schedule.num_steps + 1)
+    t = drawn_steps(nets, step_key, len(batch.windows))
     noise = jax.random.normal(noise_key, batch.windows.shape)
     x_t = kernels.diffuse(schedule, batch.windows, noise, t)
     found = nets.denoise(denoiser, x_t, t, told)

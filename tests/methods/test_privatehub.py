@@ -204,7 +204,7 @@ class Sure:
 def test_classifiers_learn_every_class_alike_however_rare():
     nets = nets_of()
     nets = nets._replace(classifiers={n: Sure(k) for n, k in nets.sizes.items()})
-    params = {"classifiers": dict.fromkeys(nets.sizes, {})}
+    params = {"classifiers": {name: {} for name in nets.sizes}}
     labels = {
         "activity": jnp.array([0] * 60 + [1] * 3 + [2]),
         "gender": jnp.array([0] * 32 + [1] * 32),
