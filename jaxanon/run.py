@@ -185,6 +185,10 @@ class Run:
         if not number:
             raise ValueError("classes must be int[N] of an attribute, N at least 1.")
         avoid = {} if avoid is None else avoid
+        unknown = sorted({*avoid} - {self.spec.public, *self.spec.private})
+        if unknown:
+            known = [self.spec.public, *self.spec.private]
+            raise ValueError(f"avoid must be of {known}, got {unknown}.")
         for own in (classes, avoid):
             self._check_labels(own, number)
         if check_sample := getattr(self.method, "check_sample", None):

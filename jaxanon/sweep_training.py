@@ -166,7 +166,10 @@ def _train(job, group, chunk, runs, tell):
     for index, place, one in zip(chunk.indices, places, trained, strict=True):
         if index not in done:  # Else it was there to fill the chunk.
             config, before = configs[place.split], runs[index]
-            done[index] = _run(job, group, index, place, one, config, before)
+            run = _run(job, group, index, place, one, config, before)
+            ended = chunk.last == job.epochs * chunk.shared.per_epoch
+            _tell_useless(run, index, ended)
+            done[index] = run
     yield from done.items()
 
 
@@ -177,11 +180,15 @@ def _run(job, group, index, place, trained, config, before):
     config = config | {"seed": place.seed, "hyper": values}
     history = ([] if before is None else before.history) + history
     method, out = group.methods[place.split], job.out
-    if check_history := getattr(method, "check_history", None):  # Methods' own.
-        try:
-            check_history(history, ended=True)
-        except ValueError as error:  # The others are none the worse.
-            warnings.warn(f"member {index}: {error}", UserWarning, stacklevel=2)
     folder = None if out is None else sweep_folder.member_folder(out, index)
     run = Run(method, state, method.spec, folder, history, config)
     return run if out is None else sweep_folder.save(run)
+
+
+def _tell_useless(run, index, ended):
+    """Warns where a method would have stopped; the others are none the worse."""
+    if check_history := getattr(run.method, "check_history", None):  # Methods' own.
+        try:
+            check_history(run.history, ended=ended)
+        except ValueError as error:
+            warnings.warn(f"member {index}: {error}", UserWarning, stacklevel=2)

@@ -130,6 +130,9 @@ def sweep(
       the run that ``train`` makes of its seed and hyper-parameters, up to rounding; one
       that diverges stops nobody else, and its report is None.
 
+    Warns where a member learned nothing for which a single run would have stopped, such
+    as fine-tuning whose threshold filters everything.
+
     Raises:
       ValueError: for a grid name that is no setting of the method, an axis without
         values, seeds, epochs or a chunk below 1, halving below 2, an unknown layout or

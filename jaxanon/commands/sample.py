@@ -27,8 +27,8 @@ def sample(
 ) -> None:
     """Makes windows of a class from nothing, in the units of the data trained on.
 
-    To train on them, add whose they are and their private classes to the file: a window
-    from nothing is nobody's, and has no other class than it was told.
+    A window from nothing is nobody's, so the file has neither subjects nor private
+    classes; training asks for both, and they would have to be made up.
 
     Args:
       folder: a run of a method that samples, such as privatehub, by `jaxanon train`
@@ -71,6 +71,10 @@ def sample(
         name: np.full(len(labels), number, np.int32)
         for name, number in _avoided(run.spec, avoid).items()
     }
+    if not others and negative_guidance is not None:
+        raise ValueError("--negative-guidance leads away from what --avoid names.")
+    if public in others and others[public][0] in labels:
+        raise ValueError(f"--avoid names a class that --label asks for, got {avoid!r}.")
     weights = {
         "guidance": guidance,
         "negative_guidance": negative_guidance,

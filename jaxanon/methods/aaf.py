@@ -167,8 +167,8 @@ def triplet(anchors, positives, negatives, margin, form: str = "hinge"):
 def check_kept(history: list, *, ended: bool) -> None:
     """Refuses to go on where the threshold filters everything.
 
-    A round may keep nothing by chance: refused are ``PATIENT`` rounds in a row, or, at
-    the end, all rounds of a fine-tuning that were fewer.
+    A round may keep nothing by chance. ``PATIENT`` rounds in a row may not, nor, once
+    training has ended, every round of fine-tuning that there was.
 
     Args:
       history: rows as ``Run.history`` has them, from the first on; one at least.
@@ -183,7 +183,7 @@ def check_kept(history: list, *, ended: bool) -> None:
       >>> check_kept([row(40, 0.9), row(80, 1.0)], ended=True)
     """
     in_a_row = tuned = 0
-    # A run may go on from another's rounds: of its first row one is known.
+    # A state may begin at a round of its own: of the first row one round is sure.
     before = history[0]["round"] - 1
     for row in history:
         num, losses = row["round"] - before, row["losses"]
@@ -193,7 +193,7 @@ def check_kept(history: list, *, ended: bool) -> None:
     if in_a_row >= PATIENT or (ended and in_a_row and in_a_row == tuned):
         raise ValueError(
             "threshold filters everything: the classifier gave none of the windows "
-            f"that were made more than it, in {in_a_row} rounds in a row, so "
-            "fine-tuning learns nothing; lower threshold, or pre-train for more epochs "
-            "(pretraining)."
+            f"that were made more than it, in {in_a_row} rounds or more in a "
+            "row, so fine-tuning learns nothing; lower threshold, or pre-train for more "
+            "epochs (pretraining)."
         )

@@ -85,14 +85,20 @@ class Batch(NamedTuple):
     labels: dict[str, jax.Array]  # int32[batch] of each attribute
 
 
-def room(nets: Networks) -> Room:
-    """Batches drawn uniformly, with replacement, from all clients' windows."""
+def room(nets: Networks, *, every_class: bool = False) -> Room:
+    """Batches drawn uniformly, with replacement, from all clients' windows.
+
+    Args:
+      nets: ``Networks``, or others with ``bits``.
+      every_class: whether each public class must have windows.
+    """
     size, spec = nets.config.batch, nets.spec
 
     def prepare(clients):
         check_values(clients.windows[clients.mask], spec.channels, nets.bits.values)
         found = pool.pool(spec, clients)
-        pool.check_counts(spec, found.counts, 1, pool.FOR_TELLING)
+        if every_class:
+            pool.check_counts(spec, found.counts, 1, pool.FOR_TELLING)
         return found
 
     def draw(key, data, copy):

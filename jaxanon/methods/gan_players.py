@@ -22,7 +22,7 @@ def build(name: str, nets: Networks, hyper, critic: Player, generator: Player):
         name,
         nets.config,
         nets.spec,
-        gan_networks.room(nets),
+        gan_networks.room(nets, every_class=True),
         init_fn=nets.init,
         players=(critic, generator, acp.classifying(nets)),
         hyper={name: getattr(nets.config, name) for name in hyper},

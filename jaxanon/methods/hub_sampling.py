@@ -97,7 +97,7 @@ def told(nets: Networks, key, params, classes) -> Condition:
 
 def avoided(nets: Networks, classes) -> Condition | None:
     """Classes to get away from, and nothing else; None where there are none."""
-    if classes is None:
+    if not classes:
         return None
     full = filled(nets, classes)
     return nets.nothing(len(full[nets.spec.public]))._replace(classes=full)

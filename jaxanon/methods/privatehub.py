@@ -181,6 +181,8 @@ def _check_sample(nets: Networks):
         seen = np.any(mean != 0, axis=1)
         asked = np.unique(np.asarray(classes.get(public, ()), int))
         names = nets.spec.classes[public]
+        if not seen.any():
+            raise ValueError("this run has seen no training window; train it first.")
         if lacking := [names[c] for c in asked if c < len(seen) and not seen[c]]:
             raise ValueError(
                 f"of {lacking} this run has seen no training window, so it cannot make "

@@ -4,6 +4,8 @@ import numpy as np
 from scipy.spatial.distance import cdist, pdist
 from sklearn.neighbors import NearestNeighbors
 
+KINDS = "real", "synthetic"
+
 
 def mmd(real, synthetic, *, bandwidth: float | None = None) -> float:
     """Squared maximum mean discrepancy under a Gaussian kernel, without bias.
@@ -185,7 +187,7 @@ def nearest_distances(windows, training) -> np.ndarray:
       >>> nearest_distances(np.full((1, 4, 1), 2.0), np.zeros((3, 4, 1)))
       array([2.])
     """
-    windows, training = _flat(1, windows, training)
+    windows, training = _flat(1, windows, training, names=("windows", "training"))
     nearest = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(training)
     # Found through squares, which lose the small ones; so taken anew.
     _, index = nearest.kneighbors(windows)
@@ -227,12 +229,24 @@ def memorisation(training, synthetic, held_out, *, share: float = 0.05) -> dict:
     }
 
 
-def alike(least: int, real, synthetic, dtype=np.float64):
+def alike(least: int, real, synthetic, dtype=np.float64, names=KINDS):
     """Windows of both kinds as arrays, where they can be compared.
+
+    Args:
+      least: windows that there must be of each, 1 at least.
+      real: ``float[N, time, channels]``.
+      synthetic: ``float[M, time, channels]``.
+      dtype: of what is returned.
+      names: what errors call them.
 
     Raises:
       ValueError: if they are not of one shape and rank 3, fewer than ``least`` on
         either side, empty, or not finite: what is nowhere is like nothing.
+
+    Example:
+      >>> one, other = alike(1, [[[1]]], [[[2]], [[3]]])
+      >>> one.shape, other.dtype
+      ((1, 1, 1), dtype('float64'))
     """
     real, synthetic = (np.asarray(x, dtype) for x in (real, synthetic))
     if (
@@ -245,12 +259,12 @@ def alike(least: int, real, synthetic, dtype=np.float64):
             f"windows must be float[N, time, channels], N at least {least}, and of one "
             f"shape, got shapes {real.shape} and {synthetic.shape}."
         )
-    _refuse_broken(real, synthetic)
+    _refuse_broken(real, synthetic, names)
     return real, synthetic
 
 
-def _refuse_broken(real, synthetic):
-    for name, x in (("real", real), ("synthetic", synthetic)):
+def _refuse_broken(real, synthetic, names=KINDS):
+    for name, x in zip(names, (real, synthetic), strict=True):
         broken = ~np.isfinite(x).reshape(len(x), -1).all(axis=1)
         if broken.any():
             raise ValueError(
@@ -259,5 +273,5 @@ def _refuse_broken(real, synthetic):
             )
 
 
-def _flat(least, *windows):
-    return (x.reshape(len(x), -1) for x in alike(least, *windows))
+def _flat(least, *windows, names=KINDS):
+    return (x.reshape(len(x), -1) for x in alike(least, *windows, names=names))

@@ -76,7 +76,8 @@ class AnalogBits(NamedTuple):
     def whole(self, windows):
         """Windows in physical units, their values without what rounding left."""
         few = np.array([values > 0 for values in self.values])
-        whole = jnp.round(windows) + 0.0  # No -0.
+        whole = jnp.round(windows)
+        whole = jnp.where(whole == 0, 0.0, whole)  # No -0.
         return jnp.where(few.reshape(_ones(windows)), whole, windows)
 
 

@@ -30,6 +30,7 @@ def test_windows_are_rewritten_as_far_as_is_asked(trained, file, tmp_path, opene
     safe = anonymize()
     assert safe.shape == raw.shape and safe.dtype == np.float32
     assert not np.allclose(safe, anonymize("--strength", "1"))
+    assert not np.allclose(safe, anonymize("--sampling-steps", "5"))
     run = open_run(trained)  # Anew: nothing is written.
     assert float(run.state.hyper["strength"]) == np.float32(0.8)
     assert float(run.adjusted(guidance=3).state.hyper["guidance"]) == 3

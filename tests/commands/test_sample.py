@@ -83,6 +83,8 @@ def test_what_is_refused(sample, capsys):
     refused = [
         (("--label", "fast", "--avoid", "gender"), {}, "--avoid must be ATTRIBUTE=NA"),
         (("--label", "fast", "--avoid", "size=1"), {}, "of {'activity': ('slow', 'f"),
+        (("--label", "fast", "--negative-guidance", 2), {}, "away from what --avoid n"),
+        (("--label", "fast", "--avoid", "activity=fast"), {}, "that --label asks for"),
         (("--label", "fast", "--seconds", "nan"), {}, "seconds must be finite, got n"),
         (("--label", "fast", "--seconds", "inf"), {}, "seconds must be finite, got i"),
         (

@@ -205,3 +205,11 @@ def test_latents_stand_side_by_side_and_have_one_length():
 def test_settings_that_cannot_be(settings, match):
     with pytest.raises(ValueError, match=match):
         methods.cloak(DATA.spec, **SMALL | settings)
+
+
+def test_classes_without_windows_are_no_hindrance():
+    """It is guided by latents of windows, and never asked for a class."""
+    clients = datasets.by_client(DATA.train)
+    mask = clients.mask & (clients.labels["activity"] != 1)
+    data = methods.cloak(DATA.spec, **SMALL).prepare(clients._replace(mask=mask))
+    assert data.counts.tolist()[1] == 0

@@ -304,6 +304,13 @@ def test_a_class_that_was_never_seen_is_not_made():
     with pytest.raises(ValueError, match=r"of \['b'\] .* no .*; ask for \['a', 'c'\]"):
         ask(0, 1)
     assert ask(0, 2).shape == (2, 16, 2)
+    with pytest.raises(ValueError, match=r"avoid must be of \['activity', 'gender'\]"):
+        run.sample(jax.random.key(1), {"activity": [0]}, avoid={"size": [0]})
+    with pytest.raises(ValueError, match=r"labels\['gender'\] must be .*1"):
+        run.sample(jax.random.key(1), {"activity": [0]}, avoid={"gender": [0, 1]})
+    fresh = Run(method, state, DATA.spec, None, [], {})
+    with pytest.raises(ValueError, match="no training window; train it first"):
+        fresh.sample(jax.random.key(1), {"activity": [0]})
 
 
 def test_numbers_that_stand_for_events_come_back_as_such():

@@ -154,6 +154,10 @@ def test_copies_are_found_and_others_are_not():
             lambda: metrics.mmd(*[np.eye(3)[..., None]] * 2, bandwidth=np.inf),
             "must be > 0 and finite, got inf",
         ),
+        (
+            lambda: metrics.nearest_distances(*[np.zeros((2, 4, 0))] * 2),
+            r"got shapes \(2, 4, 0\)",
+        ),
     ],
 )
 def test_says_what_was_wrong(call, message):
@@ -181,7 +185,10 @@ def test_what_is_not_finite_is_like_nothing(metric, value):
     real = gaussian(12)
     made = real.copy()
     made[[3, 7], 0] = value  # In NaN alone a discriminator found nothing to tell.
-    with pytest.raises(ValueError, match="synthetic has 2 rows .* the first at 3"):
+    names = "real", "synthetic"
+    if metric is metrics.nearest_distances:
+        names = "windows", "training"
+    with pytest.raises(ValueError, match=f"{names[1]} has 2 rows .* the first at 3"):
         metric(real, made)
-    with pytest.raises(ValueError, match="real has 2 rows that are not finite"):
+    with pytest.raises(ValueError, match=f"{names[0]} has 2 rows that are not finite"):
         metric(made, real)

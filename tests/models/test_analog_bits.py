@@ -49,6 +49,14 @@ def test_bits_by_hand():
     np.testing.assert_array_equal(got, [[4], [1]])
 
 
+def test_whole_values_have_no_sign_of_a_zero():
+    bits = AnalogBits((2, 0), (0.0, 0.0), (1.0, 1.0))
+    windows = jnp.array([[-0.3, -0.3], [0.9, 0.9]])
+    made = np.asarray(jax.jit(bits.whole)(windows))
+    np.testing.assert_allclose(made, [[0, -0.3], [1, 0.9]], rtol=1e-6)
+    assert not np.signbit(made[0, 0])
+
+
 def test_what_is_out_of_range_is_held_in_it():
     bits = AnalogBits((3,), (0.0,), (1.0,))
     got = bits.decode(bits.encode(jnp.array([[9.0], [-4.0], [1.4]])))
