@@ -170,3 +170,23 @@ def test_settings_are_compared_when_their_last_phase_has_begun():
     assert sweep_halving.rungs(27, 3, 9, least=28) == []
     assert sweep_halving.rungs(5, 2, 100) == [2, 3]  # 5/4 and 5/2, rounded up.
     assert sweep_halving.rungs(1, 2, 100) == []
+
+
+def test_members_that_learned_nothing_are_told_of_and_cost_the_others_nothing(data):
+    asked = []
+
+    def check_history(history, *, ended):
+        asked.append((history[-1]["epoch"], ended))
+        if ended:
+            raise ValueError("nothing was learned.")
+
+    method = front(data.spec)._replace(check_history=check_history)
+    with pytest.warns(UserWarning, match="nothing was learned") as told:
+        found = quick(method, data, grid={"goal": [IDLE, CLEAN, WRONG]}, halving=3)
+    ends = [i for i, run in enumerate(found.runs) if run.history[-1]["epoch"] == 4]
+    said = [str(one.message) for one in told]
+    assert said == [f"member {i}: nothing was learned." for i in ends]
+    assert len(found.runs) == 3 > len(ends) > 0
+    # A rung is no end: what begins there may learn yet.
+    assert {ended for epoch, ended in asked if epoch < 4} == {False}
+    assert {ended for epoch, ended in asked if epoch == 4} == {True}

@@ -253,10 +253,3 @@ def test_rounds_in_a_row_that_keep_nothing_stop():
     aaf.check_kept([*pretraining, *kept], ended=True)
     # One that goes on from another run, whose rounds are not its own.
     aaf.check_kept([_row(2003, 1.0)], ended=False)
-
-
-def test_a_sweep_names_the_member_that_keeps_nothing_and_goes_on():
-    grid = {"threshold": [0.0, 0.9999]}
-    with pytest.warns(UserWarning, match="member 1: threshold filters everything"):
-        found = ja.sweep(_method(), DATA, epochs=4, seeds=1, grid=grid, progress=False)
-    assert len(found.runs) == 2

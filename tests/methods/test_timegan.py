@@ -95,7 +95,7 @@ def test_the_generator_s_loss_by_its_published_weights():
         return own, nets.run(params, "recovery", foreseen), latent, told, judged
 
     both = jax.random.key(8), jax.random.key(8)
-    loss, made, latent, told, judged = said(*both(), params)
+    loss, made, latent, told, judged = said(*both, params)
     made, told = np.asarray(made, np.float64), np.asarray(told, np.float64)
     x = np.asarray(part.windows, np.float64)
     assert x.min() >= 0 and x.max() <= 1
