@@ -117,6 +117,7 @@ def _streams(rows, caption):
             row["streams"]["channels"],
             fontsize=6,
         )
+        axis.set_xlabel("sample", fontsize=8)
     return _with_legend(drawn, axes, caption)
 
 
