@@ -15,7 +15,7 @@ def kernels_gpu(results):
     """The same of a GPU, but for what was not measured there."""
     found = Rows(results, "kernels_gpu")
     cases = [*GPU_CASES]
-    for kernel, name, shapes, beside in BOTH:
+    for kernel, name, shapes, beside in CASES:
         measured = [e for e in beside if found.has(e[1], e[2] or shapes)]
         if found.has(name, shapes):
             cases.append((kernel, name, shapes, measured))
@@ -61,6 +61,10 @@ def _long(what, name, shapes=""):
 
 
 STEP = "the step that protects nobody"
+CLIPPED = (
+    _long("a read of the data (aimed at 1.5)", "clip-noise-aggregate, over one read"),
+    _times("Optax", "clip-noise-aggregate over optax per example"),
+)
 CASES = (
     (
         "`clipped_gradient_sum`, per layer",
@@ -107,11 +111,7 @@ CASES = (
         "`clipped_sum` and `add_noise_to_sum`",
         *("clip-noise-aggregate", MATRIX),
         (
-            _long(
-                "a read of the data (aimed at 1.5)",
-                "clip-noise-aggregate, over one read",
-            ),
-            _times("Optax", "clip-noise-aggregate over optax per example"),
+            *CLIPPED,
             _times(
                 "`vmap` of a clip and a sum",
                 "clip-noise-aggregate over vmap of clip, then sum",
@@ -239,20 +239,14 @@ CASES = (
         for size in ("7x30", "256x1024")
     ),
 )
-# Sizes differ, or calls.
-OTHERWISE = "clip-noise-aggregate", "clip and noise per client", "DTW, a call per core"
-BOTH = [case for case in CASES if case[1] not in OTHERWISE]
+# Of other sizes, or calls, than on a CPU.
 ROWS = "1024 x 1048576 bfloat16"
 GPU_CASES = (
     (
         "`clipped_sum` and `add_noise_to_sum`",
         *("clip-noise-aggregate", ROWS),
         (
-            _long(
-                "a read of the data (aimed at 1.5)",
-                "clip-noise-aggregate, over one read",
-            ),
-            _times("Optax", "clip-noise-aggregate over optax per example"),
+            *CLIPPED,
             _times(
                 "the same by Pallas",
                 "clip-noise-aggregate over clip-noise-aggregate, Pallas",

@@ -183,7 +183,7 @@ def _check_sample(nets: Networks):
         names = nets.spec.classes[public]
         if not seen.any():
             raise ValueError("this run has seen no training window; train it first.")
-        if lacking := [names[c] for c in asked if c < len(seen) and not seen[c]]:
+        if lacking := [names[c] for c in asked if not seen[c]]:
             raise ValueError(
                 f"of {lacking} this run has seen no training window, so it cannot make "
                 f"any; ask for {[names[c] for c in np.flatnonzero(seen)]}, or train on "
