@@ -23,6 +23,7 @@ from jaxanon.models.blinder import kl_to_standard_normal, sample
 from jaxanon.models.compression import Compressor, Expander
 from jaxanon.models.conditions import Condition, nothing
 from jaxanon.models.contrastive import supervised_contrastive_loss
+from jaxanon.models.traced import apply
 from jaxanon.models.unet import UNet, check_halved
 from jaxanon.models.window_classifier import WindowClassifier
 
@@ -70,7 +71,7 @@ class Networks(NamedTuple):
 
     def denoise(self, denoiser, x, t, condition):
         """What the U-Net of those parameters predicts, in the shape of ``x``."""
-        return jnp.asarray(self.unet.apply({"params": denoiser}, x, t, condition))
+        return apply(self.unet, denoiser, x, t, condition)
 
     def nothing(self, batch: int) -> Condition:
         """The condition that says nothing."""
@@ -78,11 +79,11 @@ class Networks(NamedTuple):
 
     def compress(self, params, windows):
         """Mean and log-variance of latent windows, as the encoder has them."""
-        return self.compressor.apply({"params": params[COMPRESSOR]}, windows)
+        return apply(self.compressor, params[COMPRESSOR], windows)
 
     def expand(self, params, z):
         """``float[batch, time, d]``, the windows of latents."""
-        return jnp.asarray(self.expander.apply({"params": params[EXPANDER]}, z))
+        return apply(self.expander, params[EXPANDER], z)
 
 
 def networks(spec, config: CloakConfig) -> Networks:
@@ -106,7 +107,7 @@ def networks(spec, config: CloakConfig) -> Networks:
         classifiers={name: reader() for name in sizes},
         compressor=Compressor(widths, config.channels),
         expander=Expander(widths[::-1], bits.channels),
-        unet=UNet({}, inner, config.blocks, config.heads, config.dtype),
+        unet=UNet((), inner, config.blocks, config.heads, config.dtype),
     )
 
 

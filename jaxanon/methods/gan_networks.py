@@ -12,6 +12,7 @@ from jaxanon.methods.gan_config import CGANConfig
 from jaxanon.methods.hub_networks import Judging
 from jaxanon.models.analog_bits import AnalogBits, check_values
 from jaxanon.models.gan import Critic, Generator
+from jaxanon.models.traced import apply
 from jaxanon.models.window_classifier import WindowClassifier
 
 GENERATOR, CRITIC = "generator", "critic"
@@ -46,11 +47,11 @@ class Networks(NamedTuple):
     def make(self, key, generator, classes):
         """``float[batch, time, d]``, windows of public classes, from noise."""
         noise = jax.random.normal(key, (len(classes), self.config.latent))
-        return jnp.asarray(self.generator.apply({"params": generator}, noise, classes))
+        return apply(self.generator, generator, noise, classes)
 
     def judge(self, critic, windows, classes):
         """``float[batch]``, logits of being real windows of those classes."""
-        return jnp.asarray(self.critic.apply({"params": critic}, windows, classes))
+        return apply(self.critic, critic, windows, classes)
 
 
 def networks(spec, config: CGANConfig) -> Networks:

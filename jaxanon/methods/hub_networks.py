@@ -11,6 +11,7 @@ from jaxanon.methods.draws import attributes
 from jaxanon.methods.privatehub_config import PrivateHubConfig
 from jaxanon.models.analog_bits import AnalogBits, values_of
 from jaxanon.models.conditions import Condition, nothing
+from jaxanon.models.traced import apply
 from jaxanon.models.unet import UNet, check_halved
 from jaxanon.models.window_classifier import WindowClassifier
 
@@ -74,7 +75,7 @@ class Networks(NamedTuple):
 
     def denoise(self, denoiser, x, t, condition):
         """What the U-Net of those parameters predicts, in the shape of ``x``."""
-        return jnp.asarray(self.unet.apply({"params": denoiser}, x, t, condition))
+        return apply(self.unet, denoiser, x, t, condition)
 
     def nothing(self, batch: int) -> Condition:
         """The condition that says nothing."""
@@ -91,7 +92,7 @@ def networks(spec, config: PrivateHubConfig) -> Networks:
     """
     sizes, values = attributes_and_values(spec, config)
     check_halved(spec.time, len(config.widths))
-    read = config.classifier_filters, config.classifier_features
+    read = tuple(config.classifier_filters), config.classifier_features
     return Networks(
         spec=spec,
         config=config,
@@ -99,7 +100,11 @@ def networks(spec, config: PrivateHubConfig) -> Networks:
         schedule=SCHEDULES[config.schedule](config.num_steps),
         sizes=sizes,
         unet=UNet(
-            sizes, tuple(config.widths), config.blocks, config.heads, config.dtype
+            tuple(sizes.items()),
+            tuple(config.widths),
+            config.blocks,
+            config.heads,
+            config.dtype,
         ),
         classifiers={name: WindowClassifier(n, *read) for name, n in sizes.items()},
     )
@@ -118,8 +123,8 @@ def classify(nets: Judging, params, name: str, x, key=None, dropout=0.0):
     Returns:
       ``float[batch, classes]`` and ``float[batch, features]``.
     """
-    own = {"params": params[CLASSIFIERS][name]}
-    return nets.classifiers[name].apply(own, x, key, dropout)
+    own = params[CLASSIFIERS][name]
+    return apply(nets.classifiers[name], own, x, key, dropout)
 
 
 def attributes_and_values(spec, config):

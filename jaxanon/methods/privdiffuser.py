@@ -20,6 +20,7 @@ from jaxanon.methods.method import Method
 from jaxanon.models.analog_bits import AnalogBits
 from jaxanon.models.conditions import Condition, nothing
 from jaxanon.models.latent_law import LatentLaw, surprise
+from jaxanon.models.traced import apply
 from jaxanon.models.unet import UNet, check_halved
 from jaxanon.models.window_classifier import WindowClassifier
 
@@ -57,7 +58,7 @@ class Networks(NamedTuple):
 
     def denoise(self, denoiser, x, t, condition):
         """What the U-Net of those parameters predicts, in the shape of ``x``."""
-        return jnp.asarray(self.unet.apply({"params": denoiser}, x, t, condition))
+        return apply(self.unet, denoiser, x, t, condition)
 
     def nothing(self, batch: int) -> Condition:
         """The condition that says nothing."""
@@ -65,7 +66,7 @@ class Networks(NamedTuple):
 
     def read(self, params, public):
         """Mean and log-variance of ``secrets``, as the law has them."""
-        return self.law.apply({"params": params[LAW]}, public)
+        return apply(self.law, params[LAW], public)
 
 
 def networks(spec, config: PrivDiffuserConfig) -> Networks:
@@ -87,7 +88,7 @@ def networks(spec, config: PrivDiffuserConfig) -> Networks:
         schedule=SCHEDULES[config.schedule](config.num_steps),
         classifiers={name: reader(size) for name, size in sizes.items()},
         law=LatentLaw(secret, tuple(config.law_hidden)),
-        unet=UNet({}, tuple(config.widths), config.blocks, config.heads, config.dtype),
+        unet=UNet((), tuple(config.widths), config.blocks, config.heads, config.dtype),
     )
 
 

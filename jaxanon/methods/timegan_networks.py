@@ -10,6 +10,7 @@ from jaxanon.methods.central import Room
 from jaxanon.methods.timegan_config import TimeGANConfig
 from jaxanon.models.analog_bits import AnalogBits, check_values
 from jaxanon.models.timegan import Recurrent, with_classes
+from jaxanon.models.traced import apply
 from jaxanon.models.window_classifier import WindowClassifier
 
 EMBEDDER, RECOVERY, SUPERVISOR = "embedder", "recovery", "supervisor"
@@ -54,7 +55,7 @@ class Networks(NamedTuple):
 
     def run(self, params, name: str, x):
         """What one of the five says at every step."""
-        return jnp.asarray(self.recurrent[name].apply({"params": params[name]}, x))
+        return apply(self.recurrent[name], params[name], x)
 
     def judge(self, params, latent, classes):
         """Logits of being embedded, not made up, ``float[batch, time, 1]``."""

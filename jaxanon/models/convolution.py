@@ -83,7 +83,12 @@ def convolve(x, kernel, *, widen: bool = False):
         return overlap_add(x @ reverse, size)
     if not widen and d_in <= NARROW:
         return patches(x, size) @ kernel.reshape(size * d_in, d_out)
-    edge = (size - 1, size - 1) if widen else (0, 0)
+    return _wide(x, kernel, widen)
+
+
+@functools.partial(jax.jit, static_argnums=2)  # Traced once for all blocks of a shape.
+def _wide(x, kernel, widen):
+    edge = (kernel.shape[0] - 1,) * 2 if widen else (0, 0)
     return jax.lax.platform_dependent(
         x,
         kernel,

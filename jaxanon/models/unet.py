@@ -34,7 +34,7 @@ class UNet(nn.Module):
       >>> import jax
       >>> from jaxanon.models.conditions import nothing
       >>> told = nothing({"activity": 3}, num_features=4, batch=2)
-      >>> net = UNet({"activity": 3}, widths=(8, 16), heads=2)
+      >>> net = UNet((("activity", 3),), widths=(8, 16), heads=2)
       >>> given = jnp.zeros((2, 64, 5)), jnp.array([1, 7]), told
       >>> params = jax.eval_shape(net.init, jax.random.key(0), *given)
       >>> jax.eval_shape(net.apply, params, *given).shape
@@ -46,7 +46,7 @@ class UNet(nn.Module):
       PrivateHub.
     """
 
-    sizes: dict[str, int]  # number of classes of each attribute
+    sizes: tuple[tuple[str, int], ...]  # attributes, and how many classes each has
     widths: Sequence[int] = (32, 64, 128)  # of the levels
     blocks: int = 1
     heads: int = 4
@@ -106,7 +106,7 @@ class UNet(nn.Module):
         size = 4 * self.widths[0]
         told = nn.Dense(size, name="step_1")(sinusoids(t, self.widths[0]))
         told = nn.Dense(size, name="step_2")(nn.silu(told))
-        for name, classes in self.sizes.items():
+        for name, classes in self.sizes:
             table = nn.Embed(classes + 1, size, name=f"classes_{name}")
             told = told + table(condition.classes[name])
         known = condition.known[:, None]

@@ -172,23 +172,25 @@ def test_fine_tuning_s_loss_is_the_triplet_s_and_its_own():
     assert float(filtered) == pytest.approx(0.25 * float(rest), rel=1e-4)
 
 
-def test_a_critic_that_is_good_enough_rests():
+def test_a_critic_that_is_good_enough_rests(monkeypatch):
     _, data, _ = method_of()
     nets = timegan_networks.networks(DATA.spec, TimeGANConfig(**SMALL))
-    batch = drawn(nets, data)
+    batch, apply = drawn(nets, data), timegan_networks.apply
 
-    class Sure:
-        """Says ``sure`` of what is embedded, and the opposite of what is made."""
+    def critic_says(answers):
+        """One after the other; the other networks say what they do."""
 
-        def __init__(self, sure):
-            self.answers = iter([sure, -sure, -sure])
+        def said(net, params, x):
+            if net is nets.recurrent["critic"]:
+                return jnp.full((*x.shape[:2], 1), next(answers))
+            return apply(net, params, x)
 
-        def apply(self, variables, x):
-            return jnp.full((*x.shape[:2], 1), next(self.answers))
+        monkeypatch.setattr(timegan_networks, "apply", said)
 
     for sure, learns in ((9.0, False), (1.0, True)):
-        critic = nets._replace(recurrent=nets.recurrent | {"critic": Sure(sure)})
-        player = MODULE.judging(critic, None)
+        # Of what is embedded, and the opposite of what is made.
+        critic_says(iter([sure, -sure, -sure]))
+        player = MODULE.judging(nets, None)
         loss, (info, _) = player.loss_fn(
             jax.random.key(0), after(0).params, {"gamma": 1.0}, batch, None
         )

@@ -13,7 +13,7 @@ from jaxanon.models.unet import UNet, check_halved, check_heads
 pytestmark = pytest.mark.long
 
 SIZES = {"activity": 3, "gender": 2}
-NET = UNet(SIZES, widths=(8, 16), heads=2)
+NET = UNet(tuple(SIZES.items()), widths=(8, 16), heads=2)
 
 
 def given(batch=3, time=16, channels=2):
@@ -159,7 +159,7 @@ def test_half_precision_is_a_setting_of_the_products():
 
 
 def test_windows_can_be_halved_four_times():
-    net = UNet(SIZES, widths=(4,) * 5, heads=2)
+    net = UNet(tuple(SIZES.items()), widths=(4,) * 5, heads=2)
     inputs = given(batch=1, time=2000)
     out = jax.eval_shape(lambda: net.init_with_output(jax.random.key(0), *inputs)[0])
     assert out.shape == (1, 2000, 2)
