@@ -48,6 +48,7 @@ def test_shares_are_tried_of_one_model_and_rows_of_others_stay(
             "distortion": {"warping": {"mean": 10.0}},
         }
 
+    monkeypatch.setattr(flip._timing, "FILLS", ((64, 1 << 12),) * 2)
     monkeypatch.setattr(flip.ja, "train", train)
     monkeypatch.setattr(flip.front, "load", lambda smoke, preset: toy.data())
     monkeypatch.setattr(flip.evaluation, "raw_judges", lambda data: "judges")

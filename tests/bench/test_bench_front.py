@@ -55,6 +55,8 @@ def run(front, monkeypatch, tmp_path):
     monkeypatch.setattr(front.ja, "sweep", sweep)
     monkeypatch.setattr(front.ja, "load", load)
     monkeypatch.setattr(front.blinder, "load", lambda smoke: load())
+    # Nobody looks at how fast this machine is.
+    monkeypatch.setattr(front._timing, "FILLS", ((64, 1 << 12),) * 2)
 
     def run(*words):
         monkeypatch.chdir(tmp_path)

@@ -6,6 +6,8 @@ import pytest
 from jaxanon import cli
 from jaxanon.training import open_run
 
+pytestmark = pytest.mark.long
+
 TINY = "--widths 4 --heads 1 --batch 16 --num-steps 6 --sampling-steps 2".split()
 TINY += "--latent 4 --pretraining 1 --epochs 2".split()
 TINY += "--autoencoder-widths 4 --channels 2".split()

@@ -8,6 +8,8 @@ import pytest
 
 from jaxanon import cli
 
+pytestmark = pytest.mark.long
+
 TINY = "--widths 4 --heads 1 --batch 16 --num-steps 6 --sampling-steps 2".split()
 
 

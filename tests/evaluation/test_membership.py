@@ -135,7 +135,7 @@ def test_a_diffusion_that_learned_a_handful_by_heart_is_caught(cases):
     method = methods.privatehub(data.spec, **HUB)
     prepared = method.prepare(by_client(few))
     step = lambda state, _: (method.update(jax.random.key(1), state, prepared)[0], None)
-    learn = jax.jit(lambda state: jax.lax.scan(step, state, length=500)[0])
+    learn = jax.jit(lambda state: jax.lax.scan(step, state, length=300)[0])
     state = learn(jax.jit(method.init)(jax.random.key(0), **HASTY))
     run = Run(method, state, data.spec, None, [], {})
     explain = lambda part: sum(run.window_losses(jax.random.key(2), *part).values())

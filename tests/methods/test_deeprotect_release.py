@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from optimized import optimized
 from scipy import stats
 
 from jaxanon.methods import deeprotect_release as releasing
@@ -90,7 +91,7 @@ def released(unit, count, **settings):
     windows = jnp.broadcast_to(jnp.asarray(unit)[None], (count, len(unit)))
     usual = jnp.full((1, len(unit)), 0.4)
     send = lambda key, x: releasing.release(key, own, layers(), x, usual, apart)
-    return np.asarray(jax.jit(send)(jax.random.key(0), windows))
+    return np.asarray(optimized(send)(jax.random.key(0), windows))
 
 
 def standard(data, windows):
@@ -172,7 +173,7 @@ def pair_released(name, l2, epsilon=1.5):
     apart = releasing.Apart(l2, 1.0)
     draws = DRAWS.get(name, 200_000)
 
-    @jax.jit
+    @optimized
     def send(key, unit):
         windows = jnp.broadcast_to(unit[None], (draws, 32))
         usual = jnp.full((1, 32), 0.5)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import toy
+from optimized import optimized
 
 from jaxanon import datasets, methods
 from jaxanon.methods import gan_networks, gan_players
@@ -33,7 +34,7 @@ def program(name, hide):
     method = methods.build(name, DATA.spec, **SMALL, hide=hide)
     data = method.prepare(datasets.by_client(DATA.train))
 
-    @jax.jit
+    @optimized
     def train(state, data):
         step = lambda state, _: method.update(jax.random.key(1), state, data)
         return jax.lax.scan(step, state, length=900)
@@ -202,7 +203,7 @@ def test_doors_are_made_as_open_as_their_class_has_them():
     method = methods.cgan(spec, **SMALL, categories=("door",))
     data = method.prepare(datasets.by_client(train))
 
-    @jax.jit
+    @optimized
     def learned(state):
         step = lambda state, _: method.update(jax.random.key(1), state, data)
         return jax.lax.scan(step, state, length=400)[0]

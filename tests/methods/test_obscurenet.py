@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import toy
+from optimized import optimized
 
 from jaxanon import datasets, methods
 from jaxanon.methods.rounds import rounds_program
@@ -107,7 +108,7 @@ def test_the_adversary_makes_the_shown_gender_count(plenty):
 
     def train(gamma):
         state = method.init(jax.random.key(0), gamma=gamma)
-        call = rounds_program(method.update)
+        call = optimized(rounds_program(method.update))
         return call(jax.random.key(1), state, prepared, 400)[0]
 
     hidden, open_ = train(200.0), train(0.0)
