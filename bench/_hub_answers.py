@@ -26,10 +26,11 @@ class Asked:
     def run(self):
         """``(run, told)`` of its method, which all questions share.
 
-        What PrivateHub learns before it is told what to hide serves every choice.
+        What PrivateHub and TimeGAN learn before they are told what to hide serves every
+        choice.
         """
         before = None
-        if work.METHODS[self.job.method] == "privatehub":
+        if work.METHODS[self.job.method] in work.FINE_TUNED:
             before, _ = self.trained("pre-training", ())
         return self.trained(self.job.choice, self.hidden, before)
 

@@ -23,6 +23,7 @@ GANS = tuple(METHODS)[1:-1]
 WAYS: dict[str, dict[str, Any]] = {
     ANEW: {"strength": 1.0, "suspicion": 0.5, "guidance": 6.0}
 }
+FINE_TUNED = "privatehub", "timegan"  # To hide, after they learned to make windows.
 QUESTIONS = (
     *("methods", "switched", "forecasts", "missing"),
     *("new_home", "quality", "steps"),

@@ -40,6 +40,7 @@ def plane(rows):
 
 def choices(rows):
     """Figure 4.8: classes to show and to hide over what is chosen to be hidden."""
+    rows = sorted(rows, key=tables.order)
     places = list(dict.fromkeys(row["place"] for row in rows))
     drawn, axes = panels(places)
     for place, axis in axes.items():

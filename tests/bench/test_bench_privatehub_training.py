@@ -60,22 +60,23 @@ def counted(runs, monkeypatch):
     return begun
 
 
+@pytest.mark.parametrize("name", ["PrivateHub", "TimeGAN"])
 def test_pre_training_serves_all_choices_of_what_to_hide(
-    bench, work, place, counted, tmp_path
+    bench, work, place, counted, tmp_path, name
 ):
     two = place._replace(choices={"c": ("c",), "d": ("d",)})
     answers = bench("_hub_answers")
     for choice in two.choices:
-        job = work.Job("methods", work.OURS, choice, work.OURS)
+        job = work.Job("methods", name, choice, name)
         run, told = answers.Asked(two, job, 0, True, tmp_path).run()
         assert told["hidden"] == [choice]
         # Of both runs, which together have as many rounds as one would have had.
         assert told["training_s"] == told["rounds"] == int(run.state.round)
     before, first, again, second = counted
-    assert before == again and before[0].startswith("simulated-pre-training-PrivateHub")
+    assert before == again and before[0].startswith(f"simulated-pre-training-{name}")
     assert before[2] == 0 < first[2] == second[2] and first[1] > before[1]
     assert first[0] != second[0]
-    # Nothing goes before a rival.
+    # Nothing goes before who learns to hide from the start.
     job = work.Job("methods", "Conditional GAN", "c", "Conditional GAN")
     answers.Asked(two, job, 0, True, tmp_path).run()
     assert len(counted) == 5 and counted[-1][2] == 0
