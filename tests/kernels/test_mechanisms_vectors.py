@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from optimized import optimized
 from scipy import stats
 
 from jaxanon.kernels import mechanisms
@@ -27,7 +28,7 @@ def noise(norm, size, epsilon=2.0, count=NUM, seed=0):
     """Of a value with sensitivity 1 in that norm."""
     bounded = mechanisms.bounded_value(jnp.zeros(size), **{norm: 1.0})
     one = lambda key: mechanisms.norm_mechanism(key, bounded, epsilon, norm=norm)
-    return np.asarray(jax.jit(jax.vmap(one))(keys(count, seed)))
+    return np.asarray(optimized(jax.vmap(one))(keys(count, seed)))
 
 
 @each_norm
@@ -188,7 +189,7 @@ def test_directions_follow_their_law_and_the_reference(size, epsilon):
 @pytest.mark.parametrize("vector", [[0.5], [0.6, 0.0, -0.3], [3.0, 4.0]])
 def test_priv_unit_is_right_on_average(vector):
     one = lambda key: mechanisms.priv_unit(key, jnp.array(vector), 2.0, 3.0)
-    sent = np.asarray(jax.jit(jax.vmap(one))(keys()))
+    sent = np.asarray(optimized(jax.vmap(one))(keys()))
     want = np.array(vector) * min(1, 2 / np.linalg.norm(vector))
     error = sent.std(0) / math.sqrt(NUM)
     assert np.all(np.abs(sent.mean(0) - want) < 4 * error)
@@ -206,7 +207,7 @@ def test_opposite_vectors_are_told_apart_by_the_budget_and_no_more():
 
     def met(value):
         one = lambda key: mechanisms.priv_unit(key, at(value), 1.0, 3.0)
-        sent = np.asarray(jax.jit(jax.vmap(one))(keys(5 * NUM, seed=3)))
+        sent = np.asarray(optimized(jax.vmap(one))(keys(5 * NUM, seed=3)))
         return np.sum(sent[:, 0] * cap.mean >= cap.height)
 
     one, other = met(1.0), met(-1.0)
