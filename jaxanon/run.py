@@ -101,7 +101,7 @@ class Run:
             known = [*weights, *settings] or "nothing"
             raise ValueError(
                 f"{method.name}, as this run was trained, may be told {known} anew, "
-                f"got {wrong}; train it with others."
+                f"got {wrong}; train it with others, or leave out what it does not have."
             )
         arrays = {name: hyper[name] for name in weights if name in hyper}
         check_hyper(method, arrays)
@@ -199,7 +199,8 @@ class Run:
         samples = time if seconds is None else round(seconds * self.spec.rate_hz)
         if samples < time:
             raise ValueError(
-                f"seconds must be a window's at least, {time / self.spec.rate_hz:g}, "
+                f"seconds must be a window's at least, {time / self.spec.rate_hz:g} at "
+                f"{self.spec.rate_hz:g} Hz (rate_hz, which a file of one's own gives), "
                 f"got {seconds!r}; make windows, and cut them."
             )
         make = jax.jit(made_by, static_argnames="samples")

@@ -146,7 +146,7 @@ def attributes_and_values(spec, config):
     if unknown:
         raise ValueError(
             f"hide must name classes of {spec.public!r}, of "
-            f"{spec.classes[spec.public]}, got {unknown}."
+            f"{spec.classes[spec.public]}, a word each (--hide A B), got {unknown}."
         )
     if len(set(config.hide)) < len(config.hide):
         raise ValueError(f"hide names a class twice, got {list(config.hide)}.")
