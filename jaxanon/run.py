@@ -101,7 +101,7 @@ class Run:
             known = [*weights, *settings] or "nothing"
             raise ValueError(
                 f"{method.name}, as this run was trained, may be told {known} anew, "
-                f"got {wrong}; train it with others, or leave out what it does not have."
+                f"got {wrong}; train it with others, or leave out what it lacks."
             )
         arrays = {name: hyper[name] for name in weights if name in hyper}
         check_hyper(method, arrays)
