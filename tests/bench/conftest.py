@@ -25,6 +25,12 @@ def bench():
     sys.path.remove(str(BENCH))
 
 
+@pytest.fixture
+def unmeasured(bench, monkeypatch):
+    """Reports whose machine nobody looks at: it is measured by next to nothing."""
+    monkeypatch.setattr(bench("_timing"), "FILLS", ((64, 1 << 12),) * 2)
+
+
 @pytest.fixture(scope="module")
 def run_script(bench):
     """``(script, *words) -> what it printed``, as ``python bench/script words``.

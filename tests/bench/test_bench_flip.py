@@ -28,7 +28,7 @@ def run():
 
 
 def test_shares_are_tried_of_one_model_and_rows_of_others_stay(
-    flip, run, monkeypatch, tmp_path, capsys
+    flip, run, unmeasured, monkeypatch, tmp_path, capsys
 ):
     asked, evaluated, rows = {}, [], tmp_path / "rows.json"
     old = {"preset": "mag4", "settings": {"beta": 2.0}}
@@ -48,7 +48,6 @@ def test_shares_are_tried_of_one_model_and_rows_of_others_stay(
             "distortion": {"warping": {"mean": 10.0}},
         }
 
-    monkeypatch.setattr(flip._timing, "FILLS", ((64, 1 << 12),) * 2)
     monkeypatch.setattr(flip.ja, "train", train)
     monkeypatch.setattr(flip.front, "load", lambda smoke, preset: toy.data())
     monkeypatch.setattr(flip.evaluation, "raw_judges", lambda data: "judges")

@@ -26,7 +26,7 @@ def reported(warping, mlp, forest):
 
 
 @pytest.fixture
-def run(front, monkeypatch, tmp_path):
+def run(front, unmeasured, monkeypatch, tmp_path):
     """``words -> (what was asked of the sweep, the path of the rows)``."""
     rows = tmp_path / "rows.json"
     asked = {}
@@ -55,8 +55,6 @@ def run(front, monkeypatch, tmp_path):
     monkeypatch.setattr(front.ja, "sweep", sweep)
     monkeypatch.setattr(front.ja, "load", load)
     monkeypatch.setattr(front.blinder, "load", lambda smoke: load())
-    # Nobody looks at how fast this machine is.
-    monkeypatch.setattr(front._timing, "FILLS", ((64, 1 << 12),) * 2)
 
     def run(*words):
         monkeypatch.chdir(tmp_path)

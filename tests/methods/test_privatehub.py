@@ -225,7 +225,10 @@ def test_classifiers_learn_every_class_alike_however_rare():
     ("settings", "match"),
     [
         ({"widths": (4,) * 6, "heads": 1}, "multiple of 32 samples .* got 16"),
-        ({"hide": ("d",)}, r"hide must name classes of 'activity', .* got \['d'\]"),
+        (
+            {"hide": ("d",)},
+            r"hide must name classes of 'activity', .*\(--hide A B\), got \['d'\]",
+        ),
         ({"hide": ("b", "b")}, r"hide names a class twice, got \['b', 'b'\]"),
         ({"hide": ("a", "b", "c")}, "hide names every class of 'activity'"),
         ({"prediction": "noise"}, "where no signal is left, as schedule 'cosine' has"),
