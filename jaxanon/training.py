@@ -13,6 +13,7 @@ from jaxanon import (
     checkpoint,
     checks,
     datasets,
+    leaps,
     learners,
     ledger,
     methods,
@@ -50,7 +51,7 @@ def train(
     place.
 
     A run that was killed at any moment and resumed ends in the same bits as one that
-    was not.
+    was not. A loss that grew a thousandfold within a call and came back is warned of.
 
     Args:
       method: a ``Method``, e.g. ``jaxanon.methods.blinder(data.spec)``, or a
@@ -160,6 +161,7 @@ def train(
         ledger.write(folder, method, state, asked=total)
     if watch is not None:
         watch.write(folder)
+    leaps.warn(history, state.hyper, stacklevel=2)
     return Run(method, state, data.spec, folder, history, config)
 
 

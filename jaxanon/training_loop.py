@@ -8,7 +8,15 @@ import time
 
 import jax
 
-from jaxanon import checkpoint, ledger, methods, processes, progress, spreading
+from jaxanon import (
+    checkpoint,
+    leaps,
+    ledger,
+    methods,
+    processes,
+    progress,
+    spreading,
+)
 
 ROUNDS_PER_CALL = 50
 
@@ -94,7 +102,7 @@ def _refuse_broken(info, bad, num, before, loop, hyper):
     if names or bad < num:
         what = f"the loss {names[0]!r} is" if names else "the parameters' squares are"
         rounds = loop.saved.rounds() if loop.saved else []
-        lengths = [name for name in hyper if name.endswith("step_size")]
+        lengths = leaps.lengths(hyper)
         remedy = f"lower {' or '.join(lengths)}" if lengths else "look at its windows"
         last = f" The checkpoint of round {max(rounds, default=0)} is in {loop.out}."
         raise FloatingPointError(

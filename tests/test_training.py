@@ -242,6 +242,12 @@ def test_parameters_that_the_last_round_broke_are_not_kept(method, data, tmp_pat
     assert not list((out / "checkpoints").glob("[0-9]*"))
 
 
+def test_a_loss_that_leapt_and_came_back_is_warned_of(method, data):
+    with pytest.warns(UserWarning, match="leapt to .* lower adversary_step_size"):
+        run = train(method, data, None, hyper={"server_step_size": 1.0})
+    assert np.isfinite([row["losses"]["loss"] for row in run.history]).all()
+
+
 def test_epochs_must_be_positive(method, data):
     with pytest.raises(ValueError, match="epochs must be > 0, got 0"):
         training.train(method, data, epochs=0)
