@@ -77,7 +77,7 @@ def refuse_unwritable(path: str | os.PathLike, overwrite: bool) -> None:
     if path.exists() and not overwrite:
         raise FileExistsError(
             f"{path} exists; pass overwrite=True (--overwrite) to replace it, or "
-            "choose another name."
+            "move it away."
         )
     there = next(folder for folder in path.absolute().parents if folder.exists())
     if not os.access(there, os.W_OK | os.X_OK):
