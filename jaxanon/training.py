@@ -6,7 +6,6 @@ import pathlib
 from collections.abc import Callable
 
 import jax
-import jax.numpy as jnp
 
 from jaxanon import (
     __version__,
@@ -117,7 +116,7 @@ def train(
     del prepared  # Where it was spread out, this copy is nobody's.
     init_key, run_key = jax.random.split(jax.random.key(seed))
     # Copied, for a round gives the state's buffers away and some may be the caller's.
-    state = jax.tree.map(jnp.copy, method.init(init_key, **hyper))
+    state = jax.device_put(method.init(init_key, **hyper), may_alias=False)
     config = describe(method, data, state, epochs=epochs, seed=seed)
     with processes.told_when_lost("before the first round"):
         processes.check_alike(config)

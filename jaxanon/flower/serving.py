@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from flwr.app import Context, RecordDict
 
@@ -71,7 +70,7 @@ def serve(
     most = int(np.unique(data.train.labels["subject"], return_counts=True)[1].max())
     clients, rows = terms.clients_of(method, data), serving.rows or most
     init_key, run_key = jax.random.split(jax.random.key(seed))
-    state = jax.tree.map(jnp.copy, method.init(init_key))
+    state = jax.device_put(method.init(init_key), may_alias=False)
     agreed = terms.terms(method, state, clients, rows, seed)
     config = training.describe(method, data, state, epochs=epochs, seed=seed)
     one = terms.own_windows(method, _nobody(data), 0, agreed)
