@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import toy
+from optimized import optimized
 from sklearn.linear_model import LogisticRegression
 
 from jaxanon import datasets, methods
@@ -42,7 +43,7 @@ def prepared():
     return METHOD.prepare(datasets.by_client(DATA.train))
 
 
-@jax.jit
+@optimized
 def train(state, data, rounds):
     step = lambda _, state: METHOD.update(jax.random.key(1), state, data)[0]
     return jax.lax.fori_loop(0, rounds, step, state)
