@@ -138,6 +138,7 @@ def train(
     with processes.told_when_lost("before the first round"):
         saved, state, history = processes.by_first(opened) or (None, state, [])
         state = processes.as_first_has(state)
+    before = len(history)  # What a run that goes on was warned of then.
     loop = training_loop.Loop(
         method=method,
         key=run_key,
@@ -160,7 +161,7 @@ def train(
         ledger.write(folder, method, state, asked=total)
     if watch is not None:
         watch.write(folder)
-    leaps.warn(history, state.hyper, stacklevel=2)
+    leaps.warn(history[before:], state.hyper, stacklevel=2)
     return Run(method, state, data.spec, folder, history, config)
 
 

@@ -48,9 +48,7 @@ def test_what_is_there_is_replaced_when_asked_alone(tmp_path):
     writing.refuse_unwritable(target, overwrite=False)
     target.touch()
     writing.refuse_unwritable(target, overwrite=True)
-    said = (
-        r"x\.npz exists; pass overwrite=True \(--overwrite\) to replace it, or choose"
-    )
+    said = r"x\.npz exists; pass overwrite=True \(--overwrite\) to replace it, or move"
     with pytest.raises(FileExistsError, match=said):
         writing.refuse_unwritable(target, overwrite=False)
 
