@@ -6,14 +6,17 @@ from collections.abc import Iterable, Mapping
 LEAP = 1000.0  # Times all that a loss was before.
 
 
-def lengths(hyper: Iterable[str]) -> list[str]:
-    """The hyper-parameters that are lengths of steps.
+def remedy(hyper: Iterable[str]) -> str:
+    """What to do where steps were too long, given the names of hyper-parameters.
 
     Example:
-      >>> lengths(["alpha", "inner_step_size"])
-      ['inner_step_size']
+      >>> remedy(["alpha", "inner_step_size", "server_step_size"])
+      'lower inner_step_size or server_step_size'
+      >>> remedy([])
+      'look at its windows'
     """
-    return [name for name in hyper if name.endswith("step_size")]
+    lengths = [name for name in hyper if name.endswith("step_size")]
+    return f"lower {' or '.join(lengths)}" if lengths else "look at its windows"
 
 
 def furthest(history: Iterable[Mapping]) -> tuple[str, int, float] | None:
@@ -49,11 +52,10 @@ def warn(history: Iterable[Mapping], hyper: Iterable[str], *, stacklevel: int) -
     if leapt is None:
         return
     name, after, value = leapt
-    shorter = lengths(hyper)
-    remedy = f"try a lower {' or '.join(shorter)}" if shorter else "look at its windows"
     warnings.warn(
         f"the loss {name!r} leapt to {value:.1e} in the call that ended with round "
-        f"{after}. Training went on, and may have ended worse than it need: {remedy}.",
+        f"{after}. Training went on, and may have ended worse than it need; "
+        f"{remedy(hyper)}.",
         UserWarning,
         stacklevel=stacklevel + 1,
     )

@@ -50,7 +50,7 @@ def train(
     place.
 
     A run that was killed at any moment and resumed ends in the same bits as one that
-    was not. A loss that grew a thousandfold within a call and came back is warned of.
+    was not. A loss that leapt to a thousand times all that it was before is warned of.
 
     Args:
       method: a ``Method``, e.g. ``jaxanon.methods.blinder(data.spec)``, or a

@@ -102,10 +102,8 @@ def _refuse_broken(info, bad, num, before, loop, hyper):
     if names or bad < num:
         what = f"the loss {names[0]!r} is" if names else "the parameters' squares are"
         rounds = loop.saved.rounds() if loop.saved else []
-        lengths = leaps.lengths(hyper)
-        remedy = f"lower {' or '.join(lengths)}" if lengths else "look at its windows"
         last = f" The checkpoint of round {max(rounds, default=0)} is in {loop.out}."
         raise FloatingPointError(
             f"{what} no longer finite in round {before + min(bad + 1, num)}; "
-            f"{remedy}.{last if rounds else ''}"
+            f"{leaps.remedy(hyper)}.{last if rounds else ''}"
         )

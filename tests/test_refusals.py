@@ -99,6 +99,10 @@ def test_a_state_of_the_callers_arrays_leaves_them_alone(method, data):
     gamma = jnp.asarray(0.3, jnp.float32)
     train(method, data, hyper={"gamma": gamma})
     assert float(gamma) == np.float32(0.3)
+    # So does a state that the method keeps.
+    begun = method.init(jax.random.key(0))
+    train(method._replace(init=lambda key, **hyper: begun), data)
+    assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(begun))
 
 
 @pytest.mark.parametrize(
