@@ -12,7 +12,7 @@ from jaxanon.federated import Lots, Rounds, Steps, local
 from jaxanon.federated.personal import Reply, personal, replaced
 from jaxanon.privacy import effective_noise_multiplier, epsilon_spent
 
-DELTA, RUNS = 1e-3, 20_000
+DELTA, RUNS = 1e-3, 10_000
 EVERY = Lots(sampling_probability=1.0, size=4.0, records=2)
 SOME = Lots(sampling_probability=0.4, size=1.0, records=2)
 ALIKE = Rounds(weighting="clients")

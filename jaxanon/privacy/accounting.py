@@ -11,8 +11,9 @@ from jaxanon.privacy.sampled import RARELY, SampledGaussian, beyond, composed
 
 ACCOUNTANTS = ("pld", "rdp")
 MOST_MULTIPLIER = 1e6  # Beyond it noise is all there is.
-COARSE = "coarse pld"  # Twenty times as quick, and hardly above pld.
-WIDTH = 1e-3  # To which a noise multiplier is found.
+COARSE = "coarse pld"  # Up to twenty times as quick, and hardly above pld.
+WIDTH = 1e-3  # To which the log of a noise multiplier is found.
+LEAST, LARGEST = 1e-12, 1e300  # An ε of which logs are taken.
 SPARED = 0.01  # Of δ, for samples that their capacity cuts.
 
 
@@ -132,50 +133,61 @@ def noise_multiplier_for(
             "already; give it more noise, or leave more budget."
         )
 
-    def fits(multiplier, judge):
-        own = noisy(noise_multiplier=multiplier)
-        spent = _spent((own, *beside), delta, judge)
-        return spent is not None and spent <= epsilon
+    goal = math.log(epsilon)
 
-    low, high = 0.0, 1.0
-    while not fits(high, quick):
-        low, high = high, 2 * high
-        if high > MOST_MULTIPLIER:
+    def over(log, judge):
+        """Log of ε that is spent over what may be, of noise whose log is given."""
+        own = noisy(noise_multiplier=math.exp(log))
+        spent = _spent((own, *beside), delta, judge)
+        return math.log(LARGEST if spent is None else max(spent, LEAST)) - goal
+
+    low, high = -math.log(2), 0.0
+    while over(high, quick) > 0:
+        low, high = high, high + math.log(2)
+        if high > math.log(MOST_MULTIPLIER):
             raise ValueError(
                 f"no noise multiplier below {MOST_MULTIPLIER:g} keeps {steps} steps "
                 f"within epsilon {epsilon:g}; take fewer steps, or a larger epsilon."
             )
-    high = _least(fits, quick, low, high)
+    while over(low, quick) <= 0:
+        low, high = low - math.log(2), low
     if accountant == quick:
-        return high
+        return math.exp(_passing(over, quick, low, high, WIDTH)[1])
+    high = _passing(over, quick, low, high, 0.02)[1]
     near = 0.1  # What the quick one asks for is mostly a tenth too much.
-    if accountant == "pld" and fits(high, COARSE):
-        bracket = _bracket(fits, COARSE, high, near)
-        high, near = _least(fits, COARSE, *bracket, width=1e-4), 0.9 * WIDTH
-    return _least(fits, accountant, *_bracket(fits, accountant, high, near))
+    if accountant == "pld" and over(high, COARSE) <= 0:
+        bracket = _bracket(over, COARSE, high, near)
+        high, near = _passing(over, COARSE, *bracket, 1e-4)[1], 0.9 * WIDTH
+    bracket = _bracket(over, accountant, high, near)
+    return math.exp(_passing(over, accountant, *bracket, WIDTH)[1])
 
 
-def _bracket(fits, judge, high, step):
-    """``(low, high)``, of which ``high`` alone fits, a share ``step`` apart or more."""
-    if fits(high, judge):
-        low = high / (1 + step)
-        while low > 0 and fits(low, judge):
+def _bracket(over, judge, high, step):
+    """``(low, high)``, of which ``high`` alone fits, a ``step`` apart or more."""
+    if over(high, judge) <= 0:
+        low = high - step
+        while over(low, judge) <= 0:
             step = 2 * step
-            low, high = low / (1 + step), low
+            low, high = low - step, low
         return low, high
-    low, high = high, high * (1 + step)
-    while not fits(high, judge):
+    low, high = high, high + step
+    while over(high, judge) > 0:
         step = 2 * step
-        low, high = high, high * (1 + step)
+        low, high = high, high + step
     return low, high
 
 
-def _least(fits, judge, low, high, width=WIDTH):
-    """The bracket's upper end, once it is so narrow."""
-    while high - low > width * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if fits(middle, judge) else (middle, high)
-    return high
+def _passing(over, judge, low, high, width):
+    """A bracket within this one that is so narrow."""
+    from scipy import optimize
+
+    if high - low <= width:
+        return low, high
+    found = optimize.brentq(lambda log: over(log, judge), low, high, xtol=width / 4)
+    above = found + width / 2
+    while above < high and over(above, judge) > 0:  # By rounding, if at all.
+        above += width / 4
+    return max(low, found - width / 2), min(high, above)
 
 
 def steps_within(

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from optimized import optimized
 from scipy import stats
 
 from jaxanon import federated
@@ -61,7 +62,7 @@ def stepped(reading, gradient, noise_multiplier, scores="public", draws=20_000):
     clients = federated.stack([jnp.ones(1)])
     move = lambda key: algorithm.update(key, state, clients)[0].params
     keys = jax.random.split(jax.random.key(1), draws)
-    return {n: np.asarray(x) for n, x in jax.jit(jax.vmap(move))(keys).items()}
+    return {n: np.asarray(x) for n, x in optimized(jax.vmap(move))(keys).items()}
 
 
 @pytest.mark.parametrize("reading", READINGS)
