@@ -20,7 +20,9 @@ class Room(NamedTuple):
 MAY_IMPORT = {
     "jaxanon.kernels": Room(set(), {"jax", "numpy"}),
     "jaxanon.datasets": Room(set(), {"numpy", "tensorflow_datasets", "etils", "edfio"}),
-    "jaxanon.privacy": Room({"kernels"}, {"jax", "numpy", "optax", "dp_accounting"}),
+    "jaxanon.privacy": Room(
+        {"kernels"}, {"jax", "numpy", "optax", "scipy", "dp_accounting"}
+    ),
     "jaxanon.models": Room({"kernels"}, {"jax", "numpy", "optax", "flax"}),
     "jaxanon.federated": Room(
         {"kernels", "privacy"}, {"jax", "numpy", "optax", "array_record", "grain"}

@@ -24,7 +24,8 @@ class ConvClassifier(nn.Module):
 
     Example:
       >>> net = ConvClassifier(num_classes=4)
-      >>> variables = net.init(jax.random.key(0), jnp.zeros((1, 128, 6)))
+      >>> windows = jnp.zeros((1, 128, 6))
+      >>> variables = jax.eval_shape(net.init, jax.random.key(0), windows)
       >>> sum(leaf.size for leaf in jax.tree.leaves(variables))
       458932
 

@@ -106,7 +106,7 @@ def test_smoke(run_script, tmp_path):
     assert of_weight["counted"] > of_weight["claimed"] and not of_weight["holds"]
     assert honest["counted"] <= honest["claimed"] and broken["auc"] == 1.0
     told = [row for row in found if row["kind"] == "members"]
-    assert {row["learner"] for row in told} == {"atlas"}
+    assert {row["learner"] for row in told} == {"fedsgd_ldp"}
     assert {row["statistic"] for row in told} == {"updates", "outputs"}
     for row in told:
         assert 0 <= row["auc"] <= 1 and row["counted"] <= row["provable"]

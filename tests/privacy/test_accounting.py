@@ -1,5 +1,6 @@
 """ε and δ of Gaussian noise: closed forms, two accountants, what they refuse."""
 
+import itertools
 import math
 import time
 
@@ -16,7 +17,7 @@ from jaxanon.privacy import (
     steps_within,
     warn_of_delta,
 )
-from jaxanon.privacy.sampled import beyond
+from jaxanon.privacy.sampled import ERROR, INTERVALS, beyond, interval
 
 MULTIPLIERS = pytest.mark.parametrize(
     ("multiplier", "classic"), [(1.0, 5.30), (1.5617, 3.28), (0.4664, 12.59)]
@@ -102,6 +103,33 @@ def test_the_tight_multiplier_is_found_by_way_of_coarse_ones(epsilon, given):
         [SampledGaussian(noise_multiplier=z, **given)], 1e-5
     )
     assert spent(multiplier) <= epsilon < spent(0.998 * multiplier)
+
+
+@pytest.mark.parametrize(
+    ("multiplier", "probability", "steps"),
+    [(1.0, 1.0, 1), (0.45, 0.0625, 10), (1.0, 0.01, 11), (4.0, 0.3, 40)],
+)
+def test_losses_of_few_steps_are_told_apart_as_well_as_need_be(
+    multiplier, probability, steps
+):
+    each = SampledGaussian(
+        noise_multiplier=multiplier, sampling_probability=probability, steps=steps
+    )
+    event = dp_accounting.PoissonSampledDpEvent(
+        probability, dp_accounting.GaussianDpEvent(multiplier)
+    )
+    finest = dp_accounting.pld.PLDAccountant(
+        dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE, INTERVALS[-1]
+    )
+    exactly = finest.compose(event, steps).get_epsilon(1e-5)
+    more = epsilon_spent([each], 1e-5) - exactly
+    assert -1e-9 <= more <= ERROR
+    assert interval(steps) > interval(41) == INTERVALS[-1]
+
+
+def test_every_interval_holds_whole_ones_of_the_next():
+    for large, small in itertools.pairwise(INTERVALS):
+        assert large / small == pytest.approx(round(large / small))
 
 
 def test_a_capacity_may_matter_at_less_noise_than_a_budget_asks_for():
