@@ -139,7 +139,8 @@ def noise_multiplier_for(
         """Log of ε that is spent over what may be, of noise whose log is given."""
         own = noisy(noise_multiplier=math.exp(log))
         spent = _spent((own, *beside), delta, judge)
-        return math.log(LARGEST if spent is None else max(spent, LEAST)) - goal
+        spent = LARGEST if spent is None else min(max(spent, LEAST), LARGEST)
+        return math.log(spent) - goal
 
     low, high = -math.log(2), 0.0
     while over(high, quick) > 0:
