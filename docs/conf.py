@@ -47,7 +47,7 @@ myst_heading_anchors = 4
 nb_execution_mode = "force"  # A page that was right for older sources proves nothing.
 nb_execution_raise_on_error = True
 nb_execution_in_temp = True
-nb_execution_timeout = 1200  # Seconds a cell, on a machine that is busy with others.
+nb_execution_timeout = 120
 nb_merge_streams = True
 
 nitpicky = True
