@@ -272,15 +272,15 @@ def _quiet():
 
 def read_metrics(folder, up_to: int) -> list[dict]:
     """Lines of ``metrics.jsonl`` up to a round; a half-written one ends the list."""
-    path = pathlib.Path(folder) / "metrics.jsonl"
-    rows = []
+    path, rows = pathlib.Path(folder) / "metrics.jsonl", []
     if path.exists():
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 row = json.loads(line)
             except (RecursionError, ValueError):
                 break
-            if not isinstance(row, dict) or type(row.get("round")) is not int:
+            losses = row.get("losses", {}) if isinstance(row, dict) else None
+            if not isinstance(losses, dict) or type(row.get("round")) is not int:
                 break
             if row["round"] <= up_to:
                 rows.append(row)

@@ -100,7 +100,8 @@ def test_an_edge_budget_of_other_json_is_damaged(text, tmp_path):
 
 def test_a_metrics_file_with_another_row_ends_there(tmp_path):
     good, more = '{"round": 1}', '{"round": 2}'
-    for bad in ('{"round": "x"}', '{"round": null}', DEEP, "\udcff"):
+    losses = '{"round": 1, "losses": 3}'
+    for bad in ('{"round": "x"}', '{"round": null}', losses, DEEP, "\udcff"):
         text = "\n".join([good, bad, more]).encode(errors="surrogateescape")
         (tmp_path / "metrics.jsonl").write_bytes(text)
         assert checkpoint.read_metrics(tmp_path, 9) == [{"round": 1}]
