@@ -8,7 +8,8 @@ from jaxanon.kernels.checks import whole
 from jaxanon.privacy.composition import positive
 
 RARELY = 1e-12  # A sample is cut, so that it costs nothing to speak of.
-INTERVALS, ERROR = (1e-3, 5e-4, 1e-4), 1e-5  # Of ε.
+INTERVALS = 1e-3, 5e-4, 1e-4
+ERROR, SHARE = 1e-5, 0.02  # Of ε; of the losses of one step.
 # Of Rényi divergences: series of orders in between do not always converge.
 ORDERS = (*range(2, 65), 72, 80, 96, 112, 128, 160, 192, 256, 384, 512, 1024)
 
@@ -76,7 +77,7 @@ def composed(releases, delta, accountant, bounded):
       accountant: "pld", "coarse pld" or "rdp".
       bounded: whether to reckon with capacities, or take lots for whole.
     """
-    account = _account(accountant, sum(release.steps for release in releases))
+    account = _account(accountant, releases)
     for release in releases:
         account.compose(_event(release, bounded), release.steps)
     return max(0.0, float(account.get_epsilon(delta)))
@@ -93,21 +94,25 @@ def beyond(release):
     return math.exp(-release.records * (share * math.log(share / q) + rest))
 
 
-def interval(steps):
-    """Between the losses that are told apart, of so many steps together.
+def interval(releases):
+    """Between the losses that are told apart, of all releases together.
 
     What they cost is overstated by about the steps times its square, 1e-5 at most up to
-    a thousand steps. Of few steps large ones do, which are as many times quicker; each
-    is a multiple of those that are smaller, for what is told more finely costs less.
+    a thousand steps. Of few steps that tell much large ones do, which are as many times
+    quicker; each is a multiple of those that are smaller, for what is told more finely
+    costs less.
     """
-    return next((one for one in INTERVALS if steps * one**2 <= ERROR), INTERVALS[-1])
+    steps = sum(release.steps for release in releases)
+    least = min(r.sampling_probability / r.noise_multiplier for r in releases)
+    fine = lambda one: steps * one**2 <= ERROR and one <= SHARE * least
+    return next((one for one in INTERVALS if fine(one)), INTERVALS[-1])
 
 
-def _account(accountant, steps):
+def _account(accountant, releases):
     import dp_accounting  # SciPy takes a second to come.
 
     relation = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
-    intervals = {"pld": interval(steps), "coarse pld": 2e-3}
+    intervals = {"pld": interval(releases), "coarse pld": 2e-3}
     if accountant in intervals:
         return dp_accounting.pld.PLDAccountant(relation, intervals[accountant])
     return dp_accounting.rdp.RdpAccountant(ORDERS, neighboring_relation=relation)

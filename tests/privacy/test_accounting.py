@@ -107,7 +107,7 @@ def test_the_tight_multiplier_is_found_by_way_of_coarse_ones(epsilon, given):
 
 @pytest.mark.parametrize(
     ("multiplier", "probability", "steps"),
-    [(1.0, 1.0, 1), (0.45, 0.0625, 10), (1.0, 0.01, 11), (4.0, 0.3, 40)],
+    [(1.0, 1.0, 1), (0.45, 0.0625, 10), (1.0, 0.03, 11), (4.0, 0.3, 40)],
 )
 def test_losses_of_few_steps_are_told_apart_as_well_as_need_be(
     multiplier, probability, steps
@@ -124,7 +124,27 @@ def test_losses_of_few_steps_are_told_apart_as_well_as_need_be(
     exactly = finest.compose(event, steps).get_epsilon(1e-5)
     more = epsilon_spent([each], 1e-5) - exactly
     assert -1e-9 <= more <= ERROR
-    assert interval(steps) > interval(41) == INTERVALS[-1]
+    assert interval([each]) > INTERVALS[-1]
+
+
+@pytest.mark.parametrize(
+    ("multiplier", "probability", "steps"),
+    [(1.0, 1.0, 41), (1e4, 1.0, 1), (1.0, 1e-3, 1)],
+)
+def test_losses_of_many_steps_or_of_little_are_told_apart_best(
+    multiplier, probability, steps
+):
+    each = SampledGaussian(
+        noise_multiplier=multiplier, sampling_probability=probability, steps=steps
+    )
+    assert interval([each]) == INTERVALS[-1]
+
+
+def test_an_epsilon_that_is_hardly_any_needs_no_more_noise_than_that():
+    found = noise_multiplier_for(1e-3, 1e-5)
+    assert exact(found, 1e-5) <= 1e-3 < exact(0.998 * found, 1e-5)
+    found = noise_multiplier_for(1e-4, 1e-5)
+    assert exact(found, 1e-5) <= 1e-4 < exact(0.98 * found, 1e-5)
 
 
 def test_every_interval_holds_whole_ones_of_the_next():
