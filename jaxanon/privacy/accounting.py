@@ -153,14 +153,14 @@ def noise_multiplier_for(
     while over(low, quick) <= 0:
         low, high = low - math.log(2), low
     if accountant == quick:
-        return math.exp(_passing(over, quick, low, high, WIDTH)[1])
-    high = _passing(over, quick, low, high, 0.02)[1]
+        return math.exp(_least(over, quick, low, high, WIDTH))
+    high = _least(over, quick, low, high, 0.02)
     near = 0.1  # What the quick one asks for is mostly a tenth too much.
     if accountant == "pld" and over(high, COARSE) <= 0:
         bracket = _bracket(over, COARSE, high, near)
-        high, near = _passing(over, COARSE, *bracket, 1e-4)[1], 0.9 * WIDTH
+        high, near = _least(over, COARSE, *bracket, 1e-4), 0.9 * WIDTH
     bracket = _bracket(over, accountant, high, near)
-    return math.exp(_passing(over, accountant, *bracket, WIDTH)[1])
+    return math.exp(_least(over, accountant, *bracket, WIDTH))
 
 
 def _bracket(over, judge, high, step):
@@ -178,17 +178,17 @@ def _bracket(over, judge, high, step):
     return low, high
 
 
-def _passing(over, judge, low, high, width):
-    """A bracket within this one that is so narrow."""
+def _least(over, judge, low, high, width):
+    """Of a bracket what fits, and is at most so far above the least that does."""
     from scipy import optimize
 
     if high - low <= width:
-        return low, high
+        return high
     found = optimize.brentq(lambda log: over(log, judge), low, high, xtol=width / 4)
     above = found + width / 2
     while above < high and over(above, judge) > 0:  # By rounding, if at all.
         above += width / 4
-    return max(low, found - width / 2), min(high, above)
+    return min(high, above)
 
 
 def steps_within(
