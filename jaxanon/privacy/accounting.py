@@ -142,14 +142,18 @@ def noise_multiplier_for(
         spent = LARGEST if spent is None else min(max(spent, LEAST), LARGEST)
         return math.log(spent) - goal
 
+    most = math.log(MOST_MULTIPLIER)
     low, high = -math.log(2), 0.0
-    while over(high, quick) > 0:
-        low, high = high, high + math.log(2)
-        if high > math.log(MOST_MULTIPLIER):
-            raise ValueError(
-                f"no noise multiplier below {MOST_MULTIPLIER:g} keeps {steps} steps "
-                f"within epsilon {epsilon:g}; take fewer steps, or a larger epsilon."
-            )
+    while over(high, quick) > 0 and high < most:
+        low, high = high, min(high + math.log(2), most)
+    if high >= most and quick != accountant:
+        # Rényi's orders end where an epsilon is that small: from above, by the other.
+        low, high, quick = most, most, accountant
+    if over(high, quick) > 0:
+        raise ValueError(
+            f"no noise multiplier below {MOST_MULTIPLIER:g} keeps {steps} steps "
+            f"within epsilon {epsilon:g}; take fewer steps, or a larger epsilon."
+        )
     while over(low, quick) <= 0:
         low, high = low - math.log(2), low
     if accountant == quick:

@@ -145,6 +145,11 @@ def test_an_epsilon_that_is_hardly_any_needs_no_more_noise_than_that():
     assert exact(found, 1e-5) <= 1e-3 < exact(0.998 * found, 1e-5)
     found = noise_multiplier_for(1e-4, 1e-5)
     assert exact(found, 1e-5) <= 1e-4 < exact(0.98 * found, 1e-5)
+    # Forty steps, of which Rényi's orders tell no epsilon between 0 and 0.0035.
+    found = noise_multiplier_for(3e-3, 1e-5, steps=40)
+    each = found / math.sqrt(40)
+    assert exact(each, 1e-5) <= 3e-3 < exact(0.998 * each, 1e-5)
+    assert noise_multiplier_for(3e-3, 1e-5, steps=40, accountant="rdp") > 100 * found
 
 
 def test_every_interval_holds_whole_ones_of_the_next():
@@ -257,6 +262,8 @@ def test_says_what_was_wrong_with_a_budget():
         epsilon_spent([each], 1e-5, accountant="moments")
     with pytest.raises(ValueError, match="epsilon must be a finite number > 0"):
         noise_multiplier_for(0.0, 1e-5)
+    with pytest.raises(ValueError, match=r"below 1e\+06 keeps 1000 steps"):
+        noise_multiplier_for(1e-6, 1e-9, steps=1000)
 
 
 def test_a_delta_that_gives_a_record_away():
