@@ -3,7 +3,6 @@
 from jaxanon.privacy.accounting import (
     ACCOUNTANTS,
     epsilon_spent,
-    noise_multiplier_for,
     steps_within,
     warn_of_delta,
 )
@@ -15,6 +14,7 @@ from jaxanon.privacy.layers import (
     layer_noise_multipliers,
 )
 from jaxanon.privacy.limits import warn_of_epsilon
+from jaxanon.privacy.multiplier import noise_multiplier_for
 from jaxanon.privacy.randomised import response_epsilon_for, responses_spent
 from jaxanon.privacy.sampled import SampledGaussian
 

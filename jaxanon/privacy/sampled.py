@@ -8,8 +8,20 @@ from jaxanon.kernels.checks import whole
 from jaxanon.privacy.composition import positive
 
 RARELY = 1e-12  # A sample is cut, so that it costs nothing to speak of.
-INTERVALS = 1e-3, 5e-4, 1e-4
-ERROR, SHARE = 1e-5, 0.02  # Of ε; of the losses of one step.
+INTERVALS = (
+    1.0,
+    0.1,
+    1e-2,
+    1e-3,
+    5e-4,
+    1e-4,
+    1e-5,
+    1e-6,
+    1e-7,
+)  # Whole ones of the next.
+USUAL = 1e-4
+ERROR, SHARE = 1e-5, 0.02  # Of ε, or of all losses; of the losses of one step.
+MOST_CELLS = 500  # Per standard deviation of all losses, for finer ones than usual.
 # Of Rényi divergences: series of orders in between do not always converge.
 ORDERS = (*range(2, 65), 72, 80, 96, 112, 128, 160, 192, 256, 384, 512, 1024)
 
@@ -97,22 +109,34 @@ def beyond(release):
 def interval(releases):
     """Between the losses that are told apart, of all releases together.
 
-    What they cost is overstated by about the steps times its square, 1e-5 at most up to
-    a thousand steps. Of few steps that tell much large ones do, which are as many times
-    quicker; each is a multiple of those that are smaller, for what is told more finely
-    costs less.
+    What they cost is overstated by about the steps times its square: by 1e-5 of the
+    mean loss, or of 1, up to a thousand steps; and by some of it where a single step's
+    losses are hardly larger. So where much is told large ones do, which are as many
+    times quicker, and steps that tell next to nothing have smaller ones than usual,
+    while they are few. Each is a multiple of those that are smaller, for what is told
+    more finely costs less.
     """
     steps = sum(release.steps for release in releases)
-    least = min(r.sampling_probability / r.noise_multiplier for r in releases)
-    fine = lambda one: steps * one**2 <= ERROR and one <= SHARE * least
-    return next((one for one in INTERVALS if fine(one)), INTERVALS[-1])
+    told = [r.sampling_probability / r.noise_multiplier for r in releases]
+    square = sum(r.steps * one**2 for r, one in zip(releases, told, strict=True))
+    error = ERROR * max(1.0, square / 2)
+    found = INTERVALS[0]
+    for finer in INTERVALS[1:]:
+        told_apart = found <= SHARE * min(told)
+        if told_apart and (steps * found**2 <= error or found <= USUAL):
+            break
+        if finer < USUAL and math.sqrt(square) > MOST_CELLS * finer:
+            break
+        found = finer
+    return found
 
 
 def _account(accountant, releases):
     import dp_accounting  # SciPy takes a second to come.
 
     relation = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
-    intervals = {"pld": interval(releases), "coarse pld": 2e-3}
+    fine = interval(releases)
+    intervals = {"pld": fine, "coarse pld": max(2e-3, 2 * fine)}
     if accountant in intervals:
         return dp_accounting.pld.PLDAccountant(relation, intervals[accountant])
     return dp_accounting.rdp.RdpAccountant(ORDERS, neighboring_relation=relation)

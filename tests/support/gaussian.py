@@ -1,0 +1,25 @@
+"""One Gaussian release, and what it tells exactly."""
+
+import math
+
+from scipy import optimize, stats
+
+from jaxanon.privacy import SampledGaussian
+
+
+def exact(multiplier, delta):
+    """ε of one Gaussian release, by Balle and Wang's equation for δ."""
+
+    def excess(epsilon):
+        half, shift = 1 / (2 * multiplier), epsilon * multiplier
+        log = stats.norm.logcdf(-half - shift) + epsilon
+        return stats.norm.cdf(half - shift) - math.exp(log) - delta
+
+    return optimize.brentq(excess, 0, 1e4)
+
+
+def sampled(multiplier, probability, steps):
+    """``steps`` sums of samples."""
+    return SampledGaussian(
+        noise_multiplier=multiplier, sampling_probability=probability, steps=steps
+    )
