@@ -1,4 +1,4 @@
-"""The folder of a run: settings, checkpoints and metrics that survive a kill."""
+"""The folder of a run: settings, and checkpoints that survive a kill."""
 
 import contextlib
 import hashlib
@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
-from jaxanon import __version__, checks
+from jaxanon import __version__, checks, metrics_file
 from jaxanon.datasets import writing
 
 FIELDS = dict.fromkeys(("version", "method"), str) | {"architecture": list}
@@ -243,8 +243,8 @@ class Checkpoints:
         for step in self._manager.all_steps():
             if step > round_:
                 self._manager.delete(step)
-        rows = read_metrics(self._folder.parent, round_)
-        write_metrics(self._folder.parent, rows)
+        rows = metrics_file.read(self._folder.parent, round_)
+        metrics_file.write(self._folder.parent, rows)
         return rows
 
     def close(self) -> None:
@@ -268,32 +268,3 @@ def _quiet():
         warnings.filterwarnings("ignore", module="orbax")
         warnings.filterwarnings("ignore", message=".*[Ss]harding.*")
         yield
-
-
-def read_metrics(folder, up_to: int) -> list[dict]:
-    """Lines of ``metrics.jsonl`` up to a round; a half-written one ends the list."""
-    path, rows = pathlib.Path(folder) / "metrics.jsonl", []
-    if path.exists():
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            try:
-                row = json.loads(line)
-            except (RecursionError, ValueError):
-                break
-            losses = row.get("losses", {}) if isinstance(row, dict) else None
-            if not isinstance(losses, dict) or type(row.get("round")) is not int:
-                break
-            if row["round"] <= up_to:
-                rows.append(row)
-    return rows
-
-
-def write_metrics(folder, rows) -> None:
-    """Replaces ``metrics.jsonl`` by these rows."""
-    text = "".join(json.dumps(row) + "\n" for row in rows)
-    writing.write(pathlib.Path(folder) / "metrics.jsonl", text)
-
-
-def append_metrics(folder, row) -> None:
-    """Adds one line to ``metrics.jsonl``."""
-    with (pathlib.Path(folder) / "metrics.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row) + "\n")

@@ -12,6 +12,7 @@ from rich.progress import (
 )
 
 SHOWN = 3  # Losses beside the bar.
+LEGEND = "Losses are means of the last rounds, 0 of parts that rest."
 RATE = "_per_second"  # How the name of a row's speed ends.
 
 
@@ -41,16 +42,28 @@ def row(method, done: int, per_epoch: int, losses: dict, seconds: float, work) -
 
 
 @contextlib.contextmanager
-def rounds(total: int, done: int, *, show: bool, epochs: int, unit: str = "round"):
+def rounds(
+    total: int,
+    done: int,
+    *,
+    show: bool,
+    epochs: int,
+    unit: str = "round",
+    legend: str | None = None,
+):
     """Yields ``tell(row)`` for a row of the metrics.
 
-    On a terminal a bar with the ``unit``, losses, speed and time left;
-    elsewhere one line for each of ``epochs``; with ``show=False`` nothing.
+    On a terminal a bar with the ``unit``, losses, speed and time left; elsewhere one
+    line for each of ``epochs``; before either, if there is something to do, the
+    ``legend``; with ``show=False`` nothing.
     """
     console = Console()
     if not show:
         yield lambda row: None
-    elif console.is_terminal:
+        return
+    if legend and done < total:
+        console.print(legend, style="dim", highlight=False)
+    if console.is_terminal:
         with _bar(console, unit) as bar:
             task = bar.add_task("", total=total, completed=done, told="compiling ...")
             yield lambda row: bar.update(

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon import __version__, checkpoint, energy
+from jaxanon import __version__, checkpoint, energy, metrics_file
 from jaxanon.datasets.sources import naming
 from jaxanon.energy import settings as of_settings
 from jaxanon.energy.homes import DAY, device_names, take
@@ -128,7 +128,7 @@ def open_run(folder, homes: energy.Homes) -> StreetRun:
         state=state_of(found, like),
         street=street,
         folder=folder,
-        history=checkpoint.read_metrics(folder, int(found.round)),
+        history=metrics_file.read(folder, int(found.round)),
         config=config,
     )
 

@@ -11,7 +11,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon import checkpoint, checks, energy, progress, street_ledger, street_run
+from jaxanon import (
+    checkpoint,
+    checks,
+    energy,
+    metrics_file,
+    progress,
+    street_ledger,
+    street_run,
+)
 from jaxanon.energy.homes import DAY
 from jaxanon.street_run import StreetRun
 from jaxanon.training import CHECKPOINT_S
@@ -133,7 +141,7 @@ def _days(loop, state, history, show):
             row |= {"seconds": seconds, RATE: work / seconds}
             history.append(row)
             if loop.saved is not None:
-                checkpoint.append_metrics(loop.out, row)
+                metrics_file.append(loop.out, row)
                 late = time.monotonic() - last_save >= loop.checkpoint_s
                 if done == total or late:
                     # First, so that no checkpoint has spent more than it says.

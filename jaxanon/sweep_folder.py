@@ -7,7 +7,7 @@ import pathlib
 import jax
 import numpy as np
 
-from jaxanon import checkpoint
+from jaxanon import checkpoint, metrics_file
 from jaxanon.datasets import writing
 from jaxanon.run import Run
 
@@ -95,7 +95,7 @@ def member_folder(folder, index: int) -> pathlib.Path:
 def save(run: Run) -> Run:
     """Writes a trained member as a run that ``open_run`` opens; returns it."""
     checkpoint.claim(run.folder, run.config, resume=True)
-    checkpoint.write_metrics(run.folder, run.history)
+    metrics_file.write(run.folder, run.history)
     saved = checkpoint.Checkpoints(run.folder)
     try:
         saved.save(run.state)
@@ -119,6 +119,6 @@ def opened(folder, index: int, method) -> Run | None:
         state = checkpoint.restored(path, config, like)
     except FileNotFoundError:
         return None
-    history = checkpoint.read_metrics(path, int(state.round))
+    history = metrics_file.read(path, int(state.round))
     state = jax.tree.map(np.asarray, state)  # Devices are for those who train.
     return Run(method, state, method.spec, path, history, config)

@@ -16,6 +16,7 @@ from jaxanon import (
     learners,
     ledger,
     methods,
+    metrics_file,
     processes,
     profiling,
     spreading,
@@ -214,7 +215,7 @@ def open_run(folder) -> Run:
         method = builders.build(config["method"], spec, **_as_built(config["settings"]))
         like = jax.eval_shape(method.init, jax.random.key(config["seed"]))
     state = checkpoint.restored(folder, config, like)
-    history = checkpoint.read_metrics(folder, int(state.round))
+    history = metrics_file.read(folder, int(state.round))
     return Run(method, state, spec, folder, history, config)
 
 

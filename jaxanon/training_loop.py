@@ -13,6 +13,7 @@ from jaxanon import (
     leaps,
     ledger,
     methods,
+    metrics_file,
     processes,
     progress,
     spreading,
@@ -47,7 +48,9 @@ def run(loop: Loop, state, history: list, show: bool, watch):
     total = loop.epochs * loop.per_epoch
     done, last_save = int(state.round), time.monotonic()
     state, key = loop.spread.put(state), loop.spread.put(loop.key)
-    with progress.rounds(total, done, show=show, epochs=loop.epochs) as tell:
+    with progress.rounds(
+        total, done, show=show, epochs=loop.epochs, legend=progress.LEGEND
+    ) as tell:
         while done < total:
             num = rounds_of_call(done, loop.per_epoch)
             with (
@@ -68,7 +71,7 @@ def run(loop: Loop, state, history: list, show: bool, watch):
             if check_history := getattr(method, "check_history", None):  # Methods' own.
                 check_history(history, ended=done == total)
             if loop.saved is not None and loop.out is not None:
-                checkpoint.append_metrics(loop.out, row)
+                metrics_file.append(loop.out, row)
                 if done == total or time.monotonic() - last_save >= loop.checkpoint_s:
                     # Before the checkpoint: never less is told than was spent.
                     ledger.write(loop.out, method, state, asked=total, accountant="rdp")

@@ -52,14 +52,14 @@ def rows(run):
 
 def test_a_killed_run_goes_on_to_the_same_bits(run, homes, tmp_path, monkeypatch):
     more = {"seed": 3, "out": tmp_path / "killed", "progress": False}
-    append = street_training.checkpoint.append_metrics
+    append = street_training.metrics_file.append
 
     def killed(folder, row):
         append(folder, row)
         if row["round"] == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(street_training.checkpoint, "append_metrics", killed)
+    monkeypatch.setattr(street_training.metrics_file, "append", killed)
     with pytest.raises(KeyboardInterrupt):
         street_training.train(SETTINGS, homes, checkpoint_s=0, **more)
     monkeypatch.undo()

@@ -49,14 +49,14 @@ def test_a_ledger_lies_beside_every_checkpoint(homes, tmp_path, monkeypatch):
     """A run killed in its second day has spent what the first one's broadcasts cost."""
     noisy = {"noise_multiplier": 0.1, "forecaster": "lr", "hidden": (6,), "alpha": 1}
     settings = PFDRLSettings(days=2, held_out=1, slot_min=720, **noisy)
-    append = street_training.checkpoint.append_metrics
+    append = street_training.metrics_file.append
 
     def killed(folder, row):
         if row["round"] == 2:
             raise KeyboardInterrupt
         append(folder, row)
 
-    monkeypatch.setattr(street_training.checkpoint, "append_metrics", killed)
+    monkeypatch.setattr(street_training.metrics_file, "append", killed)
     with pytest.raises(KeyboardInterrupt):
         street_training.train(
             settings, homes, out=tmp_path, checkpoint_s=0, progress=False

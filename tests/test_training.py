@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxanon import checkpoint, datasets, methods, training
+from jaxanon import checkpoint, datasets, methods, progress, training
 
 SETTINGS = {
     "hidden": (8,),
@@ -267,7 +267,8 @@ def test_a_class_of_one_window_is_refused_before_any_work(method, data):
 
 def test_lines_where_there_is_no_terminal(method, data, capsys):
     train(method, data, None, epochs=5, progress=True)
-    first, *lines = capsys.readouterr().out.strip().splitlines()
+    legend, first, *lines = capsys.readouterr().out.strip().splitlines()
+    assert legend == progress.LEGEND
     assert first == "round 0/100  compiling ..."  # At once, for it takes a while.
     assert lines[0].startswith("round 20/100") and lines[-1].startswith("round 100/100")
     assert all("client updates/s" in line for line in lines)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from jaxanon import checkpoint, ledger, progress
+from jaxanon import checkpoint, ledger, metrics_file, progress
 
 REFUSED = "refused.jsonl"  # Beside a run's metrics: round, client and why.
 
@@ -44,7 +44,7 @@ class Folder:
         of_all = self._method, done, self._per_epoch, info, seconds, answers
         row = progress.row(*of_all) | {"answers": answers}
         self.history.append(row)
-        checkpoint.append_metrics(self.path, row)
+        metrics_file.append(self.path, row)
         if time.monotonic() - self._saved_at > 5:
             self._save()
         return row

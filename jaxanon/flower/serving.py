@@ -70,7 +70,7 @@ def serve(
     most = int(np.unique(data.train.labels["subject"], return_counts=True)[1].max())
     clients, rows = terms.clients_of(method, data), serving.rows or most
     init_key, run_key = jax.random.split(jax.random.key(seed))
-    state = jax.device_put(method.init(init_key), may_alias=False)
+    state = jax.device_put(method.init(init_key))
     agreed = terms.terms(method, state, clients, rows, seed)
     config = training.describe(method, data, state, epochs=epochs, seed=seed)
     one = terms.own_windows(method, _nobody(data), 0, agreed)
@@ -126,7 +126,8 @@ def _drive(roster, parts, folder, state, serving, epochs, show):
     try:
         _wait_for(roster, serving.clients, serving.wait_s)
         done, total = int(state.round), folder.total
-        with progress.rounds(total, done, show=show, epochs=epochs) as tell:
+        shown = {"show": show, "epochs": epochs, "legend": progress.LEGEND}
+        with progress.rounds(total, done, **shown) as tell:
             while done < total:
                 start = time.monotonic()
                 state, info, good = _one_round(roster, parts, folder, state, serving)

@@ -77,14 +77,14 @@ def opened(folder):
     """The digest of a run of the toy."""
     import jax
 
-    from jaxanon import checkpoint
+    from jaxanon import checkpoint, metrics_file
     from jaxanon.run import Run
 
     config = checkpoint.read_config(folder)
     method = toy()(None)
     like = jax.eval_shape(method.init, jax.random.key(0))
     state = checkpoint.restored(folder, config, like)
-    history = checkpoint.read_metrics(folder, int(state.round))
+    history = metrics_file.read(folder, int(state.round))
     return run_digest(Run(method, state, None, folder, history, config))
 
 

@@ -8,7 +8,15 @@ import zipfile
 import numpy as np
 import pytest
 
-from jaxanon import budget, checkpoint, datasets, ledger, profiling, sweep_folder
+from jaxanon import (
+    budget,
+    checkpoint,
+    datasets,
+    ledger,
+    metrics_file,
+    profiling,
+    sweep_folder,
+)
 from jaxanon.datasets import registry, sources, store
 
 DEEP = "[" * 200_000  # More than Python's stack holds.
@@ -99,12 +107,16 @@ def test_an_edge_budget_of_other_json_is_damaged(text, tmp_path):
 
 
 def test_a_metrics_file_with_another_row_ends_there(tmp_path):
-    good, more = '{"round": 1}', '{"round": 2}'
-    losses = '{"round": 1, "losses": 3}'
-    for bad in ('{"round": "x"}', '{"round": null}', losses, DEEP, "\udcff"):
+    good, more = '{"round": 1, "losses": {}}', '{"round": 2, "losses": {"a": 0.5}}'
+    rounds = [f'{{"round": {bad}, "losses": {{}}}}' for bad in ('"x"', "null")]
+    losses = [f'{{"round": 1, "losses": {bad}}}' for bad in ("3", '{"a": "x"}')]
+    for bad in (*rounds, *losses, '{"round": 1}', DEEP, "\udcff"):
         text = "\n".join([good, bad, more]).encode(errors="surrogateescape")
         (tmp_path / "metrics.jsonl").write_bytes(text)
-        assert checkpoint.read_metrics(tmp_path, 9) == [{"round": 1}]
+        assert metrics_file.read(tmp_path, 9) == [json.loads(good)]
+    (tmp_path / "metrics.jsonl").write_text(f"{good}\n{more}\n")
+    rows = metrics_file.read(tmp_path, 9)
+    assert rows == [json.loads(good), json.loads(more)]
 
 
 def test_a_sweep_s_file_must_hold_an_object(tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
-from jaxanon import checkpoint, cli, ledger, training
+from jaxanon import cli, ledger, metrics_file, training
 from jaxanon.privacy import SampledGaussian, epsilon_spent
 
 pytestmark = pytest.mark.long
@@ -111,14 +111,14 @@ def test_what_was_spent_is_told_while_training_goes_on(
     name, small, data, tmp_path, monkeypatch, capsys
 ):
     """Killed in its third round, after two checkpoints."""
-    append, folder = checkpoint.append_metrics, tmp_path / "run"
+    append, folder = metrics_file.append, tmp_path / "run"
 
     def killed(out, row):
         if row["round"] == 3:
             raise KeyboardInterrupt
         append(out, row)
 
-    monkeypatch.setattr(checkpoint, "append_metrics", killed)
+    monkeypatch.setattr(metrics_file, "append", killed)
     options = {"epochs": 3, "out": folder, "progress": False}
     with pytest.raises(KeyboardInterrupt):
         training.train(small(name), data, checkpoint_s=0.0, **options)

@@ -1,0 +1,43 @@
+"""The rows of a run's ``metrics.jsonl``, one for each call of the training."""
+
+import json
+import pathlib
+
+from jaxanon.datasets import writing
+
+
+def read(folder, up_to: int) -> list[dict]:
+    """Lines of ``metrics.jsonl`` up to a round; a half-written one ends the list."""
+    path, rows = pathlib.Path(folder) / "metrics.jsonl", []
+    if path.exists():
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                row = json.loads(line)
+            except (RecursionError, ValueError):
+                break
+            if not _is_row(row):
+                break
+            if row["round"] <= up_to:
+                rows.append(row)
+    return rows
+
+
+def _is_row(row):
+    if not isinstance(row, dict) or type(row.get("round")) is not int:
+        return False
+    losses = row.get("losses")
+    return isinstance(losses, dict) and all(
+        type(value) in (int, float) for value in losses.values()
+    )
+
+
+def write(folder, rows) -> None:
+    """Replaces ``metrics.jsonl`` by these rows."""
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    writing.write(pathlib.Path(folder) / "metrics.jsonl", text)
+
+
+def append(folder, row) -> None:
+    """Adds one line to ``metrics.jsonl``."""
+    with (pathlib.Path(folder) / "metrics.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
