@@ -17,10 +17,11 @@ NETWORK = {
     "step_size": 0.3,
 }
 # Learner, what its clients send, who sees it, and its ε.
+NOISY = ("fedsgd_ldp", "params", "each", 8.0)  # What noise does, and no masks to learn.
 SETTINGS = (
     ("fedavg", "moves", "each", None),
     ("fedavg", "moves", "mean", None),
-    ("fedsgd_ldp", "params", "each", 8.0),
+    NOISY,
     ("fedsgd_ldp", "params", "each", 2.0),
     ("atlas", "layers", "each", 0.0),
     ("atlas", "layers", "each", 8.0),
@@ -34,7 +35,7 @@ def rows(dataset, smoke, runs):
     data = few(
         ja.load(dataset, preset=PRESETS.get(dataset), private=["subject"]), smoke
     )
-    for name, messages, view, epsilon in SETTINGS[2:3] if smoke else SETTINGS:
+    for name, messages, view, epsilon in [NOISY] if smoke else SETTINGS:
         learner, population, state = begun(name, epsilon, data)
         population, chosen = with_canaries(population, data.spec)
         observe = audit.observer(

@@ -193,6 +193,19 @@ def test_figures_are_drawn_of_what_there_is(bench, tmp_path):
     assert told.count("<img") == len(names) and "does not hold" in told
 
 
+def test_places_and_choices_are_drawn_in_their_order(bench, monkeypatch):
+    page, drawn = bench("_hub_page"), []
+    panels = page.panels
+    monkeypatch.setattr(
+        page, "panels", lambda names: drawn.append(panels(names)) or drawn[0]
+    )
+    page.choices([made(place="room B"), made(choice="y", at=1), made(choice="x")])
+    ((_, axes),) = drawn
+    assert list(axes) == [made()["place"], "room B"]
+    told = [label.get_text() for label in axes[made()["place"]].get_xticklabels()]
+    assert told == ["x", "y"]
+
+
 def test_streams_are_kept_of_what_is_drawn_alone(bench):
     page, work = bench("_hub_page"), bench("_hub_jobs")
     rows = [made(seed=1), made(), made(at=1), made(name="raw data"), made(place="B")]
