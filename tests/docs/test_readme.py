@@ -2,11 +2,13 @@
 
 import ast
 import importlib.metadata
+import itertools
 import pathlib
 import re
 import shlex
 import sys
 
+import numpy as np
 import pytest
 
 import jaxanon
@@ -25,15 +27,51 @@ def _readme():
     return _blocks(README.read_text())
 
 
+def _parts(text):
+    """The Python blocks of every part, which goes from one heading to the next."""
+    bare = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    cuts = [text.index(f"{line}\n") for line in re.findall(r"^##+ .*$", bare, re.M)]
+    for start, end in itertools.pairwise([0, *cuts, len(text)]):
+        code = [code for what, code in _blocks(text[start:end]) if what == "python"]
+        if code:
+            yield text[start:end].partition("\n")[0], code
+
+
+def test_parts_are_found():
+    python = "```python\n## no heading\n```\n"
+    text = f"# t\n## a\n{python}### b\nwords\n## c\n{python}{python}"
+    block = "## no heading\n"
+    assert list(_parts(text)) == [("## a", [block]), ("## c", [block, block])]
+
+
 def test_readme_python_runs(tmp_path, monkeypatch):
+    """Whoever comes to a part need have read its section's beginning, and no other."""
     monkeypatch.chdir(tmp_path)
     blocks = _readme()
     assert not [language for language, _ in blocks if language == "python-norun"]
-    code = [code for language, code in blocks if language == "python"]
-    assert code, "the README must show how the library is used from Python"
-    namespace = {"__name__": "readme"}
-    for number, block in enumerate(code):
-        exec(compile(block, f"README.md, Python block {number}", "exec"), namespace)
+    _record(tmp_path / "ann.csv", 3)
+    _record(tmp_path / "bob.csv", 5)
+    parts = dict(_parts(README.read_text()))
+    assert sum(map(len, parts.values())) == sum(what == "python" for what, _ in blocks)
+    assert "## From Python" in parts
+    above = {}
+    for name, code in parts.items():
+        names = {**above, "__name__": "readme"} if name.startswith("### ") else {}
+        for number, block in enumerate(code):
+            exec(compile(block, f"README.md, {name}, block {number}", "exec"), names)
+        above = above if name.startswith("### ") else names
+    own = np.load(tmp_path / "mine.npz")
+    assert own["windows"].shape == (2 * 9, 128, 3)
+    assert own["subject_names"].tolist() == ["ann", "bob"]
+
+
+def _record(path, level):
+    """Eight seconds of each of two activities, as CSV, of a sensor that shakes."""
+    shaking = level * np.random.default_rng(level).normal(size=(800, 3))
+    rows = ["time,acc.x,acc.y,acc.z,activity"]
+    for number, (x, y, z) in enumerate(shaking):
+        rows.append(f"{number / 50},{x},{y},{z},{('rest', 'walk')[number // 400]}")
+    path.write_text("\n".join(rows) + "\n")
 
 
 def _kernels_in(code):
@@ -121,3 +159,55 @@ def test_readme_commands_exist(monkeypatch, capsys):
         assert not stopped.value.code, f"jaxanon {verb} is unknown"
         for option in (word.partition("=")[0] for word in words if word[:2] == "--"):
             assert option in shown, f"{shlex.join(words)}: {option} is unknown"
+
+
+def _given(words, option):
+    """What follows an option, or nothing."""
+    return words[words.index(option) + 1] if option in words else None
+
+
+def _refused(commands, there):
+    """Numbers of the commands that stop at what is there, or at what is not."""
+    there, reported = set(there), set()
+    for number, words in enumerate(commands):
+        verb, folder = words[1], words[2] if len(words) > 2 else ""
+        out = _given(words, "--out") or _given(words, "--output")
+        if verb in ("train", "serve") and out is None:
+            out = f"runs/{folder}"
+        read = [_given(words, "--input"), _given(words, "--dataset"), folder]
+        read = [name for name in read if name and re.search(r"/|\.\w", name)]
+        report = verb == "evaluate" and (
+            folder,
+            "--epsilons" in words,
+            "--join" in words,
+        )
+        again = {"--resume", "--overwrite", "--process-id"} & set(words)
+        kind = {"anonymize": ".npy", "sample": ".npz", "export": ".onnx"}.get(verb, "")
+        if (
+            not set(read) <= there
+            or ((out in there or report in reported) and not again)
+            or (out and not out.endswith(kind))
+        ):
+            yield number
+        told = {out, _given(words, "--attackers"), _given(words, "--samples")}
+        there |= told - {None}
+        reported |= {report} - {False}
+
+
+def test_readme_commands_follow_one_another():
+    """Whoever types them all meets no file that is missing, or there already."""
+    blocks = _readme()
+    made = {name for _, code in blocks for name in re.findall(r'"(\S+\.npz)"', code)}
+    assert "mine.npz" in made
+    commands = list(_commands(blocks))
+    assert not [shlex.join(commands[number]) for number in _refused(commands, made)]
+
+
+def test_commands_that_would_be_refused_are_found():
+    said = """train a --out r/a; train a --out r/a; train b; train b --resume; train b
+        evaluate r/a; evaluate r/a --epsilons 1; evaluate r/a; evaluate r/x
+        anonymize r/a --input x.npz --output s.npy
+        anonymize r/a --input y.npz --output t.npy
+        anonymize r/a --input x.npz --output t.npz; sample r/a --output s.npy"""
+    commands = [f"jaxanon {one}".split() for one in re.split(r"[;\n]", said)]
+    assert list(_refused(commands, ["x.npz"])) == [1, 4, 7, 8, 10, 11, 12]
