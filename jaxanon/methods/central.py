@@ -126,6 +126,11 @@ def central(
                     f"hyper must have {size!r}, got {sorted(hyper)}; it is the "
                     f"step size of the player of {player.groups}."
                 )
+    players = tuple(
+        # Of all leaves as one: a network's hundred are as many programs in a program.
+        player._replace(optimizer=optax.flatten(player.optimizer))
+        for player in players
+    )
     moved = {group: player for player in players for group in player.groups}
 
     def begin(key):

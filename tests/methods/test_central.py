@@ -4,6 +4,7 @@ import dataclasses
 import functools
 from typing import Any, cast
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -85,6 +86,32 @@ def test_steps_start_from_where_the_last_one_ended(data):
     state, info = _round(_method(data, (player,)))
     assert state.params["a"] == 3 - 2 / 2**3
     assert info["a error"] == -2 / 2**2  # Of the last step.
+
+
+def test_an_optimizer_sees_a_group_as_one_vector_and_steps_as_it_would_by_leaves(data):
+    goal = {"w": jnp.array([[1.0, -2.0], [0.5, 3.0]]), "b": jnp.array([4.0])}
+    seen = []
+
+    def update(updates, state, params=None):
+        seen.append((updates.shape, params.shape))
+        return adam.update(updates, state, params)
+
+    def loss(key, params, hyper, batch, given):
+        errors = jax.tree.map(lambda a, b: jnp.sum((a - b) ** 4), params["net"], goal)
+        return errors["w"] + errors["b"], ({}, {})
+
+    adam = optax.scale_by_adam()
+    watched = optax.GradientTransformation(adam.init, update)
+    init = {"net": jax.tree.map(jnp.zeros_like, goal)}
+    player = Player(("net",), loss, optimizer=watched)
+    state, _ = _round(_method(data, (player,), init=init), rounds=3)
+    assert seen == [((5,), (5,))]
+    params, opt_state = init, adam.init(init)
+    for _ in range(3):
+        gradient = jax.grad(lambda now: loss(None, now, None, None, None)[0])(params)
+        steps, opt_state = adam.update(gradient, opt_state)
+        params = jax.tree.map(lambda param, step: param - 0.5 * step, params, steps)
+    chex.assert_trees_all_close(state.params, params, rtol=1e-6)
 
 
 def test_gradients_add_up_where_they_are_told_to(data):
