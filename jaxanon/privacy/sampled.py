@@ -8,17 +8,8 @@ from jaxanon.kernels.checks import whole
 from jaxanon.privacy.composition import positive
 
 RARELY = 1e-12  # A sample is cut, so that it costs nothing to speak of.
-INTERVALS = (
-    1.0,
-    0.1,
-    1e-2,
-    1e-3,
-    5e-4,
-    1e-4,
-    1e-5,
-    1e-6,
-    1e-7,
-)  # Whole ones of the next.
+# Between losses that are told apart; each is a whole number of the next.
+INTERVALS = 1.0, 0.1, 1e-2, 1e-3, 5e-4, 1e-4, 1e-5, 1e-6, 1e-7
 USUAL = 1e-4
 ERROR, SHARE = 1e-5, 0.02  # Of ε, or of all losses; of the losses of one step.
 MOST_CELLS = 500  # Per standard deviation of all losses, for finer ones than usual.

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import jaxanon
+from jaxanon import trial_names
+from jaxanon.attacks import ATTACKERS
 
 README = pathlib.Path(__file__).resolve().parents[2] / "README.md"
 
@@ -122,6 +124,14 @@ def test_readme_lists_every_kernel():
     listed = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
     names = re.findall(r"`(\w+)`", " ".join(listed))
     assert sorted(names) == sorted(_kernel_functions())
+
+
+def test_readme_lists_every_attack():
+    _readme()  # Skips where there is none.
+    table = README.read_text().split("\n| `--attacks` |")[1].split("\n\n")[0]
+    listed = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+    names = re.findall(r"`([\w-]+)`", " ".join(listed))
+    assert sorted(names) == sorted([*ATTACKERS, *trial_names.ATTACKS])
 
 
 def _commands(blocks):
