@@ -13,11 +13,15 @@ BEFORE = 10  # Epochs of what guides the rivals, by default.
 # activity, 3 lost 1, and 8 gained nothing.
 ANEW = {"strength": 1.0, "guidance": 5.0, "negative_guidance": 0.0}
 WAYS = _entries.AS_IT_IS | {"all anew": ANEW}
+# The rivals, too, from noise alone; not tried yet.
+FROM_NOISE = _entries.AS_IT_IS | {"all anew": {"strength": 1.0}}
 ENTRIES = (
     _entries.Entry("PrivateHub", "privatehub", EPOCHS, SETTINGS, WAYS),
     # Of their abstracts, with sizes of ours.
-    _entries.Entry("PrivDiffuser", "privdiffuser", BEFORE + EPOCHS, SETTINGS),
-    _entries.Entry("Cloak", "cloak", BEFORE + EPOCHS, {"batch": 128}),
+    _entries.Entry(
+        "PrivDiffuser", "privdiffuser", BEFORE + EPOCHS, SETTINGS, FROM_NOISE
+    ),
+    _entries.Entry("Cloak", "cloak", BEFORE + EPOCHS, {"batch": 128}, FROM_NOISE),
 )
 SMOKE = _entries.Entry(
     "PrivateHub",

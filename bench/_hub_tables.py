@@ -248,16 +248,19 @@ def steps_table(rows):
 
 
 def motionsense_table(rows):
-    """What ``bench/anonymizers.py`` finds, of PrivateHub."""
-    pair = lambda row, name: kept([row], name, lambda x: f"{x[0][0]:.1f}")
+    """What ``bench/anonymizers.py`` finds, of PrivateHub and other diffusions."""
+    told = lambda mean, spread=None: (
+        f"{mean:.1f}" + (f" ± {spread:.1f}" if spread else "")
+    )
+    pair = lambda row, name: kept([row], name, lambda x: told(*x[0]))
     head = ["", "seeds", "activity [%]", "gender, balanced [%]", "retrained, worst [%]"]
     head += ["epochs"]
     lines = []
     for row in rows:
-        worst = row["retrained_balanced"][row["worst"]][0]
+        worst = told(*row["retrained_balanced"][row["worst"]])
         line = [f"{row['system']} {row['form']}".strip(), len(row["seeds"])]
         line += [pair(row, "public_accuracy"), pair(row, "private_balanced_accuracy")]
-        lines.append([*line, f"{worst:.1f} ({row['worst']})", row["epochs"]])
+        lines.append([*line, f"{worst} ({row['worst']})", row["epochs"]])
     return table(head, lines)
 
 

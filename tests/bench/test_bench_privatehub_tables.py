@@ -1,5 +1,7 @@
 """What is told of PrivateHub and its rivals: tables, goals, figures, speed."""
 
+from unittest import mock
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -130,12 +132,16 @@ def test_steps_motionsense_and_speed_are_held_against_what_is_asked(bench, goals
     assert line(text, "| activity").endswith("| 96.50 %; 2 of 5 seeds | holds |")
     assert line(text, "gender").endswith("| 52.50 %; 2 of 5 seeds | does not hold |")
     assert line(text, "re-identification").endswith("| 56.00 %; 2 of 5 seeds | holds |")
-    assert "| 56.0 (mlp) | 12 |" in bench("_hub_tables").motionsense_table([row])
+    text = bench("_hub_tables").motionsense_table([row])
+    assert "| 96.5 ± 0.1 | 52.5 | 56.0 (mlp) | 12 |" in text
     speed = bench("_hub_speed").row
     rows = [speed("over diffusers' UNet1DModel", 1.5, "x", ">= 2", "so many")]
     text = goals.table(rows)
     assert line(text, "UNet1DModel").endswith("| 1.5 x (so many) | does not hold |")
     assert line(text, "rewriting").endswith("| not run |")
+    with mock.patch.object(jax, "default_backend", lambda: "gpu"):
+        rows.append(speed("MotionSense's test windows rewritten", 2.0, "s", "", ""))
+    assert line(goals.table(rows), "windows rewritten on a GPU").endswith("| holds |")
 
 
 def test_speed_is_of_the_same_calls(bench):
