@@ -13,7 +13,7 @@ def blinder(results):
     found = Rows(results, "blinder_motion_sense").spread
     ours = lambda what: found(f"Blinder, guided: {what}")
     return table(
-        ["%", "activity", "gender", "gender, balanced", "re-identified (MLP / forest)"],
+        ["%", "activity", "gender", "gender, balanced", "retrained (MLP / forest)"],
         [
             [
                 "raw windows",
@@ -98,7 +98,7 @@ def front(results):
     return table(
         [
             *("preset", "beta", "critic", "utility", "epochs", "flip", "activity"),
-            *("gender, balanced", "re-identified (MLP / forest)", "warping"),
+            *("gender, balanced", "retrained (MLP / forest)", "warping"),
         ],
         lines,
     )
@@ -159,7 +159,7 @@ def unseen(results):
         [
             *("share that trains", "activity, raw / anonymized"),
             "gender balanced, raw / anonymized",
-            "re-identified (MLP / forest)",
+            "retrained (MLP / forest)",
         ],
         lines,
     )

@@ -217,7 +217,7 @@ def _report(one: trial.Trial, evidence, linkage, judges, further) -> dict:
 def _curves(run) -> list[dict]:
     """The losses of a run's history, by round."""
     rows = getattr(run, "history", None) or ()
-    return [{"round": row["round"], **row.get("losses", {})} for row in rows]
+    return [{"round": row["round"], **row["losses"]} for row in rows]
 
 
 def evaluate_each(

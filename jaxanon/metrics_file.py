@@ -2,12 +2,21 @@
 
 import json
 import pathlib
+import sys
 
 from jaxanon.datasets import writing
 
 
 def read(folder, up_to: int) -> list[dict]:
-    """Lines of ``metrics.jsonl`` up to a round; a half-written one ends the list."""
+    """The rows of ``metrics.jsonl``.
+
+    The first that is damaged ends the list, and none that comes after it is read: one
+    that is half written, is no object, or lacks a round or losses that are numbers.
+
+    Args:
+      folder: of the run; without the file there are no rows.
+      up_to: the last round that is asked for.
+    """
     path, rows = pathlib.Path(folder) / "metrics.jsonl", []
     if path.exists():
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -26,9 +35,14 @@ def _is_row(row):
     if not isinstance(row, dict) or type(row.get("round")) is not int:
         return False
     losses = row.get("losses")
-    return isinstance(losses, dict) and all(
-        type(value) in (int, float) for value in losses.values()
-    )
+    return isinstance(losses, dict) and all(map(_is_number, losses.values()))
+
+
+def _is_number(value):
+    """Whether it is one, which a float can hold; NaN is."""
+    if type(value) is int:
+        return abs(value) <= sys.float_info.max
+    return type(value) is float
 
 
 def write(folder, rows) -> None:

@@ -70,6 +70,7 @@ def serve(
     most = int(np.unique(data.train.labels["subject"], return_counts=True)[1].max())
     clients, rows = terms.clients_of(method, data), serving.rows or most
     init_key, run_key = jax.random.split(jax.random.key(seed))
+    # Not copied, as training does: no round here gives the state's buffers away.
     state = jax.device_put(method.init(init_key))
     agreed = terms.terms(method, state, clients, rows, seed)
     config = training.describe(method, data, state, epochs=epochs, seed=seed)

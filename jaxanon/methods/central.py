@@ -33,6 +33,7 @@ class Player(NamedTuple):
     when_fn: Callable | None = None  # (round) -> bool[], whether it plays; None: always
     rest_fn: Callable | None = None  # (params) -> bool[], whether it rests even so
     step_size: str | tuple[str, ...] = "step_size"  # hyper-parameter; one, or by group
+    # Element by element alone: it sees a group's leaves as one vector.
     optimizer: optax.GradientTransformation = optax.scale_by_adam()
     accumulate: bool = False  # each step's gradient is added to those before it
     gradient_fn: Callable | None = None
@@ -126,11 +127,9 @@ def central(
                     f"hyper must have {size!r}, got {sorted(hyper)}; it is the "
                     f"step size of the player of {player.groups}."
                 )
-    players = tuple(
-        # Of all leaves as one: a network's hundred are as many programs in a program.
-        player._replace(optimizer=optax.flatten(player.optimizer))
-        for player in players
-    )
+    # Of all leaves as one: a network's hundred are as many programs in a program.
+    flat = lambda player: player._replace(optimizer=optax.flatten(player.optimizer))
+    players = tuple(map(flat, players))
     moved = {group: player for player in players for group in player.groups}
 
     def begin(key):

@@ -10,6 +10,10 @@ from jaxanon.privacy.sampled import SampledGaussian, beyond, composed
 
 ACCOUNTANTS = ("pld", "rdp")
 SPARED = 0.01  # Of δ, for samples that their capacity cuts.
+CUT = (
+    "a capacity that is often reached is accounted for by pld alone; leave "
+    "accountant as it is."
+)
 
 
 def epsilon_spent(
@@ -50,15 +54,12 @@ def epsilon_spent(
     one_of("accountant", accountant, ACCOUNTANTS)
     found = spent(tuple(releases), checked_delta(delta), accountant)
     if found is None:
-        raise ValueError(
-            "a capacity that is often reached is accounted for by pld alone; leave "
-            "accountant as it is."
-        )
+        raise ValueError(CUT)
     return found
 
 
 def spent(releases, delta, accountant):
-    """``epsilon_spent``, or by "coarse pld"; None where "rdp" cannot tell."""
+    """``epsilon_spent``, or by ``sampled.COARSE``; None where "rdp" cannot tell."""
     if not releases:
         return 0.0
     spill = sum(release.steps * beyond(release) for release in releases)

@@ -4,15 +4,14 @@ import functools
 import math
 from collections.abc import Iterable
 
-from jaxanon.privacy.accounting import epsilon_spent, spent
+from jaxanon.privacy.accounting import CUT, epsilon_spent, spent
 from jaxanon.privacy.composition import positive
-from jaxanon.privacy.sampled import RARELY, SampledGaussian, beyond
+from jaxanon.privacy.sampled import COARSE, RARELY, SampledGaussian, beyond
 
 LEAST_MULTIPLIER = 1e-3  # Of an ε of half a million.
 MOST_MULTIPLIER = 1e6  # Beyond it noise is all there is.
-COARSE = "coarse pld"  # Up to twenty times as quick, and hardly above pld.
 WIDTH = 1e-3  # To which the log of a noise multiplier is found.
-LEAST, LARGEST = 1e-300, 1e300  # An ε of which logs are taken.
+LEAST_EPSILON, MOST_EPSILON = 1e-300, 1e300  # Of which logs are taken.
 
 
 def noise_multiplier_for(
@@ -73,23 +72,27 @@ def noise_multiplier_for(
         """Log of ε that is spent over what may be, of noise whose log is given."""
         own = noisy(noise_multiplier=math.exp(log))
         found = spent((own, *beside), delta, judge)
-        found = LARGEST if found is None else min(max(found, LEAST), LARGEST)
-        return math.log(found) - goal
+        found = MOST_EPSILON if found is None else found
+        return math.log(min(max(found, LEAST_EPSILON), MOST_EPSILON)) - goal
 
     low, high, judge = _doubled(over, quick, accountant)
     if high is None:
+        largest = noisy(noise_multiplier=MOST_MULTIPLIER)
+        if spent((largest, *beside), delta, accountant) is None:
+            raise ValueError(CUT)
+        other = ", or accountant 'pld'" if accountant == "rdp" else ""
         raise ValueError(
             f"no noise multiplier below {MOST_MULTIPLIER:g} keeps {steps} steps "
-            f"within epsilon {epsilon:g}; take fewer steps, or a larger epsilon."
+            f"within epsilon {epsilon:g}; take fewer steps, or a larger epsilon{other}."
         )
+    if low is not None and judge != accountant:
+        low, high = _nearer(over, judge, accountant, low, high)
     if low is None:
         raise ValueError(
             f"epsilon {epsilon:g} is kept by a noise multiplier of "
             f"{LEAST_MULTIPLIER:g}, which hides nothing; take a smaller epsilon, or "
             "no noise."
         )
-    if judge != accountant:
-        low, high = _nearer(over, judge, accountant, low, high)
     return math.exp(_least(over, accountant, low, high, WIDTH))
 
 
@@ -124,19 +127,26 @@ def _nearer(over, quick, accountant, low, high):
     high = _least(over, quick, low, high, 0.02)
     near = 0.1  # What the quick one asks for is mostly a tenth too much.
     if accountant == "pld" and over(high, COARSE) <= 0:
-        bracket = _bracket(over, COARSE, high, near)
-        high, near = _least(over, COARSE, *bracket, 1e-4), 0.9 * WIDTH
+        low, high = _bracket(over, COARSE, high, near)
+        if low is None:
+            return None, high
+        high, near = _least(over, COARSE, low, high, 1e-4), 0.9 * WIDTH
     return _bracket(over, accountant, high, near)
 
 
 def _bracket(over, judge, high, step):
-    """``(low, high)``, of which ``high`` alone fits, a ``step`` apart or more."""
+    """``(low, high)``, of which ``high`` alone fits, a ``step`` apart or more.
+
+    ``low`` is None where the least multiplier that there is fits.
+    """
+    least = math.log(LEAST_MULTIPLIER)
     if over(high, judge) <= 0:
-        low = high - step
-        while over(low, judge) <= 0:
-            step = 2 * step
-            low, high = low - step, low
-        return low, high
+        while high > least:
+            low = max(high - step, least)
+            if over(low, judge) > 0:
+                return low, high
+            high, step = low, 2 * step
+        return None, high
     low, high = high, high + step
     while over(high, judge) > 0:
         step = 2 * step

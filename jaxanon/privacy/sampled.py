@@ -8,11 +8,14 @@ from jaxanon.kernels.checks import whole
 from jaxanon.privacy.composition import positive
 
 RARELY = 1e-12  # A sample is cut, so that it costs nothing to speak of.
-# Between losses that are told apart; each is a whole number of the next.
+# Nats between losses that are told apart; each is a whole number of the next.
 INTERVALS = 1.0, 0.1, 1e-2, 1e-3, 5e-4, 1e-4, 1e-5, 1e-6, 1e-7
 USUAL = 1e-4
-ERROR, SHARE = 1e-5, 0.02  # Of ε, or of all losses; of the losses of one step.
+ERROR = 1e-5  # Of ε, or of 1 where that is more.
+SHARE = 0.02  # Of the standard deviation of a step's losses.
 MOST_CELLS = 500  # Per standard deviation of all losses, for finer ones than usual.
+MOST_LOSSES = 400_000  # Of a step, that are told apart: some seconds a step.
+COARSE = "coarse pld"  # Up to twenty times as quick as "pld", and hardly above it.
 # Of Rényi divergences: series of orders in between do not always converge.
 ORDERS = (*range(2, 65), 72, 80, 96, 112, 128, 160, 192, 256, 384, 512, 1024)
 
@@ -77,7 +80,7 @@ def composed(releases, delta, accountant, bounded):
     Args:
       releases: ``SampledGaussian`` each.
       delta: δ in (0, 1).
-      accountant: "pld", "coarse pld" or "rdp".
+      accountant: "pld", ``COARSE`` or "rdp".
       bounded: whether to reckon with capacities, or take lots for whole.
     """
     account = _account(accountant, releases)
@@ -97,24 +100,34 @@ def beyond(release):
     return math.exp(-release.records * (share * math.log(share / q) + rest))
 
 
-def interval(releases):
-    """Between the losses that are told apart, of all releases together.
+def interval(releases) -> float:
+    """Nats between the losses that are told apart, of all releases together.
 
-    What they cost is overstated by about the steps times its square: by 1e-5 of the
-    mean loss, or of 1, up to a thousand steps; and by some of it where a single step's
-    losses are hardly larger. So where much is told large ones do, which are as many
-    times quicker, and steps that tell next to nothing have smaller ones than usual,
-    while they are few. Each is a multiple of those that are smaller, for what is told
-    more finely costs less.
+    Losses are rounded, by which all steps together cost about their number times the
+    square of the interval more. The largest interval is taken that adds ``ERROR`` at
+    most, and that is a ``SHARE`` of what a single step's losses differ by, which
+    would be overstated by some of it otherwise. It is finer than ``USUAL`` only where
+    few steps tell next to nothing, and never so fine that a step has more than
+    ``MOST_LOSSES``. Each interval is a multiple of those that are smaller: what is told
+    more finely so costs less.
+
+    Args:
+      releases: ``SampledGaussian`` each, one or more.
+
+    Returns:
+      One of ``INTERVALS``.
     """
     steps = sum(release.steps for release in releases)
-    told = [r.sampling_probability / r.noise_multiplier for r in releases]
-    square = sum(r.steps * one**2 for r, one in zip(releases, told, strict=True))
+    spreads = [spread(release) for release in releases]
+    square = sum(r.steps * one**2 for r, one in zip(releases, spreads, strict=True))
     error = ERROR * max(1.0, square / 2)
+    widest = max(map(width, releases))
     found = INTERVALS[0]
     for finer in INTERVALS[1:]:
-        told_apart = found <= SHARE * min(told)
+        told_apart = found <= SHARE * min(spreads)
         if told_apart and (steps * found**2 <= error or found <= USUAL):
+            break
+        if widest > MOST_LOSSES * finer:
             break
         if finer < USUAL and math.sqrt(square) > MOST_CELLS * finer:
             break
@@ -122,12 +135,40 @@ def interval(releases):
     return found
 
 
+def spread(release) -> float:
+    """About the standard deviation of a step's losses, by its χ² divergence.
+
+    1 / z of all records, and near q / z of samples and much noise: the square root of
+    log(1 + q² (exp(1 / z²) - 1)).
+    """
+    q, square = release.sampling_probability, release.noise_multiplier**-2
+    return math.sqrt(_log_mixed(q**2, square))
+
+
+def width(release) -> float:
+    """Nats from the least of a step's losses to the largest, but of next to none.
+
+    Dp-accounting cuts a Gaussian off ten standard deviations from its mean.
+    """
+    q, scale = release.sampling_probability, 1 / release.noise_multiplier
+    if q == 1:
+        return 20 * scale
+    return _log_mixed(q, scale**2 / 2 + 10 * scale) - math.log1p(-q)
+
+
+def _log_mixed(share, log):
+    """log(1 + share (exp(log) - 1)), where an exponential would be too large, too."""
+    if log < 700:
+        return math.log1p(share * math.expm1(log))
+    return max(0.0, log + math.log(share))
+
+
 def _account(accountant, releases):
     import dp_accounting  # SciPy takes a second to come.
 
     relation = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
     fine = interval(releases)
-    intervals = {"pld": fine, "coarse pld": max(2e-3, 2 * fine)}
+    intervals = {"pld": fine, COARSE: max(2e-3, 2 * fine)}
     if accountant in intervals:
         return dp_accounting.pld.PLDAccountant(relation, intervals[accountant])
     return dp_accounting.rdp.RdpAccountant(ORDERS, neighboring_relation=relation)

@@ -35,15 +35,15 @@ def _parts(text):
     cuts = [text.index(f"{line}\n") for line in re.findall(r"^##+ .*$", bare, re.M)]
     for start, end in itertools.pairwise([0, *cuts, len(text)]):
         code = [code for what, code in _blocks(text[start:end]) if what == "python"]
-        if code:
-            yield text[start:end].partition("\n")[0], code
+        yield text[start:end].partition("\n")[0], code
 
 
 def test_parts_are_found():
     python = "```python\n## no heading\n```\n"
     text = f"# t\n## a\n{python}### b\nwords\n## c\n{python}{python}"
     block = "## no heading\n"
-    assert list(_parts(text)) == [("## a", [block]), ("## c", [block, block])]
+    found = [("# t", []), ("## a", [block]), ("### b", []), ("## c", [block, block])]
+    assert list(_parts(text)) == found
 
 
 def test_readme_python_runs(tmp_path, monkeypatch):
@@ -57,7 +57,7 @@ def test_readme_python_runs(tmp_path, monkeypatch):
     assert sum(map(len, parts.values())) == sum(what == "python" for what, _ in blocks)
     assert "## From Python" in parts
     above = {}
-    for name, code in parts.items():
+    for name, code in parts.items():  # A section without code lends its parts nothing.
         names = {**above, "__name__": "readme"} if name.startswith("### ") else {}
         for number, block in enumerate(code):
             exec(compile(block, f"README.md, {name}, block {number}", "exec"), names)
@@ -172,7 +172,8 @@ def test_readme_commands_exist(monkeypatch, capsys):
 
 
 def _given(words, option):
-    """What follows an option, or nothing."""
+    """What follows an option, or stands behind its =, or nothing."""
+    words = [part for word in words for part in re.split(rf"(?<=^{option})=", word)]
     return words[words.index(option) + 1] if option in words else None
 
 
@@ -182,8 +183,8 @@ def _refused(commands, there):
     for number, words in enumerate(commands):
         verb, folder = words[1], words[2] if len(words) > 2 else ""
         out = _given(words, "--out") or _given(words, "--output")
-        if verb in ("train", "serve") and out is None:
-            out = f"runs/{folder}"
+        if verb in ("train", "serve", "sweep") and out is None:
+            out = f"runs/{folder}{'-sweep' if verb == 'sweep' else ''}"
         read = [_given(words, "--input"), _given(words, "--dataset"), folder]
         read = [name for name in read if name and re.search(r"/|\.\w", name)]
         report = verb == "evaluate" and (
@@ -214,10 +215,11 @@ def test_readme_commands_follow_one_another():
 
 
 def test_commands_that_would_be_refused_are_found():
-    said = """train a --out r/a; train a --out r/a; train b; train b --resume; train b
+    said = """train a --out r/a; train a --out=r/a; train b; train b --resume; train b
         evaluate r/a; evaluate r/a --epsilons 1; evaluate r/a; evaluate r/x
         anonymize r/a --input x.npz --output s.npy
         anonymize r/a --input y.npz --output t.npy
-        anonymize r/a --input x.npz --output t.npz; sample r/a --output s.npy"""
+        anonymize r/a --input x.npz --output t.npz; sample r/a --output s.npy
+        sweep a; evaluate runs/a-sweep; sweep a"""
     commands = [f"jaxanon {one}".split() for one in re.split(r"[;\n]", said)]
-    assert list(_refused(commands, ["x.npz"])) == [1, 4, 7, 8, 10, 11, 12]
+    assert list(_refused(commands, ["x.npz"])) == [1, 4, 7, 8, 10, 11, 12, 15]

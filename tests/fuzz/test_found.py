@@ -20,6 +20,7 @@ from jaxanon import (
 from jaxanon.datasets import registry, sources, store
 
 DEEP = "[" * 200_000  # More than Python's stack holds.
+LARGE = f'{{"a": 1{400 * "0"}}}'  # More than a float can hold.
 
 
 def header(shape, descr="'<f4'"):
@@ -109,7 +110,7 @@ def test_an_edge_budget_of_other_json_is_damaged(text, tmp_path):
 def test_a_metrics_file_with_another_row_ends_there(tmp_path):
     good, more = '{"round": 1, "losses": {}}', '{"round": 2, "losses": {"a": 0.5}}'
     rounds = [f'{{"round": {bad}, "losses": {{}}}}' for bad in ('"x"', "null")]
-    losses = [f'{{"round": 1, "losses": {bad}}}' for bad in ("3", '{"a": "x"}')]
+    losses = [f'{{"round": 1, "losses": {bad}}}' for bad in ("3", '{"a": "x"}', LARGE)]
     for bad in (*rounds, *losses, '{"round": 1}', DEEP, "\udcff"):
         text = "\n".join([good, bad, more]).encode(errors="surrogateescape")
         (tmp_path / "metrics.jsonl").write_bytes(text)

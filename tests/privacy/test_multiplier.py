@@ -1,7 +1,6 @@
 """The least noise for a budget: kept, and by no more than need be."""
 
 import math
-import time
 
 import hypothesis
 import hypothesis.strategies as st
@@ -83,6 +82,9 @@ def test_a_capacity_may_matter_at_less_noise_than_a_budget_asks_for():
     release = SampledGaussian(noise_multiplier=1.0, **bounded)
     with pytest.raises(ValueError, match="by pld alone; leave accountant"):
         epsilon_spent([release], 1e-5, accountant="rdp")
+    cut = {"sampling_probability": 0.2, "capacity": 5, "records": 100}
+    with pytest.raises(ValueError, match="by pld alone; leave accountant"):
+        noise_multiplier_for(2.0, 1e-5, accountant="rdp", **cut)
 
 
 def test_a_budget_is_shared_with_what_is_released_beside_it():
@@ -97,11 +99,10 @@ def test_a_budget_is_shared_with_what_is_released_beside_it():
         )
 
 
-def test_an_epsilon_of_thousands_is_accounted_for_while_one_waits():
-    start = time.process_time()
-    found = noise_multiplier_for(3e3, 1e-5)
+@pytest.mark.parametrize("beside", [[], [SampledGaussian(noise_multiplier=1e4)]])
+def test_an_epsilon_of_thousands_is_accounted_for_as_tightly(beside):
+    found = noise_multiplier_for(3e3, 1e-5, beside=beside)
     assert exact(found, 1e-5) <= 3e3 < exact(0.998 * found, 1e-5)
-    assert time.process_time() - start < 30
 
 
 def test_where_delta_allows_for_all_that_is_told_epsilon_is_none():
@@ -114,5 +115,9 @@ def test_says_what_was_wrong_with_a_budget():
         noise_multiplier_for(0.0, 1e-5)
     with pytest.raises(ValueError, match=r"below 1e\+06 keeps 1000 steps"):
         noise_multiplier_for(1e-6, 1e-9, steps=1000)
-    with pytest.raises(ValueError, match="0.001, which hides nothing; take a smaller"):
-        noise_multiplier_for(1e300, 1e-5)
+    with pytest.raises(ValueError, match="larger epsilon, or accountant 'pld'"):
+        noise_multiplier_for(1e-6, 1e-9, steps=1000, accountant="rdp")
+    for epsilon in (6e5, 1e300):  # By Rényi's orders the first needs 1.3e-3.
+        with pytest.raises(ValueError, match="0.001, which hides nothing; take a sma"):
+            noise_multiplier_for(epsilon, 1e-5)
+    assert noise_multiplier_for(4e5, 1e-5) > 1e-3
