@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import os
 import pathlib
+import signal
 import sys
 import threading
 from collections.abc import Sequence
@@ -21,8 +22,9 @@ def main(argv: Sequence[str] | None = None) -> int:
       argv: words after the program's name; None takes them from the shell.
 
     Returns:
-      0; 2 for what was refused or failed, a line on stderr says why; 3 if there were
-      rows and not one sample left; 130 if the user interrupted.
+      0; 2 for what was refused, failed or was lost on its way, a line on stderr says
+      why; 3 if there were rows and not one sample left; 130 if it was interrupted, by
+      Ctrl-C or SIGTERM.
 
     Raises:
       SystemExit: after ``--help`` (0), and for words that are no option (2).
@@ -140,30 +142,65 @@ def _run(words):
     from jaxanon.edge import csv_input, model
 
     loaded = model.load(words.model, words.digest)
-    with contextlib.closing(csv_input.open_rows(words.input)) as rows:
-        counts = {"malformed": 0} | _through(words, loaded, rows)
+    with (
+        contextlib.closing(csv_input.open_rows(words.input)) as rows,
+        _ended_politely(),
+    ):
+        counts, lost, interrupted = _through(words, loaded, rows)
+        counts = {"malformed": 0} | counts
         counts["malformed"] = rows.malformed
     names = {"released": "windows released", "late windows": "windows late"}
     told = [f"{n} {names.get(name, name)}" for name, n in counts.items() if n]
     print(f"jaxanon-edge: {', '.join(told) or 'no rows'}", file=sys.stderr)
+    if lost:
+        print(f"jaxanon-edge: error: {lost}", file=sys.stderr)
+    if interrupted:
+        raise KeyboardInterrupt
+    if lost:
+        return 2
     seen = counts["pushed"] + counts["malformed"]
     return NOTHING_LEFT if seen and not counts["samples"] else 0
 
 
+@contextlib.contextmanager
+def _ended_politely():
+    """Within, SIGTERM is as Ctrl-C, so that what is on its way still leaves."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Others may not say what a signal does.
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _through(words, loaded, rows):
-    """Streams rows through a model into an outlet; the stream's counts."""
+    """Streams rows through a model into an outlet.
+
+    Returns ``(counts, lost, interrupted)``: the stream's counts, what never left, in a
+    sentence, and whether somebody stopped it, who still gets what it held.
+    """
     from jaxanon.edge.outlets import open_outlet
     from jaxanon.edge.pacing import paced
     from jaxanon.edge.stream import Stream
 
     stream = Stream(loaded, **_settings(words, rows))
     outlet = open_outlet(words.output, stream.signature, append=words.append)
+    interrupted = False
     try:
-        if words.replay:
-            rows = paced(rows, stream.signature.rate_hz, 1.0, threading.Event())
-        for times, samples in rows:
-            for block in stream.push(times, samples):
-                outlet.write(block)
+        try:
+            if words.replay:
+                rows = paced(rows, stream.signature.rate_hz, 1.0, threading.Event())
+            for times, samples in rows:
+                for block in stream.push(times, samples):
+                    outlet.write(block)
+        except KeyboardInterrupt:
+            interrupted = True
         for block in stream.close():
             outlet.write(block)
     finally:
@@ -175,7 +212,7 @@ def _through(words, loaded, rows):
             f"{rate:g} Hz; say --rate {seen:.4g} if they do.",
             file=sys.stderr,
         )
-    return stream.counts
+    return stream.counts, outlet.lost(), interrupted
 
 
 def _card(words):

@@ -49,6 +49,8 @@ class CsvFile:
     def __init__(self, path, wanted: Signature, append=False, sync_s: float = 1.0):
         self.path, self._wanted, self._sync_s = pathlib.Path(path), wanted, sync_s
         self._closed = False
+        self._missing, self._why = 0, ""  # Rows that the disk did not take.
+        self._unsynced = 0  # Rows that it may still lose.
         self._lost: tuple[float, str] | None = (
             None  # (start, reason) of what is not in the file.
         )
@@ -74,9 +76,9 @@ class CsvFile:
           ValueError: as ``rows.checked``.
           OSError: for what waiting does not mend.
         """
-        new = rows.lines(self._wanted, block)
-        if self._lost is not None:
-            new.insert(0, rows.gap_line(self._wanted, *self._lost))
+        own = rows.lines(self._wanted, block)
+        gap = [] if self._lost is None else [rows.gap_line(self._wanted, *self._lost)]
+        new = gap + own
         if not new:
             return
         written, error = self._put("".join(line.text for line in new).encode())
@@ -85,13 +87,28 @@ class CsvFile:
             self._synced = self._synced[0], new[0].time
         if kept:
             self._lost = None
+        kept_own = max(0, kept - len(gap))
+        self._unsynced += kept_own
         if error is None:
             self._sync()
             return
         if self._lost is None:
             self._lost = new[kept].time, f"not written: {error.strerror}"
+        self._miss(len(own) - kept_own, error)
         if error.errno not in MENDABLE:
             raise error
+
+    def lost(self) -> str:
+        """What is not in the file, in a sentence; nothing if all is."""
+        if not self._missing:
+            return ""
+        return (
+            f"{self._missing} rows are not in {self.path} ({self._why}); see that its "
+            "disk has room and is sound."
+        )
+
+    def _miss(self, number, error):
+        self._missing, self._why = self._missing + number, error.strerror
 
     def close(self) -> None:
         """Forces what is there onto the disk; a gap at the end is tried once more."""
@@ -103,6 +120,7 @@ class CsvFile:
                 self._put(rows.gap_line(self._wanted, *self._lost).text.encode())
             os.fsync(self._file)
         except OSError as error:
+            self._miss(self._unsynced, error)
             if error.errno not in MENDABLE:
                 raise
         finally:
@@ -136,8 +154,10 @@ class CsvFile:
             # Rows since the last time may be gone, and asking again would not tell.
             self._whole, start = self._synced
             self._lost = start, f"not written: {error.strerror}"
+            self._miss(self._unsynced, error)
             if error.errno not in MENDABLE:
                 raise
+        self._unsynced = 0
         self._synced = self._whole, math.nan
         self._sync_at = time.monotonic() + self._sync_s
 

@@ -55,6 +55,7 @@ class MqttTopic:
         self._queue: collections.deque = collections.deque()
         self._changed = threading.Condition()
         self._closing = self._given_up = False
+        self._left = 0  # Blocks that never left.
         # Not a lock held while publishing: paho holds its own when it acknowledges.
         self._room = threading.Semaphore(IN_FLIGHT)
         secure, host, port, self._topic = parts(target)
@@ -95,9 +96,9 @@ class MqttTopic:
             timeout=max(0.0, deadline - time.monotonic())
         ):
             acknowledged += 1
-        left = len(self._queue) + IN_FLIGHT - acknowledged
-        if left:
-            LOG.warning("%d blocks were not taken by the broker.", left)
+        self._left += len(self._queue) + IN_FLIGHT - acknowledged
+        if self._left:
+            LOG.warning("%s", self.lost())
         self._given_up = True
         self._room.release()  # The sender, should it still wait for it, ends.
         self._client.disconnect()
@@ -106,14 +107,22 @@ class MqttTopic:
         stop.start()
         stop.join(2.0)
 
+    def lost(self) -> str:
+        """What the broker never took, in a sentence; nothing if it took all."""
+        if not self._left:
+            return ""
+        return f"{self._left} blocks were not taken by the broker."
+
     def _put(self, block, room=0):
         """Adds to the queue, or lengthens the gap at its end."""
         if len(self._queue) < self._max_blocks + room:
             self._queue.append((self._sequence, block))
             self._sequence += 1
         elif (last := self._queue[-1])[1].gap == OVERFLOW:
+            self._left += 1
             self._queue[-1] = last[0], last[1]._replace(end=block.end)
         else:
+            self._left += 1
             gap = block._replace(samples=block.samples[:0], gap=OVERFLOW)
             self._queue.append((self._sequence, gap))
             self._sequence += 1

@@ -18,7 +18,8 @@ def open_outlet(target, signature: Signature, *, append: bool = False):
       append: go on at the end of a file that is there already.
 
     Returns:
-      ``write(block)`` and ``close()`` of ``CsvFile``, ``Pipe`` or ``MqttTopic``.
+      ``CsvFile``, ``Pipe`` or ``MqttTopic``: ``write(block)``, ``close()``, and
+      ``lost()``, a sentence on what did not leave, if any.
 
     Raises:
       ValueError: if ``target`` is no such thing, or a stream of another signature.

@@ -45,6 +45,10 @@ class Pipe:
     def close(self) -> None:
         """Leaves the standard output as it is; it is not this outlet's to close."""
 
+    def lost(self) -> str:
+        """Nothing, for it waits until all is taken."""
+        return ""
+
     def _put(self, text):
         data = memoryview(text.encode())
         try:

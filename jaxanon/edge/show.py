@@ -1,6 +1,7 @@
 """Turns a stream that runs into events for the live page: the only place raw goes."""
 
 import collections
+import math
 import threading
 import time
 from collections.abc import Iterable, Sequence
@@ -62,8 +63,9 @@ class Show:
 
     def raw(self, times, samples) -> None:
         """Samples as they are pushed, ``float64[n]`` and ``float[n, channels]``."""
-        if not self._begun:  # From here on the page counts its seconds.
-            self._feed.send("origin", {"t": float(times[0])})
+        known = [time for time in map(float, times) if math.isfinite(time)]
+        if not self._begun and known:  # From here on the page counts its seconds.
+            self._feed.send("origin", {"t": known[0]})
             self._begun = True
         self._feed.send("raw", {"t": _numbers(times), "x": _numbers(samples)})
 

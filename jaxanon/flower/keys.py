@@ -1,5 +1,8 @@
 """Who a client is: ECDSA keys, as OpenSSH writes them and Flower asks for them."""
 
+import pathlib
+import ssl
+
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import (
@@ -63,3 +66,26 @@ def public_keys(path) -> dict[int, bytes]:
 def _read(path) -> bytes:
     with open(path, "rb") as file:
         return file.read()
+
+
+def check_certificate(certificate, private_key) -> None:
+    """Refuses what no server of TLS can be had by.
+
+    Raises:
+      OSError: if a file is not there.
+      ValueError: if they are no certificate and its private key, in PEM.
+    """
+    if certificate is None:
+        return
+    for path in (certificate, private_key):
+        pathlib.Path(path).read_bytes()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        # A key with a password would be asked for one at the terminal.
+        context.load_cert_chain(certificate, private_key, password="")
+    except ssl.SSLError as error:
+        raise ValueError(
+            f"{certificate} and {private_key} are no certificate and its private key "
+            f"in PEM, without a password ({error.reason or error}); give two that "
+            "belong together."
+        ) from error

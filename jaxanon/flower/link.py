@@ -18,7 +18,6 @@ from flwr.common.constant import (
     SUPERLINK_NODE_ID,
 )
 from flwr.common.serde import message_to_proto
-from flwr.proto.node_pb2 import Node
 from flwr.proto.runtime_pb2 import PullAppMessagesRequest, PushAppMessagesRequest
 from flwr.serverapp import Grid
 from flwr.supercore.constant import (
@@ -33,13 +32,7 @@ from flwr.supercore.inflatable.inflatable_object import (
     iterate_object_tree,
     no_object_id_recompute,
 )
-from flwr.supercore.inflatable.inflatable_protobuf_utils import (
-    make_pull_object_fn_protobuf,
-)
-from flwr.supercore.inflatable.inflatable_utils import (
-    inflate_object_from_contents,
-    pull_objects,
-)
+from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
 from flwr.supercore.protobuf.translation import ProtobufTranslationMiddleware
 from flwr.supercore.task_identity import TaskIdentity
 from flwr.superlink.config_loader import (
@@ -65,6 +58,9 @@ class LocalGrid(Grid):
 
     def __init__(self, state, run, upload_s: float):
         self._state, self._run, self._upload_s = state, run, upload_s
+        # Of replies that are not uploaded yet: what was asked, the reply, its parts,
+        # and until when it may take.
+        self._announced: dict[str, tuple] = {}
 
     def set_run(self, run) -> None:
         """Takes another run."""
@@ -82,7 +78,7 @@ class LocalGrid(Grid):
     def _task(self):
         number = self._run.primary_task_id
         if not self._state.acknowledge_task_heartbeat(number):
-            raise RuntimeError(
+            raise ConnectionError(
                 "Flower ended this run, for this process gave no sign of life for a "
                 "minute; start it again with resume=True (--resume)."
             )
@@ -96,7 +92,7 @@ class LocalGrid(Grid):
         """Hands messages out; the ids of those that were taken.
 
         Raises:
-          RuntimeError: if Flower ended the run, as with every other call.
+          ConnectionError: if Flower ended the run, as with every other call.
         """
         messages, objects = list(messages), {}
         if not messages:
@@ -120,33 +116,41 @@ class LocalGrid(Grid):
         return [name for name in found.message_ids if name]
 
     def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
-        """Replies that have come; one that is not uploaded in time is left out."""
-        request = PullAppMessagesRequest(message_ids=list(message_ids))
-        task, run_id = self._task(), self._run.run_id
-        found = runtime_handlers.pull_messages(request, self._state, task)
-        node = Node(node_id=SUPERLINK_NODE_ID)
-        read = lambda request: runtime_handlers.pull_object(request, self._state, task)
+        """Replies that are here, whole; waits for none.
+
+        One that is announced is looked for again at each call, until ``upload_s`` have
+        passed: somebody's slow line costs nobody else's answer.
+        """
+        asked, now = set(message_ids), time.monotonic()
+        # Flower names a reply once, and later says that there never was a question.
+        request = PullAppMessagesRequest(message_ids=[*(asked - set(self._announced))])
+        found = runtime_handlers.pull_messages(request, self._state, self._task())
+        both = found.messages_list, found.message_object_trees
+        for proto, tree in zip(*both, strict=True):
+            parts = [part.object_id for part in iterate_object_tree(tree)]
+            name = proto.metadata.reply_to_message_id
+            until = now + self._upload_s
+            self._announced[name] = proto.metadata.message_id, parts, until
         replies = []
-        for proto, tree in zip(
-            found.messages_list, found.message_object_trees, strict=True
-        ):
-            name = proto.metadata.message_id
-            with contextlib.suppress(Exception):  # Whatever a stranger uploaded.
-                contents = pull_objects(
-                    [part.object_id for part in iterate_object_tree(tree)],
-                    make_pull_object_fn_protobuf(read, node, run_id),
-                    max_time=self._upload_s,
-                    initial_backoff=POLL_S,
-                    backoff_cap=1.0,
-                )
-                reply: Any = inflate_object_from_contents(name, contents)
-                # Flower checked these, and not what was uploaded.
-                asked = proto.metadata.reply_to_message_id
-                reply.metadata.__dict__["_message_id"] = name
-                reply.metadata.__dict__["_reply_to_message_id"] = asked
-                replies.append(reply)
+        for question, (name, parts, until) in [*self._announced.items()]:
+            contents = {part: self._object(part) for part in parts}
+            whole = all(contents.values())
+            if whole and question in asked:
+                with contextlib.suppress(Exception):  # Whatever a stranger uploaded.
+                    reply: Any = inflate_object_from_contents(name, contents)
+                    # Flower checked these, and not what was uploaded.
+                    reply.metadata.__dict__["_message_id"] = name
+                    reply.metadata.__dict__["_reply_to_message_id"] = question
+                    replies.append(reply)
+            elif now < until and None not in contents.values():
+                continue
+            del self._announced[question]
             self._state.object_store.delete(name)
         return replies
+
+    def _object(self, name):
+        """What was uploaded by that name; nothing yet, or None where it never comes."""
+        return self._state.get_object(self._run.run_id, name)
 
     def send_and_receive(self, messages, *, timeout=None) -> list[Message]:
         """Hands messages out and waits for the replies, ``timeout`` seconds at most."""
@@ -168,7 +172,8 @@ def listen(host: str, port: int) -> socket.socket:
       OSError: if it is another's, or the host is not this machine.
     """
     try:
-        found = socket.create_server((host, port))
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        found = socket.create_server((host, port), family=family)
     except OSError as error:
         raise OSError(
             f"{host}:{port} is not to be had ({error.strerror}); another program has "
@@ -193,7 +198,7 @@ def serving(port: socket.socket, *, certificate, private_key, public_keys, uploa
       keys.
 
     Raises:
-      RuntimeError: if the server does not start.
+      OSError: if the server does not start.
       ValueError: if two clients have the same key.
     """
     _, factory = get_objectstore_linkstate_factories(
@@ -266,8 +271,8 @@ def _wait_for(server, thread):
     end = time.monotonic() + STARTED_S
     while not server.started:
         if not thread.is_alive() or time.monotonic() > end:
-            raise RuntimeError(
-                "the server did not start; see whether the certificate and its private "
-                "key belong together."
+            raise OSError(
+                "the server did not start; see whether this machine lets it listen, or "
+                "choose another --address."
             )
         time.sleep(POLL_S / 2)

@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import httpx
@@ -99,12 +100,13 @@ def answer(
         with _connected(server, root_certificate, keys) as (client, node):
             while not done():
                 request = PullMessagesRequest(node=node)
-                found = _patiently(client.PullMessages, request, wait_s)
+                found = _patiently(partial(client.PullMessages, request), wait_s)
                 if not found.messages_list:
                     time.sleep(POLL_S)
                     continue
                 try:
-                    message = _fetched(client, node, found)
+                    fetched = partial(_fetched, client, node, found)
+                    message = _patiently(fetched, wait_s)
                 except ObjectPullError:  # The server has given up on an answer.
                     continue
                 run_id = message.metadata.run_id
@@ -113,7 +115,7 @@ def answer(
                 )
                 # Too late, or the run is over: the server goes on without it.
                 with contextlib.suppress(httpx.HTTPStatusError, ObjectPushError):
-                    _send(client, node, reply)
+                    _patiently(partial(_send, client, node, reply), wait_s)
             time.sleep(LINGER_S)
     except httpx.HTTPError as error:
         raise ConnectionError(
@@ -122,12 +124,12 @@ def answer(
         ) from error
 
 
-def _patiently(call, request, wait_s):
-    """A call that is tried for so long."""
+def _patiently(call, wait_s):
+    """A call that is tried for so long, though the line be broken."""
     end = time.monotonic() + wait_s
     while True:
         try:
-            return call(request)
+            return call()
         except httpx.TransportError:
             if time.monotonic() >= end:
                 raise

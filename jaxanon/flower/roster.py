@@ -55,6 +55,9 @@ class Roster:
         waiting = {asked: node for node, asked in self._asked.items() if asked}
         for reply in self._grid.pull_messages(waiting) if waiting else []:
             node = waiting[reply.metadata.reply_to_message_id]
+            if _expired(reply):
+                del self._asked[node]  # It is invited anew, if it is there.
+                continue
             self._asked[node] = None  # Asked and answered.
             self._heard(node, reply)
         online = set(self._grid.get_node_ids())
@@ -72,8 +75,7 @@ class Roster:
             facts = _letter(reply).facts
             client, version = facts.get("client"), facts.get("version")
             if "why" in facts:
-                why = "".join(filter(str.isprintable, str(facts["why"])))[:500]
-                return self._refuse(self._keyed.get(node), why)
+                return self._refuse(self._keyed.get(node), _printable(facts["why"]))
             if version != __version__ or facts.get("digest") != self._digest:
                 raise ValueError(
                     f"it is jaxanon {version} and the server {__version__}, or its "
@@ -87,7 +89,7 @@ class Roster:
                     f"that it is {client}."
                 )
         except Exception as error:  # Whatever a stranger thought of.
-            why = str(error)[:500]
+            why = _printable(error)
             self._refuse(self._keyed.get(node), why)
             return self._dismiss(node, None, why, failed=True)
         before = self._nodes.get(client)
@@ -114,13 +116,13 @@ class Roster:
         replies, end = {}, time.monotonic() + self._timeout_s
         while waiting and time.monotonic() < end:
             for reply in self._grid.pull_messages(waiting):
-                if reply.has_error() and reply.error.code in EXPIRED:
+                if _expired(reply):
                     continue  # Flower's clock runs out a moment before ours.
                 client = waiting.pop(reply.metadata.reply_to_message_id, None)
                 try:
                     replies[client] = _letter(reply)
                 except ValueError as error:
-                    self._refuse(client, str(error))
+                    self._refuse(client, _printable(error))
             self.poll()
             here = {name for name, client in waiting.items() if client in self._nodes}
             for name in set(waiting) - here:
@@ -155,6 +157,16 @@ class Roster:
 
     def _to(self, node, kind, letter, ttl):
         return Message(to_record(letter), node, kind, ttl=ttl)
+
+
+def _expired(reply):
+    """Whether it only says that a question is answered no more."""
+    return reply.has_error() and reply.error.code in EXPIRED
+
+
+def _printable(said) -> str:
+    """What somebody said, in a line that does nothing to a terminal."""
+    return "".join(filter(str.isprintable, str(said)))[:500]
 
 
 def _letter(reply):

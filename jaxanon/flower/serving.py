@@ -55,8 +55,10 @@ def serve(
       ``Run``. What clients keep to themselves is not in it, but what they began with.
 
     Raises:
-      OSError: if the port is taken, before anything is written.
-      ValueError: as ``jaxanon.train``, for a method that can't be served.
+      OSError: if the port is taken, or a file of TLS is not there, before anything is
+        written.
+      ValueError: as ``jaxanon.train``, for a method that can't be served, and for files
+        that are no certificate and its private key.
       TooFew: if too few clients answered well ``TRIES`` times, or too few came; the
         last good round's checkpoint stays.
       FloatingPointError: if the state is no longer finite; likewise.
@@ -67,6 +69,7 @@ def serve(
     epochs = paid_for(method, epochs)
     training.check_data(method, data)
     known = serving.client_keys and keys.public_keys(serving.client_keys)
+    keys.check_certificate(serving.certificate, serving.private_key)
     most = int(np.unique(data.train.labels["subject"], return_counts=True)[1].max())
     clients, rows = terms.clients_of(method, data), serving.rows or most
     init_key, run_key = jax.random.split(jax.random.key(seed))

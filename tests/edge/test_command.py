@@ -1,6 +1,9 @@
 """The command line anonymizes files and pipes, and says in a line what is wrong."""
 
+import errno
 import hashlib
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -73,6 +76,44 @@ def test_a_pipe_becomes_a_pipe(model, tmp_path):
     assert done.stderr == (
         "jaxanon-edge: 2 malformed, 38 pushed, 40 samples, 5 windows released\n"
     )
+
+
+def test_what_the_disk_did_not_take_is_told(
+    model, recording, tmp_path, capsys, monkeypatch
+):
+    take = os.pwrite
+
+    def full(file, data, at):
+        if at + len(data) > 500:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return take(file, data, at)
+
+    monkeypatch.setattr(os, "pwrite", full)
+    out = tmp_path / "out.csv"
+    words = ["run", model, "--input", recording, "--output", str(out), "--hop", "8"]
+    assert main(words) == 2
+    lost = 40 - out.read_text().count(",,-1")
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "jaxanon-edge: 40 pushed, 40 samples, 5 windows released"
+    assert f"error: {lost} rows are not in {out} (No space left on device)" in said[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_ends_it_still_gets_what_it_held(model, number):
+    words = [sys.executable, "-P", "-m", "jaxanon.edge", "run", model]
+    words += ["--input", "-", "--output", "-", "--hop", "8"]
+    pipe = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(words, text=True, **pipe) as process:
+        process.stdin.write(rows(20))
+        process.stdin.flush()
+        read = [process.stdout.readline() for _ in range(2 + 16)]
+        process.send_signal(number)
+        left, said = process.stdout.read(), process.stderr.read()
+    assert process.returncode == 130
+    assert len(read) == 18 and "20 pushed" in said and "interrupted" in said
+    assert [float(line.split(",")[2]) for line in left.splitlines()] == [
+        -1000.0 - i for i in range(16, 20)
+    ]
 
 
 def test_a_pipe_that_nobody_reads_ends_the_stream(model, recording):

@@ -120,6 +120,9 @@ def test_a_lost_stretch_stands_in_the_file(tmp_path, monkeypatch, room, number):
     outlet.write(block(100, 10))
     outlet.close()
     found = read(tmp_path / "a.csv")
+    kept = len(_samples(found))
+    said = f"{110 - kept} rows are not in {tmp_path / 'a.csv'} ({os.strerror(number)})"
+    assert outlet.lost() == f"{said}; see that its disk has room and is sound."
     _one_gap(found, f"not written: {os.strerror(number)}", 110)
 
 

@@ -181,6 +181,17 @@ def test_what_is_not_finite_is_null():
     assert _of(events, "raw")[0]["x"][0] == [None, None]
 
 
+def test_the_page_counts_from_the_first_time_there_is():
+    sent = []
+    heard = types.SimpleNamespace(send=lambda *event: sent.append(event))
+    shown = show.Show(heard, show.Timed(stand_ins.Model()), None, [])
+    for times in ([np.nan, np.inf], [np.nan, 0.5], [0.75]):
+        shown.raw(np.array(times), np.ones((len(times), 2)))
+    assert _of(sent, "raw")[0]["t"] == [None, None]
+    assert [kind for kind, _ in sent] == ["raw", "origin", "raw", "raw"]
+    assert _of(sent, "origin") == [{"t": 0.5}]
+
+
 def test_rows_that_fail_end_the_page():
     def failing():
         yield from stand_ins.rows(40)

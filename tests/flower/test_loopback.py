@@ -5,6 +5,7 @@ import json
 import time
 
 import chex
+import httpx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 import jaxanon as ja
 from jaxanon import datasets, learners, training
+from jaxanon.flower import node
 from jaxanon.flower.device import Device
 from jaxanon.flower.records import Letter
 from jaxanon.flower.rounds import TooFew
@@ -102,6 +104,23 @@ def test_noise_of_a_guarantee_is_nobody_elses_and_losses_are_not_told(data, meet
     )
     assert max(jax.tree.leaves(difference)) > 1e-3  # Not of the seed that all know.
     assert (run.folder / "privacy.json").exists()
+
+
+@pytest.mark.parametrize("what", ["_fetched", "_send"])
+def test_a_line_that_breaks_for_a_moment_ends_nobody(
+    data, fedavg, simulated, meet, monkeypatch, what
+):
+    call, broken = getattr(node, what), iter([True])
+
+    def once(*given):
+        if next(broken, False):
+            raise httpx.ConnectError("the line broke")
+        return call(*given)
+
+    monkeypatch.setattr(node, what, once)
+    run, _, _ = meet(fedavg, [Device(client, data) for client in range(4)])
+    assert next(broken, None) is None
+    _close(run, simulated(2))
 
 
 class Bad(Device):

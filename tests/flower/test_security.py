@@ -134,6 +134,19 @@ def test_files_of_keys_are_read_or_refused(tmp_path, client_keys, tls):
             keys.public_keys(other)
 
 
+def test_a_certificate_is_looked_at_before_anything_is_written(tls, tmp_path):
+    certificate, key = tls
+    keys.check_certificate(None, None)
+    keys.check_certificate(str(certificate), str(key))
+    with pytest.raises(FileNotFoundError, match="nowhere.pem"):
+        keys.check_certificate(str(certificate), str(tmp_path / "nowhere.pem"))
+    other = tmp_path / "other.pem"
+    kind = serialization.PrivateFormat.PKCS8
+    other.write_bytes(_pem(ec.generate_private_key(ec.SECP256R1()), kind))
+    with pytest.raises(ValueError, match="are no certificate and its private key in P"):
+        keys.check_certificate(str(certificate), str(other))
+
+
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
