@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import fractions
 import json
 import os
 import pathlib
@@ -29,7 +30,7 @@ class Ledger(NamedTuple):
     @property
     def spent(self) -> float:
         """ε of the whole stream so far."""
-        return sequential(self.releases)
+        return float(_exact(self.releases))
 
     @property
     def left(self) -> float:
@@ -159,8 +160,10 @@ def spend(
         counts = dict(before.releases)
         counts[float(epsilon)] = counts.get(float(epsilon), 0) + count
         after = before._replace(releases=counts)
-        if after.spent > after.total:
-            left, fits = before.left, int(before.left / epsilon)
+        total, each = _decimal(before.total), _decimal(epsilon)
+        if _exact(counts) > total:
+            left = before.left
+            fits = max(0, (total - _exact(before.releases)) // each)
             raise Spent(
                 f"{count} windows at epsilon {epsilon:g} need {count * epsilon:g}, and "
                 f"{left:g} of {before.total:g} is left in {path}; give a smaller "
@@ -168,6 +171,16 @@ def spend(
             )
         _write(path, after)
     return after
+
+
+def _decimal(value):
+    """The number that was written: 0.1 is a tenth, and three are 0.3."""
+    return fractions.Fraction(repr(float(value)))
+
+
+def _exact(releases):
+    each = (_decimal(epsilon) * count for epsilon, count in releases.items())
+    return sum(each, fractions.Fraction())
 
 
 def _write(path, ledger):

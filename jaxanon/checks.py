@@ -25,6 +25,19 @@ def whole(**named) -> None:
             raise TypeError(f"{name} must be a whole number such as 3, got {value!r}.")
 
 
+def seed(value) -> None:
+    """Raises unless ``value`` is a whole number in [0, 2**32).
+
+    Of others JAX's keys know the last 32 bits alone, and would be those of another.
+
+    Example:
+      >>> seed(3)
+    """
+    whole(seed=value)
+    if not 0 <= value < 2**32:
+        raise ValueError(f"seed must be from 0 to {2**32 - 1}, got {value}.")
+
+
 def labels(name: str, values, count: int, classes: tuple[str, ...]) -> None:
     """Raises ValueError unless ``values`` is ``int[count]`` in [0, len(classes)).
 

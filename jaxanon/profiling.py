@@ -35,11 +35,10 @@ class Watch:
     """Of calls of a training program. A class, since JAX tells times as they pass."""
 
     def __init__(self, folder):
-        """Makes the folder for traces; NotADirectoryError if it is something else."""
+        """Of a folder for traces; NotADirectoryError if it is something else."""
         self.folder = pathlib.Path(folder)
         if self.folder.exists() and not self.folder.is_dir():
             raise NotADirectoryError(f"profile must be a folder, {folder} is a file.")
-        self.folder.mkdir(parents=True, exist_ok=True)
         self.compile_s = 0.0
         self.calls: list[Call] = []
 
@@ -52,6 +51,7 @@ class Watch:
         """A context for a call, the second of which is traced."""
         if len(self.calls) != TRACED:
             return contextlib.nullcontext()
+        self.folder.mkdir(parents=True, exist_ok=True)
         options = jax.profiler.ProfileOptions()
         # Programs' own times; Python's would hide them.
         options.python_tracer_level = 0

@@ -16,6 +16,7 @@ from jaxanon import (
     report,
     street_ledger,
     street_run,
+    trial,
 )
 from jaxanon.energy import neighbourhood, scores, settings
 from jaxanon.energy.homes import DAY, device_names, take
@@ -129,7 +130,8 @@ def joined(run: StreetRun, *, seed: int = 0) -> dict:
         raise ValueError("joining must be >= 1 in the run's settings, got 0.")
     count = len(run.homes.names) - chosen.joining
     new = street_run.newcomers(chosen, run.homes)
-    keys = [jax.random.fold_in(jax.random.key(seed), stream) for stream in range(3)]
+    # Of a root of their own: of the same seed the street drew what it began with.
+    keys = [jax.random.fold_in(trial.root(seed), stream) for stream in range(3)]
     hyper = settings.hyper_of(chosen)
     begun = {
         "joined": energy.join(run.system, keys[_JOIN], run.state, run.street, new),

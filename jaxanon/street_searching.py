@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import pathlib
+import warnings
 from typing import NamedTuple
 
 import jax
@@ -63,7 +64,8 @@ def search(
       ``saved_share``, ``switched_off_share`` and ``optimal_share`` of held-out days,
       and ``reached_day``, what ``energy.days_to_reach`` finds of all homes together:
       None of a member that never does, means being over the others, and ``"never"``
-      how many do not.
+      how many do not. Of a member whose networks are no longer finite all are None, and
+      a warning names its settings.
 
     Raises:
       ValueError: for a name that is no setting or chooses the homes, an axis without
@@ -116,6 +118,7 @@ def search(
             if out is not None:
                 _write(out, described, members, found, ())
     done = [Member(*member, found[i]) for i, member in enumerate(members)]
+    _warn(done)
     summary = [
         {
             "settings": cell,
@@ -159,7 +162,7 @@ def _scores(settings, system, street, members, at_once):
     filled = members + [members[-1]] * (at_once - len(members))
     each = [of_settings.hyper_of(settings) | _arrays(cell) for cell, _ in filled]
     hyper = {name: jnp.array([float(one[name]) for one in each]) for name in each[0]}
-    learned, tested = lives(
+    learned, tested, finite = lives(
         system,
         jnp.array([seed for _, seed in filled], jnp.int32),
         hyper,
@@ -187,10 +190,26 @@ def _scores(settings, system, street, members, at_once):
         "optimal_share": share("optimal", "minutes"),
         "reached_day": [int(day) or None for day in reached.days],
     }
+    # A network that is no longer finite switches off whatever there is.
     return [
-        {name: column[place] for name, column in columns.items()}
+        {
+            name: column[place] if finite[place] else None
+            for name, column in columns.items()
+        }
         for place in range(len(members))
     ]
+
+
+def _warn(members):
+    broken = [one for one in members if set(one.scores.values()) == {None}]
+    if broken:
+        first = f"{broken[0].settings}, seed {broken[0].seed}"
+        warnings.warn(
+            f"{len(broken)} of {len(members)} members have no scores, for a network is "
+            f"no longer finite ({first}); lower fit_rate or learning_rate.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _over(scores):
@@ -198,8 +217,8 @@ def _over(scores):
     days = [one["reached_day"] for one in scores]
     nothing = {"mean": None, "std": None}
     found = aggregate(scores)
-    some = nothing if found["reached_day"] is None else found["reached_day"]
-    return found | {"reached_day": some | {"never": days.count(None)}}
+    found = {name: nothing if x is None else x for name, x in found.items()}
+    return found | {"reached_day": found["reached_day"] | {"never": days.count(None)}}
 
 
 def _arrays(cell):

@@ -71,7 +71,7 @@ def train(
       >>> sorted(run.history[0]["losses"])[:3]
       ['forecast_error_w', 'held_error_w', 'optimal_share']
     """
-    checks.whole(seed=seed)
+    checks.seed(seed)
     system, street, state, run_key = street_run.begin(settings, homes, seed)
     config = street_run.describe(settings, homes, state, seed)
     history, saved = [], None

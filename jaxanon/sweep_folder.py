@@ -31,8 +31,7 @@ def claim(folder, description: dict, *, resume: bool) -> None:
             )
         found = read(folder)
         for name, value in json.loads(json.dumps(description)).items():
-            # What nobody asked for may be empty there, or not be there at all.
-            if (found.get(name) or None) != (value or None):
+            if _told(name, found.get(name)) != _told(name, value):
                 raise ValueError(
                     f"{folder} holds another sweep: {name} was {found.get(name)!r} "
                     f"there and is {value!r} now; resume with the same settings or "
@@ -46,6 +45,13 @@ def claim(folder, description: dict, *, resume: bool) -> None:
         )
     folder.mkdir(parents=True, exist_ok=True)
     write(folder, description)
+
+
+def _told(name, value):
+    """What two descriptions have to have in common."""
+    if name == "grid" and isinstance(value, dict):
+        return [*value.items()]  # Members are numbered by the order of its axes.
+    return value or None  # What nobody asked for may be empty, or not there at all.
 
 
 def read(folder) -> dict:

@@ -99,7 +99,8 @@ def train(
       >>> run.anonymize(jax.random.key(1), data.test.windows[:3]).shape
       (3, 128, 6)
     """
-    checks.whole(epochs=epochs, seed=seed)
+    checks.whole(epochs=epochs)
+    checks.seed(seed)
     checks.positive(epochs=epochs)
     epochs, seed = int(epochs), int(seed)
     epochs = paid_for(method, epochs)

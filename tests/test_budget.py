@@ -51,6 +51,14 @@ def test_a_budget_may_be_spent_to_the_last_window(path):
     assert budget.spend(path, 0.25, 0).left == 0.0
 
 
+def test_three_tenths_are_spent_in_tenths(path):
+    budget.create(path, 0.3)
+    assert budget.spend(path, 0.1, 2).left == pytest.approx(0.1)
+    with pytest.raises(budget.Spent, match="0.1 of 0.3 is left .* or 1 windows"):
+        budget.spend(path, 0.1, 2)
+    assert budget.spend(path, 0.1).left == 0.0
+
+
 def test_the_refusal_says_how_many_would_do(path):
     budget.create(path, 2.0)
     with pytest.raises(budget.Spent, match="9 windows at epsilon 0.3 .* or 6 windows"):

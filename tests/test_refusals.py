@@ -113,6 +113,14 @@ def test_whole_numbers(method, data, option, value):
         train(method, data, **{option: value})
 
 
+@pytest.mark.parametrize("seed", [-1, 2**32, 10**20])
+def test_seeds_that_would_be_anothers(method, data, seed):
+    with pytest.raises(
+        ValueError, match=f"seed must be from 0 to 4294967295, got {seed}"
+    ):
+        train(method, data, seed=seed)
+
+
 def test_hyper_parameters_out_of_range(method, data, tmp_path):
     with pytest.raises(ValueError, match="beta must be finite and >= 0, got -1.0"):
         train(method, data, hyper={"beta": -1}, out=tmp_path / "run")

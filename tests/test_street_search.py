@@ -67,8 +67,10 @@ def test_learned_days_are_those_of_training(homes, alone):
     hyper = {name: jnp.zeros(2) + value for name, value in hyper.items()}
     sizes = {"slots_a_day": 12, "days": 2, "held_out": 2}
     seeds = jnp.array([0, 1])
-    turns, _ = energy.lives(system, seeds, hyper, street, **sizes)
-    beside, _ = energy.lives(system, seeds, hyper, street, side_by_side=True, **sizes)
+    turns, _, _ = energy.lives(system, seeds, hyper, street, **sizes)
+    beside, _, _ = energy.lives(
+        system, seeds, hyper, street, side_by_side=True, **sizes
+    )
     for name in ("standby_wh", "optimal", "forecast_error", "reward"):
         np.testing.assert_allclose(turns[name], beside[name], rtol=5e-3)
     rows = [row["losses"] for row in alone.history]
@@ -148,6 +150,24 @@ def test_a_search_goes_on_where_it_stopped(searched, homes, monkeypatch):
         street_searching.search(SMALL, homes, grid=GRID, seeds=2, out=out)
     with pytest.raises(ValueError, match="holds another sweep: seeds was 2"):
         street_searching.search(SMALL, homes, grid=GRID, out=out, resume=True)
+    # Members are numbered by the order of the axes.
+    other = dict(reversed(GRID.items()))
+    with pytest.raises(ValueError, match="holds another sweep: grid was"):
+        street_searching.search(SMALL, homes, grid=other, seeds=2, out=out, resume=True)
+
+
+def test_who_diverges_has_no_scores(homes, tmp_path):
+    """Agents that value nothing switch off all that there is, and save it all."""
+    grid = {"learning_rate": [1e-3, float(np.finfo(np.float32).max)]}
+    with pytest.warns(UserWarning, match="1 of 2 members have no scores.*learning_rat"):
+        members, summary = street_searching.search(
+            SMALL, homes, grid=grid, seeds=1, out=tmp_path
+        )
+    assert set(members[1].scores.values()) == {None}
+    assert members[0].scores["optimal_share"] > 0
+    assert summary[1]["scores"]["saved_share"] == {"mean": None, "std": None}
+    shown = [list(column.cells) for column in street_sweep.table(summary).columns]
+    assert [cells[1] for cells in shown[1:]] == ["", "", "", "(1 of 1 never)"]
 
 
 @pytest.mark.parametrize(

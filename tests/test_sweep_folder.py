@@ -55,6 +55,15 @@ def test_members_of_blinder_are_runs_to_open_and_to_train_alone(blinders, data):
     assert opened.config["hyper"]["gamma"] == 2.0
 
 
+def test_members_are_numbered_by_the_order_of_axes(tmp_path):
+    grid = {"gamma": [0.1, 2.0], "beta": [1.0]}
+    sweep_folder.claim(tmp_path / "a", {"grid": grid, "front": {}}, resume=False)
+    sweep_folder.claim(tmp_path / "a", {"grid": grid, "front": None}, resume=True)
+    other = dict(reversed(grid.items()))
+    with pytest.raises(ValueError, match="another sweep: grid was .* and is "):
+        sweep_folder.claim(tmp_path / "a", {"grid": other}, resume=True)
+
+
 def test_the_folder_says_what_was_swept_and_found(blinders):
     found, out = blinders
     told = json.loads((out / "sweep.json").read_text())

@@ -128,7 +128,7 @@ def from_readings(home, device, minute, power, num_days: int) -> Homes:
 
 
 def _in_order(minute, device, home):
-    steps = np.diff(minute)
+    steps = np.diff(minute.astype(np.int64))  # Unsigned ones have no steps back.
     wrong = np.flatnonzero(steps <= 0)
     if len(wrong):
         row = int(wrong[0])

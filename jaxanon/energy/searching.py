@@ -42,7 +42,9 @@ def lives(
     Returns:
       Two dicts of ``float32[members, days]`` and ``float32[members, held_out]``, sums
       over all agents of what ``measured`` has: on days to learn from by agents at their
-      best before each slot taught them.
+      best before each slot taught them. And ``bool[members]``, whether all networks are
+      finite in the end: agents whose values are NaN switch everything off, and save all
+      that there is.
 
     Example:
       >>> from jaxanon import energy
@@ -51,11 +53,11 @@ def lives(
       ...     dqn=energy.DQNConfig(batch_size=4), hidden=(8,), slot_min=10)
       >>> watts = jnp.tile(jnp.array([2.0] * 9 + [80.0]), 6)[None, :, None]
       >>> homes, hyper = energy.street(watts), {"alpha": jnp.array([0.0, 1.0])}
-      >>> learned, tested = lives(
+      >>> learned, tested, finite = lives(
       ...     energy.pfdrl(small), jnp.arange(2), hyper, homes,
       ...     slots_a_day=2, days=2, held_out=1)
-      >>> learned["saved_wh"].shape, tested["minutes"].tolist()
-      ((2, 2), [[20.0], [20.0]])
+      >>> learned["saved_wh"].shape, tested["minutes"].tolist(), finite.tolist()
+      ((2, 2), [[20.0], [20.0]], [True, True])
     """
     total = lambda info: {name: jnp.sum(x) for name, x in info.items()}
 
@@ -80,7 +82,9 @@ def lives(
         state = system.init(init_key, street, **hyper)
         state, learned = jax.lax.scan(day, state, length=days)
         each = jnp.arange(slots_a_day)
-        return learned, jax.lax.map(test_day, days + jnp.arange(held_out))
+        networks = jax.tree.leaves((state.fits.layers, state.control.params))
+        finite = jnp.stack([jnp.isfinite(leaf).all() for leaf in networks]).all()
+        return learned, jax.lax.map(test_day, days + jnp.arange(held_out)), finite
 
     members = seeds, hyper
     return jax.vmap(one)(members) if side_by_side else jax.lax.map(one, members)

@@ -63,7 +63,8 @@ def serve(
         last good round's checkpoint stays.
       FloatingPointError: if the state is no longer finite; likewise.
     """
-    checks.whole(epochs=epochs, seed=seed)
+    checks.whole(epochs=epochs)
+    checks.seed(seed)
     checks.positive(epochs=epochs)
     terms.check_method(method)
     epochs = paid_for(method, epochs)

@@ -13,7 +13,7 @@ INTERVALS = 1.0, 0.1, 1e-2, 1e-3, 5e-4, 1e-4, 1e-5, 1e-6, 1e-7
 USUAL = 1e-4
 ERROR = 1e-5  # Of ε, or of 1 where that is more.
 SHARE = 0.02  # Of the standard deviation of a step's losses.
-MOST_CELLS = 500  # Per standard deviation of all losses, for finer ones than usual.
+MOST_CELLS = 20_000  # Per standard deviation of all losses, for finer ones than usual.
 MOST_LOSSES = 400_000  # Of a step, that are told apart: some seconds a step.
 COARSE = "coarse pld"  # Up to twenty times as quick as "pld", and hardly above it.
 # Of Rényi divergences: series of orders in between do not always converge.
@@ -62,15 +62,17 @@ class SampledGaussian:
                 "sampling_probability must be in (0, 1], got "
                 f"{self.sampling_probability!r}."
             )
-        whole("steps", self.steps, least=1)
+        counts = {"steps": whole("steps", self.steps, least=1)}
         if (self.capacity is None) != (self.records is None):
             raise ValueError(
                 "capacity and records go together: what is left out depends on both; "
                 f"got {self.capacity!r} and {self.records!r}."
             )
         if self.capacity is not None:
-            whole("capacity", self.capacity, least=1)
-            whole("records", self.records, least=1)
+            counts["capacity"] = whole("capacity", self.capacity, least=1)
+            counts["records"] = whole("records", self.records, least=1)
+        for name, count in counts.items():  # Dp-accounting takes Python's alone.
+            object.__setattr__(self, name, count)
 
 
 @functools.lru_cache(maxsize=256)  # Who opens a run again need not wait again.

@@ -112,6 +112,13 @@ def test_copies_are_found_and_others_are_not():
     found = metrics.memorisation(training, half, held_out, share=0.1)
     assert found["copies"] == pytest.approx(0.55, abs=0.05)
     assert found["synthetic"] < 0.5 * found["held_out"]
+    # Of eight states two in three windows that nobody copied were seen, too.
+    states = np.eye(8)[:, :, None]
+    seen, other = states[:6], np.tile(states, (5, 1, 1))
+    found = metrics.memorisation(other, seen, other)
+    assert found == {"synthetic": 0.0, "held_out": 0.0, "copies": pytest.approx(0.05)}
+    copied = metrics.memorisation(np.tile(seen, (5, 1, 1)), seen, other)
+    assert copied["copies"] == pytest.approx(0.05 / 0.75)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,14 @@
 
 import math
 
+import gaussian
+import hypothesis
+import hypothesis.strategies as st
 import pytest
 from scipy import optimize, special
 
 from jaxanon.privacy import response_epsilon_for, responses_spent
+from jaxanon.privacy.randomised import divergence
 
 
 def exact(epsilon, count, delta):
@@ -43,6 +47,29 @@ def test_many_small_answers_cost_what_gaussian_noise_would():
     mean = 1e-6 * 100_000 / 2
     assert told < mean + math.sqrt(4 * mean * math.log(1e6))
     assert told > 0.7 * math.sqrt(4 * mean * math.log(1e6))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "count"), [(5e-8, 10**10), (5e-8, 10**12), (1e-8, 10**16)]
+)
+def test_answers_that_tell_next_to_nothing_are_counted(epsilon, count):
+    """As Gaussian noise of multiplier 1 / ε√k, exactly so in the limit."""
+    least = gaussian.exact(1 / (epsilon * math.sqrt(count)), 1e-5)
+    assert least <= responses_spent(epsilon, count, 1e-5) <= max(1.35 * least, 0.02)
+
+
+def test_a_small_budget_of_many_answers_is_kept():
+    each = response_epsilon_for(0.001, 10**8, 1e-9)
+    assert gaussian.exact(1 / (each * 10**4), 1e-9) <= 0.001
+
+
+@hypothesis.given(st.floats(1e-3, 8.0), st.sampled_from([1.011, 1.5, 2.0, 16.0]))
+def test_divergences_are_those_of_two_coins(epsilon, order):
+    p = 1 / (1 + math.exp(-epsilon))
+    total = sum(a**order * b ** (1 - order) for a, b in ((p, 1 - p), (1 - p, p)))
+    assert divergence(epsilon, order) == pytest.approx(
+        math.log(total) / (order - 1), rel=1e-6
+    )
 
 
 def test_few_large_answers_add_up():
