@@ -7,7 +7,9 @@ import jax
 import numpy as np
 
 from jaxanon import federated, training
+from jaxanon.attacks import shares
 from jaxanon.datasets import Data, Windows
+from jaxanon.datasets.own_split import share_samples
 from jaxanon.datasets.spec import take
 from jaxanon.learners.learner import Learner, population_of
 from jaxanon.run import Run
@@ -88,7 +90,8 @@ def parted(data: Data, share: float, *, gap: int | None = None) -> Data:
       data: of ``jaxanon.load``.
       share: of a class's windows that a newcomer fits on, in (0, 1).
       gap: windows between that are left out; None is as many as share samples with one
-        before them, found by their samples. Of whom too few are left nothing is tested.
+        before them, found by their samples, and of what is tested whatever shares some
+        with a window of another class. Of whom too few are left nothing is tested.
 
     Returns:
       ``Data`` of newcomers alone, with the spec of ``data``.
@@ -114,7 +117,7 @@ def parted(data: Data, share: float, *, gap: int | None = None) -> Data:
             "nobody is new: every subject of the test windows has windows to train on; "
             "take a split by subject."
         )
-    gap = overlap(test) if gap is None else gap
+    found, gap = gap is None, overlap(test) if gap is None else gap
     fit, tried = [], []
     for subject in new:
         for kind in np.unique(kinds[subjects == subject]):
@@ -123,6 +126,9 @@ def parted(data: Data, share: float, *, gap: int | None = None) -> Data:
             fit.append(rows[:first])
             tried.append(rows[first + gap * bool(first) :])
     fit, tried = (np.sort(np.concatenate(rows)) for rows in (fit, tried))
+    if found and gap:  # Of one class the first may border on the last of another.
+        shared = lambda *pair: share_samples(*test.windows[np.array(pair)])
+        tried = shares.apart(fit, tried, subjects, shared)
     if not len(fit) or not len(tried):
         raise ValueError(
             f"share {share} leaves {len(fit)} windows to fit on and {len(tried)} to "

@@ -102,11 +102,13 @@ def halves(*labels, overlap=None) -> tuple[np.ndarray, np.ndarray]:
     """First and last part in time of the windows of each group of equal labels.
 
     The attacker knows the first half of a group; he is scored on its last 40 %, less
-    the windows that share samples with the last one he knows. A group of fewer than 3
-    windows, or with nothing to score, is left out.
+    the windows that share samples with any that he knows, of that group or another of
+    the same person's. A group of fewer than 3 windows, or with nothing to score, is
+    left out.
 
     Args:
-      *labels: one or more ``int[N]``, such as subject and activity.
+      *labels: one or more ``int[N]``, such as subject and activity; the first says
+        whose windows they are, which are in order of time for each person.
       overlap: ``(earlier, later) -> bool``, whether two windows, by number, share
         samples; ``None``: none do.
 
@@ -133,4 +135,37 @@ def halves(*labels, overlap=None) -> tuple[np.ndarray, np.ndarray]:
             scored.append(last)
     if not known:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    return np.sort(np.concatenate(known)), np.sort(np.concatenate(scored))
+    known, scored = (np.sort(np.concatenate(rows)) for rows in (known, scored))
+    if overlap is not None:
+        scored = apart(known, scored, np.asarray(labels[0]), overlap)
+    return known, scored
+
+
+def apart(known, scored, owner, overlap) -> np.ndarray:
+    """Of ``scored`` windows those that share samples with no known one.
+
+    Args:
+      known: ``int[n]`` ascending, numbers of windows.
+      scored: ``int[m]`` ascending, others.
+      owner: ``int[N]``, whose each window is; in order of time for each of them.
+      overlap: ``(earlier, later) -> bool``, whether two windows share samples.
+
+    Returns:
+      ``int[k]`` ascending.
+
+    Example:
+      >>> near = lambda earlier, later: later < earlier + 2
+      >>> apart(np.array([3]), np.array([1, 2, 4, 5]), np.zeros(6, int), near)
+      array([1, 5])
+    """
+    kept = np.ones(len(scored), bool)
+    for person in np.unique(owner[scored]):
+        own = known[owner[known] == person]
+        for place in np.flatnonzero(owner[scored] == person):
+            at, following = scored[place], np.searchsorted(own, scored[place])
+            # The nearest on either side share most.
+            before = own[following - 1 : following] if following else own[:0]
+            shared = [overlap(one, at) for one in before]
+            shared += [overlap(at, one) for one in own[following : following + 1]]
+            kept[place] = not any(shared)
+    return scored[kept]

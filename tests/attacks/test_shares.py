@@ -88,3 +88,17 @@ def test_a_class_of_one_window_is_refused_at_any_share():
     message = "side class 3 has one training window.*leave out or merge that class"
     with pytest.raises(ValueError, match=message):
         shares.pick(jax.random.key(0), labels, 1.0, "side")
+
+
+def test_nothing_that_is_scored_shares_samples_with_what_is_known():
+    """One recording a person, of activities that take turns, cut with a stride of 3."""
+    subject = np.repeat([0, 1], 200)
+    activity = (np.arange(400) // 20) % 3
+    starts = 3 * (np.arange(400) % 200)
+    overlap = lambda one, other: starts[one] <= starts[other] < starts[one] + 16
+    near = lambda one, other: subject[one] == subject[other] and abs(one - other) < 6
+    for by in (overlap, None):
+        known, scored = shares.halves(subject, activity, overlap=by)
+        shared = {(k, s) for k in known for s in scored if near(k, s)}
+        assert bool(shared) == (by is None)
+    assert len(scored) > 100 and set(activity[scored]) == {0, 1, 2}

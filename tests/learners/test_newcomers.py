@@ -126,18 +126,19 @@ def streams(steps, kinds, subjects):
 
 
 def test_the_first_of_every_class_are_fitted_on_and_those_that_overlap_left_out(data):
-    test = streams(range(12), [0] * 7 + [1] * 5, [4] * 10 + [1] * 2)
+    test = streams(range(18), [0] * 12 + [1] * 6, [4] * 16 + [1] * 2)
     train = streams([50], [0], [1])
     fresh = newcomers.parted(data._replace(train=train, test=test), 0.4, gap=2)
-    # Of subject 4 the windows 0 to 6 and 7 to 9; 1 is not new.
-    assert fresh.train.windows[:, 0, 0].tolist() == [0, 1, 2, 7]
-    assert fresh.test.windows[:, 0, 0].tolist() == [5, 6]
-    # A window and those that begin in it: three after each.
+    # Of subject 4 the windows 0 to 11 and 12 to 15; 1 is not new.
+    assert fresh.train.windows[:, 0, 0].tolist() == [0, 1, 2, 3, 4, 12, 13]
+    assert fresh.test.windows[:, 0, 0].tolist() == [7, 8, 9, 10, 11]
+    # A window and those that begin in it: three after each, and three before 12, which
+    # is of another class and fitted on.
     found = newcomers.parted(data._replace(train=train, test=test), 0.4)
-    assert found.test.windows[:, 0, 0].tolist() == [6]
-    numbers = test.labels | {"activity": np.linspace(0.0, 1.0, 12)}
+    assert found.test.windows[:, 0, 0].tolist() == [8]
+    numbers = test.labels | {"activity": np.linspace(0.0, 1.0, 18)}
     one = data._replace(train=train, test=Windows(test.windows, numbers))
-    assert newcomers.parted(one, 0.4).test.windows[:, 0, 0].tolist() == [7, 8, 9]
+    assert newcomers.parted(one, 0.4).test.windows[:, 0, 0].tolist() == [*range(9, 16)]
 
 
 @pytest.mark.parametrize(
