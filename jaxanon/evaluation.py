@@ -20,6 +20,8 @@ from jaxanon.summary import aggregate
 from jaxanon.trial_case import Case
 from jaxanon.trial_leaks import HOOKS
 
+ABOUT_RUNS = "headline", "costs", "protocol"  # Of a report, no matter of means.
+
 __all__ = ["aggregate", "evaluate", "evaluate_each", "evaluate_many", "raw_judges"]
 
 SHARE = 0.2  # Of each class's training windows, whose labels an attacker knows.
@@ -278,7 +280,8 @@ def evaluate_many(
       out: None; each run writes to its own folder.
 
     Returns:
-      ``{"reports": [...], "summary": aggregate(reports)}``.
+      ``{"reports": [...], "summary": ...}``: the reports, and ``aggregate`` of all in
+      them but ``ABOUT_RUNS``, which is of one run each.
 
     Raises:
       ValueError: if ``runs`` is empty, and as ``evaluate``.
@@ -290,7 +293,11 @@ def evaluate_many(
     seeds = [seed + index for index in range(len(runs))]
     options = {"attacks": attacks, "share": share, "judges": judges}
     reports = evaluate_each(runs, data, seeds, progress=progress, **options)
-    return {"reports": reports, "summary": aggregate(reports)}
+    of_all = [
+        {name: part for name, part in found.items() if name not in ABOUT_RUNS}
+        for found in reports
+    ]
+    return {"reports": reports, "summary": aggregate(of_all)}
 
 
 def _teller(progress, total):

@@ -33,7 +33,8 @@ def client(
 
     Args:
       server: where `jaxanon serve` listens
-      client: its number: that of its subject, from 0
+      client: its number, from 0: of a learner its subject's, of a method its place
+        among the subjects that have training windows
       all_rows: all training windows are its own, whatever subject they name
       digest: of the server's settings, which it prints; another one is refused.
         Default: any

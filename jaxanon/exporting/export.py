@@ -249,6 +249,12 @@ def _releasable(run, weights):
             f"mechanism {config.mechanism!r} claims an epsilon that a float's bits "
             "give away; train deeprotect with --mechanism grid to export it."
         )
+    if config.mode == "named" or config.sensitivity == "published":
+        raise ValueError(
+            f"mode {config.mode!r} of sensitivity {config.sensitivity!r} has no noise "
+            "that is private in floating point; train deeprotect with --mode "
+            "everything --sensitivity corrected --mechanism grid to export it."
+        )
     settings = dataclasses.asdict(config) | {"mechanism": "grid"}
     return dataclasses.replace(
         run, method=build(run.method.name, run.spec, **settings)

@@ -67,6 +67,8 @@ def mutual_information(
     components = min(components, *flat.shape)
     with np.errstate(invalid="ignore"):  # Shares of no variance at all are 0 / 0.
         projected = PCA(components, random_state=seed).fit_transform(flat)
+    if np.unique(labels, return_counts=True)[1].max() < 2:
+        return 0.0  # Who is met once is like nobody: its nearest tell nothing.
     estimates = mutual_info_classif(projected, labels, n_neighbors=3, random_state=seed)
     return float(np.mean(estimates))
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
-from jaxanon import trial
+from jaxanon import evaluation, trial
 from jaxanon.evaluation import aggregate, evaluate, evaluate_many, raw_judges
 
 
@@ -224,7 +224,8 @@ def test_judges_count_their_progress(judging):
 def test_many_runs_train_their_judges_themselves(cases, known, alone, judges):
     """Which are those of ``raw_judges``, the same to the bit every time."""
     reports = [known(cases.identity)]
-    assert alone[0] == {"reports": reports, "summary": aggregate(reports)}
+    of_one = {k: v for k, v in reports[0].items() if k not in evaluation.ABOUT_RUNS}
+    assert alone[0] == {"reports": reports, "summary": aggregate([of_one])}
     (made,) = alone[2]
     for attribute, evidence in judges.raw.items():
         np.testing.assert_array_equal(made.raw[attribute], evidence)
@@ -244,6 +245,18 @@ def test_many_runs_share_judges(cases, known, judges):
     assert told["std"] == pytest.approx(np.std(both, ddof=1))
     assert reports[1] == known(cases.noise, seed=1)
     json.dumps(summary, allow_nan=False)
+
+
+def test_what_is_of_one_run_is_not_summed_up(cases, monkeypatch):
+    """One was not profiled, and one is not done."""
+    told = [
+        {"headline": ["a"], "costs": None, "protocol": ["p"], "share": 0.2},
+        {"headline": ["b", "late"], "costs": {"s": 1}, "protocol": [], "share": 1},
+    ]
+    monkeypatch.setattr(evaluation, "evaluate_each", lambda *_, **__: told)
+    runs = [cases.Run(cases.identity)] * 2
+    found = evaluate_many(runs, cases.data())
+    assert found["reports"] == told and set(found["summary"]) == {"share"}
 
 
 def test_the_api_finds_it():

@@ -241,6 +241,12 @@ def test_an_epsilon_leaves_on_a_grid_or_not_at_all(untrained, data, tmp_path):
     for rounded in ({"weights": "int8", "calibration": [1]}, {"weights": "float16"}):
         with pytest.raises(ValueError, match="so that epsilon 2 would not hold"):
             exporting.export(run, path, overwrite=True, **rounded)
+    published = {"mechanism": "laplace", "sensitivity": "published"}
+    run = untrained("deeprotect", **own | published)
+    with pytest.raises(
+        ValueError, match="sensitivity 'published' has no noise that is"
+    ):
+        exporting.export(run, path, overwrite=True)
     run = untrained("deeprotect", **own | {"mechanism": "l2"})
     with pytest.raises(ValueError, match="'l2' claims an epsilon that a float's bits"):
         exporting.export(run, path, overwrite=True)

@@ -36,6 +36,10 @@ def test_noise_and_silence_tell_nothing():
     assert mutual_information(np.zeros((400, 8, 2)), LABELS) < 0.03
 
 
+def test_people_met_once_tell_nothing():
+    assert mutual_information(NOISE[:10], np.arange(10)) == 0.0
+
+
 def test_components_are_averaged():
     windows = 0.1 * NOISE
     windows[:, 0, 0] += 10 * LABELS
