@@ -186,9 +186,13 @@ class Checkpoints:
             raise ValueError(f"{self._folder} is damaged ({error}).") from error
 
     def save(self, state) -> None:
-        """Keeps ``state`` under its round; an interrupted save leaves the last one."""
+        """Keeps ``state`` under its round; an interrupted save leaves the last one.
+
+        What is there of that round or of later ones could not be read, or is given up.
+        """
         host = jax.tree.map(np.asarray, state)
         kept = {"state": host, "digest": digest(host)}
+        self._forget(int(host.round) - 1)
         with _quiet():
             self._manager.save(int(host.round), args=ocp.args.StandardSave(kept))
 
@@ -240,12 +244,16 @@ class Checkpoints:
         Later ones are deleted, and checkpoints that could not be read, so that their
         rounds can be kept.
         """
-        for step in self._manager.all_steps():
-            if step > round_:
-                self._manager.delete(step)
+        self._forget(round_)
         rows = metrics_file.read(self._folder.parent, round_)
         metrics_file.write(self._folder.parent, rows)
         return rows
+
+    def _forget(self, round_):
+        """Deletes checkpoints of later rounds, beside which Orbax keeps no other."""
+        for step in self._manager.all_steps():
+            if step > round_:
+                self._manager.delete(step)
 
     def close(self) -> None:
         """Lets go of the folder."""

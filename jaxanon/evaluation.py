@@ -16,11 +16,9 @@ from jaxanon.attacks import Judges
 from jaxanon.attacks.reidentification import check_by_class
 from jaxanon.datasets import Data
 from jaxanon.learners import Learner
-from jaxanon.summary import aggregate
+from jaxanon.summary import aggregate, of_runs
 from jaxanon.trial_case import Case
 from jaxanon.trial_leaks import HOOKS
-
-ABOUT_RUNS = "headline", "costs", "protocol"  # Of a report, no matter of means.
 
 __all__ = ["aggregate", "evaluate", "evaluate_each", "evaluate_many", "raw_judges"]
 
@@ -280,8 +278,7 @@ def evaluate_many(
       out: None; each run writes to its own folder.
 
     Returns:
-      ``{"reports": [...], "summary": ...}``: the reports, and ``aggregate`` of all in
-      them but ``ABOUT_RUNS``, which is of one run each.
+      ``{"reports": [...], "summary": summary.of_runs(reports)}``.
 
     Raises:
       ValueError: if ``runs`` is empty, and as ``evaluate``.
@@ -293,11 +290,7 @@ def evaluate_many(
     seeds = [seed + index for index in range(len(runs))]
     options = {"attacks": attacks, "share": share, "judges": judges}
     reports = evaluate_each(runs, data, seeds, progress=progress, **options)
-    of_all = [
-        {name: part for name, part in found.items() if name not in ABOUT_RUNS}
-        for found in reports
-    ]
-    return {"reports": reports, "summary": aggregate(of_all)}
+    return {"reports": reports, "summary": of_runs(reports)}
 
 
 def _teller(progress, total):

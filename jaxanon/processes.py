@@ -97,16 +97,17 @@ def _meet_all(port, num_processes, joining_s):
     JAX would abort the process where they do not come in time.
     """
     end, here = time.monotonic() + joining_s, {}
-    with socket.socket() as door, contextlib.ExitStack() as guests:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with contextlib.ExitStack() as guests:
+        both = socket.has_dualstack_ipv6()  # By old and new addresses, where there are.
+        family = socket.AF_INET6 if both else socket.AF_INET
+        how = {"family": family, "backlog": num_processes, "dualstack_ipv6": both}
         try:
-            door.bind(("", port))
+            door = guests.enter_context(socket.create_server(("", port), **how))
         except OSError as error:
             raise OSError(
                 f"port {port} is in use on this machine, or not to be had ({error}); "
                 "name another one, the same to all processes."
             ) from error
-        door.listen(num_processes)
         while len(here) < num_processes - 1:
             door.settimeout(max(0.01, end - time.monotonic()))
             try:

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Sequence
 
+ABOUT_RUNS = "headline", "costs", "protocol"  # Of a report.
+
 
 def aggregate(reports: Sequence):
     """Mean and standard deviation, number by number, of reports of one shape.
@@ -27,6 +29,25 @@ def aggregate(reports: Sequence):
     if not reports:
         raise ValueError("reports is empty: there is nothing to aggregate.")
     return _merge("report", list(reports))
+
+
+def of_runs(reports: Sequence) -> dict:
+    """``aggregate`` of all that reports of several runs have in common.
+
+    Not of ``ABOUT_RUNS``, what is said of one run alone: that it is not done yet, say.
+
+    Args:
+      reports: of ``evaluate``, at least one.
+
+    Raises:
+      ValueError: as ``aggregate``.
+
+    Example:
+      >>> of_runs([{"seed": 1, "headline": []}, {"seed": 3, "headline": ["late"]}])
+      {'seed': {'mean': 2.0, 'std': 1.4142135623730951}}
+    """
+    alike = lambda found: {k: v for k, v in found.items() if k not in ABOUT_RUNS}
+    return aggregate([alike(found) for found in reports])
 
 
 def _merge(where, values):

@@ -117,6 +117,9 @@ def opened(folder, index: int, method) -> Run | None:
       folder: of the sweep.
       index: of the member.
       method: that it is a run of.
+
+    Raises:
+      ValueError: if it is damaged.
     """
     path = member_folder(folder, index)
     try:
@@ -125,6 +128,13 @@ def opened(folder, index: int, method) -> Run | None:
         state = checkpoint.restored(path, config, like)
     except FileNotFoundError:
         return None
+    except ValueError as error:
+        raise ValueError(
+            f"{error} Or delete {path} and go on with the sweep by resume=True "
+            "(--resume), which trains this member anew."
+        ) from error
     history = metrics_file.read(path, int(state.round))
+    if not history:
+        return None  # How it came there is lost; it is trained anew.
     state = jax.tree.map(np.asarray, state)  # Devices are for those who train.
     return Run(method, state, method.spec, path, history, config)

@@ -1,14 +1,16 @@
 """The folder of a sweep: runs to open, what was found, and going on."""
 
+import contextlib
 import json
 import shutil
 
 import chex
+import jax
 import numpy as np
 import pytest
 import toy
 
-from jaxanon import methods, sweep_folder, sweep_program, training
+from jaxanon import checkpoint, methods, sweep_folder, sweep_program, training
 from jaxanon.sweeping import sweep
 
 BLINDER = {
@@ -62,6 +64,38 @@ def test_members_are_numbered_by_the_order_of_axes(tmp_path):
     other = dict(reversed(grid.items()))
     with pytest.raises(ValueError, match="another sweep: grid was .* and is "):
         sweep_folder.claim(tmp_path / "a", {"grid": other}, resume=True)
+
+
+def test_a_member_without_rows_is_none_and_a_damaged_one_is_named(
+    blinders, data, tmp_path
+):
+    method = methods.build("blinder", data.spec, **BLINDER)
+    out = tmp_path / "copy"
+    shutil.copytree(blinders[1], out)
+    (out / "member-0001" / "metrics.jsonl").unlink()
+    assert sweep_folder.opened(out, 1, method) is None
+    for file in (out / "member-0002" / "checkpoints").rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"")
+    why = r"Or delete .*member-0002 and go on with the"
+    with pytest.warns(UserWarning), pytest.raises(ValueError, match=why):
+        sweep_folder.opened(out, 2, method)
+
+
+def test_what_could_not_be_read_makes_room(blinders, data, tmp_path):
+    """A member whose last checkpoint is damaged is trained again, and then kept."""
+    run = blinders[0].runs[0]
+    saved = checkpoint.Checkpoints(tmp_path)
+    later = run.state._replace(round=np.asarray(run.state.round + 1))
+    with contextlib.closing(saved):
+        saved.save(run.state)
+        saved.save(later)
+        changed = later._replace(params=jax.tree.map(lambda x: x + 1, later.params))
+        saved.save(changed)
+        found = saved.restore(jax.tree.map(np.asarray, later))
+        chex.assert_trees_all_equal(found.params, changed.params)
+        saved.save(run.state)
+        assert saved.rounds() == [int(run.state.round)]
 
 
 def test_the_folder_says_what_was_swept_and_found(blinders):

@@ -21,6 +21,13 @@ def of_run(run, weights: str) -> list[str]:
         return lines(None, weights)
     with naming(f"{path} (jaxanon evaluate --overwrite writes it anew)"):
         report = json.loads(path.read_text(encoding="utf-8"))
+        # Reports of before do not say after how many rounds.
+        seen, done = (report.get("method") or {}).get("rounds"), int(run.state.round)
+        if seen not in (None, done):
+            return [
+                f"Not measured after {done} rounds: `jaxanon evaluate` attacked the "
+                f"run after {seen}. Evaluated anew (`--overwrite`), it is told here."
+            ]
         return lines(report if "intrusive" in report else None, weights)
 
 

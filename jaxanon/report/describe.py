@@ -47,11 +47,19 @@ def describe_data(data) -> dict:
 
 
 def describe_method(run) -> dict | None:
-    """Name and configuration of the run's method, ready for JSON; None without one."""
+    """Name and configuration of the run's method, ready for JSON; None without one.
+
+    And ``rounds``, that it had trained for; None of what has no state.
+    """
     method = getattr(run, "method", None)
     if method is None:
         return None
     config = method.config
     if dataclasses.is_dataclass(config) and not isinstance(config, type):
         config = dataclasses.asdict(config)
-    return {"name": method.name, "config": json.loads(json.dumps(config, default=str))}
+    done = getattr(getattr(run, "state", None), "round", None)
+    return {
+        "name": method.name,
+        "config": json.loads(json.dumps(config, default=str)),
+        "rounds": None if done is None else int(done),
+    }

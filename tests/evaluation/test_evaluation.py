@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
-from jaxanon import evaluation, trial
-from jaxanon.evaluation import aggregate, evaluate, evaluate_many, raw_judges
+from jaxanon import evaluation, summary, trial
+from jaxanon.evaluation import evaluate, evaluate_many, raw_judges
 
 
 @pytest.fixture(scope="module")
@@ -224,8 +224,7 @@ def test_judges_count_their_progress(judging):
 def test_many_runs_train_their_judges_themselves(cases, known, alone, judges):
     """Which are those of ``raw_judges``, the same to the bit every time."""
     reports = [known(cases.identity)]
-    of_one = {k: v for k, v in reports[0].items() if k not in evaluation.ABOUT_RUNS}
-    assert alone[0] == {"reports": reports, "summary": aggregate([of_one])}
+    assert alone[0] == {"reports": reports, "summary": summary.of_runs(reports)}
     (made,) = alone[2]
     for attribute, evidence in judges.raw.items():
         np.testing.assert_array_equal(made.raw[attribute], evidence)

@@ -1,5 +1,8 @@
 """The card says what was measured and on what, and what nobody promises."""
 
+import dataclasses
+import json
+
 import pytest
 
 from jaxanon.exporting import card, measured
@@ -87,3 +90,16 @@ def test_what_leaves_as_it_was_is_told(untrained):
     assert "not suspected to be one that shall be hidden leave as" in card.card(
         run, **told
     )
+
+
+@pytest.mark.parametrize(("rounds", "told"), [(0, "| gender |"), (7, "after 7.")])
+def test_what_was_measured_of_another_state_is_not_told(
+    untrained, tmp_path, rounds, told
+):
+    """The run has trained for no round."""
+    run = dataclasses.replace(untrained("obscurenet", **TINY), folder=tmp_path)
+    report = REPORT | {"method": {"name": "obscurenet", "rounds": rounds}}
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    lines = "\n".join(measured.of_run(run, "float32"))
+    assert told in lines
+    assert ("Not measured after 0 rounds" in lines) == bool(rounds)

@@ -3,6 +3,7 @@
 import functools
 import json
 import pathlib
+import types
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +40,7 @@ class Evaluated(NamedTuple):
     """As much of a run as its report is read of."""
 
     folder: pathlib.Path
+    state: types.SimpleNamespace = types.SimpleNamespace(round=3)
 
 
 def scores(**more):
