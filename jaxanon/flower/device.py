@@ -79,7 +79,9 @@ class Device:
             self._join(letter)
         except (ValueError, TypeError, KeyError, LookupError) as error:
             self._end(str(error), failed=True)
-            return Letter({"why": str(error), "version": __version__}, {})
+            # What its own windows are is nobody's business.
+            told = error.told if isinstance(error, agreements.Unfit) else str(error)
+            return Letter({"why": told, "version": __version__}, {})
         facts = {"client": self.client, "version": __version__}
         digest = agreements.digest(letter.facts["terms"])
         return Letter(facts | {"digest": digest}, {})

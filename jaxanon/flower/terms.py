@@ -14,6 +14,14 @@ from jaxanon.learners.learner import Learner
 PROTOCOL = 2  # Of messages; another one is another version.
 
 
+class Unfit(ValueError):
+    """A client's data do not fit; ``told`` is what the server may know of it."""
+
+    def __init__(self, why: str, told: str):
+        super().__init__(why)
+        self.told = told
+
+
 def methods_of(name: str):
     """The package that builds a method or a learner of that name."""
     return learners if name in learners.NAMES else methods
@@ -150,10 +158,11 @@ def agreed(terms: dict, own: datasets.Spec, expected: str | None):
 
 def _same(what, server, client):
     if server != client:
-        raise ValueError(
+        raise Unfit(
             f"{what} must be {server!r}, as at the server, and this client's windows "
             f"have {client!r}; choose the same --dataset, --preset, --public and "
-            "--private."
+            "--private.",
+            f"{what} must be {server!r}, as at the server.",
         )
 
 
@@ -171,9 +180,10 @@ def own_windows(method, windows: datasets.Windows, client: int, terms: dict):
     """
     count, rows = len(windows.windows), terms["rows"]
     if not 0 < count <= rows:
-        raise ValueError(
+        raise Unfit(
             f"client {client} must have 1 to {rows} windows, got {count}; the most "
-            "that a client may have is jaxanon serve's --rows."
+            "that a client may have is jaxanon serve's --rows.",
+            f"it has no windows, or more than {rows} (--rows).",
         )
     subject = np.full(count, terms["clients"][client], np.int32)
     labels = windows.labels | {"subject": subject}

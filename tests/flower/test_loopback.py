@@ -233,6 +233,8 @@ def test_other_versions_and_settings_are_refused_on_both_sides(
         assert isinstance(outcome, ValueError)
         assert "left the training at" in str(outcome) and reason in str(outcome)
         assert any(reason in why for why in told)
+    # What a client's own windows are stays with it.
+    assert "have 'gender'" in str(outcomes[3]) and "gender" not in " ".join(told)
 
 
 def test_a_second_client_of_one_number_takes_its_place(data, meet, when, fedavg):

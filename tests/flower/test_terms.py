@@ -70,8 +70,10 @@ def test_a_clients_windows_are_its_rows_of_the_simulation(name, data):
     mine = data.train.labels["subject"] == 1
     found = terms.own_windows(method, terms.of_subject(data.train, mine), 1, agreed)
     chex.assert_trees_all_close(found, jax.tree.map(lambda leaf: leaf[1:2], whole))
-    with pytest.raises(ValueError, match="client 1 must have 1 to 20 windows, got 72"):
+    why = "client 1 must have 1 to 20 windows, got 72"
+    with pytest.raises(terms.Unfit, match=why) as caught:
         terms.own_windows(method, data.train, 1, agreed)
+    assert "72" not in caught.value.told  # That is nobody else's business.
 
 
 def test_methods_without_messages_of_clients_are_refused(data):
