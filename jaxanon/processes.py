@@ -257,16 +257,19 @@ def told_when_lost(where: str):
 def leaving_on_errors():
     """Ends this process by an error, if it is one of several, before it leaves here.
 
-    JAX would wait for the others on the way out, and abort.
+    Ctrl-C is one. JAX would wait for the others on the way out, and abort.
     """
     try:
         yield
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
         if not several():
             raise
         text = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, KeyboardInterrupt):
+            text = "interrupted; the same commands with --resume go on."
         print(f"jaxanon: error: {text}", file=sys.stderr, flush=True)
         sys.stdout.flush()
         if first():
             time.sleep(PARTING_S)  # Its end is that of the others.
-        os._exit(LOST if isinstance(error, ProcessLost) else 2)
+        codes = {ProcessLost: LOST, KeyboardInterrupt: 130}
+        os._exit(codes.get(type(error), 2))

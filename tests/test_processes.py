@@ -270,3 +270,25 @@ def test_a_lost_process_ends_the_run_and_its_checkpoint_stays(tmp_path, start):
     run = training.open_run(folder)
     assert int(run.state.round) == done > 0
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(run.state.params))
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted; the same commands with --resume"),
+        (processes.ProcessLost("one is gone"), processes.LOST, "one is gone"),
+        (ValueError("no such thing"), 2, "no such thing"),
+    ],
+)
+def test_one_of_several_leaves_at_once(monkeypatch, capsys, error, code, said):
+    """JAX would wait a day for the others, who would wait for it."""
+    left = []
+    monkeypatch.setattr(processes, "several", lambda: True)
+    monkeypatch.setattr(processes, "PARTING_S", 0.0)
+    monkeypatch.setattr(processes.os, "_exit", left.append)
+    with processes.leaving_on_errors():
+        raise error
+    assert left == [code] and said in capsys.readouterr().err
+    monkeypatch.setattr(processes, "several", lambda: False)
+    with pytest.raises(type(error)), processes.leaving_on_errors():
+        raise error
