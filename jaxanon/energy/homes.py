@@ -165,6 +165,11 @@ def _first_days(series, kinds, home, num_days):
         minute, power = series[place]
         grid[minute - first * DAY, place] = power
     there = [place for place in there if not np.isnan(grid[:, place]).all()]
+    if not there:
+        raise ValueError(
+            f"{home} has no reading that is a number (NaN are missing ones); leave it "
+            "out."
+        )
     days = grid.reshape(-1, DAY, len(kinds))
     fits = lambda column: gap(column)[0] <= BRIDGED
     full = np.array([[fits(day[:, place]) for place in there] for day in days])

@@ -87,6 +87,8 @@ def test_readings_out_of_order_name_home_and_device():
     swapped[2] = swapped[2].astype(np.uint32)  # Whose steps back are none.
     with pytest.raises(ValueError, match="of pc of b are not in order of time: after"):
         energy.from_readings(*swapped, 3)
+    with pytest.raises(ValueError, match="a has no reading that is a number"):
+        energy.from_readings(["a"] * 2, ["tv"] * 2, [0, 1], [np.nan] * 2, 2)
     columns[2][4] = 3
     with pytest.raises(ValueError, match="pc of a has two readings of 1970-01-01T00:0"):
         energy.from_readings(*columns, 3)
