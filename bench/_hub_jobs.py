@@ -68,7 +68,7 @@ CHOSEN = (
     "seed 0; suspicion and guidance, one pair for all, among eight settings by the "
     "test windows of all places, three of the eight by those of five places alone, "
     "first choice, seed 1. Rows of seeds 1 and 2, of the same windows, are "
-    "optimistic; those of seed 3 had no part in it. Windows that it does not "
+    "optimistic; those of others had no part in it. Windows that it does not "
     "suspect stay nearly as they were; its rivals have no such setting and make all "
     f"windows anew. So does {ANEW}, trained the same: of a window nothing is left but "
     "what its own classifiers see in it. How much it obeys them was chosen among five "
