@@ -265,11 +265,11 @@ def leaving_on_errors():
         if not several():
             raise
         text = " ".join(str(error).split()) or type(error).__name__
+        code = LOST if isinstance(error, ProcessLost) else 2
         if isinstance(error, KeyboardInterrupt):
-            text = "interrupted; the same commands with --resume go on."
+            text, code = "interrupted; the same commands with --resume go on.", 130
         print(f"jaxanon: error: {text}", file=sys.stderr, flush=True)
         sys.stdout.flush()
         if first():
             time.sleep(PARTING_S)  # Its end is that of the others.
-        codes = {ProcessLost: LOST, KeyboardInterrupt: 130}
-        os._exit(codes.get(type(error), 2))
+        os._exit(code)
