@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -103,12 +104,17 @@ def test_who_ends_it_still_gets_what_it_held(model, number):
     words = [sys.executable, "-P", "-m", "jaxanon.edge", "run", model]
     words += ["--input", "-", "--output", "-", "--hop", "8"]
     pipe = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen(words, text=True, **pipe) as process:
+    # Who runs the tests in the background may ignore Ctrl-C, and pass that on.
+    heard = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(words, text=True, preexec_fn=heard, **pipe) as process:
         process.stdin.write(rows(20))
         process.stdin.flush()
         read = [process.stdout.readline() for _ in range(2 + 16)]
         process.send_signal(number)
+        ended = threading.Timer(60.0, process.kill)
+        ended.start()
         left, said = process.stdout.read(), process.stderr.read()
+        ended.cancel()
     assert process.returncode == 130
     assert len(read) == 18 and "20 pushed" in said and "interrupted" in said
     assert [float(line.split(",")[2]) for line in left.splitlines()] == [
