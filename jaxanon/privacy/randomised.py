@@ -44,9 +44,8 @@ def responses_spent(epsilon: float, count: int, delta: float) -> float:
     count = whole("count", count, least=0)
     if count == 0:
         return 0.0
-    from dp_accounting.rdp import (
-        rdp_privacy_accountant,  # SciPy takes a second to come.
-    )
+    # SciPy takes a second to come.
+    from dp_accounting.rdp import rdp_privacy_accountant
 
     orders = (*CLOSE, *ORDERS)
     told = [count * divergence(epsilon, order) for order in orders]
