@@ -217,6 +217,21 @@ def test_a_home_that_joins_lives_through_the_days(run, report, monkeypatch):
         assert found[name]["days"] == [reached if final else 0]
 
 
+def test_who_joins_draws_nothing_that_the_street_drew(run, monkeypatch):
+    """By the same seed: else both would begin alike, and that is what is compared."""
+    keys = []
+
+    def seen(system, key, *rest):
+        keys.append(jax.random.key_data(key).tolist())
+        raise InterruptedError
+
+    monkeypatch.setattr(energy, "join", seen)
+    with pytest.raises(InterruptedError):
+        street_evaluation.joined(run, seed=3)
+    drawn = jax.random.key_data(jax.random.split(jax.random.key(3), 3)).tolist()
+    assert keys[0] not in drawn
+
+
 def test_the_report_is_written(run, report):
     kept = json.loads((run.folder / "report.json").read_text())
     assert kept == report

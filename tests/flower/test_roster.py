@@ -69,3 +69,24 @@ def test_why_work_that_failed_is_refused(code, why, present, monkeypatch):
     assert answers == {}
     assert refused == [(3, why)]
     assert roster.present == present
+
+
+class Late(Grid):
+    """Its first reply never arrives whole, of which Flower says that there is none."""
+
+    def _reply(self, message):
+        if len(self.sent) == 1:
+            code = ErrorCode.MESSAGE_UNAVAILABLE
+            return Message(Error(code, "no such message"), reply_to=message)
+        return super()._reply(message)
+
+
+def test_who_could_not_bring_its_yes_is_asked_again(monkeypatch):
+    for name in ("_run_id", "_task_id", "_node_id"):
+        monkeypatch.setattr(TaskIdentity, name, 1)
+    refused, grid = [], Late(0)
+    ends = lambda *row: refused.append(row), lambda said: None
+    roster = Roster(grid, Letter({}, {}), "same", 4, {}, 0.2, *ends)
+    for _ in range(3):  # Invited, given up and invited anew, heard.
+        roster.poll()
+    assert roster.present == [3] and not refused and len(grid.sent) == 2
