@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import (
@@ -21,6 +20,7 @@ from jaxanon import (
     street_run,
 )
 from jaxanon.energy.homes import DAY
+from jaxanon.energy.searching import finite
 from jaxanon.street_run import StreetRun
 from jaxanon.training import CHECKPOINT_S
 
@@ -178,17 +178,12 @@ def _told(infos, slot_min) -> dict[str, float]:
     }
 
 
-@jax.jit
-def _finite(trees):
-    return jnp.stack(
-        [jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(trees)]
-    ).all()
+_finite = jax.jit(finite)
 
 
 def _refuse_broken(losses, states, day):
     fine = all(map(math.isfinite, losses.values()))
-    networks = [(state.fits.layers, state.control.params) for state in states]
-    if not (fine and all(bool(_finite(each)) for each in networks)):
+    if not (fine and all(bool(_finite(state)) for state in states)):
         raise FloatingPointError(
             f"a network is no longer finite on day {day}; lower fit_rate or "
             "learning_rate. The last checkpoint before that day stays."

@@ -82,9 +82,18 @@ def lives(
         state = system.init(init_key, street, **hyper)
         state, learned = jax.lax.scan(day, state, length=days)
         each = jnp.arange(slots_a_day)
-        networks = jax.tree.leaves((state.fits.layers, state.control.params))
-        finite = jnp.stack([jnp.isfinite(leaf).all() for leaf in networks]).all()
-        return learned, jax.lax.map(test_day, days + jnp.arange(held_out)), finite
+        tested = jax.lax.map(test_day, days + jnp.arange(held_out))
+        return learned, tested, finite(state)
 
     members = seeds, hyper
     return jax.vmap(one)(members) if side_by_side else jax.lax.map(one, members)
+
+
+def finite(state) -> jax.Array:
+    """Whether all numbers of a street's networks are, ``bool[]``.
+
+    Args:
+      state: ``SystemState``.
+    """
+    networks = jax.tree.leaves((state.fits.layers, state.control.params))
+    return jnp.stack([jnp.isfinite(leaf).all() for leaf in networks]).all()
