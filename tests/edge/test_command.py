@@ -99,14 +99,22 @@ def test_what_the_disk_did_not_take_is_told(
     assert f"error: {lost} rows are not in {out} (No space left on device)" in said[1]
 
 
+@pytest.fixture
+def heard():
+    """Who runs the tests in the background may ignore Ctrl-C, and passes that on."""
+    # What is handled here is as at first in a program that is started.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, handler)
+
+
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_who_ends_it_still_gets_what_it_held(model, number):
     words = [sys.executable, "-P", "-m", "jaxanon.edge", "run", model]
     words += ["--input", "-", "--output", "-", "--hop", "8"]
     pipe = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    # Who runs the tests in the background may ignore Ctrl-C, and pass that on.
-    heard = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
-    with subprocess.Popen(words, text=True, preexec_fn=heard, **pipe) as process:
+    with subprocess.Popen(words, text=True, **pipe) as process:
         process.stdin.write(rows(20))
         process.stdin.flush()
         read = [process.stdout.readline() for _ in range(2 + 16)]
