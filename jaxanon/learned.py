@@ -98,12 +98,14 @@ def evaluate(
       ``example`` besides: see ``jaxanon.client_scores.regressed``.
 
     Raises:
-      ValueError: for data without test windows, or out of range.
+      ValueError: for data without test windows, or out of range, and for a
+        ``privacy.json`` that is damaged.
     """
     spec = run.spec
     windows = checks.windows(data.test.windows, spec.time, spec.channels)
     if not len(windows):
         raise ValueError("data.test must hold a window at least, got none.")
+    spent = ledger.begun(run.folder, run.state)
     if progress is not None:
         progress(0, 1, "predictions of every client")
     score = client_scores.classified if spec.target is None else client_scores.regressed
@@ -124,7 +126,7 @@ def evaluate(
         **scores,
         "traffic": traffic(run),
         "shuffled": shuffled(run, data, seed=seed),
-        "privacy": guarantee and guarantee.told(int(run.state.round)),
+        "privacy": guarantee and guarantee.told(spent),
         "costs": profiling.read(run.folder),
     }
     made = json.loads(json.dumps(made, allow_nan=False))

@@ -24,7 +24,13 @@ def of_run(method, state) -> Guarantee | PerWeight | None:
 
 
 def write(
-    folder: str | os.PathLike, method, state, *, asked: int, accountant: str = "pld"
+    folder: str | os.PathLike,
+    method,
+    state,
+    *,
+    asked: int,
+    accountant: str = "pld",
+    begun: int = 0,
 ) -> None:
     """Writes ``privacy.json``, where there is a guarantee to write of.
 
@@ -33,15 +39,35 @@ def write(
       method, state: as ``of_run`` takes them.
       asked: rounds that the training was asked for.
       accountant: "rdp" while it goes on: quick, and above what "pld" finds.
+      begun: rounds that clients were asked to answer, where those are more than were
+        done: what they sent is spent, whatever became of it.
     """
     guarantee = of_run(method, state)
     if guarantee is not None:
         done = int(state.round)
+        spent = max(done, begun)
         try:
-            told = guarantee.told(done, accountant)
+            told = guarantee.told(spent, accountant)
         except ValueError:  # Rényi's divergences cannot tell of all lots.
-            told = guarantee.told(done)
-        keep(folder, told | {"rounds": {"done": done, "asked": asked}})
+            told = guarantee.told(spent)
+        vain = {"begun": spent} if spent > done else {}
+        keep(folder, told | {"rounds": {"done": done, **vain, "asked": asked}})
+
+
+def begun(folder: str | os.PathLike | None, state) -> int:
+    """Rounds that a run's noise was spent on: those done, and those begun in vain.
+
+    Args:
+      folder: of the run; None, or one without ``privacy.json``, tells of none in vain.
+      state: of its training.
+
+    Raises:
+      ValueError: as ``read``.
+    """
+    done = int(state.round)
+    if folder is None or not (pathlib.Path(folder) / FILE).is_file():
+        return done
+    return max(done, read(folder).get("rounds", {}).get("begun", done))
 
 
 def keep(folder: str | os.PathLike, told: dict) -> None:
@@ -75,9 +101,11 @@ def read(folder: str | os.PathLike) -> dict:
         )
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
-        return told | {"epsilon": float(told["epsilon"])}
-    except (KeyError, RecursionError, TypeError, ValueError) as error:
+        rounds = {name: int(value) for name, value in told.get("rounds", {}).items()}
+        more = {"rounds": rounds} if rounds else {}
+        return told | {"epsilon": float(told["epsilon"])} | more
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(
-            f"{path} is damaged ({error}); `jaxanon evaluate` reckons anew from the "
-            "checkpoint."
+            f"{path} is damaged ({error}); delete it, and `jaxanon evaluate` reckons "
+            "anew from the checkpoint."
         ) from error

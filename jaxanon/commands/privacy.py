@@ -104,6 +104,11 @@ def _told(folder):
             f"Unfinished: {rounds['done']} of {rounds['asked']} rounds; what follows "
             f"is of those{BOUND if told.get('accountant') == 'rdp' else ''}."
         )
+    if "begun" in rounds:
+        show.say(
+            f"Clients were asked for {rounds['begun']} rounds, some of them again or "
+            "in vain; epsilon counts them all."
+        )
     for sentence in guaranteed(told):
         show.say(sentence)
 

@@ -29,14 +29,21 @@ class Folder:
         self._method, self._per_epoch, self._tell = method, per_epoch, tell
         self._checkpoints = checkpoint.Checkpoints(out)
         self._saved: int | None = None
+        self._begun = 0
         self._saved_at = time.monotonic()
 
     def begin(self, state):
         """The state to go on from: the last checkpoint's, or the one given."""
-        self.state = self._checkpoints.restore(state) or state
-        self._saved = int(self.state.round)
+        found = self._checkpoints.restore(state) or state
+        self._begun = ledger.begun(self.path, found)
+        self.state, self._saved = found, int(found.round)
         self.history = self._checkpoints.go_on(self._saved)
         return self.state
+
+    def asking(self) -> None:
+        """Notes that clients are to be asked for a round: what they send is spent."""
+        self._begun += 1
+        self._account()
 
     def add(self, state, info: dict, answers: int, seconds: float) -> dict:
         """Notes a round, and keeps it where the last checkpoint is old; its row."""
@@ -62,15 +69,18 @@ class Folder:
         done = int(self.state.round)
         if done == self._saved:
             return
-        # Before the checkpoint: never less is told than was spent.
-        ledger.write(self.path, self._method, self.state, asked=self.total)
         self._checkpoints.save(self.state)
         self._saved, self._saved_at = done, time.monotonic()
+
+    def _account(self, accountant="rdp"):
+        about = {"asked": self.total, "begun": self._begun, "accountant": accountant}
+        ledger.write(self.path, self._method, self.state, **about)
 
     def close(self) -> None:
         """Keeps the last good round, and lets go of the folder."""
         try:
             if self.state is not None:
+                self._account("pld")
                 self._save()
         finally:
             self._checkpoints.close()

@@ -162,9 +162,14 @@ def _wait_for(roster, number, wait_s):
 def _one_round(roster, parts, folder, state, serving):
     """A round that enough clients answer, tried ``TRIES`` times at most."""
     for _ in range(TRIES - 1):
-        roster.poll()
         with contextlib.suppress(TooFew):
-            return parts.update(state, roster.ask, folder.refuse)
+            return _one_try(roster, parts, folder, state)
         _wait_for(roster, serving.min_clients, serving.wait_s)
+    return _one_try(roster, parts, folder, state)
+
+
+def _one_try(roster, parts, folder, state):
     roster.poll()
+    # Before clients are asked: never less is told than was spent.
+    folder.asking()
     return parts.update(state, roster.ask, folder.refuse)

@@ -49,6 +49,11 @@ def test_a_private_learner_says_what_it_keeps(learned, capsys):
     assert cli.main(["privacy", str(folder), "--epsilon", "1"]) == 2
     assert "leave the options out" in capsys.readouterr().err
     (folder / "privacy.json").write_text("{}")
+    for words in (["privacy"], ["evaluate", "--overwrite"]):
+        assert cli.main([*words, str(folder)]) == 2
+        assert "privacy.json is damaged" in capsys.readouterr().err
+    damaged = {"epsilon": 1.0, "rounds": {"done": 2, "begun": "more"}}
+    (folder / "privacy.json").write_text(json.dumps(damaged))
     assert cli.main(["privacy", str(folder)]) == 2
     assert "privacy.json is damaged" in capsys.readouterr().err
     (folder / "privacy.json").unlink()

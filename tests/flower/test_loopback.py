@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
-from jaxanon import datasets, learners, training
+from jaxanon import cli, datasets, learners, ledger, training
 from jaxanon.flower import node
 from jaxanon.flower.device import Device
 from jaxanon.flower.records import Letter
@@ -198,6 +198,34 @@ def test_too_few_end_the_run_whose_last_good_round_stays(
     fine = lambda letter: letter
     run, _, _ = meet(fedavg, devices(fine), out=out, min_clients=4, resume=True)
     _close(run, simulated(2))
+
+
+def test_what_clients_sent_in_vain_is_spent(data, meet, tmp_path, capsys):
+    settings = {"epsilon": 2.0, "records": 24, "rounds": 2}
+    method = learners.build("fedsgd_ldp", data.spec, **SMALL, **settings)
+    out, left = tmp_path / "vain", iter([True])
+
+    def once(letter):
+        return letter if next(left, False) else Letter({"weight": 1.0}, {})
+
+    def devices(spoil):
+        bad = Bad(2, data, itertools.repeat(spoil))
+        return [Device(0, data), Device(1, data), bad, Device(3, data)]
+
+    ended, _, _ = meet(method, devices(once), out=out, min_clients=4)
+    assert isinstance(ended, TooFew)  # Of the second round, after three tries.
+    told = ledger.read(out)
+    assert told["rounds"] == {"done": 1, "begun": 4, "asked": 2}
+    assert told["epsilon"] == pytest.approx(method.guarantee.epsilon(4), rel=1e-6)
+    assert cli.main(["privacy", str(out)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Clients were asked for 4 rounds, some of them again or in vain" in said
+    # Who takes part anew has new noise.
+    run, _, _ = meet(method, devices(lambda letter: letter), out=out, resume=True)
+    assert ledger.read(out)["rounds"] == {"done": 2, "begun": 5, "asked": 2}
+    found = ja.evaluate(run, data)["privacy"]["epsilon"]
+    assert found == pytest.approx(method.guarantee.epsilon(5), rel=1e-6)
+    assert found > 1.2 * method.guarantee.epsilon(2)
 
 
 class Stranger(Device):
