@@ -10,19 +10,21 @@ from jaxanon.models.attack_networks import RecurrentClassifier
 from jaxanon.models.fit import fit_classifier, predict
 from jaxanon.models.forecaster import fit_forecaster, forecast_error
 
-HELD_OUT = 0.2  # Share of windows that a discriminator is judged by.
+BLOCKS = 25  # Of neighbours, that stay together where windows are split.
+HELD_OUT = 0.2  # Share of those that a discriminator is judged by.
 
 
 def transfer_scores(key, real, synthetic, num_classes: int, **options) -> dict:
     """Balanced accuracies of classifiers trained on one kind and tested on the other.
 
     Each kind of windows is split in two by chance, within each class, so that no score
-    is of windows that were trained on.
+    is of windows that were trained on: in blocks of neighbours, up to 25 of a class, for
+    those that follow each other share samples.
 
     Args:
       key: typed PRNG key.
-      real: ``(windows, labels)``: ``float[N, time, channels]``, standardised, and
-        ``int[N]``; at least two windows of each class that there is.
+      real: ``(windows, labels)``: ``float[N, time, channels]``, standardised, in order
+        of time, and ``int[N]``; at least two windows of each class that there is.
       synthetic: likewise, labels being what was asked for.
       num_classes: at least 2.
       **options: of ``models.fit.fit_classifier``, such as ``steps`` or ``net``.
@@ -78,12 +80,12 @@ def transfer_scores(key, real, synthetic, num_classes: int, **options) -> dict:
 def discriminative_score(key, real, synthetic, **options) -> float:
     """``|0.5 - accuracy|`` of a classifier that tells synthetic windows from real ones.
 
-    As many of each, drawn by chance; a fifth of each is held out to be judged by. 0 is
-    guessing, 0.5 is told without fail.
+    As many of each, drawn by chance; a fifth of each is held out to be judged by, in
+    blocks of neighbours, up to 25. 0 is guessing, 0.5 is told without fail.
 
     Args:
       key: typed PRNG key.
-      real: ``float[N, time, channels]``, standardised; N at least 10.
+      real: ``float[N, time, channels]``, standardised, in order of time; N at least 10.
       synthetic: ``float[M, time, channels]``, M at least 10.
       **options: of ``models.fit.fit_classifier``; ``net`` is an LSTM unless named.
 
@@ -105,14 +107,16 @@ def discriminative_score(key, real, synthetic, **options) -> float:
     real, synthetic = alike(10, real, synthetic, np.float32)
     split_key, fit_key = jax.random.split(key)
     generator, number = _generator(split_key), min(len(real), len(synthetic))
-    both = [x[generator.permutation(len(x))[:number]] for x in (real, synthetic)]
-    held = max(1, round(HELD_OUT * number))
-    parts = lambda rows: np.concatenate([x[rows] for x in both])
-    labels = lambda count: np.repeat([0, 1], count)
+    train, test = [], []
+    for windows in (real, synthetic):
+        rows = np.sort(generator.permutation(len(windows))[:number])
+        held = _blocks(generator, number, HELD_OUT)
+        train.append(windows[rows[~held]])
+        test.append(windows[rows[held]])
+    labels = lambda sides: np.repeat([0, 1], [len(side) for side in sides])
     options = {"net": RecurrentClassifier(2)} | options
-    train, test = slice(held, None), slice(held)
-    fitted = fit_classifier(fit_key, parts(train), labels(number - held), 2, **options)
-    right = predict(fitted, parts(test)) == labels(held)
+    fitted = fit_classifier(fit_key, np.concatenate(train), labels(train), 2, **options)
+    right = predict(fitted, np.concatenate(test)) == labels(test)
     return float(abs(0.5 - right.mean()))
 
 
@@ -176,7 +180,7 @@ def _told(name, windows, labels, num_classes):
 
 
 def _second_half(name, generator, labels):
-    """``bool[N]``, half of each class, less one where that is odd."""
+    """``bool[N]``, about half of each class."""
     second = np.zeros(len(labels), bool)
     for label in np.unique(labels):
         rows = np.flatnonzero(labels == label)
@@ -185,5 +189,12 @@ def _second_half(name, generator, labels):
                 f"{name} has a single window of class {label}, which cannot be both "
                 "trained on and tested with; make more, or leave it out."
             )
-        second[generator.permutation(rows)[: len(rows) // 2]] = True
+        second[rows] = _blocks(generator, len(rows), 0.5)
     return second
+
+
+def _blocks(generator, number, share):
+    """``bool[number]``, about that share of rows, in blocks of neighbours."""
+    count = min(BLOCKS, number)
+    chosen = generator.permutation(count)[: max(1, int(share * count))]
+    return np.isin(np.arange(number) * count // number, chosen)

@@ -35,17 +35,40 @@ def test_transfer_reaches_what_can_be_reached_and_shows_what_cannot():
     assert found["real_to_real"] == pytest.approx(best, abs=0.03)
 
 
-def test_halves_hold_half_of_each_class():
-    labels = np.repeat([0, 2, 3], [7, 2, 4])
+def test_halves_hold_half_of_each_class_in_blocks():
+    labels = np.repeat([0, 2, 3, 4], [7, 2, 4, 500])
     second = synthesis._second_half("real", np.random.default_rng(0), labels)
-    assert [second[labels == label].sum() for label in (0, 2, 3)] == [3, 1, 2]
+    assert [second[labels == label].sum() for label in (0, 2, 3, 4)] == [3, 1, 2, 240]
+    assert (second[-500:].reshape(25, 20).std(axis=1) == 0).all()
+
+
+def test_neighbours_that_are_nearly_copies_teach_nothing_of_each_other():
+    """Sixteen windows in a row are alike, and nothing else tells of their class."""
+    random = np.random.default_rng(5)
+    drawn = lambda: random.normal(size=(50, 1, 8, 1)) * np.ones((1, 16, 1, 1))
+    windows = lambda: (
+        drawn().reshape(800, 8, 1) + 0.05 * random.normal(size=(800, 8, 1))
+    )
+    quick = {"net": None, "hidden": (64,), "steps": 600}
+    real, made = ((windows(), np.repeat([0, 1], 400)) for _ in range(2))
+    found = metrics.transfer_scores(jax.random.key(0), real, made, 2, **quick)
+    assert found["real_to_real"] == pytest.approx(0.5, abs=0.25)
+    scores = [
+        metrics.discriminative_score(jax.random.key(i), real[0], made[0], **quick)
+        for i in range(4)
+    ]
+    assert np.mean(scores) < 0.25  # Ten of their kind are judged.
+    # A split of single windows would praise memory.
+    scattered = [(x[order], y[order]) for x, y, order in _shuffled(random, real, made)]
+    found = metrics.transfer_scores(jax.random.key(0), *scattered, 2, **quick)
+    assert found["real_to_real"] > 0.9
 
 
 def test_a_discriminator_is_as_good_as_bayes():
     real = shifted(6000, 0.0, 2)[0]
     apart = lambda gap, seed: shifted(3000, 0.0, seed)[0] + gap
     score = lambda made: metrics.discriminative_score(
-        jax.random.key(1), real, made, **PLAIN
+        jax.random.key(1), real, made, **PLAIN | {"steps": 1500}
     )
     assert score(apart(2.0, 3)) == pytest.approx(stats.norm.cdf(1.0) - 0.5, abs=0.04)
     assert score(apart(0.0, 4)) < 0.04  # Six hundred times two are judged.
@@ -57,6 +80,10 @@ def test_the_default_discriminator_reads_an_order():
     up = np.linspace(-1, 1, 6)[None, :, None] + 0.05 * random.normal(size=(60, 6, 1))
     found = metrics.discriminative_score(jax.random.key(2), up, up[:, ::-1], steps=120)
     assert found == 0.5
+
+
+def _shuffled(random, *sides):
+    return [(*side, random.permutation(len(side[1]))) for side in sides]
 
 
 def walk(count, coefficient, seed, time=12):
