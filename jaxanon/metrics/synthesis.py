@@ -18,8 +18,8 @@ def transfer_scores(key, real, synthetic, num_classes: int, **options) -> dict:
     """Balanced accuracies of classifiers trained on one kind and tested on the other.
 
     Each kind of windows is split in two by chance, within each class, so that no score
-    is of windows that were trained on: in blocks of neighbours, up to 25 of a class, for
-    those that follow each other share samples.
+    is of windows that were trained on: in blocks of neighbours, up to 25 of a class,
+    for those that follow each other share samples.
 
     Args:
       key: typed PRNG key.
