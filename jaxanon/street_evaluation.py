@@ -61,7 +61,6 @@ def evaluate(
     """
     chosen, street = run.settings, run.street
     learning = take(run.homes, 0, len(run.homes.names) - chosen.joining)
-    slots = DAY // chosen.slot_min
     tell = progress or (lambda done, total, what: None)
     total = chosen.held_out + (1 if chosen.joining else 0)
     days = []
@@ -80,7 +79,11 @@ def evaluate(
     ]
     since = {"first_day": chosen.days}
     made = {
-        "method": {"name": checkpoint.STREET, "settings": run.config["settings"]},
+        "method": {
+            "name": checkpoint.STREET,
+            "settings": run.config["settings"],
+            "unfinished": run.unfinished,
+        },
         "version": __version__,
         "dataset": run.config["data"]
         | {"homes": len(learning.names), "devices": int(street.present.sum())},
@@ -91,9 +94,7 @@ def evaluate(
         "newcomers": newcomers,
         "hearing": neighbourhood.hearing(street) if chosen.sharing == "pfdrl" else None,
         # By the state, for rows of metrics may be lost.
-        "privacy": street_ledger.told(
-            chosen, run.homes.kinds.shape[1], days=int(run.state.slot) // slots
-        ),
+        "privacy": street_ledger.told(chosen, run.homes.kinds.shape[1], days=run.days),
         "example": scores.example(did, street, learning, **since),
     }
     made = json.loads(json.dumps(made, allow_nan=False))

@@ -78,7 +78,7 @@ def told(
                 "accountant": accountant(sum(counts)),
             }
         ],
-        "days": {"done": days, "asked": settings.days},
+        "rounds": {"done": days, "asked": settings.days},  # A round is a day.
         "holds": True,
         "not_covered": list(NOT_COVERED),
     }

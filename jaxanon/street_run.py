@@ -33,6 +33,17 @@ class StreetRun:
     history: list[dict]
     config: dict
 
+    @property
+    def days(self) -> int:
+        """Days that the street has learned from."""
+        return int(self.state.slot) * self.settings.slot_min // DAY
+
+    @property
+    def unfinished(self) -> dict | None:
+        """Days done and asked for, of a training that was interrupted; else None."""
+        asked = self.settings.days
+        return None if self.days >= asked else {"done": self.days, "asked": asked}
+
 
 class Kept(NamedTuple):
     """What a checkpoint holds."""

@@ -36,7 +36,7 @@ def test_noise_on_broadcasts_is_accounted_for(homes, tmp_path, capsys):
     )
     assert told["parts"][0]["epsilon"] == pytest.approx(spent(4))
     assert told["epsilon"] == pytest.approx(spent(8)) and told["steps"] == 8
-    assert told["days"] == {"done": 1, "asked": 1} and told["accountant"] == "pld"
+    assert told["rounds"] == {"done": 1, "asked": 1} and told["accountant"] == "pld"
     assert json.loads((out / "privacy.json").read_text()) == told
     assert cli.main(["privacy", str(out)]) == 0
     words = " ".join(capsys.readouterr().out.split())
@@ -45,7 +45,7 @@ def test_noise_on_broadcasts_is_accounted_for(homes, tmp_path, capsys):
     assert "settings that were chosen by looking at results" in words
 
 
-def test_a_ledger_lies_beside_every_checkpoint(homes, tmp_path, monkeypatch):
+def test_a_ledger_lies_beside_every_checkpoint(homes, tmp_path, monkeypatch, capsys):
     """A run killed in its second day has spent what the first one's broadcasts cost."""
     noisy = {"noise_multiplier": 0.1, "forecaster": "lr", "hidden": (6,), "alpha": 1}
     settings = PFDRLSettings(days=2, held_out=1, slot_min=720, **noisy)
@@ -62,12 +62,17 @@ def test_a_ledger_lies_beside_every_checkpoint(homes, tmp_path, monkeypatch):
             settings, homes, out=tmp_path, checkpoint_s=0, progress=False
         )
     told = json.loads((tmp_path / "privacy.json").read_text())
-    assert told["days"] == {"done": 1, "asked": 2} and told["steps"] == 8
+    assert told["rounds"] == {"done": 1, "asked": 2} and told["steps"] == 8
     # So little noise is reckoned by Rényi divergences, which is what it says.
     assert told["accountant"] == told["parts"][0]["accountant"] == "rdp"
     assert told == street_ledger.told(settings, 2, days=1)
+    assert cli.main(["privacy", str(tmp_path)]) == 0
+    assert "Unfinished: 1 of 2 rounds" in capsys.readouterr().out
     run = street_run.open_run(tmp_path, homes)
+    assert run.unfinished == {"done": 1, "asked": 2}
     assert street_evaluation.evaluate(run, out=tmp_path / "r")["privacy"] == told
+    page = (tmp_path / "r" / "report.html").read_text()
+    assert "Unfinished: 1 of 2 days are done" in page
     # Not by what is left of its metrics, of which less would be spent.
     lost = dataclasses.replace(run, history=[])
     assert street_evaluation.evaluate(lost, out=tmp_path / "l")["privacy"] == told

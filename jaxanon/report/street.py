@@ -3,7 +3,7 @@
 import json
 from html import escape
 
-from jaxanon.report import page
+from jaxanon.report import page, words
 from jaxanon.report.figures import Picture
 from jaxanon.report.learned import guaranteed
 from jaxanon.report.tables import table
@@ -29,6 +29,7 @@ def sentences(report: dict) -> list[str]:
       report: of ``jaxanon.street_evaluation.evaluate``.
     """
     total, data = report["overall"], report["dataset"]
+    late = words.unfinished(report["method"].get("unfinished"), "days")
     days = f"{len(report['per_day'])} held-out day{'s' * (len(report['per_day']) > 1)}"
     told = [f"On {days} no device of {data['homes']} homes stood by."]
     if total["saved_share"] is not None:
@@ -49,7 +50,7 @@ def sentences(report: dict) -> list[str]:
         )
     told += [*_forecast(report), *_untold(report), *_hearing(report)]
     told += _newcomers(report)
-    return told + _private(report)
+    return late + told + _private(report)
 
 
 def _forecast(report):

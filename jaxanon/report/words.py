@@ -78,11 +78,12 @@ def costs(told: dict) -> list[str]:
     return found
 
 
-def unfinished(told: dict | None) -> list[str]:
+def unfinished(told: dict | None, what: str = "epochs") -> list[str]:
     """That a run was interrupted.
 
     Args:
-      told: of ``Run.unfinished``.
+      told: of ``Run.unfinished`` or ``StreetRun.unfinished``.
+      what: of which so many are done.
 
     Example:
       >>> unfinished({"done": 2.0, "asked": 5})
@@ -92,7 +93,7 @@ def unfinished(told: dict | None) -> list[str]:
         return []
     done, asked = told["done"], told["asked"]
     return [
-        f"Unfinished: {done:.4g} of {asked} epochs are done; train on with --resume."
+        f"Unfinished: {done:.4g} of {asked} {what} are done; train on with --resume."
     ]
 
 
