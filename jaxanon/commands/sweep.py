@@ -13,7 +13,7 @@ def command(method: str | None):
     """The function behind ``jaxanon sweep METHOD``, with the method's settings."""
     if method == street.METHOD:
         return street_sweep.command()
-    settings_class = train.settings_of(method)
+    settings_class = _settings_of(method)
 
     def sweep(
         method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
@@ -64,6 +64,7 @@ def command(method: str | None):
         from jaxanon import checks, methods, sweep_folder, sweeping
 
         checks.positive(splits=splits)
+        _settings_of(method)  # Not checked yet, if it did not come first.
         options, (loaded, *more) = sources.splits(data, splits)
         folder = out or pathlib.Path("runs") / f"{method}-sweep"
         result = sweeping.sweep(
@@ -92,6 +93,20 @@ def command(method: str | None):
             show.say(f"What settings keep over what they leak: {page}")
 
     return sweep
+
+
+def _settings_of(method):
+    """As ``train.settings_of``; ValueError for what no sweep trains, too."""
+    if method is None:  # Nothing to load JAX for.
+        return train.NoSettings
+    from jaxanon import learners
+
+    if method in learners.NAMES:
+        raise ValueError(
+            f"a sweep trains what anonymizes, and {method} predicts; run jaxanon train "
+            f"{method} for each of its settings and seeds, with an --out for each."
+        )
+    return train.settings_of(method)
 
 
 def _address(words):

@@ -27,6 +27,11 @@ def _builders(name):
     from jaxanon import learners, methods
     from jaxanon.kernels.checks import did_you_mean
 
+    if name == street.METHOD:
+        raise ValueError(
+            f"{name} trains a street of homes, by `jaxanon train {name}` or `jaxanon "
+            f"sweep {name}`, its name right behind the verb; nothing else takes it."
+        )
     known = (*learners.NAMES, *methods.NAMES, street.METHOD)
     if name not in known:
         raise ValueError(

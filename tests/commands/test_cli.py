@@ -72,6 +72,11 @@ def test_help_and_version_load_no_jax(tmp_path):
         ("evaluate nowhere", "nowhere holds no run"),
         ("sweep blinder --out x --grid gamma", "--grid must be NAME=VALUE,VALUE,..."),
         ("sweep blinder --out x --grid depth=1", "grid names 'depth', which is no"),
+        ("sweep fedavg", "a sweep trains what anonymizes, and fedavg predicts; run"),
+        ("sweep --seeds 2 fedavg", "a sweep trains what anonymizes, and fedavg"),
+        ("sweep --seeds 2 pfdrl", "its name right behind the verb"),
+        ("train --epochs 1 pfdrl", "its name right behind the verb"),
+        ("serve pfdrl", "by `jaxanon train pfdrl` or `jaxanon sweep pfdrl`"),
         ("datasets export smartwatch --output x.csv", "path must end in .npz"),
     ],
 )
