@@ -22,6 +22,7 @@ def evaluate(
     seed: int = 0,
     dataset: sources.Path = None,
     source: sources.Path = None,
+    split_seed: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
     overwrite: bool = False,
 ) -> None:
     """Attacks a trained run and writes report.json and report.html into its folder.
@@ -48,6 +49,7 @@ def evaluate(
       seed: of everything that the evaluation draws
       dataset: where the run's data is now, if it moved
       source: where the original files are now, if they moved
+      split_seed: that Python's jaxanon.load was given, of a run that was trained there
       overwrite: replace the report that is there
     """
     from jaxanon import evaluation, sweep_folder, training, trial_names
@@ -66,6 +68,8 @@ def evaluate(
             )
         if attacks != ATTACKS:
             raise ValueError("nobody attacks a street of homes; leave --attacks out.")
+        if split_seed is not None:
+            raise ValueError("--split-seed is of windows, and a street has none.")
         street.evaluate(
             folder, seed=seed, overwrite=overwrite, dataset=dataset, source=source
         )
@@ -85,7 +89,7 @@ def evaluate(
             f"{chosen.attacks[0]} is not tried at each of --epsilons; leave it out of "
             "--attacks."
         )
-    where = {"dataset": dataset, "source": source}
+    where = {"dataset": dataset, "source": source, "split_seed": split_seed}
     if (folder / sweep_folder.FILE).is_file():
         if join is not None or epsilons is not None:
             raise ValueError(

@@ -22,6 +22,7 @@ def export(
     seed: int = 0,
     dataset: sources.Path = None,
     source: sources.Path = None,
+    split_seed: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
     overwrite: bool = False,
 ) -> None:
     """Writes a run's anonymizer as a file that needs no JAX, with a card and a digest.
@@ -45,6 +46,7 @@ def export(
       seed: of training attackers, or on a wearer's own windows
       dataset: where the run's data is now, if it moved
       source: where the original files are now, if they moved
+      split_seed: that Python's jaxanon.load was given, of a run that was trained there
       overwrite: replace the files that are there
     """
     from jaxanon import exporting, training
@@ -53,7 +55,7 @@ def export(
     for path in filter(None, (output, attackers, samples)):
         writing.refuse_unwritable(path, overwrite)
     run = training.open_run(folder)
-    data = sources.recall(run, dataset=dataset, source=source)
+    data = sources.recall(run, dataset=dataset, source=source, split_seed=split_seed)
     if own is not None:
         run = exporting.personalised(run, own, num_rounds=own_rounds, seed=seed)
     told = exporting.export(

@@ -143,13 +143,21 @@ def recorded(path: pathlib.Path) -> dict:
     return told
 
 
-def recall(run, *, dataset: str | None = None, source: str | None = None):
+def recall(
+    run,
+    *,
+    dataset: str | None = None,
+    source: str | None = None,
+    split_seed: int | None = None,
+):
     """The data that ``run`` was trained on, loaded again.
 
     Args:
       run: of ``open_run``.
       dataset: name or path to look in instead of where the data was.
       source: likewise for the original files.
+      split_seed: that the split was drawn by, which a run that Python trained does
+        not tell; 0 unless it is given.
 
     Raises:
       ValueError: if what is found is not what the run was trained on.
@@ -172,6 +180,8 @@ def recall(run, *, dataset: str | None = None, source: str | None = None):
         wanted = dataclasses.replace(wanted, dataset=dataset)
     if source is not None:
         wanted = dataclasses.replace(wanted, source=source)
+    if split_seed is not None:
+        wanted = dataclasses.replace(wanted, split_seed=split_seed)
     if wanted.dataset.endswith(".npz"):
         wanted = dataclasses.replace(wanted, preset=None)
     elif wanted.dataset not in datasets.names():
@@ -185,6 +195,7 @@ def recall(run, *, dataset: str | None = None, source: str | None = None):
         raise ValueError(
             f"{wanted.dataset!r} is not the data that the run in {run.folder} was "
             f"trained on: its fingerprint is {found} and was {known['fingerprint']}; "
-            "restore the data, or pass --dataset with the right one."
+            "restore the data, or pass --dataset with the right one. If jaxanon.load "
+            "was given a seed, pass it as --split-seed."
         )
     return data

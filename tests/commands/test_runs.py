@@ -256,5 +256,17 @@ def test_a_sweep_over_splits_leaves_runs_that_know_theirs(
         run = training.open_run(out / f"member-000{index}")
         tested.append(set(sources.recall(run).test.labels["subject"].tolist()))
     assert len(tested[0] & tested[1]) == 0
+    # Python's runs remember no seed of their split.
+    seed = json.loads((run.folder / sources.RECORD).read_text())["split_seed"]
+    (run.folder / sources.RECORD).unlink()
+    moved = ["export", str(run.folder), "--output", str(tmp_path / "orf.onnx")]
+    moved += ["--dataset", str(file)]
+    assert "pass it as --split-seed." in refused(*moved)
+    assert "pass it as --split-seed." in refused(*moved, "--split-seed", "0")
+    found = sources.recall(run, dataset=str(file), split_seed=seed)
+    assert set(found.test.labels["subject"].tolist()) == tested[1]
+    assert (
+        cli.main(["evaluate", *moved[1:2], *moved[4:], "--split-seed", str(seed)]) == 0
+    )
     words[words.index("--out") + 1] = str(tmp_path / "other")
     assert "splits 0 and 1 hold the same windows" in refused(*words)
