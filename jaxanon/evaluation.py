@@ -13,12 +13,10 @@ from jaxanon import (
     trial_names,
 )
 from jaxanon.attacks import Judges
-from jaxanon.attacks.reidentification import check_by_class
 from jaxanon.datasets import Data
 from jaxanon.learners import Learner
 from jaxanon.summary import aggregate, of_runs
 from jaxanon.trial_case import Case
-from jaxanon.trial_leaks import HOOKS
 
 __all__ = ["aggregate", "evaluate", "evaluate_each", "evaluate_many", "raw_judges"]
 
@@ -166,18 +164,8 @@ def _evaluate(runs, data, seeds, *, attacks, share, judges, out, progress):
 def _check(runs, data, chosen, share, judges):
     trial_checks.check_judges(judges, trial.judged(data))
     trial_checks.check_shares(data, trial.attacked(data), share)
-    hooks = {name: HOOKS[name] for name in chosen.attacks if name in HOOKS}
-    for run in runs:
-        trial_checks.check_hooks(run, hooks)
-    if "membership" in chosen.attacks:
-        for run in runs:
-            trial_checks.check_generator(run, data)
-    if "per-class" in chosen.attacks:
-        labels = data.train.labels
-        for name in trial.attacked(data):
-            check_by_class(labels[name], labels[data.spec.public], share, name)
-    if "pairs" in chosen.attacks:
-        trial_checks.check_pairs(data, trial.overlap(data.test))
+    names, overlap = trial.attacked(data), trial.overlap(data.test)
+    trial_checks.check_attacks(runs, data, chosen.attacks, share, names, overlap)
 
 
 def _report(one: trial.Trial, evidence, linkage, judges, further) -> dict:

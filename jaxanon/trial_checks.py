@@ -3,8 +3,11 @@
 import numpy as np
 
 from jaxanon.attacks import halves, shares
+from jaxanon.attacks.reidentification import check_by_class
 
 FEWEST = 10  # Test windows.
+# What a run has to have, by attack.
+HOOKS = {"inversion": "client_loss", "fingerprint": "choices"}
 
 
 def check_data(data) -> None:
@@ -89,15 +92,44 @@ def check_shares(data, attributes, share: float) -> None:
         shares.check_counts(data.train.labels[attribute], share, attribute)
 
 
-def check_hooks(run, hooks: dict[str, str]) -> None:
-    """ValueError for an attack on something that the run does not have.
+def check_attacks(runs, data, chosen, share: float, attacked, overlap) -> None:
+    """ValueError for an attack that runs or data have nothing for.
 
     Args:
-      run: to be evaluated.
-      hooks: by attack the name of the function that the run has to have.
+      runs: to be evaluated.
+      data: that they are evaluated on.
+      chosen: names of attacks beside those of retrained attackers.
+      share: that an attacker knows of each class.
+      attacked: attributes that they retrain for.
+      overlap: of ``trial.overlap``, of the test windows.
     """
-    for attack, hook in hooks.items():
-        if not callable(getattr(run, hook, None)):
+    public, subjects = data.spec.public, np.unique(data.test.labels["subject"])
+    for run in runs:
+        check_hooks(run, chosen)
+        if "membership" in chosen:
+            check_generator(run, data)
+    if "fingerprint" in chosen and len(subjects) < 2:
+        raise ValueError(
+            "attack 'fingerprint' needs at least 2 test subjects to tell apart, got "
+            f"{len(subjects)}; leave it out, or test on more people."
+        )
+    for name in attacked:
+        if "per-class" in chosen:
+            labels = data.train.labels
+            check_by_class(labels[name], labels[public], share, name)
+        if "released" in chosen:
+            shares.check_counts(data.test.labels[name], share, name, side="test")
+    if "pairs" in chosen:
+        check_pairs(data, overlap)
+        known = data.train.labels["subject"]
+        if len(np.unique(known)) > 1:  # Whom test subjects could be more or less like.
+            shares.check_counts(known, share, "subject")
+
+
+def check_hooks(run, chosen) -> None:
+    """ValueError for an attack on something that the run does not have."""
+    for attack, hook in HOOKS.items():
+        if attack in chosen and not callable(getattr(run, hook, None)):
             method = getattr(getattr(run, "method", None), "name", "this run")
             raise ValueError(
                 f"attack {attack!r} needs a run that has {hook}(...), and {method!r} "

@@ -13,7 +13,6 @@ FEW = 0.01  # Of each class, and at least two windows: what has labels.
 VICTIMS = 4  # Windows whose gradients are inverted.
 MAX_NORM, NOISE_MULTIPLIER = 1.0, 1.0
 MEMBERS, MADE = 512, 1024  # Windows of either side at most, and synthetic ones.
-HOOKS = {"inversion": "client_loss", "fingerprint": "choices"}
 
 
 def self_training(case: Case) -> list[list[dict]]:

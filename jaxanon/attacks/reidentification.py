@@ -249,7 +249,7 @@ def reidentify_as_released(
     keys = _split(keys, 2)
     rows, known = [], []
     for key, target, labels in zip(keys[:, 0], targets, test_labels, strict=True):
-        own = shares.pick(key, labels, share, target.attribute)
+        own = shares.pick(key, labels, share, target.attribute, side="test")
         rows.append(own)
         known.append(Known(target.safe_test[own], np.asarray(labels)[own]))
     reads = _fit(kind, keys[:, 1], known, targets, hold_back=False)

@@ -37,6 +37,7 @@ def pick(
     attribute: str = "labels",
     *,
     at_least: int = 0,
+    side: str = "training",
 ) -> np.ndarray:
     """The windows whose labels the attacker knows: a share of every class.
 
@@ -46,6 +47,7 @@ def pick(
       share: of each class, in (0, 1].
       attribute: what the labels are of, for the message.
       at_least: windows of each class that he knows where the share is fewer.
+      side: which windows they are, for the message.
 
     Returns:
       ``int[n]``, ascending.
@@ -63,7 +65,7 @@ def pick(
     if not 0 < share <= 1:
         raise ValueError(f"share must be in (0, 1], got {share!r}.")
     labels = np.asarray(labels)
-    counts = check_counts(labels, share, attribute, at_least=at_least)
+    counts = check_counts(labels, share, attribute, at_least=at_least, side=side)
     seed = int(jax.random.bits(key, dtype=np.uint32))
     generator = np.random.default_rng(seed)
     chosen = [
@@ -73,7 +75,9 @@ def pick(
     return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, np.int64)
 
 
-def check_counts(labels, share: float, attribute: str, *, at_least: int = 0) -> dict:
+def check_counts(
+    labels, share: float, attribute: str, *, at_least: int = 0, side: str = "training"
+) -> dict:
     """How many windows of each class ``pick`` draws; ValueError as it raises.
 
     Example:
@@ -85,12 +89,12 @@ def check_counts(labels, share: float, attribute: str, *, at_least: int = 0) -> 
         count = min(int(own), max(round(share * own), at_least))
         if own == 1:
             raise ValueError(
-                f"{attribute} class {label} has one training window, and the attacker "
+                f"{attribute} class {label} has one {side} window, and the attacker "
                 "needs at least 2 of each class; leave out or merge that class."
             )
         if count < 2:
             raise ValueError(
-                f"share {share} of the {own} training windows of {attribute} class "
+                f"share {share} of the {own} {side} windows of {attribute} class "
                 f"{label} is {count}, and the attacker needs at least 2 of each class; "
                 "raise share, or leave out or merge that class."
             )

@@ -241,13 +241,35 @@ def test_an_attack_on_nothing_is_refused(cases, judges, attack, message):
         evaluate(run, cases.data(), judges=judges, attacks=(attack,))
 
 
-def test_pairs_of_one_person_are_refused(cases, judges):
-    full = cases.data()
-    labels = {**full.test.labels, "subject": np.zeros(96, int)}
-    own = full._replace(test=full.test._replace(labels=labels))
+def relabelled(full, which, changes):
+    """The data with other labels of its training or test windows."""
+    part = getattr(full, which)
+    return full._replace(**{which: part._replace(labels=part.labels | changes)})
+
+
+@pytest.mark.parametrize(
+    ("attack", "which", "changes", "message"),
+    [
+        ("pairs", "test", {"subject": np.zeros(96, int)}, "at least 2 test.*got 1"),
+        ("fingerprint", "test", {"subject": np.zeros(96, int)}, "test sub.*got 1; le"),
+        (
+            *("released", "test", {"side": np.arange(96) // 95}),
+            "side class 1 has one test window, and the attacker needs",
+        ),
+        (
+            *("pairs", "train", {"subject": np.arange(96) // 95}),
+            "subject class 1 has one training window",
+        ),
+    ],
+)
+def test_what_data_cannot_tell_is_refused_at_the_door(
+    cases, judges, attack, which, changes, message
+):
+    own = relabelled(cases.data(), which, changes)
     run = cases.Run(lambda key, windows: pytest.fail("too late"))
-    with pytest.raises(ValueError, match=r"'pairs' needs at least 2 test.*got 1"):
-        evaluate(run, own, judges=judges, attacks=("pairs",))
+    run.choices = lambda key, windows: pytest.fail("too late")
+    with pytest.raises(ValueError, match=message):
+        evaluate(run, own, judges=judges, attacks=(attack, "tree"))
 
 
 def test_a_class_of_one_window_is_refused_at_the_door(cases, judges):
