@@ -56,10 +56,11 @@ def ranges(settings) -> None:
                 raise ValueError(
                     f"{name} must be {words}, got {getattr(settings, name)!r}."
                 )
-    if settings.alpha > len(settings.hidden) + 1:
+    layers = len(settings.hidden) + 1
+    if settings.sharing == "pfdrl" and settings.alpha > layers:
         raise ValueError(
-            f"alpha must lie in [0, {len(settings.hidden) + 1}], the Q-network's "
-            f"layers, got {settings.alpha!r}."
+            f"alpha must lie in [0, {layers}], the Q-network's layers, got "
+            f"{settings.alpha!r}."
         )
     if DAY % settings.slot_min:
         raise ValueError(

@@ -31,7 +31,8 @@ class PFDRLSettings:
     Raises:
       TypeError: for a setting of another type.
       ValueError: for a name that there is not, a number out of its range or not finite,
-        slots that do not make up a day, or a setting that would do nothing.
+        slots that do not make up a day, or a setting of broadcasts, of their graph or
+        of their noise that would do nothing.
 
     Example:
       >>> PFDRLSettings(sharing="frl").gamma_hours
@@ -55,7 +56,7 @@ class PFDRLSettings:
     sharing: str = "pfdrl"
     """what homes share, as Figure 2.3 names it: pfdrl, frl, fl, cloud or local"""
     alpha: int = 6
-    """layers of the Q-network that are shared, from the first on, by pfdrl"""
+    """layers of the Q-network that are shared, from the first on, by pfdrl alone"""
     beta_hours: float = 12.0
     """hours after which forecasters are shared"""
     gamma_hours: float = 12.0
@@ -169,7 +170,8 @@ def hyper_of(settings: PFDRLSettings) -> dict[str, float]:
       >>> hyper_of(PFDRLSettings(alpha=3))["alpha"]
       3
     """
-    return {name: getattr(settings, name) for name in HYPER}
+    names = [name for name in HYPER if name != "alpha" or settings.sharing == "pfdrl"]
+    return {name: getattr(settings, name) for name in names}
 
 
 def street_of(

@@ -117,6 +117,14 @@ def test_what_would_do_nothing_is_refused(idle, message):
         PFDRLSettings(**idle)
 
 
+def test_layers_that_nobody_shares_need_not_be_there():
+    for sharing in ("local", "cloud", "fl", "frl"):
+        small = PFDRLSettings(sharing=sharing, hidden=(4,), days=1)
+        assert "alpha" not in settings.hyper_of(small)
+    with pytest.raises(ValueError, match=r"alpha must lie in \[0, 2\]"):
+        PFDRLSettings(hidden=(4,))
+
+
 def test_settings_reach_the_parts():
     chosen = PFDRLSettings(
         forecaster="bp", lost=0.1, late=0.2, max_age=3, slot_min=30, fit_batch=7,
