@@ -1,5 +1,6 @@
 """What Gaussian noise costs: ε and δ of whole trainings, by dp-accounting."""
 
+import functools
 import math
 import warnings
 from collections.abc import Iterable
@@ -96,25 +97,36 @@ def steps_within(
       >>> steps_within(5.0, 1e-5, noise_multiplier=1.0)
       1
     """
+    from scipy import optimize  # Half a second, which nobody else here has to wait.
+
     positive(epsilon=epsilon)
 
-    def fits(steps):
+    @functools.cache
+    def over(steps):
+        """ε of so many steps less the budget, and no more than that is."""
         each = SampledGaussian(
             noise_multiplier=noise_multiplier,
             sampling_probability=sampling_probability,
             steps=steps,
         )
-        return epsilon_spent([each], delta, accountant=accountant) <= epsilon
+        spent = epsilon_spent([each], delta, accountant=accountant)
+        return min(spent - epsilon, epsilon)
 
-    if not fits(1):
+    if over(1) > 0:
         return 0
     low, high = 1, 2
-    while fits(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    while over(high) <= 0:
+        share = max(1 + over(high) / epsilon, 0.03)
+        # ε grows as the root of steps, or faster.
+        low, high = high, math.ceil(max(2.0, share**-2) * high)
+    found = round(
+        optimize.brentq(lambda steps: over(round(steps)), low, high, xtol=0.5)
+    )
+    while over(found) > 0:
+        found -= 1
+    while over(found + 1) <= 0:
+        found += 1
+    return found
 
 
 def warn_of_delta(delta: float, records: int) -> None:

@@ -121,16 +121,26 @@ def test_every_interval_holds_whole_ones_of_the_next():
         assert large / small == pytest.approx(round(large / small))
 
 
-def test_steps_that_a_budget_pays_for():
-    given = {"noise_multiplier": 1.0, "sampling_probability": 0.05}
-    steps = steps_within(2.0, 1e-5, accountant="rdp", **given)
+@pytest.mark.parametrize(
+    ("budget", "accountant", "noise_multiplier", "probability"),
+    [
+        (2.0, "rdp", 1.0, 0.05),
+        (0.7, "rdp", 3.0, 1e-3),
+        (4.0, "pld", 300.0, 1.0),
+        (0.001, "pld", 1e5, 1.0),  # Steps of which the first ones cost nothing.
+    ],
+)
+def test_steps_that_a_budget_pays_for(
+    budget, accountant, noise_multiplier, probability
+):
+    given = {"noise_multiplier": noise_multiplier, "sampling_probability": probability}
+    steps = steps_within(budget, 1e-5, accountant=accountant, **given)
 
     def spent(steps):
-        return epsilon_spent(
-            [SampledGaussian(steps=steps, **given)], 1e-5, accountant="rdp"
-        )
+        one = [SampledGaussian(steps=steps, **given)]
+        return epsilon_spent(one, 1e-5, accountant=accountant)
 
-    assert spent(steps) <= 2.0 < spent(steps + 1)
+    assert steps > 1 and spent(steps) <= budget < spent(steps + 1)
     assert steps_within(4.0, 1e-5, noise_multiplier=1.0) == 0
 
 
