@@ -105,7 +105,8 @@ def evaluate(
     windows = checks.windows(data.test.windows, spec.time, spec.channels)
     if not len(windows):
         raise ValueError("data.test must hold a window at least, got none.")
-    spent = ledger.begun(run.folder, run.state)
+    known = run.config["data"].get("rounds_spent")  # Of whom newcomers join.
+    spent = ledger.begun(run.folder, run.state) if known is None else known
     if progress is not None:
         progress(0, 1, "predictions of every client")
     score = client_scores.classified if spec.target is None else client_scores.regressed

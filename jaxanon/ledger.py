@@ -8,6 +8,10 @@ from jaxanon.datasets import writing
 from jaxanon.learners.guarantee import Guarantee, PerWeight
 
 FILE = "privacy.json"
+_DAMAGED = (
+    *(ArithmeticError, AttributeError, KeyError),
+    *(RecursionError, TypeError, ValueError),
+)
 
 
 def of_run(method, state) -> Guarantee | PerWeight | None:
@@ -24,13 +28,7 @@ def of_run(method, state) -> Guarantee | PerWeight | None:
 
 
 def write(
-    folder: str | os.PathLike,
-    method,
-    state,
-    *,
-    asked: int,
-    accountant: str = "pld",
-    begun: int = 0,
+    folder: str | os.PathLike, method, state, *, asked: int, accountant: str = "pld"
 ) -> None:
     """Writes ``privacy.json``, where there is a guarantee to write of.
 
@@ -39,19 +37,44 @@ def write(
       method, state: as ``of_run`` takes them.
       asked: rounds that the training was asked for.
       accountant: "rdp" while it goes on: quick, and above what "pld" finds.
-      begun: rounds that clients were asked to answer, where those are more than were
-        done: what they sent is spent, whatever became of it.
+    """
+    done = int(state.round)
+    told = told_of(method, state, done, accountant)
+    if told is not None:
+        keep_rounds(folder, told, done=done, begun=done, asked=asked)
+
+
+def told_of(method, state, spent: int, accountant: str = "pld") -> dict | None:
+    """What a guarantee says of so many rounds; None without one.
+
+    Args:
+      method, state: as ``of_run`` takes them.
+      spent: rounds.
+      accountant: of ``write``; where Rényi's divergences cannot tell of all lots it is
+        "pld".
     """
     guarantee = of_run(method, state)
-    if guarantee is not None:
-        done = int(state.round)
-        spent = max(done, begun)
-        try:
-            told = guarantee.told(spent, accountant)
-        except ValueError:  # Rényi's divergences cannot tell of all lots.
-            told = guarantee.told(spent)
-        vain = {"begun": spent} if spent > done else {}
-        keep(folder, told | {"rounds": {"done": done, **vain, "asked": asked}})
+    if guarantee is None:
+        return None
+    try:
+        return guarantee.told(spent, accountant)
+    except ValueError:
+        return guarantee.told(spent)
+
+
+def keep_rounds(folder: str | os.PathLike, told: dict, *, done, begun, asked) -> None:
+    """Writes ``privacy.json`` of what is told, with numbers of rounds.
+
+    Args:
+      folder: of the run.
+      told: of ``told_of``.
+      done: rounds of the state.
+      begun: rounds that clients were asked to answer, which are spent whatever became
+        of them.
+      asked: rounds that the training was asked for.
+    """
+    vain = {"begun": begun} if begun > done else {}
+    keep(folder, told | {"rounds": {"done": done, **vain, "asked": asked}})
 
 
 def begun(folder: str | os.PathLike | None, state) -> int:
@@ -64,10 +87,33 @@ def begun(folder: str | os.PathLike | None, state) -> int:
     Raises:
       ValueError: as ``read``.
     """
-    done = int(state.round)
-    if folder is None or not (pathlib.Path(folder) / FILE).is_file():
-        return done
-    return max(done, read(folder).get("rounds", {}).get("begun", done))
+    rounds = {} if folder is None else _rounds(folder)
+    # Written before the checkpoint, which may never have come.
+    return max(int(state.round), rounds.get("done", 0), rounds.get("begun", 0))
+
+
+def refuse_served(folder: str | os.PathLike) -> None:
+    """ValueError for a run that clients answered rounds of in vain.
+
+    Who goes on with it at one place would count none of them.
+
+    Args:
+      folder: of the run, which may not be there yet.
+    """
+    rounds = _rounds(folder)
+    if "begun" in rounds:
+        raise ValueError(
+            f"clients were asked for {rounds['begun']} rounds of the run in {folder}, "
+            f"of which {rounds.get('done', 0)} are done, and what they sent is spent; "
+            "go on by jaxanon serve --resume, which counts it."
+        )
+
+
+def _rounds(folder):
+    """What ``privacy.json`` says of rounds; nothing where there is none."""
+    if not (pathlib.Path(folder) / FILE).is_file():
+        return {}
+    return read(folder).get("rounds", {})
 
 
 def keep(folder: str | os.PathLike, told: dict) -> None:
@@ -104,8 +150,9 @@ def read(folder: str | os.PathLike) -> dict:
         rounds = {name: int(value) for name, value in told.get("rounds", {}).items()}
         more = {"rounds": rounds} if rounds else {}
         return told | {"epsilon": float(told["epsilon"])} | more
-    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+    except _DAMAGED as error:
         raise ValueError(
             f"{path} is damaged ({error}); delete it, and `jaxanon evaluate` reckons "
-            "anew from the checkpoint."
+            "anew from the checkpoint, without what clients of `jaxanon serve` sent "
+            "for rounds that failed."
         ) from error

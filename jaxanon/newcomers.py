@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxanon import federated, training
+from jaxanon import federated, ledger, training
 from jaxanon.attacks import shares
 from jaxanon.datasets import Data, Windows
 from jaxanon.datasets.own_split import share_samples
@@ -73,7 +73,9 @@ def join(run: Run, data: Data, *, num_rounds: int = 1) -> Run:
         spec=spec, prepare=lambda clients: population_of(spec, clients), model=model
     )
     found = training.describe(method, data, run.state, epochs=0, seed=0)["data"]
-    config = run.config | {"data": found | {"rounds_alone": num_rounds}}
+    spent = ledger.begun(run.folder, run.state)  # Theirs who trained it.
+    alone = {"rounds_alone": num_rounds, "rounds_spent": spent}
+    config = run.config | {"data": found | alone}
     return dataclasses.replace(
         run, method=method, spec=spec, config=config, folder=None
     )

@@ -130,6 +130,7 @@ def train(
             return None, state, []
         if resume:
             not_past(out, total, epochs)
+            ledger.refuse_served(folder)
         checkpoint.claim(out, config, resume=resume)
         if on_claim is not None:
             on_claim()

@@ -103,20 +103,20 @@ def check_attacks(runs, data, chosen, share: float, attacked, overlap) -> None:
       attacked: attributes that they retrain for.
       overlap: of ``trial.overlap``, of the test windows.
     """
-    public, subjects = data.spec.public, np.unique(data.test.labels["subject"])
     for run in runs:
         check_hooks(run, chosen)
         if "membership" in chosen:
             check_generator(run, data)
-    if "fingerprint" in chosen and len(subjects) < 2:
+    people = len(np.unique(data.test.labels["subject"]))
+    if "fingerprint" in chosen and people < 2:
         raise ValueError(
             "attack 'fingerprint' needs at least 2 test subjects to tell apart, got "
-            f"{len(subjects)}; leave it out, or test on more people."
+            f"{people}; leave it out, or test on more people."
         )
     for name in attacked:
         if "per-class" in chosen:
-            labels = data.train.labels
-            check_by_class(labels[name], labels[public], share, name)
+            own, public = (data.train.labels[x] for x in (name, data.spec.public))
+            check_by_class(own, public, share, name)
         if "released" in chosen:
             shares.check_counts(data.test.labels[name], share, name, side="test")
     if "pairs" in chosen:

@@ -18,11 +18,11 @@ def evaluate(
     attacks: Annotated[str, tyro.conf.arg(metavar="A,B,...")] = ATTACKS,
     epsilons: Annotated[str | None, tyro.conf.arg(metavar="E,E,...")] = None,
     join: Annotated[float | None, tyro.conf.arg(metavar="SHARE")] = None,
-    join_rounds: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
+    join_rounds: sources.Whole = None,
     seed: int = 0,
     dataset: sources.Path = None,
     source: sources.Path = None,
-    split_seed: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
+    split_seed: sources.Whole = None,
     overwrite: bool = False,
 ) -> None:
     """Attacks a trained run and writes report.json and report.html into its folder.

@@ -22,7 +22,7 @@ def export(
     seed: int = 0,
     dataset: sources.Path = None,
     source: sources.Path = None,
-    split_seed: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
+    split_seed: sources.Whole = None,
     overwrite: bool = False,
 ) -> None:
     """Writes a run's anonymizer as a file that needs no JAX, with a card and a digest.

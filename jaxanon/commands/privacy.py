@@ -5,13 +5,12 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import show
+from jaxanon.commands import show, sources
 
 Floats = Annotated[tuple[float, ...] | None, tyro.conf.arg(metavar="FLOAT ...")]
 Folder = Annotated[
     tyro.conf.Positional[pathlib.Path | None], tyro.conf.arg(metavar="[DIR]")
 ]
-Whole = Annotated[int | None, tyro.conf.arg(metavar="INT")]
 Real = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
 DELTA = 1e-5
 BOUND = ", and an upper bound: by Rényi divergences, until the run ends"
@@ -27,8 +26,8 @@ def privacy(
     rounds: int = 1,
     local_steps: int = 1,
     sampling_probability: Real = None,
-    records: Whole = None,
-    batch: Whole = None,
+    records: sources.Whole = None,
+    batch: sources.Whole = None,
     scores: Floats = None,
 ) -> None:
     """Says which epsilon noise spends, or which noise an epsilon needs.
@@ -99,15 +98,17 @@ def _told(folder):
 
     told = ledger.read(folder)
     rounds = told.get("rounds", {"done": 0, "asked": 0})
-    if rounds["done"] < rounds["asked"]:
-        show.say(
-            f"Unfinished: {rounds['done']} of {rounds['asked']} rounds; what follows "
-            f"is of those{BOUND if told.get('accountant') == 'rdp' else ''}."
-        )
+    bound = BOUND if told.get("accountant") == "rdp" else ""
     if "begun" in rounds:
         show.say(
-            f"Clients were asked for {rounds['begun']} rounds, some of them again or "
-            "in vain; epsilon counts them all."
+            f"Of {rounds['asked']} rounds {rounds['done']} are done. Clients were "
+            f"asked for {rounds['begun']}, perhaps in vain or for one again; what "
+            f"follows is of all that they may have sent{bound}."
+        )
+    elif rounds["done"] < rounds["asked"]:
+        show.say(
+            f"Unfinished: {rounds['done']} of {rounds['asked']} rounds; what follows "
+            f"is of those{bound}."
         )
     for sentence in guaranteed(told):
         show.say(sentence)

@@ -11,6 +11,7 @@ import tyro
 Name = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
 Names = Annotated[str | None, tyro.conf.arg(metavar="A,B,...")]
 Path = Annotated[str | None, tyro.conf.arg(metavar="PATH")]
+Whole = Annotated[int | None, tyro.conf.arg(metavar="INT")]
 
 RECORD = "source.json"  # Beside a run's config.json.
 
@@ -192,10 +193,11 @@ def recall(
     data = load(wanted)
     found = fingerprint(data)
     if found != known["fingerprint"]:
+        unsaid = split_seed is None and not record.exists()
+        seed = ", or --split-seed with the seed that jaxanon.load had" if unsaid else ""
         raise ValueError(
             f"{wanted.dataset!r} is not the data that the run in {run.folder} was "
             f"trained on: its fingerprint is {found} and was {known['fingerprint']}; "
-            "restore the data, or pass --dataset with the right one. If jaxanon.load "
-            "was given a seed, pass it as --split-seed."
+            f"restore the data, or pass --dataset with the right one{seed}."
         )
     return data

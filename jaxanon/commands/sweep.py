@@ -97,16 +97,17 @@ def command(method: str | None):
 
 def _settings_of(method):
     """As ``train.settings_of``; ValueError for what no sweep trains, too."""
-    if method is None:  # Nothing to load JAX for.
-        return train.NoSettings
-    from jaxanon import learners
+    found = train.settings_of(method)
+    if method is not None:  # Else there is nothing to load JAX for.
+        from jaxanon import learners
 
-    if method in learners.NAMES:
-        raise ValueError(
-            f"a sweep trains what anonymizes, and {method} predicts; run jaxanon train "
-            f"{method} for each of its settings and seeds, with an --out for each."
-        )
-    return train.settings_of(method)
+        if method in learners.NAMES:
+            raise ValueError(
+                f"a sweep trains what anonymizes, and {method} predicts; run jaxanon "
+                f"train {method} for each of its settings and seeds, with an --out for "
+                "each."
+            )
+    return found
 
 
 def _address(words):

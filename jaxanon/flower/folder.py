@@ -8,6 +8,7 @@ from typing import Any
 
 from jaxanon import checkpoint, ledger, metrics_file, progress
 
+SLOW_S = 0.5  # To reckon what a round spends.
 REFUSED = "refused.jsonl"  # Beside a run's metrics: round, client and why.
 
 
@@ -29,7 +30,9 @@ class Folder:
         self._method, self._per_epoch, self._tell = method, per_epoch, tell
         self._checkpoints = checkpoint.Checkpoints(out)
         self._saved: int | None = None
-        self._begun = 0
+        self._begun = self._covered = 0
+        self._ahead = 0
+        self._told: dict | None = None  # Of the guarantee, after ``_covered`` rounds.
         self._saved_at = time.monotonic()
 
     def begin(self, state):
@@ -43,7 +46,14 @@ class Folder:
     def asking(self) -> None:
         """Notes that clients are to be asked for a round: what they send is spent."""
         self._begun += 1
-        self._account()
+        if self._begun > self._covered:
+            start = time.monotonic()
+            ahead = min(self._begun + self._ahead, self.total)
+            self._account(max(self._begun, ahead), "rdp")
+            # What takes long to reckon is reckoned of more rounds at once.
+            slow = time.monotonic() - start > SLOW_S
+            self._ahead = max(1, 2 * self._ahead) if slow else self._ahead
+        self._keep()
 
     def add(self, state, info: dict, answers: int, seconds: float) -> dict:
         """Notes a round, and keeps it where the last checkpoint is old; its row."""
@@ -72,15 +82,21 @@ class Folder:
         self._checkpoints.save(self.state)
         self._saved, self._saved_at = done, time.monotonic()
 
-    def _account(self, accountant="rdp"):
-        about = {"asked": self.total, "begun": self._begun, "accountant": accountant}
-        ledger.write(self.path, self._method, self.state, **about)
+    def _account(self, rounds, accountant):
+        self._covered = rounds
+        self._told = ledger.told_of(self._method, self.state, rounds, accountant)
+
+    def _keep(self):
+        if self._told is not None:
+            about = {"done": int(self.state.round), "begun": self._begun}
+            ledger.keep_rounds(self.path, self._told, **about, asked=self.total)
 
     def close(self) -> None:
         """Keeps the last good round, and lets go of the folder."""
         try:
             if self.state is not None:
-                self._account("pld")
                 self._save()
+                self._account(self._begun, "pld")
+                self._keep()
         finally:
             self._checkpoints.close()

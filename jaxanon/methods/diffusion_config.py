@@ -65,17 +65,24 @@ class DiffusionConfig:
     sampling_steps: int = 20
     """steps of DDIM; PrivateHub's is 100"""
     strength: float = 0.6
-    """share of the steps that a window is noised by before it is rewritten; 1: all"""
+    """share of the steps that a window is noised by before it is rewritten; 1: all; 0,
+    of privatehub with classes to hide: windows of others stay as they are"""
     guidance: float = 1.5
     """weight of the condition to have, the public class; 1 obeys it"""
     negative_guidance: float = 0.5
     """weight of the condition to get away from, the private classes"""
 
+    @property
+    def may_rest(self) -> bool:
+        """Whether a strength of 0 has a meaning."""
+        return False
+
     def __post_init__(self):
         of_kinds(self)
         counts = "batch", "num_steps", "blocks", "heads", "sampling_steps", "widths"
         at_least(1, **{name: getattr(self, name) for name in counts})
-        finite(zero=False, step_size=self.step_size, strength=self.strength)
+        finite(zero=False, step_size=self.step_size)
+        finite(zero=self.may_rest, strength=self.strength)
         names = "forgetting", "ema", "guidance", "negative_guidance"
         finite(zero=True, **{name: getattr(self, name) for name in names})
         below_1(forgetting=self.forgetting, ema=self.ema)

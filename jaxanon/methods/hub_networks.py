@@ -59,6 +59,7 @@ class Networks(NamedTuple):
         keys = jax.random.split(key, len(self.classifiers))
         pairs = zip(self.classifiers.items(), keys, strict=True)
         classes, d = self.sizes[self.spec.public], self.bits.channels
+        measured = len(self.bits.values)
         return {
             DENOISER: denoiser,
             CLASSIFIERS: {
@@ -70,6 +71,7 @@ class Networks(NamedTuple):
                 "spread": jnp.zeros((classes, d)),
                 "mean": jnp.zeros((classes, 2 * d)),
                 "root": jnp.zeros((classes, 2 * d, 2 * d)),
+                "roughness": jnp.zeros((classes, measured)),
             },
         }
 

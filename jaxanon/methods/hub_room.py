@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon.federated import Lots, draw_lot
-from jaxanon.methods import pool
+from jaxanon.methods import hub_smoothing, pool
 from jaxanon.methods.central import Room
 from jaxanon.methods.hub_networks import Networks
 from jaxanon.methods.hub_noise_settings import check_records, lots_per_epoch
@@ -23,7 +23,8 @@ class Prepared(NamedTuple):
 
     pool: pool.Pool
     moments: jax.Array  # float32[N, 2 d]; mean and deviation of each channel as bits
-    statistics: dict[str, jax.Array]  # of each public class; see ``class_statistics``
+    # Of each public class; see ``class_statistics``, and ``hub_smoothing.roughness``.
+    statistics: dict[str, jax.Array]
     held_out: Any = None  # Batch, all windows that nothing is learned from
 
 
@@ -89,6 +90,8 @@ def prepare(nets: Networks, clients) -> Prepared:
     moments = _moments(nets, found.windows)
     public = np.asarray(found.labels[spec.public])
     statistics = class_statistics(moments, public, nets.sizes[spec.public])
+    rough = hub_smoothing.roughness(found.windows)
+    statistics["roughness"] = class_means(rough, public, nets.sizes[spec.public])
     statistics = jax.tree.map(jnp.asarray, statistics)
     prepared = Prepared(found, jnp.asarray(moments), statistics)
     if held is None:
@@ -144,6 +147,24 @@ def class_statistics(moments, labels, classes: int) -> dict[str, np.ndarray]:
         "root": root,
     }
     return {name: array.astype(np.float32) for name, array in found.items()}
+
+
+def class_means(found, labels, classes: int) -> np.ndarray:
+    """``float32[classes, n]``, means over windows; zeros for a class without any.
+
+    Args:
+      found: ``float[N, n]``, of each window.
+      labels: ``int[N]``.
+      classes: how many.
+
+    Example:
+      >>> class_means(np.array([[1.0], [3.0], [7.0]]), [0, 0, 2], 3)[:, 0]
+      array([2., 0., 7.], dtype=float32)
+    """
+    told = np.asarray(labels)[:, None] == np.arange(classes)
+    sums = told.T.astype(np.float64) @ np.asarray(found, np.float64)
+    counts = np.maximum(told.sum(axis=0), 1)
+    return (sums / counts[:, None]).astype(np.float32)
 
 
 def to_batch(nets: Networks, data: Prepared, drawn: pool.Drawn) -> Batch:

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import kernels
+from jaxanon.methods import hub_smoothing
 from jaxanon.methods.hub_networks import (
     AVERAGE,
     STATISTICS,
@@ -47,8 +48,8 @@ def denoised(nets: Networks, key, denoise_fn, x, start: int):
 
 
 def first_step(config) -> int:
-    """Where a rewriting begins: the step that ``strength`` says, at least 1."""
-    return max(1, round(config.strength * config.num_steps))
+    """Where a rewriting begins: the step that ``strength`` says; 0 is none at all."""
+    return max(int(config.strength > 0), round(config.strength * config.num_steps))
 
 
 def synthesise(nets: Networks, key, params, hyper, classes, avoid=None):
@@ -109,7 +110,8 @@ def rewrite(nets: Networks, key, params, hyper, windows):
     Each is told its public class and led away from its private ones, all as the
     classifiers see them; its statistics are not told. A window of a class to hide, as
     ``suspected``, is made from pure noise as one of another class, drawn evenly, so
-    that nothing is left of it.
+    that nothing is left of it. With a strength of 0 all others stay as they are, with
+    ``smoothing`` what is made from noise is smoothed.
 
     Args:
       nets: ``Networks``.
@@ -131,11 +133,16 @@ def rewrite(nets: Networks, key, params, hyper, windows):
     denoise_fn = guided(nets, params, positive, negative, hyper)
     noise = jax.random.normal(noise_key, x0.shape)
     start, last = first_step(nets.config), nets.config.num_steps
-    x = kernels.diffuse(nets.schedule, x0, noise, start)
-    if nets.config.hide and start == last:
-        x = jnp.where(hidden[:, None, None], noise, x)
-    part = lambda: denoised(nets, sample_key, denoise_fn, x, start)
     anew = lambda: denoised(nets, sample_key, denoise_fn, noise, last)
+
+    def part():
+        if not start:
+            return x0
+        x = kernels.diffuse(nets.schedule, x0, noise, start)
+        if nets.config.hide and start == last:
+            x = jnp.where(hidden[:, None, None], noise, x)
+        return denoised(nets, sample_key, denoise_fn, x, start)
+
     if not nets.config.hide or start == last:
         made = part()
     elif len(x0) == 1:  # By the one way that it goes.
@@ -143,7 +150,14 @@ def rewrite(nets: Networks, key, params, hyper, windows):
     else:
         both = lambda: jnp.where(hidden[:, None, None], anew(), part())
         made = jax.lax.cond(jnp.any(hidden), both, part)
-    return nets.bits.decode(made)
+    made = nets.bits.decode(made)
+    fresh = hidden | (start == last)
+    if nets.config.smoothing:
+        most = params[STATISTICS]["roughness"][positive.classes[nets.spec.public]]
+        measured = np.array(nets.bits.values)[None, None] == 0
+        smooth = hub_smoothing.smoothed(made, most)
+        made = jnp.where(fresh[:, None, None] & measured, smooth, made)
+    return made if start else jnp.where(fresh[:, None, None], made, windows)
 
 
 def _wanted(nets, key, params, hyper, x0):

@@ -138,7 +138,7 @@ def privatehub(spec, **settings) -> Method:
         check_history=aaf.check_kept if config.hide else None,
         least_epochs=config.pretraining + 1 if config.hide else 1,
         at_release=AT_RELEASE if config.hide else AT_RELEASE[:-1],
-        settings_at_release=("strength", "sampling_steps"),
+        settings_at_release=("strength", "sampling_steps", "smoothing"),
         takes_tokens=True,
         guarantee=guarantee,
     )

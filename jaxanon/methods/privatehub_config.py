@@ -34,6 +34,10 @@ class PrivateHubConfig(DiffusionConfig):
     """a window is made anew where the probabilities of the classes to hide, as the
     classifier has them, together are above this: fewer windows are lost by more of it,
     and more are overlooked"""
+    smoothing: bool = False
+    """windows made anew are smoothed, each measured channel until it is no rougher than
+    training windows of their class; for sensors of what changes slowly, whose channels
+    of a few values categories name"""
     classifier_filters: tuple[int, ...] = (64, 64, 64, 64)
     """filters of each convolution of the classifiers of raw windows"""
     classifier_features: int = 256
@@ -79,6 +83,11 @@ class PrivateHubConfig(DiffusionConfig):
     """epochs that epsilon pays for; training stops after them"""
 
     @property
+    def may_rest(self) -> bool:
+        """A strength of 0 leaves windows as they are, but for those to hide."""
+        return bool(self.hide)
+
+    @property
     def noisy(self) -> bool:
         """Whether it trains behind noise."""
         return self.epsilon > 0 or self.noise_multiplier > 0
@@ -108,6 +117,12 @@ class PrivateHubConfig(DiffusionConfig):
         one_of("triplet", self.triplet, TRIPLETS)
         one_of("gradient", self.gradient, GRADIENTS)
         check_noise(self)
+        if self.smoothing and (self.noisy or not self.hide):
+            raise ValueError(
+                "smoothing is of windows made anew, and as smooth as training windows "
+                "were, which noise does not tell; name classes to hide, and no noise, "
+                "or leave it out."
+            )
         learning = self.gradient_steps if self.gradient == "last_steps" else 0
         if learning > self.sampling_steps:
             raise ValueError(

@@ -10,7 +10,8 @@ from jaxanon.models.attack_networks import RecurrentClassifier
 from jaxanon.models.fit import fit_classifier, predict
 from jaxanon.models.forecaster import fit_forecaster, forecast_error
 
-BLOCKS = 25  # Of neighbours, that stay together where windows are split.
+BLOCKS = 25  # Of neighbours, at most, that stay together where windows are split.
+LEAST = 8  # Windows of one, where there are twice as many.
 HELD_OUT = 0.2  # Share of those that a discriminator is judged by.
 
 
@@ -18,8 +19,9 @@ def transfer_scores(key, real, synthetic, num_classes: int, **options) -> dict:
     """Balanced accuracies of classifiers trained on one kind and tested on the other.
 
     Each kind of windows is split in two by chance, within each class, so that no score
-    is of windows that were trained on: in blocks of neighbours, up to 25 of a class,
-    for those that follow each other share samples.
+    is of windows that were trained on, nor of those next to them, which may share
+    samples with them: in blocks of neighbours, up to 25 of a class and of 8 windows at
+    least, with a gap of a quarter of one. A class of fewer than 16 has no such gaps.
 
     Args:
       key: typed PRNG key.
@@ -56,9 +58,9 @@ def transfer_scores(key, real, synthetic, num_classes: int, **options) -> dict:
     sides = {}
     for name, windows, (_, labels) in zip(names, both, (real, synthetic), strict=True):
         labels = _told(name, windows, labels, num_classes)
-        second = _second_half(name, generator, labels)
+        first, second = _halves(name, generator, labels)
         sides[name] = (
-            (windows[~second], labels[~second]),
+            (windows[first], labels[first]),
             (windows[second], labels[second]),
         )
     fit = lambda key, side: fit_classifier(key, *sides[side][0], num_classes, **options)
@@ -80,8 +82,9 @@ def transfer_scores(key, real, synthetic, num_classes: int, **options) -> dict:
 def discriminative_score(key, real, synthetic, **options) -> float:
     """``|0.5 - accuracy|`` of a classifier that tells synthetic windows from real ones.
 
-    As many of each, drawn by chance; a fifth of each is held out to be judged by, in
-    blocks of neighbours, up to 25. 0 is guessing, 0.5 is told without fail.
+    As many of each, drawn by chance; about a fifth of each is held out to be judged by,
+    in blocks of neighbours as in ``transfer_scores``. 0 is guessing, 0.5 is told
+    without fail.
 
     Args:
       key: typed PRNG key.
@@ -110,8 +113,8 @@ def discriminative_score(key, real, synthetic, **options) -> float:
     train, test = [], []
     for windows in (real, synthetic):
         rows = np.sort(generator.permutation(len(windows))[:number])
-        held = _blocks(generator, number, HELD_OUT)
-        train.append(windows[rows[~held]])
+        learned, held = _parted(generator, number, HELD_OUT)
+        train.append(windows[rows[learned]])
         test.append(windows[rows[held]])
     labels = lambda sides: np.repeat([0, 1], [len(side) for side in sides])
     options = {"net": RecurrentClassifier(2)} | options
@@ -179,9 +182,9 @@ def _told(name, windows, labels, num_classes):
     return labels
 
 
-def _second_half(name, generator, labels):
-    """``bool[N]``, about half of each class."""
-    second = np.zeros(len(labels), bool)
+def _halves(name, generator, labels):
+    """``(first, second)``, ``bool[N]`` each: about half of each class, and the rest."""
+    first, second = np.zeros((2, len(labels)), bool)
     for label in np.unique(labels):
         rows = np.flatnonzero(labels == label)
         if len(rows) < 2:
@@ -189,12 +192,19 @@ def _second_half(name, generator, labels):
                 f"{name} has a single window of class {label}, which cannot be both "
                 "trained on and tested with; make more, or leave it out."
             )
-        second[rows] = _blocks(generator, len(rows), 0.5)
-    return second
+        first[rows], second[rows] = _parted(generator, len(rows), 0.5)
+    return first, second
 
 
-def _blocks(generator, number, share):
-    """``bool[number]``, about that share of rows, in blocks of neighbours."""
-    count = min(BLOCKS, number)
+def _parted(generator, number, share):
+    """``(others, held)``, ``bool[number]``: about that share in blocks of neighbours.
+
+    Rows next to a block, by up to a quarter of its length, are in neither.
+    """
+    length = max(-(-number // BLOCKS), min(LEAST, number // 2)) if number > 3 else 1
+    count = number // length
     chosen = generator.permutation(count)[: max(1, int(share * count))]
-    return np.isin(np.arange(number) * count // number, chosen)
+    held = np.isin(np.arange(number) * count // number, chosen)
+    gap = length // 4 if number >= 2 * LEAST else 0
+    near = np.convolve(held, np.ones(2 * gap + 1), "same") > 0
+    return ~near, held

@@ -4,6 +4,7 @@ import functools
 import math
 import warnings
 from collections.abc import Iterable
+from typing import Any
 
 from jaxanon.kernels.checks import one_of
 from jaxanon.privacy.composition import positive
@@ -103,7 +104,7 @@ def steps_within(
 
     @functools.cache
     def over(steps):
-        """ε of so many steps less the budget, and no more than that is."""
+        """ε of so many steps less the budget; finite, for the root is sought."""
         each = SampledGaussian(
             noise_multiplier=noise_multiplier,
             sampling_probability=sampling_probability,
@@ -117,11 +118,10 @@ def steps_within(
     low, high = 1, 2
     while over(high) <= 0:
         share = max(1 + over(high) / epsilon, 0.03)
-        # ε grows as the root of steps, or faster.
+        # Of many steps ε grows as their root, or faster.
         low, high = high, math.ceil(max(2.0, share**-2) * high)
-    found = round(
-        optimize.brentq(lambda steps: over(round(steps)), low, high, xtol=0.5)
-    )
+    root: Any = optimize.brentq(lambda steps: over(round(steps)), low, high, xtol=0.5)
+    found = round(root)
     while over(found) > 0:
         found -= 1
     while over(found + 1) <= 0:

@@ -261,8 +261,9 @@ def test_a_sweep_over_splits_leaves_runs_that_know_theirs(
     (run.folder / sources.RECORD).unlink()
     moved = ["export", str(run.folder), "--output", str(tmp_path / "orf.onnx")]
     moved += ["--dataset", str(file)]
-    assert "pass it as --split-seed." in refused(*moved)
-    assert "pass it as --split-seed." in refused(*moved, "--split-seed", "0")
+    assert "or --split-seed with the seed that jaxanon.load had." in refused(*moved)
+    told = refused(*moved, "--split-seed", "0")
+    assert told.endswith("or pass --dataset with the right one.\n")
     found = sources.recall(run, dataset=str(file), split_seed=seed)
     assert set(found.test.labels["subject"].tolist()) == tested[1]
     assert (
