@@ -160,6 +160,10 @@ class Windows(NamedTuple):
     # int32[N] for every attribute, "subject" included; float32[N] for every target.
     labels: dict[str, np.ndarray]
 
+    def __repr__(self):
+        """In one line: arrays would fill a terminal."""
+        return f"Windows(shape={np.shape(self.windows)}, labels={[*self.labels]})"
+
 
 def take(windows: Windows, rows: np.ndarray) -> Windows:
     """The windows at ``rows``, indices or ``bool[N]``, with their labels."""
@@ -173,3 +177,13 @@ class Data(NamedTuple):
     spec: Spec
     train: Windows
     test: Windows
+
+    def __repr__(self):
+        """In one line: arrays would fill a terminal."""
+        spec, counts = self.spec, (len(side.windows) for side in self[1:])
+        train, test = counts
+        return (
+            f"Data({spec.name!r}, windows of {spec.time} x {len(spec.channels)}, "
+            f"{train} to train on and {test} to test with, split by {spec.split!r}, "
+            f"public={spec.public!r}, private={spec.private})"
+        )

@@ -53,7 +53,9 @@ def claim(folder, config: dict, *, resume: bool) -> None:
         refuse_run(folder)
     if path.exists():
         _same(folder, read_config(folder), config)
-    elif folder.is_file() or any(n.name[0] != "." for n in folder.glob("*")):
+    elif folder.is_file():
+        raise FileExistsError(f"{folder} is a file; name a folder.")
+    elif any(n.name[0] != "." for n in folder.glob("*")):
         raise FileExistsError(
             f"{folder} is not empty and holds no run; choose another folder."
         )

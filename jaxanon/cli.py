@@ -112,6 +112,13 @@ def _run(argv):
         "inferences": inferences.inferences,
         "privacy": _privacy(method if verb == "privacy" else None),
     }
+    if verb not in verbs and not verb.startswith("-"):
+        from jaxanon.kernels.checks import did_you_mean
+
+        raise ValueError(
+            f"there is no verb {verb!r}; jaxanon --help lists them."
+            f"{did_you_mean(verb, verbs)}"
+        )
     tyro.extras.subcommand_cli_from_dict(
         verbs,
         prog="jaxanon",
@@ -137,6 +144,11 @@ def _how_to_go_on(argv):
 
 
 def _in_a_line(error):
+    if isinstance(error, PermissionError) and error.filename is not None:
+        return (
+            f"there is no permission for {os.fspath(error.filename)!r}; name another "
+            "place, or change who may read and write there."
+        )
     # The text of a KeyError is the repr of its message.
     message = error.args[0] if isinstance(error, KeyError) and error.args else error
     return " ".join(str(message).split()) or type(error).__name__

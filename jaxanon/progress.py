@@ -12,7 +12,7 @@ from rich.progress import (
 )
 
 SHOWN = 3  # Losses beside the bar.
-LEGEND = "Losses are means over the rounds since the last; a part that rests counts 0."
+LEGEND = "Losses are means since the line before; of parts that do not learn yet, 0."
 RATE = "_per_second"  # How the name of a row's speed ends.
 
 

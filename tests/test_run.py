@@ -177,3 +177,15 @@ def test_windows_that_are_made_again_are_not_compiled_again():
     assert traced == [4]
     assert run.sample(jax.random.key(0), wanted, seconds=0.8).shape == (3, 8, 2)
     assert traced == [4, 8]
+
+
+def test_data_are_told_in_a_line():
+    windows = datasets.Windows(np.zeros((3, 4, 2)), {"activity": np.arange(3)})
+    data = datasets.Data(SPEC, windows, windows._replace(windows=np.zeros((1, 4, 2))))
+    assert repr(windows) == "Windows(shape=(3, 4, 2), labels=['activity'])"
+    assert repr(data) == (
+        "Data('toy', windows of 4 x 2, 3 to train on and 1 to test with, split by "
+        "'given', public='activity', private=('gender',))"
+    )
+    # Whatever stands in for the arrays.
+    assert repr(jax.tree.map(lambda x: x.dtype, windows)).startswith("Windows(shape=()")

@@ -9,7 +9,7 @@ from jaxanon.commands.sources import DataOptions
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DemoSettings:
-    """What the demo trains; chosen to end within 5 minutes on 2 cores."""
+    """What the demo trains; chosen to end in about 3 minutes on 2 cores."""
 
     epochs: int = 30
     settings: dict = dataclasses.field(
@@ -36,8 +36,8 @@ class DemoSettings:
 def demo(*, out: pathlib.Path = pathlib.Path("jaxanon-demo"), seed: int = 0) -> None:
     """Trains Blinder to hide which arm wears a smartwatch, attacks it, reports.
 
-    Real recordings of 10 people doing 7 shoulder exercises; under 5 minutes on 2 cores,
-    without a network. Interrupted, it goes on when it is started again.
+    Real recordings of 10 people doing 7 shoulder exercises; about 3 minutes on 2 quiet
+    cores, without a network. Interrupted, it goes on when it is started again.
 
     Args:
       out: folder for the run and its report

@@ -97,6 +97,8 @@ def command(method: str | None):
         folder = out or pathlib.Path("runs") / method
         more = {"resume": resume, "profile": profile, "devices": devices}
         train_run(method, data, settings, epochs, seed, folder, **more)
+        if (process_id or 0) == 0:
+            show.say(f"Next: jaxanon evaluate {folder}")
 
     return train
 
@@ -118,7 +120,7 @@ def joined(num_processes, process_id, coordinator, devices):
 def train_run(
     method, options, settings, epochs, seed, out, resume, profile=None, devices=None
 ):
-    """Remembers where the data came from, trains, says what to do next."""
+    """Remembers where the data came from, and trains."""
     from jaxanon import processes
 
     with processes.leaving_on_errors():
@@ -130,7 +132,7 @@ def train_run(
     show.losses(run)
     if profile is not None:
         show.costs(profile)
-    show.say(f"The run is in {out}. Next: jaxanon evaluate {out}")
+    show.say(f"The run is in {out}.")
     return run, data
 
 

@@ -72,6 +72,10 @@ def test_help_and_version_load_no_jax(tmp_path):
         ("evaluate nowhere", "nowhere holds no run"),
         ("sweep blinder --out x --grid gamma", "--grid must be NAME=VALUE,VALUE,..."),
         ("sweep blinder --out x --grid depth=1", "grid names 'depth', which is no"),
+        (
+            "evalute nowhere",
+            "there is no verb 'evalute'; jaxanon --help lists them. Did",
+        ),
         ("sweep fedavg", "a sweep trains what anonymizes, and fedavg predicts; run"),
         ("sweep --seeds 2 fedavg", "a sweep trains what anonymizes, and fedavg"),
         ("sweep --seeds 2 pfdrl", "its name right behind the verb"),
@@ -171,3 +175,12 @@ def test_grids_take_the_type_of_the_setting():
         with pytest.raises(ValueError) as stopped:
             grids.parse(words, BlinderConfig)
         assert message in str(stopped.value)
+
+
+def test_a_place_without_permission_is_named(monkeypatch, refused):
+    def denied(*_, **__):
+        raise PermissionError(13, "Permission denied", "/somewhere/else")
+
+    monkeypatch.setattr(train, "train_run", denied)
+    told = refused("train", "orf", "--out", "/somewhere/else")
+    assert "no permission for '/somewhere/else'; name another place, or change" in told
