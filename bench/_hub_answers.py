@@ -104,7 +104,12 @@ def forecasting(own: Asked) -> dict:
     """RQ3: what rewriting does to forecasts of what sensors are there to measure."""
     run, told = own.run()
     place, known = own.place, runs.few(own.place.data.train)
+    way = work.way_of("forecasts", own.job.name)
+    if way is not None:
+        run, told = _released.by(run, way), told | {"way": way}
     made = runs.rewritten(run, place, own.seed)
+    if way is not None:
+        told |= own.concealed(made)
     taught = runs.rewritten(run, place, own.seed, known)
     return told | quality.forecasts(place, known, made, taught, own.seed, own.smoke)
 

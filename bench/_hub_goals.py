@@ -107,15 +107,21 @@ def paired(own, name, other) -> tuple[list, list]:
 
 
 def forecasting(own):
-    """RQ3: CO2 and temperature, each way to read the requirement."""
-    ours, lines = own.get(work.OURS), []
+    """RQ3: CO2 and temperature, each way to read the requirement, and to rewrite."""
+    named = [work.OURS, *(name for name in work.OF_FORECASTS if name in own)]
+    return [line for name in named for line in forecasting_as(name, own.get(name))]
+
+
+def forecasting_as(name, ours):
+    """RQ3 of one way to rewrite."""
+    lines = []
     for what in ours[0]["errors"] if ours else ("CO2", "temperature"):
         for kind, reading in READINGS.items():
             # What is flat is easily foretold: too small an error is no good either.
             least = UNDER_RAW if kind == "of_made" else 0.0
             asked = f"{least:g} to" if least else "<="
             asked = f"{asked} {OVER_RAW:g} x raw"
-            line = [f"PrivateHub: {what}, error {reading}", asked, "", None]
+            line = [f"{name}: {what}, error {reading}", asked, "", None]
             if ours:
                 each = [row["errors"][what] for row in ours]
                 ratios = [tables.over_raw([one], kind) for one in each]

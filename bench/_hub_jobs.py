@@ -11,6 +11,7 @@ import jax
 from jaxanon import checkpoint, methods, training
 
 RAW, OURS, ANEW = "raw data", "PrivateHub", "PrivateHub, all anew"
+SMOOTH = "PrivateHub, smooth"
 METHODS = {  # In the order of table 4.2.
     RAW: "",
     "TimeGAN": "timegan",
@@ -18,6 +19,9 @@ METHODS = {  # In the order of table 4.2.
     "Occupancy-GAN": "occupancy_gan",
     OURS: "privatehub",
 }
+# Asked of forecasts alone: what is not suspected stays as it is, and what is made anew
+# is no rougher than what was measured.
+OF_FORECASTS: dict[str, dict[str, Any]] = {SMOOTH: {"strength": 0.0, "smoothing": True}}
 GANS = tuple(METHODS)[1:-1]
 # Once trained, it also rewrites in another way; how that was chosen: CHOSEN.
 WAYS: dict[str, dict[str, Any]] = {
@@ -110,8 +114,9 @@ def jobs(question, place, smoke) -> list[Job]:
     if question == "switched":
         return [Job(question, m, first, m) for m in METHODS if m != RAW]
     if question == "forecasts":
-        asked = METHODS if place.predicted else ()
-        return [Job(question, m, first, m) for m in asked if m != RAW]
+        asked = (*METHODS, *OF_FORECASTS) if place.predicted else ()
+        method = lambda name: OURS if name in OF_FORECASTS else name
+        return [Job(question, m, first, method(m)) for m in asked if m != RAW]
     if question == "missing":
         asked = pairs(place)[:1] if smoke else pairs(place)
         return [Job(question, " and ".join(p), first, OURS, p) for p in asked]
@@ -128,8 +133,10 @@ def names() -> list[str]:
 
 
 def way_of(question, name):
-    """How a row rewrites other than as trained, None if not: of ``WAYS``' values."""
-    return WAYS[ANEW] if question == "missing" else WAYS.get(name)
+    """How a row rewrites other than as trained, None if not."""
+    if question == "missing":
+        return WAYS[ANEW]
+    return OF_FORECASTS.get(name) if question == "forecasts" else WAYS.get(name)
 
 
 def pairs(place) -> list[tuple[str, str]]:
@@ -173,7 +180,7 @@ def digest(method, place, hidden, smoke, way=None) -> str:
     """Of a method of ``METHODS`` at a place: answers with another are out of date.
 
     It changes with all settings, shapes of networks, epochs, windows and labels, and
-    with a ``way`` of ``WAYS``'s values.
+    with a ``way`` of ``way_of``.
     """
     name, of = METHODS[method], [training.fingerprint(place.data)]
     if name:

@@ -46,7 +46,7 @@ def grouped(rows) -> list[list[dict]]:
 
 def order(row):
     """Where a row stands: as places and choices came, then by method or number."""
-    names = [*work.names(), work.ALONE, work.BEFORE]
+    names = [*work.names(), *work.OF_FORECASTS, work.ALONE, work.BEFORE]
     at = names.index(row["name"]) if row["name"] in names else 0
     number = row["x"] if isinstance(row["x"], int) else 0
     return row["place"], row["at"], number, at, row["name"]

@@ -7,8 +7,6 @@ import pytest
 
 from jaxanon.evaluation import evaluate
 
-pytestmark = pytest.mark.long
-
 
 @pytest.mark.parametrize(
     ("attack", "message"),
