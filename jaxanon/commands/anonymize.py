@@ -26,6 +26,7 @@ def anonymize(
     negative_guidance: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
     sampling_steps: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
     suspicion: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
+    smoothing: bool = False,
 ) -> None:
     """Rewrites windows so that they can be shared: float32[N, time, channels].
 
@@ -51,6 +52,7 @@ def anonymize(
       sampling_steps: of DDIM, likewise
       suspicion: how probable the classes to hide must be for a window to be made anew;
         privatehub with classes in hide alone, default: as trained
+      smoothing: what is made anew is no rougher than training windows; likewise
     """
     from jaxanon.datasets import writing
 
@@ -76,6 +78,7 @@ def anonymize(
         "negative_guidance": negative_guidance,
         "sampling_steps": sampling_steps,
         "suspicion": suspicion,
+        "smoothing": smoothing or None,
     }
     given = {name: value for name, value in weights.items() if value is not None}
     if given:

@@ -46,6 +46,8 @@ def test_what_may_not_be_chosen_is_refused(trained, folder, file, tmp_path, caps
     assert cli.main(["anonymize", str(folder), *named, "--guidance", "2"]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "blinder, as this run was trained, may be told nothing anew, got ['g" in said
+    assert cli.main(["anonymize", str(trained), *named, "--smoothing"]) == 2
+    assert "got ['smoothing']" in " ".join(capsys.readouterr().err.split())
     run = open_run(trained)
     with pytest.raises(ValueError, match=r"\['strength', .* got \['ema'\]; train it"):
         run.adjusted(ema=0.5)
