@@ -137,7 +137,8 @@ def forecasts(rows):
             axis.bar(at, values, 0.27, color=COLOURS[number + 1], label=plain(kind))
         axis.axhline(goals.OVER_RAW, **GREY)
         axis.set_yscale("log")
-        axis.set_xticks(range(len(own)), [g[0]["name"] for g in own], fontsize=6)
+        names = [group[0]["name"].replace(" ", "\n") for group in own]
+        axis.set_xticks(range(len(own)), names, fontsize=6)
         axis.set_ylabel("error over raw", fontsize=8)
     caption = "; ".join(f"{plain(k)}: {told}" for k, told in goals.READINGS.items())
     return _with_legend(drawn, axes, f"{caption}. Dotted: what is asked for.")
@@ -152,7 +153,8 @@ def labels(rows):
             values = [100 * _mean(group, name) for group in own]
             at = np.arange(len(own)) + 0.27 * (number - 1)
             axis.bar(at, values, 0.27, color=COLOURS[number], label=name)
-        axis.set_xticks(range(len(own)), [g[0]["name"] for g in own], fontsize=6)
+        names = [group[0]["name"].replace(" ", "\n") for group in own]
+        axis.set_xticks(range(len(own)), names, fontsize=6)
         axis.set_ylabel("recognised [%]", fontsize=8)
     caption = "Two classes: raw; made anew, all labels known; theirs not."
     return _with_legend(drawn, axes, caption)

@@ -150,6 +150,10 @@ def _spent(multipliers, scores, delta, shared):
         table.add_row(name, f"{joint:.4f}", *shown)
     show.table(table)
     show.say(
+        "A: scores multiply sum and noise; B: the sum alone; C: the noise alone, as "
+        "the text says; claimed: equation 3.9, whatever is done."
+    )
+    show.say(
         "All of it takes the scores for public: those that are learned from private "
         "data tell of them, and cost a budget of their own."
     )
