@@ -5,7 +5,7 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import files, show
+from jaxanon.commands import files, show, sources
 
 ROOT = 0x616E6F6E  # "anon"; large, for split and small numbers give training's keys.
 
@@ -16,7 +16,7 @@ def anonymize(
     *,
     input: pathlib.Path,
     output: pathlib.Path,
-    seed: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
+    seed: sources.Whole = None,
     overwrite: bool = False,
     epsilon: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
     budget: Annotated[pathlib.Path | None, tyro.conf.arg(metavar="FILE")] = None,
@@ -24,7 +24,7 @@ def anonymize(
     strength: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
     guidance: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
     negative_guidance: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
-    sampling_steps: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
+    sampling_steps: sources.Whole = None,
     suspicion: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
     smoothing: bool = False,
 ) -> None:

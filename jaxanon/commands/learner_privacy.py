@@ -6,9 +6,8 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import show
+from jaxanon.commands import show, sources
 
-Whole = Annotated[int | None, tyro.conf.arg(metavar="INT")]
 Real = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
 
 
@@ -53,8 +52,8 @@ def command(learner: str):
         learner: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="LEARNER")],
         /,
         *,
-        clients: Whole = None,
-        weights: Whole = None,
+        clients: sources.Whole = None,
+        weights: sources.Whole = None,
         noise_multiplier: Real = None,
         score_multiplier: Real = None,
         weight_epsilon: Real = None,

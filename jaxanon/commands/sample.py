@@ -5,7 +5,7 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import files, show
+from jaxanon.commands import files, show, sources
 
 ROOT = 0x73616D70  # "samp"; as large as that of ``anonymize``, and another.
 
@@ -18,12 +18,12 @@ def sample(
     output: pathlib.Path,
     count: int = 1,
     seconds: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
-    seed: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
+    seed: sources.Whole = None,
     overwrite: bool = False,
     avoid: str = "",
     guidance: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
     negative_guidance: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
-    sampling_steps: Annotated[int | None, tyro.conf.arg(metavar="INT")] = None,
+    sampling_steps: sources.Whole = None,
 ) -> None:
     """Makes windows of a class from nothing, in the units of the data trained on.
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
-from jaxanon import cli, datasets, learners, ledger, training
+from jaxanon import cli, datasets, learners, ledger, newcomers, training
 from jaxanon.flower import node
 from jaxanon.flower.device import Device
 from jaxanon.flower.records import Letter
@@ -228,6 +228,9 @@ def test_what_clients_sent_in_vain_is_spent(data, meet, tmp_path, capsys):
     found = ja.evaluate(run, data)["privacy"]["epsilon"]
     assert found == pytest.approx(method.guarantee.epsilon(5), rel=1e-6)
     assert found > 1.2 * method.guarantee.epsilon(2)
+    # Who joins has what was spent by those who trained it.
+    joined = newcomers.join(run, data, num_rounds=0)
+    assert ja.evaluate(joined, data)["privacy"]["epsilon"] == found
 
 
 class Stranger(Device):
