@@ -109,6 +109,7 @@ def meet(data, port, tmp_path, hand_out):
             except Exception as error:
                 outcomes.append(error)
         pool.shutdown(wait=False)
+        print(ended, told, outcomes, sep="\n")  # Shown where a test fails.
         return ended, told, outcomes
 
     return run
