@@ -19,8 +19,8 @@ FILES = rf"(?:^|/)({NAMES})(?:/data|/p\d+\.t([1-5]))?(?:\.txt)?$"
 REMEDY = (
     "get the homes from https://casas.wsu.edu/datasets/ and put each one's file 'data' "
     "into a folder of the home's name (milan, cairo, kyoto1, kyoto2 for twor.2009, "
-    "kyoto3 for twor.summer.2009, kyoto4 for twor.2010); pass source=FOLDER, the one "
-    "that holds these, or make it $JAXANON_DATA/casas."
+    "kyoto3 for twor.summer.2009, kyoto4 for twor.2010); pass source=FOLDER (--source "
+    "FOLDER), the one that holds these, or make it $JAXANON_DATA/casas."
 )
 
 

@@ -16,9 +16,9 @@ BATCHES = r"(?:^|/)(data|test)_batch(?:_[1-5])?\.bin$"
 PREPARED = r"(?:^|/)cifar10-(?:train|test)\.(array_record|tfrecord)"
 FILES = f"{PREPARED}|{BATCHES}|{ARCHIVE}"
 REMEDY = (
-    f"get {HOME} and pass source=FILE, or the folder of what it holds, or "
-    "source=FOLDER where TFDS prepared cifar10 with file_format='array_record'; or put "
-    "one of them into $JAXANON_DATA/cifar10."
+    f"get {HOME} and pass source=FILE (--source FILE), or the folder of what it holds, "
+    "or source=FOLDER where TFDS prepared cifar10 with file_format='array_record'; or "
+    "put one of them into $JAXANON_DATA/cifar10."
 )
 
 

@@ -15,6 +15,7 @@ def locate(source, cache: Path) -> tuple[Path, ...]:
         raise FileNotFoundError(
             "households was not found; get the folder Data of "
             "https://github.com/adrienpetralia/DeviceScope and pass "
-            "source=FOLDER_OR_ZIP, or put it into $JAXANON_DATA/households."
+            "source=FOLDER_OR_ZIP (--source FOLDER_OR_ZIP), or put it into "
+            "$JAXANON_DATA/households."
         )
     return (found,)

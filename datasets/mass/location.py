@@ -9,9 +9,9 @@ SIGNALS = rf"{SUBJECT}PSG\.edf$"
 STAGES = rf"{SUBJECT}(Annotations|Base)\.edf$"
 FILES = f"{SIGNALS}|{STAGES}"
 REMEDY = (
-    "ask for MASS at http://ceams-carsm.ca/mass/ and pass source=FOLDER, the one that "
-    "holds '01-03-0001 PSG.edf', '01-03-0001 Base.edf' and so on, unpacked, or put "
-    "that into $JAXANON_DATA/mass."
+    "ask for MASS at http://ceams-carsm.ca/mass/ and pass source=FOLDER (--source "
+    "FOLDER), the one that holds '01-03-0001 PSG.edf', '01-03-0001 Base.edf' and so "
+    "on, unpacked, or put that into $JAXANON_DATA/mass."
 )
 
 

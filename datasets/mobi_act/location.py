@@ -10,8 +10,8 @@ PEOPLE = r"(?:^|/)(?i:readme\.txt)$"
 FILES = f"{SIGNALS}|{PEOPLE}"
 REMEDY = (
     "ask for MobiAct v2.0 at https://bmi.hmu.gr/the-mobifall-and-mobiact-datasets-2/, "
-    "unpack it and pass source=FOLDER, the one that holds 'Annotated Data' and "
-    "Readme.txt, or put that into $JAXANON_DATA/mobi_act."
+    "unpack it and pass source=FOLDER (--source FOLDER), the one that holds 'Annotated "
+    "Data' and Readme.txt, or put that into $JAXANON_DATA/mobi_act."
 )
 
 

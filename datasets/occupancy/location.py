@@ -14,8 +14,8 @@ def locate(source, cache: Path) -> tuple[Path, ...]:
     if found is None:
         raise FileNotFoundError(
             "occupancy was not found; get Occupancy_Estimation.csv of "
-            "https://archive.ics.uci.edu/dataset/864 and pass source=FOLDER_OR_FILE, "
-            "or put it into $JAXANON_DATA/occupancy."
+            "https://archive.ics.uci.edu/dataset/864 and pass source=FOLDER_OR_FILE "
+            "(--source FOLDER_OR_FILE), or put it into $JAXANON_DATA/occupancy."
         )
     if len(held := [name for name, *_ in sources.listing([found], FILES)]) > 1:
         raise ValueError(f"{found} must hold one table, got {held}; leave one of them.")

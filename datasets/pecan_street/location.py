@@ -10,9 +10,9 @@ PEOPLE = r"(?:^|/)metadata\.csv$"
 FILES = f"{SIGNALS}|{PEOPLE}"
 REMEDY = (
     "get the 1-minute data of a region at https://www.pecanstreet.org/dataport/ (an "
-    "account is free for universities), and pass source=FOLDER, the one that holds "
-    "1minute_data_newyork.csv, 1minute_data_austin.csv and the like, or put them into "
-    "$JAXANON_DATA/pecan_street."
+    "account is free for universities), and pass source=FOLDER (--source FOLDER), the "
+    "one that holds 1minute_data_newyork.csv, 1minute_data_austin.csv and the like, or "
+    "put them into $JAXANON_DATA/pecan_street."
 )
 
 

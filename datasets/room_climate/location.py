@@ -7,8 +7,8 @@ from jaxanon.datasets import sources
 ROOMS = tuple("ABC")
 FILES = r"(?:^|/)room_climate-location_([ABC])-measurement(\d+)\.csv$"
 REMEDY = (
-    "get https://github.com/IoTsec/Room-Climate-Datasets and pass "
-    "source=FOLDER_OR_ZIP, or put it into $JAXANON_DATA/room_climate."
+    "get https://github.com/IoTsec/Room-Climate-Datasets and pass source=FOLDER_OR_ZIP "
+    "(--source FOLDER_OR_ZIP), or put it into $JAXANON_DATA/room_climate."
 )
 
 

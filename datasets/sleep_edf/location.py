@@ -9,9 +9,9 @@ NIGHT = r"SC4(\d\d)([12])[A-Z]0"
 NPZ = rf"(?:^|/)(?:sleep_edf_features|{NIGHT})\.npz$"
 ARRAYS = r"(?:^|_)[Xy]\.npy$"  # Inside of such a file.
 REMEDY = (
-    "get the folder data/processed/sleep_edf_subjects of https://github.com/"
-    "matteo-omizzolo/sleep-EDF and pass source=FOLDER, or put its files into "
-    "$JAXANON_DATA/sleep_edf."
+    "get the folder data/processed/sleep_edf_subjects of "
+    "https://github.com/matteo-omizzolo/sleep-EDF and pass source=FOLDER (--source "
+    "FOLDER), or put its files into $JAXANON_DATA/sleep_edf."
 )
 
 

@@ -14,7 +14,8 @@ REMEDY = (
     "put houseA to houseE (.sensors, .activities, .sensor_names, .activity_names) of "
     "https://github.com/agnesvanbelle/TL and Ordonez[AB]_Sensors.txt and "
     "Ordonez[AB]_ADLs.txt of https://archive.ics.uci.edu/dataset/271 into one folder "
-    "and pass source=FOLDER_OR_ZIP, or make it $JAXANON_DATA/smart_homes."
+    "and pass source=FOLDER_OR_ZIP (--source FOLDER_OR_ZIP), or make it "
+    "$JAXANON_DATA/smart_homes."
 )
 WANTED = {
     *(

@@ -18,13 +18,14 @@ def locate(source, cache) -> tuple[Path, ...]:
         if package is None or package.origin is None:
             raise FileNotFoundError(
                 "smartwatch is a data file of the package seglearn, which is not "
-                "installed; run `pip install seglearn`, or pass source=FILE."
+                "installed; run `pip install seglearn`, or pass source=FILE (--source "
+                "FILE)."
             )
         source = Path(package.origin).parent / "data" / "watch_dataset.npy"
     if not Path(source).is_file():
         raise FileNotFoundError(
-            f"smartwatch should lie in {source}, which is not a file; run "
-            "`pip install --force-reinstall seglearn`, or pass source=FILE."
+            f"smartwatch should lie in {source}, which is not a file; run `pip install "
+            "--force-reinstall seglearn`, or pass source=FILE (--source FILE)."
         )
     return (Path(source),)
 

@@ -16,6 +16,7 @@ def locate(source, cache: Path) -> tuple[Path, ...]:
             "tracebase was not found; make tracebase_1min.parquet of "
             "https://github.com/areinhardt/tracebase, as "
             f"{Path(__file__).with_name('README.md')} says, and pass "
-            "source=FOLDER_OR_FILE, or put it into $JAXANON_DATA/tracebase."
+            "source=FOLDER_OR_FILE (--source FOLDER_OR_FILE), or put it into "
+            "$JAXANON_DATA/tracebase."
         )
     return (found,)

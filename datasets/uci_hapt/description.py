@@ -23,9 +23,9 @@ def locate(source, cache: Path) -> tuple[Path, ...]:
     if found is None:
         raise FileNotFoundError(
             "uci_hapt was not found; get 'Smartphone-Based Recognition of Human "
-            "Activities and Postural Transitions' from https://archive.ics.uci.edu/"
-            "dataset/341 and pass source=FOLDER_OR_ZIP, or put it into "
-            "$JAXANON_DATA/uci_hapt."
+            "Activities and Postural Transitions' from "
+            "https://archive.ics.uci.edu/dataset/341 and pass source=FOLDER_OR_ZIP "
+            "(--source FOLDER_OR_ZIP), or put it into $JAXANON_DATA/uci_hapt."
         )
     return (found,)
 

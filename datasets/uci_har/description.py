@@ -29,7 +29,8 @@ def locate(source, cache: Path) -> tuple[Path, ...]:
         raise FileNotFoundError(
             "uci_har was not found; get 'UCI HAR Dataset.zip', which is inside the "
             "archive at https://archive.ics.uci.edu/dataset/240, and pass "
-            "source=FOLDER_OR_ZIP, or put it into $JAXANON_DATA/uci_har."
+            "source=FOLDER_OR_ZIP (--source FOLDER_OR_ZIP), or put it into "
+            "$JAXANON_DATA/uci_har."
         )
     return (found,)
 

@@ -11,8 +11,8 @@ PEOPLE = r"(?:^|/)people\.csv$"
 FILES = f"{SIGNALS}|{PEOPLE}"
 REMEDY = (
     "get Environment 2 of https://data.mendeley.com/datasets/v38wjmz6f6/1, put the "
-    "zips of its subjects, or what they hold, into one folder and pass source=FOLDER, "
-    "or make it $JAXANON_DATA/wifi_har."
+    "zips of its subjects, or what they hold, into one folder and pass source=FOLDER "
+    "(--source FOLDER), or make it $JAXANON_DATA/wifi_har."
 )
 TABLE = (
     "write a file people.csv with the line 'subject,weight,height' and one line for "

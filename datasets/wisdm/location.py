@@ -9,8 +9,9 @@ from jaxanon.datasets import sources
 WATCH = r"(?:^|/)raw/watch/(accel|gyro)/data_(\d+)_\1_watch\.txt$"
 ACCEL = r"(?:^|/)data_(\d+)_accel_watch\.txt$"
 REMEDY = (
-    "get wisdm-dataset.zip, which is inside the archive at https://archive.ics.uci.edu/"
-    "dataset/507, and pass source=FOLDER_OR_ZIP, or put it into $JAXANON_DATA/wisdm."
+    "get wisdm-dataset.zip, which is inside the archive at "
+    "https://archive.ics.uci.edu/dataset/507, and pass source=FOLDER_OR_ZIP (--source "
+    "FOLDER_OR_ZIP), or put it into $JAXANON_DATA/wisdm."
 )
 
 
