@@ -1,6 +1,8 @@
 """What a person sees of a long training."""
 
 import contextlib
+import datetime
+import time
 
 from rich.console import Console
 from rich.progress import (
@@ -54,7 +56,8 @@ def rounds(
     """Yields ``tell(row)`` for a row of the metrics.
 
     On a terminal a bar with the ``unit``, losses, speed and time left; elsewhere one
-    line for each of ``epochs``; before either, if there is something to do, the
+    line of the same for each of ``epochs``, the first row's without the time, for that
+    row's may be of compiling; before either, if there is something to do, the
     ``legend``; with ``show=False`` nothing.
     """
     console = Console()
@@ -85,15 +88,22 @@ def _bar(console, unit):
 
 
 def _by_epoch(console, total, done, epochs, unit):
-    told = set()
+    told, begun = set(), None  # Where and when the first row ended.
     if done < total:  # It may take a minute.
         console.print(f"{unit} {done}/{total}  compiling ...", highlight=False)
 
     def tell(row):
-        whole = row["round"] * epochs // total
+        nonlocal begun
+        done, now = row["round"], time.monotonic()
+        begun = begun or (done, now)
+        whole = done * epochs // total
         if whole not in told and whole:
             told.add(whole)
-            line = f"{unit} {row['round']}/{total}  {_in_words(row)}"
+            line = f"{unit} {done}/{total}  {_in_words(row)}"
+            if begun[0] < done < total:
+                pace = (now - begun[1]) / (done - begun[0])
+                left = datetime.timedelta(seconds=round(pace * (total - done)))
+                line += f"  {left} left"
             console.print(line, highlight=False, soft_wrap=True)
 
     return tell

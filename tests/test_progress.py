@@ -21,3 +21,18 @@ def test_a_legend_stands_before_what_is_shown_of_work(capsys, monkeypatch):
                 pass
             told = "What." in capsys.readouterr().out
             assert told == (legend is not None and done < total)
+
+
+def test_lines_say_how_long_it_will_take_once_a_row_after_compiling_ended(
+    capsys, monkeypatch
+):
+    clock = iter((100.0, 103.0, 106.0, 112.0))  # The first row's end says nothing.
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    row = {"losses": {"loss": 1.0}, "client_updates_per_second": 7.0}
+    with progress.rounds(3000, 10, show=True, epochs=3000) as tell:
+        for done in (20, 21, 22, 3000):
+            tell(row | {"round": done})
+    _, first, second, third, last = capsys.readouterr().out.splitlines()
+    assert first.endswith("updates/s") and last.endswith("updates/s")
+    assert second.endswith("  2:28:57 left")  # 2,979 rounds of three seconds.
+    assert third.endswith("  2:28:54 left")
