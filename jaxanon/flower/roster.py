@@ -23,7 +23,7 @@ class Roster:
       digest: of the terms.
       num_clients: that there may be.
       nodes: client of each node that has a key; empty where nobody has.
-      timeout_s: seconds that a client has to answer.
+      timeout_s: seconds that a client has to answer; then it is invited anew.
       refuse: told of clients that are not taken, ``(client or None, why)``.
       tell: told of clients that come and go, in a sentence.
     """
@@ -66,8 +66,10 @@ class Roster:
                 self._gone(client, "went away")
         for node in set(self._asked) - online:
             del self._asked[node]
+        # It may be lost on the way; who was slow to answer is quick the second time.
         for node in online - set(self._asked):
-            ids = self._grid.push_messages([self._to(node, JOIN, self._terms, 86400.0)])
+            letter = self._to(node, JOIN, self._terms, self._timeout_s)
+            ids = self._grid.push_messages([letter])
             self._asked[node] = ids[0] if ids else None
 
     def _heard(self, node, reply):

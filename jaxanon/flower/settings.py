@@ -15,7 +15,7 @@ class Serving:
       clients: so many must be there before the first round.
       min_clients: so many must answer a round well.
       max_norm: of a message; None is ten times the median of the round's.
-      timeout_s: seconds that a client has for an answer.
+      timeout_s: seconds that a client has for an answer; then it is invited anew.
       wait_s: seconds that the server waits for clients before it gives up.
       rows: windows that no client has more of; None is the most in the data.
       certificate: path of a PEM file, of TLS.

@@ -75,14 +75,13 @@ def test_blinder_is_that_of_train(data, meet):
     means = jax.tree.map(lambda *each: np.mean(each), *rows)
     chex.assert_trees_all_close(means, told["losses"], rtol=2e-4, atol=2e-5)
     assert run.config == wanted.config
-    assert (
-        why == [f"the training is done; round {int(run.state.round)} was its last."] * 4
-    )
+    last = int(run.state.round)
+    assert why == [f"the training is done; round {last} was its last."] * 4
 
 
 def test_atlas_is_that_of_train_and_keeps_at_home_what_clients_keep(data, meet):
     method = learners.build("atlas", data.spec, **SMALL, epsilon=0.0)
-    devices = [Device(client, data) for client in range(4)]
+    devices = [Device(i, data) for i in range(4)]
     run, _, _ = meet(method, devices)
     wanted = ja.train(method, data, epochs=2, seed=5, progress=False)
     _close(run, wanted.state)
@@ -99,9 +98,8 @@ def test_noise_of_a_guarantee_is_nobody_elses_and_losses_are_not_told(data, meet
     run, _, _ = meet(method, [Device(client, data) for client in range(4)])
     wanted = ja.train(method, data, epochs=2, seed=5, progress=False)
     assert run.history[-1]["losses"] == {}  # No noise covers them.
-    difference = jax.tree.map(
-        lambda a, b: float(jnp.abs(a - b).max()), run.state.params, wanted.state.params
-    )
+    apart = lambda a, b: float(jnp.abs(a - b).max())
+    difference = jax.tree.map(apart, run.state.params, wanted.state.params)
     assert max(jax.tree.leaves(difference)) > 1e-3  # Not of the seed that all know.
     assert (run.folder / "privacy.json").exists()
 
@@ -118,8 +116,26 @@ def test_a_line_that_breaks_for_a_moment_ends_nobody(
         return call(*given)
 
     monkeypatch.setattr(node, what, once)
-    run, _, _ = meet(fedavg, [Device(client, data) for client in range(4)])
+    run, _, _ = meet(fedavg, [Device(i, data) for i in range(4)])
     assert next(broken, None) is None
+    _close(run, simulated(2))
+
+
+def test_who_never_had_its_invitation_is_invited_anew(
+    data, fedavg, simulated, meet, monkeypatch
+):
+    pull, lost = node.FleetHttpClient.PullMessages, set()
+
+    def losing(client, request):
+        found = pull(client, request)
+        if not found.messages_list or client in lost:
+            return found
+        lost.add(client)  # Flower takes it for delivered, and hands it out no more.
+        raise httpx.ReadError("the line broke")
+
+    monkeypatch.setattr(node.FleetHttpClient, "PullMessages", losing)
+    run, _, _ = meet(fedavg, [Device(i, data) for i in range(4)], timeout_s=4.0)
+    assert len(lost) == 4
     _close(run, simulated(2))
 
 
@@ -177,6 +193,11 @@ def test_a_bad_client_counts_for_nothing_and_rounds_go_on(
     assert "somebody" not in str(told)  # What went wrong there stays there.
 
 
+def _one_bad(data, spoil):
+    bad = Bad(2, data, itertools.repeat(spoil))
+    return [Device(0, data), Device(1, data), bad, Device(3, data)]
+
+
 def test_too_few_end_the_run_whose_last_good_round_stays(
     data, meet, fedavg, simulated, tmp_path
 ):
@@ -186,17 +207,13 @@ def test_too_few_end_the_run_whose_last_good_round_stays(
         spoiled["left"] -= 1
         return letter if spoiled["left"] >= 0 else Letter({"weight": 1.0}, {})
 
-    def devices(spoil):
-        bad = Bad(2, data, itertools.repeat(spoil))
-        return [Device(0, data), Device(1, data), bad, Device(3, data)]
-
-    ended, _, outcomes = meet(fedavg, devices(later), out=out, min_clients=4)
+    ended, _, outcomes = meet(fedavg, _one_bad(data, later), out=out, min_clients=4)
     assert isinstance(ended, TooFew)
     assert str(ended).startswith("round 2 needs 4 good answers and got 3 from")
     assert all("round 2 needs 4 good answers" in str(each) for each in outcomes)
     assert int(training.open_run(out).state.round) == 1
-    fine = lambda letter: letter
-    run, _, _ = meet(fedavg, devices(fine), out=out, min_clients=4, resume=True)
+    clients = [Device(i, data) for i in range(4)]
+    run, _, _ = meet(fedavg, clients, out=out, min_clients=4, resume=True)
     _close(run, simulated(2))
 
 
@@ -208,14 +225,9 @@ def test_what_clients_sent_in_vain_is_spent(data, meet, tmp_path, capsys):
     def once(letter):
         return letter if next(left, False) else Letter({"weight": 1.0}, {})
 
-    def devices(spoil):
-        bad = Bad(2, data, itertools.repeat(spoil))
-        return [Device(0, data), Device(1, data), bad, Device(3, data)]
-
-    ended, _, _ = meet(method, devices(once), out=out, min_clients=4)
+    ended, _, _ = meet(method, _one_bad(data, once), out=out, min_clients=4)
     assert isinstance(ended, TooFew)  # Of the second round, after three tries.
-    told = ledger.read(out)
-    assert told["rounds"] == {"done": 1, "begun": 4, "asked": 2}
+    assert (told := ledger.read(out))["rounds"] == {"done": 1, "begun": 4, "asked": 2}
     assert told["epsilon"] == pytest.approx(method.guarantee.epsilon(4), rel=1e-6)
     assert cli.main(["privacy", str(out)]) == 0
     said = " ".join(capsys.readouterr().out.split())
@@ -223,7 +235,8 @@ def test_what_clients_sent_in_vain_is_spent(data, meet, tmp_path, capsys):
     with pytest.raises(ValueError, match="asked for 4 rounds .* jaxanon serve --resu"):
         ja.train(method, data, epochs=2, seed=5, out=out, resume=True, progress=False)
     # Who takes part anew has new noise.
-    run, _, _ = meet(method, devices(lambda letter: letter), out=out, resume=True)
+    clients = [Device(i, data) for i in range(4)]
+    run, _, _ = meet(method, clients, out=out, resume=True)
     assert ledger.read(out)["rounds"] == {"done": 2, "begun": 5, "asked": 2}
     found = ja.evaluate(run, data)["privacy"]["epsilon"]
     assert found == pytest.approx(method.guarantee.epsilon(5), rel=1e-6)
