@@ -88,8 +88,7 @@ def test_atlas_is_that_of_train_and_keeps_at_home_what_clients_keep(data, meet):
     own = jax.tree.map(lambda *leaves: np.stack(leaves), *(d.own for d in devices))
     chex.assert_trees_all_close(own, wanted.state.own, rtol=2e-4, atol=2e-5)
     first = jax.jit(method.init)(jax.random.split(jax.random.key(5))[0])
-    # Two programs draw them, whose rounding may differ.
-    chex.assert_trees_all_close(run.state.own, first.own, atol=1e-7)
+    chex.assert_trees_all_close(run.state.own, first.own, atol=1e-7)  # Two programs.
 
 
 def test_noise_of_a_guarantee_is_nobody_elses_and_losses_are_not_told(data, meet):
