@@ -165,7 +165,7 @@ def sweep(
         if halving < 2:
             raise ValueError(
                 f"halving must be >= 2, for one setting in so many goes on; got "
-                f"{halving!r}; None trains all of them to the end."
+                f"{halving!r}; leave it out to train all of them to the end."
             )
     if evaluate:
         trial_names.choose(attacks)  # Refused now, and not after all are trained.

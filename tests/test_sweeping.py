@@ -205,7 +205,7 @@ def test_every_member_is_evaluated_by_the_same_judges(data, monkeypatch):
         ({"grid": {"rate": ["x"]}}, r"must hold finite numbers, got 'x'"),
         ({"seeds": 0}, r"seeds must be > 0, got 0"),
         ({"epochs": 0}, r"epochs must be > 0, got 0"),
-        ({"halving": 1}, r"halving must be >= 2, .* got 1; None trains all"),
+        ({"halving": 1}, r"halving must be >= 2, .* got 1; leave it out"),
         ({"chunk": 0}, r"chunk must be > 0, got 0"),
         ({"layout": "round"}, r"layout must be None or one of .* got 'round'"),
     ],

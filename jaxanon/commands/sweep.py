@@ -87,6 +87,11 @@ def command(method: str | None):
                 own = sweep_folder.member_folder(folder, index)
                 sources.remember(own, options[member.split])
         show.table(sweeping.table(result.summary))
+        if halving and not any(row["stopped"] for row in result.summary):
+            show.say(
+                "Halving stopped nobody: of the settings that were compared none kept "
+                "less and leaked more than another."
+            )
         show.say(f"The sweep is in {folder}.")
         page = folder / "sweep.html"
         if page.is_file():

@@ -36,7 +36,7 @@ def test_axes_may_share_a_word():
         ("alpha=a:b:c", "got 'a:b:c'"),
         ("alpha=nan:1:1", "got 'nan:1:1'"),
         ("alpha=0:inf:1", "got '0:inf:1'"),
-        ("alpha=0:1", "takes values such as 0.6, got '0:1'"),
+        ("alpha=0:1", "takes values such as 0.6, got '0:1'. FIRST:LAST:STEP are all"),
         ("inner_steps=1:2:0.5", "takes values such as 1, got 1.0"),
         ("lambda=0.1,lambda_=0.2", "--grid names 'lambda_' twice"),
     ],

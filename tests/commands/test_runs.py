@@ -248,10 +248,11 @@ def test_a_sweep_over_splits_leaves_runs_that_know_theirs(
     out = tmp_path / "splits"
     words = ["sweep", "orf", "--dataset", str(file), "--public", "activity"]
     words += ["--private", "gender", "--out", str(out), "--epochs", "1"]
-    words += ["--seeds", "1", "--splits", "2", "--no-evaluate"]
+    words += ["--seeds", "1", "--splits", "2", "--no-evaluate", "--halving", "2"]
     # Whoever is drawn twice is passed over: seeds 0 and 1 both test with person 1.
     assert cli.main([*words, "--split", "subject"]) == 0
-    assert "over 1 seed x 2 splits" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "over 1 seed x 2 splits" in shown and "Halving stopped nobody" in shown
     tested = []
     for index in (0, 1):
         run = training.open_run(out / f"member-000{index}")
