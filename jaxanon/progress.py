@@ -43,6 +43,12 @@ def row(method, done: int, per_epoch: int, losses: dict, seconds: float, work) -
     }
 
 
+def note(text: str, *, show: bool) -> None:
+    """A line about work that has no bar, where ``show``."""
+    if show:
+        Console().print(text, style="dim", highlight=False, soft_wrap=True)
+
+
 @contextlib.contextmanager
 def rounds(
     total: int,

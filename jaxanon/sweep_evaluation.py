@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from jaxanon import evaluation, trial
+from jaxanon import evaluation, progress, trial
 from jaxanon.federated import memory
 from jaxanon.methods import rounds
 from jaxanon.run import Run
@@ -27,6 +27,7 @@ def evaluate_all(job: Job, runs: dict[int, Run], attacks) -> Iterator:
     for split in dict.fromkeys(members[index].split for index in runs):
         data = job.data[split]
         if ("judges", split) not in job.kept:
+            progress.note("training judges of raw windows ...", show=job.show)
             job.kept["judges", split] = evaluation.raw_judges(data)
         sound = []
         for index in (index for index in runs if members[index].split == split):
@@ -36,6 +37,8 @@ def evaluate_all(job: Job, runs: dict[int, Run], attacks) -> Iterator:
                 yield index, None
         size = memory.even(len(sound), GROUP) if sound else 1
         for group in (sound[at : at + size] for at in range(0, len(sound), size)):
+            which = ", ".join(map(str, group))
+            progress.note(f"attacking members {which} ...", show=job.show)
             reports = evaluation.evaluate_each(
                 [runs[index] for index in group],
                 data,

@@ -232,6 +232,7 @@ def test_a_sweep_leaves_runs_a_table_and_its_front(
     assert cli.main(words) == 0
     shown = capsys.readouterr().out
     assert "gamma" in shown and "over 2 seeds" in shown
+    assert "raw windows ...\nattacking members 0, 1, 2, 3 ...\n" in shown
     assert "runs/blinder-sweep/sweep.html" in shown
     told = json.loads((out / "sweep.json").read_text())
     assert [each["settings"]["gamma"] for each in told["members"]] == [0.1, 0.1, 1, 1]
