@@ -46,7 +46,7 @@ def row(method, done: int, per_epoch: int, losses: dict, seconds: float, work) -
 def note(text: str, *, show: bool) -> None:
     """A line about work that has no bar, where ``show``."""
     if show:
-        Console().print(text, style="dim", highlight=False, soft_wrap=True)
+        Console().print(text, style="dim", highlight=False)
 
 
 @contextlib.contextmanager
@@ -70,8 +70,8 @@ def rounds(
     if not show:
         yield lambda row: None
         return
-    if legend and done < total:
-        console.print(legend, style="dim", highlight=False)
+    if legend:
+        note(legend, show=done < total)
     if console.is_terminal:
         with _bar(console, unit) as bar:
             task = bar.add_task("", total=total, completed=done, told="compiling ...")

@@ -6,8 +6,8 @@ import decimal
 import re
 
 _AXES = re.compile(r",(?=[A-Za-z_]\w*=)")  # Commas between axes, not between values.
-RANGES = " FIRST:LAST:STEP are all numbers from the first to the last."
 _RANGE = re.compile(r"([^,:()]+):([^,:()]+):([^,:()]+)")
+_RANGES = " FIRST:LAST:STEP are all numbers from the first to the last."
 
 
 def parse(words: tuple[str, ...], config_class: type) -> dict[str, list]:
@@ -54,7 +54,7 @@ def _values(name, text, default):
     except (SyntaxError, ValueError) as error:
         raise ValueError(
             f"--grid {name}= takes values such as {default!r}, got {text!r}."
-            + (RANGES if isinstance(default, int | float) else "")
+            + (_RANGES if isinstance(default, int | float) else "")
         ) from error
     if isinstance(default, float):
         values = [float(v) if isinstance(v, int) else v for v in values]

@@ -82,7 +82,7 @@ def meet(data, port, tmp_path, hand_out):
     def run(method, devices, *, out=None, epochs=2, resume=False, how=None, **settings):
         hand_out(method)
         address, told = f"127.0.0.1:{port}", []
-        settings = {"clients": len(devices), "wait_s": 30.0} | settings
+        settings = {"clients": len(devices), "wait_s": 60.0} | settings
         pool = concurrent.futures.ThreadPoolExecutor(len(devices) + 1)
         serve = pool.submit(
             serving.serve,
@@ -95,7 +95,7 @@ def meet(data, port, tmp_path, hand_out):
             tell=told.append,
         )
         clients = [
-            pool.submit(joining.take_part, address, device, wait_s=20.0, **(how or {}))
+            pool.submit(joining.take_part, address, device, wait_s=60.0, **(how or {}))
             for device in devices
         ]
         try:
@@ -105,7 +105,7 @@ def meet(data, port, tmp_path, hand_out):
         outcomes = []
         for client in clients:
             try:
-                outcomes.append(client.result(60))
+                outcomes.append(client.result(90))
             except Exception as error:
                 outcomes.append(error)
         pool.shutdown(wait=False)
