@@ -205,6 +205,7 @@ def serving(port: socket.socket, *, certificate, private_key, public_keys, uploa
         FLWR_IN_MEMORY_DB_NAME, get_federation_manager()
     )
     state, nodes = factory.state(), {}
+    _one_at_a_time(state.object_store)
     for client, key in (public_keys or {}).items():
         who = NOOP_FLWR_AID, NOOP_ACCOUNT_NAME, key, HEARTBEAT_DEFAULT_INTERVAL
         nodes[state.create_node(*who)] = client
@@ -247,6 +248,26 @@ def serving(port: socket.socket, *, certificate, private_key, public_keys, uploa
         server.should_exit = True
         thread.join(5)
         port.close()
+
+
+def _one_at_a_time(store):
+    """Lets nobody delete parts of a message while another's are registered.
+
+    Equal parts of several messages are one object, and Flower looks at them one by one:
+    a part that was there is gone when what holds it is registered, and the message is
+    lost.
+    """
+    lock = threading.RLock()  # Deleting calls itself.
+
+    def alone(call):
+        def held(*given):
+            with lock:
+                return call(*given)
+
+        return held
+
+    for name in ("preregister", "delete", "delete_objects_in_run"):
+        setattr(store, name, alone(getattr(store, name)))
 
 
 def _started_run(state):

@@ -1,6 +1,9 @@
 """The server's end of Flower: how long a run is alive, and who waits for whom."""
 
+import concurrent.futures
 import contextlib
+import hashlib
+import sys
 import time
 from unittest import mock
 
@@ -89,3 +92,32 @@ def test_the_machine_s_own_address_may_be_a_new_one():
         pytest.skip(f"no IPv6 here: {error}")
     with found:
         assert found.getsockname()[0] == "::1"
+
+
+def test_messages_that_share_a_part_come_and_go_at_the_same_time(port):
+    """Without the lock a sixth of them fails, and what they held stays for ever."""
+    from flwr.proto.message_pb2 import ObjectTree
+
+    from jaxanon.flower import link
+
+    tree = lambda name, *parts: ObjectTree(
+        object_id=hashlib.sha256(name.encode()).hexdigest(), children=parts
+    )
+    shared = tree("shared")
+
+    def come_and_go(who):
+        for number in range(1000):
+            message = tree(f"{who}.{number}", shared)
+            store.preregister(grid.run.run_id, message)
+            store.delete(message.object_id)
+
+    usual = sys.getswitchinterval()
+    with link.serving(link.listen("127.0.0.1", port), **HOW) as (grid, _):
+        store = grid._state.object_store
+        sys.setswitchinterval(1e-6)
+        try:
+            with concurrent.futures.ThreadPoolExecutor(4) as pool:
+                assert [*pool.map(come_and_go, range(4))] == [None] * 4
+        finally:
+            sys.setswitchinterval(usual)
+        assert len(store) == 0
