@@ -133,7 +133,9 @@ def did_you_mean(name, known) -> str:
       >>> did_you_mean("fedavgg", ("atlas", "fedavg")), did_you_mean("x", ("fedavg",))
       (" Did you mean 'fedavg'?", '')
     """
-    near = difflib.get_close_matches(str(name).lower().replace("-", "_"), known, n=1)
+    near = difflib.get_close_matches(
+        str(name).lower().replace("-", "_"), [str(word) for word in known], n=1
+    )
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
@@ -144,4 +146,7 @@ def one_of(name, value, choices) -> None:
       >>> one_of("kind", "lowpass", ("lowpass", "highpass"))
     """
     if value not in choices:
-        raise ValueError(f"{name} must be one of {choices}, got {value!r}.")
+        raise ValueError(
+            f"{name} must be one of {choices}, got {value!r}."
+            f"{did_you_mean(value, choices)}"
+        )

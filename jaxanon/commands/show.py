@@ -61,7 +61,7 @@ def losses(run) -> None:
     if run.history:
         last = run.history[-1]
         parts = [f"{name} {value:.4g}" for name, value in last["losses"].items()]
-        say(f"Trained {last['round']} rounds: {', '.join(parts)}")
+        say(f"Trained. Losses of round {last['round']}: {', '.join(parts)}")
 
 
 def costs(folder) -> None:

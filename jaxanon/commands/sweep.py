@@ -93,6 +93,11 @@ def command(method: str | None):
                 "less and leaked more than another."
             )
         show.say(f"The sweep is in {folder}.")
+        if not evaluate:
+            show.say(
+                "Next: the same command with --resume and without --no-evaluate "
+                "attacks its members."
+            )
         page = folder / "sweep.html"
         if page.is_file():
             show.say(f"What settings keep over what they leak: {page}")

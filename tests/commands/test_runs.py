@@ -254,6 +254,7 @@ def test_a_sweep_over_splits_leaves_runs_that_know_theirs(
     assert cli.main([*words, "--split", "subject"]) == 0
     shown = capsys.readouterr().out
     assert "over 1 seed x 2 splits" in shown and "Halving stopped nobody" in shown
+    assert "Next: the same command with --resume and without --no-evaluate" in shown
     tested = []
     for index in (0, 1):
         run = training.open_run(out / f"member-000{index}")
