@@ -11,6 +11,7 @@ from jaxanon.federated import layout as layouts
 from jaxanon.federated import placing
 from jaxanon.federated.cohort import sample_cohort
 from jaxanon.federated.ranges import in_range
+from jaxanon.kernels.checks import one_of
 
 
 class State(NamedTuple):
@@ -224,10 +225,7 @@ def weigher(weighting: str) -> Callable:
       >>> weigher("rows")(jnp.array([True, True, False]))
       Array(2., dtype=float32)
     """
-    if weighting not in WEIGHTINGS:
-        raise ValueError(
-            f"weighting must be one of {sorted(WEIGHTINGS)}, got {weighting!r}."
-        )
+    one_of("weighting", weighting, sorted(WEIGHTINGS))
     return WEIGHTINGS[weighting]
 
 

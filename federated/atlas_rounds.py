@@ -22,7 +22,7 @@ from jaxanon.federated.atlas_gradients import (
 from jaxanon.federated.local import scaled_step
 from jaxanon.federated.personal import Client, Reply, Steps
 from jaxanon.federated.private import Lots
-from jaxanon.kernels.checks import whole
+from jaxanon.kernels.checks import one_of, whole
 
 SCORES = ("privatised", "released", "public", "hidden", "published")
 GUARANTEES = ("example", "client")
@@ -69,9 +69,7 @@ class Settings:
             ("clipping", CLIPPINGS),
             ("scores", SCORES),
         ):
-            value = getattr(self, name)
-            if value not in known:
-                raise ValueError(f"{name} must be one of {known}, got {value!r}.")
+            one_of(name, getattr(self, name), known)
         check_public_scores(self.scores, self.public_scores)
         if self.most_layers is not None:
             whole("most_layers", self.most_layers, least=1)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import metrics
+from jaxanon.kernels.checks import one_of
 
 SPREADS = ("own", "pooled")
 RATES = (1e-3, 1e-2, 1e-1)  # Of false positives, at which true ones are told.
@@ -161,8 +162,7 @@ def likelihood_ratios(known, seen, *, spread: str = "own") -> np.ndarray:
       Carlini et al., Membership inference attacks from first principles, S&P 2022,
       equation 4 and section IV.
     """
-    if spread not in SPREADS:
-        raise ValueError(f"spread must be one of {SPREADS}, got {spread!r}.")
+    one_of("spread", spread, SPREADS)
     known, seen = _checked("known", known, 2), _checked("seen", seen, 1)
     if known.shape[2:] != seen.shape[2:]:
         raise ValueError(

@@ -9,7 +9,7 @@ from jaxanon.energy.q_learning import HYPER as DQN_HYPER
 from jaxanon.energy.q_learning import DQNConfig
 from jaxanon.energy.switching import OBSERVED
 from jaxanon.federated import Layout, Messages
-from jaxanon.kernels.checks import known
+from jaxanon.kernels.checks import known, one_of
 from jaxanon.kernels.setting_checks import at_least, of_kinds
 from jaxanon.models.q_network import HIDDEN
 from jaxanon.privacy.composition import positive
@@ -95,14 +95,8 @@ class PFDRLConfig:
             part = getattr(self, name)
             if not isinstance(part, kind):
                 raise TypeError(f"{name} must be a {kind.__name__}, got {part!r}.")
-        if self.method not in METHODS:
-            raise ValueError(
-                f"method must be one of {tuple(METHODS)}, got {self.method!r}."
-            )
-        if self.observed not in OBSERVED:
-            raise ValueError(
-                f"observed must be one of {tuple(OBSERVED)}, got {self.observed!r}."
-            )
+        one_of("method", self.method, tuple(METHODS))
+        one_of("observed", self.observed, tuple(OBSERVED))
         at_least(1, fit_steps=self.fit_steps, fit_batch=self.fit_batch)
         at_least(1, slot_min=self.slot_min, hidden=self.hidden)
         positive(clip_norm=self.clip_norm)

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from jaxanon.kernels.checks import did_you_mean
+from jaxanon.kernels.checks import one_of
 from jaxanon.learners import builders, group_builders, private_builders
 from jaxanon.learners.config import (
     AtlasConfig,
@@ -95,9 +95,5 @@ def build(name: str, spec, **settings) -> Learner:
 
 
 def _entry(name):
-    if name not in _BUILDERS:
-        raise ValueError(
-            f"learner must be one of {sorted(_BUILDERS)}, got {name!r}."
-            f"{did_you_mean(name, NAMES)}"
-        )
+    one_of("learner", name, sorted(NAMES))
     return _BUILDERS[name]

@@ -1,6 +1,6 @@
 """The published systems, each a tuple of pure functions."""
 
-from jaxanon.kernels.checks import did_you_mean
+from jaxanon.kernels.checks import one_of
 from jaxanon.methods.aae import AAEConfig, aae
 from jaxanon.methods.attribute_vae import AttributeVAEConfig, attribute_vae
 from jaxanon.methods.blinder import blinder
@@ -151,9 +151,5 @@ def build(name: str, spec, **settings) -> Method:
 
 
 def _entry(name):
-    if name not in _BUILDERS:
-        raise ValueError(
-            f"method must be one of {sorted(_BUILDERS)}, got {name!r}."
-            f"{did_you_mean(name, NAMES)}"
-        )
+    one_of("method", name, sorted(NAMES))
     return _BUILDERS[name]

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from jaxanon.kernels.checks import one_of
 from jaxanon.models.images import VGG, ResNet, check_pixels
 from jaxanon.models.recurrent import LSTM
 
@@ -139,8 +140,7 @@ def predictor(
         "resnet32": lambda: ResNet(outputs),
         "vgg16": lambda: VGG(outputs),
     }
-    if kind not in modules:
-        raise ValueError(f"model must be one of {KINDS}, got {kind!r}.")
+    one_of("model", kind, KINDS)
     if kind in IMAGES:
         check_pixels(kind, time)
     module = modules[kind]()
