@@ -193,6 +193,8 @@ class Run:
             self._check_labels(own, number)
         if check_sample := getattr(self.method, "check_sample", None):
             check_sample(self.state, classes)
+        for own in (classes, avoid):
+            self._check_seen(own)
         time = self.spec.time
         if seconds is not None and not math.isfinite(seconds):
             raise ValueError(f"seconds must be finite, got {seconds!r}.")
@@ -204,18 +206,20 @@ class Run:
                 f"got {seconds!r}; make windows, and cut them."
             )
         make = jax.jit(made_by, static_argnames="samples")
-        rows = max(1, BATCH * time // samples)
+        size = min(number, max(1, BATCH * time // samples))
         parts = []
-        for start in range(0, number, rows):
-            here = slice(start, start + rows)
+        for start in range(0, number, size):
+            # The last part is filled up, so that it compiles to nothing of its own.
+            here = np.arange(start, start + size) % number
             own, other = (
                 {name: np.asarray(each)[here] for name, each in labels.items()}
                 for labels in (classes, avoid)
             )
             own_key = jax.random.fold_in(key, start)
             more = {"avoid": other} if other else {}
-            parts.append(make(own_key, self.state, own, samples=samples, **more))
-        return self._finite(np.concatenate([np.asarray(part) for part in parts]))
+            made = make(own_key, self.state, own, samples=samples, **more)
+            parts.append(np.asarray(made)[: number - start])
+        return self._finite(np.concatenate(parts))
 
     def window_losses(self, key, windows, labels) -> dict[str, np.ndarray]:
         """How badly a generator explains windows: who trained it on them can tell.
@@ -260,6 +264,19 @@ class Run:
         for name, own in labels.items():
             if name in self.spec.classes:
                 checks.labels(name, own, count, self.spec.classes[name])
+
+    def _check_seen(self, labels):
+        """ValueError for classes of which there was no training window."""
+        for name, lacking in self.config.get("data", {}).get("unseen", {}).items():
+            names = self.spec.classes[name]
+            asked = {names[k] for k in np.unique(np.asarray(labels.get(name, ()), int))}
+            if wrong := sorted(asked & set(lacking)):
+                seen = [own for own in names if own not in lacking]
+                raise ValueError(
+                    f"of {name} {wrong} this run has seen no training window, so it "
+                    f"can neither make nor avoid any; name others, of {seen}, or train "
+                    "on data that have it."
+                )
 
     def _finite(self, windows):
         """Windows that a method made, if all are finite."""

@@ -238,6 +238,16 @@ def fingerprint(data) -> str:
 def describe(method, data, state, *, epochs: int, seed: int) -> dict:
     """What ``config.json`` says of a run; all but ``epochs`` makes it this run."""
     spec = data.spec
+    told = {
+        "name": spec.name,
+        "preset": spec.preset,
+        "public": spec.public,
+        "private": spec.private,
+        "split": spec.split,
+        "fingerprint": fingerprint(data),
+    }
+    if unseen := _unseen(method, data):
+        told["unseen"] = unseen
     config = {
         "version": __version__,
         "method": method.name,
@@ -245,18 +255,27 @@ def describe(method, data, state, *, epochs: int, seed: int) -> dict:
         "hyper": {name: float(value) for name, value in state.hyper.items()},
         "seed": seed,
         "epochs": epochs,
-        "data": {
-            "name": spec.name,
-            "preset": spec.preset,
-            "public": spec.public,
-            "private": spec.private,
-            "split": spec.split,
-            "fingerprint": fingerprint(data),
-        },
+        "data": told,
         "spec": json.loads(spec.to_json()),
         "architecture": checkpoint.architecture(state),
     }
     return json.loads(json.dumps(config))
+
+
+def _unseen(method, data) -> dict[str, list[str]]:
+    """Classes without a training window, where windows of them may be asked for.
+
+    Nothing where noise guards training: which classes there are would be told.
+    """
+    if not getattr(method, "sample", None) or getattr(method, "guarantee", None):
+        return {}
+    found = {}
+    for name in (data.spec.public, *data.spec.private):
+        there = set(data.train.labels[name].tolist())
+        names = data.spec.classes[name]
+        if lacking := [own for k, own in enumerate(names) if k not in there]:
+            found[name] = lacking
+    return found
 
 
 def _as_built(settings):

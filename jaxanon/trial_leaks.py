@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon import attacks, trial, trial_checks
+from jaxanon import attacks, datasets, trial, trial_checks
+from jaxanon.datasets.spec import take
 from jaxanon.trial_case import Case, empty, keys, row
 
 FEW = 0.01  # Of each class, and at least two windows: what has labels.
@@ -108,8 +109,8 @@ def fingerprint(case: Case) -> list[list[dict]]:
 def membership(case: Case) -> list[list[dict]]:
     """Training windows told from test windows by what a generator makes, and knows."""
     rows, _ = empty(case)
-    data = case.trials[0].data
-    spec, train, test = data
+    spec, train, test = case.trials[0].data
+    train = _learned(case.trials[0].run.method, train)
     own_keys = keys(case, "membership", [spec.public])
     kinds = [trial_checks.kinds_of(part, spec.public) for part in (train, test)]
     for own, one, key in zip(rows, case.trials, own_keys, strict=True):
@@ -129,6 +130,17 @@ def membership(case: Case) -> list[list[dict]]:
             found = attacks.tell_members(*np.split(evidence, 2))
             own.append(row("training window", who, how, **_figures(found)))
     return rows
+
+
+def _learned(method, train):
+    """Training windows without those that only said when to stop."""
+    if getattr(method, "learned_fn", None) is None:
+        return train
+    row = {"row": np.arange(len(train.windows))}
+    clients = datasets.by_client(train._replace(labels=train.labels | row))
+    chosen = np.zeros(len(train.windows), bool)
+    chosen[clients.labels["row"][method.learned_fn(clients)]] = True
+    return take(train, chosen)
 
 
 def _explained(run, loss_keys, windows, labels):

@@ -25,6 +25,7 @@ def anonymize(
     guidance: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
     negative_guidance: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
     sampling_steps: sources.Whole = None,
+    solver: Annotated[str | None, tyro.conf.arg(metavar="STR")] = None,
     suspicion: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
     smoothing: bool = False,
 ) -> None:
@@ -49,7 +50,8 @@ def anonymize(
         default: as trained
       guidance: weight of what windows shall keep; diffusions alone, default: as trained
       negative_guidance: weight of what they shall lose, likewise
-      sampling_steps: of DDIM, likewise
+      sampling_steps: calls of the denoiser, likewise
+      solver: what takes these steps, ddim or dpm, likewise
       suspicion: how probable the classes to hide must be for a window to be made anew;
         privatehub with classes in hide alone, default: as trained
       smoothing: what is made anew is no rougher than training windows; likewise
@@ -77,6 +79,7 @@ def anonymize(
         "guidance": guidance,
         "negative_guidance": negative_guidance,
         "sampling_steps": sampling_steps,
+        "solver": solver,
         "suspicion": suspicion,
         "smoothing": smoothing or None,
     }

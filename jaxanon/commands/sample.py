@@ -24,6 +24,7 @@ def sample(
     guidance: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
     negative_guidance: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
     sampling_steps: sources.Whole = None,
+    solver: Annotated[str | None, tyro.conf.arg(metavar="STR")] = None,
 ) -> None:
     """Makes windows of a class from nothing, in the units of the data trained on.
 
@@ -43,7 +44,8 @@ def sample(
       guidance: how much windows obey their class; privatehub alone, default: as
         trained
       negative_guidance: how much they are led away from avoid; likewise
-      sampling_steps: of DDIM; likewise
+      sampling_steps: calls of the denoiser; likewise
+      solver: what takes these steps, ddim or dpm; likewise
     """
     from jaxanon.datasets import writing
 
@@ -79,6 +81,7 @@ def sample(
         "guidance": guidance,
         "negative_guidance": negative_guidance,
         "sampling_steps": sampling_steps,
+        "solver": solver,
     }
     if given := {name: value for name, value in weights.items() if value is not None}:
         run = run.adjusted(**given)

@@ -15,6 +15,7 @@ from jaxanon.methods.hub_networks import (
     CLASSIFIERS,
     DENOISER,
     classify,
+    init_classifiers,
     sizes_and_values,
 )
 from jaxanon.methods.method import Method
@@ -55,15 +56,12 @@ class Networks(NamedTuple):
         channels = self.config.channels
         latent = jnp.zeros((1, time, channels))
         keys = jax.random.split(key, 3 + len(self.classifiers))
-        pairs = zip(self.classifiers.items(), keys[3:], strict=True)
         step, told = jnp.ones(1, jnp.int32), self.nothing(1)
         denoiser = self.unet.init(keys[0], latent, step, told)["params"]
         return {
             DENOISER: denoiser,
             AVERAGE: jax.tree.map(jnp.copy, denoiser),
-            CLASSIFIERS: {
-                name: net.init(key, window)["params"] for (name, net), key in pairs
-            },
+            CLASSIFIERS: init_classifiers(self.classifiers, keys[3:], window),
             COMPRESSOR: self.compressor.init(keys[1], window)["params"],
             EXPANDER: self.expander.init(keys[2], latent)["params"],
             SCALE: {"mean": jnp.zeros(channels), "std": jnp.ones(channels)},

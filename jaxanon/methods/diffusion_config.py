@@ -9,6 +9,7 @@ from jaxanon.models.unet import check_heads
 from jaxanon.models.unet_blocks import DTYPES
 
 PREDICTIONS = ("v", "x0", "noise")
+SOLVERS = ("ddim", "dpm")
 FIRST_BETA, LAST_BETA, PUBLISHED_STEPS = 1e-4, 0.05, 100  # PrivateHub's.
 
 
@@ -58,12 +59,15 @@ class DiffusionConfig:
     """what the U-Net multiplies in: float32 or bfloat16"""
     forgetting: float = 0.1
     """share of windows of which the denoiser is not told a class, and of which not
-    statistics, each on its own; rewriting tells it one class alone, or nothing, and
-    wants more of it"""
+    statistics, each on its own (condition dropout); rewriting tells it one class alone,
+    or nothing, and wants more of it"""
     ema: float = 0.999
     """decay of the running mean of the denoiser's weights, which samples"""
     sampling_steps: int = 20
-    """steps of DDIM; PrivateHub's is 100"""
+    """calls of the denoiser for a window; PrivateHub's are 100"""
+    solver: str = "ddim"
+    """what takes these steps: ddim, or dpm: DPM-Solver++ (2M), of second order, which
+    minds less how few they are"""
     strength: float = 0.6
     """share of the steps that a window is noised by before it is rewritten; 1: all; 0,
     of privatehub with classes to hide: windows of others stay as they are"""
@@ -90,6 +94,7 @@ class DiffusionConfig:
             raise ValueError(f"strength must be <= 1, got {self.strength!r}.")
         one_of("schedule", self.schedule, tuple(SCHEDULES))
         one_of("prediction", self.prediction, PREDICTIONS)
+        one_of("solver", self.solver, SOLVERS)
         one_of("dtype", self.dtype, tuple(DTYPES))
         if not self.widths:
             raise ValueError("widths must name a level at least, got ().")

@@ -35,13 +35,12 @@ class Networks(NamedTuple):
         keys = jax.random.split(key, 2 + len(self.classifiers))
         window = jnp.zeros((1, self.spec.time, self.bits.channels))
         noise, classes = jnp.zeros((1, self.config.latent)), jnp.zeros(1, jnp.int32)
-        pairs = zip(self.classifiers.items(), keys[2:], strict=True)
         return {
             GENERATOR: self.generator.init(keys[0], noise, classes)["params"],
             CRITIC: self.critic.init(keys[1], window, classes)["params"],
-            CLASSIFIERS: {
-                name: net.init(key, window)["params"] for (name, net), key in pairs
-            },
+            CLASSIFIERS: hub_networks.init_classifiers(
+                self.classifiers, keys[2:], window
+            ),
         }
 
     def make(self, key, generator, classes):

@@ -57,14 +57,11 @@ class Networks(NamedTuple):
         step, told = jnp.ones(1, jnp.int32), self.nothing(1)
         denoiser = self.unet.init(unet_key, window, step, told)["params"]
         keys = jax.random.split(key, len(self.classifiers))
-        pairs = zip(self.classifiers.items(), keys, strict=True)
         classes, d = self.sizes[self.spec.public], self.bits.channels
         measured = len(self.bits.values)
         return {
             DENOISER: denoiser,
-            CLASSIFIERS: {
-                name: net.init(key, window)["params"] for (name, net), key in pairs
-            },
+            CLASSIFIERS: init_classifiers(self.classifiers, keys, window),
             AVERAGE: jax.tree.map(jnp.copy, denoiser),
             STATISTICS: {
                 "center": jnp.zeros((classes, d)),
@@ -110,6 +107,18 @@ def networks(spec, config: PrivateHubConfig) -> Networks:
         ),
         classifiers={name: WindowClassifier(n, *read) for name, n in sizes.items()},
     )
+
+
+def init_classifiers(classifiers, keys, window) -> dict:
+    """Parameters of each classifier, by its attribute's name.
+
+    Args:
+      classifiers: a network of each attribute.
+      keys: typed PRNG keys, one of each.
+      window: what they see, ``float[1, time, d]``.
+    """
+    pairs = zip(classifiers.items(), keys, strict=True)
+    return {name: net.init(key, window)["params"] for (name, net), key in pairs}
 
 
 def classify(nets: Judging, params, name: str, x, key=None, dropout=0.0):

@@ -37,14 +37,26 @@ def guided(nets: Networks, params, positive: Condition, negative, hyper):
 
 
 def denoised(nets: Networks, key, denoise_fn, x, start: int):
-    """``x`` at step ``start`` taken back to data by DDIM.
+    """``x`` at step ``start`` taken back to data.
 
     There are as many steps as ``sampling_steps`` says, fewer where ``start`` is.
     """
     steps = kernels.diffusion_steps(start, min(nets.config.sampling_steps, start))
-    return kernels.ddim_sample(
-        denoise_fn, key, nets.schedule, x, steps, prediction=nets.config.prediction
-    )
+    return sampled(nets, key, denoise_fn, x, steps)
+
+
+def sampled(nets: Networks, key, denoise_fn, x, steps):
+    """``x`` taken back along ``steps`` by the solver that the settings name.
+
+    Args:
+      nets: with a ``config`` of a diffusion, and its ``schedule``.
+      key: typed PRNG key.
+      denoise_fn, x, steps: as ``kernels.ddim_sample`` takes them.
+    """
+    given, kind = (nets.schedule, x, steps), nets.config.prediction
+    if nets.config.solver == "dpm":
+        return kernels.dpm_solver_sample(denoise_fn, *given, prediction=kind)
+    return kernels.ddim_sample(denoise_fn, key, *given, prediction=kind)
 
 
 def first_step(config) -> int:
@@ -56,7 +68,8 @@ def synthesise(nets: Networks, key, params, hyper, classes, avoid=None):
     """Windows from pure noise, of given classes.
 
     Statistics are drawn from the Gaussian of the public class's training windows, so no
-    single window of those is asked for.
+    single window of those is asked for, unless it is the only one of its class. Noise
+    is all they begin with, also by a schedule that leaves some signal at its end.
 
     Args:
       nets: ``Networks``.

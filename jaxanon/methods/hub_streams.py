@@ -7,6 +7,8 @@ from jaxanon.kernels.checks import whole
 from jaxanon.methods import hub_sampling
 from jaxanon.methods.hub_networks import Networks
 
+PART = 2048  # Windows that the denoiser sees at a time; a stream may have any number.
+
 
 def stream(
     nets: Networks, key, state, classes, samples: int, *, stride=None, avoid=None
@@ -59,11 +61,42 @@ def stream(
     many, other = jax.tree.map(
         lambda leaf: jnp.repeat(leaf, len(cut), axis=0), (told, negative)
     )
-    of_window = hub_sampling.guided(nets, state.params, many, other, state.hyper)
-    denoise_fn = overlapping(of_window, samples, time, cut)
+
+    def of_windows(x, t):
+        denoise = lambda x, positive, negative: hub_sampling.guided(
+            nets, state.params, positive, negative, state.hyper
+        )(x, t)
+        return in_parts(denoise, (x, many, other), PART)
+
+    denoise_fn = overlapping(of_windows, samples, time, cut)
     x = jax.random.normal(noise_key, (len(public), samples, nets.bits.channels))
     x = hub_sampling.denoised(nets, sample_key, denoise_fn, x, nets.config.num_steps)
     return hub_sampling.physical(nets, nets.bits.decode(x))
+
+
+def in_parts(fn, rows, size: int):
+    """``fn`` of so many rows at a time, so that memory is bounded.
+
+    Args:
+      fn: ``(*rows) -> rows``, each row's by itself.
+      rows: tuple of trees of arrays, n rows each.
+      size: rows of a call, at most.
+
+    Returns:
+      What ``fn`` says of all rows.
+
+    Example:
+      >>> in_parts(lambda x: 2 * x, (jnp.arange(5),), 2)
+      Array([0, 2, 4, 6, 8], dtype=int32)
+    """
+    number = len(jax.tree.leaves(rows)[0])
+    if number <= size:
+        return fn(*rows)
+    parts = -(-number // size)
+    place = jnp.arange(parts * size).reshape(parts, size) % number
+    part = lambda place: fn(*jax.tree.map(lambda leaf: leaf[place], rows))
+    made = jax.lax.map(part, place)
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:number], made)
 
 
 def starts(samples: int, time: int, stride: int) -> list[int]:

@@ -68,7 +68,7 @@ def guided(
         anonymize=anonymize,
         least_epochs=config.pretraining + 1,
         at_release=guided_config.AT_RELEASE,
-        settings_at_release=("sampling_steps",),
+        settings_at_release=("sampling_steps", "solver"),
     )
 
 
@@ -118,10 +118,7 @@ def rewritten(nets: Any, key, params, hyper, x0, public, private):
     steps = levels(nets.config, hyper["strength"])
     noise = jax.random.normal(noise_key, x0.shape)
     x = kernels.diffuse(nets.schedule, x0, noise, steps[0])
-    kind = nets.config.prediction
-    return kernels.ddim_sample(
-        denoise_fn, sample_key, nets.schedule, x, steps, prediction=kind
-    )
+    return hub_sampling.sampled(nets, sample_key, denoise_fn, x, steps)
 
 
 def levels(config, strength):

@@ -33,6 +33,9 @@ class Method(NamedTuple):
     sample: Callable | None = None
     # (state, {attribute: int[n]}) -> None; raises where those cannot be sampled.
     check_sample: Callable | None = None
+    # (Clients) -> bool[clients, n], the windows that it learns from: others, held out,
+    # say when to stop. None: all.
+    learned_fn: Callable | None = None
     # (history, *, ended) -> None; raises where what the rounds so far told makes going
     # on useless, or, at the end, the run.
     check_history: Callable | None = None

@@ -14,6 +14,7 @@ from jaxanon.methods import (
     hub_sampling,
     hub_stopping,
     hub_streams,
+    pool,
 )
 from jaxanon.methods.central import central
 from jaxanon.methods.epochs import by_epoch, during
@@ -138,7 +139,8 @@ def privatehub(spec, **settings) -> Method:
         check_history=aaf.check_kept if config.hide else None,
         least_epochs=config.pretraining + 1 if config.hide else 1,
         at_release=AT_RELEASE if config.hide else AT_RELEASE[:-1],
-        settings_at_release=("strength", "sampling_steps", "smoothing"),
+        settings_at_release=("strength", "sampling_steps", "solver", "smoothing"),
+        learned_fn=_learned(nets),
         takes_tokens=True,
         guarantee=guarantee,
     )
@@ -168,6 +170,14 @@ def _sample(nets: Networks):
         return hub_sampling.physical(nets, hub_sampling.synthesise(nets, key, *given))
 
     return sample
+
+
+def _learned(nets: Networks):
+    """Of a ``Method``: all windows but those that patience holds out."""
+    if not nets.config.patience:
+        return None
+    share = nets.config.held_out
+    return lambda clients: pool.hold_out(nets.spec, clients, share)[0].mask
 
 
 def _check_sample(nets: Networks):

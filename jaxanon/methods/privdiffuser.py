@@ -14,6 +14,7 @@ from jaxanon.methods.hub_networks import (
     AVERAGE,
     CLASSIFIERS,
     DENOISER,
+    init_classifiers,
     sizes_and_values,
 )
 from jaxanon.methods.method import Method
@@ -44,15 +45,12 @@ class Networks(NamedTuple):
         """Parameters of all."""
         window = jnp.zeros((1, self.spec.time, self.bits.channels))
         keys = jax.random.split(key, 2 + len(self.classifiers))
-        pairs = zip(self.classifiers.items(), keys[2:], strict=True)
         step, told = jnp.ones(1, jnp.int32), self.nothing(1)
         denoiser = self.unet.init(keys[0], window, step, told)["params"]
         return {
             DENOISER: denoiser,
             AVERAGE: jax.tree.map(jnp.copy, denoiser),
-            CLASSIFIERS: {
-                name: net.init(key, window)["params"] for (name, net), key in pairs
-            },
+            CLASSIFIERS: init_classifiers(self.classifiers, keys[2:], window),
             LAW: self.law.init(keys[1], jnp.zeros((1, self.config.latent)))["params"],
         }
 

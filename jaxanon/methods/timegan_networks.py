@@ -46,10 +46,9 @@ class Networks(NamedTuple):
             for (name, d), key in zip(inputs.items(), keys[:5], strict=True)
         }
         window = jnp.zeros((1, time, channels))
-        pairs = zip(self.classifiers.items(), keys[5:], strict=True)
-        params[CLASSIFIERS] = {
-            name: net.init(key, window)["params"] for (name, net), key in pairs
-        }
+        params[CLASSIFIERS] = hub_networks.init_classifiers(
+            self.classifiers, keys[5:], window
+        )
         params[RANGE] = {"low": jnp.zeros(channels), "high": jnp.ones(channels)}
         return params
 

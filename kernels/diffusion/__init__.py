@@ -1,4 +1,4 @@
-"""Diffusion: noise schedules, forward noising, DDPM and DDIM samplers, guidance."""
+"""Diffusion: noise schedules, noising, DDPM, DDIM and DPM-Solver++, guidance."""
 
 from jaxanon.kernels.diffusion.forward import (
     convert_denoiser_output,
@@ -10,6 +10,7 @@ from jaxanon.kernels.diffusion.guidance import (
     classifier_free_guidance,
     negative_guidance,
 )
+from jaxanon.kernels.diffusion.multistep import dpm_solver_sample
 from jaxanon.kernels.diffusion.sample import ddim_sample, ddpm_sample, diffusion_steps
 from jaxanon.kernels.diffusion.schedule import (
     NoiseSchedule,
@@ -33,6 +34,7 @@ __all__ = [
     "diffusion_posterior",
     "diffusion_steps",
     "diffusion_velocity",
+    "dpm_solver_sample",
     "linear_noise_schedule",
     "negative_guidance",
     "noise_schedule",

@@ -52,6 +52,22 @@ def step_number(name, t, num_steps):
     return jnp.asarray(t if known is None else known, jnp.int32)
 
 
+def levels(steps, num_steps):
+    """The levels that a sampler visits, checked, as ``int32[n + 1]``."""
+    known = host_values(steps)
+    shape = steps.shape if known is None else known.shape
+    if len(shape) != 1 or not shape[0]:
+        raise ValueError(
+            f"steps must be int[n + 1], the levels to visit, got shape {shape}; "
+            "diffusion_steps makes them."
+        )
+    if known is not None and (np.diff(known) > 0).any():
+        raise ValueError(
+            f"steps must not rise, from noise to data, got {known.tolist()}."
+        )
+    return step_number("steps", steps, num_steps)
+
+
 def one_step(name, t, num_steps):
     """The same for a single step."""
     t = step_number(name, t, num_steps)

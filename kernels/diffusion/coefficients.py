@@ -52,6 +52,23 @@ def ddpm(schedule, t, to, variance):
     return schedule.signal[to], noise * jnp.sqrt(1 + lost), scale
 
 
+def second_order(schedule, steps):
+    """Weights of what an x0 has changed by since the step before, ``float[n]``.
+
+    0 where there is no such step, or where log-SNR has no bounds in one of the two.
+    """
+    t, to = steps[:-1], steps[1:]
+    # Levels may be repeated: the one before is the lowest that lies above.
+    higher, last = steps[None] > t[:, None], schedule.num_steps
+    above = jnp.min(jnp.where(higher, steps[None], last), axis=1)
+    known = jnp.any(higher, axis=1) & (t > to)
+    known &= (schedule.signal[above] > 0) & (schedule.noise[to] > 0)
+    level = lambda at: jnp.where(known, schedule.log_snr[at], 0)
+    length, before = level(to) - level(t), level(t) - level(above)
+    ratio = length / jnp.where(known, before, 1)
+    return schedule.signal[to] * -jnp.expm1(-length / 2) * ratio / 2
+
+
 def of_step(schedule, t, to, prediction, weights):
     """``keep, move, scale`` of ``keep x + move output + scale z``; one step, whole.
 

@@ -98,6 +98,39 @@ def ddim(denoise_fn, betas, x, steps, noise, eta=0.0, prediction="noise"):
     return x
 
 
+def dpm_solver(denoise_fn, betas, x, steps, prediction="noise"):
+    """Lu et al. 2022 (DPM-Solver++), algorithm 2, of the first order where it ends.
+
+    Also where a step has no length in log-SNR, which pure noise and clean data lack.
+    """
+    product = alpha_bar(betas)
+    before, length_before = None, math.inf
+    for i in range(len(steps) - 1):
+        t, to = steps[i], steps[i + 1]
+        x0 = clean(product[t], x, denoise_fn(x, t), prediction)
+        ends = [_half_log_snr(product[level]) for level in (t, to)]
+        length = ends[1] - ends[0]
+        guess = x0
+        if (
+            before is not None
+            and math.isfinite(length)
+            and math.isfinite(length_before)
+        ):
+            ratio = length_before / length
+            guess = (1 + 1 / (2 * ratio)) * x0 - 1 / (2 * ratio) * before
+        x = math.sqrt((1 - product[to]) / (1 - product[t])) * x
+        x = x - math.sqrt(product[to]) * (math.exp(-length) - 1) * guess
+        before, length_before = x0, length
+    return x
+
+
+def _half_log_snr(product):
+    """Lu et al. 2022's lambda."""
+    if product in (0.0, 1.0):
+        return math.inf if product else -math.inf
+    return math.log(product / (1 - product)) / 2
+
+
 def gaussian_denoiser(betas, mean, std, prediction="noise"):
     """The best denoiser of data from N(mean, std²): ``(x, t) -> output``."""
     product = alpha_bar(betas)

@@ -131,7 +131,7 @@ def _sample(denoise_fn, key, schedule, x, steps, prediction, weights_fn, fresh):
     checks.one_key(key)
     checks.alike(x=x)
     x = jnp.asarray(x)
-    steps = _levels(steps, schedule.num_steps)
+    steps = checks.levels(steps, schedule.num_steps)
     t, to = steps[:-1], steps[1:]
     wide = coefficients.widest(x)
     weights = coefficients.of_step(schedule, t, to, prediction, weights_fn(t, to))
@@ -145,19 +145,3 @@ def _sample(denoise_fn, key, schedule, x, steps, prediction, weights_fn, fresh):
 
     weights = [weight.astype(wide) for weight in weights]
     return jax.lax.scan(one, x.astype(wide), (t, *weights))[0].astype(x.dtype)
-
-
-def _levels(steps, num_steps):
-    """Checked steps as ``int32[n + 1]``."""
-    known = checks.host_values(steps)
-    shape = steps.shape if known is None else known.shape
-    if len(shape) != 1 or not shape[0]:
-        raise ValueError(
-            f"steps must be int[n + 1], the levels to visit, got shape {shape}; "
-            "diffusion_steps makes them."
-        )
-    if known is not None and (np.diff(known) > 0).any():
-        raise ValueError(
-            f"steps must not rise, from noise to data, got {known.tolist()}."
-        )
-    return checks.step_number("steps", steps, num_steps)

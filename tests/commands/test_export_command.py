@@ -8,6 +8,8 @@ from jaxanon.edge import command
 
 pytest.importorskip("jax2onnx", reason="needs the extra `export`")
 
+pytestmark = pytest.mark.long
+
 
 def test_a_run_becomes_files_that_the_runtime_reads(folder, file, tmp_path, capsys):
     path, who, rows = (tmp_path / name for name in ("phone.onnx", "who.onnx", "r.csv"))

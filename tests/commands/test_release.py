@@ -9,6 +9,7 @@ import pytest
 
 from jaxanon import budget, cli, guarantee, methods, training
 
+pytestmark = pytest.mark.long
 RANGE = "--low -1.0 -1.0 --high 1.0 1.0 --hidden 4 2 --batch 16 --epochs 1".split()
 
 

@@ -85,6 +85,20 @@ def test_a_generator_that_never_saw_them_tells_nothing(cases, judges):
         assert figures["from"] < 0.5 < figures["to"] and figures["AUC"] < 0.65
 
 
+def test_windows_that_only_said_when_to_stop_are_no_members(cases, judges):
+    data = cases.data()
+    held = np.arange(len(data.train.windows)) % 2 == 0
+    run = generator(data, data.train.windows[~held])
+    mixed = found(run, data, judges)["its losses", "now"]
+    learned = lambda clients: (
+        clients.mask
+        & ~np.isin(clients.windows[..., 0, 0], data.train.windows[held, 0, 0])
+    )
+    knows = dataclasses.replace(run, method=run.method._replace(learned_fn=learned))
+    told = found(knows, data, judges)["its losses", "now"]
+    assert mixed["AUC"] < 0.85 and told["AUC"] > 0.95
+
+
 def test_of_other_generators_what_they_make_is_all_there_is(cases, judges):
     data = cases.data()
     run = generator(data, data.train.windows, losses=False)

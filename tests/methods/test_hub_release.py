@@ -1,11 +1,15 @@
 """What of PrivateHub may be chosen after training, and what cannot be sampled."""
 
+import functools
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import toy
 
-from jaxanon import datasets, methods
+from jaxanon import datasets, methods, training
+from jaxanon.datasets.spec import take
 from jaxanon.run import Run
 
 pytestmark = pytest.mark.long
@@ -70,3 +74,87 @@ def test_a_class_that_was_never_seen_is_not_made():
     fresh = Run(method, state, DATA.spec, None, [], {})
     with pytest.raises(ValueError, match="no training window; train it first"):
         fresh.sample(jax.random.key(1), {"activity": [0]})
+
+
+def without(**classes):
+    """Data whose training windows lack those classes."""
+    seen = np.ones(len(DATA.train.windows), bool)
+    for name, label in classes.items():
+        seen &= DATA.train.labels[name] != label
+    return DATA._replace(train=take(DATA.train, seen))
+
+
+def test_classes_that_were_never_seen_are_neither_made_nor_avoided():
+    """Private ones, too; the run knows of which there was no training window."""
+    data = without(activity=1, gender=1)
+    run = training.train(methods.privatehub(DATA.spec, **SMALL | LEAST), data, epochs=1)
+    assert run.config["data"]["unseen"] == {"activity": ["b"], "gender": ["m"]}
+    ask = functools.partial(run.sample, jax.random.key(1))
+    for classes, avoid, message in (
+        ({"activity": [0], "gender": [1]}, {}, r"of gender \['m'\] .* of \['f'\]"),
+        (
+            {"activity": [0]},
+            {"gender": [1]},
+            r"of gender \['m'\] .* no training window",
+        ),
+        ({"activity": [0]}, {"activity": [1]}, r"of activity \['b'\] .*\['a', 'c'\]"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ask(classes, avoid=avoid)
+    made = ask({"activity": [0], "gender": [0]}, avoid={"activity": [2]})
+    assert made.shape == (1, 16, 2)
+    whole = training.describe(run.method, DATA, run.state, epochs=1, seed=0)
+    assert "unseen" not in whole["data"]
+
+
+def test_other_generators_know_of_them_too():
+    data, method = without(gender=1), methods.cgan(DATA.spec, widths=(4, 2), latent=2)
+    run = training.train(method, data, epochs=1)
+    with pytest.raises(
+        ValueError, match=r"of gender \['m'\] .* neither make nor avoid"
+    ):
+        run.sample(jax.random.key(1), {"activity": [0], "gender": [1]})
+
+
+def test_where_noise_guards_training_nobody_is_told_which_classes_occur():
+    data = without(gender=1)
+    settings = {"noise_multiplier": 1.0, "records": 200}
+    method = methods.privatehub(DATA.spec, **SMALL | LEAST | settings)
+    state = jax.eval_shape(method.init, jax.random.key(0))._replace(hyper={})
+    told = training.describe(method, data, state, epochs=1, seed=0)
+    assert "unseen" not in told["data"]
+
+
+def test_the_last_part_of_what_is_made_compiles_to_nothing_of_its_own(monkeypatch):
+    monkeypatch.setattr("jaxanon.run.BATCH", 6)
+    traces = []
+
+    def made(key, state, classes, samples=None, avoid=None):
+        traces.append(len(classes["activity"]))
+        shape = len(classes["activity"]), 16, 2
+        return jnp.zeros(shape) + classes["activity"][:, None, None]
+
+    method = methods.privatehub(DATA.spec, **SMALL | LEAST)._replace(
+        sample=made, check_sample=None
+    )
+    run = Run(method, method.init(jax.random.key(0)), DATA.spec, None, [], {})
+    for number in (7, 8, 12, 19):
+        labels = np.arange(number) % 3
+        found = run.sample(jax.random.key(0), {"activity": labels})
+        np.testing.assert_array_equal(found[:, 3, 1], labels)
+    assert traces == [6]
+
+
+def test_another_solver_may_be_chosen_after_training():
+    method = methods.privatehub(DATA.spec, **SMALL | LEAST)
+    run = Run(method, method.init(jax.random.key(0)), DATA.spec, None, [], {})
+    given = jax.random.key(1), DATA.test.windows[:8]
+    other = run.adjusted(solver="dpm")
+    assert (other.method.config.solver, run.method.config.solver) == ("dpm", "ddim")
+    far = np.abs(other.anonymize(*given) - run.anonymize(*given)).max()
+    # In one step there is nothing to remember: both are DDIM.
+    one = [each.adjusted(sampling_steps=1).anonymize(*given) for each in (run, other)]
+    np.testing.assert_allclose(*one, rtol=1e-4, atol=1e-4)
+    assert far > 100 * np.abs(one[0] - one[1]).max()
+    with pytest.raises(ValueError, match="solver must be one of"):
+        run.adjusted(solver="euler")

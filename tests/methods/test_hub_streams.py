@@ -61,6 +61,27 @@ def test_a_stream_as_long_as_a_window_is_one():
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
 
 
+def test_a_long_stream_is_made_in_parts_and_is_the_same(monkeypatch):
+    state, full = _state(), hub_sampling.every(NETS, {"activity": np.array([0, 2])})
+    avoid, seen = {"gender": np.array([1, 0])}, []
+    guided = hub_sampling.guided
+
+    def watched(*given):
+        denoise_fn = guided(*given)
+        return lambda x, t: seen.append(len(x)) or denoise_fn(x, t)
+
+    monkeypatch.setattr(hub_sampling, "guided", watched)
+    run = lambda *given: hub_streams.stream(NETS, *given, 60, avoid=avoid)
+    whole = jax.jit(run)(jax.random.key(1), state, full)
+    assert set(seen) == {14}
+    seen.clear()
+    monkeypatch.setattr(hub_streams, "PART", 4)  # Of 14 windows the last part has 2.
+    again = lambda *given: run(*given)
+    parts = jax.jit(again)(jax.random.key(1), state, full)
+    assert set(seen) == {4}
+    np.testing.assert_allclose(parts, whole, rtol=1e-4, atol=1e-4)
+
+
 def test_streams_that_cannot_be():
     full = hub_sampling.every(NETS, {"activity": [0]})
     given = jax.random.key(1), None, full

@@ -196,9 +196,12 @@ def test_a_critic_that_is_good_enough_rests(monkeypatch):
         )
         assert float(info["critic"]) == pytest.approx(3 * np.log1p(np.exp(-sure)), 1e-4)
         assert (float(loss) > 0) == learns
+    # Nor does it drift on by what it learned before, as Adam would.
     zeros = {"w": jnp.zeros(2)}
-    steps, _ = player.optimizer.update(zeros, player.optimizer.init(zeros))
+    _, moved = player.optimizer.update({"w": jnp.ones(2)}, player.optimizer.init(zeros))
+    steps, still = player.optimizer.update(zeros, moved)
     assert not steps["w"].any()
+    jax.tree.map(np.testing.assert_array_equal, still, moved)
 
 
 def test_it_makes_windows_in_the_data_s_range():
