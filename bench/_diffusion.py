@@ -11,6 +11,8 @@ import numpy as np
 from jaxanon import kernels
 from jaxanon.kernels.diffusion import cases, reference
 
+SOLVER = "DPM-Solver++"
+
 
 def rows(report, smoke):
     """Adds the samplers' overhead over their network calls, and over a Python loop."""
@@ -34,10 +36,14 @@ class _Problem:
         self.steps = kernels.diffusion_steps(len(case.betas), case.num_steps)
         self.key = keys[2]
         self.ddim, self.loop = self.sampler("DDIM"), self.python_loop()
+        self.solver = self.sampler(SOLVER)
 
     def sampler(self, name):
         """``x -> sample``, jitted; a guided sampler makes two passes a step."""
         sample, denoise = kernels.ddim_sample, self.denoise
+        if name == SOLVER:
+            run = functools.partial(kernels.dpm_solver_sample, denoise, prediction="v")
+            return jax.jit(lambda x: run(self.schedule, x, self.steps))
         if name.startswith("DDPM"):
             sample = kernels.ddpm_sample
         if "guided" in name:
@@ -92,26 +98,30 @@ class _Problem:
         denoise = jax.jit(self.denoise)
         loops = lambda x, t: np.asarray(denoise(x.astype(np.float32), np.int32(t)))
         x, none = np.asarray(self.x, np.float64), np.zeros(len(self.case.betas) + 1)
-        expected = reference.ddim(
-            loops, self.case.betas, x, self.steps.tolist(), none, prediction="v"
-        )
-        for run in (self.ddim, self.loop):
-            error = np.abs(np.asarray(run(self.x)) - expected).max()
-            assert error < 1e-3 * np.abs(expected).max(), error
+        given = loops, self.case.betas, x, self.steps.tolist()
+        expected = reference.ddim(*given, none, prediction="v")
+        other = reference.dpm_solver(*given, prediction="v")
+        runs = (self.ddim, expected), (self.loop, expected), (self.solver, other)
+        for run, wanted in runs:
+            error = np.abs(np.asarray(run(self.x)) - wanted).max()
+            assert error < 1e-3 * np.abs(wanted).max(), error
 
     def measure(self, report, repeats):
         """Each sampler in turn with its calls alone, so that both meet one machine."""
         case, size = self.case, self.x.size
         calls = {passes: self.calls_alone(passes) for passes in (1, 2)}
         shapes = f"{case.shape}, {case.num_steps} steps, width {case.width}"
-        for name in ("DDIM", "DDIM, guided", "DDPM"):
+        for name in ("DDIM", "DDIM, guided", SOLVER, "DDPM"):
             passes = 2 if "guided" in name else 1
             flops = passes * case.num_steps * cases.flops_per_call(case)
             # A step's own ten operations a number are less than a hundredth of that.
             flops += _timing.NORMAL * case.num_steps * size if name == "DDPM" else 0
             # State read and written, each output read.
             num_bytes = case.num_steps * size * 4 * (2 + passes)
-            run = self.ddim if name == "DDIM" else self.sampler(name)
+            # And what was said before.
+            num_bytes += case.num_steps * size * 4 * 2 * (name == SOLVER)
+            made = {"DDIM": self.ddim, SOLVER: self.solver}
+            run = made[name] if name in made else self.sampler(name)
             pair = _timing.in_turn(
                 {"ours": run, "alone": calls[passes]}, self.x, repeats=repeats
             )

@@ -178,10 +178,15 @@ def synthesis(own: Asked) -> dict:
 
 
 def sampling(own: Asked) -> dict:
-    """Fewer steps of DDIM: what the judge says, and how many windows a second."""
+    """Fewer steps: what the judge says, and how many windows a second."""
     run, told = own.run()
-    run = runs.with_steps(run, own.job.x)
-    found = told | own.concealed(runs.rewritten(run, own.place, own.seed))
+    way = work.way_of("steps", own.job.name) or {}
+    run = runs.with_steps(run, own.job.x, **way)
+    found = (
+        told
+        | ({"way": way} if way else {})
+        | own.concealed(runs.rewritten(run, own.place, own.seed))
+    )
     labels = runs.few(own.place.data.test).labels[PUBLIC]
     guess = own.said(runs.asked(run, own.place, labels, own.seed)).argmax(axis=1)
     secret = [own.names.index(name) for name in own.hidden]

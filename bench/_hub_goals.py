@@ -1,5 +1,6 @@
 """What issue 8 asks of PrivateHub: asked, found, and whether it holds."""
 
+import re
 import statistics
 
 import _hub_jobs as work
@@ -42,7 +43,19 @@ def table(rows) -> str:
             lines += [[where, *line] for line in goals(own)]
     lines += motionsense(of("motionsense")) + speed(of("speed"))
     head = ["where", "must reach", "asked", "found", ""]
-    return _markdown.table(head, [[*line[:-1], HOLDS[line[-1]]] for line in lines])
+    return _markdown.table(head, [[*line[:-1], verdict(line)] for line in lines])
+
+
+def verdict(line) -> str:
+    """Whether a line holds, in words; of fewer seeds than are asked for, so far.
+
+    Example:
+      >>> verdict(["home", "what", "<= 1", "0.5 %; 2 of 5 seeds", True])
+      'holds so far'
+    """
+    counted = re.search(rf"(\d+) of {SEEDS} seeds", line[-2])
+    few = counted is not None and int(counted[1]) < SEEDS
+    return "holds so far" if few and line[-1] else HOLDS[line[-1]]
 
 
 def cases(rows):
@@ -50,7 +63,7 @@ def cases(rows):
     found = {}
     for own in tables.grouped(rows):
         first = own[0]
-        at = f"{first['place']}: {first['choice']}"
+        at = f"{first['place']}: {tables.secret(first)}"
         found.setdefault(at, {})[first["name"]] = own
     return list(found.items()) or [("–", {})]
 
@@ -85,7 +98,8 @@ def concealing_as(name, own):
         if ours:
             line[2] = (
                 f"shown {spread(shown(ours))} to {spread(shown(theirs))} %; hidden, "
-                f"worst balanced {spread(worst(ours))} to {spread(worst(theirs))} %"
+                f"worst balanced {spread(worst(ours))} to {spread(worst(theirs))} %; "
+                f"{seeds(ours)}"
             )
             means = [
                 statistics.fmean(f(r)) for f in (shown, worst) for r in (ours, theirs)
@@ -132,18 +146,24 @@ def forecasting_as(name, ours):
 
 
 def steps(own):
-    """20 steps of DDIM beside 100."""
-    (few, many), lines = paired(own, FEW, ALL), []
+    """20 steps of DDIM, and of another solver, beside 100 of DDIM."""
+    named = [FEW, *(name for name in (f"{FEW}{work.BY_DPM}",) if name in own)]
+    return [line for name in named for line in steps_as(name, own)]
+
+
+def steps_as(name_few, own):
+    """The same of one solver."""
+    (few, many), lines = paired(own, name_few, ALL), []
     for what, name in (("rewritten", "shown"), ("from nothing", "asked_shown")):
         asked = f">= 100 steps - {WITHIN:g} point"
-        line = [f"PrivateHub: 20 steps, classes to show, {what}", asked, "", None]
+        line = [f"PrivateHub: {name_few}, classes to show, {what}", asked, "", None]
         if few:
             values, others = ([100 * r[name] for r in rows] for rows in (few, many))
             line[2] = f"{spread(values)} %; 100 steps {spread(others)} %; {seeds(few)}"
             line[3] = statistics.fmean(values) >= statistics.fmean(others) - WITHIN
         lines.append(line)
     asked = f"<= 100 steps + {WITHIN:g} point"
-    line = ["PrivateHub: 20 steps, class to hide, worst balanced", asked, "", None]
+    line = [f"PrivateHub: {name_few}, class to hide, worst balanced", asked, "", None]
     if few:
         values, others = ([100 * r["worst"] for r in rows] for rows in (few, many))
         line[2] = f"{spread(values)} %; 100 steps {spread(others)} %; {seeds(few)}"

@@ -33,6 +33,7 @@ QUESTIONS = (
     *("new_home", "quality", "steps"),
 )
 DDIM_STEPS = (10, 20, 50, 100)
+DPM_STEPS, BY_DPM = (10, 20), ", DPM-Solver++"
 SETUPS = 5  # Pairs of classes without labels, as many as the chapter has.
 # Steps of the optimizer in each phase; epochs follow from how many windows there are.
 STEPS = {
@@ -123,8 +124,12 @@ def jobs(question, place, smoke) -> list[Job]:
     if question == "new_home":
         asked = (ALONE, BEFORE) if place.others is not None else ()
         return [Job(question, name, first, OURS) for name in asked]
-    steps = (5, 10) if smoke else DDIM_STEPS
-    return [Job(question, f"{n} steps", first, OURS, n) for n in steps]
+    steps, others = ((5, 10), (5,)) if smoke else (DDIM_STEPS, DPM_STEPS)
+    return [
+        Job(question, f"{n} steps{by}", first, OURS, n)
+        for numbers, by in ((steps, ""), (others, BY_DPM))
+        for n in numbers
+    ]
 
 
 def names() -> list[str]:
@@ -136,6 +141,8 @@ def way_of(question, name):
     """How a row rewrites other than as trained, None if not."""
     if question == "missing":
         return WAYS[ANEW]
+    if question == "steps":
+        return {"solver": "dpm"} if name.endswith(BY_DPM) else None
     return OF_FORECASTS.get(name) if question == "forecasts" else WAYS.get(name)
 
 
@@ -187,7 +194,9 @@ def digest(method, place, hidden, smoke, way=None) -> str:
         given, epochs = settings(name, place, hidden, smoke)
         built = methods.build(name, place.data.spec, **given)
         state = jax.eval_shape(built.init, jax.random.key(0))
-        of += [dataclasses.asdict(built.config), epochs, LATER]
+        told = dataclasses.asdict(built.config)
+        told.pop("solver", None)  # Chosen after training: a way's.
+        of += [told, epochs, LATER]
         # Not of the optimizers' own, which answers do not depend on.
         of += [checkpoint.architecture(state.params)]
     of += [way] if way else []

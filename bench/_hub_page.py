@@ -59,7 +59,9 @@ def choices(rows):
             axis.bar(at, shown, wide, color=colour, label=method, alpha=0.5)
             recall = [100 * _recall(group) for group in each]
             axis.bar(at, recall, wide / 2, color=colour)
-        axis.set_xticks(range(len(names)), names, fontsize=7)
+        words = {row["choice"]: tables.secret(row) for row in own}
+        told = [words[choice].replace(", ", ",\n") for choice in names]
+        axis.set_xticks(range(len(names)), told, fontsize=7)
         axis.set_ylabel("recognised [%]", fontsize=8)
     caption = "Pale: windows of classes to show; dark and narrow: of classes to hide."
     return _with_legend(drawn, axes, caption)
@@ -161,17 +163,25 @@ def labels(rows):
 
 
 def over_steps(rows):
-    """What the judge tells of windows, over steps of DDIM."""
+    """What the judge tells of windows, over steps of DDIM, and of another solver."""
     drawn, axes = panels(list(dict.fromkeys(row["place"] for row in rows)))
     for place, axis in axes.items():
-        own = tables.grouped([row for row in rows if row["place"] == place])
-        xs = [group[0]["x"] for group in own]
-        for name, label in (("shown", "rewritten"), ("asked_shown", "from nothing")):
-            values = [100 * _mean(group, name) for group in own]
-            axis.plot(xs, values, "-o", ms=3, label=label)
+        every = tables.grouped([row for row in rows if row["place"] == place])
+        for by, line in (("", "-o"), (work.BY_DPM, "--s")):
+            other = lambda group: group[0]["name"].endswith(work.BY_DPM)
+            own = [group for group in every if other(group) == bool(by)]
+            xs = [group[0]["x"] for group in own]
+            for number, (name, label) in enumerate(
+                (("shown", "rewritten"), ("asked_shown", "from nothing"))
+            ):
+                values = [100 * _mean(group, name) for group in own]
+                colour = COLOURS[number]
+                axis.plot(xs, values, line, ms=3, color=colour, label=label + by)
         axis.set_xlabel("steps", fontsize=8)
         axis.set_ylabel("to show [%]", fontsize=8)
-    return _with_legend(drawn, axes, "Classes to show, over steps of DDIM.")
+    return _with_legend(
+        drawn, axes, "Classes to show, over steps of DDIM; dashed: of DPM-Solver++."
+    )
 
 
 def _window_name(row, window):

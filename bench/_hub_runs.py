@@ -209,12 +209,12 @@ def another(labels, shown, seed):
     return found
 
 
-def with_steps(run, steps):
+def with_steps(run, steps, **way):
     """The same run, sampling in so many steps, of windows that are noised altogether.
 
     What is noised little would be sampled in few, however many there may be.
     """
-    return _released.by(run, {"sampling_steps": steps, "strength": 1.0})
+    return _released.by(run, {"sampling_steps": steps, "strength": 1.0} | way)
 
 
 def without_labels(place, pair):

@@ -44,6 +44,20 @@ def grouped(rows) -> list[list[dict]]:
     return list(found.values())
 
 
+def secret(row):
+    """What a row hides, in words: of a choice of several classes some places lack some.
+
+    Example:
+      >>> secret({"choice": "bath and leaving", "hidden": ["leave"]})
+      'leave'
+      >>> secret({"choice": "two or three", "hidden": ["2", "3"]})
+      '2, 3 people'
+    """
+    hidden = row.get("hidden") or [row["choice"]]
+    people = " people" if all(name.isdigit() for name in hidden) else ""
+    return ", ".join(hidden) + people
+
+
 def order(row):
     """Where a row stands: as places and choices came, then by method or number."""
     names = [*work.names(), *work.OF_FORECASTS, work.ALONE, work.BEFORE]

@@ -37,7 +37,7 @@ TITLES = {
     "missing": "Two classes without labels, all made anew (RQ4: figure 4.10)",
     "new_home": "A new home, with and without others' windows first",
     "quality": "How like real windows synthetic ones are",
-    "steps": "Fewer steps of DDIM",
+    "steps": "Fewer steps, of DDIM and of DPM-Solver++ (2M)",
     "motionsense": "MotionSense, rewritten (PrivDiffuser's authors: 96.32, 49.96)",
     "speed": "Speed",
 }

@@ -76,8 +76,9 @@ def privatehub(results):
         groups.setdefault((first["place"], first["choice"]), {})[first["name"]] = group
     names = list(dict.fromkeys(name for found in groups.values() for name in found))
     lines = []
-    for (place, choice), found in groups.items():
-        lines.append([f"{place}: {choice}", *(_shown(found.get(n)) for n in names)])
+    for (place, _), found in groups.items():
+        hidden = _hub_tables.secret(next(iter(found.values()))[0])
+        lines.append([f"{place}: {hidden}", *(_shown(found.get(n)) for n in names)])
     return table(["shown / hidden, worst balanced / retrained, %", *names], lines)
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -66,7 +67,7 @@ def refuse_unwritable(path: str | os.PathLike, overwrite: bool) -> None:
     Raises:
       FileExistsError: if something is there that must not be replaced.
       IsADirectoryError: if that is a folder.
-      PermissionError: if its folder, or where that would be made, takes no files.
+      NotADirectoryError, PermissionError: of ``refuse_unwritable_folder``.
 
     Example:
       >>> refuse_unwritable("a/b/c.npy", overwrite=False)
@@ -79,9 +80,28 @@ def refuse_unwritable(path: str | os.PathLike, overwrite: bool) -> None:
             f"{path} exists; pass overwrite=True (--overwrite) to replace it, or "
             "move it away."
         )
-    there = next(folder for folder in path.absolute().parents if folder.exists())
-    if not os.access(there, os.W_OK | os.X_OK):
+    refuse_unwritable_folder(path.absolute().parent)
+
+
+def refuse_unwritable_folder(folder: str | os.PathLike) -> None:
+    """Refuses a folder that could not be made later, or would take no files.
+
+    Raises:
+      NotADirectoryError: if it, or where it would be made, is a file.
+      PermissionError: if it, or where it would be made, takes no files.
+
+    Example:
+      >>> refuse_unwritable_folder("a/b")
+    """
+    folder = Path(folder).absolute()
+    there = next(own for own in (folder, *folder.parents) if own.exists())
+    if not there.is_dir():
+        raise NotADirectoryError(f"{there} is a file; name a folder.")
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
         raise PermissionError(
             f"nothing can be written into {there}, which is read-only or somebody "
-            "else's; choose another place, or copy it to one."
-        )
+            f"else's ({error.strerror}); choose another place, or copy it to one."
+        ) from error

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -158,11 +158,11 @@ class Run:
 
         Args:
           key: typed PRNG key; the same key and classes give the same windows.
-          classes: ``int[N]`` of each attribute that is to be told; the public one must
-            be there. N at least 1.
+          classes: dict of ``int[N]`` by attribute, places in ``spec.classes``, of each
+            that is to be told; the public one must be there. N at least 1.
           seconds: how long each is, a window's length at least; None is a window's.
-          avoid: ``int[N]`` of attributes whose classes windows are led away from, by
-            ``negative_guidance``, such as a private one; None leads away from nothing.
+          avoid: a dict likewise, of classes that windows are led away from, by
+            ``negative_guidance``, such as private ones; None leads away from nothing.
 
         Returns:
           ``float32[N, samples, channels]``, in the dataset's own units.
@@ -181,10 +181,17 @@ class Run:
                 "which does."
             )
         typed_key(key)
+        avoid = {} if avoid is None else avoid
+        for name, own in {"classes": classes, "avoid": avoid}.items():
+            if not isinstance(own, Mapping):
+                raise TypeError(
+                    f"{name} must be a dict of int[N] by attribute, such as "
+                    f"{{{self.spec.public!r}: [0, 1]}}, got {type(own).__name__}; "
+                    f"numbers are places in spec.classes[{self.spec.public!r}]."
+                )
         number = len(next(iter(classes.values()), ()))
         if not number:
             raise ValueError("classes must be int[N] of an attribute, N at least 1.")
-        avoid = {} if avoid is None else avoid
         unknown = sorted({*avoid} - {self.spec.public, *self.spec.private})
         if unknown:
             known = [self.spec.public, *self.spec.private]
@@ -201,9 +208,10 @@ class Run:
         samples = time if seconds is None else round(seconds * self.spec.rate_hz)
         if samples < time:
             raise ValueError(
-                f"seconds must be a window's at least, {time / self.spec.rate_hz:g} at "
-                f"{self.spec.rate_hz:g} Hz (rate_hz, which a file of one's own gives), "
-                f"got {seconds!r}; make windows, and cut them."
+                f"seconds must be a window's at least, {time / self.spec.rate_hz:g} s "
+                f"at {self.spec.rate_hz:g} Hz (rate_hz of the data, 1 where a file of "
+                f"one's own does not say), got {seconds!r}; leave it out for windows, "
+                "which may be cut."
             )
         make = jax.jit(made_by, static_argnames="samples")
         size = min(number, max(1, BATCH * time // samples))

@@ -34,7 +34,8 @@ def sample(
     Args:
       folder: a run of a method that samples, such as privatehub, by `jaxanon train`
       label: name of the public class, or several with commas between
-      output: .npz to write: windows, the public class of each, and those classes' names
+      output: .npz to write: windows, the public class of each, those classes' names,
+        and what channels are called, their units and their rate
       count: of windows of each class
       seconds: how long each is, if longer than a window; default: a window's
       seed: to repeat an experiment; default: drawn from the system's entropy
@@ -69,6 +70,10 @@ def sample(
             f"--label must be of {names}, classes of {public!r}, got {unknown}."
         )
     labels = np.repeat([names.index(name) for name in wanted], count).astype(np.int32)
+    if len(set(wanted)) < len(wanted):
+        raise ValueError(
+            f"--label names a class twice, got {label!r}; --count makes many of each."
+        )
     others = {
         name: np.full(len(labels), number, np.int32)
         for name, number in _avoided(run.spec, avoid).items()
@@ -91,7 +96,8 @@ def sample(
         key = jax.random.fold_in(jax.random.key(seed), ROOT)
     made = run.sample(key, {public: labels}, seconds=seconds, avoid=others or None)
     told = {"windows": made, public: labels, f"{public}_names": np.array(names)}
-    files.write_arrays(output, told)
+    about = {name: getattr(run.spec, name) for name in ("channels", "units", "rate_hz")}
+    files.write_arrays(output, told | {name: np.array(x) for name, x in about.items()})
     show.say(f"{len(made)} windows of {made.shape[1]} samples made: {output}")
 
 

@@ -137,10 +137,13 @@ def train_run(
 
 
 def _trained(method, options, settings, epochs, seed, out, resume, profile, devices):
-    from jaxanon import checkpoint, training
+    from jaxanon import checkpoint, processes, training
+    from jaxanon.datasets import writing
 
     if not resume:
         checkpoint.refuse_run(out)  # Now, and not when the data are loaded.
+    if processes.first():
+        writing.refuse_unwritable_folder(out)
     data = sources.load(options)
     built = _builders(method).build(method, data.spec, **fields_of(settings))
     run = training.train(

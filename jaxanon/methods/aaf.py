@@ -194,6 +194,6 @@ def check_kept(history: list, *, ended: bool) -> None:
         raise ValueError(
             "threshold filters everything: the classifier gave none of the windows "
             f"that were made more than it, in {in_a_row} rounds or more in a "
-            "row, so fine-tuning learns nothing; lower threshold, or pre-train for "
-            "more epochs (pretraining)."
+            "row, so fine-tuning learns nothing; train anew, in another folder, with a "
+            "lower threshold, or with more epochs of pre-training (pretraining)."
         )

@@ -99,16 +99,7 @@ def unfinished(told: dict | None, what: str = "epochs") -> list[str]:
 
 def headline(report: dict) -> list[str]:
     """What survives, what is hidden and from whom: one sentence per attribute."""
-    utility = report["utility"]
-    kept, before = utility["anonymized"], utility["raw"]
-    level = before["majority"]
-    way = (kept["accuracy"] - level) / max(before["accuracy"] - level, 0.02)
-    grades = ((0.9, "survives"), (0.6, "mostly survives"), (0.2, "suffers"))
-    verb = next((verb for bound, verb in grades if way >= bound), "is lost")
-    lines = [
-        f"{utility['attribute']} {verb}: {percent(kept['accuracy'])} of anonymized "
-        f"windows are classified right, of raw windows {percent(before['accuracy'])}."
-    ]
+    lines = _of_utility(report)
     hidden = list(report["intrusive"])
     extra = ["subject"] if report["linkage"] and "subject" not in hidden else []
     for attribute in hidden + extra:
@@ -132,6 +123,64 @@ def headline(report: dict) -> list[str]:
     if report["dataset"]["split"] == "released":
         lines.append("The split leaks test windows into training: see below.")
     return lines
+
+
+def _of_utility(report) -> list[str]:
+    """What survives of the classes to show, and what is told of those to hide."""
+    utility, config = report["utility"], (report["method"] or {}).get("config")
+    public, sides = utility["attribute"], (utility["anonymized"], utility["raw"])
+    secret = config.get("hide", ()) if isinstance(config, dict) else ()
+    kept, before, level = (
+        among(side, what, secret)
+        for side, what in zip(
+            (*sides, sides[1]), ("right", "right", "most"), strict=True
+        )
+    )
+    gained = max(before - level, sides[1]["balanced_accuracy"] - sides[1]["chance"])
+    way = (kept - level) / max(before - level, 0.02)
+    grades = ((0.9, "survives"), (0.6, "mostly survives"), (0.2, "suffers"))
+    verb = next((verb for bound, verb in grades if way >= bound), "is lost")
+    if gained < 0.02:
+        verb = "is not readable even from raw windows"
+    which = f" of classes to show (all but {', '.join(secret)})" if secret else ""
+    lines = [
+        f"{public} {verb}: {percent(kept)} of anonymized windows{which} are classified "
+        f"right, of raw windows {percent(before)}."
+    ]
+    for name in secret:
+        found, raw = (
+            next(row for row in side["per_class"] if row["name"] == name)
+            for side in sides
+        )
+        if found["windows"]:
+            lines.append(
+                f"{public} {name} was to be hidden: {percent(found['recall'])} of its "
+                f"windows are still recognised, of raw ones {percent(raw['recall'])}."
+            )
+    return lines
+
+
+def among(scores: dict, what: str, without=()) -> float:
+    """Accuracy, or the largest class's share, of windows of some classes alone.
+
+    Args:
+      scores: of ``metrics.scores``.
+      what: "right" or "most".
+      without: names of classes that do not count; where nothing is left, all do.
+
+    Example:
+      >>> rows = [("a", 6, 0.5), ("b", 2, 1.0), ("c", 2, 0.0)]
+      >>> rows = [dict(zip(("name", "windows", "recall"), row)) for row in rows]
+      >>> among({"per_class": rows}, "right"), among({"per_class": rows}, "most", "c")
+      (0.5, 0.75)
+    """
+    rows = [row for row in scores["per_class"] if row["windows"]]
+    rows = [row for row in rows if row["name"] not in without] or rows
+    counts = [row["windows"] for row in rows]
+    if what == "most":
+        return max(counts) / sum(counts)
+    right = sum(row["windows"] * row["recall"] for row in rows)
+    return right / sum(counts)
 
 
 def protocol(report: dict) -> dict[str, str]:

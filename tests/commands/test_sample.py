@@ -37,7 +37,9 @@ def test_windows_of_named_classes_are_written(sample, tmp_path, capsys):
     assert sample("--label", "fast, slow", "--count", 3, "--seed", 1) == 0
     assert "6 windows of 8 samples made" in " ".join(capsys.readouterr().out.split())
     made = np.load(tmp_path / "made.npz")
-    assert sorted(made) == ["activity", "activity_names", "windows"]
+    names = ["activity", "activity_names", "channels", "rate_hz", "units", "windows"]
+    assert sorted(made) == names
+    assert len(made["channels"]) == len(made["units"]) == 2 and made["rate_hz"] == 1
     assert made["windows"].shape == (6, 8, 2) and made["windows"].dtype == np.float32
     assert made["activity"].tolist() == [1, 1, 1, 0, 0, 0]
     assert made["activity_names"].tolist() == ["slow", "fast"]
@@ -58,7 +60,7 @@ def test_streams_are_as_long_as_asked_for(sample, tmp_path, capsys):
     assert np.load(tmp_path / "made.npz")["windows"].shape == (1, 21, 2)
     assert sample("--label", "fast", "--seconds", 5, out="short.npz") == 2
     said = capsys.readouterr().err
-    assert "seconds must be a window's at least, 8 at 1 Hz (rate_hz" in said
+    assert "seconds must be a window's at least, 8 s at 1 Hz (rate_hz" in said
 
 
 def test_windows_obey_and_avoid_as_told(sample, tmp_path):
@@ -71,6 +73,7 @@ def test_windows_obey_and_avoid_as_told(sample, tmp_path):
     changed = [
         ("--guidance", 4),
         ("--sampling-steps", 5),
+        ("--sampling-steps", 5, "--solver", "dpm"),
         ("--avoid", "gender=f"),
         ("--avoid", "gender=m"),
         ("--avoid", "gender=m", "--negative-guidance", 3),
@@ -95,6 +98,8 @@ def test_what_is_refused(sample, capsys):
             {},
             "--label must be of ('slow', 'fast'), classes of 'act",
         ),
+        (("--label", "fast,fast"), {}, "--label names a class twice"),
+        (("--label", "fast", "--solver", "euler"), {}, "solver must be one of"),
         (("--label", "fast", "--count", 0), {}, "--count must be >= 1, got 0"),
         (("--label", "fast"), {"out": "made.npy"}, "--output must end in .npz, got"),
     ]
@@ -113,6 +118,11 @@ def test_many_are_made_in_parts_and_labels_are_checked(hub, opened, monkeypatch)
         run.sample(jax.random.key(0), {"activity": np.array([0, 2])})
     with pytest.raises(ValueError, match="N at least 1"):
         run.sample(jax.random.key(0), {})
+    for wrong in ("fast", [0, 1], np.arange(2)):
+        with pytest.raises(
+            TypeError, match=r"a dict of int\[N\] by attribute, such as"
+        ):
+            run.sample(jax.random.key(0), wrong)
     state = run.state._replace(
         params=jax.tree.map(lambda x: x * np.nan, run.state.params)
     )

@@ -61,6 +61,14 @@ def test_where_nothing_can_be_written_it_is_refused_before():
             writing.refuse_unwritable(path, overwrite=True)
 
 
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "a.npz").touch()
+    with pytest.raises(NotADirectoryError, match=r"a\.npz is a file; name a folder"):
+        writing.refuse_unwritable(tmp_path / "a.npz" / "b" / "c.npy", overwrite=True)
+    writing.refuse_unwritable_folder(tmp_path / "new" / "run")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.npz"]  # Nothing is left.
+
+
 def test_a_folder_is_no_file_s_name(tmp_path):
     with pytest.raises(IsADirectoryError, match="is a folder"):
         writing.refuse_unwritable(tmp_path, overwrite=True)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from jaxanon import metrics
 from jaxanon import report as reports
 from jaxanon.evaluation import evaluate
 from jaxanon.report import figures, page, words
@@ -204,3 +205,39 @@ def test_a_split_that_leaks_says_so(written):
     assert "twins in training" in words.protocol(leaking)["Split"]
     assert words.headline(leaking)[:-1] == words.headline(report)
     assert "leaks" in words.headline(leaking)[-1]
+
+
+def told(raw, safe, hide=()):
+    """The first sentences, of guesses of raw and rewritten windows of three classes."""
+    labels, names = [0, 0, 1, 1, 1, 1, 2, 2], ("a", "b", "c")
+    sides = {"raw": raw, "anonymized": safe}
+    return words.headline(
+        {
+            "utility": {"attribute": "activity"}
+            | {k: metrics.scores(labels, guess, names) for k, guess in sides.items()},
+            "method": {"name": "privatehub", "config": {"hide": list(hide)}},
+            "dataset": {"split": "given"},
+            **{"intrusive": {}, "linkage": None, "reidentification": {}},
+        }
+    )
+
+
+def test_classes_to_hide_have_sentences_of_their_own_and_do_not_count_as_lost():
+    raw, safe = [0, 0, 1, 1, 1, 1, 2, 2], [0, 0, 0, 2, 0, 1, 2, 2]
+    whole, hiding = told(raw, safe), told(raw, safe, hide=["b"])
+    assert whole == [
+        "activity suffers: 62.5 % of anonymized windows are classified right, of raw "
+        "windows 100.0 %."
+    ]
+    assert hiding == [
+        "activity survives: 100.0 % of anonymized windows of classes to show (all but "
+        "b) are classified right, of raw windows 100.0 %.",
+        "activity b was to be hidden: 25.0 % of its windows are still recognised, of "
+        "raw ones 100.0 %.",
+    ]
+
+
+def test_what_raw_windows_do_not_tell_either_is_not_called_lost():
+    # Less than always guessing b, and as much as guessing evenly.
+    (first,) = told([1, 2, 0, 0, 1, 2, 2, 0], [0, 0, 0, 0, 0, 0, 0, 0])
+    assert first.startswith("activity is not readable even from raw windows: 25.0 % of")

@@ -221,7 +221,7 @@ def test_fine_tuning_follows_and_the_classifiers_rest():
 
 def test_a_threshold_that_filters_everything_says_so_and_stops():
     # After 8 rounds no classifier is so sure of what an untrained denoiser makes.
-    match = "threshold filters everything: .* lower threshold, or pre-train for more"
+    match = "threshold filters everything: .* another folder, with a lower threshold"
     with pytest.raises(ValueError, match=match):
         hyper = {"threshold": 0.9999}
         ja.train(_method(), DATA, epochs=4, progress=False, hyper=hyper)
