@@ -170,6 +170,8 @@ def over_steps(rows):
         for by, line in (("", "-o"), (work.BY_DPM, "--s")):
             other = lambda group: group[0]["name"].endswith(work.BY_DPM)
             own = [group for group in every if other(group) == bool(by)]
+            if not own:
+                continue
             xs = [group[0]["x"] for group in own]
             for number, (name, label) in enumerate(
                 (("shown", "rewritten"), ("asked_shown", "from nothing"))
@@ -180,7 +182,7 @@ def over_steps(rows):
         axis.set_xlabel("steps", fontsize=8)
         axis.set_ylabel("to show [%]", fontsize=8)
     return _with_legend(
-        drawn, axes, "Classes to show, over steps of DDIM; dashed: of DPM-Solver++."
+        drawn, axes, "Classes to show, over steps of DDIM (dashed: of DPM-Solver++)."
     )
 
 

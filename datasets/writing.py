@@ -94,14 +94,14 @@ def refuse_unwritable_folder(folder: str | os.PathLike) -> None:
       >>> refuse_unwritable_folder("a/b")
     """
     folder = Path(folder).absolute()
-    there = next(own for own in (folder, *folder.parents) if own.exists())
+    there = next(own for own in (folder, *folder.parents) if os.path.lexists(own))
     if not there.is_dir():
-        raise NotADirectoryError(f"{there} is a file; name a folder.")
+        raise NotADirectoryError(f"{there} is no folder; name one.")
     try:
         with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:
         raise PermissionError(
-            f"nothing can be written into {there}, which is read-only or somebody "
-            f"else's ({error.strerror}); choose another place, or copy it to one."
+            f"nothing can be written into {there} ({error.strerror}); choose another "
+            "place, or copy it to one."
         ) from error

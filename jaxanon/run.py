@@ -168,7 +168,8 @@ class Run:
           ``float32[N, samples, channels]``, in the dataset's own units.
 
         Raises:
-          TypeError: for a key of another type, or a method that makes none.
+          TypeError: for a key of another type, classes or avoid that are no dict, or a
+            method that makes none.
           ValueError: for classes that there are not, of which there was no window to
             learn from, or to avoid where the method cannot; for streams shorter than a
             window, or without an end.
@@ -187,8 +188,10 @@ class Run:
                 raise TypeError(
                     f"{name} must be a dict of int[N] by attribute, such as "
                     f"{{{self.spec.public!r}: [0, 1]}}, got {type(own).__name__}; "
-                    f"numbers are places in spec.classes[{self.spec.public!r}]."
+                    "numbers are places in spec.classes."
                 )
+            if flat := [each for each in own if np.ndim(own[each]) != 1]:
+                raise ValueError(f"{name}[{flat[0]!r}] must be int[N], one per window.")
         number = len(next(iter(classes.values()), ()))
         if not number:
             raise ValueError("classes must be int[N] of an attribute, N at least 1.")

@@ -109,11 +109,11 @@ def fingerprint(case: Case) -> list[list[dict]]:
 def membership(case: Case) -> list[list[dict]]:
     """Training windows told from test windows by what a generator makes, and knows."""
     rows, _ = empty(case)
-    spec, train, test = case.trials[0].data
-    train = _learned(case.trials[0].run.method, train)
+    spec, whole, test = case.trials[0].data
     own_keys = keys(case, "membership", [spec.public])
-    kinds = [trial_checks.kinds_of(part, spec.public) for part in (train, test)]
     for own, one, key in zip(rows, case.trials, own_keys, strict=True):
+        train = _learned(one.run.method, whole)
+        kinds = [trial_checks.kinds_of(part, spec.public) for part in (train, test)]
         match_key, made_key, *rest = jax.random.split(key, 4)
         chosen = attacks.match(match_key, kinds[0], kinds[1], MEMBERS)
         windows = np.concatenate([train.windows[chosen[0]], test.windows[chosen[1]]])

@@ -62,11 +62,13 @@ def command(method: str | None):
             or on the machines of the cluster at the address, which must all see --out
         """
         from jaxanon import checks, methods, sweep_folder, sweeping
+        from jaxanon.datasets import writing
 
         checks.positive(splits=splits)
         _settings_of(method)  # Not checked yet, if it did not come first.
-        options, (loaded, *more) = sources.splits(data, splits)
         folder = out or pathlib.Path("runs") / f"{method}-sweep"
+        writing.refuse_unwritable_folder(folder)  # Now, and not after all the work.
+        options, (loaded, *more) = sources.splits(data, splits)
         result = sweeping.sweep(
             method,
             loaded,

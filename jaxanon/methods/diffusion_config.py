@@ -66,8 +66,8 @@ class DiffusionConfig:
     sampling_steps: int = 20
     """calls of the denoiser for a window; PrivateHub's are 100"""
     solver: str = "ddim"
-    """what takes these steps: ddim, or dpm: DPM-Solver++ (2M), of second order, which
-    minds less how few they are"""
+    """what takes these steps: ddim, or dpm: DPM-Solver++ (2M), of second order; what is
+    sampled in training is by ddim, for this one cannot be taken up part-way"""
     strength: float = 0.6
     """share of the steps that a window is noised by before it is rewritten; 1: all; 0,
     of privatehub with classes to hide: windows of others stay as they are"""

@@ -181,7 +181,10 @@ def _learned(nets: Networks):
 
 
 def _check_sample(nets: Networks):
-    """Of a ``Method``: refuses public classes of which no window was ever seen."""
+    """Of a ``Method``: refuses public classes of which no window was ever seen.
+
+    By the state: what was trained by ``update`` has no config, which tells a ``Run``.
+    """
 
     def check_sample(state, classes):
         if nets.config.noisy:  # Statistics would tell of windows.

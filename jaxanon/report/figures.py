@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from jaxanon.report.words import adversaries, raw_scores
+from jaxanon.report.words import adversaries, among, raw_scores, to_hide
 
 # Told apart by the colour-blind; ``INK`` is that of the page's text.
 RAW, SAFE, GOOD, QUIET, INK = "#0072B2", "#D55E00", "#009E73", "#767676", "#1c2430"
@@ -227,9 +227,10 @@ def plane(report: dict) -> Picture:
 
 def _draw_plane(axis, report, attribute, raw):
     utility = report["utility"]
-    kept, before = 100 * utility["anonymized"]["accuracy"], utility["raw"]
-    top, chance = 100 * before["accuracy"], 100 * raw["chance"]
-    level = 100 * before["majority"]
+    secret = to_hide(report)  # Whose windows were to be lost.
+    safe, before = (among(utility[side], secret) for side in ("anonymized", "raw"))
+    kept, top, chance = 100 * safe.accuracy, 100 * before.accuracy, 100 * raw["chance"]
+    level = 100 * before.majority
     axis.axvline(chance, color=QUIET, ls="--", lw=1)
     axis.axhline(level, color=QUIET, ls=":", lw=1)
     axis.plot(100 * raw["balanced_accuracy"], top, "o", color=RAW, ms=9, label="raw")

@@ -1,5 +1,7 @@
 """A report's findings in sentences, and how each number was obtained."""
 
+from typing import NamedTuple
+
 from jaxanon.report.attack_words import DISTORTION, METHODS, TITLES
 
 LEAKING = (
@@ -7,6 +9,18 @@ LEAKING = (
     "programs did. Neighbouring windows overlap, so nearly every test window has twins "
     "in training: no figure here, of privacy least of all, holds for new windows."
 )
+
+UNREADABLE = "not readable even from raw windows"
+LEAST = 0.02  # Above what guessing gives, to be called readable.
+
+
+class Shown(NamedTuple):
+    """How well windows of classes to show are told apart, and by who only guesses."""
+
+    accuracy: float
+    recall: float  # mean over the classes
+    majority: float  # accuracy of always naming the commonest; 0 where one is left
+    chance: float  # recall of guessing; likewise
 
 
 def percent(share: float) -> str:
@@ -24,8 +38,8 @@ def exposure(worst: float, raw: float, chance: float) -> str:
       >>> exposure(worst=0.55, raw=0.99, chance=0.5)
       'well hidden'
     """
-    if raw - chance < 0.02:
-        return "not readable even from raw windows"
+    if raw - chance < LEAST:
+        return UNREADABLE
     way = (worst - chance) / (raw - chance)
     grades = ((0.15, "well hidden"), (0.4, "mostly hidden"), (0.75, "partly exposed"))
     return next((grade for bound, grade in grades if way <= bound), "exposed")
@@ -127,25 +141,22 @@ def headline(report: dict) -> list[str]:
 
 def _of_utility(report) -> list[str]:
     """What survives of the classes to show, and what is told of those to hide."""
-    utility, config = report["utility"], (report["method"] or {}).get("config")
+    utility, secret = report["utility"], to_hide(report)
     public, sides = utility["attribute"], (utility["anonymized"], utility["raw"])
-    secret = config.get("hide", ()) if isinstance(config, dict) else ()
-    kept, before, level = (
-        among(side, what, secret)
-        for side, what in zip(
-            (*sides, sides[1]), ("right", "right", "most"), strict=True
-        )
+    kept, before = (among(side, secret) for side in sides)
+    gains = (
+        (kept.accuracy - before.majority, before.accuracy - before.majority),
+        (kept.recall - before.chance, before.recall - before.chance),
     )
-    gained = max(before - level, sides[1]["balanced_accuracy"] - sides[1]["chance"])
-    way = (kept - level) / max(before - level, 0.02)
+    way = next((own / all_ for own, all_ in gains if all_ >= LEAST), None)
     grades = ((0.9, "survives"), (0.6, "mostly survives"), (0.2, "suffers"))
-    verb = next((verb for bound, verb in grades if way >= bound), "is lost")
-    if gained < 0.02:
-        verb = "is not readable even from raw windows"
+    verb = f"is {UNREADABLE}"
+    if way is not None:
+        verb = next((verb for bound, verb in grades if way >= bound), "is lost")
     which = f" of classes to show (all but {', '.join(secret)})" if secret else ""
     lines = [
-        f"{public} {verb}: {percent(kept)} of anonymized windows{which} are classified "
-        f"right, of raw windows {percent(before)}."
+        f"{public} {verb}: {percent(kept.accuracy)} of anonymized windows{which} are "
+        f"classified right, of raw windows {percent(before.accuracy)}."
     ]
     for name in secret:
         found, raw = (
@@ -160,27 +171,33 @@ def _of_utility(report) -> list[str]:
     return lines
 
 
-def among(scores: dict, what: str, without=()) -> float:
-    """Accuracy, or the largest class's share, of windows of some classes alone.
+def to_hide(report: dict) -> tuple[str, ...]:
+    """Public classes that the report's method hides; none of most methods."""
+    config = (report["method"] or {}).get("config")
+    return tuple(config.get("hide", ())) if isinstance(config, dict) else ()
+
+
+def among(scores: dict, without: tuple[str, ...] = ()) -> Shown:
+    """What is told of windows of some classes alone.
 
     Args:
       scores: of ``metrics.scores``.
-      what: "right" or "most".
       without: names of classes that do not count; where nothing is left, all do.
 
     Example:
       >>> rows = [("a", 6, 0.5), ("b", 2, 1.0), ("c", 2, 0.0)]
       >>> rows = [dict(zip(("name", "windows", "recall"), row)) for row in rows]
-      >>> among({"per_class": rows}, "right"), among({"per_class": rows}, "most", "c")
-      (0.5, 0.75)
+      >>> among({"per_class": rows}, ("c",))
+      Shown(accuracy=0.625, recall=0.75, majority=0.75, chance=0.5)
     """
     rows = [row for row in scores["per_class"] if row["windows"]]
     rows = [row for row in rows if row["name"] not in without] or rows
     counts = [row["windows"] for row in rows]
-    if what == "most":
-        return max(counts) / sum(counts)
-    right = sum(row["windows"] * row["recall"] for row in rows)
-    return right / sum(counts)
+    right = sum(row["windows"] * row["recall"] for row in rows) / sum(counts)
+    recall = sum(row["recall"] for row in rows) / len(rows)
+    if len(rows) == 1:  # There is nothing to guess among.
+        return Shown(right, recall, 0.0, 0.0)
+    return Shown(right, recall, max(counts) / sum(counts), 1 / len(rows))
 
 
 def protocol(report: dict) -> dict[str, str]:
@@ -195,7 +212,8 @@ def protocol(report: dict) -> dict[str, str]:
         "mean and standard deviation of the training rows.",
         "Utility": f"A classifier trained on raw training windows names "
         f"{data['public']} for all test windows, raw and anonymized. The anonymizer "
-        "has never met this classifier.",
+        "has never met this classifier. Where public classes were to be hidden, the "
+        "first sentence is of windows of the others.",
         "Intrusive inference": "The same for each private attribute: a classifier "
         "trained on raw training windows reads anonymized test windows. It is the weak "
         "adversary, and an anonymizer that merely swaps classes fools it.",

@@ -102,6 +102,7 @@ def dpm_solver(denoise_fn, betas, x, steps, prediction="noise"):
     """Lu et al. 2022 (DPM-Solver++), algorithm 2, of the first order where it ends.
 
     Also where a step has no length in log-SNR, which pure noise and clean data lack.
+    Steps fall; none is repeated.
     """
     product = alpha_bar(betas)
     before, length_before = None, math.inf

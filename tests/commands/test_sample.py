@@ -123,6 +123,10 @@ def test_many_are_made_in_parts_and_labels_are_checked(hub, opened, monkeypatch)
             TypeError, match=r"a dict of int\[N\] by attribute, such as"
         ):
             run.sample(jax.random.key(0), wrong)
+        with pytest.raises(TypeError, match=r"avoid must be a dict of int\[N\]"):
+            run.sample(jax.random.key(0), {"activity": [0]}, avoid=wrong)
+    with pytest.raises(ValueError, match=r"classes\['activity'\] must be int\[N\]"):
+        run.sample(jax.random.key(0), {"activity": 1})
     state = run.state._replace(
         params=jax.tree.map(lambda x: x * np.nan, run.state.params)
     )

@@ -57,14 +57,18 @@ def test_what_is_there_is_replaced_when_asked_alone(tmp_path):
 def test_where_nothing_can_be_written_it_is_refused_before():
     place = "/proc/self"  # Not even root may write there.
     for path in (f"{place}/x.npz", f"{place}/not/there/x.npz"):
-        with pytest.raises(PermissionError, match=f"nothing .* into {place}, which is"):
+        with pytest.raises(PermissionError, match=rf"nothing .* into {place} \("):
             writing.refuse_unwritable(path, overwrite=True)
 
 
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "a.npz").touch()
-    with pytest.raises(NotADirectoryError, match=r"a\.npz is a file; name a folder"):
+    with pytest.raises(NotADirectoryError, match=r"a\.npz is no folder; name one"):
         writing.refuse_unwritable(tmp_path / "a.npz" / "b" / "c.npy", overwrite=True)
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    with pytest.raises(NotADirectoryError, match="link is no folder"):
+        writing.refuse_unwritable_folder(tmp_path / "link")
+    (tmp_path / "link").unlink()
     writing.refuse_unwritable_folder(tmp_path / "new" / "run")
     assert [path.name for path in tmp_path.iterdir()] == ["a.npz"]  # Nothing is left.
 

@@ -238,6 +238,23 @@ def test_classes_to_hide_have_sentences_of_their_own_and_do_not_count_as_lost():
 
 
 def test_what_raw_windows_do_not_tell_either_is_not_called_lost():
-    # Less than always guessing b, and as much as guessing evenly.
+    # Less than always naming b, and less than guessing evenly, which gives a third.
     (first,) = told([1, 2, 0, 0, 1, 2, 2, 0], [0, 0, 0, 0, 0, 0, 0, 0])
     assert first.startswith("activity is not readable even from raw windows: 25.0 % of")
+
+
+def test_where_one_class_is_left_to_show_nothing_of_it_is_lost():
+    same = [0, 0, 1, 1, 1, 1, 2, 2]
+    first, *rest = told(same, [0, 0, 0, 0, 0, 0, 0, 0], hide=["b", "c"])
+    assert first.startswith("activity survives: 100.0 % of anonymized windows of class")
+    assert [line.split(":")[1][:6] for line in rest] == [" 0.0 %", " 0.0 %"]
+    first, *_ = told(same, [1, 1, 1, 1, 1, 1, 1, 1], hide=["b", "c"])
+    assert first.startswith("activity is lost: 0.0 % of")
+
+
+def test_a_class_that_is_nearly_all_there_is_hides_nothing_from_the_verdict():
+    """Always naming b is right in 4 of 6 windows to show, and tells nothing of a."""
+    both = [0, 0, 1, 1, 0, 0, 2, 2]  # No more are right, and both are told.
+    assert told(both, both, hide=["c"])[0].startswith("activity survives: 66.7 %")
+    none = [1, 1, 1, 1, 1, 1, 2, 2]
+    assert told(both, none, hide=["c"])[0].startswith("activity is lost: 66.7 %")

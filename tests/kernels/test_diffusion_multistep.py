@@ -112,8 +112,11 @@ def test_all_stays_finite_from_pure_noise_to_clean_data(prediction):
         )
         return jnp.sum(out)
 
-    value, slope = jax.jit(jax.value_and_grad(loss))(0.5, schedule)
+    run = jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))
+    value, (slope, levels) = run(0.5, schedule)
     assert jnp.isfinite(value) and jnp.isfinite(slope) and slope != 0
+    for each in (levels.signal, levels.noise, levels.log_snr):
+        assert jnp.isfinite(each).all() and (each != 0).any()
 
 
 def test_half_precision_is_carried_in_float32():

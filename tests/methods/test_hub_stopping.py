@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import toy
 
 import jaxanon as ja
 from jaxanon import datasets, methods, sweeping
@@ -197,3 +198,16 @@ def test_members_of_a_sweep_stop_by_themselves(data):
 def test_what_is_refused(settings, match):
     with pytest.raises(ValueError, match=match):
         PrivateHubConfig(**settings)
+
+
+def test_the_method_says_which_windows_it_learns_from():
+    data = toy.data()
+    clients = datasets.by_client(data.train)
+    method = methods.privatehub(data.spec, **PATIENT)
+    learned = method.learned_fn(clients)
+    of_pool = method.prepare(clients).pool
+    mean, std = np.float32(data.spec.mean), np.float32(data.spec.std)
+    want = (clients.windows[learned] - mean) / std
+    np.testing.assert_allclose(of_pool.windows, want, rtol=1e-5, atol=1e-5)
+    assert 0 < learned.sum() < clients.mask.sum()
+    assert methods.privatehub(data.spec, **SMALL).learned_fn is None
