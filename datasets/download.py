@@ -49,7 +49,7 @@ def fetch(url: str, target: Path, remedy: str) -> Path:
                 told = f"{file.tell()} of {wanted} bytes came"
                 whole = (str(target), answer.headers)
                 raise urllib.error.ContentTooShortError(told, whole)
-    except (OSError, urllib.error.URLError) as error:
+    except OSError as error:  # Of urllib, too.
         raise FileNotFoundError(f"downloading {url} failed ({error}); {remedy}") from (
             error
         )

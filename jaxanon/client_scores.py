@@ -5,6 +5,7 @@ import numpy as np
 from jaxanon import metrics
 from jaxanon.datasets import Data
 
+ABOUT = "subject", "windows", "new"  # What a client's row has beside scores.
 EXAMPLE = 168  # Windows of one client that a report draws: a week of hours.
 
 
@@ -120,13 +121,10 @@ def _of_clients(data, score_fn):
     rows = []
     for subject in np.unique(subjects):
         own = subjects == subject
-        about = {
-            "subject": data.spec.classes["subject"][subject],
-            "windows": int(own.sum()),
-            "new": not bool(np.any(trained == subject)),
-        }
-        rows.append(about | score_fn(own))
-    names = [name for name in rows[0] if name not in about]
+        new = not bool(np.any(trained == subject))
+        about = data.spec.classes["subject"][subject], int(own.sum()), new
+        rows.append(dict(zip(ABOUT, about, strict=True)) | score_fn(own))
+    names = [name for name in rows[0] if name not in ABOUT]
     old = [row for row in rows if not row["new"]] or rows
     each = {name: np.array([row[name] for row in old]) for name in names}
     fresh = [row[names[0]] for row in rows if row["new"]]
