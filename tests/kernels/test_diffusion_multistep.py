@@ -119,7 +119,14 @@ def test_all_stays_finite_from_pure_noise_to_clean_data(prediction):
         assert jnp.isfinite(each).all() and (each != 0).any()
 
 
-def test_half_precision_is_carried_in_float32():
+def _ddim(denoise, *given):
+    return diffusion.ddim_sample(denoise, jax.random.key(0), *given)
+
+
+@pytest.mark.parametrize("sample", [_ddim, diffusion.dpm_solver_sample])
+def test_half_precision_is_carried_in_float32(sample):
+    # Noise predicted 0: x grows by 1 / sqrt(1 - beta) a step, far below bfloat16's
+    # spacing. Rounded at every step, x would stay where it is.
     schedule = diffusion.noise_schedule([1e-3] * 100)
     steps = diffusion.diffusion_steps(100, 100)
 
@@ -128,9 +135,8 @@ def test_half_precision_is_carried_in_float32():
         return jnp.zeros_like(x)
 
     x = jnp.array([1.0, -2.0], jnp.bfloat16)
-    got = diffusion.dpm_solver_sample(denoise, schedule, x, steps)
+    got = jax.jit(functools.partial(sample, denoise))(schedule, x, steps)
     assert got.dtype == jnp.bfloat16
-    # Noise predicted 0: x0 is x over the signal, and the same at every step.
     expected = np.array([1.0, -2.0]) / np.sqrt(0.999**100)
     np.testing.assert_allclose(got.astype(np.float32), expected, rtol=2**-8)
 
