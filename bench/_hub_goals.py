@@ -1,6 +1,5 @@
 """What issue 8 asks of PrivateHub: asked, found, and whether it holds."""
 
-import re
 import statistics
 
 import _hub_jobs as work
@@ -10,6 +9,7 @@ from _hub_speed import ON_GPU
 from _pfdrl_goals import HOLDS, LIMITS, spread
 
 SEEDS = 5
+NOT_RUN = HOLDS[None]
 BELOW_RAW, ABOVE_CHANCE, CHANCE = 2.0, 10.0, 50.0  # Points.
 OVER_RAW, UNDER_RAW = 1.1, 0.9  # Of an error of forecasts.
 READINGS = {
@@ -43,19 +43,17 @@ def table(rows) -> str:
             lines += [[where, *line] for line in goals(own)]
     lines += motionsense(of("motionsense")) + speed(of("speed"))
     head = ["where", "must reach", "asked", "found", ""]
-    return _markdown.table(head, [[*line[:-1], verdict(line)] for line in lines])
+    return _markdown.table(head, lines)
 
 
-def verdict(line) -> str:
-    """Whether a line holds, in words; of fewer seeds than are asked for, so far.
+def verdict(holds: bool | None, count: int = SEEDS) -> str:
+    """Whether it holds, in words; of fewer seeds than are asked for, so far.
 
     Example:
-      >>> verdict(["home", "what", "<= 1", "0.5 %; 2 of 5 seeds", True])
+      >>> verdict(True, 2)
       'holds so far'
     """
-    counted = re.search(rf"(\d+) of {SEEDS} seeds", line[-2])
-    few = counted is not None and int(counted[1]) < SEEDS
-    return "holds so far" if few and line[-1] else HOLDS[line[-1]]
+    return "holds so far" if holds and count < SEEDS else HOLDS[holds]
 
 
 def cases(rows):
@@ -78,22 +76,32 @@ def concealing_as(name, own):
     """RQ1 of one way to rewrite."""
     shown = lambda rows: [100 * row["shown"] for row in rows]
     worst = lambda rows: [100 * row["worst"] for row in rows]
-    line = [f"{name}: classes to show", f">= raw - {BELOW_RAW:g} points", "", None]
+    line = [
+        f"{name}: classes to show",
+        f">= raw - {BELOW_RAW:g} points",
+        "",
+        NOT_RUN,
+    ]
     ours, raw = paired(own, name, work.RAW)
     if ours:
         least = statistics.fmean(shown(raw)) - BELOW_RAW
         line[2] = f"{spread(shown(ours))} %; raw {spread(shown(raw))} %"
         line[2] += f"; {seeds(ours)}"
-        line[3] = statistics.fmean(shown(ours)) >= least
+        line[3] = verdict(statistics.fmean(shown(ours)) >= least, len(ours))
     lines = [line]
     most = CHANCE + ABOVE_CHANCE
-    line = [f"{name}: class to hide, worst balanced", f"<= {most:g} %", "", None]
+    line = [
+        f"{name}: class to hide, worst balanced",
+        f"<= {most:g} %",
+        "",
+        NOT_RUN,
+    ]
     if ours := own.get(name):
         line[2] = f"{spread(worst(ours))} %; {seeds(ours)}"
-        line[3] = LIMITS["<="](statistics.fmean(worst(ours)), most)
+        line[3] = verdict(statistics.fmean(worst(ours)) <= most, len(ours))
     lines.append(line)
     for gan in work.GANS:
-        line = [f"{name} beside {gan}", "shows more, hides more", "", None]
+        line = [f"{name} beside {gan}", "shows more, hides more", "", NOT_RUN]
         ours, theirs = paired(own, name, gan)
         if ours:
             line[2] = (
@@ -104,7 +112,8 @@ def concealing_as(name, own):
             means = [
                 statistics.fmean(f(r)) for f in (shown, worst) for r in (ours, theirs)
             ]
-            line[3] = means[0] > means[1] and means[2] < means[3]
+            both = means[0] > means[1] and means[2] < means[3]
+            line[3] = verdict(both, len(ours))
         lines.append(line)
     return lines
 
@@ -135,12 +144,13 @@ def forecasting_as(name, ours):
             least = UNDER_RAW if kind == "of_made" else 0.0
             asked = f"{least:g} to" if least else "<="
             asked = f"{asked} {OVER_RAW:g} x raw"
-            line = [f"{name}: {what}, error {reading}", asked, "", None]
+            line = [f"{name}: {what}, error {reading}", asked, "", NOT_RUN]
             if ours:
                 each = [row["errors"][what] for row in ours]
                 ratios = [tables.over_raw([one], kind) for one in each]
                 line[2] = f"{spread(ratios)} x; {seeds(ours)}"
-                line[3] = least <= statistics.fmean(ratios) <= OVER_RAW
+                within = least <= statistics.fmean(ratios) <= OVER_RAW
+                line[3] = verdict(within, len(ours))
             lines.append(line)
     return lines
 
@@ -156,18 +166,30 @@ def steps_as(name_few, own):
     (few, many), lines = paired(own, name_few, ALL), []
     for what, name in (("rewritten", "shown"), ("from nothing", "asked_shown")):
         asked = f">= 100 steps - {WITHIN:g} point"
-        line = [f"PrivateHub: {name_few}, classes to show, {what}", asked, "", None]
+        line = [
+            f"PrivateHub: {name_few}, classes to show, {what}",
+            asked,
+            "",
+            NOT_RUN,
+        ]
         if few:
             values, others = ([100 * r[name] for r in rows] for rows in (few, many))
             line[2] = f"{spread(values)} %; 100 steps {spread(others)} %; {seeds(few)}"
-            line[3] = statistics.fmean(values) >= statistics.fmean(others) - WITHIN
+            near = statistics.fmean(values) >= statistics.fmean(others) - WITHIN
+            line[3] = verdict(near, len(few))
         lines.append(line)
     asked = f"<= 100 steps + {WITHIN:g} point"
-    line = [f"PrivateHub: {name_few}, class to hide, worst balanced", asked, "", None]
+    line = [
+        f"PrivateHub: {name_few}, class to hide, worst balanced",
+        asked,
+        "",
+        NOT_RUN,
+    ]
     if few:
         values, others = ([100 * r["worst"] for r in rows] for rows in (few, many))
         line[2] = f"{spread(values)} %; 100 steps {spread(others)} %; {seeds(few)}"
-        line[3] = statistics.fmean(values) <= statistics.fmean(others) + WITHIN
+        near = statistics.fmean(values) <= statistics.fmean(others) + WITHIN
+        line[3] = verdict(near, len(few))
     return [*lines, line]
 
 
@@ -182,15 +204,16 @@ def motionsense_as(row):
     where = ", ".join(["MotionSense", *([row["form"]] if row and row["form"] else [])])
     lines, told = [], lambda value: f"{value:.2f} %; {seeds(row['seeds'])}"
     for what, name, sign, limit in MOTION:
-        line = [where, what, f"{sign} {limit:g} %", "", None]
+        line = [where, what, f"{sign} {limit:g} %", "", NOT_RUN]
         if row:
             value = row[name][0] if name else row["retrained_balanced"][row["worst"]][0]
-            line[3:] = told(value), LIMITS[sign](float(value), limit)
+            holds = LIMITS[sign](float(value), limit)
+            line[3:] = told(value), verdict(holds, len(row["seeds"]))
         lines.append(line)
-    line = [where, "gender, balanced", "50 ± 2 %", "", None]
+    line = [where, "gender, balanced", "50 ± 2 %", "", NOT_RUN]
     if row:
         value = row["private_balanced_accuracy"][0]
-        line[3:] = told(value), abs(value - CHANCE) <= 2
+        line[3:] = told(value), verdict(abs(value - CHANCE) <= 2, len(row["seeds"]))
     return [lines[0], line, lines[1]]
 
 
@@ -200,12 +223,13 @@ def speed(rows):
     for name, asked in SPEED.items():
         own = [row for row in rows if row["name"].removesuffix(ON_GPU) == name]
         if not own:
-            lines.append(["speed", name, asked, "", None])
+            lines.append(["speed", name, asked, "", NOT_RUN])
         for row in own:
             sign, limit = asked.split()
             found = f"{row['value']:.4g} {row['unit']} ({row['what']})"
             holds = LIMITS[sign](float(row["value"]), float(limit))
-            lines.append(["speed", row["name"], f"{asked} {row['unit']}", found, holds])
+            line = ["speed", row["name"], f"{asked} {row['unit']}", found]
+            lines.append([*line, verdict(holds)])
     return lines
 
 

@@ -24,9 +24,11 @@ def find(name: str, source, pattern: str) -> Path | None:
     if source is not None:
         found = _holding(Path(source).expanduser(), pattern)
         if found is None:
+            there = Path(source).expanduser().exists()
+            why = f"names matching {pattern!r}" if there else "there is no such place"
             raise FileNotFoundError(
-                f"source {str(source)!r} holds no file of {name} (names matching "
-                f"{pattern!r}); pass the folder or the zip of the original layout."
+                f"source {str(source)!r} holds no file of {name} ({why}); pass the "
+                "folder or the zip of the original layout."
             )
         return found
     places = [Path(__file__).parents[1].parent / "shared/data", Path("../shared/data")]

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import pathlib
 import secrets
 import zlib
 
@@ -10,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon import budget
+from jaxanon.edge.budget import ANY, Budget
 from jaxanon.kernels import orthonormality_residual
 from jaxanon.methods import build
 from jaxanon.methods.deeprotect_range import outside
@@ -86,7 +85,7 @@ def neighbours(run: Run) -> str:
             f"guaranteed beyond {TOLERANCE:g}; train the run anew."
         )
     if config.mode == "everything":
-        return budget.ANY
+        return ANY
     directions = np.asarray(params["named"].directions)
     if not np.any(directions):
         raise ValueError(
@@ -97,25 +96,25 @@ def neighbours(run: Run) -> str:
     return f"windows that differ along what tells {hidden} ({number:08x})"
 
 
-def open_budget(run: Run, path: str | os.PathLike, total: float) -> budget.Ledger:
+def open_budget(
+    run: Run, path: str | os.PathLike, total: float | None = None
+) -> Budget:
     """A budget in a file for a run's releases: a new one, or the one that is there.
 
+    Args:
+      run: of DEEProtect.
+      path: of the file.
+      total: ε that the stream may cost in all; of a file that is there, what it was
+        made with, or None.
+
     Raises:
-      ValueError: if the file's total is another, or it holds no budget; and as
-        ``neighbours``.
+      ValueError, FileNotFoundError, TimeoutError: as ``jaxanon.edge.Budget``, which
+        waits for a minute here; and as ``neighbours``.
     """
-    if not pathlib.Path(path).exists():
-        return budget.create(path, total, neighbours(run))
-    ledger = budget.read(path)
-    if ledger.total != total:
-        raise ValueError(
-            f"{path} has a budget of {ledger.total:g}, not {total:g}, and keeps it; "
-            "leave --budget-total out, or name another file for another stream."
-        )
-    return ledger
+    return Budget(path, total, neighbours(run), wait_s=60.0)
 
 
-def release(run: Run, key, windows, path) -> tuple[np.ndarray, list[str]]:
+def release(run: Run, key, windows, budget: Budget) -> tuple[np.ndarray, list[str]]:
     """Windows that may leave, once a budget has paid for them.
 
     They are made first and paid for then, so that windows which could not be made cost
@@ -125,21 +124,22 @@ def release(run: Run, key, windows, path) -> tuple[np.ndarray, list[str]]:
       run: of DEEProtect.
       key: typed PRNG key that nobody knows, another one for every release.
       windows: ``float[N, time, channels]``, as ``Run.anonymize`` takes them.
-      path: of ``jaxanon.budget``.
+      budget: of ``open_budget``.
 
     Returns:
       ``(safe, told)``: the windows, and sentences that say what they cost.
 
     Raises:
-      ValueError, TypeError: as ``neighbours``, ``budget.spend`` and ``Run.anonymize``.
-      jaxanon.budget.Spent: if too little is left; nothing is taken from it.
-      FileNotFoundError: if there is no such budget.
+      ValueError, TypeError: as ``neighbours``, ``Budget.charge`` and
+        ``Run.anonymize``.
+      jaxanon.edge.Exhausted: if too little is left; nothing is taken from it.
+      FileNotFoundError, TimeoutError: as ``Budget.charge``.
     """
-    alike = neighbours(run)
+    budget.check_neighbours(neighbours(run))
     safe = run.anonymize(key, windows)
-    ledger = budget.spend(path, run.method.config.epsilon, len(safe), alike)
-    left = f"{ledger.spent:g} of {ledger.total:g} is spent in {path}"
-    return safe, [*told(run, windows), f"{left}, {ledger.left:g} is left."]
+    budget.charge(run.method.config.epsilon, len(safe))
+    spent = f"{budget.spent:g} of {budget.epsilon:g} is spent in {budget.path}"
+    return safe, [*told(run, windows), f"{spent}, {budget.left:g} is left."]
 
 
 def told(run: Run, windows, *, known_seed: bool = False) -> list[str]:

@@ -79,7 +79,7 @@ def test_what_the_readme_imports_has_a_page(rooms):
         r"^from jaxanon import (.*)$", (ROOT / "README.md").read_text(), re.MULTILINE
     )
     found = {part.split(" as ")[0] for line in lines for part in line.split(", ")}
-    assert {"budget", "kernels"} <= found
+    assert {"guarantee", "kernels"} <= found
     assert not {f"jaxanon.{name}" for name in found} - there
 
 

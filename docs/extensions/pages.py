@@ -21,7 +21,7 @@ WHOLE = {
 }
 # Modules of ``jaxanon`` itself that are there to be imported; the others serve these.
 BESIDE = (
-    *("audit", "audit_clients", "budget", "evaluation", "guarantee", "inferences"),
+    *("audit", "audit_clients", "evaluation", "guarantee", "inferences"),
     *("learned", "ledger", "newcomers", "online", "online_run", "processes"),
     *("profiling", "run"),
     *("street_evaluation", "street_run", "street_searching", "street_training"),

@@ -88,17 +88,19 @@ def anonymize(
         run = run.adjusted(**given)
     if epsilon is not None or budget is not None:
         run = guarantee.with_epsilon(run, epsilon)
-    if budget is not None and budget_total is not None:
-        guarantee.open_budget(run, budget, budget_total)
     if seed is None:
         key = guarantee.secret_key()
     else:
         key = jax.random.fold_in(jax.random.key(seed), ROOT)
+    doing = f"Rewriting {len(windows)} windows; compiling comes first ..."
     if budget is None:
-        safe = run.anonymize(key, windows)
+        with show.working(doing):
+            safe = run.anonymize(key, windows)
         told = guarantee.told(run, windows, known_seed=seed is not None)
     else:
-        safe, told = guarantee.release(run, key, windows, budget)
+        ledger = guarantee.open_budget(run, budget, budget_total)
+        with show.working(doing):
+            safe, told = guarantee.release(run, key, windows, ledger)
     files.write_array(output, safe)
     for sentence in told:
         show.say(sentence)

@@ -3,6 +3,22 @@
 import pathlib
 
 
+def refuse_folder(out: pathlib.Path, resume: bool) -> None:
+    """Refuses a training's folder now, and not when its data are loaded.
+
+    Raises:
+      FileExistsError: if it holds a run that is not to be gone on with.
+      NotADirectoryError, PermissionError: if nothing can be written into it.
+    """
+    from jaxanon import checkpoint, processes
+    from jaxanon.datasets import writing
+
+    if not resume:
+        checkpoint.refuse_run(out)
+    if processes.first():  # The others only read it.
+        writing.refuse_unwritable_folder(out)
+
+
 def read_windows(path: pathlib.Path):
     """The array in an ``.npy``, or ``windows`` in an ``.npz``, as it is stored.
 

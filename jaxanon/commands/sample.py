@@ -94,7 +94,8 @@ def sample(
         key = guarantee.secret_key()
     else:
         key = jax.random.fold_in(jax.random.key(seed), ROOT)
-    made = run.sample(key, {public: labels}, seconds=seconds, avoid=others or None)
+    with show.working(f"Making {len(labels)} windows; compiling comes first ..."):
+        made = run.sample(key, {public: labels}, seconds=seconds, avoid=others or None)
     told = {"windows": made, public: labels, f"{public}_names": np.array(names)}
     about = {name: getattr(run.spec, name) for name in ("channels", "units", "rate_hz")}
     files.write_arrays(output, told | {name: np.array(x) for name, x in about.items()})

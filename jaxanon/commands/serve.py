@@ -5,7 +5,7 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import show, sources
+from jaxanon.commands import files, show, sources
 from jaxanon.commands.sources import DataOptions
 from jaxanon.commands.train import fields_of, settings_of
 
@@ -100,6 +100,7 @@ def command(method: str | None):
 def _serve(method, options, settings, serving, start, epochs, seed, out, resume):
     from jaxanon.flower.terms import methods_of
 
+    files.refuse_folder(out, resume)
     data = sources.load(options)
     run = start(
         methods_of(method).build(method, data.spec, **fields_of(settings)),

@@ -28,6 +28,18 @@ def table_of(title: str, *columns: str) -> Table:
 
 
 @contextlib.contextmanager
+def working(text: str):
+    """Says what is done within, where that shows nothing of itself for a while."""
+    console = Console()
+    if console.is_terminal:
+        with console.status(text):
+            yield
+    else:
+        say(text)
+        yield
+
+
+@contextlib.contextmanager
 def warnings_as_lines():
     """Says what is warned of within, when that is done, in place of Python's words."""
     with warnings.catch_warnings(record=True) as told:

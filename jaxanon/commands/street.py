@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import show, sources
+from jaxanon.commands import files, show, sources
 
 METHOD = "pfdrl"
 DATASET = Annotated[str, tyro.conf.arg(metavar="NAME_OR_NPZ")]
@@ -47,6 +47,7 @@ def command():
         """
         from jaxanon import street_training
 
+        files.refuse_folder(out, resume)
         homes = load(dataset, source, settings)
         tell(homes, settings)
         run = street_training.train(

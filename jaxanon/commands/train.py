@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import given, show, sources, street
+from jaxanon.commands import files, given, show, sources, street
 from jaxanon.commands.sources import DataOptions
 
 
@@ -137,13 +137,9 @@ def train_run(
 
 
 def _trained(method, options, settings, epochs, seed, out, resume, profile, devices):
-    from jaxanon import checkpoint, processes, training
-    from jaxanon.datasets import writing
+    from jaxanon import training
 
-    if not resume:
-        checkpoint.refuse_run(out)  # Now, and not when the data are loaded.
-    if processes.first():
-        writing.refuse_unwritable_folder(out)
+    files.refuse_folder(out, resume)
     data = sources.load(options)
     built = _builders(method).build(method, data.spec, **fields_of(settings))
     run = training.train(

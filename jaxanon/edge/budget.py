@@ -5,15 +5,16 @@ import fractions
 import hashlib
 import json
 import math
+import operator
 import os
 import pathlib
 import time
 
-WAIT_S = 1.0  # For another process that charges the same budget.
 DAMAGE = (
     *(AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError),
 )
 MADE = b"made\n"  # In the lock: there was a budget; one that is gone was removed.
+ANY = "any two windows"
 
 
 class Exhausted(ValueError):
@@ -21,12 +22,12 @@ class Exhausted(ValueError):
 
 
 def _exact(value):
-    """The decimal number that a float is written as."""
+    """The decimal number that a float is written as: 0.1 is a tenth, three are 0.3."""
     return fractions.Fraction(repr(float(value)))
 
 
 class Budget:
-    """ε that all windows of one wearer may cost together, kept in a file.
+    """ε that all windows of one stream may cost together, kept in a file.
 
     A class because the file is one. A charge is on the disk before it returns: a
     process that is killed has never sent what it did not charge. Processes that charge
@@ -36,88 +37,136 @@ class Budget:
 
     Args:
       path: of the file, made if there is none; its folder exists.
-      epsilon: in all, > 0; of a file that is there, what it was made with.
+      epsilon: in all, > 0; of a file that is there, what it was made with, or None.
+      neighbours: which windows are not told apart, in words, for what other releases
+        protect does not add up; of a file that is there, what it was made with, or
+        None; of a new one None stands for ``ANY``.
+      wait_s: for other processes that charge the same file, in seconds.
 
     Raises:
-      ValueError: for another ``epsilon`` than the file's, or if the file is damaged.
-      FileNotFoundError: if the folder, or the file that was there, is missing.
-      TimeoutError: if another process holds it for more than a second.
+      ValueError: for another ``epsilon``, or other ``neighbours``, than the file's, or
+        if the file is damaged.
+      FileNotFoundError: if the folder, or the file that was there, is missing; if
+        there is no file, and no ``epsilon`` to make one with.
+      TimeoutError: if another process holds it for longer.
 
     Example:
       >>> import tempfile
       >>> budget = Budget(pathlib.Path(tempfile.mkdtemp()) / "budget.json", 1.0)
-      >>> budget.charge(0.75)
+      >>> budget.charge(0.25, 3)
       >>> budget.left
       0.25
-      >>> budget.charge(0.75)
+      >>> budget.charge(0.25, 3)
       Traceback (most recent call last):
       ...
       jaxanon.edge.budget.Exhausted: 0.75 is asked for, and 0.25 of 1 is left in ...
     """
 
-    def __init__(self, path: str | os.PathLike, epsilon: float):
-        if not (math.isfinite(epsilon) and epsilon > 0):
-            raise ValueError(f"epsilon must be > 0 and finite, got {epsilon!r}.")
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        epsilon: float | None = None,
+        neighbours: str | None = None,
+        *,
+        wait_s: float = 1.0,
+    ):
+        if epsilon is not None:
+            _check(epsilon, "a budget")
         self.path = pathlib.Path(path).resolve()
-        self.epsilon = float(epsilon)
+        self._wait_s = wait_s
         if not self.path.parent.is_dir():
             raise FileNotFoundError(
                 f"{self.path.parent} is no folder that a budget could be in; make it."
             )
+        if epsilon is None and not (self.path.exists() or self._lock.exists()):
+            raise self._nothing()  # And no lock is left beside it.
         with self._alone() as lock:
-            if self.path.exists():
-                self._read()
-            elif os.pread(lock, len(MADE), 0) == MADE:
-                raise FileNotFoundError(
-                    f"{self.path} was there and is gone, and with it what was spent; "
-                    f"restore it, or remove {self._lock.name} to begin a new budget."
-                )
-            else:
-                self._write({})
-            if os.pread(lock, len(MADE), 0) != MADE:
+            was_there = os.pread(lock, len(MADE), 0) == MADE
+            if not self.path.exists():
+                if was_there or epsilon is None:
+                    raise self._nothing(was_there)
+                self._write(_body(epsilon, neighbours or ANY, {}))
+            told = self._read()
+            if not was_there:
                 os.pwrite(lock, MADE, 0)
                 os.fsync(lock)
+        self.epsilon: float = told["epsilon"]
+        self.neighbours: str = told["neighbours"]
+        if epsilon is not None and float(epsilon) != self.epsilon:
+            raise ValueError(
+                f"{self.path} was made with epsilon {self.epsilon:g}, not "
+                f"{epsilon:g}, and keeps it; give that, or name another file for "
+                "another stream."
+            )
+        self.check_neighbours(neighbours or self.neighbours)
+
+    def check_neighbours(self, neighbours: str) -> None:
+        """Raises ValueError for releases that protect others than the budget says."""
+        if neighbours != self.neighbours:
+            raise ValueError(
+                f"{self.path} is a budget of {self.neighbours}, and these releases "
+                f"hide {neighbours}: what they cost does not add up. Keep another file."
+            )
+
+    @property
+    def releases(self) -> dict[str, int]:
+        """How many windows left, by the ε of each, as it is written."""
+        return dict(self._read()["releases"])
 
     @property
     def spent(self) -> float:
         """ε so far."""
-        return float(_sum(self._read()))
+        return float(_sum(self.releases))
 
     @property
     def left(self) -> float:
         """ε that may still be spent."""
-        return float(_exact(self.epsilon) - _sum(self._read()))
+        return float(_exact(self.epsilon) - _sum(self.releases))
 
     def charge(self, epsilon: float, count: int = 1) -> None:
-        """Takes what ``count`` windows cost, before they leave.
+        """Takes what ``count`` windows cost, before they leave, or nothing at all.
 
         Args:
           epsilon: of each, > 0.
-          count: of windows, >= 1.
+          count: of windows, >= 0.
 
         Raises:
           Exhausted: if less is left.
           ValueError: for another argument, or if the file is damaged.
           OSError: if the file cannot be written; nothing may leave.
-          TimeoutError: if another process holds it for more than a second.
+          TimeoutError: if another process holds it for too long.
         """
-        whole = isinstance(count, int) and count >= 1  # A fraction would be lost.
-        if not (math.isfinite(epsilon) and epsilon > 0 and whole):
-            raise ValueError(
-                "epsilon must be > 0 and finite, and count whole and >= 1, got "
-                f"{epsilon!r} and {count!r}."
-            )
+        _check(epsilon, "epsilon")
+        try:
+            whole = operator.index(count)
+        except TypeError:  # A fraction would be lost.
+            whole = -1
+        if whole < 0:
+            raise ValueError(f"count must be a whole number >= 0, got {count!r}.")
         with self._alone():
-            releases = self._read()
-            left = _exact(self.epsilon) - _sum(releases)
-            cost = _exact(epsilon) * count
+            told = self._read()
+            releases, each = told["releases"], _exact(epsilon)
+            left, cost = _exact(self.epsilon) - _sum(releases), each * whole
             if cost > left:
                 raise Exhausted(
                     f"{float(cost):g} is asked for, and {float(left):g} of "
-                    f"{self.epsilon:g} is left in {self.path}."
+                    f"{self.epsilon:g} is left in {self.path}; give a smaller epsilon, "
+                    f"or {left // each} windows at most."
                 )
             name = repr(float(epsilon))
-            self._write(releases | {name: releases.get(name, 0) + count})
+            releases = releases | {name: releases.get(name, 0) + whole}
+            self._write(_body(self.epsilon, self.neighbours, releases))
+
+    def _nothing(self, was_there=False):
+        if was_there:
+            return FileNotFoundError(
+                f"{self.path} was there and is gone, and with it what was spent; "
+                f"restore it, or remove {self._lock.name} to begin a new budget."
+            )
+        return FileNotFoundError(
+            f"{self.path} holds no budget; make one by saying how large it shall be: "
+            "Budget(path, epsilon), --budget-total."
+        )
 
     @property
     def _lock(self):
@@ -130,7 +179,7 @@ class Budget:
 
         handle = os.open(self._lock, os.O_CREAT | os.O_RDWR, 0o600)
         try:
-            until = time.monotonic() + WAIT_S
+            until = time.monotonic() + self._wait_s
             while True:
                 try:
                     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -146,13 +195,13 @@ class Budget:
             os.close(handle)
 
     def _read(self):
-        """How many windows of each ε were released."""
+        """What the file says, as ``_body`` has it."""
         try:
             told = json.loads(self.path.read_text(encoding="utf-8"))
-            body = {key: told[key] for key in ("format", "epsilon", "releases")}
-            if told["check"] != _check(body) or body["format"] != 1:
+            names = "format", "epsilon", "neighbours", "releases"
+            body = {name: told[name] for name in names}
+            if told["check"] != _digest(body) or body["format"] != FORMAT:
                 raise ValueError("its check does not match")
-            releases, epsilon = body["releases"], float(body["epsilon"])
         except FileNotFoundError:
             raise FileNotFoundError(
                 f"{self.path} is gone, and with it what was spent; restore it."
@@ -162,18 +211,13 @@ class Budget:
                 f"{self.path} is no budget, or damaged ({error}); nothing is released "
                 "from it. Restore it, or count its stream as spent."
             ) from error
-        if epsilon != self.epsilon:
-            raise ValueError(
-                f"{self.path} was made with epsilon {epsilon:g}, not "
-                f"{self.epsilon:g}; give that, or name another file for another wearer."
-            )
-        return releases
+        return body
 
-    def _write(self, releases):
-        body = {"format": 1, "epsilon": self.epsilon, "releases": releases}
+    def _write(self, body):
         partial = self.path.with_name(f".{self.path.name}.partial")
         with partial.open("w", encoding="utf-8") as file:
-            file.write(json.dumps(body | {"check": _check(body)}, indent=1) + "\n")
+            told = body | {"check": _digest(body)}
+            file.write(json.dumps(told, indent=1) + "\n")
             file.flush()
             os.fsync(file.fileno())
         partial.replace(self.path)
@@ -195,12 +239,24 @@ class _Unbounded:
 
 
 UNBOUNDED = _Unbounded()
+FORMAT = 2
+
+
+def _check(epsilon, name):
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise ValueError(f"{name} must be > 0 and finite, got {epsilon!r}.")
 
 
 def _sum(releases):
     return sum((_exact(name) * n for name, n in releases.items()), fractions.Fraction())
 
 
-def _check(body):
+def _body(epsilon, neighbours, releases):
+    """What a budget's file says, but for its check."""
+    told = {"format": FORMAT, "epsilon": float(epsilon), "neighbours": neighbours}
+    return told | {"releases": releases}
+
+
+def _digest(body):
     """Of what a budget says: a bit that flipped is seen."""
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()

@@ -134,7 +134,7 @@ def _budget(words):
     if words.budget is not None and words.unbounded:
         raise ValueError("--unbounded keeps no account; leave it out, or --budget.")
     if words.budget is not None:
-        return budget.Budget(words.budget, words.epsilon)
+        return budget.Budget(words.budget, words.epsilon, budget.ANY)
     return budget.UNBOUNDED if words.unbounded else None
 
 

@@ -48,8 +48,8 @@ def deeprotect(spec, **settings) -> Method:
 
     In simulation: floating-point noise betrays through its last bits what it hides;
     ``mechanism="grid"`` does not. Weights are public: they must be learned from other
-    people's windows, or with privacy of their own. ε is a window's; ``jaxanon.budget``
-    adds up a stream's.
+    people's windows, or with privacy of their own. ε is a window's; a stream's is
+    added up by ``jaxanon.edge.Budget``.
 
     Its settings by default are not the paper's, which ``DEEProtectConfig`` names. Other
     differences: values are clipped to a public range, where the paper's

@@ -45,7 +45,8 @@ def check_noise(config: Any) -> None:
     if config.records is None:
         raise ValueError(
             "records must be given where there is noise: the most training windows "
-            "that there may be, a public number, such as the next round one."
+            "that there may be, a number that tells of nobody, such as 10000 for some "
+            "9000 of them."
         )
     if config.batch > config.records:
         raise ValueError(

@@ -25,7 +25,7 @@ class Picture(NamedTuple):
 
 
 def draw(report: dict, examples, history: list[dict]) -> dict[str, Picture]:
-    """All figures by name; there are no training curves where there is no history."""
+    """All figures by name; no training curves of a single point."""
     drawn = {"plane": plane(report), "windows": windows(report["dataset"], examples)}
     curves = training(history)
     if curves is not None:
@@ -105,9 +105,9 @@ def windows(dataset: dict, examples) -> Picture:
 
 
 def training(history: list[dict]) -> Picture | None:
-    """Every metric of the history over rounds; None if there is none."""
+    """Every metric of the history over rounds; None of a single point, or of none."""
     names = [name for name in (history[0] if history else ()) if name != "round"]
-    if not names:
+    if not names or len(history) < 2:
         return None
     columns = 2 if len(names) in (2, 4) else min(3, len(names))
     figure, axes = grid(math.ceil(len(names) / columns), columns, 3.3, 2.3)

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxanon import budget, cli, guarantee, methods, training
+from jaxanon import cli, edge, guarantee, methods, training
 
 pytestmark = pytest.mark.long
 RANGE = "--low -1.0 -1.0 --high 1.0 1.0 --hidden 4 2 --batch 16 --epochs 1".split()
@@ -49,10 +49,11 @@ def test_a_budget_lasts_across_calls_and_is_never_overspent(
     # Without --epsilon it is what the run was trained with: 2, and 144 are too many.
     assert anonymize("--budget", ledger, out="more.npy") == 2
     said = capsys.readouterr().err
-    assert "need 144, and 64 of 100 is left" in said and "32 windows at most" in said
-    assert not (tmp_path / "more.npy").exists() and budget.read(ledger).spent == 36.0
+    assert "144 is asked for, and 64 of 100 is left" in said
+    assert "32 windows at most" in said
+    assert not (tmp_path / "more.npy").exists() and edge.Budget(ledger).spent == 36.0
     assert anonymize("--budget", ledger, "--epsilon", 0.25) == 0
-    assert budget.read(ledger).spent == 54.0
+    assert edge.Budget(ledger).spent == 54.0
     # Nobody knows the key: another call has other noise.
     assert not np.allclose(first, np.load(tmp_path / "safe.npy"))
 
@@ -88,7 +89,7 @@ def test_less_epsilon_is_more_noise(released, file):
         (["--budget", "no.json"], "no.json holds no budget"),
         (["--budget-total", "3"], "--budget-total is of a file"),
         (["--budget", "b.json", "--seed", "1"], "a budget is of noise that nobody"),
-        (["--budget", "new.json", "--budget-total", "-1"], "total must be a finite"),
+        (["--budget", "new.json", "--budget-total", "-1"], "a budget must be > 0"),
     ],
 )
 def test_says_what_was_wrong_and_writes_nothing(
@@ -121,33 +122,33 @@ def named(run):
 def test_modes_do_not_share_a_budget(released, file, tmp_path):
     run, path = training.open_run(released), tmp_path / "b.json"
     windows, key = np.load(file)["windows"], guarantee.secret_key()
-    guarantee.open_budget(run, path, 1000.0)
+    budget = guarantee.open_budget(run, path, 1000.0)
     with pytest.raises(ValueError, match="is a budget of any two windows, and these"):
-        guarantee.release(named(run), key, windows, path)
+        guarantee.release(named(run), key, windows, budget)
     own = tmp_path / "named.json"
-    guarantee.open_budget(named(run), own, 1000.0)
-    _, told = guarantee.release(named(run), key, windows, own)
+    budget = guarantee.open_budget(named(run), own, 1000.0)
+    _, told = guarantee.release(named(run), key, windows, budget)
     assert "windows that differ along what tells gender (" in told[0]
     assert "of windows after that" in told[1] and "144 of 1000 is spent" in told[2]
 
 
 def test_weights_that_are_not_orthonormal_release_nothing(released, file, tmp_path):
     run, path = training.open_run(released), tmp_path / "b.json"
-    guarantee.open_budget(run, path, 1000.0)
+    budget = guarantee.open_budget(run, path, 1000.0)
     layer = run.state.params["layer 1"]
     longer = {"layer 1": layer._replace(kernel=1.01 * layer.kernel)}
     params = {**run.state.params, **longer}
     run = dataclasses.replace(run, state=run.state._replace(params=params))
     with pytest.raises(ValueError, match="rows are 4.0e-02 from orthonormal ones"):
-        guarantee.release(run, guarantee.secret_key(), np.load(file)["windows"], path)
-    assert budget.read(path).spent == 0.0
+        guarantee.release(run, guarantee.secret_key(), np.load(file)["windows"], budget)
+    assert budget.spent == 0.0
 
 
 def test_a_budget_keeps_its_total(anonymize, tmp_path, capsys):
     ledger = tmp_path / "stream.json"
-    budget.create(ledger, 5.0)
+    edge.Budget(ledger, 5.0)
     assert anonymize("--budget", ledger, "--budget-total", 500) == 2
-    assert "has a budget of 5, not 500, and keeps it" in " ".join(
+    assert "was made with epsilon 5, not 500, and keeps it" in " ".join(
         capsys.readouterr().err.split()
     )
 

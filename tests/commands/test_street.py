@@ -51,7 +51,7 @@ def test_a_street_is_trained_and_evaluated(tmp_path, capsys):
         ),
         (["train", "pfdrl", *WORDS, "--out", out], "holds a run already"),
         (
-            ["train", "pfdrl", "--dataset", "none", "--out", out],
+            ["train", "pfdrl", "--dataset", "none", "--out", f"{out}-2"],
             "no homes called 'none'",
         ),
         (["train", "pdfrl"], "or pfdrl, which switches standby off; got 'pdfrl'"),

@@ -80,6 +80,8 @@ def test_a_source_without_the_files_is_refused(tmp_path):
         FileNotFoundError, match=r"source .* holds no file of motion_se"
     ):
         load("motion_sense", source=tmp_path)
+    with pytest.raises(FileNotFoundError, match="there is no such place"):
+        load("motion_sense", source=tmp_path / "nowhere")
 
 
 def test_fetches_once(server, tmp_path):

@@ -1,5 +1,6 @@
 """A budget is never undercounted: not by kills, torn files or two who charge it."""
 
+import concurrent.futures
 import fcntl
 import json
 import os
@@ -7,14 +8,15 @@ import pathlib
 import random
 import subprocess
 import sys
+import threading
 import time
 
 import hypothesis
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 
 from jaxanon import edge
-from jaxanon.edge import budget as budgets
 
 
 @pytest.fixture
@@ -33,23 +35,34 @@ def test_charges_add_up_across_restarts_as_decimals(path):
     assert edge.Budget(path, 1.0).spent == 1.0
 
 
+def test_the_refusal_says_how_many_would_do(path):
+    budget = edge.Budget(path, 0.3)
+    budget.charge(0.1, 2)
+    with pytest.raises(edge.Exhausted, match="0.2 is asked .* or 1 windows at most"):
+        budget.charge(0.1, 2)
+    budget.charge(0.1)
+    assert budget.left == 0.0 and budget.releases == {"0.1": 3}
+    budget.charge(0.1, 0)  # Of nothing there is enough.
+
+
 @hypothesis.given(
     total=st.floats(0.1, 10.0),
-    charges=st.lists(st.tuples(st.floats(1e-3, 4.0), st.integers(1, 5)), max_size=8),
+    charges=st.lists(st.tuples(st.floats(1e-3, 4.0), st.integers(0, 20)), max_size=8),
 )
 @hypothesis.settings(max_examples=30)
 def test_what_is_spent_never_passes_the_total(tmp_path_factory, total, charges):
     budget = edge.Budget(tmp_path_factory.mktemp("budget") / "budget.json", total)
     for epsilon, count in charges:
-        before = budget.spent
+        before, releases = budget.spent, budget.releases
         try:
             budget.charge(epsilon, count)
         except edge.Exhausted:
-            assert budget.spent == before
+            assert budget.releases == releases  # Refused whole.
             assert before + epsilon * count > total * (1 - 1e-12)
         else:
             assert budget.spent == pytest.approx(before + epsilon * count)
         assert budget.spent <= total
+        assert budget.left == pytest.approx(total - budget.spent)
 
 
 def test_every_torn_or_changed_file_is_refused(path):
@@ -86,20 +99,24 @@ def test_a_file_that_was_removed_is_not_begun_anew(path):
 
 def test_another_total_than_the_file_s_is_refused(path):
     edge.Budget(path, 1.0)
-    with pytest.raises(ValueError, match="made with epsilon 1, not 2; give that"):
+    with pytest.raises(ValueError, match="made with epsilon 1, not 2, and keeps it"):
         edge.Budget(path, 2.0)
 
 
 @pytest.mark.parametrize("epsilon", [0, -1.0, float("inf"), float("nan")])
 def test_arguments_are_checked(path, epsilon):
-    with pytest.raises(ValueError, match="epsilon must be > 0 and finite"):
+    with pytest.raises(ValueError, match="a budget must be > 0 and finite"):
         edge.Budget(path, epsilon)
     assert not path.exists()
     budget = edge.Budget(path, 1.0)
-    for wrong in ((epsilon,), (0.5, 0), (0.5, 1.9), (0.5, float("nan"))):
-        with pytest.raises(ValueError, match="finite, and count whole and >= 1, got"):
-            budget.charge(*wrong)
+    with pytest.raises(ValueError, match="epsilon must be > 0 and finite"):
+        budget.charge(epsilon)
+    for wrong in (-1, 1.9, float("nan"), "two"):
+        with pytest.raises(ValueError, match="count must be a whole number >= 0, got"):
+            budget.charge(0.5, wrong)
     assert budget.spent == 0
+    budget.charge(0.25, np.int64(2))
+    assert budget.left == 0.5
     with pytest.raises(
         FileNotFoundError, match="is no folder that a budget could be in"
     ):
@@ -121,15 +138,63 @@ def test_a_write_that_fails_charges_nothing_and_is_told(path, monkeypatch):
     assert budget.spent == 0.5
 
 
-def test_who_waits_too_long_for_another_is_refused(path, monkeypatch):
-    monkeypatch.setattr(budgets, "WAIT_S", 0.05)
-    budget = edge.Budget(path, 1.0)
+def test_who_waits_too_long_for_another_is_refused(path):
+    budget = edge.Budget(path, 1.0, wait_s=0.05)
     handle = os.open(path.parent / ".budget.json.lock", os.O_RDWR)
     fcntl.flock(handle, fcntl.LOCK_EX)
     with pytest.raises(TimeoutError, match="another process holds .*budget.json.lock"):
         budget.charge(0.5)
     os.close(handle)
     budget.charge(0.5)
+
+
+def test_a_file_that_is_there_says_how_large_it_is_and_of_what(path):
+    edge.Budget(path, 2.0, "windows that differ in one sample").charge(0.5)
+    again = edge.Budget(path)
+    assert (again.epsilon, again.left) == (2.0, 1.5)
+    assert again.neighbours == "windows that differ in one sample"
+    with pytest.raises(ValueError, match="these releases hide any two windows"):
+        edge.Budget(path, 2.0, "any two windows")
+    with pytest.raises(ValueError, match="what they cost does not add up"):
+        again.check_neighbours("any two windows")
+
+
+def test_without_a_size_none_is_made_and_no_lock_is_left(path):
+    with pytest.raises(FileNotFoundError, match="holds no budget; make one"):
+        edge.Budget(path)
+    assert list(path.parent.iterdir()) == []
+    (path.parent / ".budget.json.lock").touch()  # As of a process killed early.
+    with pytest.raises(FileNotFoundError, match="holds no budget; make one"):
+        edge.Budget(path)
+    assert edge.Budget(path, 1.0).left == 1.0
+
+
+def test_a_link_and_what_it_leads_to_are_one_budget(path):
+    budget = edge.Budget(path, 2.0)
+    link = path.with_name("link.json")
+    link.symlink_to(path)
+    edge.Budget(link).charge(0.5)
+    assert budget.left == 1.5 and link.is_symlink()
+
+
+def test_threads_that_charge_at_once_charge_nothing_twice(path):
+    """Each opens the file by itself, as a process does, and meets the others' lock."""
+    edge.Budget(path, 2.0)  # For 16 of the 24 that are asked for.
+    together = threading.Barrier(3)
+
+    def charge(_):
+        budget, refused = edge.Budget(path, wait_s=60.0), 0
+        together.wait()
+        for _ in range(8):
+            try:
+                budget.charge(0.125)
+            except edge.Exhausted:
+                refused += 1
+        return refused
+
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        refused = sum(pool.map(charge, range(3)))
+    assert edge.Budget(path).releases == {"0.125": 16} and refused == 8
 
 
 SPENDER = """

@@ -6,10 +6,10 @@ import json
 import numpy as np
 
 
-def edge_budget(folder):
-    from jaxanon.edge import budget
+def budget(folder):
+    from jaxanon.edge import Budget
 
-    budget.Budget(folder / "budget.json", 1e6).charge(0.5, 3)
+    Budget(folder / "budget.json", 1e6).charge(0.5, 3)
 
 
 def signature():

@@ -106,16 +106,6 @@ def resume(folder):
     )
 
 
-def budget(folder):
-    from jaxanon import budget
-
-    if (folder / "budget.json").exists():
-        budget.spend(folder / "budget.json", 0.25, 2)
-        return
-    budget.create(folder / "budget.json", 1e9)
-    budget.spend(folder / "budget.json", 0.5, 2)
-
-
 def make_told(folder):
     from jaxanon import ledger, profiling
 
@@ -177,10 +167,7 @@ TARGETS = {
     "metrics, resumed": Target({"run/metrics.jsonl": "jsonl"}, make_run, resume, True),
     "source": Target({"run/source.json": "json"}, make_run, recall, True),
     "checkpoint": Target({"run/checkpoints/**/*": "bytes"}, make_run, open_run, True),
-    "budget": Target({"budget.json": "json"}, budget, budget),
-    "edge budget": Target(
-        {"budget.json": "json"}, fuzz_edge.edge_budget, fuzz_edge.edge_budget
-    ),
+    "budget": Target({"budget.json": "json"}, fuzz_edge.budget, fuzz_edge.budget),
     "told": Target({"*.json": "json"}, make_told, read_told),
     "sweep": Target({"sweep/sweep.json": "json"}, make_sweep, read_sweep),
     "clients": Target(

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxanon import budget, checkpoint, datasets, methods, training
+from jaxanon import checkpoint, datasets, edge, methods, training
 
 LIMIT = 4096  # Bytes that a file may have while the disk is full.
 
@@ -83,14 +83,15 @@ def test_a_budget_that_cannot_be_written_spends_nothing_and_allows_nothing(
     full, tmp_path, monkeypatch
 ):
     path = tmp_path / "budget.json"
-    budget.create(path, 10.0)
-    budget.spend(path, 1.0)
+    budget = edge.Budget(path, 10.0)
+    budget.charge(1.0)
     before = path.read_bytes()
     monkeypatch.setattr(sys.modules[__name__], "LIMIT", 16)
     with full, pytest.raises(OSError):
-        budget.spend(path, 1.0)
+        budget.charge(1.0)
     assert path.read_bytes() == before
-    assert budget.spend(path, 1.0).spent == 2.0
+    budget.charge(1.0)
+    assert budget.spent == 2.0
 
 
 @pytest.mark.parametrize("fails", ["config", "checkpoint"])
@@ -124,25 +125,26 @@ def test_a_folder_that_cannot_be_written_is_named(data):
     with pytest.raises(OSError, match=str(place)):
         files.write_array(place / "safe.npy", np.zeros(3))
     with pytest.raises(OSError, match=str(place)):
-        budget.create(place / "budget.json", 1.0)
+        edge.Budget(place / "budget.json", 1.0)
     with pytest.raises((OSError, FileExistsError), match=str(place)):
         train(data, place / "run")
 
 
-def test_two_that_spend_from_one_budget_lose_nothing(tmp_path):
+def test_two_that_charge_one_budget_lose_nothing(tmp_path):
     path = tmp_path / "budget.json"
-    budget.create(path, 1000.0)
+    edge.Budget(path, 1000.0)
 
-    def spend():
+    def charge():
+        budget = edge.Budget(path, wait_s=60.0)
         for _ in range(20):
-            budget.spend(path, 0.5)
+            budget.charge(0.5)
 
-    threads = [threading.Thread(target=spend) for _ in range(4)]
+    threads = [threading.Thread(target=charge) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert budget.read(path).spent == 40.0
+    assert edge.Budget(path).spent == 40.0
 
 
 TOGETHER = """

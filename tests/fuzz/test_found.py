@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from jaxanon import (
-    budget,
     checkpoint,
     datasets,
     ledger,
@@ -18,6 +17,7 @@ from jaxanon import (
     sweep_folder,
 )
 from jaxanon.datasets import registry, sources, store
+from jaxanon.edge import Budget
 
 DEEP = "[" * 200_000  # More than Python's stack holds.
 LARGE = f'{{"a": 1{400 * "0"}}}'  # More than a float can hold.
@@ -86,7 +86,7 @@ def test_json_that_no_stack_holds_is_damage(tmp_path):
         write(name)
     write("config.json")
     readers = {
-        "budget.json": lambda: budget.read(tmp_path / "budget.json"),
+        "budget.json": lambda: Budget(tmp_path / "budget.json"),
         ledger.FILE: lambda: ledger.read(tmp_path),
         sweep_folder.FILE: lambda: sweep_folder.read(tmp_path),
         "config.json": lambda: checkpoint.read_config(tmp_path),
@@ -99,9 +99,7 @@ def test_json_that_no_stack_holds_is_damage(tmp_path):
 
 
 @pytest.mark.parametrize("text", [DEEP, '{"epsilon": 1e999, "check": 1}', "[1]"])
-def test_an_edge_budget_of_other_json_is_damaged(text, tmp_path):
-    from jaxanon.edge import Budget
-
+def test_a_budget_of_other_json_is_damaged(text, tmp_path):
     (tmp_path / "budget.json").write_text(text)
     with pytest.raises(ValueError, match="budget.json is no budget, or damaged"):
         Budget(tmp_path / "budget.json", 1.0)

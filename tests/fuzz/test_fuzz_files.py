@@ -20,14 +20,7 @@ def names():
     """Of all targets, from the source: collecting tests imports no data set."""
     return (
         *("own data", "own tokens", "input npz", "config", "metrics", "source", "told"),
-        *(
-            "metrics, resumed",
-            "checkpoint",
-            "budget",
-            "edge budget",
-            "sweep",
-            "clients",
-        ),
+        *("metrics, resumed", "checkpoint", "budget", "sweep", "clients"),
         *("model", "attackers", "street", "report", "letter", "csv input"),
         *("csv append", "keys", "motion_sense", "mobi_act"),
         *("wifi_har", "uci_hapt", "uci_har", "wisdm", "sleep_edf", "mass", "casas"),
