@@ -42,6 +42,7 @@ ATTACKERS = ("mlp", "forest")
 SMOKE = {"hidden": (8,), "latent": 2, "per_class": 8, "query": 3, "extra": 4}
 # What is compiled grows with steps and layers, and takes most of a smoke test.
 SMOKE |= {"adversary_hidden": (4,), "adversary_rounds": 1, "discriminator_steps": 1}
+SMOKE |= {"second_order": False, "shadows": False}
 
 
 def main():

@@ -33,7 +33,8 @@ DEVICE = pathlib.Path(__file__).with_name("_edge_device.py")
 METHODS = {"blinder": 8, "obscurenet": 40}  # And epochs.
 TINY = {"latent": 4, "hidden": (16,)}
 TINY_OWN = {
-    "blinder": {"per_class": 8, "adversary_hidden": (4,), "discriminator_steps": 1},
+    "blinder": {"per_class": 8, "adversary_rounds": 0, "discriminator_steps": 1}
+    | {"second_order": False, "shadows": False},
     "obscurenet": {"adversary_hidden": (4,), "adversary_steps": 1},
 }
 HUB = {"sampling_steps": 20, "suspicion": 0.0}

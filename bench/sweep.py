@@ -81,8 +81,12 @@ def _words(data, folder, settings, epochs):
     words = ["blinder", "--dataset", str(path), "--epochs", str(epochs)]
     words += ["--public", data.spec.public, "--private", ",".join(data.spec.private)]
     for name, value in settings.items():
+        option = name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{option}" if value else f"--no-{option}")
+            continue
         values = value if isinstance(value, tuple) else (value,)
-        words += [f"--{name.replace('_', '-')}", *map(str, values)]
+        words += [f"--{option}", *map(str, values)]
     return words
 
 

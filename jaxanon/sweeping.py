@@ -146,12 +146,11 @@ def sweep(
     Example:
       >>> import jaxanon as ja
       >>> data = ja.load("smartwatch", public="exercise", private=["side"])
-      >>> tiny = {"hidden": (8,), "latent": 2, "per_class": 4}
       >>> found = sweep(
-      ...     ja.methods.blinder, data, grid={"gamma": [0.1, 0.5]}, epochs=1,
-      ...     progress=False, **tiny)
+      ...     ja.methods.deeprotect, data, grid={"step_size": [1e-3, 1e-2]}, epochs=1,
+      ...     progress=False, hidden=(8, 4))
       >>> [(member.settings, member.seed) for member in found.members]
-      [({'gamma': 0.1}, 0), ({'gamma': 0.5}, 0)]
+      [({'step_size': 0.001}, 0), ({'step_size': 0.01}, 0)]
     """
     checks.whole(epochs=epochs, seeds=seeds)
     checks.positive(epochs=epochs)

@@ -94,7 +94,7 @@ def train(
     Example:
       >>> import jaxanon as ja
       >>> data = ja.load("smartwatch", public="exercise", private=["side"])
-      >>> method = ja.methods.blinder(data.spec, hidden=(16,), latent=4, per_class=4)
+      >>> method = ja.methods.deeprotect(data.spec, hidden=(8, 4))
       >>> run = train(method, data, epochs=1, progress=False)
       >>> run.anonymize(jax.random.key(1), data.test.windows[:3]).shape
       (3, 128, 6)

@@ -106,7 +106,7 @@ def meet(data, port, tmp_path, hand_out):
         for client in clients:
             try:
                 outcomes.append(client.result(90))
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 outcomes.append(error)
         pool.shutdown(wait=False)
         print(ended, told, outcomes, sep="\n")  # Shown where a test fails.
