@@ -46,7 +46,7 @@ def table(rows) -> str:
     return _markdown.table(head, lines)
 
 
-def verdict(holds: bool | None, count: int = SEEDS) -> str:
+def verdict(holds: bool, count: int) -> str:
     """Whether it holds, in words; of fewer seeds than are asked for, so far.
 
     Example:
@@ -229,7 +229,7 @@ def speed(rows):
             found = f"{row['value']:.4g} {row['unit']} ({row['what']})"
             holds = LIMITS[sign](float(row["value"]), float(limit))
             line = ["speed", row["name"], f"{asked} {row['unit']}", found]
-            lines.append([*line, verdict(holds)])
+            lines.append([*line, verdict(holds, SEEDS)])
     return lines
 
 

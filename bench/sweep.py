@@ -82,7 +82,7 @@ def _words(data, folder, settings, epochs):
     words += ["--public", data.spec.public, "--private", ",".join(data.spec.private)]
     for name, value in settings.items():
         option = name.replace("_", "-")
-        if isinstance(value, bool):
+        if isinstance(value, bool):  # Which its default is not, else no such option.
             words.append(f"--{option}" if value else f"--no-{option}")
             continue
         values = value if isinstance(value, tuple) else (value,)

@@ -136,10 +136,12 @@ def release(run: Run, key, windows, budget: Budget) -> tuple[np.ndarray, list[st
       FileNotFoundError, TimeoutError: as ``Budget.charge``.
     """
     budget.check_neighbours(neighbours(run))
+    epsilon = run.method.config.epsilon
+    budget.check(epsilon, len(np.atleast_1d(windows)))  # Before there is work to lose.
     safe = run.anonymize(key, windows)
-    budget.charge(run.method.config.epsilon, len(safe))
-    spent = f"{budget.spent:g} of {budget.epsilon:g} is spent in {budget.path}"
-    return safe, [*told(run, windows), f"{spent}, {budget.left:g} is left."]
+    left = budget.charge(epsilon, len(safe))
+    spent = f"{budget.epsilon - left:g} of {budget.epsilon:g} is spent in {budget.path}"
+    return safe, [*told(run, windows), f"{spent}, {left:g} is left."]
 
 
 def told(run: Run, windows, *, known_seed: bool = False) -> list[str]:

@@ -92,15 +92,15 @@ def anonymize(
         key = guarantee.secret_key()
     else:
         key = jax.random.fold_in(jax.random.key(seed), ROOT)
-    doing = f"Rewriting {len(windows)} windows; compiling comes first ..."
+    doing = "Rewriting windows; compiling comes first ..."
     if budget is None:
         with show.working(doing):
             safe = run.anonymize(key, windows)
         told = guarantee.told(run, windows, known_seed=seed is not None)
     else:
-        ledger = guarantee.open_budget(run, budget, budget_total)
+        account = guarantee.open_budget(run, budget, budget_total)
         with show.working(doing):
-            safe, told = guarantee.release(run, key, windows, ledger)
+            safe, told = guarantee.release(run, key, windows, account)
     files.write_array(output, safe)
     for sentence in told:
         show.say(sentence)

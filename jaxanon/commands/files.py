@@ -1,4 +1,4 @@
-"""Arrays in files: read with care, written whole or not at all."""
+"""Folders and files of commands: refused early, read with care, written whole."""
 
 import pathlib
 

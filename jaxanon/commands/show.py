@@ -32,7 +32,7 @@ def working(text: str):
     """Says what is done within, where that shows nothing of itself for a while."""
     console = Console()
     if console.is_terminal:
-        with console.status(text):
+        with console.status(escape(text)):
             yield
     else:
         say(text)

@@ -10,9 +10,8 @@ import os
 import pathlib
 import time
 
-DAMAGE = (
-    *(AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError),
-)
+DAMAGE = AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError
+FORMAT = 2
 MADE = b"made\n"  # In the lock: there was a budget; one that is gone was removed.
 ANY = "any two windows"
 
@@ -54,7 +53,6 @@ class Budget:
       >>> import tempfile
       >>> budget = Budget(pathlib.Path(tempfile.mkdtemp()) / "budget.json", 1.0)
       >>> budget.charge(0.25, 3)
-      >>> budget.left
       0.25
       >>> budget.charge(0.25, 3)
       Traceback (most recent call last):
@@ -71,9 +69,13 @@ class Budget:
         wait_s: float = 1.0,
     ):
         if epsilon is not None:
-            _check(epsilon, "a budget")
+            _check(epsilon, "epsilon of a budget")
+        if not wait_s >= 0:
+            raise ValueError(f"wait_s must be >= 0, got {wait_s!r}.")
         self.path = pathlib.Path(path).resolve()
         self._wait_s = wait_s
+        if self.path.is_dir():
+            raise IsADirectoryError(f"{self.path} is a folder; name a file.")
         if not self.path.parent.is_dir():
             raise FileNotFoundError(
                 f"{self.path.parent} is no folder that a budget could be in; make it."
@@ -85,8 +87,9 @@ class Budget:
             if not self.path.exists():
                 if was_there or epsilon is None:
                     raise self._nothing(was_there)
-                self._write(_body(epsilon, neighbours or ANY, {}))
-            told = self._read()
+                hidden = ANY if neighbours is None else neighbours
+                self._write(_body(epsilon, hidden, {}))
+            told = self._told()
             if not was_there:
                 os.pwrite(lock, MADE, 0)
                 os.fsync(lock)
@@ -94,11 +97,12 @@ class Budget:
         self.neighbours: str = told["neighbours"]
         if epsilon is not None and float(epsilon) != self.epsilon:
             raise ValueError(
-                f"{self.path} was made with epsilon {self.epsilon:g}, not "
-                f"{epsilon:g}, and keeps it; give that, or name another file for "
-                "another stream."
+                f"{self.path} is a budget of {self.epsilon:g} in all, not {epsilon:g}, "
+                "and keeps that; leave the total out (--budget-total, on a device "
+                "--epsilon), or name another file for another stream."
             )
-        self.check_neighbours(neighbours or self.neighbours)
+        if neighbours is not None:
+            self.check_neighbours(neighbours)
 
     def check_neighbours(self, neighbours: str) -> None:
         """Raises ValueError for releases that protect others than the budget says."""
@@ -111,7 +115,7 @@ class Budget:
     @property
     def releases(self) -> dict[str, int]:
         """How many windows left, by the ε of each, as it is written."""
-        return dict(self._read()["releases"])
+        return self._own()["releases"]
 
     @property
     def spent(self) -> float:
@@ -123,39 +127,60 @@ class Budget:
         """ε that may still be spent."""
         return float(_exact(self.epsilon) - _sum(self.releases))
 
-    def charge(self, epsilon: float, count: int = 1) -> None:
+    def check(self, epsilon: float, count: int = 1) -> None:
+        """Raises what ``charge`` would, and takes nothing.
+
+        What it lets pass another process may take meanwhile.
+        """
+        self._after(self._own()["releases"], epsilon, count)
+
+    def charge(self, epsilon: float, count: int = 1) -> float:
         """Takes what ``count`` windows cost, before they leave, or nothing at all.
 
         Args:
           epsilon: of each, > 0.
           count: of windows, >= 0.
 
+        Returns:
+          What is left then.
+
         Raises:
           Exhausted: if less is left.
-          ValueError: for another argument, or if the file is damaged.
+          ValueError: for another argument, or if the file is damaged, or is another
+            budget by now.
           OSError: if the file cannot be written; nothing may leave.
           TimeoutError: if another process holds it for too long.
         """
-        _check(epsilon, "epsilon")
-        try:
-            whole = operator.index(count)
-        except TypeError:  # A fraction would be lost.
-            whole = -1
-        if whole < 0:
-            raise ValueError(f"count must be a whole number >= 0, got {count!r}.")
         with self._alone():
-            told = self._read()
-            releases, each = told["releases"], _exact(epsilon)
-            left, cost = _exact(self.epsilon) - _sum(releases), each * whole
-            if cost > left:
-                raise Exhausted(
-                    f"{float(cost):g} is asked for, and {float(left):g} of "
-                    f"{self.epsilon:g} is left in {self.path}; give a smaller epsilon, "
-                    f"or {left // each} windows at most."
-                )
-            name = repr(float(epsilon))
-            releases = releases | {name: releases.get(name, 0) + whole}
+            releases = self._after(self._own()["releases"], epsilon, count)
             self._write(_body(self.epsilon, self.neighbours, releases))
+        return float(_exact(self.epsilon) - _sum(releases))
+
+    def _after(self, releases, epsilon, count):
+        """What was released with ``count`` windows more, which are not too many."""
+        _check(epsilon, "epsilon")
+        whole = operator.index(count) if hasattr(count, "__index__") else -1
+        if whole < 0:  # A fraction would be lost.
+            raise ValueError(f"count must be whole and >= 0, got {count!r}.")
+        each, left = _exact(epsilon), _exact(self.epsilon) - _sum(releases)
+        if each * whole > left:
+            raise Exhausted(
+                f"{float(each * whole):g} is asked for, and {float(left):g} of "
+                f"{self.epsilon:g} is left in {self.path}; give a smaller epsilon, or "
+                f"{left // each} windows at most."
+            )
+        name = repr(float(epsilon))
+        return releases | {name: releases.get(name, 0) + whole}
+
+    def _own(self):
+        """What the file says, if it is still the budget that was opened."""
+        told = self._told()
+        if (told["epsilon"], told["neighbours"]) != (self.epsilon, self.neighbours):
+            raise ValueError(
+                f"{self.path} is another budget by now, of {told['epsilon']:g} in all "
+                f"and {told['neighbours']}; open it anew."
+            )
+        return told
 
     def _nothing(self, was_there=False):
         if was_there:
@@ -175,32 +200,39 @@ class Budget:
     @contextlib.contextmanager
     def _alone(self):
         """Nobody else is in here for this file; the lock goes with its process."""
-        import fcntl  # Not on Windows, where the rest of the runtime goes on.
-
-        handle = os.open(self._lock, os.O_CREAT | os.O_RDWR, 0o600)
+        handle = self._locked()
         try:
-            until = time.monotonic() + self._wait_s
-            while True:
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() > until:
-                        raise TimeoutError(
-                            f"another process holds {self._lock}; end it."
-                        ) from None
-                    time.sleep(0.001)
             yield handle
         finally:
             os.close(handle)
 
-    def _read(self):
+    def _locked(self):
+        import fcntl  # Not on Windows, where the rest of the runtime goes on.
+
+        until = time.monotonic() + self._wait_s
+        while True:
+            handle = os.open(self._lock, os.O_CREAT | os.O_RDWR, 0o600)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # One that was removed meanwhile keeps nobody else out.
+                if os.path.samestat(os.fstat(handle), self._lock.stat()):
+                    return handle
+            except (BlockingIOError, FileNotFoundError):
+                pass
+            os.close(handle)
+            if time.monotonic() > until:
+                raise TimeoutError(f"another process holds {self._lock}; end it.")
+            time.sleep(0.001)
+
+    def _told(self):
         """What the file says, as ``_body`` has it."""
         try:
             told = json.loads(self.path.read_text(encoding="utf-8"))
+            if told.get("format") != FORMAT and "releases" in told:
+                raise ValueError(f"of another version, format {told.get('format')}")
             names = "format", "epsilon", "neighbours", "releases"
             body = {name: told[name] for name in names}
-            if told["check"] != _digest(body) or body["format"] != FORMAT:
+            if told["check"] != _digest(body):
                 raise ValueError("its check does not match")
         except FileNotFoundError:
             raise FileNotFoundError(
@@ -231,15 +263,17 @@ class Budget:
 class _Unbounded:
     """A budget that allows everything and keeps no account."""
 
-    def charge(self, epsilon: float, count: int = 1) -> None:
-        """Nothing is taken."""
+    def check_neighbours(self, neighbours: str) -> None:
+        """All are the same to it."""
 
-    def __repr__(self):
-        return "UNBOUNDED"
+    def charge(self, epsilon: float, count: int = 1) -> float:
+        """Nothing is taken."""
+        return math.inf
+
+    __repr__ = lambda self: "UNBOUNDED"
 
 
 UNBOUNDED = _Unbounded()
-FORMAT = 2
 
 
 def _check(epsilon, name):

@@ -105,7 +105,7 @@ def _stream_options(verb):
     option("--hop", type=int, help="samples from a window to the next; default: half")
     option("--deadline", type=float, default=1.0, help="s for one window (1)")
     option("--budget", type=pathlib.Path, help="file with the privacy budget")
-    option("--epsilon", type=float, help="of the whole budget")
+    option("--epsilon", type=float, help="of a whole new budget")
     option("--unbounded", action="store_true", help="no account of what is spent")
     option("--reorder", action="store_true", help="put channels in the model's order")
 
@@ -126,10 +126,9 @@ def _settings(words, rows):
 def _budget(words):
     from jaxanon.edge import budget
 
-    if (words.budget is None) != (words.epsilon is None):
+    if words.budget is None and words.epsilon is not None:
         raise ValueError(
-            "--budget and --epsilon belong together: the file, and all that its stream "
-            "may spend."
+            "--epsilon is all that a stream may spend; name the --budget that keeps it."
         )
     if words.budget is not None and words.unbounded:
         raise ValueError("--unbounded keeps no account; leave it out, or --budget.")

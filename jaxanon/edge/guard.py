@@ -61,6 +61,8 @@ class Guard:
                 "this model claims no epsilon, so a budget would count nothing; leave "
                 "the budget out."
             )
+        if budget is not None:
+            budget.check_neighbours(budgets.ANY)
         self.counts: collections.Counter[str] = collections.Counter()
         self._model = model
         self._budget: Any = budget

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import onnxruntime
 
 from jaxanon.edge import draws, model_file
 from jaxanon.edge import signature as signatures
@@ -17,6 +16,8 @@ def _session(path, data, threads):
     """An ONNX Runtime session that keeps no more memory than it needs."""
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise ValueError(f"threads must be a whole number >= 1, got {threads!r}.")
+    import onnxruntime  # Whoever keeps a budget alone has it from no extra.
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.enable_cpu_mem_arena = False
@@ -65,7 +66,10 @@ class _Graph:
     def __init__(self, session, metadata: dict, signature: signatures.Signature):
         self.signature, self.metadata = signature, metadata
         self._session, self._input = session, metadata["input"]["name"]
-        self._options = onnxruntime.RunOptions()
+        import onnxruntime
+
+        self._new_options = onnxruntime.RunOptions
+        self._options = self._new_options()
 
     def _run(self, names, window, given: Mapping[str, np.ndarray]):
         """The named outputs for a window."""
@@ -76,7 +80,7 @@ class _Graph:
                 f"window must be float[{shape[0]}, {shape[1]}], got shape "
                 f"{window.shape}; cut the stream as the signature says."
             )
-        self._options = options = onnxruntime.RunOptions()
+        self._options = options = self._new_options()
         feed = {self._input: window[None], **given}
         return [found[0] for found in self._session.run(names, feed, options)]
 

@@ -6,9 +6,10 @@ import warnings
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from jaxanon import cli, datasets
-from jaxanon.commands import demo, grids, train
+from jaxanon.commands import demo, grids, show, train
 from jaxanon.methods import BlinderConfig
 
 
@@ -184,3 +185,28 @@ def test_a_place_without_permission_is_named(monkeypatch, refused):
     monkeypatch.setattr(train, "train_run", denied)
     told = refused("train", "orf", "--out", "/somewhere/else")
     assert "no permission for '/somewhere/else'; name another place, or change" in told
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["serve", "fedavg", "--clients", "1"], ["train", "pfdrl"], ["train", "fedavg"]],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_a_folder_is_refused_before_data_are_looked_for(words, tmp_path, capsys):
+    place, file = tmp_path / "run", tmp_path / "file"
+    place.mkdir()
+    (place / "config.json").touch()
+    file.touch()
+    for out, message in ((place, "holds a run already"), (file / "in", "is no folder")):
+        assert cli.main([*words, "--dataset", "none", "--out", str(out)]) == 2
+        assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_what_shows_nothing_for_a_while_says_so(capsys, monkeypatch):
+    with show.working("Rewriting [bold] windows"):
+        assert capsys.readouterr().out == "Rewriting [bold] windows\n"
+    terminal = Console(force_terminal=True, color_system=None, width=60)
+    monkeypatch.setattr(show, "Console", lambda: terminal)
+    with show.working("Rewriting [bold] windows"):
+        pass
+    assert "Rewriting [bold] windows" in capsys.readouterr().out

@@ -89,7 +89,10 @@ def test_less_epsilon_is_more_noise(released, file):
         (["--budget", "no.json"], "no.json holds no budget"),
         (["--budget-total", "3"], "--budget-total is of a file"),
         (["--budget", "b.json", "--seed", "1"], "a budget is of noise that nobody"),
-        (["--budget", "new.json", "--budget-total", "-1"], "a budget must be > 0"),
+        (
+            ["--budget", "new.json", "--budget-total", "-1"],
+            "of a budget must be > 0",
+        ),
     ],
 )
 def test_says_what_was_wrong_and_writes_nothing(
@@ -148,7 +151,7 @@ def test_a_budget_keeps_its_total(anonymize, tmp_path, capsys):
     ledger = tmp_path / "stream.json"
     edge.Budget(ledger, 5.0)
     assert anonymize("--budget", ledger, "--budget-total", 500) == 2
-    assert "was made with epsilon 5, not 500, and keeps it" in " ".join(
+    assert "is a budget of 5 in all, not 500, and keeps that" in " ".join(
         capsys.readouterr().err.split()
     )
 

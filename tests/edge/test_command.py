@@ -170,8 +170,8 @@ def test_a_budget_is_kept_from_run_to_run(spending, recording, tmp_path, capsys)
 
 REFUSED = [
     ([], "each window of this model spends epsilon 0.5: give budget"),
-    (["--epsilon", "2"], "--budget and --epsilon belong together"),
-    (["--budget", "b.json"], "--budget and --epsilon belong together"),
+    (["--epsilon", "2"], "name the --budget that keeps it"),
+    (["--budget", "b.json"], "b.json holds no budget; make one by saying how large"),
     (["--unbounded", "--budget", "b", "--epsilon", "1"], "leave it out, or --budget"),
     (["--unbounded", "--hop", "9"], "hop must be a whole number in [1, 8]"),
     (["--unbounded", "--rate", "-1"], "rate_hz must be > 0"),

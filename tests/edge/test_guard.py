@@ -209,6 +209,10 @@ def test_a_model_of_epsilon_needs_a_budget(models, budget):
     edge.Stream(model, budget=edge.UNBOUNDED)
     edge.Stream(model, budget=budget)
     assert repr(edge.UNBOUNDED) == "UNBOUNDED"
+    assert edge.UNBOUNDED.charge(0.25) == np.inf
+    named = edge.Budget(budget.path.with_name("b.json"), 1.0, "windows named alike")
+    with pytest.raises(ValueError, match="hide any two windows: what they cost does"):
+        edge.Stream(model, budget=named)
 
 
 def test_a_stream_ends_in_a_gap_when_its_budget_does(models, budget):

@@ -164,7 +164,10 @@ def test_figures_admit_many_classes_and_channels(written):
 def test_a_history_with_gaps_is_drawn():
     gaps = [{"round": 1, "loss": 2.0, "kl": 1.0}, {"round": 2, "loss": float("nan")}]
     assert figures.training(gaps).png.startswith(b"\x89PNG")
-    assert figures.training([]) is None and figures.training([{"round": 1}]) is None
+    one = {"round": 1, "loss": 2.0}  # No curve.
+    for history in ([], [{"round": 1}], [{"round": 1}, {"round": 2}], [one]):
+        assert figures.training(history) is None
+    assert figures.training([one, one | {"round": 2}]) is not None
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import resource
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 import jax
@@ -128,23 +127,6 @@ def test_a_folder_that_cannot_be_written_is_named(data):
         edge.Budget(place / "budget.json", 1.0)
     with pytest.raises((OSError, FileExistsError), match=str(place)):
         train(data, place / "run")
-
-
-def test_two_that_charge_one_budget_lose_nothing(tmp_path):
-    path = tmp_path / "budget.json"
-    edge.Budget(path, 1000.0)
-
-    def charge():
-        budget = edge.Budget(path, wait_s=60.0)
-        for _ in range(20):
-            budget.charge(0.5)
-
-    threads = [threading.Thread(target=charge) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert edge.Budget(path).spent == 40.0
 
 
 TOGETHER = """
