@@ -76,12 +76,7 @@ def concealing_as(name, own):
     """RQ1 of one way to rewrite."""
     shown = lambda rows: [100 * row["shown"] for row in rows]
     worst = lambda rows: [100 * row["worst"] for row in rows]
-    line = [
-        f"{name}: classes to show",
-        f">= raw - {BELOW_RAW:g} points",
-        "",
-        NOT_RUN,
-    ]
+    line = [f"{name}: classes to show", f">= raw - {BELOW_RAW:g} points", "", NOT_RUN]
     ours, raw = paired(own, name, work.RAW)
     if ours:
         least = statistics.fmean(shown(raw)) - BELOW_RAW
@@ -90,12 +85,7 @@ def concealing_as(name, own):
         line[3] = verdict(statistics.fmean(shown(ours)) >= least, len(ours))
     lines = [line]
     most = CHANCE + ABOVE_CHANCE
-    line = [
-        f"{name}: class to hide, worst balanced",
-        f"<= {most:g} %",
-        "",
-        NOT_RUN,
-    ]
+    line = [f"{name}: class to hide, worst balanced", f"<= {most:g} %", "", NOT_RUN]
     if ours := own.get(name):
         line[2] = f"{spread(worst(ours))} %; {seeds(ours)}"
         line[3] = verdict(statistics.fmean(worst(ours)) <= most, len(ours))
@@ -166,12 +156,7 @@ def steps_as(name_few, own):
     (few, many), lines = paired(own, name_few, ALL), []
     for what, name in (("rewritten", "shown"), ("from nothing", "asked_shown")):
         asked = f">= 100 steps - {WITHIN:g} point"
-        line = [
-            f"PrivateHub: {name_few}, classes to show, {what}",
-            asked,
-            "",
-            NOT_RUN,
-        ]
+        line = [f"PrivateHub: {name_few}, classes to show, {what}", asked, "", NOT_RUN]
         if few:
             values, others = ([100 * r[name] for r in rows] for rows in (few, many))
             line[2] = f"{spread(values)} %; 100 steps {spread(others)} %; {seeds(few)}"
@@ -179,12 +164,8 @@ def steps_as(name_few, own):
             line[3] = verdict(near, len(few))
         lines.append(line)
     asked = f"<= 100 steps + {WITHIN:g} point"
-    line = [
-        f"PrivateHub: {name_few}, class to hide, worst balanced",
-        asked,
-        "",
-        NOT_RUN,
-    ]
+    hidden = f"PrivateHub: {name_few}, class to hide, worst balanced"
+    line = [hidden, asked, "", NOT_RUN]
     if few:
         values, others = ([100 * r["worst"] for r in rows] for rows in (few, many))
         line[2] = f"{spread(values)} %; 100 steps {spread(others)} %; {seeds(few)}"

@@ -14,10 +14,10 @@ from jaxanon.edge import signature as signatures
 
 def _session(path, data, threads):
     """An ONNX Runtime session that keeps no more memory than it needs."""
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise ValueError(f"threads must be a whole number >= 1, got {threads!r}.")
     import onnxruntime  # Whoever keeps a budget alone has it from no extra.
 
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise ValueError(f"threads must be a whole number >= 1, got {threads!r}.")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.enable_cpu_mem_arena = False
@@ -64,10 +64,10 @@ class _Graph:
     """Of windows, one at a time, whose run can be stopped from another thread."""
 
     def __init__(self, session, metadata: dict, signature: signatures.Signature):
-        self.signature, self.metadata = signature, metadata
-        self._session, self._input = session, metadata["input"]["name"]
         import onnxruntime
 
+        self.signature, self.metadata = signature, metadata
+        self._session, self._input = session, metadata["input"]["name"]
         self._new_options = onnxruntime.RunOptions
         self._options = self._new_options()
 

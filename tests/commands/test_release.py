@@ -135,6 +135,14 @@ def test_modes_do_not_share_a_budget(released, file, tmp_path):
     assert "of windows after that" in told[1] and "144 of 1000 is spent" in told[2]
 
 
+def test_too_little_is_noticed_before_any_work(released, file, tmp_path, monkeypatch):
+    run, windows = training.open_run(released), np.load(file)["windows"]
+    budget = guarantee.open_budget(run, tmp_path / "b.json", 1.0)
+    monkeypatch.setattr(type(run), "anonymize", None)
+    with pytest.raises(edge.Exhausted, match="144 is asked for, and 1 of 1 is left"):
+        guarantee.release(run, guarantee.secret_key(), windows, budget)
+
+
 def test_weights_that_are_not_orthonormal_release_nothing(released, file, tmp_path):
     run, path = training.open_run(released), tmp_path / "b.json"
     budget = guarantee.open_budget(run, path, 1000.0)

@@ -122,6 +122,20 @@ def test_a_lock_that_was_removed_meanwhile_keeps_nobody_out(path):
     os.close(handle)
 
 
+def test_a_lock_that_goes_while_it_is_taken_is_taken_anew(path, monkeypatch):
+    budget, lock = edge.Budget(path, 1.0), path.parent / ".budget.json.lock"
+    take, first = fcntl.flock, iter([True])
+
+    def removed(handle, how):
+        take(handle, how)
+        if next(first, False):
+            lock.unlink()
+
+    monkeypatch.setattr(fcntl, "flock", removed)
+    budget.charge(0.5)
+    assert lock.exists() and budget.spent == 0.5  # Whoever comes next meets it.
+
+
 def test_a_folder_is_no_budget_and_gets_no_lock(tmp_path):
     (tmp_path / "place").mkdir()
     with pytest.raises(IsADirectoryError, match="place is a folder; name a file"):
