@@ -234,6 +234,10 @@ class Budget:
             body = {name: told[name] for name in names}
             if told["check"] != _digest(body):
                 raise ValueError("its check does not match")
+            _check(body["epsilon"], "its epsilon")
+            if not all(type(n) is int and n >= 0 for n in body["releases"].values()):
+                raise ValueError("its numbers of windows are none")
+            _sum(body["releases"])
         except FileNotFoundError:
             raise FileNotFoundError(
                 f"{self.path} is gone, and with it what was spent; restore it."

@@ -83,7 +83,9 @@ def aae(spec, **settings) -> Method:
             anonymize_fn=anonymizers.anonymize_fn(nets),
         )
 
-    return by_epoch(make)._replace(least_epochs=config.pretraining + 1)
+    return by_epoch(make)._replace(
+        least_epochs=config.pretraining + 1, phases=("pretraining",)
+    )
 
 
 def networks(spec, config, classes: dict[str, int]) -> anonymizing.Networks:

@@ -178,7 +178,9 @@ def _method(spec, config, sizes, rounds):
         finish_fn=finish_fn,
     )
     before = (len(stages) - 1) * config.epochs_per_layer
-    method = method._replace(least_epochs=before + 1)
+    method = method._replace(
+        least_epochs=before + 1, phases=("epochs_per_layer",) if before else ()
+    )
     if learned:
         return method
 

@@ -35,4 +35,4 @@ def dysan_gen(spec, **settings) -> Method:
     config = DySanGenConfig(**settings)
     rounds = config.pretraining
     method = sanitizer("dysan_gen", spec, config, distortion=False, pretraining=rounds)
-    return method._replace(least_rounds=rounds)
+    return method._replace(least_rounds=rounds, phases=("pretraining",))

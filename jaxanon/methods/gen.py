@@ -169,7 +169,9 @@ def gen(spec, **settings) -> Method:
             anonymize_fn=lambda key, params, windows: rewrite(params, windows),
         )
 
-    return by_epoch(make)._replace(least_epochs=config.pretraining + 1)
+    return by_epoch(make)._replace(
+        least_epochs=config.pretraining + 1, phases=("pretraining",)
+    )
 
 
 def _cross_entropy(logits, labels):

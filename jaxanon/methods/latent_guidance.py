@@ -67,6 +67,7 @@ def guided(
     return by_epoch(make)._replace(
         anonymize=anonymize,
         least_epochs=config.pretraining + 1,
+        phases=("pretraining",),
         at_release=guided_config.AT_RELEASE,
         settings_at_release=("sampling_steps", "solver"),
     )

@@ -42,6 +42,7 @@ class Method(NamedTuple):
     takes_tokens: bool = False  # whether windows' numbers may stand for something
     least_epochs: int = 1  # that its last phase of training needs to begin
     least_rounds: int = 0  # before that phase, where phases are counted in rounds
+    phases: tuple[str, ...] = ()  # settings that say how long those before it are
     # (key, state, windows, labels) -> {what: float[n]}, how badly a generator explains
     # each window, in one or more ways.
     losses: Callable | None = None
@@ -108,10 +109,11 @@ def warn_of_epochs(method, epochs: int, rounds: int | None = None) -> None:
     """
     least = epochs_needed(method, rounds)
     if epochs < least:
+        names = ", ".join(method.phases)
         warnings.warn(
             f"{method.name} trains in phases, and the last one begins after epoch "
             f"{least - 1}; until epoch {epochs} it learns nothing of it: ask for more, "
-            "or make the phases before it shorter.",
+            f"or make the phases before it shorter ({names}).",
             UserWarning,
             stacklevel=3,
         )

@@ -106,7 +106,7 @@ def msda(spec, **settings) -> Method:
         )
 
     begins = config.warm_up + config.turn  # The autoencoder's play against readers.
-    return by_epoch(make)._replace(least_epochs=begins + 1)
+    return by_epoch(make)._replace(least_epochs=begins + 1, phases=("warm_up", "turn"))
 
 
 def _networks(spec, config):

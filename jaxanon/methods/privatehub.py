@@ -138,6 +138,7 @@ def privatehub(spec, **settings) -> Method:
         losses=functools.partial(hub_losses.window_losses, nets),
         check_history=aaf.check_kept if config.hide else None,
         least_epochs=config.pretraining + 1 if config.hide else 1,
+        phases=("pretraining",) if config.hide else (),
         at_release=AT_RELEASE if config.hide else AT_RELEASE[:-1],
         settings_at_release=("strength", "sampling_steps", "solver", "smoothing"),
         learned_fn=_learned(nets),

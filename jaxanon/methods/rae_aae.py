@@ -104,7 +104,9 @@ def rae_aae(spec, **settings) -> Method:
         )
 
     before = config.replacing + config.pretraining
-    return by_epoch(make)._replace(least_epochs=before + 1)
+    return by_epoch(make)._replace(
+        least_epochs=before + 1, phases=("replacing", "pretraining")
+    )
 
 
 def _names(spec):

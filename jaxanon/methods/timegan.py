@@ -112,6 +112,7 @@ def timegan(spec, **settings) -> Method:
         sample=gan_networks.sampler(nets, make_fn),
         check_history=aaf.check_kept if config.hide else None,
         least_epochs=1 + sum(phases) + (config.joint if config.hide else 0),
+        phases=("embedding", "supervising", *(("joint",) if config.hide else ())),
         takes_tokens=True,
     )
 

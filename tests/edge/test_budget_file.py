@@ -108,6 +108,24 @@ def test_files_of_other_versions_are_told_as_such(path):
             edge.Budget(path)
 
 
+def test_nonsense_under_a_right_check_is_damage(path):
+    edge.Budget(path, 2.0)
+    own = json.loads(path.read_text())
+    for wrong in (
+        {"epsilon": "much"},
+        {"epsilon": -1.0},
+        {"releases": {"0.5": -3}},
+        {"releases": {"0.5": 1.5}},
+        {"releases": {"half": 1}},
+        {"releases": [1]},
+    ):
+        told = {name: own[name] for name in own if name != "check"} | wrong
+        body = json.dumps(told, sort_keys=True).encode()
+        path.write_text(json.dumps(told | {"check": hashlib.sha256(body).hexdigest()}))
+        with pytest.raises(ValueError, match="is no budget, or damaged"):
+            edge.Budget(path)
+
+
 def test_a_lock_that_was_removed_meanwhile_keeps_nobody_out(path):
     budget = edge.Budget(path, 1.0, wait_s=10.0)
     lock = path.parent / ".budget.json.lock"

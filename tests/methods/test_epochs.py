@@ -52,6 +52,8 @@ def begun(monkeypatch):
 def test_the_last_phase_begins_in_the_least_number_of_epochs(name, begun):
     method = build(name)
     assert method.least_epochs == 1 + max(begun, default=0)
+    assert (method.phases != ()) == (method.least_epochs > 1 or method.least_rounds > 0)
+    assert set(method.phases) <= set(vars(method.config))
 
 
 @pytest.mark.parametrize(("name", "least"), LEAST.items())
@@ -60,8 +62,10 @@ def test_longer_phases_ask_for_more_epochs(name, least):
     assert method.least_epochs == least
     with pytest.warns(
         UserWarning, match=f"begins after epoch {least - 1}; until epoch 3 "
-    ):
+    ) as told:
         warn_of_epochs(method, 3)
+    names = ", ".join(setting for setting in ASKED[name] if setting != "training")
+    assert str(told[0].message).endswith(f"shorter ({names}).")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_of_epochs(method, least)
