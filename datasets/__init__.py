@@ -4,6 +4,7 @@ from jaxanon.datasets.clients import Clients, by_client
 from jaxanon.datasets.experiments import hold_out_subjects, imbalance
 from jaxanon.datasets.exporting import export
 from jaxanon.datasets.loading import load
+from jaxanon.datasets.own_csv import import_csv, read_people
 from jaxanon.datasets.registry import describe, names, whereabouts
 from jaxanon.datasets.spec import Data, Spec, Windows
 
@@ -17,7 +18,9 @@ __all__ = [
     "export",
     "hold_out_subjects",
     "imbalance",
+    "import_csv",
     "load",
     "names",
+    "read_people",
     "whereabouts",
 ]

@@ -32,6 +32,7 @@ from jaxanon.datasets.choices import choose
 from jaxanon.datasets.own_arrays import (
     Arrays,
     classes_of,
+    distinct,
     one_per,
     targets_of,
     tokens_of,
@@ -110,10 +111,11 @@ def _described(arrays, windows, stem):
     """Name, channels, units and rate, with what holds where the file says nothing."""
     count = windows.shape[2]
     numbers = [str(channel) for channel in range(count)]
+    channels = one_per(arrays, "channels", count, numbers)
     return {
         "name": str(arrays.get("name", stem)),
         "preset": str(arrays.get("preset", "file")),
-        "channels": tuple(map(str, one_per(arrays, "channels", count, numbers))),
+        "channels": distinct("channels", tuple(map(str, channels))),
         "units": tuple(map(str, one_per(arrays, "units", count, [""] * count))),
         "rate_hz": float(arrays.get("rate_hz", 1.0)),
     }

@@ -142,11 +142,19 @@ def targets_of(arrays: Arrays) -> dict[str, np.ndarray]:
     return found
 
 
+def distinct(name: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """``names`` if none is empty and all differ, else ValueError."""
+    if len(set(names)) < len(names) or "" in names:
+        raise ValueError(
+            f"{name} must differ from each other, and none be empty, got {names}."
+        )
+    return names
+
+
 def _listed(attribute, listed, found):
     """Class names as a tuple, checked against the labels that occur."""
     names = tuple(map(str, np.atleast_1d(listed)))
-    if len(set(names)) < len(names):
-        raise ValueError(f"{attribute}_names must differ from each other, got {names}.")
+    distinct(f"{attribute}_names", names)
     if found[0] < 0 or found[-1] >= len(names):
         raise ValueError(
             f"{attribute} must lie in 0..{len(names) - 1}, the range of "

@@ -28,12 +28,13 @@ def architecture(state) -> list[str]:
 
 
 def refuse_run(folder) -> None:
-    """Raises FileExistsError if a folder holds a run, whose place nobody else takes."""
+    """Raises FileExistsError if a folder holds a run, or something else."""
     if (pathlib.Path(folder) / "config.json").exists():
         raise FileExistsError(
             f"{folder} holds a run already; go on with it by resume=True "
             "(--resume), or choose another folder."
         )
+    _refuse_other(pathlib.Path(folder))
 
 
 def claim(folder, config: dict, *, resume: bool) -> None:
@@ -53,12 +54,8 @@ def claim(folder, config: dict, *, resume: bool) -> None:
         refuse_run(folder)
     if path.exists():
         _same(folder, read_config(folder), config)
-    elif folder.is_file():
-        raise FileExistsError(f"{folder} is a file; name a folder.")
-    elif any(n.name[0] != "." for n in folder.glob("*")):
-        raise FileExistsError(
-            f"{folder} is not empty and holds no run; choose another folder."
-        )
+    else:
+        _refuse_other(folder)
     folder.mkdir(parents=True, exist_ok=True)
     writing.write(path, json.dumps(config, indent=2) + "\n")
 
@@ -89,6 +86,16 @@ def restored(folder, config: dict, like, kept=None):
             f"{folder} has no checkpoint yet; go on with the run by --resume."
         )
     return found
+
+
+def _refuse_other(folder):
+    """Raises FileExistsError for what is neither a run nor room for one."""
+    if folder.is_file():
+        raise FileExistsError(f"{folder} is a file; name a folder.")
+    if any(n.name[0] != "." for n in folder.glob("*")):
+        raise FileExistsError(
+            f"{folder} is not empty and holds no run; choose another folder."
+        )
 
 
 _LACKING = object()

@@ -88,7 +88,11 @@ def _run(argv):
     verb, words = (argv[0], argv[1:]) if argv else ("--help", [])
     if verb == "datasets":
         tyro.extras.subcommand_cli_from_dict(
-            {"list": datasets.show_all, "export": datasets.export},
+            {
+                "list": datasets.show_all,
+                "export": datasets.export,
+                "import": datasets.import_csv,
+            },
             prog="jaxanon datasets",
             description=datasets.ABOUT,
             args=words or ["list"],

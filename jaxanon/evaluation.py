@@ -109,6 +109,7 @@ def evaluate(
       confusion matrix, and per-class figures.
 
     Raises:
+      TypeError: if ``run`` is none, such as the name of its folder.
       ValueError: for an empty or malformed part of the data, labels out of range, NaN
         or infinity before or after anonymization, an unknown attack or one that the
         run has nothing for, a class of one window, a share that leaves a class fewer
@@ -128,6 +129,7 @@ def evaluate(
 
 def _evaluate(runs, data, seeds, *, attacks, share, judges, out, progress):
     """The reports of several runs, whose attackers train together."""
+    trial_checks.check_runs(runs)
     trial_checks.check_data(data)
     chosen = trial_names.choose(attacks)
     _check(runs, data, chosen, share, judges)

@@ -34,7 +34,9 @@ def launch(words: list[str], num_processes: int, devices: int | None = None) -> 
         without devices, where the machine has GPUs.
     """
     if num_processes < 2:
-        raise ValueError(f"num_processes must be >= 2, got {num_processes!r}.")
+        raise ValueError(
+            f"num_processes must be >= 2, got {num_processes!r}; leave it out for one."
+        )
     if devices is not None and devices % num_processes:
         raise ValueError(
             f"devices must be a multiple of num_processes={num_processes} to be shared "

@@ -121,5 +121,6 @@ def _in_words(row):
     parts = [f"{name} {value:.3g}" for name, value in losses]
     rate = next(name for name in row if name.endswith(RATE))
     what = rate.removesuffix(RATE).replace("_", " ")
-    parts.append(f"{row[rate]:,.0f} {what}/s")
+    told = f"{row[rate]:,.0f}" if row[rate] >= 10 else f"{row[rate]:.2g}"
+    parts.append(f"{told} {what}/s")
     return "  ".join(parts)

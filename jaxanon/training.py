@@ -103,6 +103,8 @@ def train(
     checks.seed(seed)
     checks.positive(epochs=epochs)
     epochs, seed = int(epochs), int(seed)
+    if out is not None and not resume and not processes.several():
+        checkpoint.refuse_run(out)  # Before anything compiles; claimed is it later.
     epochs = paid_for(method, epochs)
     check_data(method, data)
     spreading.check_devices(method, devices)

@@ -10,6 +10,16 @@ FEWEST = 10  # Test windows.
 HOOKS = {"inversion": "client_loss", "fingerprint": "choices"}
 
 
+def check_runs(runs) -> None:
+    """TypeError for what anonymizes nothing."""
+    for run in runs:
+        if not hasattr(run, "anonymize"):
+            raise TypeError(
+                "run must anonymize, as what ja.train gives does, got "
+                f"{type(run).__name__}; open a folder by ja.open_run."
+            )
+
+
 def check_data(data) -> None:
     """ValueError for windows or labels that do not fit ``data.spec``."""
     spec = data.spec

@@ -180,8 +180,12 @@ def test_a_folder_is_not_taken_from_another_run(finished, method, data, tmp_path
     with pytest.raises(ValueError, match="another run: data.fingerprint was"):
         train(method, changed, out, resume=True)
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(FileExistsError, match="not empty and holds no run"):
-        train(method, data, tmp_path)
+    idle = method._replace(init=None, prepare=None)  # It is refused before any work.
+    for one in (method, idle):
+        with pytest.raises(FileExistsError, match="not empty and holds no run"):
+            train(one, data, tmp_path)
+    with pytest.raises(FileExistsError, match="holds a run already"):
+        train(idle, data, out)
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 

@@ -43,8 +43,9 @@ def client(
       insecure: talk to another machine without TLS
       wait_s: seconds without a server after which to give up
     """
-    from jaxanon.flower.joining import join
+    from jaxanon.flower.joining import credentials, join
 
+    credentials(server, root_certificate, private_key, insecure)  # Before data are.
     loaded = sources.load(data)
     show.say(f"Client {client} asks {server} what to do.")
     why = join(

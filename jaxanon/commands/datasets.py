@@ -10,7 +10,8 @@ from jaxanon.commands import show, sources
 ABOUT = """The data sets that have a name.
 
   jaxanon datasets                                        lists them
-  jaxanon datasets export NAME --preset P --split test --output f.npz"""
+  jaxanon datasets export NAME --preset P --split test --output f.npz
+  jaxanon datasets import a.csv b.csv ... --output f.npz  of your own recordings"""
 
 
 def show_all() -> None:
@@ -67,3 +68,69 @@ def export(
     path = datasets.export(sources.load(options), split, output, overwrite=overwrite)
     which = "windows" if split == "all" else f"{split} windows"
     show.say(f"The {which} of {name}: {path}")
+
+
+def import_csv(
+    paths: Annotated[
+        tyro.conf.Positional[tuple[pathlib.Path, ...]], tyro.conf.arg(metavar="CSV ...")
+    ],
+    /,
+    *,
+    output: pathlib.Path,
+    channels: Annotated[str, tyro.conf.arg(metavar="A,B,...")],
+    labels: sources.Names = None,
+    rate_hz: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
+    time: sources.Name = None,
+    units: sources.Names = None,
+    subject: sources.Name = None,
+    people: sources.Path = None,
+    length: int = 128,
+    stride: sources.Whole = None,
+    overwrite: bool = False,
+) -> None:
+    """Cuts CSV files into windows, an .npz that works wherever a name does.
+
+    A file has a line of names and a row for each sample. No window reaches over two
+    classes of a label, two people, a gap in time, or rows that lack something.
+
+    Args:
+      paths: the files, in order of time for each person
+      output: the .npz to write
+      channels: columns with what was measured, comma-separated
+      labels: columns with what was being done, comma-separated
+      rate_hz: rows a second; default: by --time
+      time: column with seconds; default: rows follow each other without gaps
+      units: of the channels, comma-separated; one is that of all
+      subject: column that says whose row it is; default: a file is of one person, who
+        is called as it is
+      people: CSV with the column subject, and one for each attribute of a person
+      length: samples of a window
+      stride: samples from the start of a window to the next; default: half of --length
+      overwrite: replace the output file that is there
+    """
+    import numpy as np
+
+    from jaxanon import datasets
+    from jaxanon.datasets import own
+
+    path = datasets.import_csv(
+        paths,
+        output,
+        channels=sources.names(channels, "channels"),
+        labels=() if labels is None else sources.names(labels, "labels"),
+        rate_hz=rate_hz,
+        time=time,
+        units=() if units is None else sources.names(units, "units"),
+        subject=subject,
+        people=None if people is None else datasets.read_people(people),
+        length=length,
+        stride=stride,
+        overwrite=overwrite,
+    )
+    arrays = own.read_arrays(path)
+    for name, classes in arrays.items():
+        if name.endswith("_names"):
+            counts = np.bincount(arrays[name.removesuffix("_names")])
+            told = zip(classes, counts, strict=True)
+            show.say(f"{name[:-6]}: " + ", ".join(f"{c} {n}" for c, n in told))
+    show.say(f"{len(arrays['windows'])} windows of {length} samples: {path}")

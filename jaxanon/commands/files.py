@@ -2,6 +2,8 @@
 
 import pathlib
 
+ABOUT = "channels", "units", "rate_hz"  # What a file may say of its windows.
+
 
 def refuse_folder(out: pathlib.Path, resume: bool) -> None:
     """Refuses a training's folder now, and not when its data are loaded.
@@ -22,6 +24,9 @@ def refuse_folder(out: pathlib.Path, resume: bool) -> None:
 def read_windows(path: pathlib.Path):
     """The array in an ``.npy``, or ``windows`` in an ``.npz``, as it is stored.
 
+    Returns:
+      It, and what an ``.npz`` says of it, arrays by name: channels, units, rate.
+
     Raises:
       FileNotFoundError: if there is no such file.
       ValueError: for another ending, a damaged file, or one without windows.
@@ -37,7 +42,7 @@ def read_windows(path: pathlib.Path):
                 f"{path} has no array 'windows'; it has {sorted(arrays)}. Write it "
                 "with numpy.savez(path, windows=...)."
             )
-        return arrays["windows"]
+        return arrays["windows"], {n: arrays[n] for n in ABOUT if n in arrays}
     if path.suffix != ".npy":
         raise ValueError(f"--input must end in .npy or .npz, got {str(path)!r}.")
     if not path.is_file():
@@ -45,12 +50,46 @@ def read_windows(path: pathlib.Path):
             f"{str(path)!r} does not exist or is not a file; name an .npy file."
         )
     try:
-        return np.load(path, allow_pickle=False)
+        return np.load(path, allow_pickle=False), {}
     except Exception as error:  # False headers raise what they meet first.
         raise ValueError(
             f"{str(path)!r} is truncated or is no .npy file of numbers ({error}); "
             "write it again with numpy.save."
         ) from error
+
+
+def refuse_others(told: dict, spec) -> None:
+    """Refuses windows of which a file says that they are not as a run knows them.
+
+    What either of both leaves open is taken for the other's.
+
+    Args:
+      told: of ``read_windows``.
+      spec: of the run.
+
+    Raises:
+      ValueError: for other channels, or another order of them, units, or a rate that
+        is more than 1 % off.
+    """
+    import numpy as np
+
+    unnamed = tuple(map(str, range(len(spec.channels))))
+    for name in ("channels", "units"):
+        own = tuple(map(str, np.ravel(told.get(name, ()))))
+        wanted = getattr(spec, name)
+        differ = any(a and b and a != b for a, b in zip(own, wanted, strict=False))
+        if differ and unnamed not in (own, wanted):
+            raise ValueError(
+                f"the file has {name} {list(own)}, and the run was trained on "
+                f"{list(wanted)}; bring its windows into that form."
+            )
+    rate = told.get("rate_hz", np.ones(()))
+    known = rate.size == 1 and rate.dtype.kind in "fiu" and 1.0 not in rate
+    if known and spec.rate_hz != 1.0 and abs(rate.item() / spec.rate_hz - 1) > 0.01:
+        raise ValueError(
+            f"the file has {rate.item():g} samples a second (rate_hz), and the run was "
+            f"trained on {spec.rate_hz:g}; resample it."
+        )
 
 
 def write_array(path: pathlib.Path, array) -> None:

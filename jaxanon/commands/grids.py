@@ -21,7 +21,8 @@ def parse(words: tuple[str, ...], config_class: type) -> dict[str, list]:
       config_class: the method's settings; a value takes the type of the default.
 
     Raises:
-      ValueError: for a word of another form, or a value of another type.
+      ValueError: for a word of another form, a name that is no setting, or a value of
+        another type.
 
     Example:
       >>> from jaxanon.methods import config_class
@@ -38,9 +39,16 @@ def parse(words: tuple[str, ...], config_class: type) -> dict[str, list]:
             raise ValueError(f"--grid must be NAME=VALUE,VALUE,..., got {axis!r}.")
         if name not in defaults and f"{name}_" in defaults:
             name = f"{name}_"
+        if name not in defaults:
+            from jaxanon.kernels.checks import did_you_mean
+
+            raise ValueError(
+                f"--grid names {name!r}, which is no setting; settings are "
+                f"{sorted(defaults)}.{did_you_mean(name, defaults)}"
+            )
         if name in grid:
             raise ValueError(f"--grid names {name!r} twice; put all values in one.")
-        grid[name] = _values(name, text, defaults.get(name))
+        grid[name] = _values(name, text, defaults[name])
     return grid
 
 

@@ -190,7 +190,7 @@ class Budget:
             )
         return FileNotFoundError(
             f"{self.path} holds no budget; make one by saying how large it shall be: "
-            "Budget(path, epsilon), --budget-total."
+            "Budget(path, epsilon), --budget-total, on a device --epsilon."
         )
 
     @property
@@ -230,8 +230,7 @@ class Budget:
             told = json.loads(self.path.read_text(encoding="utf-8"))
             if told.get("format") != FORMAT and "releases" in told:
                 raise ValueError(f"of another version, format {told.get('format')}")
-            names = "format", "epsilon", "neighbours", "releases"
-            body = {name: told[name] for name in names}
+            body = {name: told[name] for name in _body(0, "", {})}
             if told["check"] != _digest(body):
                 raise ValueError("its check does not match")
             _check(body["epsilon"], "its epsilon")

@@ -110,21 +110,21 @@ def _stream_options(verb):
     option("--reorder", action="store_true", help="put channels in the model's order")
 
 
-def _settings(words, rows):
+def _settings(words, loaded, rows):
     """Of the stream, as the command line gives them."""
     return {
         "rate_hz": words.rate,
         "hop": words.hop,
         "deadline_s": words.deadline,
-        "budget": _budget(words),
+        "budget": _budget(words, loaded),
         "channels": rows.channels,
         "units": rows.units,
         "reorder": words.reorder,
     }
 
 
-def _budget(words):
-    from jaxanon.edge import budget
+def _budget(words, loaded):
+    from jaxanon.edge import budget, guard
 
     if words.budget is None and words.epsilon is not None:
         raise ValueError(
@@ -133,6 +133,8 @@ def _budget(words):
     if words.budget is not None and words.unbounded:
         raise ValueError("--unbounded keeps no account; leave it out, or --budget.")
     if words.budget is not None:
+        if loaded.epsilon is None:  # And no file is made.
+            raise ValueError(guard.NO_CLAIM)
         return budget.Budget(words.budget, words.epsilon, budget.ANY)
     return budget.UNBOUNDED if words.unbounded else None
 
@@ -188,7 +190,7 @@ def _through(words, loaded, rows):
     from jaxanon.edge.pacing import paced
     from jaxanon.edge.stream import Stream
 
-    stream = Stream(loaded, **_settings(words, rows))
+    stream = Stream(loaded, **_settings(words, loaded, rows))
     outlet = open_outlet(words.output, stream.signature, append=words.append)
     interrupted = False
     try:
@@ -240,6 +242,6 @@ def _live(words):
             speed=speed,
             allow_other_hosts=words.allow_other_hosts,
             ready=lambda url: print(f"Until Ctrl-C the page is at {url}", flush=True),
-            **_settings(words, rows),
+            **_settings(words, loaded, rows),
         )
     return 0

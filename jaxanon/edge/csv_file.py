@@ -213,6 +213,10 @@ def _opened(path, append):
     """A file descriptor that this process alone writes to."""
     import fcntl  # Not on Windows, where the rest of the runtime goes on.
 
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"{path.parent} is no folder; make it, for {path.name}."
+        )
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_CREAT | os.O_NONBLOCK
     try:
         file = os.open(path, flags | (0 if append else os.O_EXCL), 0o666)

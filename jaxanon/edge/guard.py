@@ -20,6 +20,12 @@ class Anonymizer(Protocol):
         ...
 
 
+NO_CLAIM = (
+    "this model claims no epsilon, so a budget would count nothing; leave the budget "
+    "out."
+)
+
+
 class Guard:
     """Lets a window through a model, or says why not. A class because budgets end.
 
@@ -57,10 +63,7 @@ class Guard:
                 "budget=edge.UNBOUNDED to keep no account of it."
             )
         if self.epsilon is None and budget is not None:
-            raise ValueError(
-                "this model claims no epsilon, so a budget would count nothing; leave "
-                "the budget out."
-            )
+            raise ValueError(NO_CLAIM)
         if budget is not None:
             budget.check_neighbours(budgets.ANY)
         self.counts: collections.Counter[str] = collections.Counter()

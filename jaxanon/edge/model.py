@@ -154,7 +154,8 @@ class Attackers(_Graph):
 
 def _opened(path, digest, threads, kind):
     """Session, metadata, signature and what the graph takes windows as."""
-    data = model_file.read(path, digest)
+    option = " --attackers" if kind == "attackers" else ""
+    data = model_file.read(path, digest, f"jaxanon export{option}")
     model_file.draws_nothing(path, data)
     session = _session(path, data, threads)
     told = model_file.metadata(path, session.get_modelmeta().custom_metadata_map, kind)
@@ -228,7 +229,7 @@ def load_attackers(
       >>> load_attackers("nowhere.onnx")
       Traceback (most recent call last):
       ...
-      FileNotFoundError: there is no model nowhere.onnx; write one with jaxanon export.
+      FileNotFoundError: there is no model nowhere.onnx; write one with jaxanon ...
     """
     session, told, signature, windows = _opened(path, digest, threads, "attackers")
     try:

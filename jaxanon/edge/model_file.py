@@ -16,13 +16,16 @@ _DRAWING = [
 ]
 
 
-def read(path: str | os.PathLike, digest: str | None = None) -> bytes:
+def read(
+    path: str | os.PathLike, digest: str | None = None, how: str = "jaxanon export"
+) -> bytes:
     """The bytes of a file whose SHA-256 is what it has to be.
 
     Args:
       path: of the model.
       digest: 64 hexadecimal digits; None takes them from the file beside it, of the
         same name and ``.sha256`` behind it, as ``sha256sum`` writes it.
+      how: such a file is made.
 
     Raises:
       FileNotFoundError: without the file, or without a digest.
@@ -36,9 +39,7 @@ def read(path: str | os.PathLike, digest: str | None = None) -> bytes:
     """
     path = pathlib.Path(path)
     if not path.is_file():
-        raise FileNotFoundError(
-            f"there is no model {path}; write one with jaxanon export."
-        )
+        raise FileNotFoundError(f"there is no model {path}; write one with {how}.")
     beside, source = path.with_name(path.name + ".sha256"), "digest"
     if digest is None:
         if not beside.is_file():

@@ -159,7 +159,7 @@ class MqttTopic:
         except OSError as error:
             raise ConnectionError(
                 f"no MQTT broker at {host}:{port} ({error}); start one there, or name "
-                "another in the target."
+                "another in the target, mqtts:// with TLS and mqtt:// without."
             ) from error
         self._client.loop_start()
         try:

@@ -5,7 +5,9 @@ alone. Its telemetry is off unless ``FLWR_TELEMETRY_ENABLED`` says otherwise.
 """
 
 import logging
+import math
 import os
+import time
 import warnings
 
 os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
@@ -23,4 +25,28 @@ except ImportError as error:
         "version; run pip install 'jaxanon[flower]'."
     ) from error
 
+
+def _refusals_in_a_line():
+    """A filter for what Flower's server says of whoever it does not take."""
+    last = -math.inf
+
+    def keep(record):
+        nonlocal last
+        if "Attempted to register SuperNode" not in record.getMessage():
+            return True
+        if time.monotonic() - last < 60:  # It tries again and again.
+            return False
+        last = time.monotonic()
+        record.msg = (
+            "a client was refused that has none of --client-keys, or one by which "
+            "another is there"
+        )
+        record.args = ()
+        return True
+
+    return keep
+
+
 logging.getLogger("flwr").setLevel(logging.ERROR)
+logging.getLogger("flwr").propagate = False  # Or all of it is said twice.
+logging.getLogger("flwr").addFilter(_refusals_in_a_line())

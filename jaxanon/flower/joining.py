@@ -1,7 +1,5 @@
 """One client joins a training that somebody serves, with windows of its own."""
 
-import pathlib
-
 from jaxanon import checks
 from jaxanon.flower import keys, node
 from jaxanon.flower.apps import client_app
@@ -63,22 +61,12 @@ def take_part(
 
     Raises:
       ConnectionError: if nobody answers there, or not for such a client.
-      ValueError: if client and server do not agree, or the server gave up, and for
-        settings that do not go together.
+      ValueError: if client and server do not agree, or the server gave up.
+      FileNotFoundError, ValueError: of ``credentials``.
     """
-    host, port = checks.host_and_port(server)
-    if root_certificate is None:
-        if private_key is not None:
-            raise ValueError("private_key needs TLS; give --root-certificate too.")
-        if not local(host) and not insecure:
-            raise ValueError(
-                f"{host} is another machine, and without TLS all could read along; "
-                "give --root-certificate, or --insecure."
-            )
-    pair = None if private_key is None else keys.private_key(private_key)
-    root = None
-    if root_certificate is not None:
-        root = pathlib.Path(root_certificate).read_bytes()
+    host, port, pair, root = credentials(
+        server, root_certificate, private_key, insecure
+    )
     node.wait_for_server(host, port, wait_s)
     node.answer(
         *(client_app(device), lambda: device.why is not None),
@@ -92,3 +80,24 @@ def take_part(
             f"client {device.client} left the training at {server}: {device.why}"
         )
     return device.why or ""
+
+
+def credentials(server: str, root_certificate, private_key, insecure: bool):
+    """What a client asks by: ``(host, port, keys, PEM)``; arguments of ``take_part``.
+
+    Raises:
+      FileNotFoundError: for a file that is not there.
+      ValueError: for settings that do not go together, or a file of another kind.
+    """
+    host, port = checks.host_and_port(server)
+    if root_certificate is None:
+        if private_key is not None:
+            raise ValueError("private_key needs TLS; give --root-certificate too.")
+        if not local(host) and not insecure:
+            raise ValueError(
+                f"{host} is another machine, and without TLS all could read along; "
+                "give --root-certificate, or --insecure."
+            )
+    pair = None if private_key is None else keys.private_key(private_key)
+    root = None if root_certificate is None else keys.root_certificate(root_certificate)
+    return host, port, pair, root

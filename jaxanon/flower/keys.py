@@ -63,6 +63,26 @@ def public_keys(path) -> dict[int, bytes]:
     return found
 
 
+def root_certificate(path) -> bytes:
+    """The PEM of a certificate that a server's follows from.
+
+    Raises:
+      FileNotFoundError: if there is no such file.
+      ValueError: if it is no certificate.
+    """
+    if not pathlib.Path(path).is_file():
+        raise FileNotFoundError(
+            f"there is no certificate {path}; root_certificate (--root-certificate) "
+            "names a copy of the server's, or of one that it follows from."
+        )
+    pem = _read(path)
+    try:
+        ssl.create_default_context(cadata=pem.decode("ascii", "replace"))
+    except (ssl.SSLError, ValueError) as error:
+        raise ValueError(f"{path} is no certificate in PEM ({error}).") from error
+    return pem
+
+
 def _read(path) -> bytes:
     with open(path, "rb") as file:
         return file.read()

@@ -4,6 +4,7 @@ import contextlib
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -23,7 +24,7 @@ from flwr.proto.fleet_pb2 import (
 from flwr.proto.heartbeat_pb2 import SendNodeHeartbeatRequest
 from flwr.proto.message_pb2 import ConfirmMessageReceivedRequest
 from flwr.proto.node_pb2 import Node
-from flwr.supercore.error import FlowerError
+from flwr.supercore.error import ApiErrorCode, FlowerError
 from flwr.supercore.inflatable.inflatable_object import (
     get_all_nested_objects,
     get_object_tree,
@@ -97,7 +98,7 @@ def answer(
       ConnectionError: if the server doesn't take the client, or is gone.
     """
     try:
-        with _connected(server, root_certificate, keys) as (client, node):
+        with _connected(server, root_certificate, keys, wait_s) as (client, node):
             while not done():
                 request = PullMessagesRequest(node=node)
                 found = _patiently(partial(client.PullMessages, request), wait_s)
@@ -137,7 +138,7 @@ def _patiently(call, wait_s):
 
 
 @contextlib.contextmanager
-def _connected(server, root_certificate, keys):
+def _connected(server, root_certificate, keys, wait_s):
     """A node of the server's, alive while within: ``(client, node)``."""
     private, public = keys or generate_key_pairs()
     pem = public_key_to_bytes(public)
@@ -152,14 +153,13 @@ def _connected(server, root_certificate, keys):
         try:
             if keys is None:
                 client.RegisterNode(RegisterNodeFleetRequest(public_key=pem))
-            request = ActivateNodeRequest(public_key=pem, heartbeat_interval=BEAT_S)
-            node = Node(node_id=client.ActivateNode(request).node_id)
+            node = _activated(client, pem, 0.0 if keys is None else wait_s)
         except httpx.HTTPError as error:
             raise ConnectionError(
                 f"the server at {server} does not take this client ({_said(error)}); "
                 "see that both use TLS or neither does, that --root-certificate is of "
                 "its certificate, and, where it has --client-keys, that --private-key "
-                "is among them."
+                "is given, is among them, and that no other process is there with it."
             ) from error
         over = threading.Event()
         beat = threading.Thread(target=_beat, args=(client, node, over), daemon=True)
@@ -175,10 +175,36 @@ def _connected(server, root_certificate, keys):
                     client.UnregisterNode(request)
 
 
+def _activated(client, pem, wait_s):
+    """A node, though the key's last process was killed, and is not yet missed."""
+    request = ActivateNodeRequest(public_key=pem, heartbeat_interval=BEAT_S)
+    end = time.monotonic() + min(wait_s, 2 * BEAT_S + 1)
+    warned = False
+    while True:
+        try:
+            return Node(node_id=client.ActivateNode(request).node_id)
+        except httpx.HTTPStatusError:
+            if time.monotonic() >= end:
+                raise
+        if not warned:
+            warned = True
+            warnings.warn(
+                "the server does not take this client's key yet: another process is "
+                "there with it, or was killed and is not yet missed, or the key is not "
+                f"among its --client-keys. Trying for {end - time.monotonic():.0f} s "
+                "more ...",
+                UserWarning,
+                stacklevel=2,
+            )
+        time.sleep(min(1.0, wait_s / 10))
+
+
 def _said(error):
     """What a server said, or why it could not."""
     if isinstance(error, httpx.HTTPStatusError):
         told = FlowerError.from_json(error.response.text)
+        if told and told.code == ApiErrorCode.FLEET_SUPERNODE_REGISTRATION_DISABLED:
+            return "it asks for keys, and this client has none"
         return told.message if told else f"status {error.response.status_code}"
     return str(error)
 

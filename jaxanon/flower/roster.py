@@ -87,8 +87,8 @@ class Roster:
                 raise ValueError(f"there is no client number {client!r}.")
             if self._keyed and self._keyed.get(node) != client:
                 raise ValueError(
-                    f"its key is that of client {self._keyed.get(node)}, and it says "
-                    f"that it is {client}."
+                    f"a process with the key of client {self._keyed.get(node)} says "
+                    f"that it is client {client}."
                 )
         except Exception as error:  # Whatever a stranger thought of.
             why = _printable(error)

@@ -38,6 +38,8 @@ def test_axes_may_share_a_word():
         ("alpha=0:inf:1", "got '0:inf:1'"),
         ("alpha=0:1", "takes values such as 0.6, got '0:1'. FIRST:LAST:STEP are all"),
         ("inner_steps=1:2:0.5", "takes values such as 1, got 1.0"),
+        ("alfa=0:8:1", "names 'alfa', which is no setting; settings are ['alpha', "),
+        ("alfa=0:8:1", "Did you mean 'alpha'?"),
         ("lambda=0.1,lambda_=0.2", "--grid names 'lambda_' twice"),
     ],
 )

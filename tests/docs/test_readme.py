@@ -62,8 +62,8 @@ def test_readme_python_runs(tmp_path, monkeypatch):
         for number, block in enumerate(code):
             exec(compile(block, f"README.md, {name}, block {number}", "exec"), names)
         above = above if name.startswith("### ") else names
-    own = np.load(tmp_path / "mine.npz")
-    assert own["windows"].shape == (2 * 9, 128, 3)
+    own = np.load(tmp_path / "ours.npz")
+    assert own["windows"].shape == (2 * 10, 128, 3)
     assert own["subject_names"].tolist() == ["ann", "bob"]
 
 
@@ -160,7 +160,8 @@ def test_readme_commands_exist(monkeypatch, capsys):
         (script,) = found
         main = script.load()
         # Which settings there are depends on the method.
-        most = 3 if words[1] in ("train", "serve", "sweep", "privacy") else 2
+        narrow = ("train", "serve", "sweep", "privacy", "datasets")
+        most = 3 if words[1] in narrow else 2
         verb = [word for word in words[1:most] if not word.startswith("-")]
         monkeypatch.setattr(sys, "argv", [words[0], *verb, "--help"])
         with pytest.raises(SystemExit) as stopped:
@@ -209,7 +210,7 @@ def test_readme_commands_follow_one_another():
     """Whoever types them all meets no file that is missing, or there already."""
     blocks = _readme()
     made = {name for _, code in blocks for name in re.findall(r'"(\S+\.npz)"', code)}
-    assert "mine.npz" in made
+    assert "ours.npz" in made
     commands = list(_commands(blocks))
     assert not [shlex.join(commands[number]) for number in _refused(commands, made)]
 

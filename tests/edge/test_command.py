@@ -168,6 +168,21 @@ def test_a_budget_is_kept_from_run_to_run(spending, recording, tmp_path, capsys)
     assert edge.Budget(budget, 3.5).left == 0.0
 
 
+def test_a_model_without_a_claim_makes_no_budget(model, recording, tmp_path, capsys):
+    words = ["run", model, "--input", recording, "--output", str(tmp_path / "out.csv")]
+    words += ["--budget", str(tmp_path / "budget.json"), "--epsilon", "7"]
+    assert main(words) == 2
+    assert "this model claims no epsilon" in capsys.readouterr().err
+    left = {path.name for path in tmp_path.iterdir()}
+    assert not left & {"budget.json", ".budget.json.lock", "out.csv"}
+
+
+def test_a_folder_that_is_not_there_is_named(model, recording, tmp_path, capsys):
+    words = ["run", model, "--input", recording, "--output"]
+    assert main([*words, str(tmp_path / "nowhere" / "out.csv")]) == 2
+    assert "nowhere is no folder; make it, for out.csv" in capsys.readouterr().err
+
+
 REFUSED = [
     ([], "each window of this model spends epsilon 0.5: give budget"),
     (["--epsilon", "2"], "name the --budget that keeps it"),

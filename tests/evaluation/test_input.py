@@ -111,3 +111,8 @@ def test_many_refuses_nothing_and_one_folder(cases):
         evaluate_each([cases.Run(cases.identity)], cases.data(), [0, 1])
     with pytest.raises(ValueError, match="out must be left out"):
         evaluate_many([cases.Run(cases.identity)], cases.data(), out="somewhere")
+
+
+def test_a_folder_s_name_is_no_run(cases):
+    with pytest.raises(TypeError, match="got str; open a folder by ja.open_run"):
+        evaluate("runs/a", cases.data())

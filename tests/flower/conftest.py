@@ -82,7 +82,8 @@ def meet(data, port, tmp_path, hand_out):
     def run(method, devices, *, out=None, epochs=2, resume=False, how=None, **settings):
         hand_out(method)
         address, told = f"127.0.0.1:{port}", []
-        settings = {"clients": len(devices), "wait_s": 60.0} | settings
+        patient = {"wait_s": 60.0, "timeout_s": 120.0}  # Clients compile side by side.
+        settings = {"clients": len(devices)} | patient | settings
         pool = concurrent.futures.ThreadPoolExecutor(len(devices) + 1)
         serve = pool.submit(
             serving.serve,
@@ -99,7 +100,7 @@ def meet(data, port, tmp_path, hand_out):
             for device in devices
         ]
         try:
-            ended = serve.result(120)
+            ended = serve.result(240)
         except Exception as error:
             ended = error
         outcomes = []

@@ -42,7 +42,9 @@ def _answered(grid, address):
 
     uploads = []
     with contextlib.ExitStack() as stack:
-        ends = [stack.enter_context(node._connected(address, None, None)) for _ in "ab"]
+        ends = [
+            stack.enter_context(node._connected(address, None, None, 1.0)) for _ in "ab"
+        ]
         letter = lambda n: to_record(Letter({"n": n}, {"x": np.arange(n)}))
         ids = grid.push_messages(
             [Message(letter(1), end.node_id, "train", ttl=60.0) for _, end in ends]

@@ -3,13 +3,15 @@
 import datetime
 import ipaddress
 
+import httpx
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from flwr.proto.fleet_pb2 import ActivateNodeResponse
 
 from jaxanon import checks, learners
-from jaxanon.flower import joining, keys
+from jaxanon.flower import joining, keys, node
 from jaxanon.flower.device import Device
 from jaxanon.flower.settings import Serving, local
 
@@ -66,6 +68,7 @@ def client_keys(tmp_path_factory):
     return paths, known
 
 
+@pytest.mark.filterwarnings("ignore:the server does not take this client's key yet")
 def test_clients_with_certificate_and_key_take_part_and_others_do_not(
     data, meet, port, tls, client_keys
 ):
@@ -85,7 +88,7 @@ def test_clients_with_certificate_and_key_take_part_and_others_do_not(
             for name, how in others.items():
                 try:
                     device = Device(0, data)
-                    outcomes[name] = joining.take_part(server, device, wait_s=5, **how)
+                    outcomes[name] = joining.take_part(server, device, wait_s=1, **how)
                 except (ConnectionError, ValueError) as error:
                     outcomes[name] = error
             return super().work(letter)
@@ -101,8 +104,11 @@ def test_clients_with_certificate_and_key_take_part_and_others_do_not(
         assert "does not take this client" in str(outcomes[name])
     # The second client's key is known, and tells that it is not the first.
     assert isinstance(outcomes["somebody else's"], ValueError)
-    assert "its key is that of client 1, and it says that it is 0" in str(
+    assert "a process with the key of client 1 says that it is client 0" in str(
         outcomes["somebody else's"]
+    )
+    assert "it asks for keys, and this client has none" in str(
+        outcomes["without a key"]
     )
 
 
@@ -180,3 +186,59 @@ def test_plain_http_stays_on_this_machine_unless_asked(data):
 def test_nobody_listens(data, port):
     with pytest.raises(ConnectionError, match=f"nobody answers at 127.0.0.1:{port}"):
         joining.join(f"127.0.0.1:{port}", 0, data, wait_s=0.1)
+
+
+class Busy:
+    """A server's end that takes a key again after some tries."""
+
+    def __init__(self, tries):
+        self.tries = tries
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def ActivateNode(self, request):
+        self.tries -= 1
+        if self.tries >= 0:
+            response = httpx.Response(400, text="{}")
+            raise httpx.HTTPStatusError("no", request=None, response=response)
+        return ActivateNodeResponse(node_id=7)
+
+    def DeactivateNode(self, request):
+        self.left = request.node_id
+
+
+def test_the_key_of_a_client_that_was_killed_is_waited_for(client_keys, monkeypatch):
+    pair = keys.private_key(client_keys[0][0])
+    for tries, wait_s in ((2, 5.0), (10**6, 0.2)):
+        server = Busy(tries)
+        address = lambda *_, found=server, **__: found
+        monkeypatch.setattr(node.FleetHttpClient, "from_server_address", address)
+        with pytest.warns(UserWarning, match="key yet: .* was killed and is not yet m"):
+            if tries > 2:
+                with pytest.raises(ConnectionError, match="no other process is there"):
+                    node._connected("here:1", None, pair, wait_s).__enter__()
+                continue
+            with node._connected("here:1", None, pair, wait_s) as (_, found):
+                assert found.node_id == 7
+        assert server.left == 7
+    # A client without a key has a new one, which nobody else has: it does not wait.
+    server = Busy(1)
+    server.RegisterNode = lambda request: None
+    monkeypatch.setattr(
+        node.FleetHttpClient, "from_server_address", lambda *_, **__: server
+    )
+    with pytest.raises(ConnectionError, match="does not take this client"):
+        node._connected("here:1", None, None, 5.0).__enter__()
+
+
+def test_a_root_certificate_is_looked_at_first(tls, tmp_path):
+    certificate, key = tls
+    assert keys.root_certificate(certificate) == certificate.read_bytes()
+    with pytest.raises(FileNotFoundError, match="no certificate .*--root-certificate"):
+        keys.root_certificate(tmp_path / "nowhere.pem")
+    with pytest.raises(ValueError, match="is no certificate in PEM"):
+        keys.root_certificate(key)

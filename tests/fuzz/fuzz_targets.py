@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -61,6 +62,23 @@ def tokens_npz(folder):
     arrays |= {"channels": np.array(["event"]), "units": np.array([""])}
     arrays |= {"mean": np.zeros(1), "std": np.ones(1)}
     np.savez(folder / "own.npz", **arrays)
+
+
+def own_csv(folder):
+    if not (folder / "ann.csv").exists():
+        rows = "".join(f"{i / 10},{i},act{i // 20}\n" for i in range(40))
+        (folder / "ann.csv").write_text("t,x,act\n" + rows)
+        (folder / "people.csv").write_text("subject,side\nann,left\n")
+        return
+    from jaxanon import datasets
+
+    people = datasets.read_people(folder / "people.csv")
+    settings = {"channels": ["x"], "labels": ["act"], "time": "t", "people": people}
+    own = folder / "own.npz"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # Rows that lack something.
+        datasets.import_csv([folder / "ann.csv"], own, length=8, **settings)
+    datasets.load(own, public="act", private=["side"])
 
 
 def read_windows(folder):
@@ -159,6 +177,7 @@ def saved(name, **arrays):
 
 TARGETS = {
     "own data": Target({"own.npz": "npz"}, saved("own.npz"), own_npz),
+    "own csv": Target({"*.csv": "text"}, own_csv, own_csv),
     "own tokens": Target({"own.npz": "npz"}, tokens_npz, own_npz),
     "input npy": Target({"in.npy": "npy"}, saved("in.npy"), read_windows),
     "input npz": Target({"in.npz": "npz"}, saved("in.npz"), read_windows),

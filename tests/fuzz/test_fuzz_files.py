@@ -19,7 +19,8 @@ NEEDED = {
 def names():
     """Of all targets, from the source: collecting tests imports no data set."""
     return (
-        *("own data", "own tokens", "input npz", "config", "metrics", "source", "told"),
+        *("own data", "own tokens", "own csv", "input npz", "config", "metrics"),
+        *("source", "told"),
         *("metrics, resumed", "checkpoint", "budget", "sweep", "clients"),
         *("model", "attackers", "street", "report", "letter", "csv input"),
         *("csv append", "keys", "motion_sense", "mobi_act"),
