@@ -4,7 +4,7 @@ from jaxanon.datasets.clients import Clients, by_client
 from jaxanon.datasets.experiments import hold_out_subjects, imbalance
 from jaxanon.datasets.exporting import export
 from jaxanon.datasets.loading import load
-from jaxanon.datasets.own_csv import import_csv, read_people
+from jaxanon.datasets.own_csv import import_csv
 from jaxanon.datasets.registry import describe, names, whereabouts
 from jaxanon.datasets.spec import Data, Spec, Windows
 
@@ -21,6 +21,5 @@ __all__ = [
     "import_csv",
     "load",
     "names",
-    "read_people",
     "whereabouts",
 ]

@@ -1,5 +1,6 @@
 """Text files with a line of names and a row for each sample."""
 
+import array
 import csv
 import math
 import warnings
@@ -12,6 +13,7 @@ from jaxanon.datasets.sources import naming
 
 MISSING = {"", "na", "nan", "null", "none"}  # Cells without a number.
 DELIMITERS = ",;\t"
+MOST = float(np.finfo(np.float32).max)
 
 
 class Table(NamedTuple):
@@ -19,65 +21,98 @@ class Table(NamedTuple):
 
     path: Path
     rows: np.ndarray  # float64[rows, channels], NaN where a cell is empty
-    labels: list[tuple[str, ...]]  # of each row; "" where a cell is empty
-    subjects: list[str]
+    labels: list[tuple[str, ...]]  # of each row; the last says whose it is
+    whole: np.ndarray  # bool[rows], whether it lacks nothing
     times: np.ndarray | None  # float64[rows], s
 
 
 def lines(path, needed):
-    """The number of each line and its cells by column, without blanks around them."""
+    """The number of each line and its cells by column, without blanks around them.
+
+    Raises:
+      FileNotFoundError: if there is no such file.
+      ValueError: naming it, if it has no such columns, a row of another length, or is
+        no CSV in UTF-8.
+    """
     if not path.is_file():
         raise FileNotFoundError(f"{str(path)!r} does not exist or is not a file.")
     with naming(repr(str(path))), path.open(newline="", encoding="utf-8-sig") as file:
+        line = 0
         try:
-            first = file.readline()
+            delimiter = max(DELIMITERS, key=file.readline().count)
             file.seek(0)
-            delimiter = max(DELIMITERS, key=first.count)
-            table = csv.reader(file, delimiter=delimiter, strict=True)
+            form = {"delimiter": delimiter, "skipinitialspace": True, "strict": True}
+            table = csv.reader(file, **form)
             names = [name.strip() for name in next(table, [])]
-            if lacking := [name for name in needed if name not in names]:
-                raise ValueError(
-                    f"it has no column {lacking[0]!r}; its first line names {names}."
-                )
-            if len(set(names)) < len(names):
-                raise ValueError(f"its first line names a column twice: {names}.")
-            for cells in table:
-                if cells and len(cells) != len(names):
+            for name in needed:
+                if names.count(name) != 1:
                     raise ValueError(
-                        f"line {table.line_num} has {len(cells)} cells, and the first "
-                        f"line {len(names)}."
+                        f"it must have one column {name!r}; its first line names "
+                        f"{names}."
                     )
-                if cells:
-                    stripped = [cell.strip() for cell in cells]
-                    yield table.line_num, dict(zip(names, stripped, strict=True))
+            for cells in table:
+                line = table.line_num
+                if not any(map(str.strip, cells)):  # A line that holds nothing.
+                    cells = [""] * len(names) if len(cells) > 1 else []
+                if not cells:
+                    continue
+                if len(cells) != len(names) or any("\0" in cell for cell in cells):
+                    raise ValueError(
+                        f"line {line} must have {len(names)} cells of text, as the "
+                        f"first line has, got {len(cells)}."
+                    )
+                row = dict(zip(names, map(str.strip, cells), strict=True))
+                row.pop("", None)  # Behind a delimiter at the end.
+                yield line, row
         except (csv.Error, UnicodeDecodeError) as error:
-            raise ValueError(f"it is no CSV file in UTF-8 ({error}).") from error
+            raise ValueError(
+                f"it is no CSV file in UTF-8, after line {line} ({error})."
+            ) from error
 
 
-def read(path, channels, labels, subject, time):
-    """The columns of one file; warns of rows that lack something."""
-    extra = [name for name in (subject, time) if name is not None]
-    rows, named, subjects, times, lacking = [], [], [], [], []
-    for line, row in lines(path, (*channels, *labels, *extra)):
-        number = lambda name, line=line, row=row: _number(path, line, name, row[name])
-        rows.append([number(name) for name in channels])
-        named.append(tuple(row[name] for name in labels))
-        subjects.append(path.stem if subject is None else row[subject])
-        times.append(0.0 if time is None else number(time))
-        numbers = *rows[-1], times[-1]
-        if not (all(named[-1]) and subjects[-1] and all(map(math.isfinite, numbers))):
-            lacking.append(line)
-    if lacking:
+def read(path, channels, labels, subject, time) -> Table:
+    """The columns of one file; warns of rows that lack something.
+
+    Raises:
+      FileNotFoundError, ValueError: of ``lines``, and for a cell that is no number.
+    """
+    columns = (*channels, *(() if time is None else (time,)))
+    texts = (*labels, *(() if subject is None else (subject,)))
+    stem = (path.stem,) if subject is None else ()
+    numbers, named, whole = array.array("d"), [], []
+    seen: dict[
+        tuple, tuple
+    ] = {}  # A class's name is kept once, however often it comes.
+    first = None
+    for line, row in lines(path, (*columns, *texts)):
+        own = [_number(path, line, name, row[name]) for name in columns]
+        told = (*(row[name] for name in texts), *stem)
+        numbers.extend(own)
+        named.append(seen.setdefault(told, told))
+        whole.append(all(told) and not any(map(math.isnan, own)))
+        if not whole[-1] and first is None:
+            first = line
+    if first is not None:
         warnings.warn(
-            f"{path}: {len(lacking)} of {len(rows)} rows lack a number or a label, the "
-            f"first in line {lacking[0]}; they are left out, and no window reaches "
-            "over them.",
+            f"{path}: {whole.count(False)} of {len(whole)} rows lack a number or a "
+            f"label, the first in line {first}; they are left out, and no window "
+            "reaches over them.",
             UserWarning,
             stacklevel=3,
         )
-    table = np.array(rows, np.float64).reshape(len(rows), len(channels))
-    seconds = None if time is None else np.array(times, np.float64)
-    return Table(path, table, named, subjects, seconds)
+    rows = np.array(numbers, np.float64).reshape(len(named), len(columns))
+    order = np.arange(len(named))
+    if time is not None and subject is not None:  # Rows of several may alternate.
+        _, person = np.unique([told[-1] for told in named], return_inverse=True)
+        order = np.argsort(person, kind="stable")
+    times = None if time is None else rows[order, -1]
+    return Table(
+        path,
+        rows[order, : len(channels)],
+        [named[place] for place in order],
+        np.array(whole, bool)[order],
+        times,
+    )
 
 
 def _number(path, line, name, cell):
@@ -85,10 +120,10 @@ def _number(path, line, name, cell):
     if cell.lower() in MISSING:
         return math.nan
     try:
-        value = float(cell)
+        value = float(cell) if cell.isascii() and "_" not in cell else math.inf
     except ValueError:
         value = math.inf
-    if math.isinf(value):
+    if abs(value) > MOST:
         raise ValueError(
             f"{path}, line {line}: {name} must be a number with a point, or empty, "
             f"got {cell!r}."

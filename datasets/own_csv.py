@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def import_csv(
     time: str | None = None,
     units: Sequence[str] = (),
     subject: str | None = None,
-    people: Mapping[str, Mapping[str, str]] | None = None,
+    people: str | os.PathLike | Mapping[str, Mapping[str, str]] | None = None,
     length: int = 128,
     stride: int | None = None,
     overwrite: bool = False,
@@ -33,9 +34,10 @@ def import_csv(
     """Cuts CSV files into windows and writes them as an ``.npz`` that ``load`` reads.
 
     A file has a line of names and a row for each sample, with commas, semicolons or
-    tabs between. A window lies in one file and in rows of one person and one class of
-    every label, none of which lacks a number or a label; rows that do are left out,
-    and told in a warning.
+    tabs between, in UTF-8. A window lies in one file and in rows of one person and one
+    class of every label, none of which lacks a number or a label; rows that do are left
+    out, and told in a warning. Cells that are empty, ``NA``, ``NaN``, ``null`` or
+    ``None`` lack a number; an empty one lacks a label.
 
     Args:
       paths: of the files, in order of time for each person.
@@ -44,27 +46,34 @@ def import_csv(
       labels: columns with what was being done, any text; each is an attribute, beside
         those that ``people`` has.
       rate_hz: rows a second; None takes it from ``time``.
-      time: column with seconds. Between rows that are more than three periods apart,
-        or go back in time, a recording ends and another begins. None: rows follow each
-        other without gaps.
+      time: column with seconds and their fractions. Where rows of a person are more
+        than three periods apart, or do not go on in time, a recording ends and another
+        begins; rows of several people may alternate. None: rows follow each other
+        without gaps.
       units: of the channels; one is that of all, none says nothing.
       subject: column that says whose row it is; None: a file is of one person, whose
         name is the file's, without its ending.
-      people: of each person further attributes and their classes.
+      people: of each person further attributes and their classes; or the path of a
+        CSV with a column ``subject`` and one for each of these attributes.
       length: samples of a window.
       stride: samples from the start of a window to that of the next; None is half of
         ``length``.
       overwrite: whether a file that is there may be replaced.
 
     Returns:
-      ``output``. It appears when it is complete.
+      ``output``, with ``windows`` (``float32[N, length, channels]``), ``int32[N]`` and
+      names of classes of each attribute and ``subject``, ``channels``, ``units`` if
+      there are any, and ``rate_hz``. It appears when it is complete.
 
     Raises:
       FileNotFoundError: if a file is not there.
-      FileExistsError: if ``output`` is there and ``overwrite`` is false.
-      TypeError: for one name in place of a list of them.
-      ValueError: for a column that a file lacks, a cell that is no number, a person of
-        whom ``people`` says nothing, or if no stretch is as long as a window.
+      FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError: if
+        ``output`` is there and ``overwrite`` is false, or cannot be written.
+      TypeError: for a name, or path, in place of a list of them; for a length or stride
+        that is no whole number.
+      ValueError: for a column that a file lacks, a cell that is no number, a name that
+        the file of windows has another use for, a person of whom ``people`` says
+        nothing, or if no stretch is as long as a window.
 
     Example:
       >>> import pathlib, tempfile
@@ -79,33 +88,46 @@ def import_csv(
       >>> data.train.windows.shape, data.spec.classes
       ((1, 16, 2), {'activity': ('walk',), 'subject': ('ann',)})
     """
-    stride = max(1, length // 2) if stride is None else stride
+    if stride is None:
+        stride = max(1, length // 2)
+    _check_lists(paths=paths, channels=channels, labels=labels, units=units)
     output, paths = Path(output), [Path(path) for path in paths]
-    _check(output, paths, channels, labels, rate_hz, time, units, subject, length)
+    _check_paths(output, paths, subject)
+    _check_names(channels, labels, units)
+    _check_numbers(rate_hz, time, length, stride)
     writing.refuse_unwritable(output, overwrite)
+    where = "people"
+    if isinstance(people, (str, os.PathLike)):
+        where, people = str(people), _read_people(Path(people))
+    further = _attributes(people, (*channels, *labels), where)
     tables = [csv_tables.read(path, channels, labels, subject, time) for path in paths]
     rate_hz = _rate(tables, rate_hz)
-    names = (*labels, *_attributes(people), "subject")
-    runs = [run for table in tables for run in _runs(table, labels, rate_hz, people)]
-    long = [run for run in runs if len(run.rows) >= length]
+    names = (*labels, "subject", *further)
+    segments = [
+        segment
+        for table in tables
+        for segment in _segments(table, names, rate_hz, people, further)
+    ]
+    long = [segment for segment in segments if len(segment.rows) >= length]
     if not long:
-        most = max((len(run.rows) for run in runs), default=0)
+        most = max((len(segment.rows) for segment in segments), default=0)
         raise ValueError(
             f"no stretch of rows of one person and one class of {list(labels)} is as "
-            f"long as a window of {length}; the longest has {most} rows. Give a "
-            "smaller length (--length), or labels that change less often."
+            f"long as a window of {length}; the longest has {most} rows, of "
+            f"{rate_hz:g} a second. Give a smaller length (--length), or labels that "
+            "change less often."
         )
-    classes = {name: sorted({run.labels[name] for run in long}) for name in names}
-    numbered = [run._replace(labels=_numbers(run.labels, classes)) for run in long]
+    classes = {name: sorted({one.labels[name] for one in long}) for name in names}
+    numbered = [one._replace(labels=_numbers(one.labels, classes)) for one in long]
     windows, found = cut_each(numbered, length, stride)
     arrays = {
         "windows": windows,
         "channels": np.array(channels),
-        "units": np.array([*units] * (len(channels) if len(units) == 1 else 1)),
         "rate_hz": np.array(float(rate_hz)),
     }
-    if not units:
-        del arrays["units"]
+    if units:
+        each = units if len(units) > 1 else [*units] * len(channels)
+        arrays["units"] = np.array(each)
     for name in names:
         arrays[name], arrays[name + ENDING] = found[name], np.array(classes[name])
     with writing.replacing(output) as file:
@@ -113,31 +135,72 @@ def import_csv(
     return output
 
 
-def _numbers(labels, classes) -> dict[str, int | str]:
-    """Class names as places among the classes."""
-    return {name: own.index(labels[name]) for name, own in classes.items()}
+def _check_lists(**named):
+    for name, value in named.items():
+        if isinstance(value, (str, os.PathLike)):
+            raise TypeError(f"{name} must be a list, got {value!r}; put it in one.")
 
 
-def read_people(path) -> dict[str, dict[str, str]]:
-    """A CSV with the column ``subject`` and others, as ``import_csv`` takes ``people``.
+def _check_paths(output, paths, subject):
+    if output.suffix != ".npz":
+        raise ValueError(f"output must end in .npz, got {str(output)!r}.")
+    if not paths:
+        raise ValueError("paths is empty: name at least one CSV file.")
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise ValueError(f"a file is named twice: {[str(path) for path in paths]}.")
+    if subject is None and len({path.stem for path in paths}) < len(paths):
+        raise ValueError(
+            "two files have the same name, and a file's name is that of its person; "
+            "rename one, or have a column that says whose a row is (subject)."
+        )
 
-    Raises:
-      FileNotFoundError: if it is not there.
-      ValueError: without that column or others, for a person that comes twice, or for
-        a class that is not named.
 
-    Example:
-      >>> import pathlib, tempfile
-      >>> path = pathlib.Path(tempfile.mkdtemp()) / "people.csv"
-      >>> _ = path.write_text("subject,gender\\nann,female\\nbob,male\\n")
-      >>> read_people(path)
-      {'ann': {'gender': 'female'}, 'bob': {'gender': 'male'}}
-    """
-    path, found = Path(path), {}
+def _check_names(channels, labels, units):
+    if not channels:
+        raise ValueError("channels is empty: name at least one column.")
+    if len({*channels, *labels}) < len(channels) + len(labels):
+        raise ValueError(
+            f"channels and labels must differ, got {[*channels, *labels]}."
+        )
+    _check_attributes(labels, "labels")
+    if len(units) not in (0, 1, len(channels)):
+        raise ValueError(
+            f"units must be one for all channels or one for each of {list(channels)}, "
+            f"got {list(units)}."
+        )
+
+
+def _check_attributes(names, where):
+    """Refuses names of which a file of windows has another use."""
+    for name in names:
+        if name in (*ABOUT, "subject", "") or name.endswith(ENDING):
+            raise ValueError(
+                f"{where}: an attribute cannot be called {name!r}, which means "
+                "something else in a file of windows; call that column otherwise."
+            )
+
+
+def _check_numbers(rate_hz, time, length, stride):
+    for name, value in {"length": length, "stride": stride}.items():
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            raise TypeError(f"{name} must be a whole number of samples, got {value!r}.")
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1 sample, got {value}.")
+    if rate_hz is None and time is None:
+        raise ValueError(
+            "give rate_hz, rows a second (--rate-hz), or the column with the seconds "
+            "of each (time, --time)."
+        )
+    if rate_hz is not None and not (math.isfinite(rate_hz) and rate_hz > 0):
+        raise ValueError(f"rate_hz must be > 0 and finite, got {rate_hz!r}.")
+
+
+def _read_people(path):
+    """The attributes of each person, of a CSV."""
+    found = {}
     for line, row in csv_tables.lines(path, ("subject",)):
         who = row.pop("subject")
-        empty = [name for name, value in row.items() if not value]
-        if who in found or not who or not row or empty:
+        if who in found or not who or not row or not all(row.values()):
             raise ValueError(
                 f"{path}, line {line}: a line must name a person that no other does, "
                 f"and a class of each attribute, got {who!r} and {row}."
@@ -148,42 +211,17 @@ def read_people(path) -> dict[str, dict[str, str]]:
     return found
 
 
-def _check(output, paths, channels, labels, rate_hz, time, units, subject, length):
-    """Refuses what does not fit together, before a file is read."""
-    for name, value in {"channels": channels, "labels": labels, "units": units}.items():
-        if isinstance(value, str):
-            raise TypeError(f"{name} must be a list of names, got {value!r}.")
-    if output.suffix != ".npz":
-        raise ValueError(f"output must end in .npz, got {str(output)!r}.")
-    if not paths:
-        raise ValueError("paths is empty: name at least one CSV file.")
-    if len({path.stem for path in paths}) < len(paths) and subject is None:
-        raise ValueError(
-            "two files have the same name, and a file's name is that of its person; "
-            "rename one, or have a column that says whose a row is (subject)."
-        )
-    columns = (*channels, *labels)
-    if not channels or len(set(columns)) < len(columns):
-        raise ValueError(f"channels and labels must differ, got {list(columns)}.")
-    if taken := {*ABOUT, "subject"} & {*labels}:
-        raise ValueError(
-            f"a label cannot be called {taken.pop()!r}, which means something else in "
-            "the file of windows; call that column otherwise."
-        )
-    if len(units) not in (0, 1, len(channels)):
-        raise ValueError(
-            f"units must be one for all channels or one for each of {list(channels)}, "
-            f"got {list(units)}."
-        )
-    if rate_hz is None and time is None:
-        raise ValueError(
-            "give rate_hz, rows a second (--rate-hz), or the column with the seconds "
-            "of each (time, --time)."
-        )
-    if rate_hz is not None and not (math.isfinite(rate_hz) and rate_hz > 0):
-        raise ValueError(f"rate_hz must be > 0 and finite, got {rate_hz!r}.")
-    if length < 1:
-        raise ValueError(f"length must be at least 1 sample, got {length!r}.")
+def _attributes(people, columns, where):
+    """What ``people`` says of everybody."""
+    names = tuple(next(iter(people.values()), ())) if people else ()
+    _check_attributes(names, where)
+    for who, told in (people or {}).items():
+        if {*told} != {*names} or {*names} & {*columns} or not all(told.values()):
+            raise ValueError(
+                f"{where} must say {list(names)} of everybody, and nothing that is a "
+                f"column, got {told} of {who!r}."
+            )
+    return names
 
 
 def _rate(tables, rate_hz):
@@ -191,10 +229,13 @@ def _rate(tables, rate_hz):
     if tables[0].times is None:
         return rate_hz
     steps = np.concatenate([np.diff(table.times) for table in tables])
-    steps = steps[steps > 0]
-    if not len(steps):
-        raise ValueError("the column of times never goes up; see that it has seconds.")
-    seen = float(f"{1 / np.median(steps):.6g}")  # 50, and not 50.000000000001.
+    steps = steps[np.isfinite(steps)]
+    if not np.mean(steps > 0) > 0.5:  # Of none, too.
+        raise ValueError(
+            "times do not go up from most rows to the next: they must be seconds with "
+            "their fractions. Else give rate_hz (--rate-hz), and no time."
+        )
+    seen = float(f"{1 / np.median(steps[steps > 0]):.6g}")  # 50, not 50.000000000001.
     if rate_hz is not None and abs(seen / rate_hz - 1) > 0.2:
         raise ValueError(
             f"rate_hz is {rate_hz:g}, and by their times rows come at {seen:.4g} Hz; "
@@ -203,43 +244,31 @@ def _rate(tables, rate_hz):
     return seen if rate_hz is None else rate_hz
 
 
-def _runs(table, labels, rate_hz, people):
+def _segments(table, names, rate_hz, people, further):
     """Stretches of rows that one window may lie in."""
-    whole = np.isfinite(table.rows).all(axis=1)
-    if table.times is not None:
-        whole &= np.isfinite(table.times)
-    told = list(zip(table.labels, table.subjects, strict=True))
-    whole &= np.array([all(named) and bool(who) for named, who in told], bool)
-    same = np.array([a == b for a, b in itertools.pairwise(told)], bool)
-    same &= whole[1:] & whole[:-1]
+    same = np.array([a == b for a, b in itertools.pairwise(table.labels)], bool)
+    same &= table.whole[1:] & table.whole[:-1]
     if table.times is not None:
         steps = np.diff(table.times)
-        same &= (steps > 0) & (steps <= GAP / rate_hz)
-    bounds = [0, *(1 + np.flatnonzero(~same)), len(told)]
-    runs = []
+        # Three periods themselves, however their seconds were rounded, are no gap.
+        same &= (steps > 0) & (steps * rate_hz < 1.001 * GAP)
+    bounds = [0, *(1 + np.flatnonzero(~same)), len(table.labels)]
+    found = []
     for start, end in itertools.pairwise(bounds):
-        if start < end and whole[start]:
-            own = dict(zip(labels, table.labels[start], strict=True))
-            own["subject"] = table.subjects[start]
-            own = _with_person(own, people, table.path)
-            runs.append(Recording(table.rows[start:end], 0, own))
-    return runs
+        if start == end or not table.whole[start]:
+            continue
+        *_, who = told = table.labels[start]
+        if further and who not in people:
+            raise ValueError(
+                f"{table.path}: people says nothing of {who!r}; it names "
+                f"{sorted(people)}."
+            )
+        more = [people[who][name] for name in further] if further else []
+        labels = dict(zip(names, (*told, *more), strict=True))
+        found.append(Recording(table.rows[start:end], 0, labels))
+    return found
 
 
-def _attributes(people):
-    """What ``people`` says of everybody."""
-    return tuple(
-        dict.fromkeys(name for told in (people or {}).values() for name in told)
-    )
-
-
-def _with_person(labels, people, path):
-    """Labels with what is known of their person."""
-    told = {} if people is None else people.get(labels["subject"])
-    names = _attributes(people)
-    if told is None or {*told} != {*names} or {*names} & {*labels}:
-        raise ValueError(
-            f"{path}: people must say {list(names)} of {labels['subject']!r}, and "
-            f"nothing that is a column, got {told}; it names {sorted(people)}."
-        )
-    return labels | told
+def _numbers(labels, classes) -> dict[str, int | str]:
+    """Class names as places among the classes."""
+    return {name: own.index(labels[name]) for name, own in classes.items()}

@@ -27,14 +27,26 @@ def architecture(state) -> list[str]:
     return [f"{name(path)}: {leaf.dtype}{list(leaf.shape)}" for path, leaf in leaves]
 
 
-def refuse_run(folder) -> None:
-    """Raises FileExistsError if a folder holds a run, or something else."""
-    if (pathlib.Path(folder) / "config.json").exists():
+def refuse_taken(folder, *, resume: bool) -> None:
+    """Refuses a folder that ``claim`` would refuse, whatever its run's settings are.
+
+    Raises:
+      FileExistsError: if it holds a run that is not to be gone on with, or holds
+        something else, or is a file.
+    """
+    folder = pathlib.Path(folder)
+    if (folder / "config.json").exists():
+        if not resume:
+            raise FileExistsError(
+                f"{folder} holds a run already; go on with it by resume=True "
+                "(--resume), or choose another folder."
+            )
+    elif folder.is_file():
+        raise FileExistsError(f"{folder} is a file; name a folder.")
+    elif any(n.name[0] != "." for n in folder.glob("*")):
         raise FileExistsError(
-            f"{folder} holds a run already; go on with it by resume=True "
-            "(--resume), or choose another folder."
+            f"{folder} is not empty and holds no run; choose another folder."
         )
-    _refuse_other(pathlib.Path(folder))
 
 
 def claim(folder, config: dict, *, resume: bool) -> None:
@@ -50,12 +62,9 @@ def claim(folder, config: dict, *, resume: bool) -> None:
     """
     folder = pathlib.Path(folder)
     path = folder / "config.json"
-    if not resume:
-        refuse_run(folder)
+    refuse_taken(folder, resume=resume)
     if path.exists():
         _same(folder, read_config(folder), config)
-    else:
-        _refuse_other(folder)
     folder.mkdir(parents=True, exist_ok=True)
     writing.write(path, json.dumps(config, indent=2) + "\n")
 
@@ -86,16 +95,6 @@ def restored(folder, config: dict, like, kept=None):
             f"{folder} has no checkpoint yet; go on with the run by --resume."
         )
     return found
-
-
-def _refuse_other(folder):
-    """Raises FileExistsError for what is neither a run nor room for one."""
-    if folder.is_file():
-        raise FileExistsError(f"{folder} is a file; name a folder.")
-    if any(n.name[0] != "." for n in folder.glob("*")):
-        raise FileExistsError(
-            f"{folder} is not empty and holds no run; choose another folder."
-        )
 
 
 _LACKING = object()

@@ -77,7 +77,8 @@ def train(
       ``Run``.
 
     Raises:
-      FileExistsError: if ``out`` holds a run and ``resume`` is False.
+      FileExistsError: if ``out`` holds a run and ``resume`` is False, or something
+        else.
       ValueError: if the run in ``out`` is another one or went further than ``epochs``,
         if its checkpoints are damaged, for epochs below 1, for a method made for
         another spec, for windows that are not finite, for labels and
@@ -103,8 +104,8 @@ def train(
     checks.seed(seed)
     checks.positive(epochs=epochs)
     epochs, seed = int(epochs), int(seed)
-    if out is not None and not resume and not processes.several():
-        checkpoint.refuse_run(out)  # Before anything compiles; claimed is it later.
+    if out is not None and not processes.several():
+        checkpoint.refuse_taken(out, resume=resume)  # Before anything compiles.
     epochs = paid_for(method, epochs)
     check_data(method, data)
     spreading.check_devices(method, devices)

@@ -1,5 +1,7 @@
 """What a person sees of a training."""
 
+import pytest
+
 from jaxanon import progress
 
 
@@ -11,6 +13,16 @@ def test_the_loss_is_seen_whatever_its_name_comes_after(capsys):
         tell(row)
     told = capsys.readouterr().out.removeprefix("round 0/2  compiling ...\n")
     assert told.startswith("round 2/2  loss 0.125  bytes_down 1  bytes_up 2  7 client")
+
+
+@pytest.mark.parametrize(
+    ("rate", "told"), [(0.237, "0.24"), (9.5, "9.5"), (10.4, "10"), (12345.6, "12,346")]
+)
+def test_slow_work_is_not_told_as_none(capsys, rate, told):
+    row = {"round": 1, "losses": {}, "client_updates_per_second": rate}
+    with progress.rounds(1, 0, show=True, epochs=1) as tell:
+        tell(row)
+    assert f"  {told} client updates/s" in capsys.readouterr().out
 
 
 def test_a_legend_stands_before_what_is_shown_of_work(capsys, monkeypatch):

@@ -11,11 +11,11 @@ ABOUT = """The data sets that have a name.
 
   jaxanon datasets                                        lists them
   jaxanon datasets export NAME --preset P --split test --output f.npz
-  jaxanon datasets import a.csv b.csv ... --output f.npz  of your own recordings"""
+  jaxanon datasets import --help                          makes one of your own CSV"""
 
 
 def show_all() -> None:
-    """Lists the data sets, or exports one: `jaxanon datasets export --help`."""
+    """Lists the data sets; there are also `export --help` and `import --help`."""
     from jaxanon import datasets
 
     rows = datasets.describe()
@@ -122,7 +122,7 @@ def import_csv(
         time=time,
         units=() if units is None else sources.names(units, "units"),
         subject=subject,
-        people=None if people is None else datasets.read_people(people),
+        people=people,
         length=length,
         stride=stride,
         overwrite=overwrite,
@@ -133,4 +133,7 @@ def import_csv(
             counts = np.bincount(arrays[name.removesuffix("_names")])
             told = zip(classes, counts, strict=True)
             show.say(f"{name[:-6]}: " + ", ".join(f"{c} {n}" for c, n in told))
-    show.say(f"{len(arrays['windows'])} windows of {length} samples: {path}")
+    rate = float(arrays["rate_hz"])
+    show.say(
+        f"{len(arrays['windows'])} windows of {length} samples at {rate:g} Hz: {path}"
+    )

@@ -15,8 +15,7 @@ def refuse_folder(out: pathlib.Path, resume: bool) -> None:
     from jaxanon import checkpoint, processes
     from jaxanon.datasets import writing
 
-    if not resume:
-        checkpoint.refuse_run(out)
+    checkpoint.refuse_taken(out, resume=resume)
     if processes.first():  # The others only read it.
         writing.refuse_unwritable_folder(out)
 
@@ -85,7 +84,11 @@ def refuse_others(told: dict, spec) -> None:
             )
     rate = told.get("rate_hz", np.ones(()))
     known = rate.size == 1 and rate.dtype.kind in "fiu" and 1.0 not in rate
-    if known and spec.rate_hz != 1.0 and abs(rate.item() / spec.rate_hz - 1) > 0.01:
+    if (
+        known
+        and spec.rate_hz != 1.0
+        and not abs(rate.item() / spec.rate_hz - 1) <= 0.01
+    ):
         raise ValueError(
             f"the file has {rate.item():g} samples a second (rate_hz), and the run was "
             f"trained on {spec.rate_hz:g}; resample it."

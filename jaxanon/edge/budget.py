@@ -1,28 +1,20 @@
 """A privacy budget in a file: charged before a window leaves, across restarts."""
 
 import contextlib
-import fractions
-import hashlib
-import json
 import math
 import operator
 import os
 import pathlib
 import time
 
-DAMAGE = AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError
-FORMAT = 2
+from jaxanon.edge import budget_text
+
 MADE = b"made\n"  # In the lock: there was a budget; one that is gone was removed.
 ANY = "any two windows"
 
 
 class Exhausted(ValueError):
     """A charge that the budget does not allow; nothing was taken from it."""
-
-
-def _exact(value):
-    """The decimal number that a float is written as: 0.1 is a tenth, three are 0.3."""
-    return fractions.Fraction(repr(float(value)))
 
 
 class Budget:
@@ -69,7 +61,7 @@ class Budget:
         wait_s: float = 1.0,
     ):
         if epsilon is not None:
-            _check(epsilon, "epsilon of a budget")
+            budget_text.check(epsilon, "epsilon of a budget")
         if not wait_s >= 0:
             raise ValueError(f"wait_s must be >= 0, got {wait_s!r}.")
         self.path = pathlib.Path(path).resolve()
@@ -88,7 +80,7 @@ class Budget:
                 if was_there or epsilon is None:
                     raise self._nothing(was_there)
                 hidden = ANY if neighbours is None else neighbours
-                self._write(_body(epsilon, hidden, {}))
+                self._write(budget_text.body(epsilon, hidden, {}))
             told = self._told()
             if not was_there:
                 os.pwrite(lock, MADE, 0)
@@ -120,12 +112,12 @@ class Budget:
     @property
     def spent(self) -> float:
         """ε so far."""
-        return float(_sum(self.releases))
+        return float(budget_text.total(self.releases))
 
     @property
     def left(self) -> float:
         """ε that may still be spent."""
-        return float(_exact(self.epsilon) - _sum(self.releases))
+        return float(budget_text.exact(self.epsilon) - budget_text.total(self.releases))
 
     def check(self, epsilon: float, count: int = 1) -> None:
         """Raises what ``charge`` would, and takes nothing.
@@ -153,16 +145,19 @@ class Budget:
         """
         with self._alone():
             releases = self._after(self._own()["releases"], epsilon, count)
-            self._write(_body(self.epsilon, self.neighbours, releases))
-        return float(_exact(self.epsilon) - _sum(releases))
+            self._write(budget_text.body(self.epsilon, self.neighbours, releases))
+        return float(budget_text.exact(self.epsilon) - budget_text.total(releases))
 
     def _after(self, releases, epsilon, count):
         """What was released with ``count`` windows more, which are not too many."""
-        _check(epsilon, "epsilon")
+        budget_text.check(epsilon, "epsilon")
         whole = operator.index(count) if hasattr(count, "__index__") else -1
         if whole < 0:  # A fraction would be lost.
             raise ValueError(f"count must be whole and >= 0, got {count!r}.")
-        each, left = _exact(epsilon), _exact(self.epsilon) - _sum(releases)
+        each, left = (
+            budget_text.exact(epsilon),
+            budget_text.exact(self.epsilon) - budget_text.total(releases),
+        )
         if each * whole > left:
             raise Exhausted(
                 f"{float(each * whole):g} is asked for, and {float(left):g} of "
@@ -225,34 +220,23 @@ class Budget:
             time.sleep(0.001)
 
     def _told(self):
-        """What the file says, as ``_body`` has it."""
+        """What the file says, as ``budget_text.body`` has it."""
         try:
-            told = json.loads(self.path.read_text(encoding="utf-8"))
-            if told.get("format") != FORMAT and "releases" in told:
-                raise ValueError(f"of another version, format {told.get('format')}")
-            body = {name: told[name] for name in _body(0, "", {})}
-            if told["check"] != _digest(body):
-                raise ValueError("its check does not match")
-            _check(body["epsilon"], "its epsilon")
-            if not all(type(n) is int and n >= 0 for n in body["releases"].values()):
-                raise ValueError("its numbers of windows are none")
-            _sum(body["releases"])
+            return budget_text.read(self.path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise FileNotFoundError(
                 f"{self.path} is gone, and with it what was spent; restore it."
             ) from None
-        except DAMAGE as error:
+        except ValueError as error:
             raise ValueError(
                 f"{self.path} is no budget, or damaged ({error}); nothing is released "
                 "from it. Restore it, or count its stream as spent."
             ) from error
-        return body
 
     def _write(self, body):
         partial = self.path.with_name(f".{self.path.name}.partial")
         with partial.open("w", encoding="utf-8") as file:
-            told = body | {"check": _digest(body)}
-            file.write(json.dumps(told, indent=1) + "\n")
+            file.write(budget_text.text(body))
             file.flush()
             os.fsync(file.fileno())
         partial.replace(self.path)
@@ -277,23 +261,3 @@ class _Unbounded:
 
 
 UNBOUNDED = _Unbounded()
-
-
-def _check(epsilon, name):
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise ValueError(f"{name} must be > 0 and finite, got {epsilon!r}.")
-
-
-def _sum(releases):
-    return sum((_exact(name) * n for name, n in releases.items()), fractions.Fraction())
-
-
-def _body(epsilon, neighbours, releases):
-    """What a budget's file says, but for its check."""
-    told = {"format": FORMAT, "epsilon": float(epsilon), "neighbours": neighbours}
-    return told | {"releases": releases}
-
-
-def _digest(body):
-    """Of what a budget says: a bit that flipped is seen."""
-    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()

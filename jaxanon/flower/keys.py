@@ -77,7 +77,9 @@ def root_certificate(path) -> bytes:
         )
     pem = _read(path)
     try:
-        ssl.create_default_context(cadata=pem.decode("ascii", "replace"))
+        if not pem.strip():  # By which the machine's own would be taken.
+            raise ValueError("it is empty")
+        ssl.create_default_context(cadata=pem.decode("ascii"))
     except (ssl.SSLError, ValueError) as error:
         raise ValueError(f"{path} is no certificate in PEM ({error}).") from error
     return pem

@@ -183,8 +183,10 @@ def _activated(client, pem, wait_s):
     while True:
         try:
             return Node(node_id=client.ActivateNode(request).node_id)
-        except httpx.HTTPStatusError:
-            if time.monotonic() >= end:
+        except httpx.HTTPStatusError as error:
+            told = FlowerError.from_json(error.response.text)
+            busy = told and told.code == ApiErrorCode.FLEET_NODE_ACTIVATION_FAILED
+            if not busy or time.monotonic() >= end:
                 raise
         if not warned:
             warned = True

@@ -48,8 +48,10 @@ def plan(loss_fn, leaves, treedef, batch) -> Plan:
 
     jaxpr = jax.make_jaxpr(one)(leaves, jax.tree.map(alone, batch))
     aliases = {
-        var: Alias(number, tuple(range(var.aval.ndim)))
-        for number, var in enumerate(jaxpr.jaxpr.invars[: len(leaves)])
+        var: Alias(number, tuple(range(jnp.ndim(leaf))))
+        for number, (var, leaf) in enumerate(
+            zip(jaxpr.jaxpr.invars, leaves, strict=False)  # Those of the batch follow.
+        )
     }
     found = program.find(jaxpr.jaxpr, aliases)
     others = found.others | program.returned(jaxpr.jaxpr, aliases)

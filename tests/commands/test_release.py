@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jaxanon import cli, edge, guarantee, methods, training
+from jaxanon.commands import files
 
 pytestmark = pytest.mark.long
 RANGE = "--low -1.0 -1.0 --high 1.0 1.0 --hidden 4 2 --batch 16 --epochs 1".split()
@@ -33,6 +34,19 @@ def anonymize(released, file, tmp_path):
         return cli.main(["anonymize", str(run), *named, "--overwrite", *given])
 
     return anonymize
+
+
+def test_what_a_file_says_is_held_against_its_run(
+    anonymize, released, tmp_path, monkeypatch, capsys
+):
+    def refuse(told, spec):
+        assert spec == training.open_run(released).spec
+        raise ValueError(f"it says {told}")
+
+    monkeypatch.setattr(files, "refuse_others", refuse)
+    assert anonymize() == 2
+    assert "it says {" in capsys.readouterr().err
+    assert not (tmp_path / "safe.npy").exists()
 
 
 def test_a_budget_lasts_across_calls_and_is_never_overspent(

@@ -7,29 +7,17 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given
+from own_csv import made, recorded
 
 from jaxanon import cli
-from jaxanon.datasets import import_csv, load, read_people
+from jaxanon.datasets import load
 
-CHOICE = {"channels": ["x", "y"], "labels": ["act"], "rate_hz": 10.0}
 PEOPLE = {"ann": {"gender": "female"}, "bob": {"gender": "male"}}
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """With ann.csv: ten rows of sitting, then six of walking, that count."""
-    acts = ["sit"] * 10 + ["walk"] * 6
-    lines = [f"{i},{-i},{act}" for i, act in enumerate(acts)]
-    (tmp_path / "ann.csv").write_text("\n".join(["x,y,act", *lines]) + "\n")
-    return tmp_path
-
-
-def made(folder, *names, **settings):
-    """Arrays of the file that is made of these."""
-    paths = [folder / f"{name}.csv" for name in names]
-    settings = CHOICE | {"length": 4} | settings
-    with np.load(import_csv(paths, folder / "own.npz", **settings)) as file:
-        return dict(file)
+    return recorded(tmp_path)
 
 
 def test_windows_are_cut_within_each_act(folder):
@@ -107,83 +95,45 @@ def test_who_has_no_window_is_not_named(folder):
     assert arrays["act_names"].tolist() == ["sit", "walk"]
 
 
-@pytest.mark.parametrize(
-    ("settings", "why"),
-    [
-        ({"channels": ["x", "z"]}, r"ann.csv': it has no column 'z'; .*\['x', 'y', 'a"),
-        ({"channels": ["act", "y"], "labels": ["x"]}, "line 2: act must be a number"),
-        ({"channels": ["x", "x"]}, "channels and labels must differ"),
-        ({"labels": ["subject"]}, "a label cannot be called 'subject'"),
-        ({"rate_hz": None}, "give rate_hz, rows a second .--rate-hz., or the column"),
-        ({"rate_hz": 0.0}, "rate_hz must be > 0 and finite"),
-        ({"length": 11}, "as long as a window of 11; the longest has 10 rows"),
-        ({"length": 0}, "length must be at least 1"),
-        ({"stride": 0}, "stride must be at least 1"),
-        ({"units": ["g", "g", "g"]}, "units must be one for all channels or one for"),
-        (
-            {"people": {"bob": {"gender": "male"}}},
-            r"people must say \['gender'\] of 'a",
-        ),
-        ({"people": {"ann": {"act": "run"}}}, "nothing that is a column"),
-        ({"time": "act"}, "line 2: act must be a number"),
-    ],
-)
-def test_what_does_not_fit_is_refused_and_nothing_is_written(folder, settings, why):
-    with pytest.raises(ValueError, match=why):
-        made(folder, "ann", **settings)
-    assert [path.name for path in folder.iterdir()] == ["ann.csv"]
+def test_rows_of_several_people_may_alternate(folder):
+    lines = [f"{i / 10},{who},{i},0,sit" for i in range(8) for who in ("bob", "ann")]
+    (folder / "all.csv").write_text("\n".join(["t,who,x,y,act", *lines]))
+    arrays = made(folder, "all", subject="who", time="t", rate_hz=None)
+    assert arrays["rate_hz"] == 10.0 and arrays["subject"].tolist() == [
+        0,
+        0,
+        0,
+        1,
+        1,
+        1,
+    ]
+    np.testing.assert_array_equal(arrays["windows"][:, 0, 0], [0, 2, 4, 0, 2, 4])
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("", "it has no column 'x'; its first line names \\[\\]"),
-        ("x,y,act\n1,2\n", "line 2 has 2 cells, and the first line 3"),
-        ("x,y,act\n1;5,2,sit\n", "line 2: x must be a number with a point, or empty"),
-        ("x,y,act\ninf,2,sit\n", "line 2: x must be a number with a point"),
-        ("x,y,x,act\n1,2,3,sit\n", "names a column twice"),
-        ('x,y,act\n1,2,"sit\n', "it is no CSV file in UTF-8"),
-        ("x,y,act\n", "the longest has 0 rows"),
-    ],
-)
-def test_damage_is_told_with_its_line(folder, text, why):
-    (folder / "ann.csv").write_text(text)
-    with pytest.raises(ValueError, match=why):
-        made(folder, "ann")
+@pytest.mark.parametrize("begin", [0.0, 1700000000.1])
+def test_three_periods_are_no_gap_however_they_were_rounded(folder, begin):
+    at = [0.0, 0.02, 0.08, 0.14, 0.16, 0.18]  # At 50 Hz.
+    lines = [f"{begin + t:.2f},{i},0,sit" for i, t in enumerate(at)]
+    (folder / "bob.csv").write_text("\n".join(["t,x,y,act", *lines]))
+    assert len(made(folder, "bob", time="t", rate_hz=50.0, length=6)["windows"]) == 1
 
 
-def test_files_are_looked_for_and_never_replaced_unasked(folder):
-    with pytest.raises(FileNotFoundError, match="nobody.csv"):
-        made(folder, "nobody")
-    with pytest.raises(ValueError, match="paths is empty"):
-        made(folder)
-    with pytest.raises(ValueError, match="two files have the same name"):
-        made(folder, "ann", "ann")
-    with pytest.raises(ValueError, match=r"must end in \.npz"):
-        import_csv([folder / "ann.csv"], folder / "own.npy", **CHOICE)
-    with pytest.raises(TypeError, match="channels must be a list of names, got 'x'"):
-        made(folder, "ann", channels="x")
-    (folder / "ann.csv").write_bytes(b"x,y,act\n\xff\xfe,1,sit\n")
-    with pytest.raises(ValueError, match="it is no CSV file in UTF-8"):
-        made(folder, "ann")
-    (folder / "own.npz").touch()
-    with pytest.raises(FileExistsError, match="own.npz exists"):
-        made(folder, "ann")
+def test_times_without_fractions_are_told(folder):
+    lines = [f"{i // 10},{i},0,sit" for i in range(40)]
+    (folder / "bob.csv").write_text("\n".join(["t,x,y,act", *lines]))
+    with pytest.raises(ValueError, match="times do not go up from most rows"):
+        made(folder, "bob", time="t", rate_hz=None)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "subject,gender\nann,female\nann,male\n",
-        "subject,gender\nann,\n",
-        "subject,gender\n,male\n",
-        "subject\nann\n",
-    ],
-)
-def test_people_are_named_once_and_wholly(folder, text):
-    (folder / "people.csv").write_text(text)
-    with pytest.raises(ValueError, match="a line must name a person that no other"):
-        read_people(folder / "people.csv")
+def test_blank_lines_and_quotes_and_a_delimiter_at_the_end(folder):
+    text = 'x, y, "act",\n1, 2, "sit",\n\n  \n3, 4, "sit",\n'
+    (folder / "bob.csv").write_text(text)
+    arrays = made(folder, "bob", length=2)
+    np.testing.assert_array_equal(arrays["windows"], [[[1, 2], [3, 4]]])
+    assert arrays["act_names"].tolist() == ["sit"]
+    (folder / "bob.csv").write_text(text.replace("  \n", ",,,\n"))
+    with pytest.warns(UserWarning, match="1 of 3 rows lack .* the first in line 4"):
+        assert len(made(folder, "bob", length=1, overwrite=True)["windows"]) == 2
 
 
 @given(
@@ -242,6 +192,6 @@ def test_the_command_counts_what_it_made(folder, capsys):
     assert cli.main(words) == 0
     told = capsys.readouterr().out
     assert "act: sit 4, walk 2" in told and "gender: female 6" in told
-    assert "6 windows of 4 samples" in told
+    assert "6 windows of 4 samples at 10 Hz" in told
     assert cli.main(words) == 2
     assert "exists; pass overwrite=True (--overwrite)" in capsys.readouterr().err

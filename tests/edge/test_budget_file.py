@@ -117,6 +117,11 @@ def test_nonsense_under_a_right_check_is_damage(path):
         {"releases": {"0.5": -3}},
         {"releases": {"0.5": 1.5}},
         {"releases": {"half": 1}},
+        {"releases": {"-0.5": 1}},
+        {"releases": {"0.5": 10**400}},
+        {"releases": {"0.5": 5}},  # More than there was.
+        {"neighbours": 5},
+        {"epsilon": True},
         {"releases": [1]},
     ):
         told = {name: own[name] for name in own if name != "check"} | wrong

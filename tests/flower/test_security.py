@@ -2,6 +2,7 @@
 
 import datetime
 import ipaddress
+import logging
 
 import httpx
 import pytest
@@ -9,8 +10,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from flwr.proto.fleet_pb2 import ActivateNodeResponse
+from flwr.supercore.error import ApiErrorCode, FlowerError
 
-from jaxanon import checks, learners
+from jaxanon import checks, cli, learners
 from jaxanon.flower import joining, keys, node
 from jaxanon.flower.device import Device
 from jaxanon.flower.settings import Serving, local
@@ -203,7 +205,9 @@ class Busy:
     def ActivateNode(self, request):
         self.tries -= 1
         if self.tries >= 0:
-            response = httpx.Response(400, text="{}")
+            code = ApiErrorCode.FLEET_NODE_ACTIVATION_FAILED
+            told = FlowerError(code, "busy").to_json("Failed to activate SuperNode.")
+            response = httpx.Response(400, json=told)
             raise httpx.HTTPStatusError("no", request=None, response=response)
         return ActivateNodeResponse(node_id=7)
 
@@ -240,5 +244,35 @@ def test_a_root_certificate_is_looked_at_first(tls, tmp_path):
     assert keys.root_certificate(certificate) == certificate.read_bytes()
     with pytest.raises(FileNotFoundError, match="no certificate .*--root-certificate"):
         keys.root_certificate(tmp_path / "nowhere.pem")
-    with pytest.raises(ValueError, match="is no certificate in PEM"):
-        keys.root_certificate(key)
+    other = tmp_path / "other"
+    pem = x509.load_pem_x509_certificate(certificate.read_bytes())
+    binary = pem.public_bytes(serialization.Encoding.DER)
+    for content in (key.read_bytes(), binary, b"", b"\n"):
+        other.write_bytes(content)
+        with pytest.raises(ValueError, match="other is no certificate in PEM"):
+            keys.root_certificate(other)
+
+
+def test_what_a_client_asks_by_is_looked_at_before_its_data(tmp_path, capsys):
+    nowhere = str(tmp_path / "nowhere.pem")
+    words = ["client", "--client", "0", "--dataset", "none"]
+    assert cli.main([*words, "--root-certificate", nowhere]) == 2
+    assert "there is no certificate" in capsys.readouterr().err
+
+
+def test_what_flower_says_of_who_is_refused_is_one_line(capsys):
+    heard = []
+    log = logging.getLogger("flwr")
+    handler = logging.Handler()
+    handler.emit = lambda record: heard.append(record.getMessage())
+    log.addHandler(handler)
+    try:
+        for key in "abc":
+            log.error("[x][ApiError:2001] Attempted to register SuperNode %s", key)
+        log.error("something else")
+    finally:
+        log.removeHandler(handler)
+    *refused, other = heard
+    assert other == "something else" and not log.propagate
+    assert all("a client was refused that has none of" in line for line in refused)
+    assert len(refused) <= 1  # None, if it was said in the minute before.

@@ -72,7 +72,7 @@ def own_csv(folder):
         return
     from jaxanon import datasets
 
-    people = datasets.read_people(folder / "people.csv")
+    people = folder / "people.csv"
     settings = {"channels": ["x"], "labels": ["act"], "time": "t", "people": people}
     own = folder / "own.npz"
     with warnings.catch_warnings():

@@ -1,0 +1,123 @@
+"""What no windows can be cut of is refused, with its file and its line."""
+
+import pytest
+from own_csv import CHOICE, made, recorded
+
+from jaxanon.datasets import import_csv
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return recorded(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        (
+            {"channels": ["x", "z"]},
+            r"ann.csv': it must have one column 'z'; .*\['x', 'y",
+        ),
+        ({"channels": []}, "channels is empty"),
+        (
+            {"labels": ["act_names"]},
+            "labels: an attribute cannot be called 'act_names'",
+        ),
+        ({"people": {"ann": {"windows": "2"}}}, "people: an .* be called 'windows'"),
+        ({"people": {"ann": {"side": ""}}}, r"people must say \['side'\] of everybody"),
+        ({"channels": ["act", "y"], "labels": ["x"]}, "line 2: act must be a number"),
+        ({"channels": ["x", "x"]}, "channels and labels must differ"),
+        ({"labels": ["subject"]}, "labels: an attribute cannot be called 'subject'"),
+        ({"rate_hz": None}, "give rate_hz, rows a second .--rate-hz., or the column"),
+        ({"rate_hz": 0.0}, "rate_hz must be > 0 and finite"),
+        ({"length": 11}, "as long as a window of 11; the longest has 10 rows"),
+        ({"length": 0}, "length must be at least 1"),
+        ({"stride": 0}, "stride must be at least 1"),
+        ({"units": ["g", "g", "g"]}, "units must be one for all channels or one for"),
+        (
+            {"people": {"bob": {"gender": "male"}}},
+            "ann.csv: people says nothing of 'ann'",
+        ),
+        ({"people": {"ann": {"act": "run"}}}, "nothing that is a column"),
+        ({"time": "act"}, "line 2: act must be a number"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_nothing_is_written(folder, settings, why):
+    with pytest.raises(ValueError, match=why):
+        made(folder, "ann", **settings)
+    assert [path.name for path in folder.iterdir()] == ["ann.csv"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "it must have one column 'x'; its first line names \\[\\]"),
+        ("x,y,act\n1,2\n", "line 2 must have 3 cells of text, as the first .* got 2"),
+        ("x,y,act\n1,2,a\0\n", "line 2 must have 3 cells of text"),
+        ("x,y,act\n1_0,2,sit\n", "line 2: x must be a number"),
+        ("x,y,act\n1e39,2,sit\n", "line 2: x must be a number"),
+        ("x,y,act\n1;5,2,sit\n", "line 2: x must be a number with a point, or empty"),
+        ("x,y,act\ninf,2,sit\n", "line 2: x must be a number with a point"),
+        ("x,y,x,act\n1,2,3,sit\n", "it must have one column 'x'"),
+        ('x,y,act\n1,2,sit\n1,2,"sit\n', "no CSV file in UTF-8, after line 2"),
+        ("x,y,act\n", "the longest has 0 rows"),
+    ],
+)
+def test_damage_is_told_with_its_line(folder, text, why):
+    (folder / "ann.csv").write_text(text)
+    with pytest.raises(ValueError, match=why):
+        made(folder, "ann")
+
+
+def test_files_are_looked_for_and_never_replaced_unasked(folder):
+    with pytest.raises(FileNotFoundError, match="nobody.csv"):
+        made(folder, "nobody")
+    with pytest.raises(ValueError, match="paths is empty"):
+        made(folder)
+    (folder / "in").mkdir()
+    (folder / "in" / "ann.csv").write_text((folder / "ann.csv").read_text())
+    with pytest.raises(ValueError, match="two files have the same name"):
+        made(folder, "ann", "in/ann")
+    (folder / "ann.csv").rename(folder / "in" / "bob.csv")
+    (folder / "in" / "ann.csv").rename(folder / "ann.csv")
+    assert len(made(folder, "ann", "in/bob")["windows"]) == 12
+    (folder / "own.npz").unlink()
+    with pytest.raises(ValueError, match=r"must end in \.npz"):
+        import_csv([folder / "ann.csv"], folder / "own.npy", **CHOICE)
+    with pytest.raises(ValueError, match="a file is named twice"):
+        import_csv(
+            [folder / "ann.csv"] * 2, folder / "own.npz", subject="act", **CHOICE
+        )
+    for wrong in ({"channels": "x"}, {"labels": "act"}, {"units": "g"}):
+        with pytest.raises(TypeError, match="must be a list, got"):
+            made(folder, "ann", **wrong)
+    with pytest.raises(TypeError, match="paths must be a list, got"):
+        import_csv(folder / "ann.csv", folder / "own.npz", **CHOICE)
+    for wrong in ({"length": 2.5}, {"stride": 2.5}, {"stride": True}):
+        with pytest.raises(TypeError, match="must be a whole number of samples"):
+            made(folder, "ann", **wrong)
+    (folder / "ann.csv").write_bytes(b"x,y,act\n\xff\xfe,1,sit\n")
+    with pytest.raises(ValueError, match="it is no CSV file in UTF-8"):
+        made(folder, "ann")
+    (folder / "own.npz").touch()
+    with pytest.raises(FileExistsError, match="own.npz exists"):
+        made(folder, "ann")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("subject,gender\nann,female\nann,male\n", "people.csv, line 3: a line must"),
+        ("subject,gender\nann,\n", "people.csv, line 2: a line must name a person"),
+        ("subject,gender\n,male\n", "people.csv, line 2: a line must name a person"),
+        ("subject\nann\n", "people.csv, line 2: a line must name a person"),
+        ("subject,gender\n", "people.csv names nobody"),
+        ("subject,split\nann,1\n", "people.csv: an attribute .* called 'split'"),
+        ("subject,act\nann,run\n", "people.csv must say .* nothing that is a column"),
+        ("subject,gender\nbob,male\n", "ann.csv: people says nothing of 'ann'"),
+    ],
+)
+def test_people_are_named_once_and_wholly(folder, text, why):
+    (folder / "people.csv").write_text(text)
+    with pytest.raises(ValueError, match=why):
+        made(folder, "ann", people=folder / "people.csv")
