@@ -52,7 +52,7 @@ def _understood(eqn, mine, aliases, found, path, lengths) -> bool:
         return True
     if name == "stop_gradient":
         return True
-    scanned = name == "scan" and max(mine) < eqn.params["num_consts"]
+    scanned = name == "scan" and max(mine) < _shared_and_carried(eqn.params)[0]
     if not scanned and name not in (*CALLS, *REMAT):
         return False
     body = _body(eqn)
@@ -86,6 +86,14 @@ def _body(eqn):
     """The program of a call or of a scan."""
     body = eqn.params["jaxpr"]
     return body.jaxpr if hasattr(body, "consts") else body
+
+
+def _shared_and_carried(params) -> tuple[int, int]:
+    """How many inputs of a scan all its steps have, and how many they hand on."""
+    if "ft_in" in params:  # Since JAX 0.11; the third are those that it goes through.
+        shared, carried, _ = (len(part) for part in params["ft_in"].elts)
+        return shared, carried
+    return params["num_consts"], params["num_carry"]
 
 
 def run(jaxpr, consts, args, uses, taps, path=()):
@@ -132,7 +140,7 @@ def _run_body(eqn, inputs, uses, taps, path):
         return jax.checkpoint(inner, **settings)(inputs, taps)
     if eqn.primitive.name != "scan":
         return inner(inputs, taps)
-    shared, carried = params["num_consts"], params["num_carry"]
+    shared, carried = _shared_and_carried(params)
 
     def step(carry, inputs_and_taps):
         scanned, taps = inputs_and_taps

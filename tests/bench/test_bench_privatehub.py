@@ -111,7 +111,7 @@ def files(tmp_path, monkeypatch):
     names += ["S5_CO2", "S6_PIR", "S7_PIR"]
     lines = [",".join(["Date", "Time", *names, "Room_Occupancy_Count"])]
     for row in range(1600):
-        clock = np.datetime64("2017-12-22T10:00:00") + 30 * row
+        clock = np.datetime64("2017-12-22T10:00:00") + np.timedelta64(30 * row, "s")
         values = [*random.normal(size=13).round(2), *random.integers(2, size=2)]
         day, time = str(clock).split("T")
         lines.append(",".join([day, time, *map(str, values), str(row // 400)]))

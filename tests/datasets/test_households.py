@@ -26,7 +26,7 @@ def folder(tmp_path_factory):
     ):
         lines = {}
         for minute, values in enumerate(readings(scale)):
-            time = str(START + minute).replace("T", " ")
+            time = str(START + np.timedelta64(minute, "m")).replace("T", " ")
             row = values[: 1 + len(appliances.split(","))]
             text = ",".join([f"{time}:00", *map(repr, map(float, row))])
             lines.setdefault(time[:7], []).append(text)

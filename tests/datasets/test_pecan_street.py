@@ -22,7 +22,7 @@ def lines(home, columns, values):
     yield ",".join(["dataid", "localminute", *columns])
     order = np.random.default_rng(home).permutation(len(values))
     for minute in order:
-        time = str(START + int(minute)).replace("T", " ")
+        time = str(START + np.timedelta64(int(minute), "m")).replace("T", " ")
         row = ["" if np.isnan(x) else repr(float(x)) for x in values[minute]]
         yield ",".join([str(home), f"{time}:00{SERVER}", *row])
 

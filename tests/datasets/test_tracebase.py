@@ -41,7 +41,8 @@ def folder(tmp_path_factory):
     start = np.datetime64("2011-08-06", "m")
 
     def add(kind, name, number, day, minutes, set_name="complete"):
-        columns["time"].append(start + day * DAY + minutes)
+        since = (day * DAY + minutes).astype("timedelta64[m]")
+        columns["time"].append(start + since)
         columns["power_w"].append(np.full(len(minutes), power(number, day), np.float32))
         for column, value in (("set", set_name), ("type", kind), ("device", name)):
             columns[column].append(np.full(len(minutes), value))

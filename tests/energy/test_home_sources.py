@@ -14,7 +14,9 @@ DAY = 1440
 def dataport(home, watts, start="2019-06-03T00:00"):
     """Lines of a file as Dataport writes it, in kW, by the clock of its server."""
     for minute, row in enumerate(watts):
-        time = str(np.datetime64(start, "m") + minute).replace("T", " ")
+        time = str(np.datetime64(start, "m") + np.timedelta64(minute, "m")).replace(
+            "T", " "
+        )
         numbers = ",".join("" if np.isnan(x) else repr(float(x)) for x in row)
         yield f"{home},{time}:00-05,{numbers}"
 

@@ -86,7 +86,7 @@ def test_forecasts_are_measured_beside_persistence():
 
 def test_months_are_the_calendar_s_or_thirty_days():
     january = np.array([["2015-01-31", "2015-02-01"]] * 2, "datetime64[D]")
-    january[1] += 1
+    january[1] += np.timedelta64(1, "D")
     made = homes(dates=january)
     street = energy.street(made.power, made.kinds)
     found = scores.scores(did(street), street, made)["per_month"]

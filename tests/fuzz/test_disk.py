@@ -112,7 +112,7 @@ def unwritable():
     """A folder that nobody may write to, not even root; None where there is none."""
     for place in ("/sys/kernel", "/proc/self"):
         if os.path.isdir(place):
-            return pathlib.Path(place)
+            return pathlib.Path(place).resolve()
     return None
 
 
