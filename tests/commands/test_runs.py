@@ -21,7 +21,7 @@ def test_training_leaves_a_run_that_knows_its_data(
     found = sources.recall(run)
     assert training.fingerprint(found) == run.config["data"]["fingerprint"]
     assert "holds a run already" in refused(*train_words(file, folder))
-    assert f"{file} is no folder; name one." in refused(*train_words(file, file))
+    assert f"{file} is a file; name a folder." in refused(*train_words(file, file))
     assert cli.main([*train_words(file, folder), "--resume"]) == 0
     assert f"Next: jaxanon evaluate {folder}" in capsys.readouterr().out
 
