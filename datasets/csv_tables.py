@@ -80,9 +80,8 @@ def read(path, channels, labels, subject, time) -> Table:
     texts = (*labels, *(() if subject is None else (subject,)))
     stem = (path.stem,) if subject is None else ()
     numbers, named, whole = array.array("d"), [], []
-    seen: dict[
-        tuple, tuple
-    ] = {}  # A class's name is kept once, however often it comes.
+    # What is told is kept once, however often it comes.
+    seen: dict[tuple[str, ...], tuple[str, ...]] = {}
     first = None
     for line, row in lines(path, (*columns, *texts)):
         own = [_number(path, line, name, row[name]) for name in columns]

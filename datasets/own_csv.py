@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from jaxanon.datasets import csv_tables, writing
-from jaxanon.datasets.own_arrays import ABOUT, ENDING
+from jaxanon.datasets.own_arrays import ABOUT, ENDING, distinct
 from jaxanon.datasets.recordings import Recording
 from jaxanon.datasets.windows import cut_each
 
@@ -158,10 +158,7 @@ def _check_paths(output, paths, subject):
 def _check_names(channels, labels, units):
     if not channels:
         raise ValueError("channels is empty: name at least one column.")
-    if len({*channels, *labels}) < len(channels) + len(labels):
-        raise ValueError(
-            f"channels and labels must differ, got {[*channels, *labels]}."
-        )
+    distinct("channels and labels", (*channels, *labels))
     _check_attributes(labels, "labels")
     if len(units) not in (0, 1, len(channels)):
         raise ValueError(

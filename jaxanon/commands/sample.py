@@ -97,7 +97,7 @@ def sample(
     with show.working(f"Making {len(labels)} windows; compiling comes first ..."):
         made = run.sample(key, {public: labels}, seconds=seconds, avoid=others or None)
     told = {"windows": made, public: labels, f"{public}_names": np.array(names)}
-    about = {name: getattr(run.spec, name) for name in ("channels", "units", "rate_hz")}
+    about = {name: getattr(run.spec, name) for name in files.ABOUT}
     files.write_arrays(output, told | {name: np.array(x) for name, x in about.items()})
     show.say(f"{len(made)} windows of {made.shape[1]} samples made: {output}")
 
