@@ -117,7 +117,7 @@ class Budget:
     @property
     def left(self) -> float:
         """ε that may still be spent."""
-        return float(budget_text.exact(self.epsilon) - budget_text.total(self.releases))
+        return float(self._left(self.releases))
 
     def check(self, epsilon: float, count: int = 1) -> None:
         """Raises what ``charge`` would, and takes nothing.
@@ -146,7 +146,11 @@ class Budget:
         with self._alone():
             releases = self._after(self._own()["releases"], epsilon, count)
             self._write(budget_text.body(self.epsilon, self.neighbours, releases))
-        return float(budget_text.exact(self.epsilon) - budget_text.total(releases))
+        return float(self._left(releases))
+
+    def _left(self, releases):
+        """What is left after these, exactly."""
+        return budget_text.exact(self.epsilon) - budget_text.total(releases)
 
     def _after(self, releases, epsilon, count):
         """What was released with ``count`` windows more, which are not too many."""
@@ -154,10 +158,7 @@ class Budget:
         whole = operator.index(count) if hasattr(count, "__index__") else -1
         if whole < 0:  # A fraction would be lost.
             raise ValueError(f"count must be whole and >= 0, got {count!r}.")
-        each, left = (
-            budget_text.exact(epsilon),
-            budget_text.exact(self.epsilon) - budget_text.total(releases),
-        )
+        each, left = budget_text.exact(epsilon), self._left(releases)
         if each * whole > left:
             raise Exhausted(
                 f"{float(each * whole):g} is asked for, and {float(left):g} of "
