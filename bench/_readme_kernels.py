@@ -264,4 +264,9 @@ GPU_CASES = (
             _times("its threads", "DTW over dtaidistance, threads"),
         ),
     ),
+    (
+        "`dpm_solver_sample`",
+        *("DPM-Solver++, windows/s", ", 20 steps"),
+        (_long("its network calls", "DPM-Solver++, over its network calls alone"),),
+    ),
 )

@@ -101,6 +101,8 @@ def about() -> dict:
     if jax.default_backend() != "cpu":  # Where float32 products may be rounded.
         precision = jax.config.jax_default_matmul_precision or "default"
         found["matmul_precision"] = precision
+    if jax.config.jax_compilation_cache_dir:  # What took no time was compiled before.
+        found["compilation_cache"] = True
     return found
 
 

@@ -4,11 +4,13 @@ Blinder's client update at its MobiAct sizes (768 numbers a window, latent 25, s
 and query 15, 5 discriminator steps, second order, server's Adam included), with each
 client's weights copied, and with every client's update kept as factors; beside it the
 same update in PyTorch, where that is installed. Each figure is measured in a process of
-its own, whose peak memory is noted.
+its own, whose peak memory is noted. ``--clients`` names some sizes of cohorts, with
+commas between: on a GPU each line compiles for a minute.
 """
 
 import importlib.util
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -217,15 +219,29 @@ def cases(smoke) -> list[Case]:
     return rows + rivals
 
 
+def chosen(table, clients) -> list[Case]:
+    """The lines of the cohorts that ``--clients`` asks for."""
+    if clients is None:
+        return table
+    asked = clients.split(",")
+    _timing.among("clients", asked, {str(case.clients) for case in table})
+    return [case for case in table if str(case.clients) in asked]
+
+
 def main():
     """Prints the table, and the ratios that it is for."""
     if sys.argv[1:2] == ["--one"]:
         fields, repeats = json.loads(sys.argv[2])
         case = Case(**fields)
         return one(case._replace(hidden=tuple(case.hidden)), repeats)
-    args = _timing.arguments(__doc__.splitlines()[0])
+    # Each line's process needs the GPU's memory, this one does not.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    args = _timing.arguments(
+        __doc__.splitlines()[0],
+        clients="sizes of cohorts, with commas between; all by default",
+    )
+    table = chosen(cases(args.smoke), args.clients)
     report = _timing.Report(smoke=args.smoke)
-    table = cases(args.smoke)
     check(table[0].steps, table[0].hidden)
     print("all implementations give one gradient")
     rates = {}

@@ -5,6 +5,8 @@ settings: ``jaxanon sweep`` in a fresh process, against as many runs one after a
 each in a fresh process as ``jaxanon train`` is, and all in one warm process. Of the
 single runs a few are timed and the rest extrapolated, which their rows say. No process
 has a cache of compiled programs on disk. ``--ray yes`` times the sweep by Ray, too.
+``--data F`` takes MotionSense's windows from F, which `datasets.export` wrote, where
+the recordings are not at hand.
 """
 
 import os
@@ -37,13 +39,20 @@ def main():
         epochs="passes of training, 2 by default",
         runs="single runs that are timed, 6 by default",
         ray="yes: the sweep by Ray as well",
+        data="file of MotionSense's windows; the recordings by default",
     )
+    # Each run's process needs the GPU's memory, this one hardly.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     report = _timing.Report(smoke=args.smoke)
     epochs = 1 if args.smoke else int(args.epochs or 2)
     timed = 1 if args.smoke else int(args.runs or 6)
     seeds, grid = (2, GRID_SMOKE) if args.smoke else (10, GRID)
     settings = SETTINGS | (blinder.SMOKE | ALONE if args.smoke else {})
-    data = blinder.load(args.smoke)
+    if args.data:
+        data = ja.load(args.data, public="activity", private=["gender"])
+        data = blinder.thin(data) if args.smoke else data
+    else:
+        data = blinder.load(args.smoke)
     cells = [dict(zip(grid, each, strict=True)) for each in _product(grid)]
     members = seeds * len(cells)
     shapes = f"{members} members, {len(data.train.windows)} windows, {epochs} epochs"
