@@ -1,6 +1,7 @@
 """Clipped gradient sums without per-example gradients, beside those who make them."""
 
 import importlib.util
+import time
 
 import _timing
 import jax
@@ -69,17 +70,17 @@ def mlp(report, smoke):
 
 def recurrent(report, smoke):
     """Eight layers of long short-term memory, 64 units, batch 64, 128 steps."""
-    layers, size, batch, time, d_in = 8, 64, 64, 128, 6
+    layers, size, batch, steps, d_in = 8, 64, 64, 128, 6
     if smoke:
-        layers, size, batch, time, d_in = 1, 4, 3, 5, 2
+        layers, size, batch, steps, d_in = 1, 4, 3, 5, 2
     keys = jax.random.split(jax.random.key(0), 3)
-    x = jax.random.normal(keys[0], (batch, time, d_in))
+    x = jax.random.normal(keys[0], (batch, steps, d_in))
     y = jax.random.normal(keys[1], (batch, size))
-    shapes = f"{layers} x {size} units, batch {batch}, {time} steps"
+    shapes = f"{layers} x {size} units, batch {batch}, {steps} steps"
     weights = 4 * size * (d_in + size + (layers - 1) * 2 * size)
-    flops = 6 * batch * time * weights
+    flops = 6 * batch * steps * weights
     # Of a step and unit: four gates, the cell and the output, forward and back, twice.
-    numbers = 2 * batch * time * layers * 14 * size
+    numbers = 2 * batch * steps * layers * 14 * size
     took = {}
     nets = {"LSTM": MultiLSTM((size,) * layers)}
     if not smoke:  # It compiles for long.
@@ -119,10 +120,12 @@ def measure(report, name, shapes, loss_fn, params, batch, flops, numbers):
         "ours, flat": total(MAX_NORM),
         "per-example": lambda params, batch: per_example(loss_fn, params, batch),
     }
-    compiled = {
-        kind: jax.jit(step).lower(params, batch).compile()
-        for kind, step in steps.items()
-    }
+    compiled, compile_s = {}, {}
+    for kind, step in steps.items():  # Minutes, on a GPU.
+        start = time.perf_counter()
+        compiled[kind] = jax.jit(step).lower(params, batch).compile()
+        compile_s[kind] = time.perf_counter() - start
+        print(f"{name}: {kind} compiled in {compile_s[kind]:.0f} s", flush=True)
     took = _timing.in_turn(compiled, params, batch, repeats=7)
     for kind, program in compiled.items():
         seconds = took[kind].seconds
@@ -133,6 +136,7 @@ def measure(report, name, shapes, loss_fn, params, batch, flops, numbers):
             shapes,
             **_work(flops, numbers, seconds),
             temporary_mib=program.memory_analysis().temp_size_in_bytes / 2**20,
+            compile_s=compile_s[kind],
         )
     close = lambda a, b: np.testing.assert_allclose(a, b, atol=1e-4 * abs(a).max())
     jax.tree.map(close, took["per-example"].result, took["ours, flat"].result)

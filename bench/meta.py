@@ -234,13 +234,13 @@ def main():
         fields, repeats = json.loads(sys.argv[2])
         case = Case(**fields)
         return one(case._replace(hidden=tuple(case.hidden)), repeats)
-    # Each line's process needs the GPU's memory, this one does not.
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     args = _timing.arguments(
         __doc__.splitlines()[0],
         clients="sizes of cohorts, with commas between; all by default",
     )
     table = chosen(cases(args.smoke), args.clients)
+    # Each line's process needs the GPU's memory, this one does not.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     report = _timing.Report(smoke=args.smoke)
     check(table[0].steps, table[0].hidden)
     print("all implementations give one gradient")

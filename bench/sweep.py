@@ -4,9 +4,9 @@ Blinder on MotionSense (without it, on the smartwatch recordings), 10 seeds x 12
 settings: ``jaxanon sweep`` in a fresh process, against as many runs one after another,
 each in a fresh process as ``jaxanon train`` is, and all in one warm process. Of the
 single runs a few are timed and the rest extrapolated, which their rows say. No process
-has a cache of compiled programs on disk. ``--ray yes`` times the sweep by Ray, too.
-``--data F`` takes MotionSense's windows from F, which `datasets.export` wrote, where
-the recordings are not at hand.
+has a cache of compiled programs on disk, but with ``--smoke``. ``--ray yes`` times the
+sweep by Ray, too. ``--data F`` takes MotionSense's windows from F, which
+``datasets.export`` wrote, where the recordings are not at hand.
 """
 
 import os
@@ -41,6 +41,8 @@ def main():
         ray="yes: the sweep by Ray as well",
         data="file of MotionSense's windows; the recordings by default",
     )
+    if not args.smoke:
+        os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)
     # Each run's process needs the GPU's memory, this one hardly.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     report = _timing.Report(smoke=args.smoke)
@@ -101,10 +103,9 @@ def _words(data, folder, settings, epochs):
 
 def _process(words) -> float:
     """Seconds of a command in a process of its own."""
-    env = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
     start = time.perf_counter()
     command = [sys.executable, "-P", "-c", MAIN, *words]
-    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"jaxanon {words[0]} failed: {done.stderr}")
     return time.perf_counter() - start

@@ -21,6 +21,7 @@ import pytest
         ("devices", "part"),
         ("dysan", "part"),
         ("edge", "part"),
+        ("meta", "clients"),
         ("pfdrl", "case"),
         ("pfdrl", "question"),
         ("privatehub", "choice"),
