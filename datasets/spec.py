@@ -187,3 +187,23 @@ class Data(NamedTuple):
             f"{train} to train on and {test} to test with, split by {spec.split!r}, "
             f"public={spec.public!r}, private={spec.private})"
         )
+
+
+def units_differ(own, other) -> bool:
+    """Whether units of two descriptions contradict each other; "" leaves one open.
+
+    Example:
+      >>> units_differ(("g", ""), ("g", "rad/s")), units_differ(("g",), ("m/s^2",))
+      (False, True)
+    """
+    return any(a and b and a != b for a, b in zip(own, other, strict=False))
+
+
+def rates_differ(own: float, other: float) -> bool:
+    """Whether rates are more than 1 % apart; 1 stands for one that nobody told.
+
+    Example:
+      >>> rates_differ(50.0, 49.9), rates_differ(1.0, 50.0), rates_differ(50.0, 100.0)
+      (False, False, True)
+    """
+    return 1.0 not in (own, other) and not abs(own / other - 1) <= 0.01

@@ -72,23 +72,20 @@ def refuse_others(told: dict, spec) -> None:
     """
     import numpy as np
 
+    from jaxanon.datasets.spec import rates_differ, units_differ
+
     unnamed = tuple(map(str, range(len(spec.channels))))
     for name in ("channels", "units"):
         own = tuple(map(str, np.ravel(told.get(name, ()))))
         wanted = getattr(spec, name)
-        differ = any(a and b and a != b for a, b in zip(own, wanted, strict=False))
-        if differ and unnamed not in (own, wanted):
+        if units_differ(own, wanted) and unnamed not in (own, wanted):
             raise ValueError(
                 f"the file has {name} {list(own)}, and the run was trained on "
                 f"{list(wanted)}; bring its windows into that form."
             )
     rate = told.get("rate_hz", np.ones(()))
-    known = rate.size == 1 and rate.dtype.kind in "fiu" and 1.0 not in rate
-    if (
-        known
-        and spec.rate_hz != 1.0
-        and not abs(rate.item() / spec.rate_hz - 1) <= 0.01
-    ):
+    known = rate.size == 1 and rate.dtype.kind in "fiu"
+    if known and rates_differ(rate.item(), spec.rate_hz):
         raise ValueError(
             f"the file has {rate.item():g} samples a second (rate_hz), and the run was "
             f"trained on {spec.rate_hz:g}; resample it."

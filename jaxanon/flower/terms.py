@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from jaxanon import __version__, checkpoint, datasets, learners, methods, processes
+from jaxanon.datasets.spec import rates_differ, units_differ
 from jaxanon.federated import devices
 from jaxanon.learners.learner import Learner
 
@@ -137,6 +138,10 @@ def agreed(terms: dict, own: datasets.Spec, expected: str | None):
     spec = datasets.Spec.from_json(json.dumps(terms["spec"]))
     for name in ("channels", "time", "tokens", "public", "private"):
         _same(name, getattr(spec, name), getattr(own, name))
+    if units_differ(own.units, spec.units):
+        _same("units", spec.units, own.units)
+    if rates_differ(own.rate_hz, spec.rate_hz):
+        _same("rate_hz", spec.rate_hz, own.rate_hz)
     for name in (spec.public, *spec.private):
         if name != "subject":
             _same(f"classes of {name}", *(s.classes.get(name) for s in (spec, own)))

@@ -25,7 +25,7 @@ class PerWeight(NamedTuple):
     weight_epsilon: float
     rounds: int  # that were paid for
     delta: float
-    holds: bool = True  # Else ε of a weight is claimed for the client.
+    holds: bool = True  # Else ε of a weight in a round is claimed for it.
     most_windows: int | None = None
 
     rests_on = "weight_epsilon"

@@ -35,6 +35,11 @@ def test_a_client_builds_the_servers_method(agreed, method, data):
     # Statistics and splits are the server's, whatever the client's windows have.
     own = dataclasses.replace(data.spec, mean=(9.0, 9.0), split="subject")
     assert terms.agreed(agreed, own, None).spec == data.spec
+    # What one of them leaves open is the other's, and clocks are not exact.
+    own = dataclasses.replace(data.spec, units=("g", ""), rate_hz=50.0)
+    assert terms.agreed(agreed, own, None).spec == data.spec
+    known = agreed | {"spec": agreed["spec"] | {"units": ["g", "g"], "rate_hz": 49.9}}
+    assert terms.agreed(known, own, None).spec.rate_hz == 49.9
 
 
 def test_what_differs_is_named(agreed, data):
@@ -56,6 +61,13 @@ def test_what_differs_is_named(agreed, data):
             raise ValueError(str(error)) from error
     with refused("time must be 8, as at the server, and this client's windows have 9"):
         terms.agreed(agreed, dataclasses.replace(data.spec, time=9), None)
+    known = agreed | {"spec": agreed["spec"] | {"units": ["g", ""], "rate_hz": 50.0}}
+    with refused(r"units must be \('g', ''\), as at the server, and this client's"):
+        own = dataclasses.replace(data.spec, units=("m/s^2", ""), rate_hz=50.0)
+        terms.agreed(known, own, None)
+    with refused("rate_hz must be 50.0, as at the server, and .* have 100.0"):
+        own = dataclasses.replace(data.spec, units=("g", "g"), rate_hz=100.0)
+        terms.agreed(known, own, None)
     with refused("classes of gender must be"):
         classes = data.spec.classes | {"gender": ("a", "b", "c")}
         terms.agreed(agreed, dataclasses.replace(data.spec, classes=classes), None)
