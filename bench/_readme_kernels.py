@@ -8,18 +8,21 @@ CLIENTS, MATRIX, FLEET = "1024 clients", "64 x 1048576", "24 recordings"
 
 def kernels(results):
     """A line a kernel: what was measured, how near a limit, beside what."""
-    return _lines(Rows(results, "kernels_cpu"), CASES)
+    found = Rows(results, "kernels_cpu")
+    return _lines(found, _measured(found))
 
 
 def kernels_gpu(results):
     """The same of a GPU, but for what was not measured there."""
     found = Rows(results, "kernels_gpu")
-    cases = [*GPU_CASES]
+    return _lines(found, [*GPU_CASES, *_measured(found)])
+
+
+def _measured(found):
     for kernel, name, shapes, beside in CASES:
-        measured = [e for e in beside if found.has(e[1], e[2] or shapes)]
         if found.has(name, shapes):
-            cases.append((kernel, name, shapes, measured))
-    return _lines(found, cases)
+            rows = [each for each in beside if found.has(each[1], each[2] or shapes)]
+            yield kernel, name, shapes, rows
 
 
 def _lines(found, cases):
@@ -149,6 +152,11 @@ CASES = (
         for steps in (20, 100)
     ),
     (
+        "`dpm_solver_sample`",
+        *("DPM-Solver++, windows/s", ", 20 steps"),
+        (_long("its network calls", "DPM-Solver++, over its network calls alone"),),
+    ),
+    (
         "`ddpm_sample`, with noise for every step",
         *("DDPM, windows/s", ", 20 steps"),
         (_long("its network calls", "DDPM, over its network calls alone"),),
@@ -263,10 +271,5 @@ GPU_CASES = (
             _times("dtaidistance in a loop", "DTW over dtaidistance, loop"),
             _times("its threads", "DTW over dtaidistance, threads"),
         ),
-    ),
-    (
-        "`dpm_solver_sample`",
-        *("DPM-Solver++, windows/s", ", 20 steps"),
-        (_long("its network calls", "DPM-Solver++, over its network calls alone"),),
     ),
 )

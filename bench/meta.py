@@ -16,6 +16,9 @@ import subprocess
 import sys
 from typing import NamedTuple
 
+# Each line's process needs the GPU's memory, this one does not.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
 import _fed_work
 import _timing
 import jax
@@ -220,11 +223,11 @@ def cases(smoke) -> list[Case]:
 
 
 def chosen(table, clients) -> list[Case]:
-    """The lines of the cohorts that ``--clients`` asks for."""
+    """The lines of the cohorts that ``--clients`` asks for, all where it does not."""
     if clients is None:
         return table
     asked = clients.split(",")
-    _timing.among("clients", asked, {str(case.clients) for case in table})
+    _timing.among("clients", asked, dict.fromkeys(str(case.clients) for case in table))
     return [case for case in table if str(case.clients) in asked]
 
 
@@ -239,8 +242,6 @@ def main():
         clients="sizes of cohorts, with commas between; all by default",
     )
     table = chosen(cases(args.smoke), args.clients)
-    # Each line's process needs the GPU's memory, this one does not.
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     report = _timing.Report(smoke=args.smoke)
     check(table[0].steps, table[0].hidden)
     print("all implementations give one gradient")

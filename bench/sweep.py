@@ -5,8 +5,8 @@ settings: ``jaxanon sweep`` in a fresh process, against as many runs one after a
 each in a fresh process as ``jaxanon train`` is, and all in one warm process. Of the
 single runs a few are timed and the rest extrapolated, which their rows say. No process
 has a cache of compiled programs on disk, but with ``--smoke``. ``--ray yes`` times the
-sweep by Ray, too. ``--data F`` takes MotionSense's windows from F, which
-``datasets.export`` wrote, where the recordings are not at hand.
+sweep by Ray, too. ``--data F`` takes MotionSense's windows, where the recordings are
+not at hand, from F, which ``datasets.export(data, "all", F)`` wrote of preset ``mag4``.
 """
 
 import os
@@ -17,8 +17,12 @@ import sys
 import tempfile
 import time
 
+# Each run's process needs the GPU's memory, this one hardly.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
 import _timing
 import blinder
+import jax
 import numpy as np
 
 import jaxanon as ja
@@ -43,18 +47,13 @@ def main():
     )
     if not args.smoke:
         os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)
-    # Each run's process needs the GPU's memory, this one hardly.
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+        jax.config.update("jax_compilation_cache_dir", None)
     report = _timing.Report(smoke=args.smoke)
     epochs = 1 if args.smoke else int(args.epochs or 2)
     timed = 1 if args.smoke else int(args.runs or 6)
     seeds, grid = (2, GRID_SMOKE) if args.smoke else (10, GRID)
     settings = SETTINGS | (blinder.SMOKE | ALONE if args.smoke else {})
-    if args.data:
-        data = ja.load(args.data, public="activity", private=["gender"])
-        data = blinder.thin(data) if args.smoke else data
-    else:
-        data = blinder.load(args.smoke)
+    data = load(args.data, args.smoke)
     cells = [dict(zip(grid, each, strict=True)) for each in _product(grid)]
     members = seeds * len(cells)
     shapes = f"{members} members, {len(data.train.windows)} windows, {epochs} epochs"
@@ -80,6 +79,14 @@ def main():
             report.add("sweep by Ray, fresh process", by_ray, "s", shapes)
             ratio("sweep by Ray over runs in fresh processes", members * fresh / by_ray)
     report.write(args.json)
+
+
+def load(file, smoke):
+    """MotionSense of ``file``, or where there is none of ``blinder.load``."""
+    if not file:
+        return blinder.load(smoke)
+    data = ja.load(file, public="activity", private=["gender"])
+    return blinder.thin(data) if smoke else data
 
 
 def _product(grid):

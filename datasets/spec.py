@@ -189,21 +189,25 @@ class Data(NamedTuple):
         )
 
 
-def units_differ(own, other) -> bool:
-    """Whether units of two descriptions contradict each other; "" leaves one open.
+def contradict(own, other) -> bool:
+    """Whether two lists of names, of channels or of their units, say different things.
+
+    An empty name leaves its place open, as do those that a shorter list lacks.
 
     Example:
-      >>> units_differ(("g", ""), ("g", "rad/s")), units_differ(("g",), ("m/s^2",))
+      >>> contradict(("g", ""), ("g", "rad/s")), contradict(("g",), ("m/s^2",))
       (False, True)
     """
     return any(a and b and a != b for a, b in zip(own, other, strict=False))
 
 
 def rates_differ(own: float, other: float) -> bool:
-    """Whether rates are more than 1 % apart; 1 stands for one that nobody told.
+    """Whether rates in Hz are more than 1 % of the greater one apart.
+
+    1 stands for one that nobody told.
 
     Example:
-      >>> rates_differ(50.0, 49.9), rates_differ(1.0, 50.0), rates_differ(50.0, 100.0)
+      >>> rates_differ(50.0, 49.6), rates_differ(1.0, 50.0), rates_differ(50.0, 49.4)
       (False, False, True)
     """
-    return 1.0 not in (own, other) and not abs(own / other - 1) <= 0.01
+    return 1.0 not in (own, other) and not math.isclose(own, other, rel_tol=0.01)

@@ -72,13 +72,13 @@ def refuse_others(told: dict, spec) -> None:
     """
     import numpy as np
 
-    from jaxanon.datasets.spec import rates_differ, units_differ
+    from jaxanon.datasets.spec import contradict, rates_differ
 
     unnamed = tuple(map(str, range(len(spec.channels))))
     for name in ("channels", "units"):
         own = tuple(map(str, np.ravel(told.get(name, ()))))
         wanted = getattr(spec, name)
-        if units_differ(own, wanted) and unnamed not in (own, wanted):
+        if contradict(own, wanted) and unnamed not in (own, wanted):
             raise ValueError(
                 f"the file has {name} {list(own)}, and the run was trained on "
                 f"{list(wanted)}; bring its windows into that form."

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from jaxanon import __version__, checkpoint, datasets, learners, methods, processes
-from jaxanon.datasets.spec import rates_differ, units_differ
+from jaxanon.datasets.spec import contradict, rates_differ
 from jaxanon.federated import devices
 from jaxanon.learners.learner import Learner
 
@@ -138,10 +138,17 @@ def agreed(terms: dict, own: datasets.Spec, expected: str | None):
     spec = datasets.Spec.from_json(json.dumps(terms["spec"]))
     for name in ("channels", "time", "tokens", "public", "private"):
         _same(name, getattr(spec, name), getattr(own, name))
-    if units_differ(own.units, spec.units):
-        _same("units", spec.units, own.units)
+    if contradict(own.units, spec.units):
+        _same("units", spec.units, own.units, "convert its windows")
     if rates_differ(own.rate_hz, spec.rate_hz):
-        _same("rate_hz", spec.rate_hz, own.rate_hz)
+        _same("rate_hz", spec.rate_hz, own.rate_hz, "resample its windows")
+    targets = [_meaning(each.target) for each in (spec, own)]
+    if contradict(*targets):
+        _same(
+            f"unit, channel and samples of {spec.public}",
+            *targets,
+            remedy="convert it",
+        )
     for name in (spec.public, *spec.private):
         if name != "subject":
             _same(f"classes of {name}", *(s.classes.get(name) for s in (spec, own)))
@@ -161,12 +168,20 @@ def agreed(terms: dict, own: datasets.Spec, expected: str | None):
     return method
 
 
-def _same(what, server, client):
+def _meaning(target):
+    if target is None:  # There are classes.
+        return ()
+    return target.unit, target.channel, str(target.samples)
+
+
+CHOICE = "choose the same --dataset, --preset, --public and --private"
+
+
+def _same(what, server, client, remedy=CHOICE):
     if server != client:
         raise Unfit(
             f"{what} must be {server!r}, as at the server, and this client's windows "
-            f"have {client!r}; choose the same --dataset, --preset, --public and "
-            "--private.",
+            f"have {client!r}; {remedy}.",
             f"{what} must be {server!r}, as at the server.",
         )
 

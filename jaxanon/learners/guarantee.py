@@ -25,7 +25,7 @@ class PerWeight(NamedTuple):
     weight_epsilon: float
     rounds: int  # that were paid for
     delta: float
-    holds: bool = True  # Else ε of a weight in a round is claimed for it.
+    holds: bool = True  # Else the ε claimed is of one weight in one round.
     most_windows: int | None = None
 
     rests_on = "weight_epsilon"

@@ -18,6 +18,7 @@ OPEN = types.SimpleNamespace(channels=("0", "1"), units=("", ""), rate_hz=1.0)
         {"channels": ["x", "y"], "units": ["g", "g"], "rate_hz": 50.2},
         {"channels": ["0", "1"], "units": ["", "g"], "rate_hz": 1.0},
         {"rate_hz": "fast"},
+        {"rate_hz": 49.6},
         {"rate_hz": []},
         {"channels": ["x"]},  # Of one channel less; whoever rewrites it says so.
     ],
@@ -32,6 +33,10 @@ def test_what_agrees_or_is_not_said_passes(told):
         ({"channels": ["y", "x"]}, r"has channels \['y', 'x'\], .* on \['x', 'y'\]"),
         ({"units": ["g", "m/s^2"]}, r"has units \['g', 'm/s\^2'\], .* on \['g', 'g'\]"),
         ({"rate_hz": 100}, "has 100 samples a second .* trained on 50; resample it"),
+        ({"rate_hz": 49.4}, "has 49.4 samples"),
+        ({"rate_hz": 50.6}, "has 50.6 samples"),
+        ({"rate_hz": 0.0}, "has 0 samples"),
+        ({"rate_hz": np.nan}, "has nan samples"),
     ],
 )
 def test_what_is_otherwise_is_refused(told, why):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import json
 
 import chex
 import jax
@@ -12,6 +13,7 @@ import jaxanon as ja
 from jaxanon import datasets, learners
 from jaxanon.commands import serve
 from jaxanon.commands.sources import DataOptions
+from jaxanon.datasets.targets import Target
 from jaxanon.flower import terms
 from jaxanon.flower.records import Letter, to_letter, to_record
 
@@ -62,12 +64,22 @@ def test_what_differs_is_named(agreed, data):
     with refused("time must be 8, as at the server, and this client's windows have 9"):
         terms.agreed(agreed, dataclasses.replace(data.spec, time=9), None)
     known = agreed | {"spec": agreed["spec"] | {"units": ["g", ""], "rate_hz": 50.0}}
-    with refused(r"units must be \('g', ''\), as at the server, and this client's"):
+    with refused(
+        r"units must be \('g', ''\), as at the server, .*; convert its windows"
+    ):
         own = dataclasses.replace(data.spec, units=("m/s^2", ""), rate_hz=50.0)
         terms.agreed(known, own, None)
-    with refused("rate_hz must be 50.0, as at the server, and .* have 100.0"):
+    with refused("rate_hz must be 50.0, as .* have 100.0; resample its windows"):
         own = dataclasses.replace(data.spec, units=("g", "g"), rate_hz=100.0)
         terms.agreed(known, own, None)
+    in_unit = lambda unit: dataclasses.replace(
+        data.spec,
+        public="load",
+        targets={"load": Target(unit=unit, mean=1.0, std=1.0)},
+    )
+    known = agreed | {"spec": json.loads(in_unit("W").to_json())}
+    with refused(r"unit, channel and samples of load must be \('W', .*; convert it"):
+        terms.agreed(known, in_unit("kW"), None)
     with refused("classes of gender must be"):
         classes = data.spec.classes | {"gender": ("a", "b", "c")}
         terms.agreed(agreed, dataclasses.replace(data.spec, classes=classes), None)

@@ -137,9 +137,12 @@ def told_by_public_latents(weight, seed):
 
 
 def test_public_latents_lose_what_tells_the_private_class():
-    told, _ = told_by_public_latents(0.0, seed=2)
-    less, shown = told_by_public_latents(0.1, seed=2)
-    assert told > 0.85 and less < told - 0.2 and shown > 0.9
+    """Of two seeds together: one alone depends on how its sums were rounded."""
+    told, less = (
+        np.mean([told_by_public_latents(weight, seed) for seed in (2, 3)], axis=0)
+        for weight in (0.0, 0.1)
+    )
+    assert told[0] > 0.85 and less[0] < told[0] - 0.2 and less[1] > 0.9
 
 
 def test_the_denoiser_rests_first_and_what_it_is_told_by_rests_after():
