@@ -13,6 +13,7 @@ from jaxanon.federated import devices
 from jaxanon.learners.learner import Learner
 
 PROTOCOL = 2  # Of messages; another one is another version.
+CHOICE = "choose the same --dataset, --preset, --public and --private"
 
 
 class Unfit(ValueError):
@@ -139,9 +140,9 @@ def agreed(terms: dict, own: datasets.Spec, expected: str | None):
     for name in ("channels", "time", "tokens", "public", "private"):
         _same(name, getattr(spec, name), getattr(own, name))
     if contradict(own.units, spec.units):
-        _same("units", spec.units, own.units, "convert its windows")
+        _same("units", spec.units, own.units, remedy="convert its windows")
     if rates_differ(own.rate_hz, spec.rate_hz):
-        _same("rate_hz", spec.rate_hz, own.rate_hz, "resample its windows")
+        _same("rate_hz", spec.rate_hz, own.rate_hz, remedy="resample its windows")
     targets = [_meaning(each.target) for each in (spec, own)]
     if contradict(*targets):
         _same(
@@ -169,12 +170,13 @@ def agreed(terms: dict, own: datasets.Spec, expected: str | None):
 
 
 def _meaning(target):
-    if target is None:  # There are classes.
+    """What numbers are, with "" for what is not told; nothing where there are classes.
+
+    Without a channel, samples are the default of a file that says neither.
+    """
+    if target is None:
         return ()
-    return target.unit, target.channel, str(target.samples)
-
-
-CHOICE = "choose the same --dataset, --preset, --public and --private"
+    return target.unit, target.channel, str(target.samples) if target.channel else ""
 
 
 def _same(what, server, client, remedy=CHOICE):

@@ -44,6 +44,20 @@ def test_a_client_builds_the_servers_method(agreed, method, data):
     assert terms.agreed(known, own, None).spec.rate_hz == 49.9
 
 
+def test_numbers_of_a_file_that_says_little_of_them_are_the_servers(data):
+    in_watts = lambda **more: dataclasses.replace(
+        data.spec,
+        public="load",
+        targets={"load": Target(unit="W", mean=1.0, std=1.0, **more)},
+    )
+    method = learners.build("fedavg", in_watts(channel="0", samples=4), **SMALL)
+    state = method.init(jax.random.key(0))
+    told = terms.terms(method, state, [0, 1], 24, 5)
+    assert terms.agreed(told, in_watts(), None).spec.target.samples == 4
+    with pytest.raises(ValueError, match="samples of load must be .*'4'.* have .*'9'"):
+        terms.agreed(told, in_watts(channel="0", samples=9), None)
+
+
 def test_what_differs_is_named(agreed, data):
     refused = lambda changed, spec=data.spec: pytest.raises(ValueError, match=changed)
     with refused(r"the server is jaxanon 9.9 \(protocol 2\) and this client"):
