@@ -7,7 +7,7 @@ from jaxanon.kernels import row_sums
 from jaxanon.kernels.aggregation import stacks
 from jaxanon.kernels.checks import known, whole
 from jaxanon.kernels.precision import wide
-from jaxanon.kernels.row_sums import along
+from jaxanon.kernels.selection import sum_of_places
 
 
 def layer_mean(updates, weights, *, sent=None, previous=None):
@@ -92,10 +92,8 @@ def trimmed_mean(updates, num_trimmed, *, mask=None):
     trimmed = jnp.minimum(num_trimmed, jnp.maximum(count - 1, 0) // 2)
 
     def one(leaf):
-        values = stacks.absent_last(leaf, mask)
-        place = along(jnp.arange(len(mask)), leaf)
-        kept = (place >= trimmed) & (place < count - trimmed)
-        total = jnp.sum(jnp.where(kept, values, 0), axis=0)
+        values = stacks.absent_infinite(leaf, mask)
+        total = sum_of_places(values, trimmed, count - trimmed)
         return (total / jnp.maximum(count - 2 * trimmed, 1)).astype(leaf.dtype)
 
     return jax.tree.map(one, updates)

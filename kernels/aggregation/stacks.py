@@ -6,7 +6,6 @@ import jax.numpy as jnp
 from jaxanon.kernels.checks import floating
 from jaxanon.kernels.precision import widened
 from jaxanon.kernels.row_sums import along
-from jaxanon.kernels.sorting import in_order
 
 
 def check(updates, vector, name):
@@ -51,12 +50,11 @@ def per_leaf(sent, updates, like):
     return spread_out
 
 
-def absent_last(leaf, mask):
-    """Sorted along clients in a wide dtype, those who are absent behind all others.
+def absent_infinite(leaf, mask):
+    """In a wide dtype, infinity in place of those who are absent: behind all others.
 
     NaN, of a client that is there, counts as infinity: it can be trimmed away.
     """
     values = widened(leaf)
     counted = along(mask, leaf) & ~jnp.isnan(values)
-    values = jnp.where(counted, values, jnp.inf)
-    return jnp.moveaxis(in_order(jnp.moveaxis(values, 0, -1)), -1, 0)
+    return jnp.where(counted, values, jnp.inf)

@@ -7,6 +7,7 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from jaxanon import kernels
+from jaxanon.kernels import selection
 
 CLIENTS, EVERYWHERE = PartitionSpec("clients"), PartitionSpec()
 X = np.random.default_rng(0).normal(size=(4, 5, 3)).astype(np.float32)
@@ -63,6 +64,7 @@ CASES = {
     "meta in chunks": _meta("materialised", 1),
     "layer mean": lambda x, w: kernels.layer_mean(x, jnp.ones(len(x)))[None],
     "median": lambda x, w: kernels.coordinate_median(x)[None],
+    "places": lambda x, w: selection.by_search(x, 0, len(x))[None],
     "krum": lambda x, w: kernels.krum(x, 0)[0][None],
     "neighbours": lambda x, w: jax.vmap(
         lambda x, y: kernels.same_class_neighbours(x, y, jnp.ones(5, bool), 2)[0]

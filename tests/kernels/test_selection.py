@@ -1,0 +1,84 @@
+"""Sums of places in ascending order: the search beside the sort, and beside NumPy."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from jaxanon import kernels
+from jaxanon.kernels import selection
+
+by_search, by_sort = jax.jit(selection.by_search), jax.jit(selection.by_sort)
+# Of few sizes, so that few programs are compiled; ties, zeros of both signs, numbers
+# below the smallest normal one, and infinities are drawn on purpose.
+SIZES = st.sampled_from([1, 2, 9, 24])
+NUMBERS = st.one_of(
+    st.sampled_from([0.0, -0.0, 1.5, -1.5, np.inf, 3e-39, -3e-39]),
+    st.floats(-1e6, 1e6, width=32),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+@example(None)
+def test_the_search_finds_what_a_sort_finds(data):
+    if data is None:  # Twice the width, and a bit: several blocks and padding.
+        x = np.random.default_rng(0).normal(size=(24, 600)).astype(np.float32)
+        first, last = 3, 20
+    else:
+        size = data.draw(SIZES)
+        column = st.lists(NUMBERS, min_size=size, max_size=size)
+        x = np.array([data.draw(column) for _ in range(3)], np.float32).T
+        first, last = (data.draw(st.integers(0, size)) for _ in range(2))
+    kept = np.sort(x, axis=0)[first:last].astype(float)
+    expected = kept.sum(axis=0) if first < last else np.zeros(x.shape[1])
+    for found in (by_search(x, first, last), by_sort(x, first, last)):
+        largest = np.abs(np.where(np.isinf(kept), 0, kept)).max(initial=0)
+        np.testing.assert_allclose(
+            found, expected, rtol=1e-5, atol=1e-6 * len(x) * largest + 1e-38
+        )
+
+
+def test_one_place_is_found_to_the_last_bit():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(25, 3, 2)) * 10.0 ** rng.integers(-30, 30, (25, 3, 2))
+    x[3:7] = x[2]  # Ties.
+    for dtype in (np.float32, np.float64):
+        with jax.enable_x64(dtype == np.float64):
+            cast = x.astype(dtype)
+            ascending = np.sort(cast, axis=0)
+            for place in (0, 1, 12, 24):
+                found = by_search(cast, place, place + 1)
+                assert found.dtype == dtype
+                np.testing.assert_array_equal(found, ascending[place])
+            # Side by side, each at its own places: a median, and most of a column.
+            first, last = np.array([12, 2]), np.array([13, 24])
+            both = jax.jit(jax.vmap(selection.by_search))(
+                np.stack([cast, cast]), first, last
+            )
+            np.testing.assert_array_equal(both[0], ascending[12])
+            np.testing.assert_allclose(both[1], ascending[2:24].sum(axis=0), rtol=1e-4)
+
+
+@pytest.mark.parametrize("columns", [4, selection.SMALL])
+def test_the_median_is_exact_by_either_way_and_has_the_sorts_gradient(columns):
+    x = np.random.default_rng(2).normal(size=(6, columns)).astype(np.float32)
+    there = np.array([True, True, False, True, True, True])
+    median = jax.jit(lambda x: kernels.coordinate_median(x, mask=there))
+    np.testing.assert_array_equal(median(x), np.median(x[there], axis=0))
+    grad = jax.jit(jax.grad(lambda x: jnp.sum(median(x))))(x)
+    chosen = x == np.median(x[there], axis=0)
+    np.testing.assert_array_equal(grad, chosen)
+
+
+def test_a_large_leaf_is_searched_on_a_cpu():
+    program = lambda columns: (
+        jax.jit(lambda x: selection.sum_of_places(x, 1, 2))
+        .lower(jax.ShapeDtypeStruct((8, columns), jnp.float32))
+        .as_text()
+    )
+    sorts = lambda text: "stablehlo.sort" in text
+    assert sorts(program(selection.SMALL // 8))
+    assert not sorts(program(selection.SMALL // 8 + 1))
