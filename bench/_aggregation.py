@@ -21,7 +21,9 @@ def rows(report, smoke):
     shapes = f"{case.clients} clients x {numbers}, {num_bytes >> 20} MiB"
     trimmed = max(1, case.absent // 4)
     entries = num_bytes // 4
-    order = entries * np.log2(case.clients)  # Comparisons of a sort of each column.
+    order = entries * np.log2(
+        case.clients
+    )  # Comparisons of a sort of each column, by whatever it is found.
     here = {name: leaf[mask] for name, leaf in stacked.items()}
 
     def mean_in_numpy():
