@@ -149,9 +149,18 @@ def among(option, given, names) -> None:
 
 
 class Report:
-    """Rows as they come: printed at once, kept for ``--json``."""
+    """Rows as they come: printed at once, kept for ``--json``.
 
-    def __init__(self, *, smoke=False):
+    Until all are there they are in a file beside, named ``.part``: a run that is
+    stopped has its rows, and replaces none that are whole.
+
+    Args:
+      path: where to write them, or ``None``.
+      smoke: whether limits are measured at small sizes.
+    """
+
+    def __init__(self, path=None, *, smoke=False):
+        self._path = path
         fills = FILLS[jax.default_backend() == "cpu"]
         n, num_bytes = (256, 1 << 22) if smoke else fills
         self.rows = []
@@ -247,13 +256,21 @@ class Report:
         for limit, share in shares.items():
             row[f"share_of_{limit.replace(' ', '_')}"] = float(share)
         self.rows.append(row)
+        self._keep()
         told = "".join(f"  {share:6.1%} of {limit}" for limit, share in shares.items())
         print(f"{name:42s} {value:12.2f} {unit:18s}{told}  {shapes}", flush=True)
 
-    def write(self, path):
-        """Writes the rows as JSON, if there is a path to write them to."""
-        if path is not None:
-            path.write_text(json.dumps(self.rows, indent=2) + "\n")
+    def _keep(self):
+        if self._path is not None:
+            self._part().write_text(json.dumps(self.rows, indent=2) + "\n")
+
+    def _part(self):
+        return self._path.with_name(f"{self._path.name}.part")
+
+    def write(self):
+        """Puts the rows where they belong, if there is a path."""
+        if self._path is not None:
+            self._part().replace(self._path)
 
 
 class KernelReport(Report):

@@ -56,7 +56,7 @@ def main():
     )
     _timing.among("experiment", args.experiment, ("table", *EXPERIMENTS))
     _timing.among("variant", args.variant, VARIANTS)
-    report = _timing.Report(smoke=args.smoke)
+    report = _timing.Report(args.json, smoke=args.smoke)
     name = args.experiment or "table"
     epochs = 1 if args.smoke else int(args.epochs or 12)
     seeds = 2 if args.smoke else int(args.seeds or 10)
@@ -66,7 +66,7 @@ def main():
         table(report, epochs, seeds, args.smoke, variants)
     else:
         EXPERIMENTS[name](report, epochs, seeds, args.smoke)
-    report.write(args.json)
+    report.write()
 
 
 def load(smoke):

@@ -40,13 +40,13 @@ def main():
         clients="of the part many",
     )
     _timing.among("part", args.part, PARTS)
-    report = _timing.Report(smoke=args.smoke)
+    report = _timing.Report(args.json, smoke=args.smoke)
     for part in PARTS if args.part is None else (args.part,):
         more = {"clients": args.clients} if part == "many" else {}
         {"overhead": overhead, "stream": stream, "many": many, "costs": counted}[part](
             report, args.smoke, **more
         )
-    report.write(args.json)
+    report.write()
 
 
 def overhead(report, smoke):

@@ -53,7 +53,7 @@ def main():
     _timing.among("part", args.part, PARTS)
     if args.part == "choice":
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    report = _timing.Report(smoke=args.smoke)
+    report = _timing.Report(args.json, smoke=args.smoke)
     if args.part == "choice":
         choice(report, args.smoke)
     elif args.part == "quality":
@@ -62,7 +62,7 @@ def main():
         _schedules.quality(report, args.smoke, folder, settings)
     else:
         training(report, args.smoke)
-    report.write(args.json)
+    report.write()
 
 
 def training(report, smoke):

@@ -51,7 +51,7 @@ def main():
     )
     _timing.among("part", args.part, PARTS)
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    report = _timing.Report(smoke=args.smoke)
+    report = _timing.Report(args.json, smoke=args.smoke)
     data = ja.load("smartwatch", public="exercise", private=["side"])
     if args.smoke:
         data = data._replace(train=_tenth(data.train), test=_tenth(data.test))
@@ -64,7 +64,7 @@ def main():
                 "start": start,
                 "stream": stream,
             }[part](report, data, pathlib.Path(folder), args.smoke)
-    report.write(args.json)
+    report.write()
 
 
 def _tenth(part):

@@ -169,7 +169,7 @@ def main():
         rivals="folder of the rivals' virtual environments",
         passes=f"over all entries, {PASSES} by default",
     )
-    report = _timing.Report(smoke=args.smoke)
+    report = _timing.Report(args.json, smoke=args.smoke)
     in_cache = jax.default_backend() == "cpu"
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -192,7 +192,7 @@ def main():
         seconds=2 * n**3 / report.flops,
     )
     tell(report, found, in_cache)
-    report.write(args.json)
+    report.write()
     if failed:
         sys.exit("failed: " + "; ".join(failed))
 

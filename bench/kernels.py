@@ -30,10 +30,10 @@ def main():
     )
     chosen = args.area.split(",") if args.area else AREAS
     _timing.among("area", chosen, AREAS)
-    report = _timing.KernelReport(smoke=args.smoke)
+    report = _timing.KernelReport(args.json, smoke=args.smoke)
     for area in chosen:
         importlib.import_module(f"_{area}").rows(report, args.smoke)
-    report.write(args.json)
+    report.write()
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def main():
         else ((24, 8, 3, 8, 24), 6, 8, 2, 1)
     )
     steps, batch = 5, rows // 4
-    report = _timing.Report(smoke=args.smoke)
+    report = _timing.Report(args.json, smoke=args.smoke)
     x = jax.random.normal(jax.random.key(2), (num_clients, rows, widths[0]))
     clients = federated.population(np.asarray(x), np.ones((num_clients, rows), bool))
     # Two products forward and four backward per weight, none for the input of the net.
@@ -142,7 +142,7 @@ def main():
             relative_distance=apart,
         )
     print("all layouts end in the same weights")
-    report.write(args.json)
+    report.write()
 
 
 if __name__ == "__main__":

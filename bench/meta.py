@@ -242,7 +242,7 @@ def main():
         clients="sizes of cohorts, with commas between; all by default",
     )
     table = chosen(cases(args.smoke), args.clients)
-    report = _timing.Report(smoke=args.smoke)
+    report = _timing.Report(args.json, smoke=args.smoke)
     check(table[0].steps, table[0].hidden)
     print("all implementations give one gradient")
     rates = {}
@@ -268,7 +268,7 @@ def main():
             compile_s=row["compile_s"],
         )
     ratios(report, rates)
-    report.write(args.json)
+    report.write()
 
 
 def ratios(report, rates):

@@ -48,7 +48,7 @@ def main():
     if not args.smoke:
         os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)
         jax.config.update("jax_compilation_cache_dir", None)
-    report = _timing.Report(smoke=args.smoke)
+    report = _timing.Report(args.json, smoke=args.smoke)
     epochs = 1 if args.smoke else int(args.epochs or 2)
     timed = 1 if args.smoke else int(args.runs or 6)
     seeds, grid = (2, GRID_SMOKE) if args.smoke else (10, GRID)
@@ -78,7 +78,7 @@ def main():
             by_ray = _process([*swept, "--out", str(folder / "ray"), "--ray"])
             report.add("sweep by Ray, fresh process", by_ray, "s", shapes)
             ratio("sweep by Ray over runs in fresh processes", members * fresh / by_ray)
-    report.write(args.json)
+    report.write()
 
 
 def load(file, smoke):

@@ -2,6 +2,7 @@
 
 import datetime
 import importlib
+import json
 import pathlib
 
 import pytest
@@ -57,6 +58,20 @@ def test_says_when_fresh_memory_is_slow(timing, monkeypatch, capsys):
     report = timing.KernelReport(smoke=True)
     assert "no huge pages" not in capsys.readouterr().out
     assert report.rows[1]["huge_pages"]
+
+
+def test_a_run_that_is_stopped_keeps_its_rows_and_replaces_none(timing, tmp_path):
+    path, part = tmp_path / "rows.json", tmp_path / "rows.json.part"
+    path.write_text("[]")
+    report = timing.Report(path, smoke=True)
+    report.add("first", 1.0, "ms", "1")
+    assert json.loads(path.read_text()) == []
+    limits_and_first = json.loads(part.read_text())
+    assert [row["name"] for row in limits_and_first[2:]] == ["first"]
+    report.add("second", 2.0, "ms", "1")
+    report.write()
+    assert not part.exists()
+    assert json.loads(path.read_text()) == report.rows and len(report.rows) == 4
 
 
 def test_every_row_of_an_area_has_its_work(timing):
