@@ -1,7 +1,5 @@
 """Aggregating a thousand clients' updates: bytes against the copy bandwidth."""
 
-import time
-
 import _timing
 import jax
 import jax.numpy as jnp
@@ -21,9 +19,8 @@ def rows(report, smoke):
     shapes = f"{case.clients} clients x {numbers}, {num_bytes >> 20} MiB"
     trimmed = max(1, case.absent // 4)
     entries = num_bytes // 4
-    order = entries * np.log2(
-        case.clients
-    )  # Comparisons of a sort of each column, by whatever it is found.
+    # Comparisons of a sort of each column; to find one place alone a few would do.
+    order = entries * np.log2(case.clients)
     here = {name: leaf[mask] for name, leaf in stacked.items()}
 
     def mean_in_numpy():
@@ -64,12 +61,11 @@ def rows(report, smoke):
         report.add(name, took.seconds * 1e3, "ms", shapes, **work)
         if rival is None:
             continue
-        start = time.perf_counter()
-        expected = rival()
-        seconds = time.perf_counter() - start
+        theirs = _timing.timed(rival, repeats=3)
         for layer, leaf in took.result.items():
-            np.testing.assert_allclose(leaf, expected[layer], rtol=1e-3, atol=1e-5)
-        ratio = seconds / took.seconds
+            expected = theirs.result[layer]
+            np.testing.assert_allclose(leaf, expected, rtol=1e-3, atol=1e-5)
+        ratio = theirs.seconds / took.seconds
         report.add(f"{name} over NumPy", ratio, "x as fast", shapes, **work)
     encode = jax.jit(
         lambda keys, x: jax.vmap(

@@ -32,7 +32,9 @@ def read(dataset: Dataset | Origin, source=None, data_dir=None) -> list[Recordin
     builder = make(source=found, data_dir=folder)
     if not builder.data_path.exists():
         _prepare(builder)
-        builder = make(source=found, data_dir=folder)
+    # A builder knows what was there when it was made, before which no other process
+    # may have been done.
+    builder = make(source=found, data_dir=folder)
     try:
         return builder.read()
     except Exception as error:  # Whatever array_record and TFDS make of damage.

@@ -10,7 +10,7 @@ from jaxanon.kernels.sorting import in_order, integers, restored
 
 SMALL = 1 << 14  # Numbers that are sorted as soon, by a smaller program.
 WIDTH = 256  # Columns that are searched at a time, so that they stay in the cache.
-APART = 8  # Rows that are added before XLA adds them up, which it does one by one.
+UNROLLED = 8  # Rows that are added at once; XLA's own sum over rows takes one by one.
 
 
 @jax.custom_jvp
@@ -26,7 +26,8 @@ def sum_of_places(x, first, last):
         ``first < last``.
 
     Returns:
-      ``float[...]``, the same by a sort but for the order in which numbers are added.
+      ``float[...]``. Numbers are not added in one order everywhere, and equal ones at
+      either end may be multiplied, so that the last digits differ.
 
     Example:
       >>> sum_of_places(jnp.array([[4.0], [-1.0], [2.0], [9.0]]), 1, 3)
@@ -51,22 +52,24 @@ def by_sort(x, first, last):
     return jnp.sum(jnp.where(kept, ascending, 0), axis=-1)
 
 
+@jax.jit  # Called by itself, too, it is compiled once, as a loop would not be.
 def by_search(x, first, last):
-    """The same from the numbers at both ends, which are found bit by bit."""
+    """The same of one number at least, from both ends, which are found bit by bit."""
     columns = integers(x.reshape(len(x), -1))
     num = columns.shape[1]
-    width = min(WIDTH, max(num, 1))
+    width = min(WIDTH, num)
     behind = jnp.iinfo(columns.dtype).max  # Behind infinity, so never counted.
-    padding = ((0, -len(x) % APART), (0, -num % width))
-    columns = jnp.pad(columns, padding, constant_values=behind)
-    blocks = columns.reshape(APART, -1, columns.shape[1] // width, width)
+    rows, more = (0, -len(x) % UNROLLED), (0, -num % width)
+    columns = jnp.pad(columns, (rows, (0, 0)), constant_values=behind)
+    columns = jnp.pad(columns, ((0, 0), more))
+    blocks = columns.reshape(UNROLLED, -1, columns.shape[1] // width, width)
     one = lambda block: _sum_of_block(block, first, last, x.dtype)
     total = jax.lax.map(one, jnp.moveaxis(blocks, 2, 0))
     return jnp.where(first < last, total.reshape(-1)[:num].reshape(x.shape[1:]), 0)
 
 
 def _sum_of_block(block, first, last, dtype):
-    """Of integers ``[APART, rows, columns]``."""
+    """Of integers ``[UNROLLED, rows, columns]``."""
     low = _at_place(block, first)
     high = jax.lax.cond(
         last - first <= 2,
@@ -91,8 +94,9 @@ def _at_place(block, place):
         larger = found + (one << (bits - 1 - i))  # The first turns the sign over.
         return jnp.where(_count(block < larger) <= place, larger, found)
 
-    # Made of a row, so that over a mesh it counts as varying like the rows.
-    least = block[:1, :1] & 0 | jnp.iinfo(block.dtype).min
+    # Made of both, so that over a mesh it counts as varying like them.
+    nought = block[:1, :1] & jnp.asarray(0 * place, block.dtype)
+    least = nought | jnp.iinfo(block.dtype).min
     return jax.lax.fori_loop(0, bits, with_bit, least)
 
 
@@ -108,5 +112,5 @@ def _count(true):
 
 
 def _sum(values):
-    """Over rows, ``[1, 1, columns]``."""
+    """Of ``[UNROLLED, rows, columns]`` over both, ``[1, 1, columns]``."""
     return jnp.sum(functools.reduce(operator.add, values), axis=0, keepdims=True)[None]

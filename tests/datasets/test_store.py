@@ -70,6 +70,21 @@ def test_two_processes_may_prepare_at_once(watch_file, tmp_path, monkeypatch):
     assert len(store.read(registry.find("smartwatch"), watch_file, tmp_path)) == 28
 
 
+def test_another_process_may_be_done_just_when_one_would_begin(
+    watch_file, tmp_path, monkeypatch
+):
+    make, other = Builder.__init__, []
+
+    def slow(self, **kwargs):
+        make(self, **kwargs)
+        if not other:  # It has found nothing; now the other prepares it all.
+            other.append(True)
+            store.read(self.dataset, watch_file, tmp_path)
+
+    monkeypatch.setattr(Builder, "__init__", slow)
+    assert len(store.read(registry.find("smartwatch"), watch_file, tmp_path)) == 28
+
+
 def test_damaged_preparation_is_named(watch_file, tmp_path):
     load("smartwatch", source=watch_file, data_dir=tmp_path)
     (file,) = tmp_path.rglob("*.array_record*")

@@ -65,6 +65,10 @@ CASES = {
     "layer mean": lambda x, w: kernels.layer_mean(x, jnp.ones(len(x)))[None],
     "median": lambda x, w: kernels.coordinate_median(x)[None],
     "places": lambda x, w: selection.by_search(x, 0, len(x))[None],
+    # Everybody's numbers, at places of each shard's own.
+    "places of a shard": lambda x, w: selection.by_search(
+        w, 0 * len(x), jnp.int32(1 + jnp.sum(0 * x))
+    )[None],
     "krum": lambda x, w: kernels.krum(x, 0)[0][None],
     "neighbours": lambda x, w: jax.vmap(
         lambda x, y: kernels.same_class_neighbours(x, y, jnp.ones(5, bool), 2)[0]

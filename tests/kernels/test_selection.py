@@ -11,11 +11,12 @@ from jaxanon import kernels
 from jaxanon.kernels import selection
 
 by_search, by_sort = jax.jit(selection.by_search), jax.jit(selection.by_sort)
-# Of few sizes, so that few programs are compiled; ties, zeros of both signs, numbers
-# below the smallest normal one, and infinities are drawn on purpose.
+# Of few sizes, so that few programs are compiled. Drawn on purpose: ties, infinities,
+# zeros of both signs, and numbers below the smallest normal one, of which the order
+# matters alone, for a CPU may make them 0.
 SIZES = st.sampled_from([1, 2, 9, 24])
 NUMBERS = st.one_of(
-    st.sampled_from([0.0, -0.0, 1.5, -1.5, np.inf, 3e-39, -3e-39]),
+    st.sampled_from([0.0, -0.0, 1.5, -1.5, np.inf, -np.inf, 3e-39, -3e-39]),
     st.floats(-1e6, 1e6, width=32),
 )
 
@@ -33,7 +34,8 @@ def test_the_search_finds_what_a_sort_finds(data):
         x = np.array([data.draw(column) for _ in range(3)], np.float32).T
         first, last = (data.draw(st.integers(0, size)) for _ in range(2))
     kept = np.sort(x, axis=0)[first:last].astype(float)
-    expected = kept.sum(axis=0) if first < last else np.zeros(x.shape[1])
+    with np.errstate(invalid="ignore"):  # Of both infinities.
+        expected = kept.sum(axis=0)
     for found in (by_search(x, first, last), by_sort(x, first, last)):
         largest = np.abs(np.where(np.isinf(kept), 0, kept)).max(initial=0)
         np.testing.assert_allclose(
@@ -73,12 +75,42 @@ def test_the_median_is_exact_by_either_way_and_has_the_sorts_gradient(columns):
     np.testing.assert_array_equal(grad, chosen)
 
 
-def test_a_large_leaf_is_searched_on_a_cpu():
-    program = lambda columns: (
-        jax.jit(lambda x: selection.sum_of_places(x, 1, 2))
-        .lower(jax.ShapeDtypeStruct((8, columns), jnp.float32))
-        .as_text()
+def test_slopes_of_slopes_are_the_sorts():
+    x = np.random.default_rng(3).normal(size=(5, selection.SMALL // 4))
+    x, slope = x.astype(np.float32), np.ones_like(x, np.float32)
+
+    def bent(sum_of):
+        grad = jax.grad(lambda x: jnp.sum(sum_of(x, 1, 4) ** 2))
+        return jax.jit(lambda x: jax.jvp(grad, (x,), (slope,)))(x)
+
+    found, expected = bent(selection.sum_of_places), bent(selection.by_sort)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5),
+        found,
+        expected,
     )
-    sorts = lambda text: "stablehlo.sort" in text
-    assert sorts(program(selection.SMALL // 8))
-    assert not sorts(program(selection.SMALL // 8 + 1))
+
+
+def test_a_large_leaf_is_searched_on_a_cpu_and_sorted_elsewhere():
+    def sorts(columns, platform):
+        shape = jax.ShapeDtypeStruct((8, columns), jnp.float32)
+        traced = jax.jit(lambda x: selection.sum_of_places(x, 1, 2)).trace(shape)
+        return (
+            "stablehlo.sort" in traced.lower(lowering_platforms=(platform,)).as_text()
+        )
+
+    assert sorts(selection.SMALL // 8, "cpu")
+    assert not sorts(selection.SMALL // 8 + 1, "cpu")
+    assert sorts(selection.SMALL // 8 + 1, "cuda")
+
+
+def test_called_by_itself_it_compiles_once_and_meets_no_nan(caplog):
+    x = np.random.default_rng(4).normal(size=(8, selection.SMALL // 8 + 1))
+    x = jnp.asarray(x, jnp.float32)
+    kernels.coordinate_median(x)
+    with jax.debug_nans(True), jax.log_compiles():
+        caplog.clear()
+        np.testing.assert_array_equal(
+            kernels.coordinate_median(x), np.median(x, axis=0)
+        )
+    assert not [record for record in caplog.records if "Compiling" in record.message]
