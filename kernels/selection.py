@@ -70,12 +70,13 @@ def by_search(x, first, last):
 
 def _sum_of_block(block, first, last, dtype):
     """Of integers ``[UNROLLED, rows, columns]``."""
-    low = _at_place(block, first)
-    high = jax.lax.cond(
-        last - first <= 2,
-        lambda: _next(block, low, last - 1),
-        lambda: _at_place(block, last - 1),
-    )
+    bits = 8 * block.dtype.itemsize
+    low = _at_place(block, first, bits)
+    # Where the next one will do there is nothing to search for: a loop of no bits, for
+    # a condition cannot be mapped over a mesh.
+    near = last - first <= 2
+    searched = _at_place(block, last - 1, jnp.where(near, 0, bits))
+    high = jnp.where(near, _next(block, low, last - 1), searched)
     between = (block > low) & (block < high)
     total = _sum(jnp.where(between, restored(block, dtype), 0))
     num_low = _count(block <= low) - first
@@ -85,19 +86,18 @@ def _sum_of_block(block, first, last, dtype):
     return total + jnp.where(low < high, ends, low_value * (last - first))
 
 
-def _at_place(block, place):
-    """The integer that ``place`` others stand before, from its sign to its last bit."""
-    bits = 8 * block.dtype.itemsize
-    one = jnp.ones((), block.dtype)
+def _at_place(block, place, num_bits):
+    """The integer that ``place`` others stand before; its first bits, from the sign."""
+    one, last_bit = jnp.ones((), block.dtype), 8 * block.dtype.itemsize - 1
 
     def with_bit(i, found):
-        larger = found + (one << (bits - 1 - i))  # The first turns the sign over.
+        larger = found + (one << (last_bit - i))  # The first turns the sign over.
         return jnp.where(_count(block < larger) <= place, larger, found)
 
     # Made of both, so that over a mesh it counts as varying like them.
     nought = block[:1, :1] & jnp.asarray(0 * place, block.dtype)
     least = nought | jnp.iinfo(block.dtype).min
-    return jax.lax.fori_loop(0, bits, with_bit, least)
+    return jax.lax.fori_loop(0, num_bits, with_bit, least)
 
 
 def _next(block, low, place):

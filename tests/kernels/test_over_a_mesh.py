@@ -69,6 +69,9 @@ CASES = {
     "places of a shard": lambda x, w: selection.by_search(
         w, 0 * len(x), jnp.int32(1 + jnp.sum(0 * x))
     )[None],
+    "places of each": lambda x, w: jax.vmap(
+        lambda first: selection.by_search(w, first, first + 1)
+    )(x[:, 0, 0].astype(jnp.int32) % len(w)),
     "krum": lambda x, w: kernels.krum(x, 0)[0][None],
     "neighbours": lambda x, w: jax.vmap(
         lambda x, y: kernels.same_class_neighbours(x, y, jnp.ones(5, bool), 2)[0]
