@@ -16,6 +16,7 @@ from jaxanon.energy import settings as of_settings
 from jaxanon.energy.homes import DAY
 from jaxanon.energy.joining import LAST_DAYS
 from jaxanon.energy.searching import lives
+from jaxanon.kernels.checks import did_you_mean
 from jaxanon.summary import aggregate
 
 _ARRAYS = frozenset(of_settings.HYPER)
@@ -140,6 +141,7 @@ def _cells(settings, grid):
         if name not in names:
             raise ValueError(
                 f"grid names {name!r}, which is no setting; there are {sorted(names)}."
+                f"{did_you_mean(name, names)}"
             )
         if name in _OF_DATA:
             raise ValueError(

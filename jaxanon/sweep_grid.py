@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 
 from jaxanon import checks, methods
+from jaxanon.kernels.checks import did_you_mean
 from jaxanon.learners import Learner
 from jaxanon.methods.method import Incompatible, check_hyper, check_measured
 
@@ -212,6 +213,7 @@ def _check_axis(name, values, known, fields):
             f"grid names {name!r}, which is no setting; hyper-parameters are "
             f"{sorted(known)}, settings that are compiled in "
             f"{sorted(fields - set(known))}."
+            f"{did_you_mean(name, {*known, *fields})}"
         )
     check_values(name, values)
     for value in values if name in known else ():

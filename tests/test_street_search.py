@@ -174,6 +174,10 @@ def test_who_diverges_has_no_scores(homes, tmp_path):
     ("grid", "message"),
     [
         ({"gama": [1]}, "grid names 'gama', which is no setting; there are"),
+        (
+            {"fit_rte": [1]},
+            "'fit_rte', which is no setting; .* Did you mean 'fit_rate'",
+        ),
         ({"homes": [1, 2]}, "grid names 'homes', which chooses the homes"),
         ({"alpha": []}, r"grid\['alpha'\] must be a list with at least one value"),
         (

@@ -1,8 +1,7 @@
 """Federated learners: clients that learn to predict together, each its own way."""
 
-import dataclasses
-
 from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.setting_checks import configured
 from jaxanon.learners import builders, group_builders, private_builders
 from jaxanon.learners.config import (
     AtlasConfig,
@@ -87,11 +86,7 @@ def build(name: str, spec, **settings) -> Learner:
       'fedper'
     """
     builder, config = _entry(name)
-    known = [field.name for field in dataclasses.fields(config)]
-    unknown = sorted(set(settings) - set(known))
-    if unknown:
-        raise TypeError(f"{name} has no settings {unknown}; it has {sorted(known)}.")
-    return builder(spec, config(**settings))
+    return builder(spec, configured(config, settings))
 
 
 def _entry(name):

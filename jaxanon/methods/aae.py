@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from jaxanon.kernels.setting_checks import at_least
+from jaxanon.kernels.setting_checks import at_least, configured
 from jaxanon.methods import anonymizers, weighed
 from jaxanon.methods.anonymizer_config import AnonymizerConfig, hyper
 from jaxanon.methods.central import central
@@ -67,7 +67,7 @@ def aae(spec, **settings) -> Method:
       Blinder, ACM TOSN 2023, section 7, baseline 1; Hajihassani, Ardakanian, Khazaei,
       Anonymizing Sensor Data on the Edge, 2021, sections 6.3 and 7.3.
     """
-    config = AAEConfig(**settings)
+    config = configured(AAEConfig, settings)
     classes = {name: spec.num_classes(name) for name in attributes(spec)}
     nets = networks(spec, config, classes)
 

@@ -3,7 +3,7 @@
 import dataclasses
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import finite
+from jaxanon.kernels.setting_checks import configured, finite
 from jaxanon.methods.autoencoder_config import AutoencoderConfig, sized
 from jaxanon.methods.autoencoders import (
     Design,
@@ -81,7 +81,7 @@ def attribute_vae(spec, **settings) -> Method:
       Representation Learning and Transformation Approach, 2021, eq. 2, sections 5.1
       to 5.3 and Algorithm 1.
     """
-    config = sized(AttributeVAEConfig(**settings), spec, PUBLISHED)
+    config = sized(configured(AttributeVAEConfig, settings), spec, PUBLISHED)
     nets = networks(spec, config, reader_hidden=())
     weights = lambda hyper: (hyper["beta"], hyper["alpha"])
     groups = ("encoder", "decoder", "readers")

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 from jaxanon.federated.meta import meta
 from jaxanon.kernels import Objective
+from jaxanon.kernels.setting_checks import configured
 from jaxanon.methods import draws
 from jaxanon.methods.blinder_classifiers import (
     classifiers,
@@ -64,7 +65,7 @@ def blinder(spec, **settings) -> Method:
       and both); section 5.1 and Algorithm 1 (meta-learning), 5.2 (anonymization), 6.1
       and 6.2 (classes that are rare or missing).
     """
-    config = BlinderConfig(**settings)
+    config = configured(BlinderConfig, settings)
     networks = networks_of(spec, config)
     judges = classifiers(spec, config)
     critics = _critics(spec, config)

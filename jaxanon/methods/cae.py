@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from jaxanon.kernels.setting_checks import configured
 from jaxanon.methods.autoencoder_config import AutoencoderConfig, sized
 from jaxanon.methods.autoencoders import (
     Design,
@@ -44,7 +45,7 @@ def cae(spec, **settings) -> Method:
       A baseline of Hajihassani, Ardakanian, Khazaei, ObscureNet, IoTDI 2021 (the
       released programs). The loss is what ``cvae``'s is without the KL divergence.
     """
-    config = sized(CAEConfig(**settings), spec, PUBLISHED)
+    config = sized(configured(CAEConfig, settings), spec, PUBLISHED)
     nets = networks(spec, config, told=True, random=False)
     weights = lambda hyper: (0.0, 0.0)
     player = model_player(nets, ("encoder", "decoder"), weights, "plain")

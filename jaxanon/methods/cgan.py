@@ -1,5 +1,6 @@
 """A conditional GAN, told the class of what it makes."""
 
+from jaxanon.kernels.setting_checks import configured
 from jaxanon.methods import gan_players
 from jaxanon.methods.gan_config import CGANConfig
 from jaxanon.methods.gan_networks import networks
@@ -38,6 +39,6 @@ def cgan(spec, **settings) -> Method:
       Mirza and Osindero, Conditional generative adversarial nets, 2014; chapter 4 of
       the dissertation in which Atlas is chapter 3, section 4.4.2.
     """
-    nets = networks(spec, CGANConfig(**settings))
+    nets = networks(spec, configured(CGANConfig, settings))
     players = gan_players.judging(nets, concealing=True), gan_players.generating(nets)
     return gan_players.build("cgan", nets, gan_players.HYPER, *players)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon import kernels
+from jaxanon.kernels.setting_checks import configured
 from jaxanon.methods import guided_config, latent_guidance
 from jaxanon.methods.central import Player
 from jaxanon.methods.diffusion_config import SCHEDULES
@@ -151,7 +152,7 @@ def cloak(spec, **settings) -> Method:
       Cloak, arXiv 2512.12086, its abstract; Khosla et al., Supervised contrastive
       learning, NeurIPS 2020; Rombach et al., CVPR 2022, for latent diffusion.
     """
-    nets = networks(spec, CloakConfig(**settings))
+    nets = networks(spec, configured(CloakConfig, settings))
     return latent_guidance.guided(
         "cloak",
         nets,

@@ -3,7 +3,7 @@
 import dataclasses
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import finite
+from jaxanon.kernels.setting_checks import configured, finite
 from jaxanon.methods.autoencoder_config import AutoencoderConfig, sized
 from jaxanon.methods.autoencoders import (
     Design,
@@ -61,7 +61,7 @@ def cvae(spec, **settings) -> Method:
       the Edge, 2021, section 4.1, with ``beta`` before its KL divergence as there, and
       a decoder that is told the private classes.
     """
-    config = sized(CVAEConfig(**settings), spec, PUBLISHED)
+    config = sized(configured(CVAEConfig, settings), spec, PUBLISHED)
     nets = networks(spec, config, told=True)
     weights = lambda hyper: (hyper["beta"], 0.0)
     player = model_player(nets, ("encoder", "decoder"), weights, config.form)

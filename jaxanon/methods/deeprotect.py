@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from jaxanon.kernels.setting_checks import configured
 from jaxanon.methods import deeprotect_extracted, deeprotect_named, pool
 from jaxanon.methods.central import Player, Room, central
 from jaxanon.methods.deeprotect_config import DEEProtectConfig, with_range
@@ -81,7 +82,7 @@ def deeprotect(spec, **settings) -> Method:
       Sensing Applications, 2017, sections IV and V, Algorithms 1 to 3.
     """
     spec.num_classes(spec.public)  # A number is refused.
-    config = with_range(DEEProtectConfig(**settings), spec)
+    config = with_range(configured(DEEProtectConfig, settings), spec)
     for name in config.also:
         if name not in spec.classes or name in (spec.public, *spec.private):
             free = sorted({*spec.classes} - {spec.public, *spec.private})

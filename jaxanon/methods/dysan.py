@@ -1,5 +1,6 @@
 """DySan: a sanitizer between a predictor and discriminators that learn against it."""
 
+from jaxanon.kernels.setting_checks import configured
 from jaxanon.methods.dysan_config import DySanConfig
 from jaxanon.methods.method import Method
 from jaxanon.methods.sanitizers import sanitizer
@@ -41,4 +42,4 @@ def dysan(spec, **settings) -> Method:
       discriminator that is always wrong tells as much as one that is always right;
       ``goal="published"`` has it as printed.
     """
-    return sanitizer("dysan", spec, DySanConfig(**settings))
+    return sanitizer("dysan", spec, configured(DySanConfig, settings))

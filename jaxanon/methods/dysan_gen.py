@@ -1,5 +1,6 @@
 """GEN as DySan re-implements it: judges of raw windows, frozen before it begins."""
 
+from jaxanon.kernels.setting_checks import configured
 from jaxanon.methods.dysan_config import DySanGenConfig
 from jaxanon.methods.method import Method
 from jaxanon.methods.sanitizers import sanitizer
@@ -32,7 +33,7 @@ def dysan_gen(spec, **settings) -> Method:
     References:
       Boutet et al., DySan, AsiaCCS 2021, section 4.2.
     """
-    config = DySanGenConfig(**settings)
+    config = configured(DySanGenConfig, settings)
     rounds = config.pretraining
     method = sanitizer("dysan_gen", spec, config, distortion=False, pretraining=rounds)
     return method._replace(least_rounds=rounds, phases=("pretraining",))

@@ -1,5 +1,6 @@
 """MSDA as DySan re-implements it: one of DySan's models."""
 
+from jaxanon.kernels.setting_checks import configured
 from jaxanon.methods.dysan_config import DySanConfig
 from jaxanon.methods.method import Method
 from jaxanon.methods.sanitizers import sanitizer
@@ -29,4 +30,4 @@ def dysan_msda(spec, **settings) -> Method:
     References:
       Boutet et al., DySan, AsiaCCS 2021, section 4.2; the loss is eq. 3 of section 3.1.
     """
-    return sanitizer("dysan_msda", spec, DySanConfig(**settings))
+    return sanitizer("dysan_msda", spec, configured(DySanConfig, settings))

@@ -5,7 +5,7 @@ import dataclasses
 import jax
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
+from jaxanon.kernels.setting_checks import at_least, configured, finite, of_kinds
 from jaxanon.methods.averaged import Course, averaged, judging, system_of
 from jaxanon.methods.blinder_config import FORMS
 from jaxanon.methods.method import Method
@@ -127,7 +127,7 @@ def fed_blinder(spec, *, layout=None, **settings) -> Method:
       al., Communication-efficient learning of deep networks from decentralized data,
       AISTATS 2017.
     """
-    config = FedBlinderConfig(**settings)
+    config = configured(FedBlinderConfig, settings)
     system = system_of(spec, config)
 
     def course_fn(key, client):

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
+from jaxanon.kernels.setting_checks import at_least, configured, finite, of_kinds
 from jaxanon.methods import pool
 from jaxanon.methods.central import Player, Room, central
 from jaxanon.methods.draws import attributes
@@ -96,7 +96,7 @@ def gen(spec, **settings) -> Method:
       Malekzadeh, Clegg, Cavallaro, Haddadi, Protecting Sensory Data against Sensitive
       Inferences, W-P2DS 2018, section 3.
     """
-    config = GENConfig(**settings)
+    config = configured(GENConfig, settings)
     spec.num_classes(spec.public)  # A number is refused.
     if spec.time < LEAST:
         raise ValueError(

@@ -3,7 +3,7 @@
 import dataclasses
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import finite
+from jaxanon.kernels.setting_checks import configured, finite
 from jaxanon.methods.autoencoder_config import AutoencoderConfig, sized
 from jaxanon.methods.autoencoders import (
     Design,
@@ -69,7 +69,7 @@ def general_vae(spec, **settings) -> Method:
       loss, section 5.3 and Algorithm 1 the move between means, and sections 5.2 and
       6.3.1 compare the two.
     """
-    config = sized(GeneralVAEConfig(**settings), spec, PUBLISHED)
+    config = sized(configured(GeneralVAEConfig, settings), spec, PUBLISHED)
     nets = networks(spec, config)
     # Mean error + 2 beta KL is 256 error + 512 beta KL, over 256, which Adam ignores.
     times = VALUES if config.form == "keras" else 1

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels import Phase
-from jaxanon.kernels.setting_checks import finite
+from jaxanon.kernels.setting_checks import configured, finite
 from jaxanon.methods.averaged import (
     Client,
     Course,
@@ -87,7 +87,7 @@ def kd_blinder(spec, *, layout=None, **settings) -> Method:
       Yang and Ardakanian, Blinder, ACM TOSN 2023, section 7, baseline 4; Shuai et al.,
       BalanceFL: Addressing Class Imbalance in Long-tail Federated Learning, IPSN 2022.
     """
-    system = system_of(spec, KDBlinderConfig(**settings))
+    system = system_of(spec, configured(KDBlinderConfig, settings))
 
     def course_fn(key, client):
         phases = (

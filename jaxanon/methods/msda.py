@@ -3,7 +3,7 @@
 import dataclasses
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import at_least
+from jaxanon.kernels.setting_checks import at_least, configured
 from jaxanon.methods import anonymizers, weighed
 from jaxanon.methods.anonymizer_config import AnonymizerConfig, hyper
 from jaxanon.methods.central import central
@@ -76,7 +76,7 @@ def msda(spec, **settings) -> Method:
       Malekzadeh, Clegg, Cavallaro, Haddadi, Mobile Sensor Data Anonymization, IoTDI
       2019, section 4; the released program.
     """
-    config = MSDAConfig(**settings)
+    config = configured(MSDAConfig, settings)
     nets = _networks(spec, config)
 
     def make(rounds):

@@ -3,7 +3,7 @@
 import dataclasses
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import at_least, finite
+from jaxanon.kernels.setting_checks import at_least, configured, finite
 from jaxanon.methods.autoencoder_config import AutoencoderConfig, sized
 from jaxanon.methods.autoencoders import (
     Design,
@@ -83,7 +83,7 @@ def obscurenet(spec, **settings) -> Method:
       from Blinder; the terms of the loss are those of Blinder's eqs. 2 to 4, section
       4.2, without the public class.
     """
-    config = sized(ObscureNetConfig(**settings), spec, PUBLISHED)
+    config = sized(configured(ObscureNetConfig, settings), spec, PUBLISHED)
     nets = networks(spec, config, told=True, reader_hidden=config.adversary_hidden)
 
     def latents(key, params, hyper, batch):

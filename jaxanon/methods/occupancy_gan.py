@@ -5,6 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.setting_checks import configured
 from jaxanon.methods import gan_players, hub_sampling
 from jaxanon.methods.gan_config import OccupancyGANConfig
 from jaxanon.methods.gan_networks import Networks, networks
@@ -43,7 +44,7 @@ def occupancy_gan(spec, **settings) -> Method:
       Chapter 4 of the dissertation in which Atlas is chapter 3, section 4.4.2, and its
       reference [92], for the two classifiers.
     """
-    config = OccupancyGANConfig(**settings)
+    config = configured(OccupancyGANConfig, settings)
     nets = networks(spec, config)
     more_fn = functools.partial(told_by_classifiers, nets, form=config.privacy_loss)
     hyper = (*gan_players.HYPER, "utility", "privacy")

@@ -1,5 +1,6 @@
 """Olympus as DySan re-implements it: judges that learn in turn, distortion for free."""
 
+from jaxanon.kernels.setting_checks import configured
 from jaxanon.methods.dysan_config import OlympusConfig
 from jaxanon.methods.method import Method
 from jaxanon.methods.sanitizers import sanitizer
@@ -31,5 +32,5 @@ def olympus(spec, **settings) -> Method:
     References:
       Boutet et al., DySan, AsiaCCS 2021, section 4.2.
     """
-    config = OlympusConfig(**settings)
+    config = configured(OlympusConfig, settings)
     return sanitizer("olympus", spec, config, distortion=False)

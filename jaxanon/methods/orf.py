@@ -4,7 +4,7 @@ import dataclasses
 
 import jax.numpy as jnp
 
-from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
+from jaxanon.kernels.setting_checks import at_least, configured, finite, of_kinds
 from jaxanon.methods import pool, signature
 from jaxanon.methods.central import Room, central
 from jaxanon.methods.draws import attributes
@@ -76,7 +76,7 @@ def orf(spec, **settings) -> Method:
       Boutet et al., DySan, AsiaCCS 2021, section 4.2; Jourdan, Boutet, Frindel, Toward
       privacy in IoT mobile devices for activity recognition, MobiQuitous 2018.
     """
-    config = ORFConfig(**settings)
+    config = configured(ORFConfig, settings)
     names = attributes(spec)
     spec.num_classes(spec.public)  # A number is refused.
 

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from jaxanon.kernels.checks import typed_key
+from jaxanon.kernels.setting_checks import configured
 from jaxanon.methods import (
     aaf,
     acp,
@@ -82,7 +83,7 @@ def privatehub(spec, **settings) -> Method:
     References:
       PrivateHub, chapter 4 of the dissertation in which Atlas is chapter 3.
     """
-    config = PrivateHubConfig(**settings)
+    config = configured(PrivateHubConfig, settings)
     nets = networks(spec, config)
     average = hub_stopping.RUNNING if config.patience else AVERAGE
     rest_fn = hub_stopping.over(nets) if config.patience else None

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon import kernels
+from jaxanon.kernels.setting_checks import configured
 from jaxanon.methods import acp, guided_config, latent_guidance
 from jaxanon.methods.central import Player
 from jaxanon.methods.diffusion_config import SCHEDULES
@@ -134,7 +135,7 @@ def privdiffuser(spec, **settings) -> Method:
       Yang and Ardakanian, PrivDiffuser, PoPETs 2025, its abstract; Cheng et al., CLUB,
       ICML 2020, for the bound.
     """
-    nets = networks(spec, PrivDiffuserConfig(**settings))
+    nets = networks(spec, configured(PrivDiffuserConfig, settings))
     return latent_guidance.guided(
         "privdiffuser",
         nets,

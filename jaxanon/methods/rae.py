@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from jaxanon.kernels.setting_checks import configured
 from jaxanon.methods import replacing
 from jaxanon.methods.central import central
 from jaxanon.methods.method import Method
@@ -47,7 +48,8 @@ def rae(spec, **settings) -> Method:
       Malekzadeh, Clegg, Haddadi, Replacement AutoEncoder: A Privacy-Preserving
       Algorithm for Sensory Data Analysis, IoTDI 2018, section 4.
     """
-    config, classes = replacing.with_classes("rae", RAEConfig(**settings), spec)
+    config = configured(RAEConfig, settings)
+    config, classes = replacing.with_classes("rae", config, spec)
     nets = replacing.replacement(spec, config)
     return central(
         "rae",

@@ -5,7 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.setting_checks import at_least
+from jaxanon.kernels.setting_checks import at_least, configured
 from jaxanon.methods import anonymizers, replacing
 from jaxanon.methods.aae import AAEConfig, networks, players
 from jaxanon.methods.anonymizer_config import hyper
@@ -58,7 +58,8 @@ def rae_aae(spec, **settings) -> Method:
       Malekzadeh, Clegg, Cavallaro, Haddadi, Mobile Sensor Data Anonymization, IoTDI
       2019, section 5; the released program's version for gender.
     """
-    config, classes = replacing.with_classes("rae_aae", RAEAAEConfig(**settings), spec)
+    config = configured(RAEAAEConfig, settings)
+    config, classes = replacing.with_classes("rae_aae", config, spec)
     white = classes.white
     if len(white) < 2:
         raise ValueError(

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from jaxanon.kernels.setting_checks import configured
 from jaxanon.methods import aaf, acp, gan_networks, hub_sampling
 from jaxanon.methods import timegan_losses as losses
 from jaxanon.methods.central import Player, central
@@ -69,7 +70,7 @@ def timegan(spec, **settings) -> Method:
       Yoon, Jarrett, van der Schaar, Time-series generative adversarial networks,
       NeurIPS 2019, sections 4 and 5.
     """
-    config = TimeGANConfig(**settings)
+    config = configured(TimeGANConfig, settings)
     nets = networks(spec, config)
     make_fn = lambda key, params, classes: physical(
         nets, params, nets.make(key, params, classes)

@@ -277,5 +277,5 @@ def test_a_grid_is_one_program():
 def test_windows_too_short_and_unknown_settings(data):
     with pytest.raises(ValueError, match="at least 77 samples"):
         dysan(data.spec)
-    with pytest.raises(TypeError, match="unexpected keyword"):
+    with pytest.raises(TypeError, match="DySanConfig has no 'beta'; it has"):
         dysan(data.spec, beta=0.1)
