@@ -198,6 +198,7 @@ def test_every_member_is_evaluated_by_the_same_judges(data, monkeypatch):
             r"'depth', which is no setting; hyper-parameters are \['goal', 'rate'\], "
             r"settings that are compiled in \['width'\]",
         ),
+        ({"grid": {"rte": [1]}}, r"'rte', which is no setting; .*mean 'rate'"),
         ({"grid": {"rate": []}}, r"grid\['rate'\] must be a list with at least one"),
         ({"grid": {"rate": "ab"}}, r"grid\['rate'\] must be a list .* got 'ab'"),
         ({"grid": {"rate": 0.5}}, r"grid\['rate'\] must be a list .* got 0.5"),

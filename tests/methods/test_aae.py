@@ -111,7 +111,5 @@ def test_windows_leave_in_physical_units(data):
 def test_settings_are_refused(data):
     with pytest.raises(ValueError, match="utility must be finite and >= 0"):
         aae(data.spec, utility=-1.0)
-    with pytest.raises(
-        TypeError, match=r"AAEConfig has no 'wdth'; it has .*mean 'width'"
-    ):
-        aae(data.spec, wdth=2)
+    with pytest.raises(TypeError, match="AAEConfig has no 'utlity'; .*mean 'utility'"):
+        aae(data.spec, utlity=2)
