@@ -8,6 +8,7 @@ from jaxanon.datasets import writing
 NAMES = (
     *("question", "application", "place", "choice", "system", "form"),
     *("name", "x", "seed", "clients", "epsilon", "model"),
+    *("kind", "dataset", "case", "of"),
 )
 
 

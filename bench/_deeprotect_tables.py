@@ -67,7 +67,8 @@ def _of_seven(found):
         return "", ""
     name = found[7]["useful"][0]
     kept = found[7]["told"][name] / found[max(found)]["told"][name]
-    return f"{100 * kept:.1f}", f"{found[7]['informativeness']:.3f}"
+    share = f"{100 * kept:.1f}" if len(found) > 1 else ""
+    return share, f"{found[7]['informativeness']:.3f}"
 
 
 def needed_table(rows) -> str:

@@ -9,10 +9,11 @@ on three data sets, and finds
   useful one comes within 10 points of what raw windows tell;
 - what training and releasing take (``speed``).
 
-``--part`` names one of them. ``--json F`` writes the rows to F, and F with .md, .html
-and .png beside. What was found is kept in ``--folder`` (runs/deeprotect): the same
-command goes on where it was stopped. A reader of an inference is a random forest that
-is taught on released training windows, and says it of released test windows.
+``--part`` names one of them. ``--json F`` writes the rows to F, beside those there that
+were not found anew, and F with .md, .html and .png beside. What was found is kept in
+``--folder`` (runs/deeprotect): the same command goes on where it was stopped. A reader
+of an inference is a random forest that is taught on released training windows, and says
+it of released test windows.
 """
 
 import dataclasses
@@ -22,6 +23,7 @@ import pathlib
 import _answers
 import _deeprotect_page
 import _deeprotect_speed
+import _deeprotect_supervised as supervised
 import _deeprotect_tables
 import _timing
 import jax
@@ -112,6 +114,7 @@ def main():
             break
     if args.part in (None, "speed"):
         rows += _deeprotect_speed.rows(args.smoke)
+    rows = _answers.with_earlier(args, rows)
     print(_deeprotect_tables.markdown(rows))
     if args.json is not None:
         _deeprotect_page.write(args.json, rows)
@@ -180,7 +183,26 @@ class Study:
             for count in COUNTS[1:2] if self.smoke else COUNTS:
                 make = lambda e=extractor, k=count: self.extracted(e, k)
                 rows.append(self.kept("features", f"{extractor}, {count}", make))
+        if self.useful == ("subject",):  # Others have fewer classes than features.
+            for name in supervised.PROJECTIONS:
+                make = lambda n=name: self.discriminating(n, COUNTS[1])
+                rows.append(self.kept("features", f"{name}, {COUNTS[1]}", make))
         return rows
+
+    def discriminating(self, name, count):
+        """What so many features tell that are chosen by labels, themselves read."""
+        train, test = (side.windows for side in self.data[1:])
+        labels = self.data.train.labels[self.useful[0]][self.rows]
+        see = supervised.features(name, count, train[self.rows], labels)
+        seen = see(train[self.rows])
+        share = metrics.informativeness(jax.random.key(0), seen, labels)
+        names = (*self.useful, self.sensitive)
+        return {
+            "extractor": name,
+            "count": count,
+            "told": {each: self.read(see(train), see(test), each) for each in names},
+            "informativeness": float(share.mean()),
+        }
 
     def extracted(self, extractor, count):
         """What windows tell that are rebuilt from so many features."""
