@@ -67,13 +67,13 @@ def anonymize(
             "a budget is of noise that nobody knows; leave --seed out, or --budget."
         )
     writing.refuse_unwritable(output, overwrite)
-    windows, about = files.read_windows(input)
 
     import jax
 
     from jaxanon import guarantee, training
 
     run = training.open_run(folder)
+    windows, about = files.read_windows(input)
     files.refuse_others(about, run.spec)
     weights = {
         "strength": strength,

@@ -147,8 +147,14 @@ def _number(text):
 def _joined(run, data, share, num_rounds, seed):
     """Prints how well newcomers predict, and writes the report of it."""
     from jaxanon import learned, newcomers
+    from jaxanon.learners import Learner
     from jaxanon.report.learned import sentences
 
+    if not isinstance(run.method, Learner):
+        name = run.method.name
+        raise ValueError(
+            f"--join is of learners, and {name} anonymizes; leave --join out."
+        )
     fresh = newcomers.parted(data, share)
     joined = newcomers.join(run, fresh, num_rounds=num_rounds)
     out = run.folder / "newcomers"

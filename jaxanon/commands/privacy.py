@@ -54,6 +54,7 @@ def privacy(
         what its published accounting claims and what holds
     """
     from jaxanon import privacy as accounting
+    from jaxanon.kernels.checks import positive
 
     if folder is not None:
         options = (noise_multiplier, epsilon, scores)
@@ -72,6 +73,10 @@ def privacy(
         raise ValueError("--scores are of layers; give their --noise-multiplier too.")
     _at_least_one("--rounds", rounds)
     _at_least_one("--local-steps", local_steps)
+    if epsilon is not None:
+        positive(epsilon=epsilon)
+    for each in noise_multiplier or ():
+        positive(noise_multiplier=each)
     probability = _probability(sampling_probability, records, batch)
     with show.warnings_as_lines():
         if records is not None:
@@ -93,9 +98,17 @@ def privacy(
 
 
 def _told(folder):
-    from jaxanon import ledger
+    from jaxanon import checkpoint, ledger
     from jaxanon.report.learned import guaranteed
 
+    trained = (folder / "config.json").is_file()
+    if trained and not (folder / ledger.FILE).is_file():
+        if checkpoint.read_config(folder)["method"] == "deeprotect":
+            raise ValueError(
+                "deeprotect trains without noise, and spends its epsilon on every "
+                "window that is released: `jaxanon anonymize --budget FILE` counts "
+                "that, and `jaxanon evaluate --epsilons` says what it is worth."
+            )
     told = ledger.read(folder)
     rounds = told.get("rounds", {"done": 0, "asked": 0})
     bound = BOUND if told.get("accountant") == "rdp" else ""

@@ -12,6 +12,7 @@ from jaxanon.kernels.checks import known, not_traced, positive, typed_key, whole
 from jaxanon.kernels.precision import wide, widened
 
 HEIGHTS = 4096  # Candidates for the height of the cap.
+STEEP = 500.0  # How far, in logs, a density may fall within a part of an integral.
 FAR = 2.0**50  # radii, whose squares float32 can still add up
 
 
@@ -45,7 +46,8 @@ def priv_unit(key, x, radius, epsilon: float):
       epsilon: a Python number > 0, finite; static.
 
     Returns:
-      ``float[n]`` in the dtype of ``x``; computed in float32 or wider.
+      ``float[n]`` in the dtype of ``x``, of whole numbers float32; computed in float32
+      or wider.
 
     Raises:
       TypeError: for a legacy key, or an ``epsilon`` that is traced.
@@ -65,6 +67,8 @@ def priv_unit(key, x, radius, epsilon: float):
     typed_key(key)
     positive(radius=radius)
     x = jnp.asarray(x)
+    if jnp.issubdtype(x.dtype, jnp.integer):
+        x = x.astype(jnp.float32)  # What is sent is no whole number.
     if x.ndim != 1 or x.size == 0:
         raise ValueError(f"x must be a vector of at least one number, got {x.shape}.")
     spare = max(1, 3 - x.size)  # In a plane the sampler's law would not be concave.
@@ -108,30 +112,50 @@ def priv_unit_cap(size: int, epsilon: float) -> Cap:
 
 @functools.lru_cache(maxsize=64)
 def _cap(size, epsilon):
-    shares, heights = _shares(size)
+    # In logarithms, for the caps of large spheres are smaller than any float.
+    log_shares, heights = _shares(size)
+    shares = np.exp(log_shares)
     # The integral of <v, u> over the cap, and, with its sign changed, over the rest.
-    lean = np.exp(_log_peak(size) + (size - 1) / 2 * np.log1p(-(heights**2)))
-    log_odds = epsilon + np.log(shares) - np.log1p(-shares)
-    probability = np.exp(-np.logaddexp(0, -log_odds))
-    mean = lean * (probability / shares - (1 - probability) / (1 - shares))
+    log_lean = _log_peak(size) + (size - 1) / 2 * np.log1p(-(heights**2))
+    # Of 1 - q + e^ε q: the density is one in so many outside, and e^ε of them inside.
+    log_all = np.logaddexp(np.log1p(-shares), epsilon + log_shares)
+    probability = np.exp(epsilon + log_shares - log_all)
+    mean = np.exp(log_lean + epsilon - log_all) * -math.expm1(-epsilon)
     best = int(np.argmax(mean))
     found = heights, shares, probability, mean
     return Cap(*(float(values[best]) for values in found))
 
 
 def _shares(size):
-    """Of the sphere, the shares that caps of so many heights are; from small to half.
+    """Logs of the sphere's shares that caps of so many heights are; up to half of it.
 
-    Of a uniform direction ``<v, u> = cos θ``, where θ has density sin(θ)^(size - 2).
+    Of a uniform direction ``<v, u> = sin θ``, where θ has density cos(θ)^(size - 2) and
+    a deviation of about ``size**-0.5``: heights are as far apart as that asks for.
     """
-    nodes, weights = np.polynomial.legendre.leggauss(8)
-    width = math.pi / 2 / HEIGHTS
-    angles = (np.arange(HEIGHTS)[:, None] + (nodes + 1) / 2) * width
-    parts = (np.sin(angles) ** (size - 2) * weights).sum(1)
-    ends = np.arange(1, HEIGHTS + 1) * width
-    heights = np.cos(ends)
-    heights[-1] = 0.0
-    return np.cumsum(parts) / (2 * parts.sum()), heights
+    nodes, weights = np.polynomial.legendre.leggauss(64)
+    scale = size**-0.5
+    steps = np.linspace(math.asinh(math.pi / 2 / scale), 0, HEIGHTS + 1)
+    ends = np.minimum(scale * np.sinh(steps), math.pi / 2)
+    widths = ends[:-1] - ends[1:]
+    angles = ends[1:, None] + widths[:, None] * (nodes + 1) / 2
+    logs = (size - 2) * _log_cos(angles) + np.log(weights)
+    parts = np.logaddexp.reduce(logs, axis=1) + np.log(widths)
+    shares = np.logaddexp.accumulate(parts)
+    # Around the pole of a large sphere a density falls by too much from end to end of a
+    # part: what is not exact is left out, and as much beside it as drowns it.
+    falls = (size - 2) * np.diff(_log_cos(ends))
+    falls[0] = size - 2  # From something to nothing, as a power.
+    exact = int(np.argmax(falls <= STEEP))
+    least = np.searchsorted(shares, shares[exact] + 25) if exact else 0
+    logs = shares - shares[-1] - math.log(2)
+    return logs[least:], np.sin(ends[1:])[least:]
+
+
+def _log_cos(angles):
+    """In full precision around 0 as well, where the cosine is nearly 1."""
+    small = np.minimum(angles, 1)
+    near = np.log1p(-(np.sin(small) ** 2)) / 2
+    return np.where(angles < 1, near, np.log(np.cos(angles)))
 
 
 def _log_peak(size):
@@ -175,16 +199,17 @@ def _in_cap(size, least):
     """
     power = (size - 3) / 2
     slope = 2 * power * least / (1 - least**2)
-    start = math.log1p(-(least**2))
 
     def draw(key, dtype):
         first, second = jax.random.uniform(key, (2,), dtype)
         above = first * (1 - least)
         if slope > 1e-6:  # Else it is flat.
             above = -jnp.log1p(first * math.expm1(-slope * (1 - least))) / slope
-        height = jnp.minimum(least + above, 1)
-        ratio = power * (jnp.log1p(-(height**2)) - start) + slope * above
-        return height, jnp.log(second) < ratio
+        above = jnp.minimum(above, 1 - least)
+        # Of (1 - t²) / (1 - least²), which is near 1 where there are many numbers.
+        lost = above * (2 * least + above) / (1 - least**2)
+        ratio = power * jnp.log1p(-lost) + slope * above
+        return least + above, jnp.log(second) < ratio
 
     return draw
 

@@ -197,3 +197,11 @@ def test_a_word_that_is_a_learner_and_a_run_is_neither(ask, tmp_path, monkeypatc
 def test_says_what_was_wrong(words, message, ask):
     status, told = ask(words)
     assert status == 2 and message in told
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "nan"])
+@pytest.mark.parametrize("name", ["epsilon", "noise-multiplier"])
+def test_what_is_not_above_zero_is_refused_before_a_word(name, value, capsys):
+    assert cli.main(["privacy", f"--{name}", value]) == 2
+    said = capsys.readouterr()
+    assert not said.out and f"{name.replace('-', '_')} must be > 0" in said.err

@@ -72,6 +72,15 @@ def test_a_budget_lasts_across_calls_and_is_never_overspent(
     assert not np.allclose(first, np.load(tmp_path / "safe.npy"))
 
 
+def test_what_a_release_is_not_says_what_it_is(released, anonymize, capsys):
+    assert cli.main(["privacy", str(released)]) == 2
+    assert "`jaxanon anonymize --budget FILE` counts" in capsys.readouterr().err
+    assert cli.main(["evaluate", str(released), "--join", "0.5"]) == 2
+    assert "and deeprotect anonymizes; leave --join out" in capsys.readouterr().err
+    assert anonymize("--input", "nothing.npz", run="no_run") == 2
+    assert "no_run holds no run" in capsys.readouterr().err
+
+
 def test_what_is_clipped_is_counted(anonymize, file, capsys):
     assert anonymize("--epsilon", 1.0) == 0
     windows = np.load(file)["windows"]

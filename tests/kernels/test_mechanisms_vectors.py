@@ -133,6 +133,43 @@ def test_inside_over_outside_of_the_cap_is_the_budget(size, epsilon):
     assert math.log(inside / outside) == pytest.approx(epsilon, abs=1e-8)
 
 
+@pytest.mark.parametrize("size", [95, 96, 520, 100_000])
+@pytest.mark.parametrize("epsilon", [0.1, 5.0, 300.0, 1e5])
+def test_large_spheres_have_caps_too(size, epsilon):
+    cap = mechanisms.priv_unit_cap(size, epsilon)
+    assert 0 < cap.mean <= 1 and 0 < cap.height < 1 and 0 < cap.probability <= 1
+    if cap.share > 1e-290:
+        inside = cap.probability / share(size, cap.height)
+        rest = -(math.expm1(math.log(cap.probability)))
+        if rest > 1e-6:
+            outside = rest / (1 - share(size, cap.height))
+            assert math.log(inside / outside) == pytest.approx(epsilon, abs=1e-6)
+        # All in the cap lean by its height at least, and by less at smaller budgets.
+        assert cap.mean >= cap.height * (2 * cap.probability - 1) * (1 - 1e-9)
+    # Up to the finest cap, which both may ask for at the largest budget.
+    for other in ((size, epsilon / 2), (10 * size, epsilon)):
+        assert cap.mean > mechanisms.priv_unit_cap(*other).mean - 1e-4 * (epsilon > 1e4)
+
+
+def test_a_thousand_numbers_are_right_on_average():
+    vector = np.zeros(1000, np.float32)
+    vector[:2] = 0.6, -0.3
+    one = lambda key: mechanisms.priv_unit(key, jnp.array(vector), 1.0, 300.0)[:2]
+    sent = np.asarray(optimized(jax.vmap(one))(keys()[:2000]))
+    error = sent.std(0) / math.sqrt(len(sent))
+    assert np.all(np.abs(sent.mean(0) - vector[:2]) < 4 * error) and error.max() < 0.01
+
+
+def test_whole_numbers_are_sent_as_fractions():
+    whole, real = jnp.array([1, 0, 0]), jnp.array([1.0, 0.0, 0.0])
+    for x in (whole, real):
+        sent = mechanisms.priv_unit(jax.random.key(0), x, 4.0, 5.0)
+        assert sent.dtype == jnp.float32
+        np.testing.assert_array_equal(
+            sent, mechanisms.priv_unit(jax.random.key(0), real, 4.0, 5.0)
+        )
+
+
 def test_a_budget_beyond_all_bounds_sends_the_vector_itself():
     cap = mechanisms.priv_unit_cap(8, 1e4)
     assert cap.probability == 1 and cap.mean == pytest.approx(1, abs=1e-3)
@@ -142,15 +179,15 @@ def test_a_budget_beyond_all_bounds_sends_the_vector_itself():
 def test_no_other_height_leans_more(size, epsilon):
     """By numbers: the mean of <v, u> under Beta's law, for other caps of the budget."""
     cap = mechanisms.priv_unit_cap(size, epsilon)
-    mesh = np.linspace(-1, 1, 400_001)
     half = (size - 1) / 2
-    density = stats.beta.pdf((1 + mesh) / 2, half, half) / 2
 
     def mean(height):
         q = share(size, height)
         odds = math.exp(epsilon) * q / (1 - q)
         p = odds / (1 + odds)
-        lean = np.trapezoid((density * mesh)[mesh >= height], mesh[mesh >= height])
+        mesh = np.linspace(height, 1, 10_001)
+        density = stats.beta.pdf((1 + mesh) / 2, half, half) / 2
+        lean = np.trapezoid(density * mesh, mesh)
         return lean * (p / q - (1 - p) / (1 - q))
 
     assert cap.mean == pytest.approx(mean(cap.height), rel=1e-3)
