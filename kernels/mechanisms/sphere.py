@@ -67,7 +67,7 @@ def priv_unit(key, x, radius, epsilon: float):
     typed_key(key)
     positive(radius=radius)
     x = jnp.asarray(x)
-    if jnp.issubdtype(x.dtype, jnp.integer):
+    if not jnp.issubdtype(x.dtype, jnp.inexact):
         x = x.astype(jnp.float32)  # What is sent is no whole number.
     if x.ndim != 1 or x.size == 0:
         raise ValueError(f"x must be a vector of at least one number, got {x.shape}.")

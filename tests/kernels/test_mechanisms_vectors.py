@@ -162,7 +162,7 @@ def test_a_thousand_numbers_are_right_on_average():
 
 def test_whole_numbers_are_sent_as_fractions():
     whole, real = jnp.array([1, 0, 0]), jnp.array([1.0, 0.0, 0.0])
-    for x in (whole, real):
+    for x in (whole, whole == 1, real):
         sent = mechanisms.priv_unit(jax.random.key(0), x, 4.0, 5.0)
         assert sent.dtype == jnp.float32
         np.testing.assert_array_equal(
