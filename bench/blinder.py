@@ -239,6 +239,10 @@ def compare(report, name, data, settings, epochs, seeds, smoke, judges):
             scores = whole["intrusive"][private][kind]
             say(f"{private} intrusive, {kind}", scores["accuracy"])
             say(f"{private} intrusive balanced, {kind}", scores["balanced_accuracy"])
+    # Of few seeds one that learned less hides in a mean.
+    each = [100 * one["utility"]["anonymized"]["accuracy"] for one in reports]
+    what = f"{name}: {data.spec.public}, anonymized, worst seed"
+    report.add(what, min(each), "%", shapes, each=each)
     for private, scores in whole["reidentification"].items():
         for attacker, one in scores["attackers"].items():
             say(f"{private} re-identified by {attacker}", one["balanced_accuracy"])
