@@ -54,7 +54,7 @@ def privacy(
         what its published accounting claims and what holds
     """
     from jaxanon import privacy as accounting
-    from jaxanon.kernels.checks import positive
+    from jaxanon.privacy.composition import positive
 
     if folder is not None:
         options = (noise_multiplier, epsilon, scores)

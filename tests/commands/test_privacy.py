@@ -199,9 +199,12 @@ def test_says_what_was_wrong(words, message, ask):
     assert status == 2 and message in told
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "nan"])
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf"])
 @pytest.mark.parametrize("name", ["epsilon", "noise-multiplier"])
 def test_what_is_not_above_zero_is_refused_before_a_word(name, value, capsys):
     assert cli.main(["privacy", f"--{name}", value]) == 2
     said = capsys.readouterr()
-    assert not said.out and f"{name.replace('-', '_')} must be > 0" in said.err
+    assert (
+        not said.out
+        and f"{name.replace('-', '_')} must be a finite number > 0" in said.err
+    )
