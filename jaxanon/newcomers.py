@@ -48,8 +48,8 @@ def join(run: Run, data: Data, *, num_rounds: int = 1) -> Run:
       >>> len(report["clients"]) == len(np.unique(fresh.test.labels["subject"]))
       True
     """
-    algorithm = getattr(run.method, "algorithm", None)
-    if algorithm is None or not isinstance(run.method, Learner):
+    algorithm = algorithm_of(run)
+    if algorithm is None:
         raise TypeError(
             f"{run.method.name} is no learner, and nobody joins it; train one of "
             "jaxanon.learners."
@@ -79,6 +79,12 @@ def join(run: Run, data: Data, *, num_rounds: int = 1) -> Run:
     return dataclasses.replace(
         run, method=method, spec=spec, config=config, folder=None
     )
+
+
+def algorithm_of(run: Run):
+    """What a learner's clients train by; None of a run that anonymizes."""
+    learner = isinstance(run.method, Learner)
+    return getattr(run.method, "algorithm", None) if learner else None
 
 
 def parted(data: Data, share: float, *, gap: int | None = None) -> Data:

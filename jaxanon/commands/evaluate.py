@@ -147,10 +147,9 @@ def _number(text):
 def _joined(run, data, share, num_rounds, seed):
     """Prints how well newcomers predict, and writes the report of it."""
     from jaxanon import learned, newcomers
-    from jaxanon.learners import Learner
     from jaxanon.report.learned import sentences
 
-    if not isinstance(run.method, Learner):
+    if newcomers.algorithm_of(run) is None:
         name = run.method.name
         raise ValueError(
             f"--join is of learners, and {name} anonymizes; leave --join out."

@@ -138,24 +138,17 @@ def _shares(size):
     ends = np.minimum(scale * np.sinh(steps), math.pi / 2)
     widths = ends[:-1] - ends[1:]
     angles = ends[1:, None] + widths[:, None] * (nodes + 1) / 2
-    logs = (size - 2) * _log_cos(angles) + np.log(weights)
+    logs = (size - 2) * np.log(np.cos(angles)) + np.log(weights)
     parts = np.logaddexp.reduce(logs, axis=1) + np.log(widths)
     shares = np.logaddexp.accumulate(parts)
     # Around the pole of a large sphere a density falls by too much from end to end of a
     # part: what is not exact is left out, and as much beside it as drowns it.
-    falls = (size - 2) * np.diff(_log_cos(ends))
+    falls = (size - 2) * np.diff(np.log(np.cos(ends)))
     falls[0] = size - 2  # From something to nothing, as a power.
     exact = int(np.argmax(falls <= STEEP))
     least = np.searchsorted(shares, shares[exact] + 25) if exact else 0
     logs = shares - shares[-1] - math.log(2)
     return logs[least:], np.sin(ends[1:])[least:]
-
-
-def _log_cos(angles):
-    """In full precision around 0 as well, where the cosine is nearly 1."""
-    small = np.minimum(angles, 1)
-    near = np.log1p(-(np.sin(small) ** 2)) / 2
-    return np.where(angles < 1, near, np.log(np.cos(angles)))
 
 
 def _log_peak(size):
