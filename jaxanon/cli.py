@@ -18,6 +18,7 @@ from jaxanon.commands import (
     evaluate,
     export,
     given,
+    help_texts,
     inferences,
     learner_privacy,
     live,
@@ -87,12 +88,13 @@ def _warnings_in_a_line():
 def _run(argv):
     verb, words = (argv[0], argv[1:]) if argv else ("--help", [])
     if verb == "datasets":
+        verbs = {
+            "list": datasets.show_all,
+            "export": datasets.export,
+            "import": datasets.import_csv,
+        }
         tyro.extras.subcommand_cli_from_dict(
-            {
-                "list": datasets.show_all,
-                "export": datasets.export,
-                "import": datasets.import_csv,
-            },
+            {verb: help_texts.in_lines(each) for verb, each in verbs.items()},
             prog="jaxanon datasets",
             description=datasets.ABOUT,
             args=words or ["list"],
@@ -124,7 +126,7 @@ def _run(argv):
             f"{did_you_mean(verb, verbs)}"
         )
     tyro.extras.subcommand_cli_from_dict(
-        verbs,
+        {verb: help_texts.in_lines(each) for verb, each in verbs.items()},
         prog="jaxanon",
         description=ABOUT,
         args=argv or ["--help"],

@@ -48,7 +48,7 @@ def evaluate(
     run,
     data: Data,
     *,
-    attacks: Sequence[str] = trial_names.DEFAULT,
+    attacks: Sequence[str] | None = None,
     seed: int = 0,
     share: float = SHARE,
     judges: Judges | None = None,
@@ -89,8 +89,8 @@ def evaluate(
         and, if present, ``history``, ``folder``, ``method`` and what an attack asks for
         are used.
       data: of ``jaxanon.load``; physical units.
-      attacks: names from the above; without an attacker there are ``mlp`` and
-        ``forest``.
+      attacks: names from the above; without an attacker among them, and by default,
+        there are ``mlp`` and ``forest``.
       seed: of everything drawn here.
       share: of each class's training windows whose labels an attacker knows, (0, 1].
       judges: of ``raw_judges``, to spare training them again.
@@ -116,13 +116,14 @@ def evaluate(
         than two windows, judges that lack an attribute.
     """
     if isinstance(getattr(run, "method", None), Learner):
-        asked = tuple(attacks) != trial_names.DEFAULT or share != SHARE
+        asked = attacks is not None or share != SHARE
         if asked or judges is not None:
             raise ValueError(
                 f"{run.method.name} predicts, and there is nothing to attack; leave "
                 "attacks, share and judges out."
             )
         return learned.evaluate(run, data, seed=seed, out=out, progress=progress)
+    attacks = trial_names.DEFAULT if attacks is None else attacks
     options = {"attacks": attacks, "share": share, "judges": judges}
     return _evaluate([run], data, [seed], out=out, progress=progress, **options)[0]
 

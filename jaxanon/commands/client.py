@@ -1,6 +1,5 @@
 """``jaxanon client``: one client of ``jaxanon serve``, with windows of its own."""
 
-import pathlib
 from typing import Annotated
 
 import tyro
@@ -9,8 +8,7 @@ from jaxanon.commands import show, sources
 from jaxanon.commands.sources import DataOptions
 
 Address = Annotated[str, tyro.conf.arg(metavar="HOST:PORT")]
-File = Annotated[pathlib.Path | None, tyro.conf.arg(metavar="FILE")]
-Digest = Annotated[str | None, tyro.conf.arg(metavar="DIGEST")]
+Digest = Annotated[str | None, sources.optional("DIGEST")]
 
 
 def client(
@@ -19,8 +17,8 @@ def client(
     client: int,
     all_rows: bool = False,
     digest: Digest = None,
-    root_certificate: File = None,
-    private_key: File = None,
+    root_certificate: sources.File = None,
+    private_key: sources.File = None,
     insecure: bool = False,
     wait_s: float = 60.0,
     data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008

@@ -79,7 +79,7 @@ def import_csv(
     output: pathlib.Path,
     channels: Annotated[str, tyro.conf.arg(metavar="A,B,...")],
     labels: sources.Names = None,
-    rate_hz: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
+    rate_hz: sources.Real = None,
     time: sources.Name = None,
     units: sources.Names = None,
     subject: sources.Name = None,

@@ -8,16 +8,14 @@ from rich.table import Table
 
 from jaxanon.commands import show, sources, street
 
-ATTACKS = "mlp,forest"  # Unless others are asked for.
-
 
 def evaluate(
     folder: Annotated[tyro.conf.Positional[pathlib.Path], tyro.conf.arg(metavar="DIR")],
     /,
     *,
-    attacks: Annotated[str, tyro.conf.arg(metavar="A,B,...")] = ATTACKS,
-    epsilons: Annotated[str | None, tyro.conf.arg(metavar="E,E,...")] = None,
-    join: Annotated[float | None, tyro.conf.arg(metavar="SHARE")] = None,
+    attacks: sources.Names = None,
+    epsilons: Annotated[str | None, sources.optional("E,E,...")] = None,
+    join: Annotated[float | None, sources.optional("SHARE")] = None,
     join_rounds: sources.Whole = None,
     seed: int = 0,
     dataset: sources.Path = None,
@@ -37,7 +35,7 @@ def evaluate(
       attacks: who is retrained on anonymized windows (mlp, cnn, lstm, forest, boosting,
         logistic, tree, svm) and what is tried besides (intrusive, released, per-class,
         stream, pairs, self-training, inversion, fingerprint, membership),
-        comma-separated
+        comma-separated; default: mlp,forest
       epsilons: instead, what is read of windows that are released at each of these,
         such as 0.5,1,2,5,10,20, by the forest, or if --attacks has none by its first
         attacker; deeprotect alone. Writes budget.json, budget.png and budget.html
@@ -58,7 +56,7 @@ def evaluate(
 
     if join is None and join_rounds is not None:
         raise ValueError("--join-rounds are of those who join; give --join, too.")
-    if join is not None and attacks != ATTACKS:
+    if join is not None and attacks is not None:
         raise ValueError("nobody attacks who joins; give --join or --attacks.")
     if street.is_street(folder):
         if join is not None or epsilons is not None:
@@ -66,7 +64,7 @@ def evaluate(
                 "--join and --epsilons are not of pfdrl, whose homes that join are "
                 "those of --joining when it is trained."
             )
-        if attacks != ATTACKS:
+        if attacks is not None:
             raise ValueError("nobody attacks a street of homes; leave --attacks out.")
         if split_seed is not None:
             raise ValueError("--split-seed is of windows, and a street has none.")
@@ -82,8 +80,8 @@ def evaluate(
             )
         written = "newcomers/report.json"
     writing.refuse_unwritable(folder / written, overwrite)
-    names = sources.names(attacks, "attacks")
-    chosen = trial_names.choose(names)
+    names = None if attacks is None else sources.names(attacks, "attacks")
+    chosen = trial_names.choose(names or trial_names.DEFAULT)
     if epsilons is not None and chosen.attacks:
         raise ValueError(
             f"{chosen.attacks[0]} is not tried at each of --epsilons; leave it out of "

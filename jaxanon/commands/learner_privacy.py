@@ -8,8 +8,6 @@ import tyro
 
 from jaxanon.commands import show, sources
 
-Real = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
-
 
 def named(word: str) -> bool:
     """Whether a word is a learner's name, and not a folder's.
@@ -54,9 +52,9 @@ def command(learner: str):
         *,
         clients: sources.Whole = None,
         weights: sources.Whole = None,
-        noise_multiplier: Real = None,
-        score_multiplier: Real = None,
-        weight_epsilon: Real = None,
+        noise_multiplier: sources.Real = None,
+        score_multiplier: sources.Real = None,
+        weight_epsilon: sources.Real = None,
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
     ) -> None:
         """Says which noise a learner's epsilon needs, or which epsilon noise spends.

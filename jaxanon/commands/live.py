@@ -6,13 +6,15 @@ from typing import Annotated
 
 import tyro
 
+from jaxanon.commands import sources
+
 
 def live(
     model: Annotated[tyro.conf.Positional[pathlib.Path], tyro.conf.arg(metavar="F")],
     /,
     *,
     input: pathlib.Path,
-    attackers: Annotated[pathlib.Path | None, tyro.conf.arg(metavar="FILE")] = None,
+    attackers: sources.File = None,
     port: int = 8700,
 ) -> None:
     """Draws what a sensor tells beside what leaves, live, and what attackers infer.

@@ -7,11 +7,10 @@ import tyro
 
 from jaxanon.commands import show, sources
 
-Floats = Annotated[tuple[float, ...] | None, tyro.conf.arg(metavar="FLOAT ...")]
+Floats = Annotated[tuple[float, ...] | None, sources.optional("FLOAT ...")]
 Folder = Annotated[
     tyro.conf.Positional[pathlib.Path | None], tyro.conf.arg(metavar="[DIR]")
 ]
-Real = Annotated[float | None, tyro.conf.arg(metavar="FLOAT")]
 DELTA = 1e-5
 BOUND = ", and an upper bound: by Rényi divergences, until the run ends"
 
@@ -21,11 +20,11 @@ def privacy(
     /,
     *,
     noise_multiplier: Floats = None,
-    epsilon: Real = None,
+    epsilon: sources.Real = None,
     delta: float = DELTA,
     rounds: int = 1,
     local_steps: int = 1,
-    sampling_probability: Real = None,
+    sampling_probability: sources.Real = None,
     records: sources.Whole = None,
     batch: sources.Whole = None,
     scores: Floats = None,

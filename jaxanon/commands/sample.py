@@ -17,14 +17,14 @@ def sample(
     label: str,
     output: pathlib.Path,
     count: int = 1,
-    seconds: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
+    seconds: sources.Real = None,
     seed: sources.Whole = None,
     overwrite: bool = False,
     avoid: str = "",
-    guidance: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
-    negative_guidance: Annotated[float | None, tyro.conf.arg(metavar="FLOAT")] = None,
+    guidance: sources.Real = None,
+    negative_guidance: sources.Real = None,
     sampling_steps: sources.Whole = None,
-    solver: Annotated[str | None, tyro.conf.arg(metavar="STR")] = None,
+    solver: Annotated[str | None, sources.optional("STR")] = None,
 ) -> None:
     """Makes windows of a class from nothing, in the units of the data trained on.
 

@@ -9,8 +9,7 @@ from jaxanon.commands import files, show, sources
 from jaxanon.commands.sources import DataOptions
 from jaxanon.commands.train import fields_of, settings_of
 
-File = Annotated[pathlib.Path | None, tyro.conf.arg(metavar="PEM")]
-Keys = Annotated[pathlib.Path | None, tyro.conf.arg(metavar="FILE")]
+File = Annotated[pathlib.Path | None, sources.optional("PEM")]
 
 
 def command(method: str | None):
@@ -21,17 +20,17 @@ def command(method: str | None):
         method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
         /,
         *,
-        out: Annotated[pathlib.Path | None, tyro.conf.arg(metavar="DIR")] = None,
+        out: sources.Folder = None,
         address: Annotated[str, tyro.conf.arg(metavar="HOST:PORT")] = "127.0.0.1:9092",
         clients: int,
         min_clients: int = 1,
-        max_message_norm: float | None = None,
+        max_message_norm: sources.Real = None,
         timeout_s: float = 60.0,
         wait_s: float = 600.0,
-        rows: int | None = None,
+        rows: sources.Whole = None,
         certificate: File = None,
         private_key: File = None,
-        client_keys: Keys = None,
+        client_keys: sources.File = None,
         insecure: bool = False,
         secure_aggregation: bool = False,
         data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008

@@ -26,7 +26,7 @@ def command():
         seeds: int = 1,
         dataset: street.DATASET = "tracebase",
         source: sources.Path = None,
-        chunk: int | None = None,
+        chunk: sources.Whole = None,
         resume: bool = False,
         settings: Annotated[PFDRLSettings, tyro.conf.arg(name="")],
     ) -> None:

@@ -19,7 +19,7 @@ def command(method: str | None):
         method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
         /,
         *,
-        out: Annotated[pathlib.Path | None, tyro.conf.arg(metavar="DIR")] = None,
+        out: sources.Folder = None,
         grid: Annotated[
             tuple[str, ...], tyro.conf.arg(metavar="NAME=A,B,... ...")
         ] = (),
@@ -27,12 +27,10 @@ def command(method: str | None):
         splits: int = 1,
         epochs: int = 20,
         evaluate: bool = True,
-        halving: Annotated[int | None, tyro.conf.arg(metavar="N")] = None,
+        halving: Annotated[int | None, sources.optional("N")] = None,
         resume: bool = False,
-        chunk: Annotated[int | None, tyro.conf.arg(metavar="N")] = None,
-        ray: Annotated[
-            tuple[str, ...] | None, tyro.conf.arg(metavar="[ADDRESS]")
-        ] = None,
+        chunk: Annotated[int | None, sources.optional("N")] = None,
+        ray: Annotated[tuple[str, ...] | None, sources.optional("[ADDRESS]")] = None,
         data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
     ) -> None:

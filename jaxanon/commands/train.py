@@ -58,16 +58,16 @@ def command(method: str | None):
         method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
         /,
         *,
-        out: Annotated[pathlib.Path | None, tyro.conf.arg(metavar="DIR")] = None,
+        out: sources.Folder = None,
         data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008
         epochs: int = 20,
         seed: int = 0,
         resume: bool = False,
-        profile: Annotated[pathlib.Path | None, tyro.conf.arg(metavar="DIR")] = None,
-        devices: int | None = None,
+        profile: sources.Folder = None,
+        devices: sources.Whole = None,
         num_processes: int = 1,
-        process_id: int | None = None,
-        coordinator: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None,
+        process_id: sources.Whole = None,
+        coordinator: Annotated[str | None, sources.optional("HOST:PORT")] = None,
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
     ) -> None:
         """Trains a method on a data set: over clients, one a subject, or in one place.

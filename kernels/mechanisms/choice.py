@@ -108,7 +108,8 @@ def randomized_response_frequencies(responses, num_classes, epsilon, mask=None):
       mask: ``bool[n]``, False where a row is padding; ``None``: all are real.
 
     Returns:
-      ``float32[k]``. With no real row, 1/k each.
+      ``float32[k]``. With no real row, 1/k each; NaN where a real response lies outside
+      [0, k), which nobody can have sent.
 
     Raises:
       TypeError: if responses are not integers, or ``num_classes`` no Python int.
@@ -132,10 +133,12 @@ def randomized_response_frequencies(responses, num_classes, epsilon, mask=None):
             f"{responses.shape} and {real.shape}; ravel them."
         )
     hits = (responses[:, None] == jnp.arange(num_classes)[None]) & real[:, None]
+    sent = jnp.all(jnp.any(hits, axis=1) | ~real)
     total = jnp.sum(real, dtype=jnp.float32)
     share = jnp.sum(hits, axis=0, dtype=jnp.float32) / jnp.maximum(total, 1)
     gap, other = _law(num_classes, epsilon)
-    return jnp.where(total > 0, (share - other) / gap, 1 / num_classes)
+    estimate = jnp.where(total > 0, (share - other) / gap, 1 / num_classes)
+    return jnp.where(sent, estimate, jnp.nan)
 
 
 def exponential_mechanism(key, scores: BoundedValue, epsilon, *, monotonic=False):

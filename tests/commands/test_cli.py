@@ -25,6 +25,17 @@ def test_help_everywhere(verb, capsys):
     assert f"• {verb}" in capsys.readouterr().out
 
 
+def test_help_breaks_lines_where_the_terminal_ends(capsys, monkeypatch):
+    """And says no default of what may be left out: the text says what is done then."""
+    monkeypatch.setenv("COLUMNS", "400")
+    with pytest.raises(SystemExit):
+        cli.main(["train", "fedavg", "--help"])
+    shown = capsys.readouterr().out
+    assert "default: one, or all that the processes have  " in shown
+    (line,) = (line for line in shown.splitlines() if " --devices " in line)
+    assert "--devices INT " in line
+
+
 @pytest.mark.parametrize(
     ("word", "near"), [("atlass", "atlas"), ("blindr", "blinder"), ("FedAvg", "fedavg")]
 )

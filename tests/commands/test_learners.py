@@ -123,6 +123,9 @@ def test_people_join_a_run_from_the_command_line(file, tmp_path, capsys):
     assert "give --join, too" in capsys.readouterr().err
     assert cli.main(["evaluate", out, "--join", "0.5", "--attacks", "mlp"]) == 2
     assert "nobody attacks who joins" in capsys.readouterr().err
+    # What is attacked by unless others are named is not passed over either.
+    assert cli.main(["evaluate", out, "--overwrite", "--attacks", "mlp,forest"]) == 2
+    assert "there is nothing to attack" in capsys.readouterr().err
     with pytest.raises(ValueError, match="leave attacks, share and judges out"):
         evaluation.evaluate(training.open_run(out), None, share=0.5)
 

@@ -30,6 +30,8 @@ def test_what_is_not_there_says_how_to_get_it_or_that_it_will_come(tmp_path):
     assert "ask for MASS" in datasets.whereabouts("mass")
     with pytest.raises(ValueError, match="there is no data set 'nothing'"):
         datasets.whereabouts("nothing")
+    with pytest.raises(ValueError, match=r"of \.csv\. Did you mean 'motion_sense'\?"):
+        datasets.whereabouts("Motion-Sens")
 
 
 def test_what_is_there_is_named_and_what_was_downloaded_too(tmp_path):

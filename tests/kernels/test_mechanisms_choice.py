@@ -195,6 +195,17 @@ def test_frequencies_are_unbiased_with_the_exact_matrix():
     np.testing.assert_allclose(none, [1 / 3] * 3, rtol=1e-6)
 
 
+@pytest.mark.parametrize("wrong", [-1, 3])
+def test_frequencies_of_responses_that_nobody_can_have_sent_are_no_numbers(wrong):
+    responses = jnp.array([0, 0, 1, wrong])
+    got = mechanisms.randomized_response_frequencies(responses, 3, 1.0)
+    assert np.isnan(got).all()
+    padding = responses != wrong
+    got = mechanisms.randomized_response_frequencies(responses, 3, 1.0, padding)
+    wanted = mechanisms.randomized_response_frequencies(responses[:3], 3, 1.0)
+    chex.assert_trees_all_close(got, wanted)
+
+
 def test_frequencies_of_drawn_responses_come_near_and_add_up():
     truth = np.array([0.1, 0.6, 0.3])
     labels = jnp.array(np.repeat(np.arange(3), (NUM * truth).astype(int)))
