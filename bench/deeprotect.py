@@ -11,14 +11,15 @@ on three data sets, and finds
 
 ``--part`` names one of them. ``--json F`` writes the rows to F, beside those there that
 were not found anew, and F with .md, .html and .png beside. What was found is kept in
-``--folder`` (runs/deeprotect): the same command goes on where it was stopped. A reader
-of an inference is a random forest that is taught on released training windows, and says
-it of released test windows.
+``--folder`` (runs/deeprotect): the same command goes on where it was stopped;
+``--hours`` says when to begin nothing new. A reader of an inference is a random forest
+that is taught on released training windows, and says it of released test windows.
 """
 
 import dataclasses
 import json
 import pathlib
+import time
 
 import _answers
 import _deeprotect_page
@@ -92,16 +93,18 @@ def main():
         part=f"one of {', '.join(PARTS)}; all by default",
         folder="what was found so far, runs/deeprotect by default",
         seeds="of the features, 3 by default",
+        hours="begin nothing new after so many hours",
     )
     _timing.among("part", args.part, PARTS)
     folder = pathlib.Path(args.folder or "runs/deeprotect" + "-smoke" * args.smoke)
     folder.mkdir(parents=True, exist_ok=True)
+    end = time.monotonic() + 3600 * float(args.hours or np.inf)
     rows = []
     for dataset, cases in list(CASES.items())[1 if args.smoke else 0 :]:
         # Two classes are told apart along one direction, whose polytope is soon walked.
         for case in cases[1:2] if args.smoke else cases:
             try:
-                study = Study(dataset, *case, folder, args)
+                study = Study(dataset, *case, folder, end, args)
             except OSError as error:
                 print(f"{dataset} is left out: {error}")
                 continue
@@ -114,7 +117,7 @@ def main():
             break
     if args.part in (None, "speed"):
         rows += _deeprotect_speed.rows(args.smoke)
-    rows = _answers.with_earlier(args, rows)
+    rows = _answers.with_earlier(args, [row for row in rows if row is not None])
     print(_deeprotect_tables.markdown(rows))
     if args.json is not None:
         _deeprotect_page.write(args.json, rows)
@@ -123,11 +126,11 @@ def main():
 class Study:
     """A case study in the making. A class, for it keeps what it trains."""
 
-    def __init__(self, dataset, name, public, also, private, folder, args):
+    def __init__(self, dataset, name, public, also, private, folder, end, args):
         load = {"preset": "acc10", "public": public, "private": [private]}
         self.data = ja.load(dataset, **load)
         self.dataset, self.name, self.also, self.folder = dataset, name, also, folder
-        self.smoke, self.trained = args.smoke, {}
+        self.smoke, self.end, self.trained = args.smoke, end, {}
         self.seeds = 1 if args.smoke else int(args.seeds or 3)
         self.epochs = 2 if args.smoke else EPOCHS
         self.useful, self.sensitive = (public, *also), private
@@ -165,11 +168,13 @@ class Study:
         return {name: self.read(*sent, name) for name in names}
 
     def kept(self, kind, of, make):
-        """A row that was found before, or is found and kept now."""
+        """A row that was found before, or is found and kept now; None after the end."""
         words = f"{self.dataset} {self.name} {kind} {of}"
         name = "".join(x if x.isalnum() else "_" for x in words)
         path = self.folder / f"{name}.json"
         if not path.exists():
+            if time.monotonic() > self.end:
+                return None
             row = {"kind": kind, "dataset": self.dataset, "case": self.name, "of": of}
             row |= {"useful": self.useful, "sensitive": self.sensitive, **make()}
             _answers.keep(path, row | _timing.about())

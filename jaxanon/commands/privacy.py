@@ -53,7 +53,7 @@ def privacy(
         what its published accounting claims and what holds
     """
     from jaxanon import privacy as accounting
-    from jaxanon.privacy.composition import positive
+    from jaxanon.privacy.composition import positive_and_finite
 
     if folder is not None:
         options = (noise_multiplier, epsilon, scores)
@@ -73,9 +73,9 @@ def privacy(
     _at_least_one("--rounds", rounds)
     _at_least_one("--local-steps", local_steps)
     if epsilon is not None:
-        positive(epsilon=epsilon)
+        positive_and_finite(epsilon=epsilon)
     for each in noise_multiplier or ():
-        positive(noise_multiplier=each)
+        positive_and_finite(noise_multiplier=each)
     probability = _probability(sampling_probability, records, batch)
     with show.warnings_as_lines():
         if records is not None:

@@ -12,7 +12,7 @@ from jaxanon.federated import Layout, Messages
 from jaxanon.kernels.checks import known, one_of
 from jaxanon.kernels.setting_checks import at_least, of_kinds
 from jaxanon.models.q_network import HIDDEN
-from jaxanon.privacy.composition import positive
+from jaxanon.privacy.composition import positive_and_finite
 
 
 class Sharing(NamedTuple):
@@ -99,9 +99,9 @@ class PFDRLConfig:
         one_of("observed", self.observed, tuple(OBSERVED))
         at_least(1, fit_steps=self.fit_steps, fit_batch=self.fit_batch)
         at_least(1, slot_min=self.slot_min, hidden=self.hidden)
-        positive(clip_norm=self.clip_norm)
+        positive_and_finite(clip_norm=self.clip_norm)
         if self.noise_multiplier:
-            positive(noise_multiplier=self.noise_multiplier)
+            positive_and_finite(noise_multiplier=self.noise_multiplier)
             if METHODS[self.method].control != "base":
                 raise ValueError(
                     f"noise_multiplier is for broadcasts, and {self.method!r} has "

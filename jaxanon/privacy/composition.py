@@ -77,15 +77,15 @@ def per_hour(epsilon: float, stride_s: float) -> float:
       >>> per_hour(0.5, 1.0)
       1800.0
     """
-    positive(epsilon=epsilon, stride_s=stride_s)
+    positive_and_finite(epsilon=epsilon, stride_s=stride_s)
     return epsilon * HOUR_S / stride_s
 
 
-def positive(**named) -> None:
+def positive_and_finite(**named) -> None:
     """Raises ValueError unless every number is > 0 and finite.
 
     Example:
-      >>> positive(epsilon=0.5)
+      >>> positive_and_finite(epsilon=0.5)
     """
     for name, value in named.items():
         real = isinstance(value, numbers.Real) and not isinstance(value, bool)
@@ -95,7 +95,7 @@ def positive(**named) -> None:
 
 def _checked(releases):
     for epsilon, count in releases.items():
-        positive(epsilon=epsilon)
+        positive_and_finite(epsilon=epsilon)
         if isinstance(count, bool) or not isinstance(count, numbers.Integral):
             raise TypeError(f"a count of windows must be whole, got {count!r}.")
         if count < 0:
