@@ -45,6 +45,7 @@ from jaxanon.datasets.targets import Target, moments
 
 UNMEASURED = {"mean": (0.0,), "std": (1.0,)}  # Of numbers that stand for something.
 SIDES = {"given": given, "time block": by_time_block, "subject": by_subject}
+ROLES = {"public": "keep", "private": "hide, though learners rewrite none"}
 
 
 def read_arrays(path: Path) -> Arrays:
@@ -165,8 +166,8 @@ def _chosen(arrays, classes, targets, public, private):
     for argument, value in {"public": public, "private": private}.items():
         if value is None:
             raise ValueError(
-                f"{argument} must be given for a file of your own; its attributes are "
-                f"{[*classes, *targets]}."
+                f"{argument} must be given for a file of your own: what windows "
+                f"{ROLES[argument]}; its attributes are {[*classes, *targets]}."
             )
     choose("public", public, (*classes, *targets))
     for attribute in private:

@@ -145,7 +145,7 @@ def _check_paths(output, paths, subject):
     if output.suffix != ".npz":
         raise ValueError(f"output must end in .npz, got {str(output)!r}.")
     if not paths:
-        raise ValueError("paths is empty: name at least one CSV file.")
+        raise ValueError("there are no paths: name at least one CSV file.")
     if len({path.resolve() for path in paths}) < len(paths):
         raise ValueError(f"a file is named twice: {[str(path) for path in paths]}.")
     if subject is None and len({path.stem for path in paths}) < len(paths):

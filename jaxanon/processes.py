@@ -57,13 +57,7 @@ def join(
       OSError: if this is the first process and the port cannot be had.
       ConnectionError: if the others did not come, or the first cannot be reached.
     """
-    if num_processes < 2:
-        raise ValueError(f"num_processes must be >= 2, got {num_processes!r}.")
-    if not 0 <= process_id < num_processes:
-        raise ValueError(
-            f"process_id must be at least 0 and below num_processes={num_processes}, "
-            f"got {process_id!r}."
-        )
+    check_numbers(num_processes, process_id)
     first_one = "coordinator", " of the first process"
     host, port = checks.host_and_port(coordinator, *first_one)
     given = f"process {process_id} of {num_processes} waited {joining_s} s at"
@@ -89,6 +83,21 @@ def join(
             "coordinator and num_processes and a process_id of its own, and let the "
             f"first's port be reached. {checks.first_line(error)[:200]}"
         ) from error
+
+
+def check_numbers(num_processes: int, process_id: int) -> None:
+    """Raises ValueError unless there are several, and this is one of them.
+
+    Example:
+      >>> check_numbers(2, 1)
+    """
+    if num_processes < 2:
+        raise ValueError(f"num_processes must be >= 2, got {num_processes!r}.")
+    if not 0 <= process_id < num_processes:
+        raise ValueError(
+            f"process_id must be at least 0 and below num_processes={num_processes}, "
+            f"got {process_id!r}."
+        )
 
 
 def _meet_all(port, num_processes, joining_s):

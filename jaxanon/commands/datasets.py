@@ -72,7 +72,8 @@ def export(
 
 def import_csv(
     paths: Annotated[
-        tyro.conf.Positional[tuple[pathlib.Path, ...]], tyro.conf.arg(metavar="CSV ...")
+        tyro.conf.Positional[tuple[pathlib.Path, ...]],
+        tyro.conf.arg(metavar="CSV ...", help_behavior_hint="(required)"),
     ],
     /,
     *,

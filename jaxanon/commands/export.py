@@ -49,11 +49,13 @@ def export(
       split_seed: that Python's jaxanon.load was given, of a run that was trained there
       overwrite: replace the files that are there
     """
-    from jaxanon import exporting, training
     from jaxanon.datasets import writing
 
     for path in filter(None, (output, attackers, samples)):
         writing.refuse_unwritable(path, overwrite)
+
+    from jaxanon import exporting, training
+
     run = training.open_run(folder)
     data = sources.recall(run, dataset=dataset, source=source, split_seed=split_seed)
     if own is not None:

@@ -1,5 +1,6 @@
 """``jaxanon sample``: windows, or streams, that a trained run makes from nothing."""
 
+import math
 import pathlib
 from typing import Annotated
 
@@ -62,6 +63,8 @@ def sample(
     from jaxanon import guarantee, training
 
     run = training.open_run(folder)
+    if getattr(run.method, "sample", None) is None:
+        run.sample(None, {})  # Says so, and what does make windows.
     public = run.spec.public
     names = run.spec.classes[public]
     wanted = [name.strip() for name in label.split(",")]
@@ -94,12 +97,28 @@ def sample(
         key = guarantee.secret_key()
     else:
         key = jax.random.fold_in(jax.random.key(seed), ROOT)
-    with show.working(f"Making {len(labels)} windows; compiling comes first ..."):
+    _check_memory(run.spec, len(labels), seconds)
+    number = "a window" if len(labels) == 1 else f"{len(labels)} windows"
+    with show.working(f"Making {number}; compiling comes first ..."):
         made = run.sample(key, {public: labels}, seconds=seconds, avoid=others or None)
     told = {"windows": made, public: labels, f"{public}_names": np.array(names)}
     about = {name: getattr(run.spec, name) for name in files.ABOUT}
     files.write_arrays(output, told | {name: np.array(x) for name, x in about.items()})
     show.say(f"{len(made)} windows of {made.shape[1]} samples made: {output}")
+
+
+def _check_memory(spec, number, seconds):
+    """Refuses streams that do not fit into what is free, even once they are made."""
+    from jaxanon.federated import memory
+
+    there, wanted = memory.free(), spec.time * len(spec.channels) * number * 4
+    if seconds is not None and math.isfinite(seconds):  # Others are refused later.
+        wanted *= max(1.0, seconds * spec.rate_hz / spec.time)
+    if there is not None and wanted > there:
+        raise ValueError(
+            f"--seconds and --count ask for {wanted / 2**30:.3g} GiB, and "
+            f"{there / 2**30:.3g} are free; ask for less, more than once."
+        )
 
 
 def _avoided(spec, words: str) -> dict[str, int]:

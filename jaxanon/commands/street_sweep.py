@@ -20,9 +20,7 @@ def command():
         out: Annotated[pathlib.Path, tyro.conf.arg(metavar="DIR")] = pathlib.Path(
             "runs/pfdrl-sweep"
         ),
-        grid: Annotated[
-            tuple[str, ...], tyro.conf.arg(metavar="NAME=A,B,... ...")
-        ] = (),
+        grid: Annotated[tuple[str, ...], sources.optional("NAME=A,B,... ...")] = (),
         seeds: int = 1,
         dataset: street.DATASET = "tracebase",
         source: sources.Path = None,

@@ -20,9 +20,7 @@ def command(method: str | None):
         /,
         *,
         out: sources.Folder = None,
-        grid: Annotated[
-            tuple[str, ...], tyro.conf.arg(metavar="NAME=A,B,... ...")
-        ] = (),
+        grid: Annotated[tuple[str, ...], sources.optional("NAME=A,B,... ...")] = (),
         seeds: int = 3,
         splits: int = 1,
         epochs: int = 20,
@@ -49,8 +47,8 @@ def command(method: str | None):
           splits: how many splits of the data everything is trained on; with --split
             subject, whose test subjects --split-seed and the seeds after it draw
           epochs: passes over the data
-          evaluate: attack every member, report mean and deviation over seeds, and draw
-            what the settings keep over what they leak
+          evaluate: whether every member is attacked, mean and deviation over seeds are
+            reported, and what the settings keep is drawn over what they leak
           halving: stop settings early that others beat: 3 keeps a third of them or more
             after 1/9 and 1/3 of the epochs
           resume: go on with the sweep in --out
@@ -59,13 +57,16 @@ def command(method: str | None):
           ray: train by Ray (pip install 'jaxanon[sweep]') on all cores of this machine,
             or on the machines of the cluster at the address, which must all see --out
         """
-        from jaxanon import checks, methods, sweep_folder, sweeping
+        from jaxanon import checks
         from jaxanon.datasets import writing
 
-        checks.positive(splits=splits)
+        checks.positive(splits=splits, seeds=seeds, epochs=epochs)
         _settings_of(method)  # Not checked yet, if it did not come first.
         folder = out or pathlib.Path("runs") / f"{method}-sweep"
         writing.refuse_unwritable_folder(folder)  # Now, and not after all the work.
+
+        from jaxanon import methods, sweep_folder, sweeping
+
         options, (loaded, *more) = sources.splits(data, splits)
         result = sweeping.sweep(
             method,

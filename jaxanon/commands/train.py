@@ -114,6 +114,7 @@ def joined(num_processes, process_id, coordinator, devices):
             "--process-id and --coordinator go together; give both, or neither to "
             "start all processes on this machine."
         )
+    processes.check_numbers(num_processes, process_id)
     show.say(
         f"Process {process_id} of {num_processes} waits at {coordinator} for the "
         f"others, {processes.JOINING_S} s at most."

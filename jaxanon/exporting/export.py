@@ -57,9 +57,10 @@ def export(
 
     Args:
       run: of ``train`` or ``open_run``, of a method that rewrites windows.
-      path: of the file; its digest goes to ``<path>.sha256`` and its card, in Markdown,
-        to ``<path>.md``. What a device is told (signature, draws, card) is in the file;
-        beside a StableHLO file, in ``<path>.json``.
+      path: of the file, ``.onnx`` if it is one, else not; its digest goes to
+        ``<path>.sha256`` and its card, in Markdown, to ``<path>.md``. What a device is
+        told (signature, draws, card) is in the file; beside a StableHLO file, in
+        ``<path>.json``.
       format: ``onnx``, for ``jaxanon.edge`` and any ONNX Runtime of 1.20 or newer; or
         ``stablehlo``, for ``jax.export.deserialize``.
       weights: ``float32``; ``float16``, half the size, computed in float32; ``int8``, a
@@ -74,10 +75,10 @@ def export(
 
     Raises:
       TypeError: for a run of a learner.
-      ValueError: for an unknown format or weights, int8 without ``calibration`` or of
-        StableHLO, weights that are rounded where an ε is claimed, windows that do not
-        fit, a method that draws in a loop, noise whose ε a float's bits would give
-        away, and if the graph does not do what JAX does.
+      ValueError: for an unknown format or weights, a path of the other format, int8
+        without ``calibration`` or of StableHLO, weights that are rounded where an ε is
+        claimed, windows that do not fit, a method that draws in a loop, noise whose ε a
+        float's bits would give away, and if the graph does not do what JAX does.
       FileExistsError: if there is a file, and ``overwrite`` is False.
       ImportError: without the extra ``export``.
 
@@ -91,8 +92,8 @@ def export(
       >>> told.windows, told.share
       (3, 1.0)
     """
-    _check(run, format, weights, calibration)
     path = pathlib.Path(path)
+    _check(run, path, format, weights, calibration)
     endings = (".md", ".json") if format == "stablehlo" else (".md",)
     beside.refuse_unwritable(path, *endings, overwrite=overwrite)
     run, epsilon = _releasable(run, weights)
@@ -212,16 +213,14 @@ def _rounding(run, shown, made, inputs) -> float:
     return float(np.median(agreement.away(exact, made, inputs, run.spec.std)))
 
 
-def _check(run, format, weights, calibration):
+def _check(run, path, format, weights, calibration):
     if isinstance(run.method, Learner):
         raise TypeError(
             f"{run.method.name} predicts {run.spec.public} and rewrites no windows; "
             "export a method of jaxanon.methods."
         )
-    for name, value, known in (
-        ("format", format, FORMATS),
-        ("weights", weights, WEIGHTS),
-    ):
+    chosen = ("format", format, FORMATS), ("weights", weights, WEIGHTS)
+    for name, value, known in chosen:
         if value not in known:
             raise ValueError(f"{name} must be one of {known}, got {value!r}.")
     if weights == "int8" and format != "onnx":
@@ -229,6 +228,11 @@ def _check(run, format, weights, calibration):
     if weights == "int8" and (calibration is None or not len(calibration)):
         raise ValueError(
             "weights='int8' needs calibration windows, such as those of training."
+        )
+    if (format == "onnx") != (path.suffix == ".onnx"):
+        raise ValueError(
+            f"a file of format {format!r} {'must' if format == 'onnx' else 'may not'} "
+            f"end in .onnx, by which it is told apart, got {path.name!r}."
         )
 
 

@@ -93,6 +93,7 @@ def test_what_is_refused(sample, capsys):
         (("--label", "fast", "--avoid", "activity=fast"), {}, "that --label asks for"),
         (("--label", "fast", "--seconds", "nan"), {}, "seconds must be finite, got n"),
         (("--label", "fast", "--seconds", "inf"), {}, "seconds must be finite, got i"),
+        (("--label", "fast", "--seconds", "1e13"), {}, "--count ask for 7.45e+04 GiB"),
         (
             ("--label", "hop"),
             {},

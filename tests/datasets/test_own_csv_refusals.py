@@ -72,7 +72,7 @@ def test_damage_is_told_with_its_line(folder, text, why):
 def test_files_are_looked_for_and_never_replaced_unasked(folder):
     with pytest.raises(FileNotFoundError, match="nobody.csv"):
         made(folder, "nobody")
-    with pytest.raises(ValueError, match="paths is empty"):
+    with pytest.raises(ValueError, match="there are no paths"):
         made(folder)
     (folder / "in").mkdir()
     (folder / "in" / "ann.csv").write_text((folder / "ann.csv").read_text())

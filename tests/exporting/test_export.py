@@ -204,11 +204,14 @@ def test_a_flip_of_some_windows_is_drawn_outside(untrained, data, tmp_path):
             "use format='onnx'",
         ),
         ({"windows": np.ones((2, 9, 2))}, ValueError, "windows must be"),
+        ({"format": "stablehlo"}, ValueError, "may not end in .onnx, .* 'phone.onnx'"),
     ],
 )
 def test_what_is_refused(run, tmp_path, settings, error, why):
     with pytest.raises(error, match=why):
         exporting.export(run, tmp_path / "phone.onnx", **settings)
+    with pytest.raises(ValueError, match="'onnx' must end in .onnx, .* 'phone.tflite'"):
+        exporting.export(run, tmp_path / "phone.tflite")
     assert not list(tmp_path.iterdir())
 
 
