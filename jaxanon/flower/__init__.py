@@ -47,6 +47,15 @@ def _refusals_in_a_line():
     return keep
 
 
-logging.getLogger("flwr").setLevel(logging.ERROR)
-logging.getLogger("flwr").propagate = False  # Or all of it is said twice.
-logging.getLogger("flwr").addFilter(_refusals_in_a_line())
+def _say_as_we_do():
+    """Flower's errors without its colours, which a log file keeps as they are."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("jaxanon: %(message)s"))
+    logger = logging.getLogger("flwr")
+    logger.handlers = [handler]
+    logger.setLevel(logging.ERROR)
+    logger.propagate = False  # Or all of it is said twice.
+    logger.addFilter(_refusals_in_a_line())
+
+
+_say_as_we_do()
