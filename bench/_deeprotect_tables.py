@@ -62,12 +62,15 @@ def features_table(rows) -> str:
 
 
 def _of_seven(found):
-    """How much 7 features keep of what most do, and how much each of them tells."""
+    """How much 7 features keep of what most do, and how much each of them tells.
+
+    Nothing of the former where no more than 7 were tried.
+    """
     if 7 not in found:
         return "", ""
     name = found[7]["useful"][0]
     kept = found[7]["told"][name] / found[max(found)]["told"][name]
-    share = f"{100 * kept:.1f}" if len(found) > 1 else ""
+    share = f"{100 * kept:.1f}" if max(found) > 7 else ""
     return share, f"{found[7]['informativeness']:.3f}"
 
 

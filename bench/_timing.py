@@ -3,6 +3,7 @@
 import argparse
 import datetime
 import json
+import math
 import os
 import pathlib
 import platform
@@ -125,6 +126,16 @@ def arguments(description, **extra) -> argparse.Namespace:
     for name, help_ in extra.items():
         parser.add_argument(f"--{name.replace('_', '-')}", help=help_)
     return parser.parse_args()
+
+
+def end(args) -> float:
+    """When ``--hours`` says to begin nothing new, by ``time.monotonic``.
+
+    Example:
+      >>> end(argparse.Namespace(hours=None))
+      inf
+    """
+    return time.monotonic() + 3600 * float(args.hours or math.inf)
 
 
 def among(option, given, names) -> None:

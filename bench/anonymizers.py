@@ -63,7 +63,7 @@ def main():
     first = int(args.first or 0)
     default = "runs/anonymizers-smoke" if args.smoke else "runs/anonymizers"
     folder = pathlib.Path(args.folder or default)
-    end = time.monotonic() + 3600 * float(args.hours or np.inf)
+    end = _timing.end(args)
     only = args.only.split(";") if args.only else _entries.NAMES
     _timing.among("only", only, _entries.NAMES)
     cases = _entries.SMOKE if args.smoke else _entries.CASES

@@ -62,7 +62,7 @@ def main():
     _timing.among("question", args.question, QUESTIONS)
     default = "runs/atlas-smoke" if args.smoke else "runs/atlas"
     folder = pathlib.Path(args.folder or default)
-    end = time.monotonic() + 3600 * float(args.hours or np.inf)
+    end = _timing.end(args)
     only = args.only.split(";") if args.only else tuple(applications.ENTRIES)
     _timing.among("only", only, applications.ENTRIES)
     benches = []

@@ -98,7 +98,7 @@ def main():
     _timing.among("part", args.part, PARTS)
     folder = pathlib.Path(args.folder or "runs/deeprotect" + "-smoke" * args.smoke)
     folder.mkdir(parents=True, exist_ok=True)
-    end = time.monotonic() + 3600 * float(args.hours or np.inf)
+    end = _timing.end(args)
     rows = []
     for dataset, cases in list(CASES.items())[1 if args.smoke else 0 :]:
         # Two classes are told apart along one direction, whose polytope is soon walked.
@@ -115,7 +115,7 @@ def main():
                 rows += study.budgets()
         if args.smoke:
             break
-    if args.part in (None, "speed"):
+    if args.part in (None, "speed") and time.monotonic() < end:
         rows += _deeprotect_speed.rows(args.smoke)
     rows = _answers.with_earlier(args, [row for row in rows if row is not None])
     print(_deeprotect_tables.markdown(rows))

@@ -58,7 +58,7 @@ def main():
     _timing.among("case", args.case, streets.SIZES)
     default = "runs/pfdrl-smoke" if args.smoke else "runs/pfdrl"
     folder = pathlib.Path(args.folder or default)
-    end = time.monotonic() + 3600 * float(args.hours or np.inf)
+    end = _timing.end(args)
     asked = work.QUESTIONS if args.question is None else (args.question,)
     failed = []
     if asked == ("speed",):

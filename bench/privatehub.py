@@ -36,7 +36,6 @@ import _hub_page as page
 import _hub_places as places
 import _hub_speed as speed
 import _timing
-import numpy as np
 from _hub_answers import plain
 
 ALONE = ("motionsense", "speed")
@@ -62,7 +61,7 @@ def main():
     folder = pathlib.Path(args.folder or default)
     first = int(args.first or 0)
     seeds = range(first, first + int(args.seeds or 1))
-    end = time.monotonic() + 3600 * float(args.hours or np.inf)
+    end = _timing.end(args)
     asked = work.QUESTIONS if args.question is None else (args.question,)
     failed = []
     if asked == ("speed",):

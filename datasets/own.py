@@ -45,7 +45,7 @@ from jaxanon.datasets.targets import Target, moments
 
 UNMEASURED = {"mean": (0.0,), "std": (1.0,)}  # Of numbers that stand for something.
 SIDES = {"given": given, "time block": by_time_block, "subject": by_subject}
-ROLES = {"public": "keep", "private": "hide, though learners rewrite none"}
+MEANING = {"public": "keep, or tell", "private": "hide (learners: nothing is hidden)"}
 
 
 def read_arrays(path: Path) -> Arrays:
@@ -167,7 +167,7 @@ def _chosen(arrays, classes, targets, public, private):
         if value is None:
             raise ValueError(
                 f"{argument} must be given for a file of your own: what windows "
-                f"{ROLES[argument]}; its attributes are {[*classes, *targets]}."
+                f"{MEANING[argument]}; its attributes are {[*classes, *targets]}."
             )
     choose("public", public, (*classes, *targets))
     for attribute in private:

@@ -1,8 +1,6 @@
 """The data sets that have a name."""
 
-import difflib
-
-from jaxanon.datasets import download, store
+from jaxanon.datasets import choices, download, store
 from jaxanon.datasets.casas.description import DATASET as CASAS
 from jaxanon.datasets.cifar10.description import DATASET as CIFAR10
 from jaxanon.datasets.description import Dataset
@@ -45,11 +43,10 @@ def names() -> tuple[str, ...]:
 def find(name: str) -> Dataset:
     """The data set called ``name``; ValueError with all the names if there is none."""
     if name not in _DATASETS:
-        near = difflib.get_close_matches(str(name).lower().replace("-", "_"), _DATASETS)
         raise ValueError(
             f"there is no data set {name!r}; choose one of {list(names())}, or pass "
             "the path of an .npz file, which jaxanon datasets import makes of .csv."
-            + (f" Did you mean {near[0]!r}?" if near else "")
+            f"{choices.nearest(name, _DATASETS)}"
         )
     return _DATASETS[name]
 

@@ -27,14 +27,16 @@ def free() -> int | None:
     """
     device = jax.local_devices()[0]
     if device.platform == "cpu":
-        return free_on_host(_MEMINFO, _GROUP)
+        return free_on_host()
     told = device.memory_stats() or {}
     if "bytes_limit" not in told:
         return None
     return told["bytes_limit"] - told.get("bytes_in_use", 0)
 
 
-def free_on_host(meminfo: pathlib.Path, group: pathlib.Path) -> int | None:
+def free_on_host(
+    meminfo: pathlib.Path = _MEMINFO, group: pathlib.Path = _GROUP
+) -> int | None:
     """Bytes that a machine has free, or its container, whichever is fewer.
 
     Args:

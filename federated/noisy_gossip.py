@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxanon.federated import gossip
 from jaxanon.federated.mail import Mailbox, Messages
 from jaxanon.kernels.clipping import clip_and_noise_per_client
-from jaxanon.privacy.composition import positive_and_finite
+from jaxanon.kernels.setting_checks import finite
 
 NOISE = 2**31 - 1  # Keys of noise, apart from those of broadcasts' messages.
 
@@ -146,9 +146,9 @@ def check_noise(clip_norm, noise_multiplier) -> None:
     Example:
       >>> check_noise(1.0, 0.0)
     """
-    positive_and_finite(clip_norm=clip_norm)
+    finite(zero=False, clip_norm=clip_norm)
     if noise_multiplier:
-        positive_and_finite(noise_multiplier=noise_multiplier)
+        finite(zero=False, noise_multiplier=noise_multiplier)
 
 
 def _told(key, mailbox, params, numbers, shared, clip_norm, noise_multiplier):

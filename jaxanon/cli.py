@@ -12,13 +12,13 @@ import tyro
 from jaxanon import __version__
 from jaxanon.commands import (
     anonymize,
+    arguments,
     client,
     datasets,
     demo,
     evaluate,
     export,
     given,
-    help_texts,
     inferences,
     learner_privacy,
     live,
@@ -94,7 +94,7 @@ def _run(argv):
             "import": datasets.import_csv,
         }
         tyro.extras.subcommand_cli_from_dict(
-            {verb: help_texts.in_lines(each) for verb, each in verbs.items()},
+            arguments.in_lines(verbs),
             prog="jaxanon datasets",
             description=datasets.ABOUT,
             args=words or ["list"],
@@ -126,7 +126,7 @@ def _run(argv):
             f"{did_you_mean(verb, verbs)}"
         )
     tyro.extras.subcommand_cli_from_dict(
-        {verb: help_texts.in_lines(each) for verb, each in verbs.items()},
+        arguments.in_lines(verbs),
         prog="jaxanon",
         description=ABOUT,
         args=argv or ["--help"],

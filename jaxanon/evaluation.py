@@ -50,7 +50,7 @@ def evaluate(
     *,
     attacks: Sequence[str] | None = None,
     seed: int = 0,
-    share: float = SHARE,
+    share: float | None = None,
     judges: Judges | None = None,
     out: str | os.PathLike | None = None,
     progress: Callable[[int, int, str], None] | None = None,
@@ -92,7 +92,8 @@ def evaluate(
       attacks: names from the above; without an attacker among them, and by default,
         there are ``mlp`` and ``forest``.
       seed: of everything drawn here.
-      share: of each class's training windows whose labels an attacker knows, (0, 1].
+      share: of each class's training windows whose labels an attacker knows, (0, 1];
+        by default 0.2.
       judges: of ``raw_judges``, to spare training them again.
       out: folder for ``report.json``, ``report.html`` and figures, which replace
         older ones; None is ``run.folder``, and nothing is written if that is None.
@@ -113,17 +114,17 @@ def evaluate(
       ValueError: for an empty or malformed part of the data, labels out of range, NaN
         or infinity before or after anonymization, an unknown attack or one that the
         run has nothing for, a class of one window, a share that leaves a class fewer
-        than two windows, judges that lack an attribute.
+        than two windows, judges that lack an attribute; for attacks, a share or judges
+        where a learner's run is evaluated.
     """
     if isinstance(getattr(run, "method", None), Learner):
-        asked = attacks is not None or share != SHARE
-        if asked or judges is not None:
+        if any(given is not None for given in (attacks, share, judges)):
             raise ValueError(
                 f"{run.method.name} predicts, and there is nothing to attack; leave "
                 "attacks, share and judges out."
             )
         return learned.evaluate(run, data, seed=seed, out=out, progress=progress)
-    attacks = trial_names.DEFAULT if attacks is None else attacks
+    share = SHARE if share is None else share
     options = {"attacks": attacks, "share": share, "judges": judges}
     return _evaluate([run], data, [seed], out=out, progress=progress, **options)[0]
 
@@ -216,7 +217,7 @@ def evaluate_each(
     data: Data,
     seeds: Sequence[int],
     *,
-    attacks: Sequence[str] = trial_names.DEFAULT,
+    attacks: Sequence[str] | None = None,
     share: float = SHARE,
     judges: Judges | None = None,
     progress: Callable[[int, int, str], None] | None = None,
@@ -251,7 +252,7 @@ def evaluate_many(
     runs: Sequence,
     data: Data,
     *,
-    attacks: Sequence[str] = trial_names.DEFAULT,
+    attacks: Sequence[str] | None = None,
     seed: int = 0,
     share: float = SHARE,
     judges: Judges | None = None,

@@ -16,7 +16,7 @@ from jaxanon.datasets import Spec
 from jaxanon.kernels.checks import typed_key
 from jaxanon.learners import Learner
 from jaxanon.methods import Method
-from jaxanon.methods.method import check_hyper
+from jaxanon.methods.method import check_hyper, sampler
 
 BATCH = 1024  # Windows per call; the last call is padded, so one program serves any N.
 
@@ -175,12 +175,7 @@ class Run:
             window, or without an end.
           FloatingPointError: if what was made is not finite.
         """
-        made_by = getattr(self.method, "sample", None)
-        if made_by is None:
-            raise TypeError(
-                f"{self.method.name} makes no windows from nothing; train privatehub, "
-                "which does."
-            )
+        made_by = sampler(self.method)
         typed_key(key)
         avoid = {} if avoid is None else avoid
         for name, own in {"classes": classes, "avoid": avoid}.items():

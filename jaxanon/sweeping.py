@@ -67,7 +67,7 @@ def sweep(
     out: str | os.PathLike | None = None,
     resume: bool = False,
     evaluate: bool = False,
-    attacks: Sequence[str] = trial_names.DEFAULT,
+    attacks: Sequence[str] | None = None,
     halving: int | None = None,
     layout: str | None = None,
     chunk: int | None = None,

@@ -29,7 +29,7 @@ class Chosen(NamedTuple):
     attacks: tuple[str, ...]
 
 
-def choose(names: Sequence[str]) -> Chosen:
+def choose(names: Sequence[str] | None) -> Chosen:
     """Tells attackers from attacks; without an attacker there are the default two.
 
     Raises:
@@ -38,9 +38,13 @@ def choose(names: Sequence[str]) -> Chosen:
     Example:
       >>> choose(["forest", "stream"])
       Chosen(attackers=('forest',), attacks=('stream',))
+      >>> choose(None) == choose(["released"])._replace(attacks=())
+      True
       >>> choose(["released"]).attackers
       ('mlp', 'forest')
     """
+    if names is None:
+        return Chosen(DEFAULT, ())
     if isinstance(names, str) or not names:
         raise ValueError(
             f"attacks must be a tuple with at least one of {sorted(ATTACKERS)} or "

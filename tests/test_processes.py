@@ -67,6 +67,11 @@ def test_process_id_and_coordinator_go_together(capsys):
     words = ["train", "fedavg", "--dataset", "smartwatch", "--num-processes", "2"]
     assert cli.main([*words, "--process-id", "1"]) == 2
     assert "--process-id and --coordinator go together" in capsys.readouterr().err
+    words += ["--process-id", "2", "--coordinator", "127.0.0.1:1"]
+    assert cli.main(words) == 2
+    told = capsys.readouterr()
+    assert "process_id must be at least 0 and below" in told.err
+    assert "waits at" not in told.out + told.err
 
 
 @pytest.mark.parametrize("process_id", [0, 1])

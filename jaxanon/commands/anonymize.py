@@ -5,7 +5,7 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import files, show, sources
+from jaxanon.commands import arguments, files, show
 
 ROOT = 0x616E6F6E  # "anon"; large, for split and small numbers give training's keys.
 
@@ -16,17 +16,17 @@ def anonymize(
     *,
     input: pathlib.Path,
     output: pathlib.Path,
-    seed: sources.Whole = None,
+    seed: arguments.Whole = None,
     overwrite: bool = False,
-    epsilon: sources.Real = None,
-    budget: sources.File = None,
-    budget_total: sources.Real = None,
-    strength: sources.Real = None,
-    guidance: sources.Real = None,
-    negative_guidance: sources.Real = None,
-    sampling_steps: sources.Whole = None,
-    solver: Annotated[str | None, sources.optional("STR")] = None,
-    suspicion: sources.Real = None,
+    epsilon: arguments.Real = None,
+    budget: arguments.File = None,
+    budget_total: arguments.Real = None,
+    strength: arguments.Real = None,
+    guidance: arguments.Real = None,
+    negative_guidance: arguments.Real = None,
+    sampling_steps: arguments.Whole = None,
+    solver: Annotated[str | None, arguments.optional("STR")] = None,
+    suspicion: arguments.Real = None,
     smoothing: bool = False,
 ) -> None:
     """Rewrites windows so that they can be shared: float32[N, time, channels].

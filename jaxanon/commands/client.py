@@ -4,11 +4,11 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import show, sources
+from jaxanon.commands import arguments, show, sources
 from jaxanon.commands.sources import DataOptions
 
 Address = Annotated[str, tyro.conf.arg(metavar="HOST:PORT")]
-Digest = Annotated[str | None, sources.optional("DIGEST")]
+Digest = Annotated[str | None, arguments.optional("DIGEST")]
 
 
 def client(
@@ -17,8 +17,8 @@ def client(
     client: int,
     all_rows: bool = False,
     digest: Digest = None,
-    root_certificate: sources.File = None,
-    private_key: sources.File = None,
+    root_certificate: arguments.File = None,
+    private_key: arguments.File = None,
     insecure: bool = False,
     wait_s: float = 60.0,
     data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008

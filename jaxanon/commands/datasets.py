@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from jaxanon.commands import show, sources
+from jaxanon.commands import arguments, show, sources
 
 ABOUT = """The data sets that have a name.
 
@@ -29,13 +29,13 @@ def export(
     /,
     *,
     output: pathlib.Path,
-    preset: sources.Name = None,
+    preset: arguments.Name = None,
     split: Literal["train", "test", "all"] = "test",
-    public: sources.Name = None,
-    private: sources.Names = None,
-    split_by: sources.Name = None,
+    public: arguments.Name = None,
+    private: arguments.Names = None,
+    split_by: arguments.Name = None,
     split_seed: int = 0,
-    source: sources.Path = None,
+    source: arguments.Path = None,
     overwrite: bool = False,
 ) -> None:
     """Writes windows and labels as an .npz file that works wherever a name does.
@@ -79,14 +79,14 @@ def import_csv(
     *,
     output: pathlib.Path,
     channels: Annotated[str, tyro.conf.arg(metavar="A,B,...")],
-    labels: sources.Names = None,
-    rate_hz: sources.Real = None,
-    time: sources.Name = None,
-    units: sources.Names = None,
-    subject: sources.Name = None,
-    people: sources.Path = None,
+    labels: arguments.Names = None,
+    rate_hz: arguments.Real = None,
+    time: arguments.Name = None,
+    units: arguments.Names = None,
+    subject: arguments.Name = None,
+    people: arguments.Path = None,
     length: int = 128,
-    stride: sources.Whole = None,
+    stride: arguments.Whole = None,
     overwrite: bool = False,
 ) -> None:
     """Cuts CSV files into windows, an .npz that works wherever a name does.

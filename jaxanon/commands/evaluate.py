@@ -6,21 +6,21 @@ from typing import Annotated
 import tyro
 from rich.table import Table
 
-from jaxanon.commands import show, sources, street
+from jaxanon.commands import arguments, show, sources, street
 
 
 def evaluate(
     folder: Annotated[tyro.conf.Positional[pathlib.Path], tyro.conf.arg(metavar="DIR")],
     /,
     *,
-    attacks: sources.Names = None,
-    epsilons: Annotated[str | None, sources.optional("E,E,...")] = None,
-    join: Annotated[float | None, sources.optional("SHARE")] = None,
-    join_rounds: sources.Whole = None,
+    attacks: arguments.Names = None,
+    epsilons: Annotated[str | None, arguments.optional("E,E,...")] = None,
+    join: Annotated[float | None, arguments.optional("SHARE")] = None,
+    join_rounds: arguments.Whole = None,
     seed: int = 0,
-    dataset: sources.Path = None,
-    source: sources.Path = None,
-    split_seed: sources.Whole = None,
+    dataset: arguments.Path = None,
+    source: arguments.Path = None,
+    split_seed: arguments.Whole = None,
     overwrite: bool = False,
 ) -> None:
     """Attacks a trained run and writes report.json and report.html into its folder.
@@ -81,7 +81,7 @@ def evaluate(
         written = "newcomers/report.json"
     writing.refuse_unwritable(folder / written, overwrite)
     names = None if attacks is None else sources.names(attacks, "attacks")
-    chosen = trial_names.choose(names or trial_names.DEFAULT)
+    chosen = trial_names.choose(names)
     if epsilons is not None and chosen.attacks:
         raise ValueError(
             f"{chosen.attacks[0]} is not tried at each of --epsilons; leave it out of "

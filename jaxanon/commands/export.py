@@ -5,7 +5,7 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import show, sources
+from jaxanon.commands import arguments, show, sources
 
 
 def export(
@@ -15,14 +15,14 @@ def export(
     output: pathlib.Path,
     format: str = "onnx",
     weights: str = "float32",
-    attackers: sources.File = None,
-    samples: sources.File = None,
-    own: sources.File = None,
+    attackers: arguments.File = None,
+    samples: arguments.File = None,
+    own: arguments.File = None,
     own_rounds: int = 80,
     seed: int = 0,
-    dataset: sources.Path = None,
-    source: sources.Path = None,
-    split_seed: sources.Whole = None,
+    dataset: arguments.Path = None,
+    source: arguments.Path = None,
+    split_seed: arguments.Whole = None,
     overwrite: bool = False,
 ) -> None:
     """Writes a run's anonymizer as a file that needs no JAX, with a card and a digest.
@@ -32,11 +32,12 @@ def export(
 
     Args:
       folder: the run, as `jaxanon train --out` wrote it
-      output: file to write; its digest goes to OUTPUT.sha256, its card to OUTPUT.md
+      output: file to write, whose name ends in .onnx if its format is onnx, and else
+        does not; its digest goes to OUTPUT.sha256, its card to OUTPUT.md
       format: onnx, or stablehlo for jax.export
       weights: float32; float16, half the size; int8, a quarter (onnx), calibrated on
         training windows
-      attackers: a further file to write, of attackers that are trained now, for
+      attackers: a further .onnx to write, of attackers that are trained now, for
         `jaxanon-edge live`
       samples: a CSV file to write, five minutes of test windows end to end, to try
         `jaxanon-edge` with
@@ -55,7 +56,11 @@ def export(
         writing.refuse_unwritable(path, overwrite)
 
     from jaxanon import exporting, training
+    from jaxanon.exporting import beside
 
+    beside.check_ending(output, format)
+    if attackers is not None:
+        beside.check_ending(attackers, "onnx")
     run = training.open_run(folder)
     data = sources.recall(run, dataset=dataset, source=source, split_seed=split_seed)
     if own is not None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import show, sources
+from jaxanon.commands import arguments, show
 
 
 def named(word: str) -> bool:
@@ -50,11 +50,11 @@ def command(learner: str):
         learner: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="LEARNER")],
         /,
         *,
-        clients: sources.Whole = None,
-        weights: sources.Whole = None,
-        noise_multiplier: sources.Real = None,
-        score_multiplier: sources.Real = None,
-        weight_epsilon: sources.Real = None,
+        clients: arguments.Whole = None,
+        weights: arguments.Whole = None,
+        noise_multiplier: arguments.Real = None,
+        score_multiplier: arguments.Real = None,
+        weight_epsilon: arguments.Real = None,
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
     ) -> None:
         """Says which noise a learner's epsilon needs, or which epsilon noise spends.

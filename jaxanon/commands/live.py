@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import sources
+from jaxanon.commands import arguments
 
 
 def live(
@@ -14,7 +14,7 @@ def live(
     /,
     *,
     input: pathlib.Path,
-    attackers: sources.File = None,
+    attackers: arguments.File = None,
     port: int = 8700,
 ) -> None:
     """Draws what a sensor tells beside what leaves, live, and what attackers infer.

@@ -5,28 +5,26 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import show, sources
+from jaxanon.commands import arguments, show
 
-Floats = Annotated[tuple[float, ...] | None, sources.optional("FLOAT ...")]
-Folder = Annotated[
-    tyro.conf.Positional[pathlib.Path | None], tyro.conf.arg(metavar="[DIR]")
-]
+Floats = Annotated[tuple[float, ...] | None, arguments.optional("FLOAT ...")]
+Run = Annotated[tyro.conf.Positional[pathlib.Path | None], arguments.optional("[DIR]")]
 DELTA = 1e-5
 BOUND = ", and an upper bound: by Rényi divergences, until the run ends"
 
 
 def privacy(
-    folder: Folder = None,
+    folder: Run = None,
     /,
     *,
     noise_multiplier: Floats = None,
-    epsilon: sources.Real = None,
+    epsilon: arguments.Real = None,
     delta: float = DELTA,
     rounds: int = 1,
     local_steps: int = 1,
-    sampling_probability: sources.Real = None,
-    records: sources.Whole = None,
-    batch: sources.Whole = None,
+    sampling_probability: arguments.Real = None,
+    records: arguments.Whole = None,
+    batch: arguments.Whole = None,
     scores: Floats = None,
 ) -> None:
     """Says which epsilon noise spends, or which noise an epsilon needs.
@@ -53,7 +51,7 @@ def privacy(
         what its published accounting claims and what holds
     """
     from jaxanon import privacy as accounting
-    from jaxanon.privacy.composition import positive_and_finite
+    from jaxanon.kernels.setting_checks import finite
 
     if folder is not None:
         options = (noise_multiplier, epsilon, scores)
@@ -73,9 +71,9 @@ def privacy(
     _at_least_one("--rounds", rounds)
     _at_least_one("--local-steps", local_steps)
     if epsilon is not None:
-        positive_and_finite(epsilon=epsilon)
+        finite(zero=False, epsilon=epsilon)
     for each in noise_multiplier or ():
-        positive_and_finite(noise_multiplier=each)
+        finite(zero=False, noise_multiplier=each)
     probability = _probability(sampling_probability, records, batch)
     with show.warnings_as_lines():
         if records is not None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import files, show, sources
+from jaxanon.commands import arguments, files, show
 
 ROOT = 0x73616D70  # "samp"; as large as that of ``anonymize``, and another.
 
@@ -18,14 +18,14 @@ def sample(
     label: str,
     output: pathlib.Path,
     count: int = 1,
-    seconds: sources.Real = None,
-    seed: sources.Whole = None,
+    seconds: arguments.Real = None,
+    seed: arguments.Whole = None,
     overwrite: bool = False,
     avoid: str = "",
-    guidance: sources.Real = None,
-    negative_guidance: sources.Real = None,
-    sampling_steps: sources.Whole = None,
-    solver: Annotated[str | None, sources.optional("STR")] = None,
+    guidance: arguments.Real = None,
+    negative_guidance: arguments.Real = None,
+    sampling_steps: arguments.Whole = None,
+    solver: Annotated[str | None, arguments.optional("STR")] = None,
 ) -> None:
     """Makes windows of a class from nothing, in the units of the data trained on.
 
@@ -61,10 +61,10 @@ def sample(
     import numpy as np
 
     from jaxanon import guarantee, training
+    from jaxanon.methods.method import sampler
 
     run = training.open_run(folder)
-    if getattr(run.method, "sample", None) is None:
-        run.sample(None, {})  # Says so, and what does make windows.
+    sampler(run.method)
     public = run.spec.public
     names = run.spec.classes[public]
     wanted = [name.strip() for name in label.split(",")]
@@ -72,6 +72,7 @@ def sample(
         raise ValueError(
             f"--label must be of {names}, classes of {public!r}, got {unknown}."
         )
+    _check_memory(run.spec, len(wanted) * count, seconds)
     labels = np.repeat([names.index(name) for name in wanted], count).astype(np.int32)
     if len(set(wanted)) < len(wanted):
         raise ValueError(
@@ -97,7 +98,6 @@ def sample(
         key = guarantee.secret_key()
     else:
         key = jax.random.fold_in(jax.random.key(seed), ROOT)
-    _check_memory(run.spec, len(labels), seconds)
     number = "a window" if len(labels) == 1 else f"{len(labels)} windows"
     with show.working(f"Making {number}; compiling comes first ..."):
         made = run.sample(key, {public: labels}, seconds=seconds, avoid=others or None)
@@ -108,16 +108,17 @@ def sample(
 
 
 def _check_memory(spec, number, seconds):
-    """Refuses streams that do not fit into what is free, even once they are made."""
+    """Refuses more than the machine holds, twice, for it is put together of parts."""
     from jaxanon.federated import memory
 
-    there, wanted = memory.free(), spec.time * len(spec.channels) * number * 4
+    free = memory.free_on_host()
+    wanted = 2 * 4 * spec.time * len(spec.channels) * number
     if seconds is not None and math.isfinite(seconds):  # Others are refused later.
         wanted *= max(1.0, seconds * spec.rate_hz / spec.time)
-    if there is not None and wanted > there:
+    if free is not None and wanted > free:
         raise ValueError(
-            f"--seconds and --count ask for {wanted / 2**30:.3g} GiB, and "
-            f"{there / 2**30:.3g} are free; ask for less, more than once."
+            f"so many windows of that length take {wanted / 2**30:.3g} GiB, and "
+            f"{free / 2**30:.3g} are free; ask for less (--count, --seconds) at a time."
         )
 
 

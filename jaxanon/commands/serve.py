@@ -5,11 +5,11 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import files, show, sources
+from jaxanon.commands import arguments, files, show, sources
 from jaxanon.commands.sources import DataOptions
 from jaxanon.commands.train import fields_of, settings_of
 
-File = Annotated[pathlib.Path | None, sources.optional("PEM")]
+Pem = Annotated[pathlib.Path | None, arguments.optional("PEM")]
 
 
 def command(method: str | None):
@@ -20,17 +20,17 @@ def command(method: str | None):
         method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
         /,
         *,
-        out: sources.Folder = None,
+        out: arguments.Folder = None,
         address: Annotated[str, tyro.conf.arg(metavar="HOST:PORT")] = "127.0.0.1:9092",
         clients: int,
         min_clients: int = 1,
-        max_message_norm: sources.Real = None,
+        max_message_norm: arguments.Real = None,
         timeout_s: float = 60.0,
         wait_s: float = 600.0,
-        rows: sources.Whole = None,
-        certificate: File = None,
-        private_key: File = None,
-        client_keys: sources.File = None,
+        rows: arguments.Whole = None,
+        certificate: Pem = None,
+        private_key: Pem = None,
+        client_keys: arguments.File = None,
         insecure: bool = False,
         secure_aggregation: bool = False,
         data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008

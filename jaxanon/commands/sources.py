@@ -7,26 +7,9 @@ from typing import Annotated
 
 import tyro
 
+from jaxanon.commands.arguments import Name, Names, Path
+
 RECORD = "source.json"  # Beside a run's config.json.
-
-
-def optional(metavar: str):
-    """How ``--help`` shows an option that may be left out: by one word, and no default.
-
-    Example:
-      >>> optional("FILE").metavar
-      'FILE'
-    """
-    return tyro.conf.arg(metavar=metavar, help_behavior_hint="")
-
-
-Name = Annotated[str | None, optional("NAME")]
-Names = Annotated[str | None, optional("A,B,...")]
-Path = Annotated[str | None, optional("PATH")]
-Whole = Annotated[int | None, optional("INT")]
-Real = Annotated[float | None, optional("FLOAT")]
-File = Annotated[pathlib.Path | None, optional("FILE")]
-Folder = Annotated[pathlib.Path | None, optional("DIR")]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

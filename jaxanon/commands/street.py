@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import files, show, sources
+from jaxanon.commands import arguments, files, show, sources
 
 METHOD = "pfdrl"
 DATASET = Annotated[str, tyro.conf.arg(metavar="NAME_OR_NPZ")]
@@ -24,7 +24,7 @@ def command():
             "runs/pfdrl"
         ),
         dataset: DATASET = "tracebase",
-        source: sources.Path = None,
+        source: arguments.Path = None,
         seed: int = 0,
         resume: bool = False,
         settings: Annotated[PFDRLSettings, tyro.conf.arg(name="")],

@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 from rich.table import Table
 
-from jaxanon.commands import grids, show, sources, street
+from jaxanon.commands import arguments, grids, show, street
 
 
 def command():
@@ -20,11 +20,11 @@ def command():
         out: Annotated[pathlib.Path, tyro.conf.arg(metavar="DIR")] = pathlib.Path(
             "runs/pfdrl-sweep"
         ),
-        grid: Annotated[tuple[str, ...], sources.optional("NAME=A,B,... ...")] = (),
+        grid: Annotated[tuple[str, ...], arguments.optional("NAME=A,B,... ...")] = (),
         seeds: int = 1,
         dataset: street.DATASET = "tracebase",
-        source: sources.Path = None,
-        chunk: sources.Whole = None,
+        source: arguments.Path = None,
+        chunk: arguments.Whole = None,
         resume: bool = False,
         settings: Annotated[PFDRLSettings, tyro.conf.arg(name="")],
     ) -> None:

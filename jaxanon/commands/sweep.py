@@ -5,7 +5,15 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import grids, show, sources, street, street_sweep, train
+from jaxanon.commands import (
+    arguments,
+    grids,
+    show,
+    sources,
+    street,
+    street_sweep,
+    train,
+)
 from jaxanon.commands.sources import DataOptions
 
 
@@ -19,16 +27,16 @@ def command(method: str | None):
         method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
         /,
         *,
-        out: sources.Folder = None,
-        grid: Annotated[tuple[str, ...], sources.optional("NAME=A,B,... ...")] = (),
+        out: arguments.Folder = None,
+        grid: Annotated[tuple[str, ...], arguments.optional("NAME=A,B,... ...")] = (),
         seeds: int = 3,
         splits: int = 1,
         epochs: int = 20,
         evaluate: bool = True,
-        halving: Annotated[int | None, sources.optional("N")] = None,
+        halving: Annotated[int | None, arguments.optional("N")] = None,
         resume: bool = False,
-        chunk: Annotated[int | None, sources.optional("N")] = None,
-        ray: Annotated[tuple[str, ...] | None, sources.optional("[ADDRESS]")] = None,
+        chunk: Annotated[int | None, arguments.optional("N")] = None,
+        ray: Annotated[tuple[str, ...] | None, arguments.optional("[ADDRESS]")] = None,
         data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
     ) -> None:
@@ -47,8 +55,8 @@ def command(method: str | None):
           splits: how many splits of the data everything is trained on; with --split
             subject, whose test subjects --split-seed and the seeds after it draw
           epochs: passes over the data
-          evaluate: whether every member is attacked, mean and deviation over seeds are
-            reported, and what the settings keep is drawn over what they leak
+          evaluate: attack every member, report mean and deviation over seeds, and draw
+            what the settings keep over what they leak; --no-evaluate does nothing of it
           halving: stop settings early that others beat: 3 keeps a third of them or more
             after 1/9 and 1/3 of the epochs
           resume: go on with the sweep in --out

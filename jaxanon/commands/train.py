@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from jaxanon.commands import files, given, show, sources, street
+from jaxanon.commands import arguments, files, given, show, sources, street
 from jaxanon.commands.sources import DataOptions
 
 
@@ -58,16 +58,16 @@ def command(method: str | None):
         method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
         /,
         *,
-        out: sources.Folder = None,
+        out: arguments.Folder = None,
         data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008
         epochs: int = 20,
         seed: int = 0,
         resume: bool = False,
-        profile: sources.Folder = None,
-        devices: sources.Whole = None,
+        profile: arguments.Folder = None,
+        devices: arguments.Whole = None,
         num_processes: int = 1,
-        process_id: sources.Whole = None,
-        coordinator: Annotated[str | None, sources.optional("HOST:PORT")] = None,
+        process_id: arguments.Whole = None,
+        coordinator: Annotated[str | None, arguments.optional("HOST:PORT")] = None,
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
     ) -> None:
         """Trains a method on a data set: over clients, one a subject, or in one place.

@@ -10,9 +10,8 @@ from jaxanon.energy.q_learning import DQNConfig
 from jaxanon.energy.switching import OBSERVED
 from jaxanon.federated import Layout, Messages
 from jaxanon.kernels.checks import known, one_of
-from jaxanon.kernels.setting_checks import at_least, of_kinds
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 from jaxanon.models.q_network import HIDDEN
-from jaxanon.privacy.composition import positive_and_finite
 
 
 class Sharing(NamedTuple):
@@ -99,9 +98,9 @@ class PFDRLConfig:
         one_of("observed", self.observed, tuple(OBSERVED))
         at_least(1, fit_steps=self.fit_steps, fit_batch=self.fit_batch)
         at_least(1, slot_min=self.slot_min, hidden=self.hidden)
-        positive_and_finite(clip_norm=self.clip_norm)
+        finite(zero=False, clip_norm=self.clip_norm)
         if self.noise_multiplier:
-            positive_and_finite(noise_multiplier=self.noise_multiplier)
+            finite(zero=False, noise_multiplier=self.noise_multiplier)
             if METHODS[self.method].control != "base":
                 raise ValueError(
                     f"noise_multiplier is for broadcasts, and {self.method!r} has "

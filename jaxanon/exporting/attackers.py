@@ -34,7 +34,7 @@ def export_attackers(
     Args:
       run: of ``train`` or ``open_run``, of a method that rewrites windows.
       data: what it was trained on, of ``jaxanon.load``.
-      path: of the file; its digest goes to ``<path>.sha256``.
+      path: of the file, which ends in ``.onnx``; its digest goes to ``<path>.sha256``.
       share: of each class's training windows that the last ones know, in (0, 1].
       seed: of everything that training draws.
       overwrite: replace what is there.
@@ -62,6 +62,7 @@ def export_attackers(
       'who.onnx'
     """
     path = pathlib.Path(path)
+    beside.check_ending(path, "onnx")
     beside.refuse_unwritable(path, overwrite=overwrite)
     spec = data.spec
     trainings = [(spec.public, "public", "raw")]

@@ -4,6 +4,9 @@ import hashlib
 import pathlib
 
 from jaxanon.datasets import writing
+from jaxanon.kernels.checks import one_of
+
+FORMATS = ("onnx", "stablehlo")
 
 
 def names(path: pathlib.Path, *endings: str) -> list[pathlib.Path]:
@@ -14,6 +17,21 @@ def names(path: pathlib.Path, *endings: str) -> list[pathlib.Path]:
       ['b.onnx', 'b.onnx.sha256', 'b.onnx.md']
     """
     return [path.with_name(path.name + ending) for ending in ("", ".sha256", *endings)]
+
+
+def check_ending(path: pathlib.Path, format: str) -> None:
+    """Raises ValueError for a format that there is not, or the name of another's file.
+
+    Example:
+      >>> check_ending(pathlib.Path("a/b.onnx"), "onnx")
+    """
+    one_of("format", format, FORMATS)
+    onnx = path.suffix.lower() == ".onnx"
+    if onnx != (format == "onnx"):
+        raise ValueError(
+            "the name of a file must end in .onnx if its format is onnx, and else may "
+            f"not, or it is taken for what it is not; got {path.name!r} for {format}."
+        )
 
 
 def refuse_unwritable(path: pathlib.Path, *endings: str, overwrite: bool) -> None:

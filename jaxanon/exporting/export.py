@@ -15,10 +15,10 @@ import numpy as np
 from jaxanon import checks, guarantee
 from jaxanon.exporting import agreement, beside, card, graphs, measured, quantization
 from jaxanon.exporting.explicit import explicit
+from jaxanon.kernels.checks import one_of
 from jaxanon.learners import Learner
 from jaxanon.methods import build
 
-FORMATS = ("onnx", "stablehlo")
 WEIGHTS = ("float32", "float16", "int8")
 CHECKED = 1000  # Windows that a graph is compared on, at most.
 CLOSE = 1e-3  # Standard deviations that a window may be off.
@@ -57,10 +57,10 @@ def export(
 
     Args:
       run: of ``train`` or ``open_run``, of a method that rewrites windows.
-      path: of the file, ``.onnx`` if it is one, else not; its digest goes to
-        ``<path>.sha256`` and its card, in Markdown, to ``<path>.md``. What a device is
-        told (signature, draws, card) is in the file; beside a StableHLO file, in
-        ``<path>.json``.
+      path: of the file, which ends in ``.onnx`` if its format is onnx, and else does
+        not; its digest goes to ``<path>.sha256`` and its card, in Markdown, to
+        ``<path>.md``. What a device is told (signature, draws, card) is in the file;
+        beside a StableHLO file, in ``<path>.json``.
       format: ``onnx``, for ``jaxanon.edge`` and any ONNX Runtime of 1.20 or newer; or
         ``stablehlo``, for ``jax.export.deserialize``.
       weights: ``float32``; ``float16``, half the size, computed in float32; ``int8``, a
@@ -219,21 +219,14 @@ def _check(run, path, format, weights, calibration):
             f"{run.method.name} predicts {run.spec.public} and rewrites no windows; "
             "export a method of jaxanon.methods."
         )
-    chosen = ("format", format, FORMATS), ("weights", weights, WEIGHTS)
-    for name, value, known in chosen:
-        if value not in known:
-            raise ValueError(f"{name} must be one of {known}, got {value!r}.")
+    one_of("weights", weights, WEIGHTS)
     if weights == "int8" and format != "onnx":
         raise ValueError("weights='int8' is ONNX Runtime's; use format='onnx'.")
     if weights == "int8" and (calibration is None or not len(calibration)):
         raise ValueError(
             "weights='int8' needs calibration windows, such as those of training."
         )
-    if (format == "onnx") != (path.suffix == ".onnx"):
-        raise ValueError(
-            f"a file of format {format!r} {'must' if format == 'onnx' else 'may not'} "
-            f"end in .onnx, by which it is told apart, got {path.name!r}."
-        )
+    beside.check_ending(path, format)
 
 
 def _releasable(run, weights):

@@ -19,6 +19,7 @@ try:
         import flwr.serverapp
         import flwr.superlink.routers.fleet.router
         import flwr.supernode.fleet_http_client  # noqa: F401
+        from flwr.supercore.logger import ConsoleHandler
 except ImportError as error:
     raise ImportError(
         "real devices need flwr 1.41, which is not installed, or is of another "
@@ -47,15 +48,17 @@ def _refusals_in_a_line():
     return keep
 
 
-def _say_as_we_do():
-    """Flower's errors without its colours, which a log file keeps as they are."""
+def _quietly():
+    """Flower says errors alone, once, and without colours, which a file would keep."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("jaxanon: %(message)s"))
     logger = logging.getLogger("flwr")
-    logger.handlers = [handler]
+    # Whoever else listens there goes on.
+    others = [own for own in logger.handlers if not isinstance(own, ConsoleHandler)]
+    logger.handlers = [*others, handler]
     logger.setLevel(logging.ERROR)
     logger.propagate = False  # Or all of it is said twice.
     logger.addFilter(_refusals_in_a_line())
 
 
-_say_as_we_do()
+_quietly()

@@ -192,9 +192,9 @@ def _activated(client, pem, wait_s):
             warned = True
             warnings.warn(
                 "the server does not take this client's key yet: another process is "
-                "there with it, whose own it may be, or was killed and is not yet "
-                "missed, or the key is not among its --client-keys. Trying for "
-                f"{end - time.monotonic():.0f} s more ...",
+                "there with it (perhaps it is another client's), or one was killed and "
+                "is not yet missed, or the key is not among its --client-keys. Trying "
+                f"for {end - time.monotonic():.0f} s more ...",
                 UserWarning,
                 stacklevel=2,
             )

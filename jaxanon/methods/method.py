@@ -69,6 +69,24 @@ class Incompatible(ValueError):
     """Of settings that may each be, and not together; a sweep leaves them out."""
 
 
+def sampler(method) -> Callable:
+    """What makes windows from nothing; TypeError for a method that makes none.
+
+    Example:
+      >>> import jaxanon as ja
+      >>> sampler(ja.methods.orf(ja.load("smartwatch").spec))
+      Traceback (most recent call last):
+      TypeError: orf makes no windows from nothing; train privatehub, which does.
+    """
+    found = getattr(method, "sample", None)
+    if found is None:
+        raise TypeError(
+            f"{method.name} makes no windows from nothing; train privatehub, which "
+            "does."
+        )
+    return found
+
+
 def check_measured(method) -> None:
     """Refuses to rewrite windows whose numbers stand for something.
 

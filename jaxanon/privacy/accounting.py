@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.privacy.composition import positive_and_finite
+from jaxanon.kernels.setting_checks import finite
 from jaxanon.privacy.sampled import SampledGaussian, beyond, composed
 
 ACCOUNTANTS = ("pld", "rdp")
@@ -100,7 +100,7 @@ def steps_within(
     """
     from scipy import optimize  # Half a second, which nobody else here has to wait.
 
-    positive_and_finite(epsilon=epsilon)
+    finite(zero=False, epsilon=epsilon)
 
     @functools.cache
     def over(steps):
@@ -159,7 +159,7 @@ def checked_delta(delta: float) -> float:
       >>> checked_delta(1e-5)
       1e-05
     """
-    positive_and_finite(delta=delta)
+    finite(zero=False, delta=delta)
     if not delta < 1:
         raise ValueError(f"delta must be below 1, got {delta!r}.")
     return float(delta)

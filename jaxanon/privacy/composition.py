@@ -4,6 +4,8 @@ import math
 import numbers
 from collections.abc import Mapping
 
+from jaxanon.kernels.setting_checks import finite
+
 HOUR_S = 3600.0
 
 
@@ -22,7 +24,7 @@ def sequential(releases: Mapping[float, int]) -> float:
 
     Raises:
       ValueError: for an ε that is not > 0 and finite, or a count below 0.
-      TypeError: for a count that is no whole number.
+      TypeError: for an ε that is no number, or a count that is no whole one.
 
     Example:
       >>> sequential({0.1: 3, 2.0: 1})
@@ -77,25 +79,13 @@ def per_hour(epsilon: float, stride_s: float) -> float:
       >>> per_hour(0.5, 1.0)
       1800.0
     """
-    positive_and_finite(epsilon=epsilon, stride_s=stride_s)
+    finite(zero=False, epsilon=epsilon, stride_s=stride_s)
     return epsilon * HOUR_S / stride_s
-
-
-def positive_and_finite(**named) -> None:
-    """Raises ValueError unless every number is > 0 and finite.
-
-    Example:
-      >>> positive_and_finite(epsilon=0.5)
-    """
-    for name, value in named.items():
-        real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        if not real or not 0 < float(value) < math.inf:
-            raise ValueError(f"{name} must be a finite number > 0, got {value!r}.")
 
 
 def _checked(releases):
     for epsilon, count in releases.items():
-        positive_and_finite(epsilon=epsilon)
+        finite(zero=False, epsilon=epsilon)
         if isinstance(count, bool) or not isinstance(count, numbers.Integral):
             raise TypeError(f"a count of windows must be whole, got {count!r}.")
         if count < 0:

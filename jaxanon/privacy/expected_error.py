@@ -3,7 +3,7 @@
 import math
 
 from jaxanon.kernels.checks import whole
-from jaxanon.privacy.composition import positive_and_finite
+from jaxanon.kernels.setting_checks import finite
 
 
 def raw_error(inputs: int, width: float, epsilon: float) -> float:
@@ -33,7 +33,7 @@ def raw_error(inputs: int, width: float, epsilon: float) -> float:
       Liu, Chakraborty and Mittal, DEEProtect, 2017, section VI and appendix XII-E.
     """
     inputs = whole("inputs", inputs, least=1)
-    positive_and_finite(width=width, epsilon=epsilon)
+    finite(zero=False, width=width, epsilon=epsilon)
     return inputs * inputs * width / epsilon
 
 
@@ -66,7 +66,7 @@ def feature_error(features: int, sensitivity: float, epsilon: float) -> float:
       DEEProtect, theorems 6 and 7, appendices XII-H and XII-I.
     """
     features = whole("features", features, least=1)
-    positive_and_finite(sensitivity=sensitivity, epsilon=epsilon)
+    finite(zero=False, sensitivity=sensitivity, epsilon=epsilon)
     return features * sensitivity / epsilon
 
 
@@ -103,5 +103,5 @@ def rebuilt_error(
     features = whole("features", features, least=1)
     if features > inputs:
         raise ValueError(f"features must be at most {inputs}, got {features}.")
-    positive_and_finite(sensitivity=sensitivity, epsilon=epsilon)
+    finite(zero=False, sensitivity=sensitivity, epsilon=epsilon)
     return math.sqrt(2 * inputs * features) * sensitivity / epsilon

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from jaxanon.kernels.checks import one_of
-from jaxanon.privacy.composition import positive_and_finite
+from jaxanon.kernels.setting_checks import finite
 
 READINGS = ("A", "B", "C", "claimed")
 
@@ -66,7 +66,7 @@ def effective_noise_multiplier(
     if not multipliers:
         raise ValueError("noise_multipliers must be of one layer at least, got none.")
     for z in multipliers:
-        positive_and_finite(noise_multiplier=z)
+        finite(zero=False, noise_multiplier=z)
     scores = [1.0] * len(multipliers) if scores is None else [float(e) for e in scores]
     if len(scores) != len(multipliers):
         raise ValueError(
@@ -106,6 +106,6 @@ def layer_noise_multipliers(
       >>> round(effective_noise_multiplier(layer_noise_multipliers(0.5, (1.0, 2.0))), 6)
       0.5
     """
-    positive_and_finite(joint=joint)
+    finite(zero=False, joint=joint)
     scale = joint / effective_noise_multiplier(weights)
     return tuple(scale * float(weight) for weight in weights)

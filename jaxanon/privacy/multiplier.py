@@ -4,8 +4,8 @@ import functools
 import math
 from collections.abc import Iterable
 
+from jaxanon.kernels.setting_checks import finite
 from jaxanon.privacy.accounting import CUT, epsilon_spent, spent
-from jaxanon.privacy.composition import positive_and_finite
 from jaxanon.privacy.sampled import COARSE, RARELY, SampledGaussian, beyond
 
 LEAST_MULTIPLIER = 1e-3  # Of an ε of half a million.
@@ -49,7 +49,7 @@ def noise_multiplier_for(
     References:
       As ``epsilon_spent``.
     """
-    positive_and_finite(epsilon=epsilon)
+    finite(zero=False, epsilon=epsilon)
     beside = list(beside)
     noisy = functools.partial(
         SampledGaussian,

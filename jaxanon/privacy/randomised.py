@@ -3,8 +3,9 @@
 import math
 
 from jaxanon.kernels.checks import whole
+from jaxanon.kernels.setting_checks import finite
 from jaxanon.privacy.accounting import checked_delta
-from jaxanon.privacy.composition import positive_and_finite, sequential
+from jaxanon.privacy.composition import sequential
 from jaxanon.privacy.sampled import ORDERS
 
 # Divergences of two values are in closed form at every order; sums of many of them are
@@ -39,7 +40,7 @@ def responses_spent(epsilon: float, count: int, delta: float) -> float:
       Viswanath, The composition theorem for differential privacy, ICML 2015, for
       randomised response as the worst of all.
     """
-    positive_and_finite(epsilon=epsilon)
+    finite(zero=False, epsilon=epsilon)
     delta = checked_delta(delta)
     count = whole("count", count, least=0)
     if count == 0:
@@ -100,7 +101,7 @@ def response_epsilon_for(epsilon: float, count: int, delta: float) -> float:
       >>> round(each, 4), responses_spent(each, 10_000, 1e-5) <= 2.0
       (0.0047, True)
     """
-    positive_and_finite(epsilon=epsilon)
+    finite(zero=False, epsilon=epsilon)
     low = epsilon / whole("count", count, least=1)
     high = 2 * epsilon
     while high - low > 1e-3 * low:

@@ -5,7 +5,7 @@ import functools
 import math
 
 from jaxanon.kernels.checks import whole
-from jaxanon.privacy.composition import positive_and_finite
+from jaxanon.kernels.setting_checks import finite
 
 RARELY = 1e-12  # A sample is cut, so that it costs nothing to speak of.
 # Nats between losses that are told apart; each is a whole number of the next.
@@ -55,8 +55,8 @@ class SampledGaussian:
     records: int | None = None
 
     def __post_init__(self):
-        positive_and_finite(noise_multiplier=self.noise_multiplier)
-        positive_and_finite(sampling_probability=self.sampling_probability)
+        finite(zero=False, noise_multiplier=self.noise_multiplier)
+        finite(zero=False, sampling_probability=self.sampling_probability)
         if self.sampling_probability > 1:
             raise ValueError(
                 "sampling_probability must be in (0, 1], got "

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from jaxanon import cli, datasets
+from jaxanon import cli, datasets, trial_names
 from jaxanon.commands import demo, grids, show, train
 from jaxanon.methods import BlinderConfig
 
@@ -26,7 +26,7 @@ def test_help_everywhere(verb, capsys):
 
 
 def test_help_breaks_lines_where_the_terminal_ends(capsys, monkeypatch):
-    """And says no default of what may be left out: the text says what is done then."""
+    """Of a command's own options; what may be left out has no default but its text."""
     monkeypatch.setenv("COLUMNS", "400")
     with pytest.raises(SystemExit):
         cli.main(["train", "fedavg", "--help"])
@@ -34,6 +34,10 @@ def test_help_breaks_lines_where_the_terminal_ends(capsys, monkeypatch):
     assert "default: one, or all that the processes have  " in shown
     (line,) = (line for line in shown.splitlines() if " --devices " in line)
     assert "--devices INT " in line
+    with pytest.raises(SystemExit):
+        cli.main(["evaluate", "--help"])
+    default = ",".join(trial_names.DEFAULT)
+    assert f"comma-separated; default: {default}  " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -77,6 +81,7 @@ def test_help_and_version_load_no_jax(tmp_path):
     [
         ("train nobody --out x", "got 'nobody'"),
         ("train blinder --out x --latent 0", "latent must be >= 1, got 0"),
+        ("sweep blinder --out x --dataset nowhere --seeds 0", "seeds must be > 0, got"),
         ("train blinder --out x --dataset nowhere", "there is no data set 'nowhere'"),
         ("train blinder --out x --dataset no.npz", "'no.npz' does not exist"),
         ("train blinder --out x --private side,", "--private must be names with comm"),

@@ -127,7 +127,7 @@ def test_people_join_a_run_from_the_command_line(file, tmp_path, capsys):
     assert cli.main(["evaluate", out, "--overwrite", "--attacks", "mlp,forest"]) == 2
     assert "there is nothing to attack" in capsys.readouterr().err
     with pytest.raises(ValueError, match="leave attacks, share and judges out"):
-        evaluation.evaluate(training.open_run(out), None, share=0.5)
+        evaluation.evaluate(training.open_run(out), None, share=evaluation.SHARE)
 
 
 def test_a_target_may_be_named(monkeypatch):

@@ -163,8 +163,8 @@ def test_a_word_that_is_a_learner_and_a_run_is_neither(ask, tmp_path, monkeypatc
         ("--epsilon 1 --noise-multiplier 1", "or either --noise-multiplier"),
         ("--epsilon 1 --scores .5", "--scores are of layers"),
         ("--noise-multiplier 1 --scores .5 .5", "scores must be 1, one for each"),
-        ("--noise-multiplier 0", "noise_multiplier must be a finite number > 0"),
-        ("--epsilon -1", "epsilon must be a finite number > 0"),
+        ("--noise-multiplier 0", "noise_multiplier must be finite and > 0"),
+        ("--epsilon -1", "epsilon must be finite and > 0"),
         ("--epsilon 1 --rounds 0", "--rounds must be >= 1, got 0"),
         ("--epsilon 1 --batch 3", "--batch is a part of the --records"),
         ("--epsilon 1 --records 9 --batch 10", "between 1 and the 9 records, got 10"),
@@ -205,6 +205,5 @@ def test_what_is_not_above_zero_is_refused_before_a_word(name, value, capsys):
     assert cli.main(["privacy", f"--{name}", value]) == 2
     said = capsys.readouterr()
     assert (
-        not said.out
-        and f"{name.replace('-', '_')} must be a finite number > 0" in said.err
+        not said.out and f"{name.replace('-', '_')} must be finite and > 0" in said.err
     )

@@ -93,7 +93,6 @@ def test_what_is_refused(sample, capsys):
         (("--label", "fast", "--avoid", "activity=fast"), {}, "that --label asks for"),
         (("--label", "fast", "--seconds", "nan"), {}, "seconds must be finite, got n"),
         (("--label", "fast", "--seconds", "inf"), {}, "seconds must be finite, got i"),
-        (("--label", "fast", "--seconds", "1e13"), {}, "--count ask for 7.45e+04 GiB"),
         (
             ("--label", "hop"),
             {},
@@ -107,6 +106,27 @@ def test_what_is_refused(sample, capsys):
     for words, given, message in refused:
         assert sample(*words, **given) == 2
         assert message in capsys.readouterr().err
+
+
+def test_what_does_not_fit_into_memory_is_refused(sample, capsys, monkeypatch):
+    # Windows of 8 samples of 2 channels, at 1 Hz: 64 bytes each, and twice that.
+    monkeypatch.setattr("jaxanon.federated.memory.free_on_host", lambda: 384)
+    assert sample("--label", "fast", "--count", 3, out="three.npz") == 0
+    assert sample("--label", "fast", "--seconds", 24, out="long.npz") == 0
+    for words in (("--count", 4), ("--count", 10**12), ("--seconds", 25)):
+        assert sample("--label", "fast", *words) == 2
+        assert "3.58e-07 are free; ask for less" in capsys.readouterr().err
+    monkeypatch.setattr("jaxanon.federated.memory.free_on_host", lambda: None)
+    assert sample("--label", "fast", out="one.npz") == 0  # Where nobody says.
+
+
+def test_a_method_that_makes_none_says_so_first(file, tmp_path, capsys):
+    named = ["--dataset", str(file), "--public", "activity", "--private", "gender"]
+    out = str(tmp_path / "run")
+    assert cli.main(["train", "orf", *named, "--out", out, "--epochs", "1"]) == 0
+    words = ["--label", "nothing", "--output", str(tmp_path / "made.npz")]
+    assert cli.main(["sample", out, *words]) == 2
+    assert "orf makes no windows from nothing; train" in capsys.readouterr().err
 
 
 def test_many_are_made_in_parts_and_labels_are_checked(hub, opened, monkeypatch):

@@ -134,7 +134,7 @@ def test_attributes_must_be_chosen_from_the_file(own, saved):
     with pytest.raises(ValueError, match=r"public must be given.*\['act', 'subject'\]"):
         load(saved(own), private="subject")
     with pytest.raises(
-        ValueError, match="private must be given .*hide, though learners rewrite none"
+        ValueError, match="private must be given .*hide .learners: nothing is hidden"
     ):
         load(saved(own), public="act")
     with pytest.raises(

@@ -204,14 +204,18 @@ def test_a_flip_of_some_windows_is_drawn_outside(untrained, data, tmp_path):
             "use format='onnx'",
         ),
         ({"windows": np.ones((2, 9, 2))}, ValueError, "windows must be"),
-        ({"format": "stablehlo"}, ValueError, "may not end in .onnx, .* 'phone.onnx'"),
+        ({"format": "stablehlo"}, ValueError, "got 'phone.onnx' for stablehlo"),
     ],
 )
 def test_what_is_refused(run, tmp_path, settings, error, why):
     with pytest.raises(error, match=why):
         exporting.export(run, tmp_path / "phone.onnx", **settings)
-    with pytest.raises(ValueError, match="'onnx' must end in .onnx, .* 'phone.tflite'"):
+    with pytest.raises(
+        ValueError, match=r"must end in \.onnx .* 'phone.tflite' for onnx"
+    ):
         exporting.export(run, tmp_path / "phone.tflite")
+    with pytest.raises(ValueError, match=r"got 'phone.ONNX' for stablehlo"):
+        exporting.export(run, tmp_path / "phone.ONNX", format="stablehlo")
     assert not list(tmp_path.iterdir())
 
 

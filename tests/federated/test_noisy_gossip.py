@@ -153,9 +153,9 @@ def test_nothing_leaves_between_broadcasts():
 @pytest.mark.parametrize(
     ("norm", "z", "message"),
     [
-        (0.0, 1.0, "clip_norm must be a finite number > 0, got 0.0"),
-        (-1.0, 1.0, "clip_norm must be a finite number > 0, got -1.0"),
-        (1.0, -0.5, "noise_multiplier must be a finite number > 0, got -0.5"),
+        (0.0, 1.0, "clip_norm must be finite and > 0, got 0.0"),
+        (-1.0, 1.0, "clip_norm must be finite and > 0, got -1.0"),
+        (1.0, -0.5, "noise_multiplier must be finite and > 0, got -0.5"),
     ],
 )
 def test_norms_and_noise_out_of_range_are_refused(norm, z, message):

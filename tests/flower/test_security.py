@@ -276,6 +276,6 @@ def test_what_flower_says_of_who_is_refused_is_one_line(capsys):
     assert other == "something else" and not log.propagate
     assert all("a client was refused that has none of" in line for line in refused)
     assert len(refused) <= 1  # None, if it was said in the minute before.
-    (own,) = log.handlers
+    (own,) = (each for each in log.handlers if type(each) is logging.StreamHandler)
     record = log.makeRecord(log.name, logging.ERROR, "", 1, "lost", (), None)
     assert own.format(record) == "jaxanon: lost"  # Without Flower's colours.

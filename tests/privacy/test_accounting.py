@@ -189,10 +189,10 @@ def test_ten_thousand_steps_are_accounted_for_while_one_waits():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"noise_multiplier": 0.0}, "noise_multiplier must be a finite number > 0"),
-        ({"noise_multiplier": -1.0}, "noise_multiplier must be a finite number > 0"),
+        ({"noise_multiplier": 0.0}, "noise_multiplier must be finite and > 0"),
+        ({"noise_multiplier": -1.0}, "noise_multiplier must be finite and > 0"),
         ({"sampling_probability": 1.5}, r"sampling_probability must be in \(0, 1\]"),
-        ({"sampling_probability": 0.0}, "sampling_probability must be a finite"),
+        ({"sampling_probability": 0.0}, "sampling_probability must be finite"),
         ({"steps": 0}, "steps must be >= 1"),
         ({"capacity": 3}, "capacity and records go together"),
     ],
@@ -206,7 +206,7 @@ def test_says_what_was_wrong_with_a_budget():
     each = SampledGaussian(noise_multiplier=1.0)
     with pytest.raises(ValueError, match="delta must be below 1, got 1.0"):
         epsilon_spent([each], 1.0)
-    with pytest.raises(ValueError, match="delta must be a finite number > 0"):
+    with pytest.raises(ValueError, match="delta must be finite and > 0"):
         epsilon_spent([each], 0.0)
     with pytest.raises(ValueError, match="accountant must be one of"):
         epsilon_spent([each], 1e-5, accountant="moments")

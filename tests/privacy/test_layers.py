@@ -80,7 +80,7 @@ def test_what_the_kernel_adds_is_as_private_as_it_is_said():
     ("words", "message"),
     [
         (([],), "of one layer at least"),
-        (([1.0, 0.0],), "noise_multiplier must be a finite number > 0"),
+        (([1.0, 0.0],), "noise_multiplier must be finite and > 0"),
         (([1.0, 2.0], [0.5]), "scores must be 2, one for each noise multiplier, got 1"),
         (([1.0], [0.0]), r"a score must be in \(0, 1\], got 0.0"),
         (([1.0], [1.5]), r"a score must be in \(0, 1\], got 1.5"),
@@ -94,5 +94,5 @@ def test_says_what_was_wrong(words, message):
 def test_says_which_readings_there_are():
     with pytest.raises(ValueError, match="reading must be one of"):
         effective_noise_multiplier([1.0], reading="D")
-    with pytest.raises(ValueError, match="joint must be a finite number > 0"):
+    with pytest.raises(ValueError, match="joint must be finite and > 0"):
         layer_noise_multipliers(0.0, [1.0])

@@ -111,7 +111,7 @@ def test_where_delta_allows_for_all_that_is_told_epsilon_is_none():
 
 
 def test_says_what_was_wrong_with_a_budget():
-    with pytest.raises(ValueError, match="epsilon must be a finite number > 0"):
+    with pytest.raises(ValueError, match="epsilon must be finite and > 0"):
         noise_multiplier_for(0.0, 1e-5)
     with pytest.raises(ValueError, match=r"below 1e\+06 keeps 1000 steps"):
         noise_multiplier_for(1e-6, 1e-9, steps=1000)

@@ -90,7 +90,7 @@ def test_a_budget_is_used_up_and_kept(count):
 
 
 def test_says_what_was_wrong():
-    with pytest.raises(ValueError, match="epsilon must be a finite number > 0, got 0"):
+    with pytest.raises(ValueError, match="epsilon must be finite and > 0, got 0"):
         responses_spent(0.0, 3, 1e-5)
     with pytest.raises(ValueError, match="count must be >= 0, got -1"):
         responses_spent(1.0, -1, 1e-5)
