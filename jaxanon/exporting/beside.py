@@ -4,7 +4,7 @@ import hashlib
 import pathlib
 
 from jaxanon.datasets import writing
-from jaxanon.kernels.checks import one_of
+from jaxanon.datasets.choices import choose
 
 FORMATS = ("onnx", "stablehlo")
 
@@ -25,7 +25,7 @@ def check_ending(path: pathlib.Path, format: str) -> None:
     Example:
       >>> check_ending(pathlib.Path("a/b.onnx"), "onnx")
     """
-    one_of("format", format, FORMATS)
+    choose("format", format, FORMATS)
     onnx = path.suffix.lower() == ".onnx"
     if onnx != (format == "onnx"):
         raise ValueError(

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import checks, guarantee
+from jaxanon.datasets.choices import choose
 from jaxanon.exporting import agreement, beside, card, graphs, measured, quantization
 from jaxanon.exporting.explicit import explicit
-from jaxanon.kernels.checks import one_of
 from jaxanon.learners import Learner
 from jaxanon.methods import build
 
@@ -219,7 +219,7 @@ def _check(run, path, format, weights, calibration):
             f"{run.method.name} predicts {run.spec.public} and rewrites no windows; "
             "export a method of jaxanon.methods."
         )
-    one_of("weights", weights, WEIGHTS)
+    choose("weights", weights, WEIGHTS)
     if weights == "int8" and format != "onnx":
         raise ValueError("weights='int8' is ONNX Runtime's; use format='onnx'.")
     if weights == "int8" and (calibration is None or not len(calibration)):
