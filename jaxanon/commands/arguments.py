@@ -46,11 +46,12 @@ def in_lines(commands: Mapping[str, Callable]) -> dict[str, Callable]:
       ...       name: of whoever is greeted, which may well be
       ...         long
       ...     '''
-      >>> print(in_lines({"greet": greet})["greet"].__doc__)
+      >>> import inspect
+      >>> print(inspect.getdoc(in_lines({"greet": greet})["greet"]))
       Greets.
       <BLANKLINE>
-          Args:
-            name: of whoever is greeted, which may well be long
+      Args:
+        name: of whoever is greeted, which may well be long
     """
     return {verb: _in_lines(command) for verb, command in commands.items()}
 
