@@ -129,14 +129,15 @@ def guarantee_of(learner: str, config, clients: int | None, weights: int | None)
 
 def _with(found, learner, given):
     """The guarantee of noise that was named."""
+    from jaxanon.kernels.setting_checks import finite
+
     for name, value in given.items():
         if getattr(found, name, None) is None:
             raise ValueError(
                 f"{learner} has no {name} with these settings; leave out "
                 f"--{name.replace('_', '-')}."
             )
-        if not 0 < value < float("inf"):
-            raise ValueError(f"{name} must be finite and > 0, got {value!r}.")
+        finite(zero=False, **{name: value})
     both = {"noise_multiplier", "score_multiplier"}
     if getattr(found, "score_multiplier", None) is not None and set(given) != both:
         raise ValueError(

@@ -74,6 +74,7 @@ def per_hour(epsilon: float, stride_s: float) -> float:
 
     Raises:
       ValueError: if one is not > 0 and finite.
+      TypeError: if one is no number.
 
     Example:
       >>> per_hour(0.5, 1.0)

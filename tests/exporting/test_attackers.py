@@ -66,3 +66,9 @@ def test_what_is_told_of_them(told, data):
 def test_nothing_is_replaced_without_being_asked(told, data):
     with pytest.raises(FileExistsError, match=r"who.onnx exists; pass overwrite"):
         exporting.export_attackers(Hides(data.spec), data, told[0])
+
+
+def test_a_name_of_another_format_is_refused_before_anything_is_learned(data, tmp_path):
+    with pytest.raises(ValueError, match="got 'who.tflite' for onnx"):
+        exporting.export_attackers(Hides(data.spec), data, tmp_path / "who.tflite")
+    assert not list(tmp_path.iterdir())
