@@ -72,6 +72,24 @@ def test_tables_say_what_was_found(tables, rows):
     assert "| a window | 42.0 microseconds | 50 |" in told
 
 
+def test_seven_features_are_a_share_of_more_alone(tables, rows):
+    three = rows[0] | {"of": "autoencoder, 3", "count": 3}
+    told = tables.features_table([three, rows[0]])
+    assert "| made | 1 | autoencoder | 80.0 ± 1.0 | 80.0 ± 1.0 |  | 0.250 |" in told
+
+
+def test_after_the_hours_nothing_new_is_begun(bench, tmp_path):
+    benchmark = bench("deeprotect")
+    study = object.__new__(benchmark.Study)
+    study.dataset, study.name, study.folder = "made", "1", tmp_path
+    study.useful, study.sensitive, study.end = ("activity",), "gender", float("inf")
+    made = {"told": {"activity": 0.5, "gender": 0.5}}
+    assert study.kept("raw", "raw windows", lambda: made)["told"] == made["told"]
+    study.end = 0.0
+    assert study.kept("raw", "raw windows", dict)["told"] == made["told"]
+    assert study.kept("raw", "others", lambda: made) is None
+
+
 def test_the_page_and_the_figure(page, tables, rows, tmp_path):
     path = tmp_path / "deep" / "rows.json"
     page.write(path, rows)
