@@ -9,7 +9,10 @@ import numpy as np
 
 
 class Tuned:
-    """What a bench knows of step sizes: of an ``application``, in its ``folder``."""
+    """What a bench knows of step sizes: of an ``application``, in its ``folder``.
+
+    ``earlier`` holds those that need not be found again (``earlier_step_sizes``).
+    """
 
     def step_size(self, entry, clients=None, epsilon=None):
         """Of the grid, the one by which held-back training windows are told best.
@@ -20,6 +23,8 @@ class Tuned:
         entry = applications.ENTRIES[entry.tuned_as]
         if entry.name not in applications.TUNED_APART:
             clients = epsilon = None
+        if (entry.name, clients, epsilon) in self.earlier:
+            return self.earlier[entry.name, clients, epsilon]
         parts = [plain(entry.name), clients, epsilon]
         what = "-".join(str(part) for part in parts if part is not None)
         path = self.folder / "tuned" / f"{what}.json"
@@ -61,6 +66,33 @@ class Tuned:
         if not below:
             raise FloatingPointError(f"{entry.name} diverges at every step size.")
         return below[-1]
+
+
+def earlier_step_sizes(rows, application, rounds, first):
+    """What an earlier run tuned, by the arguments that ``Tuned.step_size`` asks with.
+
+    Args:
+      rows: of its JSON; those that do not say what was tuned tell nothing.
+      application: whose.
+      rounds: of every run; what was tuned for another number of them is left out.
+      first: how many people train before others join.
+    """
+    found = {}
+    for row in rows:
+        if (row.get("application"), row.get("model")) != (
+            application.name,
+            application.settings["model"],
+        ):
+            continue
+        if row.get("tuned") is None or row["rounds"] != rounds:
+            continue
+        name = applications.ENTRIES[row["name"]].tuned_as
+        clients = epsilon = None
+        if name in applications.TUNED_APART:
+            clients = {"clients": row["clients"], "joining": first}.get(row["question"])
+            epsilon = row["epsilon"] if row["question"] == "epsilon" else None
+        found[name, clients, epsilon] = row["tuned"]
+    return found
 
 
 def plain(name):

@@ -19,7 +19,8 @@ Each method's step size is the one of a grid by which the last fifth of each cli
 training windows, class by class, are told best after all rounds, by the first seed and
 at ε = 2 (FedSGD-LDP's and Atlas's: for each ε and number of clients); where it diverges
 later, the one below. Last fits have no larger one than training alone: nothing is
-clipped in them.
+clipped in them. ``--step-sizes F`` takes them from the rows of an earlier run, which
+saves most of the time, and tunes what these do not tell.
 """
 
 import dataclasses
@@ -36,7 +37,7 @@ import _atlas_people as people
 import _timing
 import blinder
 import numpy as np
-from _atlas_tuning import Tuned, plain
+from _atlas_tuning import Tuned, earlier_step_sizes, plain
 from _last_fit import fitted
 
 import jaxanon as ja
@@ -56,6 +57,7 @@ def main():
         seeds="seeds, 1 by default",
         hours="begin nothing new after so many hours",
         model="cnn by default; lstm is the chapter's",
+        step_sizes="an earlier run's JSON, to take them from; tuned by default",
     )
     chosen = applications.SMOKE if args.smoke else applications.APPLICATIONS
     _timing.among("case", args.case, [each.name for each in chosen])
@@ -65,6 +67,7 @@ def main():
     end = _timing.end(args)
     only = args.only.split(";") if args.only else tuple(applications.ENTRIES)
     _timing.among("only", only, applications.ENTRIES)
+    earlier = pathlib.Path(args.step_sizes).read_text() if args.step_sizes else "[]"
     benches = []
     for each in chosen:
         if args.case == each.name or (args.case is None and not each.only_named):
@@ -74,7 +77,7 @@ def main():
                     more["hidden"] = (64, 64)
                 each = each._replace(settings=each.settings | more)
             try:
-                benches.append(Bench(each, folder, args.smoke))
+                benches.append(Bench(each, folder, args.smoke, json.loads(earlier)))
             except OSError as error:
                 print(f"{each.name} is left out: {error}")
     failed = set()
@@ -102,11 +105,13 @@ def main():
 class Bench(Tuned):
     """An application in the making. A class, for its data are read once."""
 
-    def __init__(self, application, folder, smoke):
+    def __init__(self, application, folder, smoke, earlier=()):
         self.application, self.smoke = application, smoke
         data = ja.load(application.dataset, **application.load)
         self.data = blinder.thin(data) if smoke else data
         self.folder = folder / application.settings["model"] / plain(application.name)
+        first = people.number_of_first(self.data)
+        self.earlier = earlier_step_sizes(earlier, application, self.rounds(), first)
 
     def jobs(self, question, only):
         """Keywords of ``answer`` for each answer to a question."""
