@@ -19,16 +19,16 @@ NOTHING = jnp.zeros(1)
 
 def cases():
     """Name, what is audited, ε claimed, whether that holds."""
-    yield "Atlas, of clients, z* of 2", _atlas(), _epsilon(1.0), True
-    twice = _atlas(num_rounds=3)
+    yield "Atlas, of clients, z* of 2", atlas(), _epsilon(1.0), True
+    twice = atlas(num_rounds=3)
     yield "Atlas, of clients, z* of 2, 3 rounds", twice, _epsilon(1.0, 3), True
-    yield "Atlas, of clients, z* of 2 as if of one", _atlas(), _epsilon(2.0), False
+    yield "Atlas, of clients, z* of 2 as if of one", atlas(), _epsilon(2.0), False
     beside = _spent(SampledGaussian(noise_multiplier=z) for z in (1.0, 2.0))
-    both = _atlas(scores="released", score_multiplier=4.0)
+    both = atlas(scores="released", score_multiplier=4.0)
     yield "Atlas, of clients, scores released", both, beside, True
-    bare = _atlas(scores="released", score_multiplier=0.1)
+    bare = atlas(scores="released", score_multiplier=0.1)
     yield "Atlas, of clients, scores released bare", bare, beside, False
-    hidden = _atlas(scores="hidden", most_layers=1)
+    hidden = atlas(scores="hidden", most_layers=1)
     yield "Atlas, of clients, scores hidden", hidden, _epsilon(1.0), True
     shown = _spent(SampledGaussian(noise_multiplier=z) for z in (1.0, 2.0))
     yield "Atlas, of examples, scores released", _examples(2.0), shown, True
@@ -39,12 +39,12 @@ def cases():
         False,
     )
     together = responses_spent(1.0, 3, DELTA)
-    yield "LDP-FL, 3 weights of ε 1", _ldp_fl(), together, True
-    yield "LDP-FL, 3 weights, ε of one", _ldp_fl(), 1.0, False
-    yield "DP-FedAvg", _dp_fed_avg(EVERY, 1), _epsilon(1.0), True
+    yield "LDP-FL, 3 weights of ε 1", ldp_fl(), together, True
+    yield "LDP-FL, 3 weights, ε of one", ldp_fl(), 1.0, False
+    yield "DP-FedAvg", dp_fed_avg(EVERY, 1), _epsilon(1.0), True
     sampled = _epsilon(1.0, 3, SOME)
-    yield "DP-FedAvg, samples, 3 rounds", _dp_fed_avg(SOME, 3), sampled, True
-    loose = _dp_fed_avg(EVERY, 1, noise_multiplier=0.29, count_stddev=0.15)
+    yield "DP-FedAvg, samples, 3 rounds", dp_fed_avg(SOME, 3), sampled, True
+    loose = dp_fed_avg(EVERY, 1, noise_multiplier=0.29, count_stddev=0.15)
     yield "DP-FedAvg, counts not counted", loose, _epsilon(1.0), False
 
 
@@ -78,7 +78,8 @@ def _there_or_not():
     return [clients._replace(mask=clients.mask.at[0, 1].set(False)), clients]
 
 
-def _atlas(num_rounds=1, score_multiplier=1.0, **settings):
+def atlas(num_rounds=1, score_multiplier=1.0, **settings):
+    """A client that sends its way, clipped: its rows lead one way or the other."""
     algorithm = federated.atlas(
         _start, _loss, ONE, num_clients=1, guarantee="client", **settings
     )
@@ -97,13 +98,14 @@ def _examples(score_multiplier):
     return algorithm, _there_or_not(), options, hyper
 
 
-def _ldp_fl():
+def ldp_fl():
+    """A client whose three weights are at one end of their range or at the other."""
     algorithm = federated.ldp_fl(_start, _loss, ONE, radii=1.0, num_clients=1)
     hyper = {"step_size": 1.0, "weight_epsilon": 1.0}
     return algorithm, _opposite(), {"num_rounds": 1}, hyper
 
 
-def _dp_fed_avg(cohorts, num_rounds, noise_multiplier=1.0, count_stddev=2.0):
+def dp_fed_avg(cohorts=EVERY, num_rounds=1, noise_multiplier=1.0, count_stddev=2.0):
     """Of two clients one moves by nothing, the other is there or not."""
     algorithm = federated.dp_fed_avg(
         _start, _loss, ONE, cohorts=cohorts, count_stddev=count_stddev

@@ -59,18 +59,23 @@ def planted(bug: Bug):
         return
     sum_up, ghost = kernels.clipped_sum, kernels.clipped_gradient_sum
     add, alone = kernels.add_noise_to_sum, noisy_gossip.clip_and_noise_per_client
-    said = lambda total, norm: dataclasses.replace(total, max_norms=norm)
+    times = lambda by, numbers: jax.tree.map(lambda one: by * one, numbers)
+    beyond = lambda norms: times(bug.reach, norms)
 
-    def rows_beyond(rows, norm, **options):
-        total = sum_up(rows, bug.reach * norm, **options)
-        return said(total, jnp.float32(norm))
+    def said(total):
+        return dataclasses.replace(
+            total, max_norms=times(1 / bug.reach, total.max_norms)
+        )
 
-    def ghosts_beyond(loss_fn, params, batch, norm, **options):
-        total, info = ghost(loss_fn, params, batch, bug.reach * norm, **options)
-        return said(total, jnp.float32(norm)), info
+    def rows_beyond(rows, norms, **options):
+        return said(sum_up(rows, beyond(norms), **options))
 
-    def little(key, total, multiplier, **options):
-        noisy = add(key, total, bug.noise * multiplier, **options)
+    def ghosts_beyond(loss_fn, params, batch, norms, **options):
+        total, info = ghost(loss_fn, params, batch, beyond(norms), **options)
+        return said(total), info
+
+    def little(key, total, multipliers, **options):
+        noisy = add(key, total, times(bug.noise, multipliers), **options)
         return _first_of(total.value, noisy) if bug.bare else noisy
 
     def clients(key, rows, norm, multiplier, **options):

@@ -26,6 +26,8 @@ WINDOWS = (
 )
 RUN = ("FedSGD-LDP, one run", "PFDRL, a device's broadcasts, one run")
 SLOW = ("PrivateHub, one run",)
+MANY = ("Atlas, many runs", "Atlas, of clients, many runs", "DP-FedAvg, many runs")
+MANY += ("LDP-FL, 3 weights, many runs",)
 
 
 def held(claimed, told, least):
@@ -82,11 +84,22 @@ def held_by_one_run(bench, name):
     held(one(runs, name).claimed, told, 0.4)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("name", MANY)
+def test_many_runs_of_a_learner_keep_its_claim_and_bugs_are_caught(bench, name):
+    learners = bench("_audit_federated")
+    case = one(learners, name)
+    told = learners.counted(case, RUNS)
+    assert set(told) == {HONEST, *case.bugs}
+    held(case.claimed, told, 0.4)
+
+
 def test_none_is_left_out(bench):
     names = lambda module: tuple(case.name for case in bench(module).cases())
     assert names("_audit_releases") == RELEASES
     assert names("_audit_windows") == WINDOWS
     assert sorted(names("_audit_runs")) == sorted(RUN + SLOW)
+    assert names("_audit_federated") == MANY
 
 
 def test_bugs_are_gone_when_they_were_looked_at(bench):
