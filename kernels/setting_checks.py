@@ -126,7 +126,10 @@ def finite(*, zero: bool, **named) -> None:
     for name, value in named.items():
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise TypeError(f"{name} must be a number, got {value!r}.")
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:  # A whole number beyond all floats.
+            number = math.inf
         if not (number >= 0 if zero else number > 0) or math.isinf(number):
             bound = ">= 0" if zero else "> 0"
             raise ValueError(f"{name} must be finite and {bound}, got {value!r}.")

@@ -66,19 +66,19 @@ def from_readings(home, device, minute, power, num_days: int) -> Homes:
     Args:
       home, device: ``str[n]`` or ``int[n]``, whose reading it is.
       minute: ``int[n]``, minutes since 1970 on the home's clock, or ``datetime64[n]``.
-      power: ``float[n]``, W; NaN is a missing minute.
+      power: ``float[n]``, W, or whole numbers; NaN is a missing minute.
       num_days: at least 1.
 
     Returns:
       ``Homes``, by name; a device that a home lacks is NaN there.
 
     Raises:
-      TypeError: if minutes are no whole numbers and no times, ``num_days`` none, or
-        homes or devices neither words nor whole numbers.
+      TypeError: if minutes are no whole numbers and no times, ``num_days`` none, power
+        no numbers, or homes or devices neither words nor whole numbers.
       ValueError: for arrays of other shapes, fewer than one day; naming home and
         device, for readings that are not in order of time, two of one minute, or
-        negative power; naming the home and the device that lacks most days, if there
-        are too few whole days.
+        power that is negative or infinite; naming the home and the device that lacks
+        most days, if there are too few whole days.
 
     Example:
       >>> minutes = np.arange(1440)
@@ -101,6 +101,8 @@ def from_readings(home, device, minute, power, num_days: int) -> Homes:
             f"minute must be whole minutes since 1970 or datetime64, got "
             f"{minute.dtype}."
         )
+    if power.dtype.kind not in "iuf":
+        raise TypeError(f"power must be numbers, in W, got {power.dtype}.")
     shapes = {array.shape for array in (home, device, minute, power)}
     if len(shapes) > 1 or minute.ndim != 1 or not len(minute):
         raise ValueError(
@@ -115,7 +117,7 @@ def from_readings(home, device, minute, power, num_days: int) -> Homes:
         for place, kind in enumerate(kinds):
             rows = (home == name) & (device == kind)
             _in_order(minute[rows], kind, name)
-            _not_negative(minute[rows], power[rows], kind, name)
+            _possible(minute[rows], power[rows], kind, name)
             series[place] = minute[rows], power[rows]
         parts.append(_first_days(series, kinds, name, num_days))
     return Homes(
@@ -144,26 +146,30 @@ def _in_order(minute, device, home):
         )
 
 
-def _not_negative(minute, power, device, home):
-    wrong = np.flatnonzero(power < 0)
+def _possible(minute, power, device, home):
+    wrong = np.flatnonzero((power < 0) | (power > np.finfo(np.float32).max))
     if len(wrong):
         row = int(wrong[0])
+        must, turn = "be finite", ""
+        if power[row] < 0:
+            must, turn = "not be negative", "turn its clamp round, or "
         raise ValueError(
-            f"power must not be negative: {device} of {home} takes {power[row]} W at "
-            f"{minute[row].astype('datetime64[m]')}; turn its clamp round, or mark "
-            "such minutes as missing (NaN)."
+            f"power must {must}: {device} of {home} takes {power[row]} W at "
+            f"{minute[row].astype('datetime64[m]')}; {turn}mark such minutes as "
+            "missing (NaN)."
         )
 
 
 def _first_days(series, kinds, home, num_days):
     """``float32[days * 1440, devices]`` and dates of a home's first whole days."""
     there = [place for place, (minute, _) in series.items() if len(minute)]
-    first = min(series[place][0][0] for place in there) // DAY
-    last = max(series[place][0][-1] for place in there) // DAY
-    grid = np.full(((last - first + 1) * DAY, len(kinds)), np.nan, np.float32)
+    # Days that have readings alone: years may lie between two of them.
+    known = np.unique(np.concatenate([series[place][0] // DAY for place in there]))
+    grid = np.full((len(known) * DAY, len(kinds)), np.nan, np.float32)
     for place in there:
         minute, power = series[place]
-        grid[minute - first * DAY, place] = power
+        rows = np.searchsorted(known, minute // DAY) * DAY + minute % DAY
+        grid[rows, place] = power
     there = [place for place in there if not np.isnan(grid[:, place]).all()]
     if not there:
         raise ValueError(
@@ -185,5 +191,5 @@ def _first_days(series, kinds, home, num_days):
     for day in kept:
         for place in there:
             day[:, place] = bridged(day[:, place])
-    dates = (first + entire[:num_days]).astype("datetime64[D]")
+    dates = known[entire[:num_days]].astype("datetime64[D]")
     return kept.reshape(-1, len(kinds)), dates

@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxanon.datasets import registry, store
 from jaxanon.datasets.own import read_arrays
+from jaxanon.datasets.sources import naming
 from jaxanon.datasets.tracebase import compose
 from jaxanon.energy.homes import DAY, Homes, from_readings, take
 from jaxanon.energy.simulator import APPLIANCES, households
@@ -139,8 +140,8 @@ def _own(path, num_days):
         raise ValueError(
             f"{path} lacks the arrays {missing}: readings are rows of {list(COLUMNS)}."
         )
-    home, device, minute, power = (arrays[column] for column in COLUMNS)
-    return from_readings(home, device, minute, power, num_days)
+    with naming(repr(str(path))):
+        return from_readings(*(arrays[column] for column in COLUMNS), num_days)
 
 
 def _metered(name, recordings, num_days):

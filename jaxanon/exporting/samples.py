@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import os
 
 import numpy as np
@@ -26,6 +27,9 @@ def write_samples(data, path: str | os.PathLike, *, seconds: float = 300.0) -> i
     Returns:
       How many rows were written.
 
+    Raises:
+      ValueError: if ``seconds`` are not >= 0 and finite, or there is no test window.
+
     Example:
       >>> import pathlib, tempfile, jaxanon as ja
       >>> with tempfile.TemporaryDirectory() as folder:
@@ -35,7 +39,11 @@ def write_samples(data, path: str | os.PathLike, *, seconds: float = 300.0) -> i
       >>> rows, first
       (256, ['time', 'acc.x [g]'])
     """
+    if not 0 <= seconds < math.inf:
+        raise ValueError(f"seconds must be finite and >= 0, got {seconds!r}.")
     spec, windows = data.spec, np.asarray(data.test.windows)
+    if not len(windows):
+        raise ValueError("data must have a test window, got none; choose another split.")
     count = max(1, min(len(windows), int(seconds * spec.rate_hz / spec.time)))
     first = np.linspace(0, max(0, len(windows) - ROW), -(-count // ROW)).astype(int)
     places = (first[:, None] + np.arange(ROW)).reshape(-1)[:count]

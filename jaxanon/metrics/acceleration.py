@@ -25,6 +25,10 @@ def acceleration(windows, channels: Sequence[str], units: Sequence[str]):
     Returns:
       ``float32[N, time, axes]``, or None.
 
+    Raises:
+      ValueError: if windows have another number of channels than there are names, or
+        names than units.
+
     Example:
       >>> windows = np.array([[[0.5, 0.25, 90.0]]])
       >>> names = ("gravity.x", "userAcceleration.x", "rotationRate.x")
@@ -32,6 +36,11 @@ def acceleration(windows, channels: Sequence[str], units: Sequence[str]):
       array([[[7.355]]], dtype=float32)
     """
     windows = np.asarray(windows)
+    if windows.shape[-1:] != (len(channels),):
+        raise ValueError(
+            f"windows must have {len(channels)} channels, one for each name, got shape "
+            f"{windows.shape}."
+        )
     axes: dict[str, list[int]] = {}
     apart = any(name.startswith("gravity.") for name in channels)
     for index, (name, unit) in enumerate(zip(channels, units, strict=True)):

@@ -5,6 +5,8 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import mutual_info_classif
 
+from jaxanon.kernels.checks import whole
+
 
 def mutual_information(
     key, windows, labels, *, components: int = 25, max_windows: int = 2000
@@ -28,7 +30,8 @@ def mutual_information(
 
     Raises:
       ValueError: if windows are not of rank 3, labels are not one per window, there
-        are fewer than 10 windows, or ``components`` < 1.
+        are fewer than 10 windows, or ``components`` < 1 or ``max_windows`` < 10.
+      TypeError: if ``max_windows`` is no whole number.
 
     Example:
       >>> labels = np.arange(200) % 2
@@ -56,6 +59,7 @@ def mutual_information(
             f"windows must hold at least 10 windows to estimate from, got "
             f"{len(windows)}."
         )
+    max_windows = whole("max_windows", max_windows, least=10)
     if components < 1:
         raise ValueError(f"components must be at least 1, got {components!r}.")
     seed = int(jax.random.bits(key, dtype=np.uint32))
@@ -90,7 +94,9 @@ def informativeness(key, features, labels, *, max_windows: int = 5000) -> np.nda
 
     Raises:
       ValueError: if features are not of rank 2, labels are not one per row, there are
-        fewer than 10 rows, or labels are all alike and have no entropy.
+        fewer than 10 rows or ``max_windows``, or labels are all alike and have no
+        entropy.
+      TypeError: if ``max_windows`` is no whole number.
 
     Example:
       >>> labels = np.arange(400) % 2
@@ -108,6 +114,7 @@ def informativeness(key, features, labels, *, max_windows: int = 5000) -> np.nda
             "features must be float[N, features] and labels int[N], got shapes "
             f"{features.shape} and {labels.shape}."
         )
+    max_windows = whole("max_windows", max_windows, least=10)
     if len(features) < 10:
         raise ValueError(
             f"features must hold at least 10 rows, got {len(features)}: too few to "

@@ -4,6 +4,8 @@ import numpy as np
 from scipy.spatial.distance import cdist, pdist
 from sklearn.neighbors import NearestNeighbors
 
+from jaxanon.kernels.checks import whole
+
 KINDS = "real", "synthetic"
 
 
@@ -104,6 +106,7 @@ def autocorrelation_error(real, synthetic, *, max_lag: int | None = None) -> flo
     Raises:
       ValueError: if windows are not of one shape, rank 3 and finite, or for another
         lag.
+      TypeError: for a lag that is no whole number.
 
     Example:
       >>> shaken = np.array([1.0, -1, 1, -1]).reshape(1, 4, 1)
@@ -112,7 +115,7 @@ def autocorrelation_error(real, synthetic, *, max_lag: int | None = None) -> flo
     """
     real, synthetic = alike(1, real, synthetic)
     time = real.shape[1]
-    max_lag = max(1, time // 2) if max_lag is None else max_lag
+    max_lag = max(1, time // 2) if max_lag is None else whole("max_lag", max_lag, 1)
     if not 1 <= max_lag < time:
         raise ValueError(f"max_lag must be in [1, {time}), got {max_lag!r}.")
     gap = _autocorrelation(real, max_lag) - _autocorrelation(synthetic, max_lag)

@@ -20,7 +20,8 @@ def sequential(releases: Mapping[float, int]) -> float:
       releases: how many windows left by each ε, such as ``{0.5: 120}``.
 
     Returns:
-      A number >= 0; 0 where nothing left. Exact to rounding, whatever the order.
+      A number >= 0; 0 where nothing left. Exact to rounding, whatever the order;
+      infinite beyond the largest of floats.
 
     Raises:
       ValueError: for an ε that is not > 0 and finite, or a count below 0.
@@ -34,7 +35,10 @@ def sequential(releases: Mapping[float, int]) -> float:
       Liu, Chakraborty and Mittal, DEEProtect, 2017, theorem 1; McSherry, Privacy
       Integrated Queries, SIGMOD 2009, theorem 3.
     """
-    return math.fsum(epsilon * count for epsilon, count in _checked(releases))
+    try:
+        return math.fsum(epsilon * count for epsilon, count in _checked(releases))
+    except OverflowError:
+        return math.inf
 
 
 def parallel(releases: Mapping[float, int]) -> float:
@@ -81,7 +85,7 @@ def per_hour(epsilon: float, stride_s: float) -> float:
       1800.0
     """
     finite(zero=False, epsilon=epsilon, stride_s=stride_s)
-    return epsilon * HOUR_S / stride_s
+    return float(epsilon) * HOUR_S / float(stride_s)
 
 
 def _checked(releases):

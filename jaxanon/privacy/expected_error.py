@@ -34,7 +34,7 @@ def raw_error(inputs: int, width: float, epsilon: float) -> float:
     """
     inputs = whole("inputs", inputs, least=1)
     finite(zero=False, width=width, epsilon=epsilon)
-    return inputs * inputs * width / epsilon
+    return inputs * inputs * float(width) / float(epsilon)
 
 
 def feature_error(features: int, sensitivity: float, epsilon: float) -> float:
@@ -67,7 +67,7 @@ def feature_error(features: int, sensitivity: float, epsilon: float) -> float:
     """
     features = whole("features", features, least=1)
     finite(zero=False, sensitivity=sensitivity, epsilon=epsilon)
-    return features * sensitivity / epsilon
+    return features * float(sensitivity) / float(epsilon)
 
 
 def rebuilt_error(
@@ -104,4 +104,4 @@ def rebuilt_error(
     if features > inputs:
         raise ValueError(f"features must be at most {inputs}, got {features}.")
     finite(zero=False, sensitivity=sensitivity, epsilon=epsilon)
-    return math.sqrt(2 * inputs * features) * sensitivity / epsilon
+    return math.sqrt(2 * inputs * features) * float(sensitivity) / float(epsilon)

@@ -41,6 +41,7 @@ def responses_spent(epsilon: float, count: int, delta: float) -> float:
       randomised response as the worst of all.
     """
     finite(zero=False, epsilon=epsilon)
+    epsilon = float(epsilon)  # NumPy's own may be of half precision.
     delta = checked_delta(delta)
     count = whole("count", count, least=0)
     if count == 0:
@@ -102,6 +103,7 @@ def response_epsilon_for(epsilon: float, count: int, delta: float) -> float:
       (0.0047, True)
     """
     finite(zero=False, epsilon=epsilon)
+    epsilon = float(epsilon)
     low = epsilon / whole("count", count, least=1)
     high = 2 * epsilon
     while high - low > 1e-3 * low:

@@ -100,6 +100,40 @@ def test_readings_out_of_order_name_home_and_device():
         energy.from_readings(*columns[:3], columns[3][1:], 3)
 
 
+@pytest.mark.parametrize("watts", [np.inf, 1e39])
+def test_power_that_is_not_finite_names_home_and_device(watts):
+    columns = readings()
+    columns[3] = columns[3].astype(np.float64)
+    columns[3][6 * DAY + 3] = watts
+    with pytest.raises(
+        ValueError, match=r"power must be finite: pc of b takes .* W at"
+    ):
+        energy.from_readings(*columns, 3)
+
+
+def test_power_in_words_is_refused_and_in_a_file_that_is_named(tmp_path):
+    columns = readings()
+    words = columns[3].astype(str)
+    with pytest.raises(TypeError, match="power must be numbers, in W, got <U"):
+        energy.from_readings(*columns[:3], words, 3)
+    names = ("home", "device", "minute", "power")
+    path = tmp_path / "own.npz"
+    np.savez(path, **dict(zip(names, (*columns[:3], words), strict=True)))
+    with pytest.raises(ValueError, match=r"own\.npz.*power must be numbers"):
+        energy.load_homes(path, days=1, held_out=1)
+
+
+def test_readings_of_another_age_cost_nothing():
+    """A minute of the year 200,000: days between are in no memory."""
+    columns = readings()
+    made = energy.from_readings(*columns, 3)
+    later = [np.append(column, column[-1:]) for column in columns]
+    later[2][-1] = 10**11
+    again = energy.from_readings(*later, 3)
+    np.testing.assert_array_equal(again.power, made.power)
+    np.testing.assert_array_equal(again.dates, made.dates)
+
+
 def test_what_meters_say_wrongly_names_home_and_device():
     settings = energy.PFDRLSettings(days=2, held_out=1)
     columns = readings()
@@ -113,9 +147,9 @@ def test_what_meters_say_wrongly_names_home_and_device():
     made.power[1, 7, 0] = -2
     with pytest.raises(ValueError, match=r"negative: pc of b takes -2.0 W in minute 7"):
         energy.street_of(settings, made)
-    columns[3][6 * DAY + 7] = np.inf
+    made.power[1, 7, 0] = np.inf
     with pytest.raises(ValueError, match="finite: pc of b has an infinity in minute 7"):
-        energy.street_of(settings, energy.from_readings(*columns, 3))
+        energy.street_of(settings, made)
 
 
 def test_a_file_of_one_s_own(tmp_path):

@@ -36,6 +36,21 @@ def open_street(folder):
     return street_run.open_run(folder / "run", homes())
 
 
+def make_readings(folder):
+    """Two homes' plugs, a day of ten-minute readings each."""
+    minute = np.tile(np.arange(0, 2880, 10), 2)
+    home = np.repeat(["a", "b"], len(minute) // 2)
+    power = np.where(minute % 60 < 30, 5.0, 40.0)
+    device = np.full(len(minute), "lamp")
+    np.savez(folder / "own.npz", home=home, device=device, minute=minute, power=power)
+
+
+def read_readings(folder):
+    from jaxanon import energy
+
+    energy.load_homes(folder / "own.npz", days=1, held_out=1)
+
+
 class Evaluated(NamedTuple):
     """As much of a run as its report is read of."""
 

@@ -208,6 +208,9 @@ TARGETS = {
         fuzz_reports.open_street,
         True,
     ),
+    "readings": Target(
+        {"own.npz": "npz"}, fuzz_reports.make_readings, fuzz_reports.read_readings
+    ),
     "report": Target(
         {"report.json": "json"}, fuzz_reports.make_report, fuzz_reports.read_report
     ),

@@ -22,7 +22,7 @@ def names():
         *("own data", "own tokens", "own csv", "input npz", "config", "metrics"),
         *("source", "told"),
         *("metrics, resumed", "checkpoint", "budget", "sweep", "clients"),
-        *("model", "attackers", "street", "report", "letter", "csv input"),
+        *("model", "attackers", "street", "readings", "report", "letter", "csv input"),
         *("csv append", "keys", "motion_sense", "mobi_act"),
         *("wifi_har", "uci_hapt", "uci_har", "wisdm", "sleep_edf", "mass", "casas"),
         *("smart_homes", "room_climate", "occupancy", "cifar10", "cifar10_archive"),
