@@ -43,7 +43,7 @@ def write_samples(data, path: str | os.PathLike, *, seconds: float = 300.0) -> i
         raise ValueError(f"seconds must be finite and >= 0, got {seconds!r}.")
     spec, windows = data.spec, np.asarray(data.test.windows)
     if not len(windows):
-        raise ValueError("data must have a test window, got none; choose another split.")
+        raise ValueError("data must have a test window; choose another split.")
     count = max(1, min(len(windows), int(seconds * spec.rate_hz / spec.time)))
     first = np.linspace(0, max(0, len(windows) - ROW), -(-count // ROW)).astype(int)
     places = (first[:, None] + np.arange(ROW)).reshape(-1)[:count]
