@@ -24,6 +24,13 @@ def test_versions_agree(project):
     assert cited.group(1) == project["version"] == jaxanon.__version__
 
 
+def test_the_changelog_tells_of_this_version_on_the_day_that_is_cited(project):
+    log = (ROOT / "CHANGELOG.md").read_text()
+    day = re.search(r"^date-released: (.+)$", (ROOT / "CITATION.cff").read_text(), re.M)
+    released = [one for one in re.findall(r"^## (.+)$", log, re.M) if " - " in one]
+    assert released[0] == f"[{project['version']}] - {day.group(1)}"
+
+
 def test_the_five_publications_are_cited(project):
     cited = (ROOT / "CITATION.cff").read_text()
     for title in ("Blinder", "IoT Applications", "DEEProtect", "on the Edge", "DySan"):
