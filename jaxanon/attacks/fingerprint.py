@@ -38,7 +38,7 @@ def uniqueness(
 
     Raises:
       ValueError: if there are not two users, one has no choices, a choice is negative,
-        or a size or ``draws`` is below 1.
+        there is no size, or one or ``draws`` is below 1.
 
     Example:
       The first two users share model 0, and nobody else has the models 0 and 1.
@@ -54,7 +54,10 @@ def uniqueness(
     choices = [_checked(user, own) for user, own in enumerate(choices)]
     if len(choices) < 2:
         raise ValueError(f"choices must be of at least 2 users, got {len(choices)}.")
-    if draws < 1 or min(sizes) < 1:
+    # Numbered anew, for whoever calls his models by large numbers.
+    _, numbers = np.unique(np.concatenate(choices), return_inverse=True)
+    choices = np.split(numbers, np.cumsum([len(own) for own in choices])[:-1])
+    if draws < 1 or min(sizes, default=0) < 1:
         raise ValueError(
             f"sizes and draws must be at least 1, got {tuple(sizes)} and {draws}."
         )
@@ -70,7 +73,7 @@ def _checked(user, own):
             f"choices of user {user} must be int[windows] >= 0, at least one of them, "
             f"got {own.dtype}{list(own.shape)}."
         )
-    return own
+    return own.astype(np.uint64)
 
 
 def _as_sets(generator, choices, size, draws):

@@ -226,10 +226,26 @@ def correlation(window, rebuilt) -> jax.Array:
     Returns:
       ``float[]`` in [-1, 1]; 0 if either is constant.
 
+    Raises:
+      ValueError: if shapes differ.
+
     Example:
       >>> correlation(jnp.array([1.0, 2.0, 3.0]), jnp.array([3.0, 0.0, 3.0]))
       Array(0., dtype=float32)
     """
-    one, other = (x - jnp.mean(x) for x in (jnp.ravel(window), jnp.ravel(rebuilt)))
+    if jnp.shape(window) != jnp.shape(rebuilt):
+        raise ValueError(
+            f"window and rebuilt must be of one shape, got {jnp.shape(window)} and "
+            f"{jnp.shape(rebuilt)}."
+        )
+    one, other = (_centred(jnp.ravel(x)) for x in (window, rebuilt))
     scale = jnp.linalg.norm(one) * jnp.linalg.norm(other)
-    return jnp.where(scale > 0, one @ other / jnp.where(scale > 0, scale, 1.0), 0.0)
+    ratio = one @ other / jnp.where(scale > 0, scale, 1.0)
+    return jnp.where(scale > 0, jnp.clip(ratio, -1.0, 1.0), 0.0)
+
+
+def _centred(x):
+    """What is off the mean, in a unit in which no square is lost or infinite."""
+    unit = jnp.max(jnp.abs(x), initial=0)
+    x = x / jnp.where(unit > 0, unit, 1)
+    return x - jnp.mean(x)

@@ -128,7 +128,8 @@ def compare_streams(first, second) -> np.ndarray:
       None; to match streams by such profiles is our own.
     """
     first, second = (np.asarray(x, np.float64) for x in (first, second))
-    if min(len(first), len(second)) < 2 or first.shape[1:] != second.shape[1:]:
+    tables = first.ndim == second.ndim == 2 and first.shape[1] == second.shape[1]
+    if not tables or min(len(first), len(second)) < 2:
         raise ValueError(
             "first and second must be float[streams, n] of at least 2 streams each, "
             f"got shapes {first.shape} and {second.shape}; test on more people."

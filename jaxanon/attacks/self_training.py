@@ -34,7 +34,8 @@ def self_train(
       ``float32[M, num_classes]``, evidence for each class of the unlabelled windows.
 
     Raises:
-      ValueError: if the labels are of fewer than two classes, or ``rounds`` < 0.
+      ValueError: if the labels are of fewer than two classes, or of one that there is
+        not, or ``rounds`` < 0.
 
     Example:
       >>> level = np.float32([-1, 1] + [-1.2, 0.9, 1.1])
@@ -53,6 +54,11 @@ def self_train(
         raise ValueError(
             f"labels must be of at least 2 classes, got {np.unique(labels).tolist()}; "
             "label a window of each."
+        )
+    if labels.min() < 0 or labels.max() >= num_classes:
+        raise ValueError(
+            f"labels must be in [0, {num_classes}), got {labels.min()} to "
+            f"{labels.max()}."
         )
     if rounds < 0:
         raise ValueError(f"rounds must be >= 0, got {rounds!r}.")

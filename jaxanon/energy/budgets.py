@@ -5,7 +5,9 @@ import math
 from jaxanon.energy.periods import period
 from jaxanon.energy.pfdrl_config import PFDRLConfig
 from jaxanon.kernels.checks import whole
+from jaxanon.kernels.setting_checks import finite
 from jaxanon.privacy import SampledGaussian, epsilon_spent
+from jaxanon.privacy.accounting import checked_delta
 
 LEAST_MULTIPLIER = 0.1  # Below it ε is beyond 90: an upper bound says enough.
 
@@ -19,14 +21,16 @@ def num_broadcasts(config: PFDRLConfig, num_slots: int, hours: float) -> int:
       hours: ``beta_hours`` or ``gamma_hours`` of the run.
 
     Raises:
-      ValueError: for a negative number of slots.
+      ValueError: for a negative number of slots, or hours that are not finite and > 0.
+      TypeError: for slots that are no whole number, or hours that are none.
 
     Example:
       >>> num_broadcasts(PFDRLConfig(), 30 * 24, 12.0)
       60
     """
-    whole("num_slots", num_slots, least=0)
-    return num_slots // int(period(config, hours))
+    num_slots = whole("num_slots", num_slots, least=0)
+    finite(zero=False, hours=hours)
+    return num_slots // int(period(config, float(hours)))
 
 
 def broadcast_epsilon(
@@ -77,8 +81,9 @@ def broadcast_epsilon(
             'model as it is; ask about "pfdrl".'
         )
     whole("devices", devices, least=1)
+    delta = checked_delta(delta)
     releases = num_broadcasts(config, num_slots, beta_hours)
-    if alpha:
+    if whole("alpha", alpha, least=0):
         releases += num_broadcasts(config, num_slots, gamma_hours)
     if not releases:
         return 0.0

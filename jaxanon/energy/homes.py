@@ -95,12 +95,15 @@ def from_readings(home, device, minute, power, num_days: int) -> Homes:
             )
     home, device = home.astype(str), device.astype(str)  # Numbers are names, too.
     if minute.dtype.kind == "M":
+        if np.isnat(minute).any():
+            raise ValueError("minute must be times, got NaT; leave such readings out.")
         minute = minute.astype("datetime64[m]").astype(np.int64)
     if minute.dtype.kind not in "iu":
         raise TypeError(
             f"minute must be whole minutes since 1970 or datetime64, got "
             f"{minute.dtype}."
         )
+    minute = minute.astype(np.int64)  # Unsigned ones have no steps back.
     if power.dtype.kind not in "iuf":
         raise TypeError(f"power must be numbers, in W, got {power.dtype}.")
     shapes = {array.shape for array in (home, device, minute, power)}
@@ -130,7 +133,7 @@ def from_readings(home, device, minute, power, num_days: int) -> Homes:
 
 
 def _in_order(minute, device, home):
-    steps = np.diff(minute.astype(np.int64))  # Unsigned ones have no steps back.
+    steps = np.diff(minute)
     wrong = np.flatnonzero(steps <= 0)
     if len(wrong):
         row = int(wrong[0])

@@ -31,9 +31,9 @@ def metered(power, homes=None, devices=None) -> Meters:
 
     Raises:
       TypeError: if power holds no real numbers.
-      ValueError: for another rank; naming home and device, for power that is negative
-        (a clamp the wrong way round, or solar cells) or infinite, and for a gap of more
-        than 15 minutes.
+      ValueError: for another rank, or other numbers of names; naming home and device,
+        for power that is negative (a clamp the wrong way round, or solar cells) or
+        infinite, and for a gap of more than 15 minutes.
 
     Example:
       >>> power = np.array([[[1.0, np.nan], [np.nan, np.nan], [3.0, np.nan]]])
@@ -49,6 +49,13 @@ def metered(power, homes=None, devices=None) -> Meters:
             f"power must be float[homes, minutes, devices], none of them 0, got shape "
             f"{power.shape}."
         )
+    num_homes, _, num_devices = power.shape
+    _as_many("homes", homes, num_homes)
+    alike = devices is None or not devices or isinstance(devices[0], str)
+    if not alike:
+        _as_many("lists of devices", devices, num_homes)
+    for own in [devices] if alike else devices:
+        _as_many("devices", own, num_devices)
     power = power.astype(np.float32)
     present = np.asarray(~np.isnan(power).all(axis=1))
     for home, device in np.argwhere(present):
@@ -60,6 +67,11 @@ def metered(power, homes=None, devices=None) -> Meters:
         _refuse(column, *name)
         power[home, :, device] = _filled(column, *name)
     return Meters(np.where(present[:, None], power, 0), present)
+
+
+def _as_many(what, names, number):
+    if names is not None and len(names) != number:
+        raise ValueError(f"{what} must be {number}, got the names {names!r}.")
 
 
 def _name(word, names, number):

@@ -171,4 +171,4 @@ def _days(values):
             f"values must be of whole days, [..., days * {DAY}], got shape "
             f"{values.shape}; leave out the rest."
         )
-    return values.reshape(*values.shape[:-1], -1, DAY)
+    return values.reshape(*values.shape[:-1], values.shape[-1] // DAY, DAY)

@@ -1,0 +1,63 @@
+"""What streets, budgets and meters refuse that once went through or fell over."""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxanon import energy
+
+NOISY = energy.PFDRLConfig(noise_multiplier=20.0)
+
+
+@pytest.mark.parametrize("hours", [math.nan, math.inf, 0, -12.0, "12"])
+@pytest.mark.parametrize("name", ["beta_hours", "gamma_hours"])
+def test_hours_between_broadcasts_that_are_none(name, hours):
+    with pytest.raises((TypeError, ValueError), match="hours must be"):
+        energy.broadcast_epsilon(NOISY, 24, 1e-5, **{name: hours})
+    with pytest.raises((TypeError, ValueError), match="hours must be"):
+        energy.num_broadcasts(NOISY, 24, hours)
+
+
+def test_what_costs_nothing_is_asked_within_range_all_the_same():
+    """Before the first broadcast, and without noise, nobody looked at δ or α."""
+    for config, slots in ((NOISY, 0), (energy.PFDRLConfig(), 24)):
+        with pytest.raises(ValueError, match="delta must be"):
+            energy.broadcast_epsilon(config, slots, 2.0)
+        with pytest.raises(ValueError, match="alpha must be"):
+            energy.broadcast_epsilon(config, slots, 1e-5, alpha=-1)
+
+
+def test_nobody_has_days_and_hours_too():
+    assert energy.per_day(jnp.zeros((0, 2880))).shape == (0, 2)
+    assert energy.per_hour(jnp.zeros((0, 2880))).shape == (0, 24)
+
+
+def test_minutes_of_any_whole_kind_are_minutes():
+    rows = (["a"] * 1440, ["tv"] * 1440)
+    power = np.arange(1440.0)
+    want = energy.from_readings(*rows, np.arange(1440), power, 1)
+    for kind in (np.uint64, np.uint16, np.int32):
+        found = energy.from_readings(*rows, np.arange(1440).astype(kind), power, 1)
+        np.testing.assert_array_equal(found.power, want.power)
+    times = np.arange(1440).astype("datetime64[m]")
+    times[-1] = "NaT"
+    with pytest.raises(ValueError, match="minute must be times, got NaT"):
+        energy.from_readings(*rows, times, power, 1)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ((["a", "b"], None), "homes must be 1"),
+        ((["a"], ["tv"]), "devices must be 2"),
+        ((["a"], []), "devices must be 2"),
+        ((["a"], [["tv", "pc"], ["tv", "pc"]]), "lists of devices must be 1"),
+        ((["a"], [["tv"]]), "devices must be 2"),
+    ],
+)
+def test_meters_have_a_name_each(names, said):
+    """Some were read beyond their end, others told of the wrong one."""
+    with pytest.raises(ValueError, match=said):
+        energy.metered(np.array([[[1.0, -1.0]]]), *names)
