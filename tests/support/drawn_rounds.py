@@ -1,0 +1,103 @@
+"""Every algorithm on a linear model of three small clients, for drawn tests."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from jaxanon import federated as fed
+from jaxanon import kernels
+from jaxanon.federated import Lots, Population, Steps
+
+CLIENTS, ROWS, FEATURES, CLASSES = 3, 4, 2, 3
+RADIUS = 2.0
+_NUMBERS = np.random.default_rng(7)
+START = {
+    "base": {"w": _NUMBERS.normal(size=(FEATURES, CLASSES)) / 2},
+    "head": {"b": _NUMBERS.normal(size=CLASSES) / 2},
+}
+TWO = Steps(num_steps=2, batch_size=2, shuffle=False)
+MANY = {"steps": TWO, "num_clients": CLIENTS}
+LOTS = Lots(sampling_probability=1.0, size=4.0, records=ROWS)
+ALL = Lots(sampling_probability=1.0, size=3.0, records=CLIENTS)
+AVERAGE = {"num_steps": 2, "batch_size": 2, "shuffle": False}
+
+
+def loss_fn(params, batch, key):
+    del key
+    logits = batch["x"] @ params["base"]["w"] + params["head"]["b"][None]
+    return optax.softmax_cross_entropy_with_integer_labels(logits, batch["y"])
+
+
+def meta(start, loss_fn):
+    groups = ("base", "head")
+    mean = lambda params, own: fed.local.masked_mean(loss_fn(params, own[0], 0), own[1])
+
+    def draw(key, client, data):
+        rows = jax.tree.map(lambda leaf: leaf[client], data)
+        return rows, rows, jnp.any(data.mask[client]).astype(float)
+
+    return fed.meta(
+        start,
+        draw,
+        lambda hyper: [kernels.Phase(groups, mean, hyper["adaptation_step_size"])],
+        lambda hyper: [kernels.Objective(groups, lambda p, b: (mean(p, b), {}))],
+        hyper={"server_step_size": 0.5, "adaptation_step_size": 0.5},
+        server_optimizer=optax.sgd(1.0),
+        second_order=False,
+    )
+
+
+MEMBERS = {"num_clusters": 1, "members": np.ones((CLIENTS, 1))}
+OWN = {"own_layers": ("head",)}
+SETTINGS = {
+    "atlas": MANY,
+    "atlas of lots": MANY | {"lots": LOTS, "scores": "released"},
+    "cluster_fl": MANY | MEMBERS,
+    "clustered": MANY | {"num_clusters": 2, "steps": Steps(num_steps=2)},
+    "ditto": MANY | {"own_steps": TWO},
+    "dp_fed_avg": {"steps": TWO, "cohorts": ALL, "count_stddev": 2.0},
+    "fed_avg": AVERAGE,
+    "fed_dl": MANY | {"layers": ("base", "head")},
+    "fed_mask": MANY | {"masked_layers": ("base",)},
+    "fed_per": MANY | OWN,
+    "fed_prox": MANY,
+    "fed_rep": MANY | OWN | {"own_steps": TWO},
+    "fed_sgd": {},
+    "fed_sgd_ldp": {"lots": LOTS, "num_steps": 2, "num_clients": CLIENTS},
+    "ldp_fl": MANY | {"radii": RADIUS},
+    "localized": MANY,
+    "p_fed_me": MANY | {"own_steps": 2},
+    "per_fed_avg": MANY | {"second_order": False},
+    "scaffold": MANY,
+}
+NAMES = (*SETTINGS, "meta")
+
+
+def start(key):
+    del key
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), START)
+
+
+def made(name, start=start, loss_fn=loss_fn, **more):
+    if name == "meta":
+        return meta(start, loss_fn)
+    return getattr(fed, name.split()[0])(start, loss_fn, **(SETTINGS[name] | more))
+
+
+@functools.cache
+def begun(name):
+    return made(name).init(jax.random.key(0))
+
+
+def of_rows(seed, mask, lone=False, junk=0.0, dtype=np.float32):
+    """Clients with labels of all classes, or each of one; padding is ``junk``."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(CLIENTS, ROWS, FEATURES)).astype(dtype)
+    y = rng.integers(0, CLASSES, (CLIENTS, 1 if lone else ROWS))
+    y = np.broadcast_to(y, mask.shape)
+    x = np.where(mask[..., None], x, dtype(junk))
+    y = np.where(mask, y, int(junk) % CLASSES).astype(np.int32)
+    return Population({"x": x, "y": y}, mask)

@@ -1,0 +1,133 @@
+"""First rounds of algorithms in loops of NumPy, for drawn tests.
+
+Of a client's rows ``(x, y)``, in float64: what it sends, and what it keeps.
+"""
+
+import math
+
+import jax
+import numpy as np
+
+
+def descended(w, rows, length, toward=lambda w, g: g, layers=("base", "head"), size=2):
+    """Two steps of ``size`` rows, in float64."""
+    for step in range(2):
+        down = toward(w, slope(w, batch(rows, step, size)))
+        w = w | {name: less(w[name], length, down[name]) for name in layers}
+    return w
+
+
+def less(w, length, down):
+    return jax.tree.map(lambda w, d: w - length * d, w, down)
+
+
+def batch(rows, step, size=2):
+    x, y = rows
+    size = min(size, len(y))
+    at = (step * size + np.arange(size)) % len(y)
+    return x[at], y[at]
+
+
+def slope(w, rows):
+    """The gradient of the mean cross-entropy."""
+    x, y = rows
+    logits = x @ w["base"]["w"] + w["head"]["b"]
+    p = np.exp(logits - logits.max(axis=1, keepdims=True))
+    p = (p / p.sum(axis=1, keepdims=True) - np.eye(3)[y]) / len(y)
+    return {"base": {"w": x.T @ p}, "head": {"b": p.sum(axis=0)}}
+
+
+def cut(tree, norm):
+    found = math.sqrt(sum(np.sum(leaf**2) for leaf in jax.tree.leaves(tree)))
+    return jax.tree.map(lambda leaf: leaf * min(1, norm / found), tree)
+
+
+def sum_of(trees):
+    return jax.tree.map(lambda *leaves: sum(leaves), *trees)
+
+
+def held(h, name, w0):
+    """A gradient, and that of ``h[name] / 2`` times the squared way from ``w0``."""
+    pull = lambda w, g, w0: g + h[name] * (w - w0)
+    return lambda w, g: jax.tree.map(pull, w, g, w0)
+
+
+def plain(h, w, rows):
+    return descended(w, rows, h["step_size"])
+
+
+def represented(h, w, rows):
+    own = descended(w, rows, h["step_size"], layers=("head",))
+    return descended(own, rows, h["step_size"], layers=("base",))
+
+
+def privately(h, w, rows):
+    for _ in range(2):
+        each = [
+            cut(slope(w, (x[None], y[None])), h["max_norm"])
+            for x, y in zip(*rows, strict=True)
+        ]
+        w = less(w, h["step_size"] / 4, sum_of(each))
+    return w
+
+
+def adapted(h, w, rows):
+    for step in (0, 2):
+        near = less(w, h["adaptation_step_size"], slope(w, batch(rows, step)))
+        w = less(w, h["step_size"], slope(near, batch(rows, step + 1)))
+    return w
+
+
+def enveloped(h, w, rows, own=False):
+    for step in range(2):
+        near = w
+        for _ in range(2):
+            down = held(h, "pull", w)(near, slope(near, batch(rows, step)))
+            near = less(near, h["step_size"], down)
+        apart = jax.tree.map(np.subtract, w, near)
+        w = less(w, h["server_step_size"] * h["pull"], apart)
+    return near if own else w
+
+
+def met(h, w, rows):
+    near = less(w, h["adaptation_step_size"], slope(w, rows))
+    return less(w, 1.0, slope(near, rows))
+
+
+decayed = lambda h, w, rows: descended(
+    w, rows, h["step_size"], lambda w, g: less(g, -2 * h["alpha"], w)
+)
+near_sent = lambda h, w, rows: descended(w, rows, h["step_size"], held(h, "mu", w))
+own_held = lambda h, w, rows: descended(w, rows, h["step_size"], held(h, "pull", w))
+moved = lambda h, w, rows: less(
+    w, 1, cut(jax.tree.map(np.subtract, w, plain(h, w, rows)), h["max_norm"])
+)
+# What a client's round ends in, whether its rows are its weight, and how much of the
+# mean the server takes.
+SENT = {
+    "atlas": (plain, False, None),
+    "cluster_fl": (decayed, True, None),
+    "ditto": (plain, True, None),
+    "dp_fed_avg": (moved, False, "server_step_size"),
+    "fed_avg": (plain, True, None),
+    "fed_dl": (plain, True, None),
+    "fed_per": (plain, True, None),
+    "fed_prox": (near_sent, True, None),
+    "fed_rep": (represented, True, None),
+    "fed_sgd": (lambda h, w, rows: less(w, 0.1, slope(w, rows)), True, None),
+    "fed_sgd_ldp": (privately, False, None),
+    "meta": (met, False, "server_step_size"),
+    "p_fed_me": (enveloped, True, "mix"),
+    "per_fed_avg": (adapted, True, None),
+    "scaffold": (plain, False, "server_step_size"),
+}
+# What it keeps.
+KEPT = {
+    "atlas": (plain, lambda own: own.params),
+    "cluster_fl": (decayed, lambda own: own.model),
+    "ditto": (own_held, lambda own: own),
+    "fed_per": (plain, lambda own: own),
+    "fed_rep": (represented, lambda own: own),
+    "localized": (plain, lambda own: own),
+    "p_fed_me": (lambda *of: enveloped(*of, own=True), lambda own: own),
+}
