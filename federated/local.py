@@ -3,6 +3,8 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.checks import whole
+
 
 def masked_mean(losses, mask):
     """Mean of ``losses`` (``float[n]``) over real rows; 0 where there are none.
@@ -126,7 +128,8 @@ def descend(
       a real row nothing is learned and the losses are 0.
 
     Raises:
-      ValueError: if ``loss_fn`` does not return one loss per row.
+      TypeError: for ``num_steps`` or ``batch_size`` that are no whole number.
+      ValueError: if one is below 1, or ``loss_fn`` does not return one loss per row.
 
     Example:
       >>> loss_fn = lambda w, x, key: 0.5 * (w - x) ** 2
@@ -137,6 +140,9 @@ def descend(
       >>> w, losses
       (Array(3., dtype=float32), Array([20.], dtype=float32))
     """
+    num_steps = whole("num_steps", num_steps, least=1)
+    if batch_size is not None:
+        batch_size = whole("batch_size", batch_size, least=1)
     order_key, loss_key = jax.random.split(key)
     batch_of = batches(order_key, rows, mask, batch_size, shuffle)
 

@@ -21,6 +21,7 @@ from jaxanon.federated.cohort import check_num_clients, sample_cohort
 from jaxanon.federated.devices import moved
 from jaxanon.federated.ranges import Range, in_range
 from jaxanon.federated.steps import Rounds, Steps
+from jaxanon.kernels.checks import whole
 
 
 class PersonalState(NamedTuple):
@@ -153,8 +154,7 @@ def personal(
       >>> algorithm.update(jax.random.key(1), state, clients)[0][1:3]
       (Array(2.5, dtype=float32), Array([4., 1.], dtype=float32))
     """
-    if num_clients < 1:
-        raise ValueError(f"num_clients must be >= 1, got {num_clients!r}.")
+    num_clients = whole("num_clients", num_clients, least=1)
     weigh = weigher(rounds.weighting)
 
     def init(key, **values):
@@ -213,8 +213,8 @@ def personal(
     def merge(state, ids, sums, own, stage=0):
         del stage
         mean, info = layouts.divide(*sums)
-        whole = len(ids) == num_clients  # In order: nobody's place is looked for.
-        place = lambda all_, new: new if whole else all_.at[ids].set(new)
+        all_came = len(ids) == num_clients  # In order: no place is looked for.
+        place = lambda all_, new: new if all_came else all_.at[ids].set(new)
         state = state._replace(own=jax.tree.map(place, state.own, own))
         after = server_fn(state, mean, len(ids) / num_clients)
         stay = lambda new, old: new if new is old else jnp.where(sums[1] > 0, new, old)

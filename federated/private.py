@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxanon import kernels
 from jaxanon.federated.personal import Rounds
 from jaxanon.kernels.checks import whole
+from jaxanon.kernels.setting_checks import finite
 from jaxanon.privacy import SampledGaussian
 from jaxanon.privacy.sampled import RARELY, beyond
 
@@ -32,7 +33,8 @@ class Lots:
         are drawn from.
 
     Raises:
-      TypeError: for ``capacity`` or ``records`` that are no whole number.
+      TypeError: for ``capacity`` or ``records`` that are no whole number, or others
+        that are none.
       ValueError: for a number out of its range, or neither ``capacity`` nor
         ``records``.
 
@@ -47,13 +49,13 @@ class Lots:
     records: int | None = None
 
     def __post_init__(self):
-        if not 0 < self.sampling_probability <= 1:
+        finite(zero=False, sampling_probability=self.sampling_probability)
+        if self.sampling_probability > 1:
             raise ValueError(
                 "sampling_probability must be in (0, 1], got "
                 f"{self.sampling_probability!r}."
             )
-        if not 0 < self.size < math.inf:
-            raise ValueError(f"size must be a finite number > 0, got {self.size!r}.")
+        finite(zero=False, size=self.size)
         for name in ("capacity", "records"):
             value = getattr(self, name)
             if value is not None:

@@ -1,7 +1,11 @@
 """What hyper-parameters may be, for the functions that take them as bare numbers."""
 
 import math
+import numbers
 from typing import NamedTuple
+
+import jax
+import numpy as np
 
 from jaxanon.kernels.checks import known
 
@@ -59,16 +63,35 @@ def in_range(values: dict, **others: Range) -> None:
       others: ranges in place of those of ``RANGES``.
 
     Raises:
-      ValueError: for a number on the host that its range does not hold.
+      TypeError: for what is no real number.
+      ValueError: for a number on the host that its range does not hold, or several.
 
     Example:
       >>> in_range({"mu": 0.0, "step_size": 0.1}, step_size=POSITIVE)
     """
     ranges = RANGES | others
     for name, value in values.items():
+        if name not in ranges:
+            continue
+        _one_number(name, value)
         number = known(value)
-        if name in ranges and number is not None and not ranges[name].holds(number):
+        if number is not None and not ranges[name].holds(number):
             raise ValueError(
                 f"{name} must be {ranges[name].words}, got {value!r}"
                 f"{REMEDIES.get(name, '')}."
             )
+
+
+def _one_number(name, value):
+    """Arrays of one number may be traced; a bool is none, though Python says so."""
+    array = isinstance(value, np.ndarray | np.generic | jax.Array)
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if array:
+        real = value.dtype != bool and not np.iscomplexobj(value)
+    if not real:
+        raise TypeError(f"{name} must be a number, got {value!r}.")
+    if array and value.shape:
+        raise ValueError(
+            f"{name} must be one number, got shape {value.shape}; map over an array of "
+            "settings with jax.vmap."
+        )

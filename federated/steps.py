@@ -50,7 +50,8 @@ class Rounds:
       layout: a ``Layout``; None is ``default_layout``. Changes no result.
 
     Raises:
-      ValueError: for an unknown weighting.
+      TypeError: for a number that is not whole.
+      ValueError: for a number below 1, or an unknown weighting.
 
     Example:
       >>> Rounds(cohort_size=10).weighting
@@ -63,4 +64,7 @@ class Rounds:
     layout: Layout | None = None
 
     def __post_init__(self):
+        at_least(1, rounds_per_cohort=self.rounds_per_cohort)
+        if self.cohort_size is not None:
+            at_least(1, cohort_size=self.cohort_size)
         weigher(self.weighting)

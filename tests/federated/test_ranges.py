@@ -96,3 +96,67 @@ def test_every_default_is_in_its_range():
         hyper = {n: float(x) for n, x in begun(name).hyper.items()}
         assert set(hyper) <= set(RANGES)
         in_range(hyper)
+
+
+@pytest.mark.parametrize("value", [True, np.True_, "0.1", None, 1j, np.array(1j), []])
+def test_what_is_no_number_is_refused_by_name(value):
+    with pytest.raises(TypeError, match="step_size must be a number"):
+        in_range({"step_size": value})
+
+
+@pytest.mark.parametrize("value", [np.ones(2), jnp.ones(2), jnp.ones((1, 1))])
+def test_several_numbers_are_mapped_over_and_not_given_at_once(value):
+    with pytest.raises(ValueError, match=r"step_size must be one number.*jax\.vmap"):
+        in_range({"step_size": value})
+    seen = []
+    jax.vmap(lambda one: seen.append(in_range({"step_size": one})) or one)(jnp.ones(2))
+    assert seen == [None]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("cohort_size", 1.5), ("cohort_size", 0), ("rounds_per_cohort", True)],
+)
+def test_cohorts_that_are_none_are_refused_when_they_are_asked_for(name, value):
+    with pytest.raises((TypeError, ValueError), match=name):
+        federated.Rounds(**{name: value})
+    with pytest.raises((TypeError, ValueError), match=name):
+        federated.fed_avg(
+            lambda key: 0.0, lambda *args: 0.0, num_steps=1, **{name: value}
+        )
+
+
+@pytest.mark.parametrize("count", [math.nan, 1.5, True, 0])
+def test_so_many_clients_there_are_not(count):
+    steps = federated.Steps(num_steps=1)
+    with pytest.raises((TypeError, ValueError), match="num_clients"):
+        federated.ditto(
+            lambda key: 0.0,
+            lambda *args: 0.0,
+            steps,
+            own_steps=steps,
+            num_clients=count,
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("batch_size", 0), ("batch_size", -1), ("num_steps", math.inf), ("num_steps", 0)],
+)
+def test_steps_that_would_learn_nothing_are_refused(name, value):
+    options = {"step_size": 0.1, "num_steps": 1, "batch_size": None} | {name: value}
+    loss_fn = lambda w, x, key: (w - x) ** 2
+    with pytest.raises((TypeError, ValueError), match=name):
+        federated.descend(
+            *(loss_fn, jax.random.key(0), jnp.zeros(()), jnp.ones(2)),
+            jnp.ones(2, bool),
+            **options,
+        )
+
+
+@pytest.mark.parametrize("name", ["size", "sampling_probability"])
+@pytest.mark.parametrize("value", ["1", None, True])
+def test_lots_of_words_are_refused(name, value):
+    options = {"sampling_probability": 0.5, "size": 1.0, "records": 4} | {name: value}
+    with pytest.raises(TypeError, match=f"{name} must be a number"):
+        federated.Lots(**options)
