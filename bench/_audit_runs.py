@@ -53,7 +53,7 @@ def counted(training: Training) -> dict[str, float]:
 
 @contextlib.contextmanager
 def planted(bug: Bug):
-    """Kernels that clip too late, add too little noise, or none to the first leaf."""
+    """Kernels that clip too late, add too little noise, or none to the largest leaf."""
     if bug == BUGS[HONEST]:
         yield
         return
@@ -76,14 +76,14 @@ def planted(bug: Bug):
 
     def little(key, total, multipliers, **options):
         noisy = add(key, total, times(bug.noise, multipliers), **options)
-        return _first_of(total.value, noisy) if bug.bare else noisy
+        return _largest_bare(total.value, noisy) if bug.bare else noisy
 
     def clients(key, rows, norm, multiplier, **options):
         norm, multiplier = bug.reach * norm, bug.noise * multiplier / bug.reach
         noisy = alone(key, rows, norm, multiplier, **options)
         if not bug.bare:
             return noisy
-        return _first_of(kernels.clip_rows(rows, norm, **options), noisy)
+        return _largest_bare(kernels.clip_rows(rows, norm, **options), noisy)
 
     with (
         mock.patch.object(kernels, "clipped_sum", rows_beyond),
@@ -94,7 +94,7 @@ def planted(bug: Bug):
         yield
 
 
-def _first_of(bare, noisy):
+def _largest_bare(bare, noisy):
     """The largest leaf without noise, so that there are canaries in it."""
     leaves, treedef = jax.tree.flatten(noisy)
     place = max(range(len(leaves)), key=lambda n: leaves[n].size)

@@ -11,8 +11,7 @@ from jaxanon.federated import layout as layouts
 from jaxanon.federated import placing
 from jaxanon.federated.cohort import sample_cohort
 from jaxanon.federated.ranges import in_range
-from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import at_least
+from jaxanon.kernels.checks import one_of, whole
 
 
 class State(NamedTuple):
@@ -155,9 +154,9 @@ def build(
 
     ``cohort_size`` may be a function of the number of clients as well.
     """
-    at_least(1, rounds_per_cohort=rounds_per_cohort)
+    whole("rounds_per_cohort", rounds_per_cohort, least=1)
     if cohort_size is not None and not callable(cohort_size):
-        at_least(1, cohort_size=cohort_size)
+        whole("cohort_size", cohort_size, least=1)
     weigh = weigher(weighting)
 
     def init(key, **values):

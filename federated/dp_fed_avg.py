@@ -45,6 +45,8 @@ def dp_fed_avg(
       ``FederatedAlgorithm`` with a ``PersonalState``; ``server`` is the clip norm.
 
     Raises:
+      TypeError: as ``Lots`` and ``Steps``; from ``init``, for a hyper-parameter that is
+        no number.
       ValueError: as ``Lots`` and ``Steps``, and for a ``count_stddev`` that is not > 0;
         from ``init``, if the counts alone spend more than a noise multiplier on the
         host allows; with one that is traced parameters become infinite.

@@ -45,7 +45,8 @@ def fed_avg(
       layout: a ``Layout``; ``None`` is ``default_layout``. Changes no result.
 
     Raises:
-      TypeError: if ``num_steps`` or ``batch_size`` is no whole number.
+      TypeError: if ``num_steps``, ``batch_size`` or a number of clients or rounds is no
+        whole one; from ``init``, for a step size that is no number.
       ValueError: if one of them is below 1 or ``weighting`` is unknown; from ``init``,
         for a step size on the host out of its range; at the first ``update``, if the
         cohort is larger than the population, or ``loss_fn`` does not return one loss

@@ -32,8 +32,11 @@ def fed_sgd(
       layout: a ``Layout``; ``None`` is ``default_layout``. Changes no result.
 
     Raises:
-      ValueError: if ``weighting`` is unknown; at the first ``update``, if the cohort is
-        larger than the population, or ``loss_fn`` does not return one loss per row.
+      TypeError: if a number of clients or rounds is no whole one; from ``init``, for a
+        step size that is no number.
+      ValueError: if one is below 1 or ``weighting`` is unknown; at the first
+        ``update``, if the cohort is larger than the population, or ``loss_fn`` does not
+        return one loss per row.
 
     Example:
       >>> import jax, jax.numpy as jnp

@@ -16,6 +16,8 @@ from jaxanon.federated.algorithm import (
     one_round,
 )
 from jaxanon.federated.cohort import sample_cohort
+from jaxanon.federated.ranges import in_range
+from jaxanon.kernels.checks import whole
 
 CHUNK = {"cpu": 64}  # Clients side by side; enough to fill the cores, and in cache.
 DEFAULT_CHUNK = 4096
@@ -77,8 +79,10 @@ def meta(
 
     Raises:
       ValueError: if ``hyper`` lacks ``server_step_size``, or for ``averaging`` or
-        ``rounds_per_list`` out of range.
-      TypeError: from ``init``, for a name that is not in ``hyper``.
+        numbers of rounds out of range; from ``init``, for a step size on the host that
+        is.
+      TypeError: for numbers of rounds that are not whole; from ``init``, for a name
+        that is not in ``hyper``, or a step size that is no number.
 
     Example:
       Two clients with losses ``(w - t)²/2``, inner step 0.5: the meta-gradient is
@@ -106,10 +110,9 @@ def meta(
             f"hyper must have 'server_step_size', got {sorted(hyper)}; add the length "
             "of the server's step."
         )
-    if rounds_per_list is not None and rounds_per_list < 1:
-        raise ValueError(
-            f"rounds_per_list must be >= 1, or None, got {rounds_per_list!r}."
-        )
+    whole("rounds_per_cohort", rounds_per_cohort, least=1)
+    if rounds_per_list is not None:
+        rounds_per_list = whole("rounds_per_list", rounds_per_list, least=1)
     if not 0 <= averaging < 1:
         raise ValueError(
             f"averaging must be in [0, 1), got {averaging!r}; 0 keeps no running mean."
@@ -124,6 +127,7 @@ def meta(
         return params, opt_state
 
     def init(key, **values):
+        in_range(values)
         arrays = hyper_arrays(hyper, values)
         params, opt_state = start(key)
         average = jax.tree.map(jnp.copy, params) if averaging else None

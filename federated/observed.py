@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated import layout as layouts
+from jaxanon.kernels.checks import whole
 
 
 class Seen(NamedTuple):
@@ -44,6 +45,7 @@ def observed(algorithm, key, state, clients, num_rounds: int, client=None):
       The state after the rounds, and ``Seen``.
 
     Raises:
+      TypeError: for ``num_rounds`` that are no whole number.
       ValueError: if single messages are not to be had, or for ``num_rounds`` below 1.
 
     Example:
@@ -65,8 +67,7 @@ def observed(algorithm, key, state, clients, num_rounds: int, client=None):
             "algorithm has no sent: what one client sends is not to be had of it; take "
             "one of fed_sgd, fed_avg or those whose clients keep something."
         )
-    if num_rounds < 1:
-        raise ValueError(f"num_rounds must be >= 1, got {num_rounds!r}.")
+    num_rounds = whole("num_rounds", num_rounds, least=1)
 
     def of_all(state):
         """The mean over clients; those who sent nothing weigh nothing."""

@@ -136,6 +136,8 @@ def personal(
       legal_fn: ``legal`` of it.
 
     Raises:
+      TypeError: for ``num_clients`` that are no whole number; from ``init``, for a
+        hyper-parameter that is no number.
       ValueError: for fewer than one client; at the first ``update``, for a population
         of another size, or a cohort that is larger than it; from ``init``, for a
         hyper-parameter on the host out of its range.

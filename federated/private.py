@@ -49,13 +49,12 @@ class Lots:
     records: int | None = None
 
     def __post_init__(self):
-        finite(zero=False, sampling_probability=self.sampling_probability)
-        if self.sampling_probability > 1:
+        probability = self.sampling_probability
+        finite(zero=False, size=self.size, sampling_probability=probability)
+        if probability > 1:
             raise ValueError(
-                "sampling_probability must be in (0, 1], got "
-                f"{self.sampling_probability!r}."
+                f"sampling_probability must be in (0, 1], got {probability!r}."
             )
-        finite(zero=False, size=self.size)
         for name in ("capacity", "records"):
             value = getattr(self, name)
             if value is not None:

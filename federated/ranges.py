@@ -5,6 +5,7 @@ import numbers
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxanon.kernels.checks import known
@@ -59,7 +60,8 @@ def in_range(values: dict, **others: Range) -> None:
     """Refuses hyper-parameters out of their range; what is traced nobody can check.
 
     Args:
-      values: hyper-parameters by name; those of no range, and arrays of JAX, pass.
+      values: hyper-parameters by name; those of no range pass, and what arrays of JAX
+        hold, one number each, is not looked at.
       others: ranges in place of those of ``RANGES``.
 
     Raises:
@@ -87,7 +89,8 @@ def _one_number(name, value):
     array = isinstance(value, np.ndarray | np.generic | jax.Array)
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if array:
-        real = value.dtype != bool and not np.iscomplexobj(value)
+        kinds = jnp.integer, jnp.floating
+        real = any(jnp.issubdtype(value.dtype, kind) for kind in kinds)
     if not real:
         raise TypeError(f"{name} must be a number, got {value!r}.")
     if array and value.shape:

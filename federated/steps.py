@@ -4,6 +4,7 @@ import dataclasses
 
 from jaxanon.federated.algorithm import weigher
 from jaxanon.federated.layout import Layout
+from jaxanon.kernels.checks import whole
 from jaxanon.kernels.setting_checks import at_least, of_kinds
 
 
@@ -64,7 +65,7 @@ class Rounds:
     layout: Layout | None = None
 
     def __post_init__(self):
-        at_least(1, rounds_per_cohort=self.rounds_per_cohort)
+        whole("rounds_per_cohort", self.rounds_per_cohort, least=1)
         if self.cohort_size is not None:
-            at_least(1, cohort_size=self.cohort_size)
+            whole("cohort_size", self.cohort_size, least=1)
         weigher(self.weighting)

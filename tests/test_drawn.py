@@ -1,9 +1,11 @@
 """Every public function of the rooms that compute is given what is drawn.
 
-By name: a function is looked for in the files of tests that draw something. Methods and
-learners are made by settings, all of which ``tests/methods/test_settings.py`` draws.
+In the files of tests that draw something it must be taken from its room: as an
+attribute, by an import, or by ``getattr`` with a table of names. Methods and learners
+are made by settings, all of which ``tests/methods/test_settings.py`` draws.
 """
 
+import ast
 import importlib
 import inspect
 import pathlib
@@ -16,21 +18,71 @@ ROOMS = ("attacks", "datasets", "energy", "evaluation", "exporting", "federated"
 ROOMS += ("kernels", "metrics", "privacy")
 # What takes a training or a conversion a call, tried case by case.
 LONG = {
+    "energy": {"dqn"},
     "evaluation": {"evaluate", "evaluate_each", "evaluate_many", "raw_judges"},
     "exporting": {"export", "export_attackers"},
 }
 
 
+def taken(text) -> set[tuple[str, str]]:
+    """``(room, name)`` of what a file of tests takes from rooms of jaxanon."""
+    tree = ast.parse(text)
+    rooms, found = {}, set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+            "jaxanon"
+        ):
+            room = node.module.split(".")[1:2]
+            for alias in node.names:
+                called = alias.asname or alias.name
+                rooms[called] = room[0] if room else alias.name
+                if room:
+                    found.add((room[0], alias.name))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.value.id in rooms:
+                found.add((rooms[node.value.id], node.attr))
+    words = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr":
+            of = ast.unparse(node.args[0])
+            named = {str(word).partition(" ")[0] for word in words}
+            found |= {(rooms[of], word) for word in named if of in rooms}
+    return found
+
+
 @pytest.fixture(scope="module")
 def drawn():
-    """The words of all files of tests that draw what they give."""
-    texts = (path.read_text() for path in TESTS.rglob("*.py"))
-    return {
-        word
-        for text in texts
-        if re.search(r"^\s*@given\(", text, re.M)
-        for word in re.findall(r"\w+", text)
+    """Of all files that draw, and of what they import from ``tests/support``."""
+    draws = re.compile(r"^\s*@(hypothesis\.)?given\(", re.M)
+    texts = [path.read_text() for path in TESTS.rglob("*.py")]
+    texts = [text for text in texts if draws.search(text)]
+    for path in (TESTS / "support").glob("*.py"):
+        if any(f"from {path.stem} import" in text for text in texts):
+            texts.append(path.read_text())
+    return set().union(*map(taken, texts))
+
+
+def test_words_alone_are_not_taken():
+    text = """
+from jaxanon import kernels as ours
+from jaxanon.energy import cents
+from jaxanon.kernels import diffusion
+
+def test_one(match):
+    assert ours.dtw(1) == diffusion.ddim_step(2), "smote"
+    getattr(ours, TABLE["pays"])
+"""
+    assert taken(text) >= {
+        *(("kernels", "dtw"), ("kernels", "ddim_step"), ("energy", "cents")),
+        ("kernels", "pays"),
     }
+    found = taken(text.replace("getattr", "hasattr"))
+    assert {
+        ("kernels", "smote"),
+        ("kernels", "pays"),
+        ("attacks", "match"),
+    } & found == set()
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -42,5 +94,6 @@ def test_every_public_function_is_given_what_is_drawn(drawn, room):
         for name, value in named.items()
         if callable(value) and not inspect.isclass(value)
     }
-    assert not functions - drawn - LONG.get(room, set())
+    given = {name for of, name in drawn if of == room}
+    assert not functions - given - LONG.get(room, set())
     assert LONG.get(room, set()) <= functions

@@ -18,7 +18,7 @@ def num_broadcasts(config: PFDRLConfig, num_slots: int, hours: float) -> int:
     Args:
       config: ``PFDRLConfig``.
       num_slots: at least 0.
-      hours: ``beta_hours`` or ``gamma_hours`` of the run.
+      hours: ``beta_hours`` or ``gamma_hours`` of the run, a Python number.
 
     Raises:
       ValueError: for a negative number of slots, or hours that are not finite and > 0.
@@ -55,7 +55,7 @@ def broadcast_epsilon(
       config: ``PFDRLConfig`` of "pfdrl".
       num_slots: that were lived.
       delta: δ in (0, 1).
-      alpha, beta_hours, gamma_hours: of ``init``.
+      alpha, beta_hours, gamma_hours: of ``init``, Python numbers.
       devices: 1 for the ε of a device, or as many as a home has.
 
     Returns:
@@ -63,6 +63,7 @@ def broadcast_epsilon(
 
     Raises:
       ValueError: for a method that broadcasts nothing, numbers out of range.
+      TypeError: for hours that are no number, others that are not whole.
 
     Example:
       >>> noisy = PFDRLConfig(noise_multiplier=20.0)

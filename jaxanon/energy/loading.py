@@ -13,6 +13,7 @@ from jaxanon.datasets.sources import naming
 from jaxanon.datasets.tracebase import compose
 from jaxanon.energy.homes import DAY, Homes, from_readings, take
 from jaxanon.energy.simulator import APPLIANCES, households
+from jaxanon.kernels.checks import whole
 
 SOURCES = ("tracebase", "households", "pecan_street", "simulated")
 COMPOSED = ("tracebase", "simulated")  # As many homes as one likes.
@@ -56,6 +57,7 @@ def load(
       ``Homes``, of ``days + held_out`` days.
 
     Raises:
+      TypeError: for a number of homes, devices or days that is not whole.
       ValueError: for a name, a kind, or a number of homes, devices or days that there
         is not; for a source of what has none; as ``from_readings``.
       FileNotFoundError: if the data is nowhere to be found.
@@ -69,8 +71,8 @@ def load(
     name = os.fspath(name_or_npz)
     wanted = {"homes": homes, "devices": devices, "days": days, "held_out": held_out}
     for argument, value in wanted.items():
-        if value is not None and value < 1:
-            raise ValueError(f"{argument} must be at least 1, got {value!r}.")
+        if value is not None:
+            whole(argument, value, least=1)
     if source is not None and (name == "simulated" or name.endswith(".npz")):
         raise ValueError(
             f"source does not apply to {name!r}, got {source!r}; leave it out."
@@ -140,8 +142,9 @@ def _own(path, num_days):
         raise ValueError(
             f"{path} lacks the arrays {missing}: readings are rows of {list(COLUMNS)}."
         )
-    with naming(repr(str(path))):
-        return from_readings(*(arrays[column] for column in COLUMNS), num_days)
+    home, device, minute, power = (arrays[column] for column in COLUMNS)
+    with naming(repr(path)):
+        return from_readings(home, device, minute, power, num_days)
 
 
 def _metered(name, recordings, num_days):

@@ -51,19 +51,16 @@ def metered(power, homes=None, devices=None) -> Meters:
         )
     num_homes, _, num_devices = power.shape
     _as_many("homes", homes, num_homes)
-    alike = devices is None or not devices or isinstance(devices[0], str)
-    if not alike:
-        _as_many("lists of devices", devices, num_homes)
-    for own in [devices] if alike else devices:
+    alike = devices is None or not len(devices) or isinstance(devices[0], str)
+    lists = [devices] * num_homes if alike else list(devices)  # pyrefly: ignore
+    _as_many("lists of devices", lists, num_homes)
+    for own in lists:
         _as_many("devices", own, num_devices)
     power = power.astype(np.float32)
     present = np.asarray(~np.isnan(power).all(axis=1))
     for home, device in np.argwhere(present):
         column = power[home, :, device]
-        own = devices
-        if devices is not None and not isinstance(devices[0], str):
-            own = devices[home]
-        name = _name("home", homes, home), _name("device", own, device)
+        name = _name("home", homes, home), _name("device", lists[home], device)
         _refuse(column, *name)
         power[home, :, device] = _filled(column, *name)
     return Meters(np.where(present[:, None], power, 0), present)

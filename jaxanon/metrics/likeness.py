@@ -115,7 +115,7 @@ def autocorrelation_error(real, synthetic, *, max_lag: int | None = None) -> flo
     """
     real, synthetic = alike(1, real, synthetic)
     time = real.shape[1]
-    max_lag = max(1, time // 2) if max_lag is None else whole("max_lag", max_lag, 1)
+    max_lag = max(1, time // 2) if max_lag is None else whole("max_lag", max_lag, 0)
     if not 1 <= max_lag < time:
         raise ValueError(f"max_lag must be in [1, {time}), got {max_lag!r}.")
     gap = _autocorrelation(real, max_lag) - _autocorrelation(synthetic, max_lag)

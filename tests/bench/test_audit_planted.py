@@ -1,7 +1,7 @@
 """Every mechanism that claims an ε keeps it, and bugs planted in it are caught.
 
-Of neighbours that are as far apart as any, with fixed keys; the bounds of ε are wrong
-once in a thousand times at most.
+Of neighbours that are as far apart as any, with fixed keys. Bounds of ε of single
+releases are wrong once in a thousand times at most, of trainings once in twenty.
 """
 
 import jax

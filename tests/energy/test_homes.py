@@ -233,7 +233,7 @@ def test_composed_homes_learn_and_are_tested_on_other_traces(monkeypatch):
     ("settings", "message"),
     [
         ({"name_or_npz": "smartwatch"}, "no homes called 'smartwatch'; choose one of"),
-        ({"days": 0}, "days must be at least 1, got 0"),
+        ({"days": 0}, "days must be >= 1, got 0"),
         ({"devices": 7}, "devices must be at most 6, got 7"),
         ({"kinds": ["oven"]}, r"there are no devices \['oven'\]; choose of \['tele"),
     ],

@@ -102,7 +102,7 @@ def test_homes_of_a_file_are_those_of_its_readings(seed, homes, devices):
 )  # fmt: skip
 def test_homes_that_there_are_not_are_refused(argument, number, devices, name):
     for wrong, said in (
-        ({argument: number}, f"{argument} must be at least 1, got {number}"),
+        ({argument: number}, f"{argument} must be >= 1, got {number}"),
         ({"devices": devices}, "devices must be at most 6"),
         ({"kinds": [name]}, "there are no devices"),
         ({"kinds": ["computer"], "devices": 2}, "devices must be at most 1"),

@@ -244,3 +244,10 @@ def test_a_stream_of_no_window_is_refused(tmp_path):
     none = data._replace(test=jax.tree.map(lambda leaf: leaf[:0], data.test))
     with pytest.raises(ValueError, match="must have a test window"):
         exporting.write_samples(none, tmp_path / "samples.csv")
+
+
+@given(st.floats(0, 99, width=16))
+def test_what_rounding_moves_is_told_by_its_first_digit(rounding):
+    told = exporting.moved(rounding)
+    number = float(told.split(" by ")[1].split(" ")[0])
+    assert number == pytest.approx(rounding, rel=0.34)

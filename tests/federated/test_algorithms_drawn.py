@@ -8,7 +8,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from drawn_rounds import CLIENTS, NAMES, RADIUS, ROWS, START, begun, made, of_rows
+from drawn_rounds import (
+    CLIENTS,
+    NAMES,
+    RADIUS,
+    START,
+    begun,
+    made,
+    masks,
+    of_rows,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy_rounds import KEPT, SENT, descended, less, sum_of
@@ -67,9 +76,6 @@ HYPER = {
 }
 SILENT = {"noise_multiplier": 0.0, "score_multiplier": 0.0}
 hypers = st.fixed_dictionaries({k: st.sampled_from(v) for k, v in HYPER.items()})
-masks = st.lists(st.booleans(), min_size=12, max_size=12).map(
-    lambda bits: np.reshape(bits, (CLIENTS, ROWS))
-)
 # A client at least has rows.
 some = masks.map(lambda mask: mask | (np.arange(12).reshape(3, 4) == 9))
 

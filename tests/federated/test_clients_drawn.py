@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from drawn_rounds import CLIENTS, ROWS, begun, made, of_rows
+from drawn_rounds import CLIENTS, begun, made, masks, of_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,9 +18,6 @@ from jaxanon import federated as fed
 from jaxanon.federated.shuffled import aggregated
 
 seeds = st.integers(0, 2**20)
-masks = st.lists(st.booleans(), min_size=12, max_size=12).map(
-    lambda bits: np.reshape(bits, (CLIENTS, ROWS))
-)
 few = settings(max_examples=6, deadline=None)
 many = settings(max_examples=25, deadline=None)
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}

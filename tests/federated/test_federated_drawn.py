@@ -17,9 +17,6 @@ from jaxanon import federated as fed
 from jaxanon.federated import Layout, Lots, Population
 
 seeds = st.integers(0, 2**20)
-masks = st.lists(st.booleans(), min_size=12, max_size=12).map(
-    lambda bits: np.reshape(bits, (CLIENTS, ROWS))
-)
 rows_of_one = st.lists(st.booleans(), min_size=ROWS, max_size=ROWS).map(np.array)
 few = settings(max_examples=8, deadline=None)
 many = settings(max_examples=25, deadline=None)

@@ -198,7 +198,7 @@ def test_says_what_was_wrong():
         ValueError, match="must have 'server_step_size'.*add the length"
     ):
         build(hyper={"inner": 0.1})
-    with pytest.raises(ValueError, match="rounds_per_list must be >= 1, .* got 0"):
+    with pytest.raises(ValueError, match="rounds_per_list must be >= 1, got 0"):
         build(rounds_per_list=0)
     with pytest.raises(ValueError, match=r"averaging must be in \[0, 1\), got 1\.0"):
         build(averaging=1.0)

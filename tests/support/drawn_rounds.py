@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from hypothesis import strategies as st
 
 from jaxanon import federated as fed
 from jaxanon import kernels
@@ -50,6 +51,9 @@ def meta(start, loss_fn):
     )
 
 
+masks = st.lists(st.booleans(), min_size=12, max_size=12).map(
+    lambda bits: np.reshape(bits, (CLIENTS, ROWS))
+)
 MEMBERS = {"num_clusters": 1, "members": np.ones((CLIENTS, 1))}
 OWN = {"own_layers": ("head",)}
 SETTINGS = {
