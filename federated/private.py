@@ -33,8 +33,7 @@ class Lots:
         are drawn from.
 
     Raises:
-      TypeError: for ``capacity`` or ``records`` that are no whole number, or others
-        that are none.
+      TypeError: for what is no number, ``capacity`` or ``records`` that are not whole.
       ValueError: for a number out of its range, or neither ``capacity`` nor
         ``records``.
 
