@@ -246,6 +246,6 @@ def correlation(window, rebuilt) -> jax.Array:
 
 def _centred(x):
     """What is off the mean, in a unit in which no square is lost or infinite."""
-    unit = jnp.max(jnp.abs(x), initial=0)
-    x = x / jnp.where(unit > 0, unit, 1)
+    _, exponent = jnp.frexp(jnp.max(jnp.abs(x), initial=0))
+    x = jnp.ldexp(x, -exponent)  # By a power of two, which keeps all digits.
     return x - jnp.mean(x)
