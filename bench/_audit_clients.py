@@ -19,33 +19,33 @@ NOTHING = jnp.zeros(1)
 
 def cases():
     """Name, what is audited, ε claimed, whether that holds."""
-    yield "Atlas, of clients, z* of 2", atlas(), _epsilon(1.0), True
+    yield "Atlas, of clients, z* of 2", atlas(), epsilon(1.0), True
     twice = atlas(num_rounds=3)
-    yield "Atlas, of clients, z* of 2, 3 rounds", twice, _epsilon(1.0, 3), True
-    yield "Atlas, of clients, z* of 2 as if of one", atlas(), _epsilon(2.0), False
+    yield "Atlas, of clients, z* of 2, 3 rounds", twice, epsilon(1.0, 3), True
+    yield "Atlas, of clients, z* of 2 as if of one", atlas(), epsilon(2.0), False
     beside = _spent(SampledGaussian(noise_multiplier=z) for z in (1.0, 2.0))
     both = atlas(scores="released", score_multiplier=4.0)
     yield "Atlas, of clients, scores released", both, beside, True
     bare = atlas(scores="released", score_multiplier=0.1)
     yield "Atlas, of clients, scores released bare", bare, beside, False
     hidden = atlas(scores="hidden", most_layers=1)
-    yield "Atlas, of clients, scores hidden", hidden, _epsilon(1.0), True
+    yield "Atlas, of clients, scores hidden", hidden, epsilon(1.0), True
     shown = _spent(SampledGaussian(noise_multiplier=z) for z in (1.0, 2.0))
     yield "Atlas, of examples, scores released", _examples(2.0), shown, True
     yield (
         "Atlas, of examples, scores not counted",
         _examples(0.25),
-        _epsilon(1.0),
+        epsilon(1.0),
         False,
     )
     together = responses_spent(1.0, 3, DELTA)
     yield "LDP-FL, 3 weights of ε 1", ldp_fl(), together, True
     yield "LDP-FL, 3 weights, ε of one", ldp_fl(), 1.0, False
-    yield "DP-FedAvg", dp_fed_avg(EVERY, 1), _epsilon(1.0), True
-    sampled = _epsilon(1.0, 3, SOME)
+    yield "DP-FedAvg", dp_fed_avg(EVERY, 1), epsilon(1.0), True
+    sampled = epsilon(1.0, 3, SOME)
     yield "DP-FedAvg, samples, 3 rounds", dp_fed_avg(SOME, 3), sampled, True
     loose = dp_fed_avg(EVERY, 1, noise_multiplier=0.29, count_stddev=0.15)
-    yield "DP-FedAvg, counts not counted", loose, _epsilon(1.0), False
+    yield "DP-FedAvg, counts not counted", loose, epsilon(1.0), False
 
 
 def found(given, runs):
@@ -59,11 +59,13 @@ def found(given, runs):
     return told["seen"]
 
 
-def _loss(params, x, key):
+def loss_fn(params, x, key):
+    """Of a row x: x times the sum of all three weights."""
     return x * (params["a"].sum() + params["b"].sum())
 
 
-def _start(key):
+def start(key):
+    """A model of three numbers, in two layers."""
     return {"a": jnp.ones(2), "b": jnp.ones(1)}
 
 
@@ -81,7 +83,7 @@ def _there_or_not():
 def atlas(num_rounds=1, score_multiplier=1.0, **settings):
     """A client that sends its way, clipped: its rows lead one way or the other."""
     algorithm = federated.atlas(
-        _start, _loss, ONE, num_clients=1, guarantee="client", **settings
+        start, loss_fn, ONE, num_clients=1, guarantee="client", **settings
     )
     hyper = {"step_size": 1.0, "mask_step_size": 0.5, "noise_multiplier": 2.0}
     hyper |= {"threshold": 0.3, "score_multiplier": score_multiplier}
@@ -91,7 +93,7 @@ def atlas(num_rounds=1, score_multiplier=1.0, **settings):
 
 def _examples(score_multiplier):
     algorithm = federated.atlas(
-        *(_start, _loss, ONE), num_clients=1, lots=EVERY, scores="released"
+        *(start, loss_fn, ONE), num_clients=1, lots=EVERY, scores="released"
     )
     hyper = {"threshold": 0.3, "score_multiplier": score_multiplier}
     options = {"num_rounds": 1, "sees": "layers"}
@@ -100,7 +102,7 @@ def _examples(score_multiplier):
 
 def ldp_fl():
     """A client whose three weights are at one end of their range or at the other."""
-    algorithm = federated.ldp_fl(_start, _loss, ONE, radii=1.0, num_clients=1)
+    algorithm = federated.ldp_fl(start, loss_fn, ONE, radii=1.0, num_clients=1)
     hyper = {"step_size": 1.0, "weight_epsilon": 1.0}
     return algorithm, _opposite(), {"num_rounds": 1}, hyper
 
@@ -108,7 +110,7 @@ def ldp_fl():
 def dp_fed_avg(cohorts=EVERY, num_rounds=1, noise_multiplier=1.0, count_stddev=2.0):
     """Of two clients one moves by nothing, the other is there or not."""
     algorithm = federated.dp_fed_avg(
-        _start, _loss, ONE, cohorts=cohorts, count_stddev=count_stddev
+        start, loss_fn, ONE, cohorts=cohorts, count_stddev=count_stddev
     )
     there = federated.stack([jnp.array([9.0]), NOTHING])
     worlds = [there._replace(mask=there.mask.at[0].set(False)), there]
@@ -116,7 +118,8 @@ def dp_fed_avg(cohorts=EVERY, num_rounds=1, noise_multiplier=1.0, count_stddev=2
     return algorithm, worlds, {"num_rounds": num_rounds, "sees": "released"}, hyper
 
 
-def _epsilon(multiplier, steps=1, lots=EVERY):
+def epsilon(multiplier, steps=1, lots=EVERY):
+    """What is claimed of so many steps."""
     return _spent([federated.sampled_gaussian(lots, multiplier, steps)])
 
 

@@ -1,14 +1,13 @@
 """Noise against the worst example: messages of a model of three numbers, counted."""
 
-import _audit_clients
 import jax
 import jax.numpy as jnp
+from _audit_clients import DELTA, epsilon, loss_fn, start
 
 from jaxanon import audit, federated
 from jaxanon.federated import Lots, Steps
-from jaxanon.privacy import effective_noise_multiplier, epsilon_spent
+from jaxanon.privacy import effective_noise_multiplier
 
-DELTA = _audit_clients.DELTA
 EVERY = Lots(sampling_probability=1.0, size=4.0, records=2)
 SOME = Lots(sampling_probability=0.4, size=4.0, records=2)
 ATLAS = {"threshold": 0.58, "mask_step_size": 0.5, "noise_multiplier": 1.0}
@@ -16,7 +15,7 @@ ATLAS = {"threshold": 0.58, "mask_step_size": 0.5, "noise_multiplier": 1.0}
 
 def cases():
     """Name, algorithm, rounds, hyper-parameters, ε claimed, whether that holds."""
-    once, often = epsilon(1.0, EVERY, 1), epsilon(1.0, SOME, 6)
+    once, often = epsilon(1.0), epsilon(1.0, 6, SOME)
     b = epsilon(effective_noise_multiplier([2**0.5] * 2, [0.6] * 2, reading="B"))
     few = {"first_score": 0.3, "threshold": 0.2, "noise_multiplier": 2.0}
     sharp = {"noise_multiplier": 4.0, "mask_step_size": 8.0}
@@ -34,7 +33,7 @@ def cases():
     yield "Atlas, reading C, z* of 2", _atlas(EVERY, 1, reading="C"), 1, few, two, False
     quarter = {"noise_multiplier": 1 / EVERY.size}
     yield "FedSGD-LDP, noise of the mean", _sgd(EVERY, 1), 1, quarter, once, False
-    claimed = epsilon(1.0, Lots(sampling_probability=0.1, size=4.0, records=2), 3)
+    claimed = epsilon(1.0, 3, Lots(sampling_probability=0.1, size=4.0, records=2))
     yield "FedSGD-LDP, samples not drawn", _sgd(EVERY, 1), 3, {}, claimed, False
     none = {"noise_multiplier": 0.0}
     yield "FedSGD-LDP, no noise", _sgd(EVERY, 1), 1, none, once, False
@@ -50,7 +49,7 @@ def found(algorithm, num_rounds, hyper, runs):
     state = algorithm.init(jax.random.key(0), **hyper)
     see = audit.observer(
         algorithm,
-        _loss,
+        loss_fn,
         state,
         federated.stack([jnp.array([0.0, 9.0])]),
         client=0,
@@ -63,26 +62,12 @@ def found(algorithm, num_rounds, hyper, runs):
     return told["updates"]
 
 
-def _loss(params, x, key):
-    return x * (params["a"].sum() + params["b"].sum())
-
-
-def _start(key):
-    return {"a": jnp.ones(2), "b": jnp.ones(1)}
-
-
 def _sgd(lots, num_steps):
     return federated.fed_sgd_ldp(
-        _start, _loss, lots=lots, num_steps=num_steps, num_clients=1
+        start, loss_fn, lots=lots, num_steps=num_steps, num_clients=1
     )
 
 
 def _atlas(lots, num_steps, **options):
     steps = Steps(num_steps=num_steps)
-    return federated.atlas(_start, _loss, steps, lots=lots, num_clients=1, **options)
-
-
-def epsilon(multiplier, lots=EVERY, steps=1):
-    """What is claimed of an example, of so many steps."""
-    release = federated.sampled_gaussian(lots, multiplier, steps)
-    return epsilon_spent([release], DELTA)
+    return federated.atlas(start, loss_fn, steps, lots=lots, num_clients=1, **options)

@@ -38,7 +38,7 @@ def counted(learner: Learner, runs: int) -> dict[str, float]:
 
 def cases():
     """What is released of an example, of a client, and of each weight."""
-    claimed = _audit_examples.epsilon(1.0)
+    claimed = _audit_clients.epsilon(1.0)
     yield Learner("Atlas, many runs", claimed, _audit_examples.atlas)
     of_clients = lambda given: lambda runs: _audit_clients.found(given(), runs)
     yield Learner(

@@ -5,6 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from jaxanon import federated
@@ -160,3 +161,16 @@ def test_lots_of_words_are_refused(name, value):
     options = {"sampling_probability": 0.5, "size": 1.0, "records": 4} | {name: value}
     with pytest.raises(TypeError, match=f"{name} must be a number"):
         federated.Lots(**options)
+
+
+def test_meta_learning_and_looking_on_refuse_what_they_cannot_do():
+    algorithm = federated.meta(
+        *(lambda key: {"net": jnp.zeros(())}, len, lambda hyper: [], lambda hyper: []),
+        hyper={"server_step_size": 1.0},
+        server_optimizer=optax.sgd(1.0),
+    )
+    with pytest.raises(ValueError, match="server_step_size must be finite"):
+        algorithm.init(jax.random.key(0), server_step_size=math.nan)
+    average = federated.fed_avg(lambda key: 0.0, len, num_steps=1)
+    with pytest.raises(TypeError, match="num_rounds"):
+        federated.observed(average, jax.random.key(0), None, None, 1.5)

@@ -6,6 +6,7 @@ import pytest
 import scipy.signal
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_warping import warped
 
 from jaxanon import kernels
 
@@ -218,22 +219,6 @@ COSTS = {
 }
 
 
-def warped(x, y, band, cost):
-    """The least cost of matching, by the table of all beginnings."""
-    n, m = len(x), len(y)
-    least = np.full((n + 1, m + 1), np.inf)
-    least[0, 0] = 0
-    for i in range(n):
-        for j in range(m):
-            if band is not None and not (
-                -max(n - m, 0) - band <= j - i <= max(m - n, 0) + band
-            ):
-                continue
-            before = min(least[i, j], least[i, j + 1], least[i + 1, j])
-            least[i + 1, j + 1] = before + cost(x[i] - y[j])
-    return least[n, m]
-
-
 @few
 @given(
     seed=seeds,
@@ -255,7 +240,7 @@ def test_warping_costs_what_the_whole_table_says(seed, width, band, local_cost):
             assert np.isinf(distance[pair]) and not mask.any()
             continue
         cost = COSTS[local_cost]
-        least = warped(x[pair][:n], y[pair][:m], band, cost)
+        least = warped(x[pair][:n], y[pair][:m], cost, band)
         total = np.sqrt(least) if local_cost == "squared_euclidean" else least
         np.testing.assert_allclose(distance[pair], total, rtol=1e-5)
         # The path goes from first to last by single steps, and costs as much.

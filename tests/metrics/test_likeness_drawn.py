@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_warping import warped
 from scipy import linalg, signal, stats
 
 from jaxanon import metrics
@@ -172,17 +173,6 @@ def beside(draw, times=(2, 6), channels=(1, 3)):
     number, dtype = draw(st.sampled_from([1, 2, 5])), draw(dtypes)
     one, two = draw(seeds), draw(seeds)
     return [drawn(seed, number, *shape, dtype=dtype) for seed in (one, two)]
-
-
-def warped(x, y):
-    """Dynamic time warping of two sequences of numbers, as a table of sums."""
-    total = np.full((len(x) + 1, len(y) + 1), np.inf)
-    total[0, 0] = 0
-    for i, a in enumerate(x):
-        for j, b in enumerate(y):
-            least = min(total[i, j], total[i, j + 1], total[i + 1, j])
-            total[i + 1, j + 1] = abs(a - b) + least
-    return total[-1, -1]
 
 
 @few
