@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxanon.kernels.checks import whole
+
 
 class Population(NamedTuple):
     """All clients' rows, stacked. Padding is zero and False in ``mask``."""
@@ -114,19 +116,21 @@ def sample_cohort(key, round_, num_clients, size, *, rounds_per_cohort=1):
       ``int32[m]``, distinct indices below N.
 
     Raises:
+      TypeError: for numbers of clients or rounds that are not whole.
       ValueError: if a number is out of its range.
 
     Example:
       >>> sample_cohort(jax.random.key(0), 0, 3, 3)
       Array([0, 1, 2], dtype=int32)
     """
+    num_clients = whole("num_clients", num_clients, least=1)
     if not 1 <= size <= num_clients:
         raise ValueError(
             f"cohort_size must be between 1 and the {num_clients} clients there are, "
             f"got {size!r}."
         )
-    if rounds_per_cohort < 1:
-        raise ValueError(f"rounds_per_cohort must be >= 1, got {rounds_per_cohort!r}.")
+    size = whole("cohort_size", size, least=1)
+    rounds_per_cohort = whole("rounds_per_cohort", rounds_per_cohort, least=1)
     if size == num_clients:
         return jnp.arange(num_clients, dtype=jnp.int32)
     first = round_ - round_ % rounds_per_cohort  # The round that drew this cohort.

@@ -11,6 +11,7 @@ from jaxanon.federated.local import scaled_step
 from jaxanon.federated.personal import Rounds, Steps, replaced, train
 from jaxanon.federated.private import alike
 from jaxanon.federated.sharing import shared
+from jaxanon.kernels.checks import positive
 
 
 def two_points(key, weights, radius, epsilon):
@@ -30,6 +31,9 @@ def two_points(key, weights, radius, epsilon):
     Returns:
       ``float[...]``, of the shape and type of ``weights``.
 
+    Raises:
+      ValueError: for a radius or an ε on the host that is not above 0.
+
     Example:
       >>> two_points(jax.random.key(0), jnp.array([0.1, -3.0]), 1.0, jnp.log(3.0))
       Array([-2., -2.], dtype=float32)
@@ -38,14 +42,14 @@ def two_points(key, weights, radius, epsilon):
       Sun, Qian and Chen, LDP-FL, arXiv 2007.15789, algorithm 2, around 0; Duchi, Jordan
       and Wainwright, JASA 2018.
     """
+    positive(radius=radius, epsilon=epsilon)
     weights = jnp.nan_to_num(jnp.clip(weights, -radius, radius))
     # (e^ε - 1) / (e^ε + 1), of which large ε make 1 and not nan.
     slope = jnp.tanh(jnp.asarray(epsilon, weights.dtype) / 2)
     # Rare values must not be lost to a coarse draw.
     up = jax.random.uniform(key, weights.shape)
     share = 0.5 + 0.5 * slope.astype(up.dtype) * weights.astype(up.dtype) / radius
-    positive = up < share
-    return jnp.where(positive, radius, -radius).astype(weights.dtype) / slope
+    return jnp.where(up < share, radius, -radius).astype(weights.dtype) / slope
 
 
 def ldp_fl(

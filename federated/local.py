@@ -78,6 +78,7 @@ def batches(key, rows, mask, batch_size=None, shuffle=True):
     if batch_size is None:
         return lambda step: (rows, mask)
     size = min(batch_size, len(mask))
+    rows = jax.tree.map(jnp.asarray, rows)  # NumPy's take no traced index.
     num_real = jnp.sum(mask)
     order = visiting_order(key, mask, shuffle)
 

@@ -37,10 +37,10 @@ def tell_members(members, others, *, confidence: float = 0.95) -> MembersTold:
     """
     sides = [np.asarray(side, np.float64) for side in (members, others)]
     for name, side in zip(("members", "others"), sides, strict=True):
-        if side.ndim != 1:
+        if side.ndim != 1 or len(side) < 2:
             raise ValueError(
-                f"{name} must be float[N], a number for each window, got shape "
-                f"{side.shape}."
+                f"{name} must be float[N], a number for each of two windows or more, "
+                f"got shape {side.shape}."
             )
     own = np.repeat([True, False], [len(side) for side in sides])
     evidence = np.concatenate(sides)

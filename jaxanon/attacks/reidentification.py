@@ -81,7 +81,8 @@ def reidentify(
       window; the largest is his guess.
 
     Raises:
-      ValueError: for an unknown attacker, and as ``shares.pick``.
+      ValueError: for an unknown attacker, labels beyond ``num_classes``, and as
+        ``shares.pick``.
 
     Example:
       An anonymizer that flips the sign fools nobody who may run it himself.
@@ -262,6 +263,8 @@ def _split(keys, count):
 
 
 def _fit(kind, keys, known, targets, hold_back=True):
+    for one, target in zip(known, targets, strict=True):
+        shares.check_labels(one.labels, target.num_classes, target.attribute)
     windows, labels = zip(*known, strict=True)
     counts = [target.num_classes for target in targets]
     return kind.fit_sets(keys, windows, labels, counts, hold_back=hold_back)

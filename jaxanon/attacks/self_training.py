@@ -6,6 +6,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from jaxanon.attacks import shares
 from jaxanon.attacks.classical import LEAST, log_shares
 from jaxanon.attacks.features import features
 
@@ -55,11 +56,7 @@ def self_train(
             f"labels must be of at least 2 classes, got {np.unique(labels).tolist()}; "
             "label a window of each."
         )
-    if labels.min() < 0 or labels.max() >= num_classes:
-        raise ValueError(
-            f"labels must be in [0, {num_classes}), got {labels.min()} to "
-            f"{labels.max()}."
-        )
+    shares.check_labels(labels, num_classes)
     if rounds < 0:
         raise ValueError(f"rounds must be >= 0, got {rounds!r}.")
     if not len(unlabelled):

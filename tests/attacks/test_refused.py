@@ -51,3 +51,16 @@ def test_labels_that_there_are_not_teach_nobody(labels):
     windows = np.ones((2, 4, 1), np.float32)
     with pytest.raises(ValueError, match=r"labels must be in \[0, 2\), got"):
         attacks.self_train(jax.random.key(0), windows, labels, windows, 2)
+    target = attacks.Target(
+        lambda key, own: own, windows.repeat(2, 0), np.repeat(labels, 2), 2, windows,
+        "gender",
+    )  # fmt: skip
+    one, other = jax.random.split(jax.random.key(0))[:, None]
+    with pytest.raises(ValueError, match=r"gender must be in \[0, 2\), got"):
+        attacks.reidentify(one, "tree", [target], share=1.0)
+    with pytest.raises(ValueError, match=r"gender must be in \[0, 2\), got"):
+        own = np.repeat(labels, 2)
+        attacks.reidentify_as_released(
+            other, "tree", [target._replace(safe_test=windows.repeat(2, 0))], [own],
+            share=1.0,
+        )  # fmt: skip

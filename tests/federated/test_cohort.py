@@ -73,3 +73,11 @@ def test_sample_refuses_a_cohort_that_cannot_be(size):
         federated.sample_cohort(jax.random.key(0), 0, 3, size)
     with pytest.raises(ValueError, match="rounds_per_cohort must be >= 1, got 0"):
         federated.sample_cohort(jax.random.key(0), 0, 3, 2, rounds_per_cohort=0)
+
+
+@pytest.mark.parametrize("wrong", ["num_clients", "size", "rounds_per_cohort"])
+def test_sample_refuses_parts_of_clients_and_rounds(wrong):
+    named = {"num_clients": 3, "size": 2, "rounds_per_cohort": 1} | {wrong: 1.5}
+    told = {"size": "cohort_size"}.get(wrong, wrong)
+    with pytest.raises(TypeError, match=f"{told} must be a Python int, got 1.5"):
+        federated.sample_cohort(jax.random.key(0), 0, **named)

@@ -2,6 +2,7 @@
 
 import functools
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -51,6 +52,15 @@ def test_rows_as_they_stand():
     third = 1 / 3
     expected = [[third, third, third, 0, 0], [third, third, 0, third, 0]]
     np.testing.assert_allclose(visits, expected, atol=1e-6)
+
+
+def test_rows_may_be_numpy_s():
+    rows, mask = np.arange(5.0, dtype=np.float32), np.ones(5, bool)
+    run = lambda rows, mask: descend(
+        lambda w, x, key: 0.5 * (w - x) ** 2, jax.random.key(0), jnp.float32(0),
+        rows, mask, step_size=0.5, num_steps=3, batch_size=2,
+    )  # fmt: skip
+    chex.assert_trees_all_close(run(rows, mask), run(jnp.array(rows), jnp.array(mask)))
 
 
 def test_fewer_rows_than_a_batch_are_all_taken():

@@ -93,10 +93,10 @@ def test_named_schedules_are_of_the_betas_that_their_papers_give(
 def test_betas_that_are_none_are_refused(wrong, place, by):
     given_betas = [0.1, 0.2, 0.3, 0.4]
     given_betas[place] = wrong
-    with pytest.raises(ValueError, match="beta"):
+    with pytest.raises(ValueError, match="betas must be > 0 and < 1"):
         kernels.noise_schedule(given_betas)
     make = kernels.linear_noise_schedule if by else kernels.quadratic_noise_schedule
-    with pytest.raises(ValueError, match="beta"):
+    with pytest.raises(ValueError, match="first_beta and last_beta must have 0 <"):
         make(10, *((wrong, 0.5) if place % 2 else (0.5, wrong)))
 
 
@@ -275,7 +275,7 @@ def test_steps_that_there_are_not_are_refused(t, what):
             schedule, x, x, t, 0 * t
         ),
     }
-    with pytest.raises((TypeError, ValueError), match=r"\bt\b"):
+    with pytest.raises((TypeError, ValueError), match="^t must (be|hold) "):
         calls[what]()
 
 
@@ -283,7 +283,7 @@ def test_steps_that_there_are_not_are_refused(t, what):
 @given(start=st.integers(-1, 12), num_steps=st.integers(-1, 14))
 def test_steps_go_down_evenly_or_are_refused(start, num_steps):
     if not 1 <= num_steps <= start:
-        with pytest.raises(ValueError, match=r"start|num_steps"):
+        with pytest.raises(ValueError, match=r"(start|num_steps) must be (>=|<=)"):
             kernels.diffusion_steps(start, num_steps)
         return
     steps = kernels.diffusion_steps(start, num_steps)
