@@ -72,12 +72,13 @@ def earlier_step_sizes(rows, application, rounds, first):
     """What an earlier run tuned, by the arguments that ``Tuned.step_size`` asks with.
 
     Args:
-      rows: of its JSON; those that do not say what was tuned tell nothing.
+      rows: of its JSON; those that do not say what was tuned tell nothing. Where they
+        differ, what was tuned goes before what takes its step size from that.
       application: whose.
       rounds: of every run; what was tuned for another number of them is left out.
       first: how many people train before others join.
     """
-    found = {}
+    taken, own = {}, {}
     for row in rows:
         if (row.get("application"), row.get("model")) != (
             application.name,
@@ -91,8 +92,9 @@ def earlier_step_sizes(rows, application, rounds, first):
         if name in applications.TUNED_APART:
             clients = {"clients": row["clients"], "joining": first}.get(row["question"])
             epsilon = row["epsilon"] if row["question"] == "epsilon" else None
-        found[name, clients, epsilon] = row["tuned"]
-    return found
+        kept = own if row["name"] == name else taken
+        kept[name, clients, epsilon] = row["tuned"]
+    return taken | own
 
 
 def plain(name):

@@ -108,6 +108,7 @@ def test_earlier_rows_tell_step_sizes_by_what_they_were_tuned_for(bench):
     rows = [
         row(name="Atlas, as claimed", tuned=0.1, epsilon=2.0),
         row("epsilon", "Atlas", tuned=0.2, epsilon=4.0),
+        row("epsilon", "Atlas, as claimed", tuned=0.8, epsilon=4.0),
         row("clients", "FedSGD-LDP, last fit", tuned=0.3, epsilon=2.0, clients=5),
         row("joining", "Atlas", tuned=0.4, epsilon=2.0),
         row("epsilon", "LDP-FL", tuned=0.5, epsilon=4.0),
