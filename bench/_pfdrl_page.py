@@ -123,7 +123,8 @@ def by_home(rows):
     for place, axis in axes.items():
         names = []
         for number, (own, colour) in enumerate(_coloured(rows, place)):
-            values = 100 * np.concatenate([row["by_home"] for row in own])
+            homes = [share for row in own for share in row["by_home"]]
+            values = 100 * np.array([share for share in homes if share is not None])
             bar = {"color": colour, "alpha": 0.5, "yerr": values.std(), "capsize": 3}
             axis.bar(number, values.mean(), **bar)
             spread = number + np.linspace(-0.25, 0.25, len(values))
@@ -131,7 +132,10 @@ def by_home(rows):
             names.append(own[0]["name"])
         axis.set_xticks(range(len(names)), names)
         axis.set_ylabel("standby energy saved [%]", fontsize=8)
-    caption = "Every dot is a home of a seed, on held-out days; bars: mean, deviation."
+    caption = (
+        "Every dot is a home of a seed, on held-out days, if it has any standby then; "
+        "bars: mean, deviation."
+    )
     return picture(drawn, caption)
 
 

@@ -103,10 +103,22 @@ def follow(place, street, config, hyper, seed, marks) -> dict:
         "standby_by_day": _told(lived_standby.mean(axis=1)),
         "by_hour": _told(hours(saved)),
         "standby_by_hour": _told(hours(standby)),
-        "by_home": _told(saved.sum(axis=0) / np.maximum(standby.sum(axis=0), 1e-9)),
+        "by_home": shares_of_homes(saved, standby),
         "fixed_cents": float(tested["fixed_cents"].sum() * month),
         "variable_cents": float(tested["variable_cents"].sum() * month),
     }
+
+
+def shares_of_homes(saved, standby) -> list[float | None]:
+    """Of ``float[slots, homes]``, what each home saves; None where nothing is to be.
+
+    Example:
+      >>> shares_of_homes(np.array([[1.0, 0.0]]), np.array([[4.0, 0.0]]))
+      [0.25, None]
+    """
+    total = standby.sum(axis=0)
+    told = _told(energy.share_of(saved.sum(axis=0), total))
+    return [share if whole else None for share, whole in zip(told, total, strict=True)]
 
 
 def shares(tested) -> dict:
