@@ -174,3 +174,10 @@ def test_meta_learning_and_looking_on_refuse_what_they_cannot_do():
     average = federated.fed_avg(lambda key: 0.0, len, num_steps=1)
     with pytest.raises(TypeError, match="num_rounds"):
         federated.observed(average, jax.random.key(0), None, None, 1.5)
+
+
+@pytest.mark.parametrize(("radius", "epsilon"), [(-1.0, 1.0), (0, 1.0), (1.0, 0.0)])
+def test_two_points_have_a_radius_and_an_epsilon(radius, epsilon):
+    wrong = "radius" if radius <= 0 else "epsilon"
+    with pytest.raises(ValueError, match=f"^{wrong} must be > 0, got"):
+        federated.two_points(jax.random.key(0), jnp.ones(2), radius, epsilon)
