@@ -42,7 +42,8 @@ def know(keys, target: Target, share: float, *, rows=None, at_least: int = 0) ->
       at_least: windows of each class that he knows where the share is fewer.
 
     Raises:
-      ValueError: as ``shares.pick``.
+      ValueError: as ``shares.pick``, and for labels beyond ``num_classes``; before
+        anything is anonymized.
 
     Example:
       >>> windows, labels = np.ones((20, 4, 1)), np.arange(20) % 2
@@ -56,6 +57,7 @@ def know(keys, target: Target, share: float, *, rows=None, at_least: int = 0) ->
     rows = np.arange(len(labels)) if rows is None else rows
     named = target.attribute
     chosen = rows[shares.pick(pick_key, labels[rows], share, named, at_least=at_least)]
+    shares.check_labels(labels[chosen], target.num_classes, named)
     return Known(target.anonymize(safe_key, target.windows[chosen]), labels[chosen])
 
 
@@ -253,6 +255,7 @@ def reidentify_as_released(
         own = shares.pick(key, labels, share, target.attribute, side="test")
         rows.append(own)
         known.append(Known(target.safe_test[own], np.asarray(labels)[own]))
+        shares.check_labels(known[-1].labels, target.num_classes, target.attribute)
     reads = _fit(kind, keys[:, 1], known, targets, hold_back=False)
     seen = zip(rows, reads, known, strict=True)
     return [OwnShare(own, read(one.windows)) for own, read, one in seen]
@@ -263,8 +266,6 @@ def _split(keys, count):
 
 
 def _fit(kind, keys, known, targets, hold_back=True):
-    for one, target in zip(known, targets, strict=True):
-        shares.check_labels(one.labels, target.num_classes, target.attribute)
     windows, labels = zip(*known, strict=True)
     counts = [target.num_classes for target in targets]
     return kind.fit_sets(keys, windows, labels, counts, hold_back=hold_back)

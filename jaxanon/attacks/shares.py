@@ -34,7 +34,7 @@ def check_labels(labels, num_classes: int, attribute: str = "labels") -> None:
     """ValueError for labels beyond the classes that there are.
 
     Args:
-      labels: ``int[N]``, N >= 1.
+      labels: ``int[N]``.
       num_classes: number of classes.
       attribute: what the labels are of, for the message.
 
@@ -43,7 +43,7 @@ def check_labels(labels, num_classes: int, attribute: str = "labels") -> None:
       Traceback (most recent call last):
       ValueError: gender must be in [0, 2), got 0 to 2.
     """
-    if labels.min() < 0 or labels.max() >= num_classes:
+    if len(labels) and not 0 <= labels.min() <= labels.max() < num_classes:
         raise ValueError(
             f"{attribute} must be in [0, {num_classes}), got {labels.min()} to "
             f"{labels.max()}."
