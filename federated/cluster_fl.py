@@ -196,12 +196,19 @@ def cluster_fl(
         lacks = centres
         if form == "corrected":
             lacks = jax.tree.map(jnp.subtract, centres, sums)
-        of_client = lambda u, c: jnp.tensordot(members, u + rho * c, axes=1)
+        of_client = lambda old, u, c: jnp.tensordot(
+            members, u + rho * c, axes=1
+        ).astype(old.dtype)
         own = own._replace(
-            pull=jax.tree.map(of_client, duals, lacks),
+            pull=jax.tree.map(of_client, own.pull, duals, lacks),
             nearness=jnp.sum(members**2, axis=1),
         )
-        server = clusters._replace(members=members, centres=centres, duals=duals)
+        as_before = lambda old, new: new.astype(old.dtype)
+        server = clusters._replace(
+            members=members,
+            centres=jax.tree.map(as_before, clusters.centres, centres),
+            duals=jax.tree.map(as_before, clusters.duals, duals),
+        )
         return state._replace(own=own, server=server)
 
     def model(client):

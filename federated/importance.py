@@ -72,8 +72,9 @@ def gradients(gradient, params, masks, threshold):
       >>> gradients(jnp.array([2.0]), jnp.array([3.0]), jnp.array([0.0]), 0.5)
       (Array([2.], dtype=float32), Array([1.5], dtype=float32))
     """
-    _, back = jax.vjp(lambda w, e: masked(w, e, threshold), params, masks)
-    return back(gradient)
+    weights, back = jax.vjp(lambda w, e: masked(w, e, threshold), params, masks)
+    # Behind noise it is of the noise's type.
+    return back(jax.tree.map(lambda g, w: g.astype(w.dtype), gradient, weights))
 
 
 def along_layers(params, masks):

@@ -19,8 +19,9 @@ def two_points(key, weights, radius, epsilon):
 
     A weight w, clipped to ``[-r, r]``, becomes ``± r (e^ε + 1) / (e^ε - 1)``, the
     positive one with probability ``(w (e^ε - 1) + r (e^ε + 1)) / (2 r (e^ε + 1))``.
-    ε is of each weight: k weights that belong together cost k ε. Draws have 23 bits:
-    from ε = 15 on, the value that is rarer than that does not come at all.
+    ε is of each weight: k weights that belong together cost k ε. Draws have 32 bits,
+    and probabilities are rounded so that the odds of no value ever differ by more than
+    e^ε; by less than e^14.6 they do, however large ε is.
 
     Args:
       key: typed PRNG key.
@@ -43,13 +44,21 @@ def two_points(key, weights, radius, epsilon):
       and Wainwright, JASA 2018.
     """
     positive(radius=radius, epsilon=epsilon)
-    weights = jnp.nan_to_num(jnp.clip(weights, -radius, radius))
-    # (e^ε - 1) / (e^ε + 1), of which large ε make 1 and not nan.
-    slope = jnp.tanh(jnp.asarray(epsilon, weights.dtype) / 2)
-    # Rare values must not be lost to a coarse draw.
-    up = jax.random.uniform(key, weights.shape)
-    share = 0.5 + 0.5 * slope.astype(up.dtype) * weights.astype(up.dtype) / radius
-    return jnp.where(up < share, radius, -radius).astype(weights.dtype) / slope
+    inside = jnp.nan_to_num(jnp.clip(weights, -radius, radius))
+    chances, slope = _chances((inside / radius).astype(jnp.float32), epsilon)
+    up = jax.random.bits(key, weights.shape, jnp.uint32) < chances
+    return (jnp.where(up, radius, -radius) / slope).astype(weights.dtype)
+
+
+def _chances(places, epsilon):
+    """Of how many draws of 2^32 each place in [-1, 1] goes up, and by which slope."""
+    half = 2.0**31
+    # (e^ε - 1) / (e^ε + 1), of which large ε make 1 and not nan; less what its own
+    # rounding may have added.
+    slope = jnp.tanh(jnp.asarray(epsilon, jnp.float32) / 2) * (1 - 2**-20)
+    most = jnp.maximum(jnp.floor(slope * half), 1)
+    more = (most * places).astype(jnp.int32)
+    return more.astype(jnp.uint32) + jnp.uint32(1 << 31), most / half
 
 
 def ldp_fl(

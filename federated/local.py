@@ -31,9 +31,10 @@ def gradient(loss_fn, key, params, rows, mask):
 def visiting_order(key, mask, shuffle):
     """``int32[n]``: real rows first, in random or given order.
 
-    The first entries do not depend on how much padding follows.
+    What order real rows have does not depend on how much padding there is, nor where.
     """
     draws = jax.random.bits(key, mask.shape, jnp.uint32)
+    draws = draws[jnp.cumsum(mask) - 1]  # One after another to the real rows.
     ties = (draws,) if shuffle else ()
     return jnp.lexsort((*ties, ~mask)).astype(jnp.int32)
 

@@ -16,6 +16,7 @@ from jaxanon.federated.algorithm import (
     one_round,
 )
 from jaxanon.federated.cohort import sample_cohort
+from jaxanon.federated.local import scaled_step
 from jaxanon.federated.ranges import in_range
 from jaxanon.kernels.checks import whole
 
@@ -190,15 +191,15 @@ def meta(
             steps, opt_state[group] = server_optimizer.update(
                 grads, opt_state[group], params[group]
             )
-            move = lambda param, step, length=lengths[group]: param + length * step
-            params[group] = jax.tree.map(move, params[group], steps)
+            up = jax.tree.map(jnp.negative, steps)
+            params[group] = scaled_step(params[group], lengths[group], up)
         info = {name: value for _, info in infos for name, value in info.items()}
         return state._replace(params=params, opt_state=opt_state), info
 
     def finish(state):
         if averaging:
             keep = jnp.minimum(averaging, (1 + state.round) / (10 + state.round))
-            mix = lambda old, new: keep * old + (1 - keep) * new
+            mix = lambda old, new: (keep * old + (1 - keep) * new).astype(old.dtype)
             average = jax.tree.map(mix, state.average, state.params)
             state = state._replace(average=average)
         return state._replace(round=state.round + 1)

@@ -103,7 +103,7 @@ def _two_points(key, weights, radius, epsilon):
     """Algorithm 2 of the paper, weight by weight."""
     e = math.exp(epsilon)
     far = radius * (e + 1) / (e - 1)
-    draws = np.asarray(jax.random.uniform(key, weights.shape)).ravel()
+    draws = np.asarray(jax.random.bits(key, weights.shape, jnp.uint32)).ravel() / 2**32
     found = []
     for weight, draw in zip(np.asarray(weights).ravel(), draws, strict=True):
         up = (weight * (e - 1) + radius * (e + 1)) / (2 * radius * (e + 1))

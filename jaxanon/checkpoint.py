@@ -49,11 +49,12 @@ def refuse_taken(folder, *, resume: bool) -> None:
         )
 
 
-def claim(folder, config: dict, *, resume: bool) -> None:
+def claim(folder, config: dict, *, resume: bool, check=lambda: None) -> None:
     """Makes ``folder`` the home of the run that ``config`` describes.
 
     A folder that does not exist, or is empty, is taken. With ``resume`` a folder that
     holds the same run is taken too, and one that holds none is started afresh.
+    ``check`` may raise what else speaks against it, once it is known to be this run's.
 
     Raises:
       FileExistsError: if the folder holds a run and ``resume`` is False, or holds
@@ -65,6 +66,7 @@ def claim(folder, config: dict, *, resume: bool) -> None:
     refuse_taken(folder, resume=resume)
     if path.exists():
         _same(folder, read_config(folder), config)
+    check()
     folder.mkdir(parents=True, exist_ok=True)
     writing.write(path, json.dumps(config, indent=2) + "\n")
 

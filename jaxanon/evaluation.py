@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from jaxanon import (
+    checks,
     learned,
     profiling,
     report,
@@ -15,6 +16,7 @@ from jaxanon import (
 from jaxanon.attacks import Judges
 from jaxanon.datasets import Data
 from jaxanon.learners import Learner
+from jaxanon.precision import single
 from jaxanon.summary import aggregate, of_runs
 from jaxanon.trial_case import Case
 
@@ -23,6 +25,7 @@ __all__ = ["aggregate", "evaluate", "evaluate_each", "evaluate_many", "raw_judge
 SHARE = 0.2  # Of each class's training windows, whose labels an attacker knows.
 
 
+@single
 def raw_judges(
     data: Data, *, seed: int = 0, progress: Callable | None = None
 ) -> Judges:
@@ -40,6 +43,7 @@ def raw_judges(
     Raises:
       ValueError: as ``evaluate``, of the data.
     """
+    checks.seed(seed)
     trial_checks.check_data(data)
     return trial.train_judges(trial.root(seed), data, _teller(progress, 1))
 
@@ -110,8 +114,10 @@ def evaluate(
       confusion matrix, and per-class figures.
 
     Raises:
-      TypeError: if ``run`` is none, such as the name of its folder.
-      ValueError: for an empty or malformed part of the data, labels out of range, NaN
+      TypeError: if ``run`` is none, such as the name of its folder, or for a seed that
+        is no whole number.
+      ValueError: for an empty or malformed part of the data, another split of what the
+        run was trained on, a seed beyond 32 bits, labels out of range, NaN
         or infinity before or after anonymization, an unknown attack or one that the
         run has nothing for, a class of one window, a share that leaves a class fewer
         than two windows, judges that lack an attribute; for attacks, a share or judges
@@ -129,9 +135,10 @@ def evaluate(
     return _evaluate([run], data, [seed], out=out, progress=progress, **options)[0]
 
 
+@single
 def _evaluate(runs, data, seeds, *, attacks, share, judges, out, progress):
     """The reports of several runs, whose attackers train together."""
-    trial_checks.check_runs(runs)
+    trial_checks.check_runs(runs, seeds, data)
     trial_checks.check_data(data)
     chosen = trial_names.choose(attacks)
     _check(runs, data, chosen, share, judges)

@@ -17,12 +17,16 @@ from jaxanon import (
     ledger,
     profiling,
     report,
+    training,
+    trial_checks,
 )
 from jaxanon.datasets import Data
 from jaxanon.federated import layout
 from jaxanon.federated.shuffled import share_linked
+from jaxanon.precision import single
 
 
+@single
 def predictions(run, data: Data, *, seed: int = 0) -> np.ndarray:
     """What each test window's own client predicts.
 
@@ -68,6 +72,7 @@ def predictions(run, data: Data, *, seed: int = 0) -> np.ndarray:
     return found
 
 
+@single
 def evaluate(
     run,
     data: Data,
@@ -98,9 +103,14 @@ def evaluate(
       ``example`` besides: see ``jaxanon.client_scores.regressed``.
 
     Raises:
-      ValueError: for data without test windows, or out of range, and for a
+      TypeError: for a seed that is no whole number.
+      ValueError: for data without test windows, or out of range, or of another split
+        than the run was trained on, for a seed beyond 32 bits, and for a
         ``privacy.json`` that is damaged.
     """
+    checks.seed(seed)
+    if "rounds_alone" not in run.config["data"]:  # Newcomers' own, of any split.
+        trial_checks.check_split(run, data)
     spec = run.spec
     windows = checks.windows(data.test.windows, spec.time, spec.channels)
     if not len(windows):
@@ -121,7 +131,7 @@ def evaluate(
             "unfinished": run.unfinished,
             "version": __version__,
         },
-        "dataset": run.config["data"],
+        "dataset": run.config["data"] | {"fingerprint": training.fingerprint(data)},
         "seed": seed,
         "attribute": spec.public,
         **scores,

@@ -15,6 +15,7 @@ from jaxanon.datasets import Data, Spec
 from jaxanon.kernels.setting_checks import finite
 from jaxanon.methods import Method
 from jaxanon.methods.rounds import sound
+from jaxanon.precision import single
 from jaxanon.run import Run
 
 NAMES = ("dysan", "dysan_gen", "olympus", "dysan_msda")
@@ -35,6 +36,7 @@ class OnlineRun:
     chosen: dict[bytes, int]  # number of a run, by a window's digest
     folder: pathlib.Path | None = None
 
+    @single
     def choices(self, key, windows) -> np.ndarray:
         """Numbers of the models that rewrite windows, ``int[N]``.
 
@@ -54,6 +56,7 @@ class OnlineRun:
             )
         return np.array(found, int)
 
+    @single
     def anonymize(self, key, windows) -> np.ndarray:
         """Each window by its own model; as ``Run.anonymize``, of such windows.
 
@@ -77,6 +80,7 @@ class OnlineRun:
         return safe
 
 
+@single
 def choose_online(
     key,
     runs: Sequence[Run],

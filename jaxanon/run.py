@@ -17,6 +17,7 @@ from jaxanon.kernels.checks import typed_key
 from jaxanon.learners import Learner
 from jaxanon.methods import Method
 from jaxanon.methods.method import check_hyper, sampler
+from jaxanon.precision import single
 
 BATCH = 1024  # Windows per call; the last call is padded, so one program serves any N.
 
@@ -113,6 +114,7 @@ class Run:
         state = self.state._replace(hyper=kept | arrays)
         return dataclasses.replace(self, method=method, state=state)
 
+    @single
     def anonymize(self, key, windows) -> np.ndarray:
         """Rewrites windows so that they can be shared.
 
@@ -151,6 +153,7 @@ class Run:
             safe[start : start + BATCH] = np.asarray(made)[: len(batch)]
         return self._finite(safe)
 
+    @single
     def sample(
         self, key, classes, *, seconds: float | None = None, avoid=None
     ) -> np.ndarray:
@@ -227,6 +230,7 @@ class Run:
             parts.append(np.asarray(made)[: number - start])
         return self._finite(np.concatenate(parts))
 
+    @single
     def window_losses(self, key, windows, labels) -> dict[str, np.ndarray]:
         """How badly a generator explains windows: who trained it on them can tell.
 

@@ -12,6 +12,7 @@ import numpy as np
 from jaxanon import (
     __version__,
     checkpoint,
+    checks,
     energy,
     report,
     street_ledger,
@@ -21,11 +22,13 @@ from jaxanon import (
 from jaxanon.energy import neighbourhood, scores, settings
 from jaxanon.energy.homes import DAY, device_names, take
 from jaxanon.energy.joining import LAST_DAYS
+from jaxanon.precision import single
 from jaxanon.street_run import StreetRun
 
 _JOIN, _ALONE, _LIFE = range(3)  # Streams of the evaluation's key.
 
 
+@single
 def evaluate(
     run: StreetRun,
     *,
@@ -59,6 +62,7 @@ def evaluate(
       >>> sorted(evaluate(run)["overall"])[:2]
       ['cents_fixed', 'cents_variable']
     """
+    checks.seed(seed)
     chosen, street = run.settings, run.street
     learning = take(run.homes, 0, len(run.homes.names) - chosen.joining)
     tell = progress or (lambda done, total, what: None)

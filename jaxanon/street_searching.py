@@ -17,6 +17,7 @@ from jaxanon.energy.homes import DAY
 from jaxanon.energy.joining import LAST_DAYS
 from jaxanon.energy.searching import lives
 from jaxanon.kernels.checks import did_you_mean
+from jaxanon.precision import single
 from jaxanon.summary import aggregate
 
 _ARRAYS = frozenset(of_settings.HYPER)
@@ -31,6 +32,7 @@ class Member(NamedTuple):
     scores: dict[str, float | None]  # on held-out days, and the day that reached them
 
 
+@single
 def search(
     settings: energy.PFDRLSettings,
     homes: energy.Homes,

@@ -21,12 +21,14 @@ from jaxanon import (
 )
 from jaxanon.energy.homes import DAY
 from jaxanon.energy.searching import finite
+from jaxanon.precision import single
 from jaxanon.street_run import StreetRun
 from jaxanon.training import CHECKPOINT_S
 
 RATE = "device_minutes" + progress.RATE
 
 
+@single
 def train(
     settings: energy.PFDRLSettings,
     homes: energy.Homes,

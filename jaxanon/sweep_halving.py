@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxanon import trial
+from jaxanon.attacks import shares
 from jaxanon.datasets import Data
 from jaxanon.datasets.own_split import TEST, TRAIN, by_time_block
 from jaxanon.datasets.spec import take
@@ -53,6 +54,10 @@ def held_out(data: Data) -> Data:
 
     The last of everybody's windows of everything are held out, and what overlaps them
     is left out. Test windows are not among either.
+
+    Raises:
+      ValueError: for a private class of which one window is left to learn from: nobody
+        could be compared.
     """
     windows, labels = data.train
     told = {name: labels[name] for name in data.spec.classes if name in labels}
@@ -62,7 +67,20 @@ def held_out(data: Data) -> Data:
         rows = np.flatnonzero(side == kind)
         few = np.linspace(0, len(rows) - 1, min(MOST, len(rows))).astype(int)
         parts.append(take(data.train, rows[few]))
-    return Data(data.spec, *parts)
+    held = Data(data.spec, *parts)
+    for name in _private(held):
+        try:
+            shares.check_counts(held.train.labels[name], 1.0, name)
+        except ValueError as error:
+            raise ValueError(
+                f"halving holds out some training windows, and without them {error} "
+                "Or leave halving out."
+            ) from None
+    return held
+
+
+def _private(held):
+    return [name for name in trial.attacked(held) if name in held.spec.private]
 
 
 def judge(held: Data):
@@ -86,7 +104,7 @@ def tried(run, held: Data, judges, seed: int) -> Score | None:
         return None
     try:
         one = trial.put(run, seed, held, (ATTACKER,), 1.0, _quiet)
-        names = [name for name in trial.attacked(held) if name in held.spec.private]
+        names = _private(held)
         (evidence,) = trial.reidentify([one], names)
     # What is nearly no number any more, scikit-learn refuses.
     except (FloatingPointError, ValueError):

@@ -16,6 +16,7 @@ from jaxanon import (
     sweep_evaluation,
     sweep_folder,
     sweep_grid,
+    sweep_halving,
     sweep_program,
     sweep_ray,
     sweep_splits,
@@ -25,6 +26,7 @@ from jaxanon import (
 )
 from jaxanon.datasets.extras import need
 from jaxanon.methods.method import warn_of_epochs
+from jaxanon.precision import single
 from jaxanon.run import Run
 from jaxanon.sweep_summary import reference, summarise, table
 
@@ -56,6 +58,7 @@ class Sweep(NamedTuple):
         return self.runs[index]
 
 
+@single
 def sweep(
     method,
     data,
@@ -185,6 +188,9 @@ def sweep(
         )
     if ray is not False:
         need("ray", "sweep", "a sweep by Ray")  # Before the folder is anybody's.
+    if halving is not None:
+        for each in every:
+            sweep_halving.held_out(each)  # Refuses what could not be compared.
     described = _describe(plan.groups[0].method, prints, grid, seeds, epochs, halving)
     if out is not None:
         sweep_folder.claim(out, described, resume=resume)

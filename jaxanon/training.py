@@ -25,11 +25,13 @@ from jaxanon import (
 from jaxanon.datasets.sources import naming
 from jaxanon.learners.guarantee import paid_for
 from jaxanon.methods.method import check_hyper, check_measured, warn_of_epochs
+from jaxanon.precision import single
 from jaxanon.run import Run
 
 CHECKPOINT_S = 5.0  # Seconds between checkpoints, at the ends of calls.
 
 
+@single
 def train(
     method,
     data,
@@ -132,9 +134,9 @@ def train(
         if folder is None:
             return None, state, []
         if resume:
-            not_past(out, total, epochs)
             ledger.refuse_served(folder)
-        checkpoint.claim(out, config, resume=resume)
+        not_too_far = lambda: not_past(out, total, epochs)
+        checkpoint.claim(out, config, resume=resume, check=not_too_far)
         if on_claim is not None:
             on_claim()
         saved = checkpoint.Checkpoints(out)

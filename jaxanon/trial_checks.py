@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from jaxanon import checks
 from jaxanon.attacks import halves, shares
 from jaxanon.attacks.reidentification import check_by_class
 
@@ -10,14 +11,33 @@ FEWEST = 10  # Test windows.
 HOOKS = {"inversion": "client_loss", "fingerprint": "choices"}
 
 
-def check_runs(runs) -> None:
-    """TypeError for what anonymizes nothing."""
+def check_runs(runs, seeds, data) -> None:
+    """TypeError for what anonymizes nothing; refuses seeds and another split."""
+    for seed in seeds:
+        checks.seed(seed)
     for run in runs:
         if not hasattr(run, "anonymize"):
             raise TypeError(
                 "run must anonymize, as what ja.train gives does, got "
                 f"{type(run).__name__}; open a folder by ja.open_run."
             )
+        check_split(run, data)
+
+
+def check_split(run, data) -> None:
+    """ValueError for another split of the data set that ``run`` was trained on.
+
+    Told by the mean and deviation of its training windows, which no two splits share.
+    """
+    own, other = getattr(run, "spec", None), data.spec
+    if own is None or (own.name, own.preset) != (other.name, other.preset):
+        return
+    if (own.mean, own.std) != (other.mean, other.std):
+        raise ValueError(
+            f"data is {other.name} split by {other.split!r} into other windows than "
+            f"the run was trained on (split by {own.split!r}), so that some of those "
+            "may be tested; load it by the same split and seed."
+        )
 
 
 def check_data(data) -> None:

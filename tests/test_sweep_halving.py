@@ -5,6 +5,7 @@ import json
 import chex
 import jax.numpy as jnp
 import known
+import numpy as np
 import pytest
 import toy
 from one_by_one import one_by_one
@@ -190,3 +191,17 @@ def test_members_that_learned_nothing_are_told_of_and_cost_the_others_nothing(da
     # A rung is no end: what begins there may learn yet.
     assert {ended for epoch, ended in asked if epoch < 4} == {False}
     assert {ended for epoch, ended in asked if epoch == 4} == {True}
+
+
+def test_a_class_that_nobody_could_compare_is_refused_before_training(data, tmp_path):
+    """A woman's two windows: the last is held out, and one is left to learn from."""
+    gender = np.ones_like(data.train.labels["gender"])
+    first = np.flatnonzero(data.train.labels["subject"] == 0)
+    gender[first[[0, -1]]] = 0
+    labels = data.train.labels | {"gender": gender}
+    rare = data._replace(train=data.train._replace(labels=labels))
+    method = front(data.spec)
+    message = "gender class 0 has one training window, .* Or leave halving out"
+    with pytest.raises(ValueError, match=message):
+        quick(method, rare, grid={"goal": [IDLE, CLEAN]}, halving=2, out=tmp_path / "a")
+    assert not (tmp_path / "a").exists()

@@ -84,9 +84,8 @@ def serve(
     total = epochs * method.rounds_per_epoch(one)
     port = link.listen(*checks.host_and_port(serving.address))
     with contextlib.closing(port):
-        if resume:
-            training.not_past(out, total, epochs)
-        checkpoint.claim(out, config, resume=resume)
+        not_too_far = lambda: training.not_past(out, total, epochs)
+        checkpoint.claim(out, config, resume=resume, check=not_too_far)
         if on_claim is not None:
             on_claim()
         folder = Folder(out, method, total, total // epochs, tell)

@@ -69,8 +69,8 @@ def auc_interval(own, evidence, confidence: float = 0.95) -> tuple[float, float]
 
     DeLong's, which take windows for independent of one another; those of one person are
     not, and the bounds are then too near. Where all of a class have more evidence than
-    all others, or less, no spread is seen: then Clopper and Pearson's of as many pairs
-    as there are, none twice.
+    all others, or less, or all the same, no spread is seen: then Clopper and Pearson's
+    of as many pairs as there are, none twice.
 
     Args:
       own: ``bool[N]``, who is of the class; at least two are, and two are not.
@@ -109,11 +109,11 @@ def auc_interval(own, evidence, confidence: float = 0.95) -> tuple[float, float]
     above = (ranks[own] - rankdata(evidence[own])) / others
     below = 1 - (ranks[~own] - rankdata(evidence[~own])) / number
     area, both = above.mean(), (1 + confidence) / 2
-    if area in (0, 1):
-        pairs = min(number, others)
-        low, high = share_bounds(round(area) * pairs, pairs, both)
-        return float(low), float(high)
     variance = above.var(ddof=1) / number + below.var(ddof=1) / others
+    if not variance:
+        pairs = min(number, others)
+        low, high = share_bounds(area * pairs, pairs, both)
+        return float(low), float(high)
     half = norm.ppf(both) * np.sqrt(variance)
     return float(max(area - half, 0)), float(min(area + half, 1))
 

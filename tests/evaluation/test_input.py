@@ -1,9 +1,11 @@
 """What an evaluation refuses, and that it says why."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from jaxanon.evaluation import evaluate, evaluate_each, evaluate_many
+from jaxanon.evaluation import evaluate, evaluate_each, evaluate_many, raw_judges
 
 
 def refuses(cases, message, own, anonymize=None, **options):
@@ -116,3 +118,22 @@ def test_many_refuses_nothing_and_one_folder(cases):
 def test_a_folder_s_name_is_no_run(cases):
     with pytest.raises(TypeError, match="got str; open a folder by ja.open_run"):
         evaluate("runs/a", cases.data())
+
+
+def test_another_split_of_what_the_run_was_trained_on(cases):
+    full = cases.data()
+    run = cases.Run(lambda key, windows: pytest.fail("too late"))
+    run.spec = dataclasses.replace(full.spec, mean=(1.0, 2.0, 3.5))
+    with pytest.raises(ValueError, match="data is toy split by .* into other windows"):
+        evaluate(run, full, **cases.QUICK)
+    # Of another data set nobody was trained on.
+    run.spec = dataclasses.replace(run.spec, name="other")
+    with pytest.raises(pytest.fail.Exception, match="too late"):
+        evaluate(run, full, **cases.QUICK)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_seeds_that_would_be_another_s(cases, seed):
+    refuses(cases, "seed must be from 0 to 4294967295, got", cases.data(), seed=seed)
+    with pytest.raises(ValueError, match="seed must be from 0 to"):
+        raw_judges(cases.data(), seed=seed)

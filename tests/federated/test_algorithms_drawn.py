@@ -18,6 +18,7 @@ from drawn_rounds import (
     masks,
     of_rows,
 )
+from drawn_rounds import start as drawn_start
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy_rounds import KEPT, SENT, descended, less, sum_of
@@ -221,3 +222,17 @@ def test_clusters_are_trained_on_the_rows_of_their_clients(seed, mask, h):
         )
         found = part(state.params, group)
         chex.assert_trees_all_close(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+@EACH
+def test_a_round_of_half_precision_stays_of_it(name):
+    """And one of the other is no other: seen by shapes alone, without a program."""
+    half = lambda key: jax.tree.map(lambda x: x.astype(jnp.bfloat16), drawn_start(key))
+    algorithm = made(name, half)
+    clients = of_rows(0, np.ones((CLIENTS, 4), bool), dtype=jnp.bfloat16)
+    before = jax.eval_shape(algorithm.init, jax.random.key(0))
+    after, _ = jax.eval_shape(algorithm.update, jax.random.key(1), before, clients)
+    chex.assert_trees_all_equal_shapes_and_dtypes(before, after)
+    assert {leaf.dtype for leaf in jax.tree.leaves(after.params)} <= {
+        jnp.dtype("bfloat16")
+    }

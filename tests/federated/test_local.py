@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from jaxanon.federated import descend
+from jaxanon.federated.local import visiting_order
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3, 4, 5))
@@ -114,3 +115,14 @@ def test_a_loss_that_is_not_one_for_each_row_is_refused(shape):
             loss, jax.random.key(0), jnp.ones(()), jnp.ones(3), jnp.arange(3) < 2,
             step_size=1.0, num_steps=1, batch_size=None,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_where_padding_lies_changes_no_order(shuffle):
+    """As of clients whose rows are put after one another, padding and all."""
+    order = lambda mask: visiting_order(jax.random.key(3), mask, shuffle)
+    compact = order(jnp.arange(9) < 5)[:5]
+    mask = jnp.zeros(12, bool).at[jnp.array([1, 2, 6, 8, 11])].set(True)
+    real = jnp.flatnonzero(mask)
+    np.testing.assert_array_equal(order(mask)[:5], real[compact])
+    assert sorted(order(mask).tolist()) == list(range(12))

@@ -59,6 +59,28 @@ def test_two_points_by_the_published_probabilities():
     assert shares[4] / shares[0] == pytest.approx(e, rel=0.04)
 
 
+@pytest.mark.parametrize("epsilon", [1e-8, 6.578463e-05, 0.01, 1.2, 9.0, 16.0, 99.0])
+def test_the_odds_of_no_value_differ_by_more_than_is_claimed(epsilon, monkeypatch):
+    """Counted: of how many of 2^32 draws each weight goes up, by bisection."""
+    weights = jnp.linspace(-0.7, 0.7, 101)
+    low, high = np.full(101, -1), np.full(101, 2**32)
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        drawn = lambda *_, middle=middle: jnp.asarray(middle.astype(np.uint32))
+        monkeypatch.setattr(jax.random, "bits", drawn)
+        sent = federated.two_points(jax.random.key(0), weights, 0.7, epsilon)
+        low, high = np.where(sent > 0, [middle, high], [low, middle])
+    assert (np.diff(high) >= 0).all() and high[50] == 2**31
+    spent = max(
+        math.log(int(each.max()) / int(each.min())) for each in (high, 2**32 - high)
+    )
+    assert 0.9 * min(epsilon, 14.5) < spent <= epsilon
+    # And they are right on average.
+    far = np.abs(np.asarray(sent, np.float64))
+    right = far * (2 * high / 2**32 - 1)
+    np.testing.assert_allclose(right, weights, atol=max(2e-6, 1e-9 / epsilon))
+
+
 def test_ldp_fl_of_two_clients_by_hand():
     """With ε = 60 weights at the ends of their range stay there: 2 and -2."""
     algorithm = federated.ldp_fl(
@@ -71,7 +93,7 @@ def test_ldp_fl_of_two_clients_by_hand():
     state = algorithm.init(jax.random.key(0), step_size=0.5, weight_epsilon=60.0)
     clients = federated.stack([jnp.full((1, 3), 8.0), jnp.array([[8.0, -8.0, -8.0]])])
     state, _ = jax.jit(algorithm.update)(jax.random.key(1), state, clients)
-    np.testing.assert_allclose(state.params["w"], [2.0, 0.0, 0.0])
+    np.testing.assert_allclose(state.params["w"], [2.0, 0.0, 0.0], rtol=1e-5)
 
 
 @functools.cache

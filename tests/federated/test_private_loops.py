@@ -71,7 +71,8 @@ def test_ldp_fl_agrees(cut_mean, start, network, population):
             **hyper,
         )
         found = ran(algorithm, population(), **hyper)
-        chex.assert_trees_all_close(found.params, want, **CLOSE)
+        # Its odds are kept below what they may be by a millionth.
+        chex.assert_trees_all_close(found.params, want, rtol=3e-6)
 
 
 def test_dp_fed_avg_agrees(start, network, population):

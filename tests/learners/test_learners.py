@@ -1,5 +1,7 @@
 """Learners: every one trains, is resumed, predicts with its clients' own models."""
 
+import dataclasses
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -7,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
-from jaxanon import datasets, federated, learned, learners, training
+from jaxanon import datasets, federated, learned, learners, newcomers, training
 from jaxanon.learners.learner import population_of
 
 ALL = pytest.mark.parametrize("name", learners.NAMES)
@@ -181,3 +183,32 @@ def test_what_a_learner_s_clients_send_can_be_observed(small, data):
     second = jax.tree.map(lambda leaf: leaf[1], mean.before)
     first = jax.tree.map(lambda leaf: leaf[0], mean.message)
     chex.assert_trees_all_close(second, first, rtol=1e-5, atol=1e-6)
+
+
+def test_another_split_is_no_test_of_a_run(small, data):
+    """Who is new in it may have been trained on; of newcomers' own nobody was."""
+    run = training.train(small("fedavg"), data, epochs=1, progress=False)
+    mean = tuple(x + 0.25 for x in data.spec.mean)
+    other = data._replace(spec=dataclasses.replace(data.spec, mean=mean))
+    with pytest.raises(ValueError, match="other windows than the run was trained on"):
+        ja.evaluate(run, other)
+    assert ja.evaluate(newcomers.join(run, other), other)["method"]["rounds"] > 0
+    fewer = data._replace(test=datasets.spec.take(data.test, slice(0, 20)))
+    told = ja.evaluate(run, fewer)["dataset"]
+    assert told["fingerprint"] == training.fingerprint(fewer)
+    assert told["fingerprint"] != run.config["data"]["fingerprint"]
+    with pytest.raises(ValueError, match="seed must be from 0 to"):
+        ja.evaluate(run, data, seed=-1)
+
+
+def test_padding_between_pooled_rows_changes_nothing(small, data):
+    """Of whom there are more windows than of others, the others' are padded more."""
+    learner = small("centralized")
+    prepared = learner.prepare(datasets.by_client(data.train))
+    order = np.argsort(~np.asarray(prepared.mask[0]), kind="stable")
+    packed = jax.tree.map(lambda leaf: leaf[:, order], prepared)
+    state = learner.init(jax.random.key(0))
+    found = [
+        learner.update(jax.random.key(1), state, each)[0] for each in (prepared, packed)
+    ]
+    chex.assert_trees_all_close(*(each.params for each in found), atol=1e-6)

@@ -83,7 +83,13 @@ def test_bounds_of_an_area_are_delong_s(own, others, confidence, seed):
     low, high = metrics.auc_interval(member, evidence, confidence)
     area, *want = delong(member, evidence, confidence)
     assert 0 <= low <= area <= high <= 1
-    if 0 < area < 1:
+    if len(set(own + others)) == 1:  # Of pairs that are neither way half are won.
+        pairs = min(len(own), len(others))
+        lower, upper = (1 - confidence) / 2, (1 + confidence) / 2
+        low_of, high_of = (pairs / 2, pairs / 2 + 1), (pairs / 2 + 1, pairs / 2)
+        want = [stats.beta.ppf(lower, *low_of), stats.beta.ppf(upper, *high_of)]
+        assert (low, high) == pytest.approx(want) and high - low > 0
+    elif 0 < area < 1:
         assert (low, high) == pytest.approx(want)
     else:  # As many pairs as there are, none twice, all of them in one order.
         pairs = min(len(own), len(others))
