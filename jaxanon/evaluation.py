@@ -16,7 +16,7 @@ from jaxanon import (
 from jaxanon.attacks import Judges
 from jaxanon.datasets import Data
 from jaxanon.learners import Learner
-from jaxanon.precision import single
+from jaxanon.models.precision import single
 from jaxanon.summary import aggregate, of_runs
 from jaxanon.trial_case import Case
 

@@ -23,7 +23,7 @@ from jaxanon import (
 from jaxanon.datasets import Data
 from jaxanon.federated import layout
 from jaxanon.federated.shuffled import share_linked
-from jaxanon.precision import single
+from jaxanon.models.precision import single
 
 
 @single

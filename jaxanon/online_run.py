@@ -15,7 +15,7 @@ from jaxanon.datasets import Data, Spec
 from jaxanon.kernels.setting_checks import finite
 from jaxanon.methods import Method
 from jaxanon.methods.rounds import sound
-from jaxanon.precision import single
+from jaxanon.models.precision import single
 from jaxanon.run import Run
 
 NAMES = ("dysan", "dysan_gen", "olympus", "dysan_msda")

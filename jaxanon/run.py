@@ -17,7 +17,7 @@ from jaxanon.kernels.checks import typed_key
 from jaxanon.learners import Learner
 from jaxanon.methods import Method
 from jaxanon.methods.method import check_hyper, sampler
-from jaxanon.precision import single
+from jaxanon.models.precision import single
 
 BATCH = 1024  # Windows per call; the last call is padded, so one program serves any N.
 

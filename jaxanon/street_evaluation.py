@@ -22,7 +22,7 @@ from jaxanon import (
 from jaxanon.energy import neighbourhood, scores, settings
 from jaxanon.energy.homes import DAY, device_names, take
 from jaxanon.energy.joining import LAST_DAYS
-from jaxanon.precision import single
+from jaxanon.models.precision import single
 from jaxanon.street_run import StreetRun
 
 _JOIN, _ALONE, _LIFE = range(3)  # Streams of the evaluation's key.

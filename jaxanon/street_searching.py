@@ -17,7 +17,7 @@ from jaxanon.energy.homes import DAY
 from jaxanon.energy.joining import LAST_DAYS
 from jaxanon.energy.searching import lives
 from jaxanon.kernels.checks import did_you_mean
-from jaxanon.precision import single
+from jaxanon.models.precision import single
 from jaxanon.summary import aggregate
 
 _ARRAYS = frozenset(of_settings.HYPER)

@@ -21,7 +21,7 @@ from jaxanon import (
 )
 from jaxanon.energy.homes import DAY
 from jaxanon.energy.searching import finite
-from jaxanon.precision import single
+from jaxanon.models.precision import single
 from jaxanon.street_run import StreetRun
 from jaxanon.training import CHECKPOINT_S
 

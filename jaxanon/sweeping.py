@@ -26,7 +26,7 @@ from jaxanon import (
 )
 from jaxanon.datasets.extras import need
 from jaxanon.methods.method import warn_of_epochs
-from jaxanon.precision import single
+from jaxanon.models.precision import single
 from jaxanon.run import Run
 from jaxanon.sweep_summary import reference, summarise, table
 

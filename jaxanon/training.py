@@ -25,7 +25,7 @@ from jaxanon import (
 from jaxanon.datasets.sources import naming
 from jaxanon.learners.guarantee import paid_for
 from jaxanon.methods.method import check_hyper, check_measured, warn_of_epochs
-from jaxanon.precision import single
+from jaxanon.models.precision import single
 from jaxanon.run import Run
 
 CHECKPOINT_S = 5.0  # Seconds between checkpoints, at the ends of calls.

@@ -25,6 +25,7 @@ from jaxanon.models.blinder import kl_to_standard_normal, sample
 from jaxanon.models.compression import Compressor, Expander
 from jaxanon.models.conditions import Condition, nothing
 from jaxanon.models.contrastive import supervised_contrastive_loss
+from jaxanon.models.precision import single
 from jaxanon.models.traced import apply
 from jaxanon.models.unet import UNet, check_halved
 from jaxanon.models.window_classifier import WindowClassifier
@@ -110,6 +111,7 @@ def networks(spec, config: CloakConfig) -> Networks:
     )
 
 
+@single
 def cloak(spec, **settings) -> Method:
     """Builds Cloak for windows of ``spec``.
 

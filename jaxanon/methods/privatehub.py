@@ -24,8 +24,10 @@ from jaxanon.methods.hub_noise_settings import guarantee_of
 from jaxanon.methods.hub_room import room
 from jaxanon.methods.method import Method
 from jaxanon.methods.privatehub_config import AT_RELEASE, HYPER, PrivateHubConfig
+from jaxanon.models.precision import single
 
 
+@single
 def privatehub(spec, **settings) -> Method:
     """Builds PrivateHub for windows of ``spec``.
 

@@ -22,6 +22,7 @@ from jaxanon.methods.method import Method
 from jaxanon.models.analog_bits import AnalogBits
 from jaxanon.models.conditions import Condition, nothing
 from jaxanon.models.latent_law import LatentLaw, surprise
+from jaxanon.models.precision import single
 from jaxanon.models.traced import apply
 from jaxanon.models.unet import UNet, check_halved
 from jaxanon.models.window_classifier import WindowClassifier
@@ -91,6 +92,7 @@ def networks(spec, config: PrivDiffuserConfig) -> Networks:
     )
 
 
+@single
 def privdiffuser(spec, **settings) -> Method:
     """Builds PrivDiffuser for windows of ``spec``.
 

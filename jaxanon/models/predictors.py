@@ -144,7 +144,7 @@ def predictor(
     if kind in IMAGES:
         check_pixels(kind, time)
     module = modules[kind]()
-    blank = jnp.zeros((1, time, channels))
+    blank = jnp.zeros((1, time, channels), jnp.float32)
 
     @jax.jit  # Operation by operation, networks take seconds to set up.
     def init(key):
