@@ -24,6 +24,7 @@ neighbouring test window are left out. ``split="subject"`` divides by person ins
 A target that looks ahead may lie in a test window: give a ``split`` with a gap for it.
 """
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -54,15 +55,20 @@ def read_arrays(path: Path) -> Arrays:
         raise FileNotFoundError(
             f"{str(path)!r} does not exist or is not a file; name an .npz file."
         )
+    if not zipfile.is_zipfile(path):
+        raise ValueError(
+            f"{str(path)!r} is truncated or is no .npz file, for it is no zip; write "
+            "it again with numpy.savez."
+        )
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         if wrong := [n for n, a in arrays.items() if not isinstance(a, np.ndarray)]:
             raise TypeError(f"{wrong} in it are no arrays")
-    except ValueError as error:
+    except ValueError as error:  # NumPy's advice is to load it unsafely.
         raise ValueError(
-            f"{str(path)!r} is damaged or holds Python objects ({error}); save names "
-            "as numpy.array of strings."
+            f"{str(path)!r} is damaged or holds Python objects; save names as "
+            "numpy.array of strings."
         ) from error
     except Exception as error:  # What zip, NumPy and Python's parser make of damage.
         raise ValueError(
@@ -166,8 +172,9 @@ def _chosen(arrays, classes, targets, public, private):
     for argument, value in {"public": public, "private": private}.items():
         if value is None:
             raise ValueError(
-                f"{argument} must be given for a file of your own: what windows "
-                f"{MEANING[argument]}; its attributes are {[*classes, *targets]}."
+                f"{argument} (--{argument}) must be given for a file of your own: "
+                f"what windows {MEANING[argument]}; its attributes are "
+                f"{[*classes, *targets]}."
             )
     choose("public", public, (*classes, *targets))
     for attribute in private:

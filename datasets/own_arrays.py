@@ -90,6 +90,11 @@ def classes_of(arrays: Arrays):
 
 def integers(name: str, array: np.ndarray, count: int) -> np.ndarray:
     """``array`` if it is ``int[count]``, else ValueError."""
+    if array.ndim == 1 and len(array) != count:
+        raise ValueError(
+            f"{name} must have an entry for each of the {count} windows, got "
+            f"{len(array)}."
+        )
     if array.shape != (count,) or array.dtype.kind not in "iu":
         raise ValueError(
             f"{name} must be int[{count}], one for each of the {count} windows, got "

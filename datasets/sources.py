@@ -25,10 +25,10 @@ def find(name: str, source, pattern: str) -> Path | None:
         found = _holding(Path(source).expanduser(), pattern)
         if found is None:
             there = Path(source).expanduser().exists()
-            why = f"names matching {pattern!r}" if there else "there is no such place"
+            why = "" if there else " (there is no such place)"
             raise FileNotFoundError(
-                f"source {str(source)!r} holds no file of {name} ({why}); pass the "
-                "folder or the zip of the original layout."
+                f"source {str(source)!r} holds no file of {name}{why}; pass the folder "
+                "or the zip of the original layout, which the README tells of."
             )
         return found
     places = [Path(__file__).parents[1].parent / "shared/data", Path("../shared/data")]

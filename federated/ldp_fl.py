@@ -36,7 +36,8 @@ def two_points(key, weights, radius, epsilon):
       ValueError: for a radius or an ε on the host that is not above 0.
 
     Example:
-      >>> two_points(jax.random.key(0), jnp.array([0.1, -3.0]), 1.0, jnp.log(3.0))
+      >>> weights = jnp.array([0.1, -3.0])
+      >>> jnp.round(two_points(jax.random.key(0), weights, 1.0, jnp.log(3.0)), 4)
       Array([-2., -2.], dtype=float32)
 
     References:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from jaxanon import (
     checks,
+    guarantee,
     learned,
     profiling,
     report,
@@ -139,7 +140,6 @@ def evaluate(
 def _evaluate(runs, data, seeds, *, attacks, share, judges, out, progress):
     """The reports of several runs, whose attackers train together."""
     trial_checks.check_runs(runs, seeds, data)
-    trial_checks.check_data(data)
     chosen = trial_names.choose(attacks)
     _check(runs, data, chosen, share, judges)
     strangers = trial.strangers(data) and trial.linkable(data)
@@ -175,8 +175,8 @@ def _evaluate(runs, data, seeds, *, attacks, share, judges, out, progress):
 def _check(runs, data, chosen, share, judges):
     trial_checks.check_judges(judges, trial.judged(data))
     trial_checks.check_shares(data, trial.attacked(data), share)
-    names, overlap = trial.attacked(data), trial.overlap(data.test)
-    trial_checks.check_attacks(runs, data, chosen.attacks, share, names, overlap)
+    told = trial.attacked(data), trial.overlap(data.test)
+    trial_checks.check_attacks(runs, data, chosen.attacks, share, *told)
 
 
 def _report(one: trial.Trial, evidence, linkage, judges, further) -> dict:
@@ -207,16 +207,17 @@ def _report(one: trial.Trial, evidence, linkage, judges, further) -> dict:
         "mutual_information": trial_measures.information(one),
         "costs": profiling.read(getattr(one.run, "folder", None)),
     }
-    late = report.unfinished(getattr(one.run, "unfinished", None))
-    result["headline"] = [*report.headline(result), *late]
+    result["headline"] = report.headline(result)
+    result["headline"] += guarantee.headline(one.run, one.data.test.windows)
+    result["headline"] += report.unfinished(getattr(one.run, "unfinished", None))
     result["protocol"] = report.protocol(result)
     return result
 
 
 def _curves(run) -> list[dict]:
     """The losses of a run's history, by round."""
-    rows = getattr(run, "history", None) or ()
-    return [{"round": row["round"], **row["losses"]} for row in rows]
+    history = getattr(run, "history", None) or ()
+    return [{"round": row["round"], **row["losses"]} for row in history]
 
 
 def evaluate_each(

@@ -144,6 +144,15 @@ def release(run: Run, key, windows, budget: Budget) -> tuple[np.ndarray, list[st
     return safe, [*told(run, windows), f"{spent}, {left:g} is left."]
 
 
+def headline(run, windows) -> list[str]:
+    """The same of whatever was evaluated; nothing of what has no such settings."""
+    config = getattr(getattr(run, "method", None), "config", None)
+    if not hasattr(config, "mechanism"):
+        return []
+    what, *rest = told(run, windows)
+    return [what if what.startswith("No") else f"Guarantee: {what}", *rest]
+
+
 def told(run: Run, windows, *, known_seed: bool = False) -> list[str]:
     """What a release guarantees and what it clipped, in sentences.
 

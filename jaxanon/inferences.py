@@ -117,9 +117,12 @@ def attribute(name: str, known: Iterable[str]) -> str:
     try:
         found = get(name)
     except ValueError as error:
+        from jaxanon.kernels.checks import did_you_mean  # Brings JAX along.
+
         raise ValueError(
             f"{name!r} is neither an attribute of the data, which has {sorted(known)}, "
             "nor an inference; `jaxanon inferences` lists those."
+            f"{did_you_mean(name, known)}"
         ) from error
     labels = [each for each in found.attributes if each in known]
     if not labels:

@@ -106,6 +106,8 @@ def _by_epoch(console, total, done, epochs, unit):
         if whole not in told and whole:
             told.add(whole)
             line = f"{unit} {done}/{total}  {_in_words(row)}"
+            if done == begun[0]:
+                line += " with compiling"
             if begun[0] < done < total:
                 pace = (now - begun[1]) / (done - begun[0])
                 left = datetime.timedelta(seconds=round(pace * (total - done)))

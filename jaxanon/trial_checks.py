@@ -12,7 +12,7 @@ HOOKS = {"inversion": "client_loss", "fingerprint": "choices"}
 
 
 def check_runs(runs, seeds, data) -> None:
-    """TypeError for what anonymizes nothing; refuses seeds and another split."""
+    """Refuses what anonymizes nothing, wrong seeds, another split and bad data."""
     for seed in seeds:
         checks.seed(seed)
     for run in runs:
@@ -22,6 +22,7 @@ def check_runs(runs, seeds, data) -> None:
                 f"{type(run).__name__}; open a folder by ja.open_run."
             )
         check_split(run, data)
+    check_data(data)
 
 
 def check_split(run, data) -> None:

@@ -45,6 +45,6 @@ def test_lines_say_how_long_it_will_take_once_a_row_after_compiling_ended(
         for done in (20, 21, 22, 3000):
             tell(row | {"round": done})
     _, first, second, third, last = capsys.readouterr().out.splitlines()
-    assert first.endswith("updates/s") and last.endswith("updates/s")
+    assert first.endswith("updates/s with compiling") and last.endswith("updates/s")
     assert second.endswith("  2:28:57 left")  # 2,979 rounds of three seconds.
     assert third.endswith("  2:28:54 left")

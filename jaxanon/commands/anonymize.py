@@ -73,6 +73,7 @@ def anonymize(
     from jaxanon import guarantee, training
 
     run = training.open_run(folder)
+    show.unfinished(run)
     windows, about = files.read_windows(input)
     files.refuse_others(about, run.spec)
     weights = {

@@ -52,6 +52,8 @@ def export(
       source: folder or file of the original data, where it is not found alone
       overwrite: replace the output file that is there
     """
+    import numpy as np
+
     from jaxanon import datasets
     from jaxanon.datasets import writing
 
@@ -67,7 +69,9 @@ def export(
     )
     path = datasets.export(sources.load(options), split, output, overwrite=overwrite)
     which = "windows" if split == "all" else f"{split} windows"
-    show.say(f"The {which} of {name}: {path}")
+    with np.load(path) as made:
+        shape = "x".join(map(str, made["windows"].shape))
+    show.say(f"The {which} of {name}, {shape}: {path}")
 
 
 def import_csv(

@@ -9,7 +9,7 @@ from jaxanon.commands.sources import DataOptions
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DemoSettings:
-    """What the demo trains; chosen to end in 3 to 6 minutes on 2 cores."""
+    """What the demo trains; chosen to end in 3 to 7 minutes on 2 cores."""
 
     epochs: int = 30
     settings: dict = dataclasses.field(
@@ -36,7 +36,7 @@ class DemoSettings:
 def demo(*, out: pathlib.Path = pathlib.Path("jaxanon-demo"), seed: int = 0) -> None:
     """Trains Blinder to hide which arm wears a smartwatch, attacks it, reports.
 
-    Real recordings of 10 people doing 7 shoulder exercises; 3 to 6 minutes on 2 quiet
+    Real recordings of 10 people doing 7 shoulder exercises; 3 to 7 minutes on 2 quiet
     cores, without a network. Interrupted, it goes on when it is started again.
 
     Args:

@@ -62,6 +62,7 @@ def export(
     if attackers is not None:
         beside.check_ending(attackers, "onnx")
     run = training.open_run(folder)
+    show.unfinished(run)
     data = sources.recall(run, dataset=dataset, source=source, split_seed=split_seed)
     if own is not None:
         run = exporting.personalised(run, own, num_rounds=own_rounds, seed=seed)

@@ -64,6 +64,7 @@ def sample(
     from jaxanon.methods.method import sampler
 
     run = training.open_run(folder)
+    show.unfinished(run)
     sampler(run.method)  # Who makes none may have no classes to name.
     public = run.spec.public
     names = run.spec.classes[public]

@@ -68,6 +68,35 @@ def pieces():
         )
 
 
+def unfinished(run) -> None:
+    """A warning of a run that was interrupted; nothing of others."""
+    if run.unfinished is not None:
+        done, asked = run.unfinished["done"], run.unfinished["asked"]
+        say(
+            f"Warning: the run in {run.folder} is unfinished, {done:g} of {asked} "
+            "epochs are done; jaxanon train ... --resume goes on with it."
+        )
+
+
+def spent(run) -> None:
+    """What training spent of the epsilon that its noise is for; nothing without."""
+    from jaxanon import ledger
+
+    if run.folder is None or not (run.folder / ledger.FILE).is_file():
+        return
+    told = ledger.read(run.folder)
+    if told.get("epsilon") is None:
+        return
+    asked, rounds = (getattr(run.method.config, n, None) for n in ("epsilon", "rounds"))
+    bought = (
+        "" if not asked or not rounds else f" of {asked:g}, bought for {rounds} rounds"
+    )
+    say(
+        f"Spent after {told['rounds']['done']} rounds: epsilon {told['epsilon']:.3g}"
+        f"{bought}; jaxanon privacy {run.folder} says for whom."
+    )
+
+
 def losses(run) -> None:
     """The last row of a run's metrics."""
     if run.history:

@@ -35,9 +35,10 @@ def _builders(name):
     known = (*learners.NAMES, *methods.NAMES, street.METHOD)
     if name not in known:
         raise ValueError(
-            f"method must be one of {sorted(methods.NAMES)}, which anonymize, of "
-            f"{sorted(learners.NAMES)}, which predict, or {street.METHOD}, which "
-            f"switches standby off; got {name!r}.{did_you_mean(name, known)}"
+            f"there is no method {name!r}.{did_you_mean(name, known)} Methods that "
+            f"anonymize are {', '.join(sorted(methods.NAMES))}; those that predict "
+            f"{', '.join(sorted(learners.NAMES))}; {street.METHOD} switches standby "
+            "off."
         )
     return learners if name in learners.NAMES else methods
 
@@ -81,7 +82,7 @@ def command(method: str | None):
           out: folder for settings, checkpoints and metrics; default: runs/METHOD
           epochs: passes over the data; a finished run may be resumed with more
           seed: of everything random
-          resume: go on with the run in --out
+          resume: go on with the run in --out; where there is none, begin it
           profile: folder for JAX's trace of one call of the training program, and what
             compiling, rounds and memory cost; the report tells it
           devices: how many share a round's clients; of a CPU, cores; default: one, or
@@ -135,6 +136,7 @@ def train_run(
     if not processes.first():
         return run, data
     show.losses(run)
+    show.spent(run)
     if profile is not None:
         show.costs(profile)
     show.say(f"The run is in {out}.")
@@ -145,6 +147,8 @@ def _trained(method, options, settings, epochs, seed, out, resume, profile, devi
     from jaxanon import training
 
     files.refuse_folder(out, resume)
+    if resume and not (pathlib.Path(out) / "config.json").is_file():
+        show.say(f"There is no run in {out} yet; this is its beginning.")
     data = sources.load(options)
     built = _builders(method).build(method, data.spec, **fields_of(settings))
     run = training.train(

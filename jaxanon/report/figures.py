@@ -122,7 +122,7 @@ def training(history: list[dict]) -> Picture | None:
         axis.grid(alpha=0.25, lw=0.5)
     for axis in list(axes.flat)[len(names) :]:
         axis.set_visible(False)
-    return picture(figure, "What training reported, over federated rounds.")
+    return picture(figure, "What training reported, over its rounds.")
 
 
 def cut_peaks(axis, values):

@@ -46,7 +46,7 @@ def test_help_breaks_lines_where_the_terminal_ends(capsys, monkeypatch):
 def test_a_name_that_is_nearly_one_is_guessed(word, near, capsys):
     assert cli.main(["train", word]) == 2
     told = capsys.readouterr().err
-    assert f"got '{word}'. Did you mean '{near}'?" in told
+    assert f"no method '{word}'. Did you mean '{near}'?" in told
     assert cli.main(["train", "qqq"]) == 2
     assert "Did you mean" not in capsys.readouterr().err
 
@@ -87,7 +87,7 @@ def test_python_finds_the_command_where_the_shell_does_not(words, status, tmp_pa
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("train nobody --out x", "got 'nobody'"),
+        ("train nobody --out x", "no method 'nobody'. Methods that"),
         ("train blinder --out x --latent 0", "latent must be >= 1, got 0"),
         ("sweep blinder --out x --dataset nowhere --seeds 0", "seeds must be > 0, got"),
         ("train blinder --out x --dataset nowhere", "there is no data set 'nowhere'"),
@@ -156,6 +156,8 @@ def test_datasets_are_listed_and_exported(tmp_path, capsys, refused):
     words += ["--preset", "raw6", "--split", "test", "--private", "side,subject"]
     assert cli.main(words) == 0
     test = datasets.load("smartwatch").test
+    said = f"The test windows of smartwatch, {len(test.windows)}x128x6: {path}"
+    assert said in " ".join(capsys.readouterr().out.split())
     with np.load(path) as arrays:
         np.testing.assert_array_equal(arrays["windows"], test.windows)
         assert list(arrays["private"]) == ["side", "subject"]

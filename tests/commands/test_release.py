@@ -242,3 +242,15 @@ def test_a_curve_says_what_was_wrong(words, message, released, capsys):
 def test_a_curve_of_what_guarantees_nothing(folder, capsys):
     assert cli.main(["evaluate", str(folder), "--epsilons", "1"]) == 2
     assert "blinder gives no guarantee" in capsys.readouterr().err
+
+
+def test_a_report_says_what_is_guaranteed(released, file):
+    run, windows = training.open_run(released), np.load(file)["windows"]
+    what, clipped = guarantee.headline(run, windows)
+    said = "Guarantee: epsilon 2 for each window of 8 s, between any two windows"
+    assert what.startswith(said) and "and clipped to it" in clipped
+    bounds = {"low": (-1.0, -1.0), "high": (1.0, 1.0)}
+    bare = methods.deeprotect(run.spec, mechanism="none", **bounds)
+    told = guarantee.headline(dataclasses.replace(run, method=bare), windows)
+    assert told == ["No guarantee: no noise."]
+    assert guarantee.headline(object(), windows) == []

@@ -54,7 +54,7 @@ def test_a_street_is_trained_and_evaluated(tmp_path, capsys):
             ["train", "pfdrl", "--dataset", "none", "--out", f"{out}-2"],
             "no homes called 'none'",
         ),
-        (["train", "pdfrl"], "or pfdrl, which switches standby off; got 'pdfrl'"),
+        (["train", "pdfrl"], "scaffold; pfdrl switches standby off."),
     ):
         assert cli.main(words) == 2
         assert message in " ".join(capsys.readouterr().err.split())

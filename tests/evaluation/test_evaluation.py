@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
-from jaxanon import evaluation, summary, trial
+from jaxanon import evaluation, guarantee, summary, trial
 from jaxanon.evaluation import evaluate, evaluate_many, raw_judges
 
 
@@ -260,3 +260,13 @@ def test_what_is_of_one_run_is_not_summed_up(cases, monkeypatch):
 
 def test_the_api_finds_it():
     assert ja.evaluate is evaluate
+
+
+def test_what_is_guaranteed_stands_behind_what_was_found(
+    cases, known, reported, monkeypatch
+):
+    said = lambda run, windows: [f"Guarantee: of {len(windows)} windows."]
+    monkeypatch.setattr(guarantee, "headline", said)
+    *found, last = reported(cases.identity)["headline"]
+    assert last == f"Guarantee: of {len(cases.data().test.windows)} windows."
+    assert found == known(cases.identity)["headline"]
