@@ -11,6 +11,7 @@ import warnings
 
 import jax
 import pytest
+from hasty import hasty
 
 BENCH = pathlib.Path(__file__).parents[2] / "bench"
 # Checks that the tests have and who runs a benchmark has not.
@@ -47,7 +48,11 @@ def run_script(bench):
             for name, value in STRICT.items():
                 jax.config.update(name, value)
             sys.argv = [str(BENCH / script), *map(str, words)]
-            with warnings.catch_warnings(), contextlib.redirect_stdout(printed):
+            with (
+                warnings.catch_warnings(),
+                contextlib.redirect_stdout(printed),
+                hasty(),
+            ):
                 warnings.simplefilter("default")  # As it is where nobody is strict.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 ended(sys.argv[0])

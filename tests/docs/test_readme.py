@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 import pytest
+from hasty import hasty
 
 import jaxanon
 from jaxanon import trial_names
@@ -60,7 +61,10 @@ def test_readme_python_runs(tmp_path, monkeypatch):
     for name, code in parts.items():  # A section without code lends its parts nothing.
         names = {**above, "__name__": "readme"} if name.startswith("### ") else {}
         for number, block in enumerate(code):
-            exec(compile(block, f"README.md, {name}, block {number}", "exec"), names)
+            with hasty():
+                exec(
+                    compile(block, f"README.md, {name}, block {number}", "exec"), names
+                )
         above = above if name.startswith("### ") else names
     own = np.load(tmp_path / "ours.npz")
     assert own["windows"].shape == (2 * 10, 128, 3)
