@@ -52,6 +52,7 @@ from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 POLL_S = 0.1
 LINGER_S = 1.0  # Of a node that has gone Flower hands no reply on.
 BEAT_S = 10  # The server takes a client for gone after twice that.
+FAREWELL_S = 2.0  # That a sign of life may still take when a client goes.
 
 
 def wait_for_server(host: str, port: int, wait_s: float) -> None:
@@ -168,6 +169,7 @@ def _connected(server, root_certificate, keys, wait_s):
             yield client, node
         finally:
             over.set()
+            beat.join(FAREWELL_S)  # A sign of life that is on its way comes first.
             with contextlib.suppress(httpx.HTTPError):
                 client.DeactivateNode(DeactivateNodeRequest(node_id=node.node_id))
                 if keys is None:
@@ -214,8 +216,13 @@ def _said(error):
 def _beat(client, node, over):
     request = SendNodeHeartbeatRequest(node=node, heartbeat_interval=BEAT_S)
     while not over.wait(BEAT_S / 2):
-        with contextlib.suppress(httpx.HTTPError):
+        try:
             client.SendNodeHeartbeat(request)
+        except httpx.HTTPError:
+            continue
+        except RuntimeError:  # So httpx calls a client that was closed meanwhile.
+            if not over.is_set():
+                raise
 
 
 def _fetched(client, node, found) -> Message:

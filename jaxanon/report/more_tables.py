@@ -46,9 +46,8 @@ def distortion_table(report) -> str:
             rows.append(_change(f"steps per window, {counter.replace('_', ' ')}", told))
     for channel, statistics in found["statistics"].items():
         rows += [_change(f"{channel}: {name}", x) for name, x in statistics.items()]
-    head = ("measure", "raw", "anonymized",
-            f"change of the mean (itself, where beyond {100 * _MOST:,.0f} %)",
-            "mean change")  # fmt: skip
+    change = f"change of the mean (in its unit, beyond {100 * _MOST:,.0f} %)"
+    head = ("measure", "raw", "anonymized", change, "mean change")
     return table(head, rows)
 
 

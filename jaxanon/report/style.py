@@ -23,8 +23,8 @@ th, td { padding: .4rem .6rem; text-align: right; white-space: nowrap;
   border-bottom: 1px solid var(--line); }
 th { color: var(--soft); font-weight: 600; font-size: .88rem; }
 th:first-child, td:first-child { text-align: left; }
-thead th:nth-child(2), tbody td:nth-child(2) { text-align: left; }
-details table th:nth-child(2), details table td:nth-child(2) { text-align: right; }
+thead th { white-space: normal; vertical-align: bottom; }
+.worded th:nth-child(2), .worded td:nth-child(2) { text-align: left; }
 td.key { font-weight: 650; }
 td.worst { color: var(--worst); }
 figure { margin: 0 0 1rem; }

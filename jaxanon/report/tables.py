@@ -20,7 +20,15 @@ def table(head, rows):
     body = "".join(
         "<tr>" + "".join(cell(content) for content in row) + "</tr>" for row in rows
     )
-    return f'<div class="scroll"><table>{top}<tbody>{body}</tbody></table></div>'
+    kind = ' class="worded"' if any(map(_worded, rows)) else ""
+    return f'<div class="scroll"><table{kind}>{top}<tbody>{body}</tbody></table></div>'
+
+
+def _worded(row):
+    """Whether the second column of a row is no number, and stands on the left."""
+    second = row[1] if len(row) > 1 else ""
+    text = second[0] if isinstance(second, tuple) else second
+    return text[:1].isalpha() and text != "none"
 
 
 def _row(what, who, scores, raw, field, kind=""):

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import beta, norm
 
 from jaxanon import attacks, metrics
 
@@ -30,7 +30,9 @@ def test_the_interval_by_hand():
     apart = metrics.auc_interval(own, own, 0.9)
     assert apart == (pytest.approx(0.05**0.5), 1.0)
     assert metrics.auc_interval(own, -own, 0.9) == (0.0, pytest.approx(1 - 0.05**0.5))
-    assert metrics.auc_interval(own, 0 * own) == (0.5, 0.5)  # Says nothing, for sure.
+    # Two pairs that are neither way: half of them won, by Clopper and Pearson.
+    low, high = metrics.auc_interval(own, 0 * own, 0.9)
+    assert low + high == pytest.approx(1) and low == pytest.approx(beta.ppf(0.05, 1, 2))
 
 
 def test_the_interval_has_the_truth_as_often_as_it_says():
