@@ -20,8 +20,8 @@ def two_points(key, weights, radius, epsilon):
     A weight w, clipped to ``[-r, r]``, becomes ``± r (e^ε + 1) / (e^ε - 1)``, the
     positive one with probability ``(w (e^ε - 1) + r (e^ε + 1)) / (2 r (e^ε + 1))``.
     ε is of each weight: k weights that belong together cost k ε. Draws have 32 bits,
-    and probabilities are rounded so that the odds of no value ever differ by more than
-    e^ε; by less than e^14.6 they do, however large ε is.
+    and probabilities are rounded so that the odds of no value differ by more than e^ε,
+    from ε = 1e-9 on; by less than e^14.6 they do, however large ε is.
 
     Args:
       key: typed PRNG key.
@@ -45,8 +45,8 @@ def two_points(key, weights, radius, epsilon):
       and Wainwright, JASA 2018.
     """
     positive(radius=radius, epsilon=epsilon)
-    inside = jnp.nan_to_num(jnp.clip(weights, -radius, radius))
-    chances, slope = _chances((inside / radius).astype(jnp.float32), epsilon)
+    places = jnp.clip(weights.astype(jnp.float32) / radius, -1, 1)
+    chances, slope = _chances(jnp.nan_to_num(places), epsilon)
     up = jax.random.bits(key, weights.shape, jnp.uint32) < chances
     return (jnp.where(up, radius, -radius) / slope).astype(weights.dtype)
 

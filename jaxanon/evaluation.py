@@ -139,7 +139,7 @@ def evaluate(
 @single
 def _evaluate(runs, data, seeds, *, attacks, share, judges, out, progress):
     """The reports of several runs, whose attackers train together."""
-    trial_checks.check_runs(runs, seeds, data)
+    trial_checks.check_given(runs, seeds, data)
     chosen = trial_names.choose(attacks)
     _check(runs, data, chosen, share, judges)
     strangers = trial.strangers(data) and trial.linkable(data)

@@ -69,8 +69,9 @@ def held_out(data: Data) -> Data:
         parts.append(take(data.train, rows[few]))
     held = Data(data.spec, *parts)
     for name in _private(held):
+        left = held.train.labels[name]
         try:
-            shares.check_counts(held.train.labels[name], 1.0, name)
+            shares.check_counts(left, 1.0, name)
         except ValueError as error:
             raise ValueError(
                 f"halving holds out some training windows, and without them {error} "

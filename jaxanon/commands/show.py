@@ -74,7 +74,7 @@ def unfinished(run) -> None:
         done, asked = run.unfinished["done"], run.unfinished["asked"]
         say(
             f"Warning: the run in {run.folder} is unfinished, {done:g} of {asked} "
-            "epochs are done; jaxanon train ... --resume goes on with it."
+            "epochs are done; train or serve it on with --resume."
         )
 
 
@@ -85,7 +85,10 @@ def spent(run) -> None:
     if run.folder is None or not (run.folder / ledger.FILE).is_file():
         return
     told = ledger.read(run.folder)
-    if told.get("epsilon") is None:
+    if not told.get("holds", True):
+        say(f"No guarantee; jaxanon privacy {run.folder} says why.")
+        return
+    if told.get("epsilon") is None or "rounds" not in told:
         return
     asked, rounds = (getattr(run.method.config, n, None) for n in ("epsilon", "rounds"))
     bought = (

@@ -79,8 +79,11 @@ def live_apart(
       [(3, 2), (3, 2)]
     """
 
+    wide = jax.config.jax_enable_x64  # Of this thread, which others would not have.
+
     def one(state, street):
-        return jax.block_until_ready(live(system, key, state, street, num_slots))
+        with jax.enable_x64(wide):
+            return jax.block_until_ready(live(system, key, state, street, num_slots))
 
     with concurrent.futures.ThreadPoolExecutor(len(streets), "street") as threads:
         found = [*threads.map(one, states, streets)]

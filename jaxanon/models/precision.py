@@ -10,7 +10,7 @@ F = TypeVar("F", bound=Callable)
 
 
 def single(fn: F) -> F:
-    """``fn``, for which ``jax_enable_x64`` is switched off as long as it runs.
+    """``fn``, for whose thread ``jax_enable_x64`` is switched off as long as it runs.
 
     Windows are float32, and so are the networks that learn of them; a program of both
     types would not compile.

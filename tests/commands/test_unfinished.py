@@ -1,8 +1,10 @@
 """What is said of runs that are not there yet, or not done."""
 
 import dataclasses
+from types import SimpleNamespace
 
-from jaxanon import cli, training
+from jaxanon import cli, ledger, training
+from jaxanon.commands import show
 
 
 def test_what_is_resumed_and_is_not_there_is_said(
@@ -35,3 +37,17 @@ def test_windows_of_an_unfinished_run_come_with_a_warning(
     monkeypatch.setattr(training, "open_run", opened)
     assert cli.main([str(word) for word in (*words, "--overwrite")]) == 0
     assert "is unfinished" not in capsys.readouterr().out
+
+
+def test_what_keeps_no_guarantee_is_not_told_as_spent(tmp_path, capsys):
+    run = SimpleNamespace(folder=tmp_path, method=SimpleNamespace(config=object()))
+    show.spent(run)
+    assert not capsys.readouterr().out
+    told = {"epsilon": 90.0, "holds": False, "rounds": {"done": 2, "asked": 2}}
+    for holds, said in (
+        (False, "No guarantee; jaxanon"),
+        (True, "epsilon 90; jaxanon"),
+    ):
+        ledger.keep(tmp_path, told | {"holds": holds})
+        show.spent(run)
+        assert said in capsys.readouterr().out

@@ -137,3 +137,13 @@ def test_seeds_that_would_be_another_s(cases, seed):
     refuses(cases, "seed must be from 0 to 4294967295, got", cases.data(), seed=seed)
     with pytest.raises(ValueError, match="seed must be from 0 to"):
         raw_judges(cases.data(), seed=seed)
+
+
+def test_files_of_one_name_may_be_of_different_people(cases):
+    """Who gave the split of a file answers for it."""
+    full = cases.data()
+    run = cases.Run(lambda key, windows: pytest.fail("too late"))
+    spec = dataclasses.replace(full.spec, split="given")
+    run.spec = dataclasses.replace(spec, mean=(9.0, 2.0, 3.0))
+    with pytest.raises(pytest.fail.Exception, match="too late"):
+        evaluate(run, full._replace(spec=spec), **cases.QUICK)
