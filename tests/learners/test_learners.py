@@ -189,7 +189,9 @@ def test_another_split_is_no_test_of_a_run(small, data):
     """Who is new in it may have been trained on; of newcomers' own nobody was."""
     run = training.train(small("fedavg"), data, epochs=1, progress=False)
     mean = tuple(x + 0.25 for x in data.spec.mean)
-    other = data._replace(spec=dataclasses.replace(data.spec, mean=mean, split="x"))
+    other = data._replace(
+        spec=dataclasses.replace(data.spec, mean=mean, split="subject")
+    )
     with pytest.raises(ValueError, match="other windows than the run was trained on"):
         ja.evaluate(run, other)
     assert ja.evaluate(newcomers.join(run, other), other)["method"]["rounds"] > 0
