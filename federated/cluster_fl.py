@@ -196,14 +196,13 @@ def cluster_fl(
         lacks = centres
         if form == "corrected":
             lacks = jax.tree.map(jnp.subtract, centres, sums)
-        of_client = lambda old, u, c: jnp.tensordot(
-            members, u + rho * c, axes=1
-        ).astype(old.dtype)
+        of_client = lambda u, c: jnp.tensordot(members, u + rho * c, axes=1)
+        as_before = lambda old, new: new.astype(old.dtype)
+        pull = jax.tree.map(of_client, duals, lacks)
         own = own._replace(
-            pull=jax.tree.map(of_client, own.pull, duals, lacks),
+            pull=jax.tree.map(as_before, own.pull, pull),
             nearness=jnp.sum(members**2, axis=1),
         )
-        as_before = lambda old, new: new.astype(old.dtype)
         server = clusters._replace(
             members=members,
             centres=jax.tree.map(as_before, clusters.centres, centres),

@@ -212,7 +212,7 @@ def _warn(members):
             f"{len(broken)} of {len(members)} members have no scores, for a network is "
             f"no longer finite ({first}); lower fit_rate or learning_rate.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

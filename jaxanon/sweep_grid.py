@@ -183,7 +183,7 @@ def _possible(method, grid, hyper_fn):
         warnings.warn(
             f"{number - len(cells)} of {number} points of the grid are left out: "
             f"{reason}",
-            stacklevel=4,
+            stacklevel=5,
         )
     return cells
 

@@ -108,7 +108,7 @@ def train(
     epochs, seed = int(epochs), int(seed)
     if out is not None and not processes.several():
         checkpoint.refuse_taken(out, resume=resume)  # Before anything compiles.
-    epochs = paid_for(method, epochs)
+    epochs = paid_for(method, epochs, stacklevel=3)
     check_data(method, data)
     spreading.check_devices(method, devices)
     hyper = dict(hyper or {})
@@ -169,7 +169,7 @@ def train(
         ledger.write(folder, method, state, asked=total)
     if watch is not None:
         watch.write(folder)
-    leaps.warn(history[before:], state.hyper, stacklevel=2)
+    leaps.warn(history[before:], state.hyper, stacklevel=3)
     return Run(method, state, data.spec, folder, history, config)
 
 

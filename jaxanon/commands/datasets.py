@@ -52,8 +52,6 @@ def export(
       source: folder or file of the original data, where it is not found alone
       overwrite: replace the output file that is there
     """
-    import numpy as np
-
     from jaxanon import datasets
     from jaxanon.datasets import writing
 
@@ -67,10 +65,13 @@ def export(
         split_seed=split_seed,
         source=source,
     )
-    path = datasets.export(sources.load(options), split, output, overwrite=overwrite)
-    which = "windows" if split == "all" else f"{split} windows"
-    with np.load(path) as made:
-        shape = "x".join(map(str, made["windows"].shape))
+    data = sources.load(options)
+    path = datasets.export(data, split, output, overwrite=overwrite)
+    which, parts = f"{split} windows", [split]
+    if split == "all":
+        which, parts = "windows", ["train", "test"]
+    count = sum(len(getattr(data, part).windows) for part in parts)
+    shape = f"{count}x{data.spec.time}x{len(data.spec.channels)}"
     show.say(f"The {which} of {name}, {shape}: {path}")
 
 

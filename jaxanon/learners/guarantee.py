@@ -168,12 +168,13 @@ def of_weights(config, weights: int, num_clients: int) -> PerWeight | None:
     return PerWeight(weights, each, config.rounds, config.delta, holds=whole)
 
 
-def paid_for(method, epochs: int) -> int:
+def paid_for(method, epochs: int, *, stacklevel: int = 2) -> int:
     """Epochs that a privacy budget pays for; all of them where there is none.
 
     Args:
       method: a ``Method`` or ``Learner``.
       epochs: that were asked for; a warning says where they are too many.
+      stacklevel: of that warning, seen from who calls.
     """
     guarantee = getattr(method, "guarantee", None)
     if guarantee is None or guarantee.rounds is None:
@@ -187,6 +188,6 @@ def paid_for(method, epochs: int) -> int:
         f"training stops after them, not after {epochs}; set {setting} to {epochs} for "
         "more of them, and more noise in each.",
         UserWarning,
-        stacklevel=3,
+        stacklevel=stacklevel + 1,
     )
     return paid

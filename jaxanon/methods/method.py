@@ -133,7 +133,7 @@ def warn_of_epochs(method, epochs: int, rounds: int | None = None) -> None:
             f"{least - 1}; until epoch {epochs} it learns nothing of it: ask for more, "
             f"or make the phases before it shorter ({names}).",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,  # Behind who called what called this, and ``single``.
         )
 
 

@@ -13,7 +13,7 @@ def single(fn: F) -> F:
     """``fn``, for whose thread ``jax_enable_x64`` is switched off as long as it runs.
 
     Windows are float32, and so are the networks that learn of them; a program of both
-    types would not compile.
+    types would not compile. Warnings from within have one frame more to their caller.
 
     Example:
       >>> with jax.enable_x64(True):

@@ -8,6 +8,7 @@ import pytest
 import toy
 
 import jaxanon as ja
+from jaxanon import training
 
 
 @pytest.mark.parametrize(
@@ -31,3 +32,14 @@ def test_64_bits_change_nothing(room, name, settings):
             assert jnp.ones(1).dtype == (np.float64 if wide else np.float32)
         found.append((run.state, told))
     chex.assert_trees_all_equal(*found)
+
+
+def test_warnings_of_training_are_of_who_called_it(monkeypatch):
+    spec = toy.data().spec
+    small = {"model": "mlp", "hidden": (4,), "rounds": 1}
+    learner = ja.learners.build("dpfedavg", spec, **small)
+    monkeypatch.setattr(training, "check_data", lambda *_: 1 / 0)  # Comes next.
+    with pytest.warns(UserWarning, match="budget pays for 1") as told:
+        with pytest.raises(ZeroDivisionError):
+            ja.train(learner, None, epochs=2)
+    assert told[0].filename == __file__
