@@ -282,3 +282,8 @@ def test_words_where_there_is_nothing_to_tell(report):
     assert fifth.startswith("Not covered: what a home's own meter or power company")
     told = {"settings": report["method"]["settings"] | {"sharing": "local"}}
     assert street.sentences(report | {"method": told})[-1] == "Nothing leaves a home."
+
+
+def test_a_seed_that_would_be_another_s_is_refused():
+    with pytest.raises(ValueError, match="seed must be from 0 to"):
+        street_evaluation.evaluate(None, seed=-1)

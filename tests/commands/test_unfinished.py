@@ -4,7 +4,7 @@ import dataclasses
 from types import SimpleNamespace
 
 from jaxanon import cli, ledger, training
-from jaxanon.commands import show
+from jaxanon.commands import show, sources
 
 
 def test_what_is_resumed_and_is_not_there_is_said(
@@ -51,3 +51,22 @@ def test_what_keeps_no_guarantee_is_not_told_as_spent(tmp_path, capsys):
         ledger.keep(tmp_path, told | {"holds": holds})
         show.spent(run)
         assert said in capsys.readouterr().out
+
+
+def test_files_and_samples_of_an_unfinished_run_come_with_a_warning_too(
+    folder, tmp_path, opened, monkeypatch, capsys
+):
+    half = opened(folder)
+    half = dataclasses.replace(half, config=half.config | {"epochs": 3})
+    monkeypatch.setattr(training, "open_run", lambda _: half)
+
+    def enough(*_, **__):
+        raise ValueError("enough")
+
+    monkeypatch.setattr(sources, "recall", enough)
+    for words in (
+        ["export", folder, "--output", tmp_path / "model.onnx"],
+        ["sample", folder, "--label", "slow", "--output", tmp_path / "made.npz"],
+    ):
+        assert cli.main([str(word) for word in words]) == 2
+        assert "is unfinished, 1 of 3 epochs are done" in capsys.readouterr().out

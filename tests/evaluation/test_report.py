@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from jaxanon import metrics
 from jaxanon import report as reports
 from jaxanon.evaluation import evaluate
-from jaxanon.report import figures, page, words
+from jaxanon.report import figures, page, style, tables, words
 
 HISTORY = [{"round": 10 * i, "losses": {"loss": 2.0**-i, "kl": 1.0}} for i in range(5)]
 
@@ -261,3 +261,12 @@ def test_a_class_that_is_nearly_all_there_is_hides_nothing_from_the_verdict():
     assert told(both, both, hide=["c"])[0].startswith("activity survives: 66.7 %")
     none = [1, 1, 1, 1, 1, 1, 2, 2]
     assert told(both, none, hide=["c"])[0].startswith("activity is lost: 66.7 %")
+
+
+def test_words_in_a_second_column_stand_on_the_left_and_numbers_on_the_right():
+    worded = lambda *rows: 'class="worded"' in tables.table((), rows)
+    assert worded(("side", "judge"), ("side", "0.5"))
+    assert worded(("side", ("forest", "key")))
+    assert not worded(("mean", "0.5"), ("std", "-1e-3"), ("range", "none"))
+    assert not worded(("alone",))
+    assert ".worded td:nth-child(2) { text-align: left" in style.STYLE
