@@ -60,4 +60,5 @@ nitpick_ignore_regex = [
         *("rich", "socket"),
     )
 ]
+nitpick_ignore_regex.append(("py:class", r"jaxanon\..*\.[A-Z]"))  # Type variables.
 nitpick_ignore = [("py:class", "ArrayTree")]  # Optax's name for any tree of arrays.
