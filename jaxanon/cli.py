@@ -1,7 +1,9 @@
 """The command line: the verbs of the training API, on the same names."""
 
 import contextlib
+import itertools
 import os
+import re
 import shlex
 import sys
 import warnings
@@ -34,6 +36,7 @@ ABOUT = f"""Sensor data made safe to share (jaxanon {__version__}).
 Start with `jaxanon demo`. Each verb has a --help of its own; --version prints the
 version. JAXANON_DEBUG=1 in the environment shows where an error came from."""
 CONFIG = (tyro.conf.FlagCreatePairsOff,)  # --resume, without a --no-resume.
+_NAME = re.compile(r"\w+").fullmatch  # And not a file's.
 REFUSALS = (ArithmeticError, ImportError, LookupError, OSError, TypeError, ValueError)
 
 
@@ -63,6 +66,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with _warnings_in_a_line():
             _run(argv)
+    except SystemExit as ended:
+        if ended.code == 2:  # A box said what was wrong.
+            print(f"jaxanon: {_how_to_say_it(argv)}", file=sys.stderr)
+        raise
     except KeyboardInterrupt:
         print(f"\njaxanon: interrupted. {_how_to_go_on(argv)}", file=sys.stderr)
         return 130
@@ -140,6 +147,24 @@ def _privacy(word):
     if word is None or not learner_privacy.named(word):
         return privacy.privacy
     return learner_privacy.command(word)
+
+
+def _how_to_say_it(argv):
+    """Whose --help tells more, and that names of one option have commas between."""
+    deep = argv[:1] in (["datasets"], ["train"], ["sweep"], ["serve"])
+    first = itertools.takewhile(lambda word: not word.startswith("-"), argv)
+    verbs = [*itertools.islice(first, 1 + deep)]
+    told = f"see {shlex.join(['jaxanon', *verbs, '--help'])}."
+    names = [""]
+    for word in [*argv[len(verbs) :], "--"]:
+        if not word.startswith("-"):
+            names.append(word)
+            continue
+        option, *given = names
+        if option.startswith("--") and len(given) > 1 and all(map(_NAME, given)):
+            told += f" Several names have commas between: {option} {','.join(given)}."
+        names = [word]
+    return told
 
 
 def _how_to_go_on(argv):

@@ -70,12 +70,10 @@ def pieces():
 
 def unfinished(run) -> None:
     """A warning of a run that was interrupted; nothing of others."""
-    if run.unfinished is not None:
-        done, asked = run.unfinished["done"], run.unfinished["asked"]
-        say(
-            f"Warning: the run in {run.folder} is unfinished, {done:g} of {asked} "
-            "epochs are done; train or serve it on with --resume."
-        )
+    from jaxanon import report
+
+    for line in report.unfinished(run.unfinished):
+        say(f"Warning: {run.folder}: {line}")
 
 
 def spent(run) -> None:

@@ -101,14 +101,12 @@ def unfinished(told: dict | None, what: str = "epochs") -> list[str]:
 
     Example:
       >>> unfinished({"done": 2.0, "asked": 5})
-      ['Unfinished: 2 of 5 epochs are done; train on with --resume.']
+      ['Unfinished: 2 of 5 epochs are done; go on with --resume.']
     """
     if told is None:
         return []
     done, asked = told["done"], told["asked"]
-    return [
-        f"Unfinished: {done:.4g} of {asked} {what} are done; train on with --resume."
-    ]
+    return [f"Unfinished: {done:.4g} of {asked} {what} are done; go on with --resume."]
 
 
 def headline(report: dict) -> list[str]:

@@ -139,10 +139,28 @@ def test_a_folder_that_holds_a_run_is_refused_before_the_data_are_read(
     assert "holds a run already; go on with it by resume=True (--resume)" in said
 
 
-def test_words_that_are_no_option_end_with_status_2():
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("evaluate x --loud", "see jaxanon evaluate --help.\n"),
+        ("--loud", "see jaxanon --help.\n"),
+        (
+            "train orf --dataset smartwatch --private a b --epochs 2",
+            "see jaxanon train orf --help. Several names have commas between: "
+            "--private a,b.\n",
+        ),
+        (
+            "datasets import --output a.npz a.csv b.csv --channels x y",
+            "see jaxanon datasets import --help. Several names have commas between: "
+            "--channels x,y.\n",
+        ),
+    ],
+)
+def test_words_that_are_no_option_end_with_status_2(words, said, capsys):
     with pytest.raises(SystemExit) as stopped:
-        cli.main(["evaluate", "x", "--loud"])
+        cli.main(words.split())
     assert stopped.value.code == 2
+    assert capsys.readouterr().err.endswith(f"jaxanon: {said}")
 
 
 def test_datasets_are_listed_and_exported(tmp_path, capsys, refused):
