@@ -37,7 +37,8 @@ def rows(dataset, smoke, runs):
     )
     for name, messages, view, epsilon in [NOISY] if smoke else SETTINGS:
         learner, population, state = begun(name, epsilon, data)
-        population, chosen = with_canaries(population, data.spec)
+        examples = 2 if smoke else EXAMPLES
+        population, chosen = with_canaries(population, data.spec, examples)
         observe = audit.observer(
             learner,
             loss_of(learner.network, data.spec),
@@ -64,7 +65,7 @@ def rows(dataset, smoke, runs):
             "runs": count,
             "accuracy": accuracy(learner, state, data),
         }
-        for kind, own in (("own", slice(EXAMPLES)), ("wrong", slice(EXAMPLES, None))):
+        for kind, own in (("own", slice(examples)), ("wrong", slice(examples, None))):
             for statistic, values in seen.items():
                 told = attacks.infer_members(
                     values[:, :, own], delta=DELTA, spread="pooled"
@@ -97,12 +98,12 @@ def begun(name, epsilon, data):
     return learner, learner.prepare(clients), learner.init(jax.random.key(0))
 
 
-def with_canaries(population, spec):
-    """Some windows of the first client, half of which have a label that is wrong."""
+def with_canaries(population, spec, examples=EXAMPLES):
+    """Windows of the first client, as many more of which have a label that is wrong."""
     count = int(population.mask[0].sum())
-    chosen = np.linspace(0, count - 1, 2 * EXAMPLES).round().astype(int)
+    chosen = np.linspace(0, count - 1, 2 * examples).round().astype(int)
     chosen = np.concatenate([chosen[::2], chosen[1::2]])
-    wrong = chosen[EXAMPLES:]
+    wrong = chosen[examples:]
     labels = population.rows["y"]
     labels = labels.at[0, wrong].set(
         (labels[0, wrong] + 1) % spec.num_classes(spec.public)

@@ -9,7 +9,7 @@ from unittest import mock
 import jax
 import jax.numpy as jnp
 import numpy as np
-from _audit_releases import BUGS, HONEST, Bug
+from _audit_releases import BUGS, HONEST, PLANTED, Bug
 from jax.flatten_util import ravel_pytree
 
 from jaxanon import attacks, energy, federated, kernels
@@ -21,7 +21,7 @@ from jaxanon.methods.hub_noise_settings import guarantee_of
 from jaxanon.methods.privatehub_config import PrivateHubConfig
 from jaxanon.privacy import epsilon_spent
 
-DELTA, CANARIES = 1e-5, 16_384
+DELTA = 1e-5
 SIDE = 128  # Of a square of numbers, one for each canary.
 FAR = 1e3  # Norm of what a canary asks for, beyond the clip norm of 1.
 
@@ -32,29 +32,32 @@ class Training(NamedTuple):
     name: str
     claimed: float
     observe: Callable  # (key, inside) -> float[canaries]
-    canaries: int = CANARIES
+    canaries: int
 
 
 def counted(training: Training) -> dict[str, float]:
     """The ε that one run proves, as it is, and with each bug in its kernels."""
-    found = {}
-    for name, bug in BUGS.items():
-        with planted(bug):
-            told = attacks.one_run(
-                jax.random.key(3),
-                lambda *given: training.observe(*given),  # Another, to be traced anew.
-                training.canaries,
-                guesses=training.canaries // 20,
-                delta=DELTA,
-            )
-        found[name] = told.epsilon
+    key, count = lambda: jax.random.key(3), training.canaries
+    how = {"guesses": count // 20, "delta": DELTA}
+    found = {HONEST: attacks.one_run(key(), training.observe, count, **how).epsilon}
+
+    @jax.jit  # Once for all bugs.
+    def evidence(key, inside, noise, reach, bare):
+        with planted(Bug(noise, reach, bare)):
+            return training.observe(key, inside)
+
+    for name in PLANTED:
+        coin_key, run_key = jax.random.split(key())  # As ``one_run`` has them.
+        inside = jax.random.bernoulli(coin_key, shape=(count,))
+        told = evidence(run_key, inside, **BUGS[name]._asdict())
+        found[name] = attacks.tell_canaries(told, inside, **how).epsilon
     return found
 
 
 @contextlib.contextmanager
 def planted(bug: Bug):
     """Kernels that clip too late, add too little noise, or none to the largest leaf."""
-    if bug == BUGS[HONEST]:
+    if bug is BUGS[HONEST]:
         yield
         return
     sum_up, ghost = kernels.clipped_sum, kernels.clipped_gradient_sum
@@ -76,14 +79,12 @@ def planted(bug: Bug):
 
     def little(key, total, multipliers, **options):
         noisy = add(key, total, times(bug.noise, multipliers), **options)
-        return _largest_bare(total.value, noisy) if bug.bare else noisy
+        return _largest(bug.bare, total.value, noisy)
 
     def clients(key, rows, norm, multiplier, **options):
         norm, multiplier = bug.reach * norm, bug.noise * multiplier / bug.reach
         noisy = alone(key, rows, norm, multiplier, **options)
-        if not bug.bare:
-            return noisy
-        return _largest_bare(kernels.clip_rows(rows, norm, **options), noisy)
+        return _largest(bug.bare, kernels.clip_rows(rows, norm, **options), noisy)
 
     with (
         mock.patch.object(kernels, "clipped_sum", rows_beyond),
@@ -94,11 +95,12 @@ def planted(bug: Bug):
         yield
 
 
-def _largest_bare(bare, noisy):
-    """The largest leaf without noise, so that there are canaries in it."""
+def _largest(bare, clipped, noisy):
+    """The largest leaf without noise if ``bare``, so that there are canaries in it."""
     leaves, treedef = jax.tree.flatten(noisy)
     place = max(range(len(leaves)), key=lambda n: leaves[n].size)
-    leaves[place] = jax.tree.leaves(bare)[place]
+    leaf = jax.tree.leaves(clipped)[place]
+    leaves[place] = jnp.where(bare, leaf, leaves[place])
     return treedef.unflatten(leaves)
 
 
@@ -111,31 +113,32 @@ def _told(seen, gap):
     return (seen - gap / 2) * gap / noise
 
 
-def cases():
-    """What claims an ε of every training example, or of every home."""
-    yield _fed_sgd_ldp()
-    yield _privatehub()
-    yield _pfdrl()
+def cases(side: int = SIDE):
+    """What claims an ε of every training example, or of every home; ``side ** 2``."""
+    yield _fed_sgd_ldp(side)
+    yield _privatehub(side**2)
+    yield _pfdrl(2 * side**2)
 
 
-def _fed_sgd_ldp():
+def _fed_sgd_ldp(side):
     """Two rounds of two steps; half of the canaries pull at either of two layers."""
-    lots = Lots(sampling_probability=1.0, size=CANARIES, records=CANARIES)
+    canaries = side**2
+    lots = Lots(sampling_probability=1.0, size=canaries, records=canaries)
     multiplier = 3.0
-    half = SIDE // 2
-    place = np.arange(CANARIES)
-    layer = place >= CANARIES // 2
-    rows = {"layer": layer, "row": place // half % SIDE, "column": place % half}
+    half = side // 2
+    place = np.arange(canaries)
+    layer = place >= canaries // 2
+    rows = {"layer": layer, "row": place // half % side, "column": place % half}
 
     def loss_fn(params, x, key):
-        row = jax.nn.one_hot(x["row"], SIDE)
+        row = jax.nn.one_hot(x["row"], side)
         second = 1.0 * x["layer"][:, None]
         went = (row * (1 - second)) @ params["a"] + (row * second) @ params["b"]
         return FAR * jnp.sum(went * jax.nn.one_hot(x["column"], half), axis=1)
 
     def observe(key, inside):
         algorithm = federated.fed_sgd_ldp(
-            lambda key: {name: jnp.zeros((SIDE, half)) for name in ("a", "b")},
+            lambda key: {name: jnp.zeros((side, half)) for name in ("a", "b")},
             loss_fn,
             lots=lots,
             num_steps=2,
@@ -151,10 +154,10 @@ def _fed_sgd_ldp():
 
     release = federated.sampled_gaussian(lots, multiplier, 4)
     claimed = epsilon_spent([release], DELTA)
-    return Training("FedSGD-LDP, one run", claimed, observe)
+    return Training("FedSGD-LDP, one run", claimed, observe, canaries)
 
 
-def _privatehub():
+def _privatehub(canaries):
     """A lot of all windows; each window's loss is a number of the networks."""
     spec = Spec(
         name="numbers",
@@ -167,25 +170,26 @@ def _privatehub():
         private=("gender",),
         classes={"activity": ("a", "b"), "gender": ("f", "m"), "subject": ("1",)},
         mean=(0.0,),
-        std=(float(CANARIES),),
+        std=(float(canaries),),
         split="given",
     )
     config = PrivateHubConfig(
         **{"widths": (4,), "heads": 2, "num_steps": 20, "sampling_steps": 5},
         classifier_filters=(8,),
-        classifier_features=240,  # With which there is a number for each canary.
-        batch=CANARIES,
-        records=CANARIES,
+        classifier_features=canaries
+        // 68,  # With which there is a number for each canary.
+        batch=canaries,
+        records=canaries,
         delta=DELTA,
         noise_multiplier=1.5,
     )
     nets = hub_networks.networks(spec, config)
     guarantee = guarantee_of(config)
     player = hub_noise.learning(nets, guarantee.lots)
-    numbers = np.arange(CANARIES)
-    windows = np.zeros((CANARIES, spec.time, 1), np.float32)
+    numbers = np.arange(canaries)
+    windows = np.zeros((canaries, spec.time, 1), np.float32)
     windows[:, 0, 0] = numbers
-    nothing = np.zeros(CANARIES, np.int32)
+    nothing = np.zeros(canaries, np.int32)
     clients = by_client(Windows(windows, dict.fromkeys(spec.classes, nothing)))
     data = hub_room.prepare(nets, clients)
 
@@ -194,7 +198,7 @@ def _privatehub():
     moving = {group: jax.tree.map(zeros, params[group]) for group in player.groups}
 
     def losses(nets, moving, example):
-        return FAR * ravel_pytree(moving)[0][_numbers(example[4])]
+        return FAR * ravel_pytree(moving)[0][_numbers(example[4], canaries)]
 
     def observe(key, inside):
         lot_key, key = jax.random.split(key)
@@ -202,21 +206,23 @@ def _privatehub():
         hyper |= {"noise_multiplier": config.noise_multiplier}
 
         batch = hub_room.lot(nets, lot_key, data, guarantee.lots)
-        batch = batch._replace(real=batch.real & inside[_numbers(batch.windows)])
+        batch = batch._replace(
+            real=batch.real & inside[_numbers(batch.windows, canaries)]
+        )
         with mock.patch.object(hub_noise, "_losses", losses):
             seen, _ = player.gradient_fn(key, moving, hyper, batch)
         told = jax.tree.map(lambda x: _told(x, 1 / guarantee.lots.size), seen)
-        return ravel_pytree(told)[0][:CANARIES]
+        return ravel_pytree(told)[0][:canaries]
 
-    return Training("PrivateHub, one run", guarantee.epsilon(1), observe)
+    return Training("PrivateHub, one run", guarantee.epsilon(1), observe, canaries)
 
 
-def _numbers(windows):
+def _numbers(windows, canaries):
     """Whose windows they are, which each says in its first number."""
-    return jnp.rint(windows[:, 0, 0] * CANARIES).astype(jnp.int32)
+    return jnp.rint(windows[:, 0, 0] * canaries).astype(jnp.int32)
 
 
-def _pfdrl():
+def _pfdrl(canaries):
     """Streets of 64 homes, each of which learns all it can or sends noise alone.
 
     Two broadcasts of a forecaster's layers, two of a controller's.
@@ -257,7 +263,7 @@ def _pfdrl():
         return {name: mail.public[name] @ way[name] / length[name] for name in way}
 
     def observe(key, inside):
-        numbers = jnp.arange(2 * CANARIES).reshape(-1, homes)
+        numbers = jnp.arange(canaries).reshape(-1, homes)
         gaps = {name: 2 * config.clip_norm * jnp.linalg.norm(way[name]) for name in way}
         told = 0.0
         for model in jax.random.split(key, 2):
@@ -270,4 +276,4 @@ def _pfdrl():
 
     claimed = energy.broadcast_epsilon(config, slots, DELTA)
     name = "PFDRL, a device's broadcasts, one run"
-    return Training(name, claimed, observe, canaries=2 * CANARIES)
+    return Training(name, claimed, observe, canaries)
