@@ -5,6 +5,7 @@ import importlib
 import pkgutil
 
 import pytest
+from hasty import hasty
 
 import jaxanon
 
@@ -26,7 +27,8 @@ def _modules():
 def test_docstring_examples(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     module = importlib.import_module(name)
-    result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+    with hasty():
+        result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
     assert result.failed == 0
 
 
