@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import toy
+from plain_denoiser import plain_denoiser
 
 import jaxanon as ja
 from jaxanon import datasets, kernels, methods
@@ -19,6 +20,12 @@ pytestmark = pytest.mark.long
 DATA = toy.data()
 SMALL = {"widths": (4,), "heads": 2, "batch": 32, "num_steps": 20}
 SMALL |= {"sampling_steps": 5, "hide": ("b",)}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_to_compile():
+    with plain_denoiser():
+        yield
 
 
 def nets_of(**settings):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from flax import linen as nn
+from plain_denoiser import plain_denoiser
 
 import jaxanon as ja
 from jaxanon import cli, datasets, ledger, methods, sweeping
@@ -25,25 +25,20 @@ SMALL |= {"classifier_filters": (64,), "classifier_features": 8}
 NOISY = SMALL | {"noise_multiplier": 1.0}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick_to_compile():
+    with plain_denoiser():
+        yield
+
+
 def nets_of(spec, **settings):
     return hub_networks.networks(spec, PrivateHubConfig(**(NOISY | settings)))
-
-
-class Denoiser(nn.Module):
-    """Two layers that are told all that a U-Net is, which compiles for long."""
-
-    @nn.compact
-    def __call__(self, x, t, condition):
-        told = [t[:, None] / 20, *(c[:, None] for c in condition.classes.values())]
-        told = nn.Dense(16)(jnp.concatenate(told, axis=1).astype(x.dtype))
-        return nn.Dense(x.shape[-1])(nn.tanh(nn.Dense(16)(x) + told[:, None]))
 
 
 @pytest.fixture(scope="module")
 def gradient(data):
     """``(batch, max_norm=.., noise_multiplier=..) -> (gradients, info)``, and nets."""
     nets = nets_of(data.spec, classifier_filters=(64, 64))
-    nets = nets._replace(unet=Denoiser())
     lots = guarantee_of(nets.config).lots
     player = hub_noise.learning(nets, lots)
     params = jax.jit(nets.init)(jax.random.key(1))

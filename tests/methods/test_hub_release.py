@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import toy
+from plain_denoiser import plain_denoiser
 
 from jaxanon import datasets, methods, training
 from jaxanon.datasets.spec import take
@@ -17,6 +18,12 @@ pytestmark = pytest.mark.long
 DATA = toy.data()
 SMALL = {"widths": (4,), "heads": 1, "num_steps": 20, "sampling_steps": 5}
 LEAST = {"classifier_filters": (4,), "classifier_features": 4}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_to_compile():
+    with plain_denoiser():
+        yield
 
 
 def test_suspicion_is_chosen_anew_where_there_is_something_to_hide():

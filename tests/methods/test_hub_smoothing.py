@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import toy
+from plain_denoiser import plain_denoiser
 from scipy.ndimage import gaussian_filter1d
 
 from jaxanon import datasets, methods
@@ -16,6 +17,12 @@ pytestmark = pytest.mark.long
 DATA = toy.data()
 SMALL = {"widths": (4,), "heads": 1, "num_steps": 20, "sampling_steps": 5}
 SMALL |= {"classifier_filters": (4,), "classifier_features": 4, "hide": ("b",)}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_to_compile():
+    with plain_denoiser():
+        yield
 
 
 def gaussian_mean(x, width):

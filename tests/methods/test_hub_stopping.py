@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import toy
+from plain_denoiser import plain_denoiser
 
 import jaxanon as ja
 from jaxanon import datasets, methods, sweeping
@@ -17,6 +18,12 @@ from jaxanon.methods.privatehub_config import PrivateHubConfig
 
 SMALL = {"widths": (4,), "heads": 2, "batch": 32, "num_steps": 20}
 SMALL |= {"sampling_steps": 5, "classifier_filters": (4,), "classifier_features": 4}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_to_compile():
+    with plain_denoiser():
+        yield
 
 
 def test_the_last_windows_of_each_person_and_class_are_held_out():

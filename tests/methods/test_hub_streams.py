@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import toy
+from plain_denoiser import plain_denoiser
 
 from jaxanon import methods
 from jaxanon.methods import hub_networks, hub_sampling, hub_streams
@@ -12,8 +13,9 @@ from jaxanon.methods import hub_networks, hub_sampling, hub_streams
 pytestmark = pytest.mark.long
 
 SPEC = toy.data().spec
-METHOD = methods.privatehub(SPEC, widths=(2,), heads=1, num_steps=4, sampling_steps=2)
-NETS = hub_networks.networks(SPEC, METHOD.config)
+with plain_denoiser():
+    METHOD = methods.privatehub(SPEC, num_steps=4, sampling_steps=2)
+    NETS = hub_networks.networks(SPEC, METHOD.config)
 
 
 def test_where_windows_overlap_they_are_averaged():
