@@ -5,6 +5,7 @@ import shutil
 import jax
 import numpy as np
 import pytest
+from plain_denoiser import plain_denoiser
 
 import jaxanon as ja
 from jaxanon.datasets import export, hold_out_subjects, load
@@ -200,9 +201,10 @@ def test_events_are_learned_and_made_as_events(homes, tmp_path):
     for home in ("milan", "cairo"):  # Of Kyoto's there is one window.
         shutil.copytree(homes / home, tmp_path / home)
     data = load("casas", source=tmp_path, preset="events200")
-    tiny = {"widths": (4,), "heads": 1, "batch": 8, "num_steps": 6}
-    tiny |= {"sampling_steps": 2, "classifier_filters": (4,), "classifier_features": 4}
-    method = ja.methods.privatehub(data.spec, **tiny)
+    tiny = {"batch": 8, "num_steps": 6, "sampling_steps": 2}
+    tiny |= {"classifier_filters": (4,), "classifier_features": 4}
+    with plain_denoiser():
+        method = ja.methods.privatehub(data.spec, **tiny)
     run = ja.train(method, data, epochs=1, progress=False)
     asked = {"activity": data.test.labels["activity"][:3]}
     made = run.sample(jax.random.key(0), asked)

@@ -3,13 +3,13 @@
 For tests of what is done around it; ``tests/models`` have the U-Net's own.
 """
 
+import contextlib
+import importlib
 from collections.abc import Sequence
 from unittest import mock
 
 import jax.numpy as jnp
 from flax import linen as nn
-
-from jaxanon.methods import hub_networks
 
 
 class Denoiser(nn.Module):
@@ -31,6 +31,11 @@ class Denoiser(nn.Module):
         return nn.Dense(x.shape[-1])(nn.tanh(hidden))
 
 
+@contextlib.contextmanager
 def plain_denoiser():
-    """As long as it is entered, PrivateHub is built with it."""
-    return mock.patch.object(hub_networks, "UNet", Denoiser)
+    """As long as it is entered, diffusion methods are built with it."""
+    with contextlib.ExitStack() as patched:
+        for name in ("hub_networks", "cloak", "privdiffuser"):
+            module = importlib.import_module(f"jaxanon.methods.{name}")
+            patched.enter_context(mock.patch.object(module, "UNet", Denoiser))
+        yield
