@@ -57,7 +57,7 @@ def counted(training: Training) -> dict[str, float]:
 @contextlib.contextmanager
 def planted(bug: Bug):
     """Kernels that clip too late, add too little noise, or none to the largest leaf."""
-    if bug is BUGS[HONEST]:
+    if bug is BUGS[HONEST]:  # Sizes of others may be traced.
         yield
         return
     sum_up, ghost = kernels.clipped_sum, kernels.clipped_gradient_sum
@@ -114,7 +114,10 @@ def _told(seen, gap):
 
 
 def cases(side: int = SIDE):
-    """What claims an ε of every training example, or of every home; ``side ** 2``."""
+    """What claims an ε of every training example, or of every home.
+
+    Of examples there are ``side ** 2``, of homes twice as many.
+    """
     yield _fed_sgd_ldp(side)
     yield _privatehub(side**2)
     yield _pfdrl(2 * side**2)
@@ -176,8 +179,7 @@ def _privatehub(canaries):
     config = PrivateHubConfig(
         **{"widths": (4,), "heads": 2, "num_steps": 20, "sampling_steps": 5},
         classifier_filters=(8,),
-        classifier_features=canaries
-        // 68,  # With which there is a number for each canary.
+        classifier_features=canaries // 68,  # So there is a number for each canary.
         batch=canaries,
         records=canaries,
         delta=DELTA,
