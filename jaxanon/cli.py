@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 
@@ -67,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with _warnings_in_a_line():
             _run(argv)
     except SystemExit as ended:
-        if ended.code == 2:  # A box said what was wrong.
+        if ended.code == 2 and _by_parser(ended):  # A box said what was wrong.
             print(f"jaxanon: {_how_to_say_it(argv)}", file=sys.stderr)
         raise
     except KeyboardInterrupt:
@@ -147,6 +148,12 @@ def _privacy(word):
     if word is None or not learner_privacy.named(word):
         return privacy.privacy
     return learner_privacy.command(word)
+
+
+def _by_parser(ended):
+    """Whether words were refused, not what a command then did."""
+    *_, (frame, _) = traceback.walk_tb(ended.__traceback__)
+    return frame.f_globals["__name__"].partition(".")[0] == "tyro"
 
 
 def _how_to_say_it(argv):

@@ -163,6 +163,14 @@ def test_words_that_are_no_option_end_with_status_2(words, said, capsys):
     assert capsys.readouterr().err.endswith(f"jaxanon: {said}")
 
 
+def test_who_ends_by_itself_with_status_2_is_not_told_of_words(monkeypatch, capsys):
+    monkeypatch.setattr("jaxanon.launching.launch", lambda *given: 2)
+    words = ["train", "fedavg", "--dataset", "smartwatch", "--num-processes", "2"]
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(words)
+    assert stopped.value.code == 2 and "--help" not in capsys.readouterr().err
+
+
 def test_datasets_are_listed_and_exported(tmp_path, capsys, refused):
     for words in (["datasets"], ["datasets", "list"]):
         assert cli.main(words) == 0
