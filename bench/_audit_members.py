@@ -98,8 +98,8 @@ def begun(name, epsilon, data):
     return learner, learner.prepare(clients), learner.init(jax.random.key(0))
 
 
-def with_canaries(population, spec, examples=EXAMPLES):
-    """Windows of the first client, as many more of which have a label that is wrong."""
+def with_canaries(population, spec, examples):
+    """So many windows of the first client, and as many whose label is made wrong."""
     count = int(population.mask[0].sum())
     chosen = np.linspace(0, count - 1, 2 * examples).round().astype(int)
     chosen = np.concatenate([chosen[::2], chosen[1::2]])

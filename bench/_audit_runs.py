@@ -79,12 +79,12 @@ def planted(bug: Bug):
 
     def little(key, total, multipliers, **options):
         noisy = add(key, total, times(bug.noise, multipliers), **options)
-        return _largest(bug.bare, total.value, noisy)
+        return _bare_if(bug.bare, total.value, noisy)
 
     def clients(key, rows, norm, multiplier, **options):
         norm, multiplier = bug.reach * norm, bug.noise * multiplier / bug.reach
         noisy = alone(key, rows, norm, multiplier, **options)
-        return _largest(bug.bare, kernels.clip_rows(rows, norm, **options), noisy)
+        return _bare_if(bug.bare, kernels.clip_rows(rows, norm, **options), noisy)
 
     with (
         mock.patch.object(kernels, "clipped_sum", rows_beyond),
@@ -95,8 +95,8 @@ def planted(bug: Bug):
         yield
 
 
-def _largest(bare, clipped, noisy):
-    """The largest leaf without noise if ``bare``, so that there are canaries in it."""
+def _bare_if(bare, clipped, noisy):
+    """All that is noisy, but for the largest leaf if ``bare``: canaries are in it."""
     leaves, treedef = jax.tree.flatten(noisy)
     place = max(range(len(leaves)), key=lambda n: leaves[n].size)
     leaf = jax.tree.leaves(clipped)[place]
@@ -116,7 +116,8 @@ def _told(seen, gap):
 def cases(side: int = SIDE):
     """What claims an ε of every training example, or of every home.
 
-    Of examples there are ``side ** 2``, of homes twice as many.
+    Of examples there are ``side ** 2``, of homes, in streets of 64, twice as many:
+    ``side`` is a multiple of 8.
     """
     yield _fed_sgd_ldp(side)
     yield _privatehub(side**2)

@@ -37,6 +37,7 @@ ABOUT = f"""Sensor data made safe to share (jaxanon {__version__}).
 Start with `jaxanon demo`. Each verb has a --help of its own; --version prints the
 version. JAXANON_DEBUG=1 in the environment shows where an error came from."""
 CONFIG = (tyro.conf.FlagCreatePairsOff,)  # --resume, without a --no-resume.
+WITH_COMMAS = "--private", "--channels", "--labels", "--units", "--attacks"
 _NAME = re.compile(r"\w+").fullmatch  # And not a file's.
 REFUSALS = (ArithmeticError, ImportError, LookupError, OSError, TypeError, ValueError)
 
@@ -158,7 +159,8 @@ def _by_parser(ended):
 
 def _how_to_say_it(argv):
     """Whose --help tells more, and that names of one option have commas between."""
-    deep = argv[:1] in (["datasets"], ["train"], ["sweep"], ["serve"])
+    deep = argv[:1] in (["privacy"], ["train"], ["sweep"], ["serve"])
+    deep |= argv[:1] == ["datasets"] and argv[1:2] in (["export"], ["import"])
     first = itertools.takewhile(lambda word: not word.startswith("-"), argv)
     verbs = [*itertools.islice(first, 1 + deep)]
     told = f"see {shlex.join(['jaxanon', *verbs, '--help'])}."
@@ -168,7 +170,7 @@ def _how_to_say_it(argv):
             names.append(word)
             continue
         option, *given = names
-        if option.startswith("--") and len(given) > 1 and all(map(_NAME, given)):
+        if option in WITH_COMMAS and len(given) > 1 and all(map(_NAME, given)):
             told += f" Several names have commas between: {option} {','.join(given)}."
         names = [word]
     return told

@@ -101,12 +101,13 @@ def unfinished(told: dict | None, what: str = "epochs") -> list[str]:
 
     Example:
       >>> unfinished({"done": 2.0, "asked": 5})
-      ['Unfinished: 2 of 5 epochs are done; go on with --resume.']
+      ['Unfinished: 2 of 5 epochs are done; train or serve on with --resume.']
     """
     if told is None:
         return []
     done, asked = told["done"], told["asked"]
-    return [f"Unfinished: {done:.4g} of {asked} {what} are done; go on with --resume."]
+    rest = "are done; train or serve on with --resume."
+    return [f"Unfinished: {done:.4g} of {asked} {what} {rest}"]
 
 
 def headline(report: dict) -> list[str]:

@@ -24,7 +24,7 @@ WINDOWS = (
     *("DEEProtect, Laplace noise on the grid", "DEEProtect, within the span"),
     "DEEProtect, in a ball within the span",
 )
-# How many canaries are the fewest that tell the bugs: squares of these.
+# Sides, whose squares are few canaries that tell the bugs; PFDRL has twice as many.
 RUN = {"FedSGD-LDP, one run": 64, "PFDRL, a device's broadcasts, one run": 96}
 SLOW = {"PrivateHub, one run": 112}
 MANY = ("Atlas, many runs", "Atlas, of clients, many runs", "DP-FedAvg, many runs")

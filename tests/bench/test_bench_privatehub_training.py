@@ -60,7 +60,7 @@ def counted(runs, monkeypatch):
         )
         more = rounds - first
         state = jax.eval_shape(method.init, key)  # Networks are slow to set up.
-        params = jax.tree.map(lambda x: np.full(x.shape, rounds), state.params)
+        params = jax.tree.map(lambda x: np.full(x.shape, rounds, x.dtype), state.params)
         state = state._replace(params=params, round=np.int32(rounds))
         config = {"settings": {"hide": ["c"]}, "epochs": epochs}
         return Run(method, state, data.spec, None, [{"seconds": 1.0 * more}], config)

@@ -144,6 +144,9 @@ def test_a_folder_that_holds_a_run_is_refused_before_the_data_are_read(
     [
         ("evaluate x --loud", "see jaxanon evaluate --help.\n"),
         ("--loud", "see jaxanon --help.\n"),
+        ("train orf --epochs 1 2", "see jaxanon train orf --help.\n"),
+        ("privacy atlas --loud", "see jaxanon privacy atlas --help.\n"),
+        ("datasets lst", "see jaxanon datasets --help.\n"),
         (
             "train orf --dataset smartwatch --private a b --epochs 2",
             "see jaxanon train orf --help. Several names have commas between: "

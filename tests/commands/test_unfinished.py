@@ -33,7 +33,7 @@ def test_windows_of_an_unfinished_run_come_with_a_warning(
     words = ["anonymize", folder, "--input", file, "--output", tmp_path / "out.npy"]
     assert cli.main([str(word) for word in words]) == 0
     told = capsys.readouterr().out
-    assert "Unfinished: 1 of 3 epochs are done" in told
+    assert ": Unfinished: 1 of 3 epochs are done" in told
     monkeypatch.setattr(training, "open_run", opened)
     assert cli.main([str(word) for word in (*words, "--overwrite")]) == 0
     assert "Unfinished" not in capsys.readouterr().out
@@ -69,4 +69,4 @@ def test_files_and_samples_of_an_unfinished_run_come_with_a_warning_too(
         ["sample", folder, "--label", "slow", "--output", tmp_path / "made.npz"],
     ):
         assert cli.main([str(word) for word in words]) == 2
-        assert "Unfinished: 1 of 3 epochs are done" in capsys.readouterr().out
+        assert ": Unfinished: 1 of 3 epochs are done" in capsys.readouterr().out

@@ -25,12 +25,6 @@ SMALL |= {"classifier_filters": (64,), "classifier_features": 8}
 NOISY = SMALL | {"noise_multiplier": 1.0}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick_to_compile():
-    with plain_denoiser():
-        yield
-
-
 def nets_of(spec, **settings):
     return hub_networks.networks(spec, PrivateHubConfig(**(NOISY | settings)))
 
@@ -38,7 +32,8 @@ def nets_of(spec, **settings):
 @pytest.fixture(scope="module")
 def gradient(data):
     """``(batch, max_norm=.., noise_multiplier=..) -> (gradients, info)``, and nets."""
-    nets = nets_of(data.spec, classifier_filters=(64, 64))
+    with plain_denoiser():
+        nets = nets_of(data.spec, classifier_filters=(64, 64))
     lots = guarantee_of(nets.config).lots
     player = hub_noise.learning(nets, lots)
     params = jax.jit(nets.init)(jax.random.key(1))
