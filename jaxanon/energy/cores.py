@@ -79,9 +79,8 @@ def live_apart(
       [(3, 2), (3, 2)]
     """
 
-    wide = jax.config.read(
-        "jax_enable_x64"
-    )  # Of this thread, which others would not have.
+    # Of this thread, which others would not have.
+    wide = jax.config.read("jax_enable_x64")
 
     def one(state, street):
         with jax.enable_x64(wide):
