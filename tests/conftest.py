@@ -26,6 +26,7 @@ if importlib.metadata.version("jaxlib").startswith("0.10."):
 import hypothesis
 import jax
 import jax.monitoring
+import pytest
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_key_reuse", True)
@@ -66,3 +67,12 @@ class Programs:
 
 def pytest_configure(config):
     config.pluginmanager.register(Programs())
+
+
+@pytest.fixture(scope="module")
+def built_plainly():
+    """Diffusion methods have a denoiser of two layers, which compiles in no time."""
+    from plain_denoiser import plain_denoiser
+
+    with plain_denoiser():
+        yield

@@ -7,17 +7,12 @@ from unittest import mock
 import jax
 import numpy as np
 import pytest
-from plain_denoiser import plain_denoiser
 
 from jaxanon import datasets, methods
 from jaxanon.methods import central
 from jaxanon.run import Run
 
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_to_compile():
-    with plain_denoiser():
-        yield
+pytestmark = pytest.mark.usefixtures("built_plainly")
 
 
 @pytest.fixture

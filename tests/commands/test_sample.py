@@ -5,19 +5,12 @@ import dataclasses
 import jax
 import numpy as np
 import pytest
-from plain_denoiser import plain_denoiser
 
 from jaxanon import cli
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("built_plainly")]
 
 TINY = "--widths 4 --heads 1 --batch 16 --num-steps 6 --sampling-steps 2".split()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_to_compile():
-    with plain_denoiser():
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -8,24 +8,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import toy
-from plain_denoiser import plain_denoiser
 
 import jaxanon as ja
 from jaxanon import datasets, kernels, methods
 from jaxanon.methods import aaf, hub_networks, hub_room
 from jaxanon.methods.privatehub_config import PrivateHubConfig
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("built_plainly")]
 
 DATA = toy.data()
 SMALL = {"widths": (4,), "heads": 2, "batch": 32, "num_steps": 20}
 SMALL |= {"sampling_steps": 5, "hide": ("b",)}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_to_compile():
-    with plain_denoiser():
-        yield
 
 
 def nets_of(**settings):

@@ -7,23 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import toy
-from plain_denoiser import plain_denoiser
 
 from jaxanon import datasets, methods, training
 from jaxanon.datasets.spec import take
 from jaxanon.run import Run
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("built_plainly")]
 
 DATA = toy.data()
 SMALL = {"widths": (4,), "heads": 1, "num_steps": 20, "sampling_steps": 5}
 LEAST = {"classifier_filters": (4,), "classifier_features": 4}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_to_compile():
-    with plain_denoiser():
-        yield
 
 
 def test_suspicion_is_chosen_anew_where_there_is_something_to_hide():

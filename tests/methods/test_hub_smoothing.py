@@ -5,24 +5,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import toy
-from plain_denoiser import plain_denoiser
 from scipy.ndimage import gaussian_filter1d
 
 from jaxanon import datasets, methods
 from jaxanon.methods import hub_sampling, hub_smoothing
 from jaxanon.run import Run
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("built_plainly")]
 
 DATA = toy.data()
 SMALL = {"widths": (4,), "heads": 1, "num_steps": 20, "sampling_steps": 5}
 SMALL |= {"classifier_filters": (4,), "classifier_features": 4, "hide": ("b",)}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_to_compile():
-    with plain_denoiser():
-        yield
 
 
 def gaussian_mean(x, width):

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import toy
-from plain_denoiser import plain_denoiser
 
 import jaxanon as ja
 from jaxanon import datasets, methods, sweeping
@@ -16,14 +15,10 @@ from jaxanon.methods import hub_networks, hub_room, hub_stopping, pool, stopping
 from jaxanon.methods.method import Method
 from jaxanon.methods.privatehub_config import PrivateHubConfig
 
+pytestmark = pytest.mark.usefixtures("built_plainly")
+
 SMALL = {"widths": (4,), "heads": 2, "batch": 32, "num_steps": 20}
 SMALL |= {"sampling_steps": 5, "classifier_filters": (4,), "classifier_features": 4}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_to_compile():
-    with plain_denoiser():
-        yield
 
 
 def test_the_last_windows_of_each_person_and_class_are_held_out():
