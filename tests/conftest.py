@@ -17,10 +17,13 @@ os.environ["XLA_FLAGS"] = (
     f"--xla_cpu_parallel_codegen_split_count=1 {os.environ.get('XLA_FLAGS', '')}"
 )
 # XLA's other emitter of fused loops compiles some programs in a third of the time.
-# Releases without the flag would not start.
+# Threads within a program are no faster where every core has tests of its own, and now
+# and then, once in some forty runs of all tests, wait for each other for good.
+# Releases without the flags would not start.
 if importlib.metadata.version("jaxlib").startswith("0.10."):
     os.environ["XLA_FLAGS"] = (
-        f"--xla_cpu_use_fusion_emitters=false {os.environ['XLA_FLAGS']}"
+        "--xla_cpu_use_fusion_emitters=false --xla_cpu_multi_thread_eigen=false "
+        f"{os.environ['XLA_FLAGS']}"
     )
 
 import hypothesis
