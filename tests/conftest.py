@@ -17,14 +17,14 @@ os.environ["XLA_FLAGS"] = (
     f"--xla_cpu_parallel_codegen_split_count=1 {os.environ.get('XLA_FLAGS', '')}"
 )
 # XLA's other emitter of fused loops compiles some programs in a third of the time.
-# Threads within a program are no faster where every core has tests of its own, and now
-# and then, once in some forty runs of all tests, wait for each other for good.
-# Releases without the flags would not start.
+# Releases without the flag would not start.
 if importlib.metadata.version("jaxlib").startswith("0.10."):
     os.environ["XLA_FLAGS"] = (
-        "--xla_cpu_use_fusion_emitters=false --xla_cpu_multi_thread_eigen=false "
-        f"{os.environ['XLA_FLAGS']}"
+        f"--xla_cpu_use_fusion_emitters=false {os.environ['XLA_FLAGS']}"
     )
+# So many threads XLA cuts a large operation up for. Every core has tests of its own,
+# and once in some forty runs of all tests such threads waited for each other for good.
+os.environ.setdefault("NPROC", "1")
 
 import hypothesis
 import jax

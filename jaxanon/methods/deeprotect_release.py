@@ -13,6 +13,9 @@ from jaxanon.models import tied
 
 TOLERANCE = 1e-4  # Of rows from orthonormal ones; beyond it nothing leaves.
 ROUNDING = 1e-5  # Of a radius: features are brought near in float32.
+# Numbers of an argument of a callback. JAX 0.10 copies more than 100 kB in another of
+# XLA's threads, of which there are as many as cores; on one core each waits for ever.
+PART = 8192
 
 
 class Apart(NamedTuple):
@@ -54,21 +57,25 @@ def along(directions, due=True, old: Apart | None = None) -> Apart:
     """
     old = anything(directions.shape[1]) if old is None else old
     told = jax.ShapeDtypeStruct((2,), jnp.float32)
+    numbers = jnp.ravel(directions)
+    parts = jnp.split(numbers, np.arange(PART, numbers.size, PART))
+    inputs = directions.shape[1]
     found = jax.pure_callback(
-        _along, told, directions, due, *old, vmap_method="sequential"
+        _along, told, due, old, inputs, parts, vmap_method="sequential"
     )
     return Apart(*found)
 
 
-def _along(directions, due, *old):
+def _along(due, old, inputs, parts):
     if not due:
         return np.array(old, np.float32)
-    directions = np.asarray(directions, np.float64)
+    parts = [np.asarray(part, np.float64) for part in parts]
+    directions = np.concatenate(parts).reshape(-1, int(inputs))
     try:
         found = kernels.relaxed_sensitivity_of_span(directions, 1.0)
         return np.array([found.l2, found.per_input], np.float32)
     except ValueError:  # Too many edges, or a direction that is not finite.
-        return np.array(anything(directions.shape[1]), np.float32)
+        return np.array(anything(int(inputs)), np.float32)
 
 
 def bring_in(away, radius):

@@ -2,6 +2,9 @@
 
 import functools
 import math
+import os
+import subprocess
+import sys
 
 import chex
 import hypothesis
@@ -237,6 +240,27 @@ def test_the_baseline_near_the_mean_may_be_stretched_in_l1():
     assert 1.0 < stretched <= told["l1"]
     alone = releasing.sensitivities(config(**settings), 1, 30, apart)
     assert alone["l1"] == pytest.approx(1.0)
+
+
+ONE_CORE = """
+import jax, jax.numpy as jnp
+from jaxanon.methods.deeprotect_release import along
+
+# What waits for another program is run in XLA's thread, of which there is one.
+two = jax.jit(lambda x: 0 * (x @ x)[:1, :2] + jnp.array([[1.0, 0.5]]))(jnp.eye(2000))
+told = jax.jit(lambda numbers: along(jnp.pad(2 * numbers, ((0, 0), (0, 29_998)))))(two)
+print(*map(float, told))
+"""
+
+
+def test_long_windows_are_reckoned_with_on_one_core():
+    """Their directions are 120 kB, for whose copy the only thread would be waited."""
+    words = [sys.executable, "-P", "-c", ONE_CORE]
+    env = os.environ | {"NPROC": "1"}
+    said = subprocess.check_output(words, env=env, text=True, timeout=120)
+    l2, per_input = map(float, said.split())
+    assert l2 == pytest.approx(math.sqrt(1.25))  # From side to side, half along two.
+    assert per_input == pytest.approx(1.5 / 30_000)
 
 
 def test_a_window_that_is_clipped_is_no_neighbour():
