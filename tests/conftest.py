@@ -22,8 +22,9 @@ if importlib.metadata.version("jaxlib").startswith("0.10."):
     os.environ["XLA_FLAGS"] = (
         f"--xla_cpu_use_fusion_emitters=false {os.environ['XLA_FLAGS']}"
     )
-# So many threads XLA cuts a large operation up for. Every core has tests of its own,
-# and once in some forty runs of all tests such threads waited for each other for good.
+# So many threads XLA cuts a large operation up for: every core has tests of its own.
+# Once in some forty runs of all tests one stood still, as far as is known where such
+# threads wait for each other.
 os.environ.setdefault("NPROC", "1")
 
 import hypothesis
