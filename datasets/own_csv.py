@@ -11,6 +11,7 @@ import numpy as np
 from jaxanon.datasets import csv_tables, writing
 from jaxanon.datasets.own_arrays import ABOUT, ENDING, distinct
 from jaxanon.datasets.recordings import Recording
+from jaxanon.datasets.sources import naming
 from jaxanon.datasets.windows import cut_each
 
 GAP = 3  # Periods from one row to the next after which a recording is two.
@@ -101,7 +102,9 @@ def import_csv(
         where, people = str(people), _read_people(Path(people))
     further = _attributes(people, (*channels, *labels), where)
     tables = [csv_tables.read(path, channels, labels, subject, time) for path in paths]
-    rate_hz = _rate(tables, rate_hz)
+    files = repr(str(paths[0])) + (f" and {len(paths) - 1} more" if paths[1:] else "")
+    with naming(files):
+        rate_hz = _rate(tables, rate_hz)
     names = (*labels, "subject", *further)
     segments = [
         segment
@@ -112,10 +115,10 @@ def import_csv(
     if not long:
         most = max((len(segment.rows) for segment in segments), default=0)
         raise ValueError(
-            f"no stretch of rows of one person and one class of {list(labels)} is as "
-            f"long as a window of {length}; the longest has {most} rows, of "
-            f"{rate_hz:g} a second. Give a smaller length (--length), or labels that "
-            "change less often."
+            f"{files}: no stretch of rows of one person and one class of "
+            f"{list(labels)} is as long as a window of {length}; the longest has "
+            f"{most} rows, of {rate_hz:g} a second. Give a smaller length (--length), "
+            "or labels that change less often."
         )
     classes = {name: sorted({one.labels[name] for one in long}) for name in names}
     numbered = [one._replace(labels=_numbers(one.labels, classes)) for one in long]

@@ -121,8 +121,14 @@ def test_three_periods_are_no_gap_however_they_were_rounded(folder, begin):
 def test_times_without_fractions_are_told(folder):
     lines = [f"{i // 10},{i},0,sit" for i in range(40)]
     (folder / "bob.csv").write_text("\n".join(["t,x,y,act", *lines]))
-    with pytest.raises(ValueError, match="times do not go up from most rows"):
+    with pytest.raises(ValueError, match="bob.csv': times do not go up from most rows"):
         made(folder, "bob", time="t", rate_hz=None)
+
+
+def test_files_that_are_too_short_together_are_told_of_together(folder):
+    (folder / "bob.csv").write_text((folder / "ann.csv").read_text())
+    with pytest.raises(ValueError, match="bob.csv' and 1 more: no stretch of rows"):
+        made(folder, "bob", "ann", length=100)
 
 
 def test_blank_lines_and_quotes_and_a_delimiter_at_the_end(folder):
@@ -159,7 +165,7 @@ def test_every_window_is_of_consecutive_rows_of_one_act(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         if not expected:
-            with pytest.raises(ValueError, match="no stretch of rows"):
+            with pytest.raises(ValueError, match="ann.csv': no stretch of rows"):
                 made(folder, "ann", length=length, stride=stride)
             return
         arrays = made(folder, "ann", length=length, stride=stride)
