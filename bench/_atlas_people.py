@@ -5,11 +5,11 @@ import dataclasses
 import _applications as applications
 import numpy as np
 
-from jaxanon import learned, newcomers
 from jaxanon.datasets import Data
 from jaxanon.datasets.spec import take
 from jaxanon.datasets.splits import held_out
 from jaxanon.datasets.targets import moments
+from jaxanon.evaluation import federated, newcomers
 
 
 def some(data: Data, count: int, seed: int) -> Data:
@@ -78,7 +78,7 @@ def number_of_first(data) -> int:
 
 def _joined(bench, entry, others, fresh, seed, step_size, more, rounds, **options):
     run = bench.train(entry, others, seed, step_size, more, **options)
-    report = learned.evaluate(newcomers.join(run, fresh, num_rounds=rounds), fresh)
+    report = federated.evaluate(newcomers.join(run, fresh, num_rounds=rounds), fresh)
     return [row[bench.application.metric] for row in report["clients"]]
 
 

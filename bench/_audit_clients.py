@@ -3,7 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon import audit, audit_clients, federated
+from jaxanon import federated
+from jaxanon.attacks import auditing
 from jaxanon.federated import Lots, Steps
 from jaxanon.privacy import SampledGaussian, epsilon_spent, responses_spent
 
@@ -52,10 +53,12 @@ def found(given, runs):
     """``attacks.Membership`` of which of two worlds a client is in."""
     algorithm, worlds, options, hyper = given
     state = algorithm.init(jax.random.key(0), **hyper)
-    see = audit_clients.client_observer(algorithm, state, worlds, **options)
+    see = auditing.client_observer(algorithm, state, worlds, **options)
     key = jax.random.key(1)
     each = 1 - (1 - TOGETHER) / sum(1 for _ in cases())
-    told = audit.audit(key, see, 1, runs, delta=DELTA, spread="pooled", confidence=each)
+    told = auditing.audit(
+        key, see, 1, runs, delta=DELTA, spread="pooled", confidence=each
+    )
     return told["seen"]
 
 

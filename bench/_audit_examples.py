@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 from _audit_clients import DELTA, epsilon, loss_fn, start
 
-from jaxanon import audit, federated
+from jaxanon import federated
+from jaxanon.attacks import auditing
 from jaxanon.federated import Lots, Steps
 from jaxanon.privacy import effective_noise_multiplier
 
@@ -47,7 +48,7 @@ def atlas(runs):
 def found(algorithm, num_rounds, hyper, runs):
     """``attacks.Membership`` of the example that is clipped, by its messages."""
     state = algorithm.init(jax.random.key(0), **hyper)
-    see = audit.observer(
+    see = auditing.observer(
         algorithm,
         loss_fn,
         state,
@@ -58,7 +59,7 @@ def found(algorithm, num_rounds, hyper, runs):
         messages="layers" if "threshold" in hyper else "params",
     )
     key = jax.random.key(1)
-    told = audit.audit(key, see, 1, runs, delta=DELTA, spread="pooled")
+    told = auditing.audit(key, see, 1, runs, delta=DELTA, spread="pooled")
     return told["updates"]
 
 

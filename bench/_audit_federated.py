@@ -60,7 +60,7 @@ def cases():
 def _answers(bug: Bug):
     """LDP-FL's answers by twice their ε, or of one layer by one that hides nothing."""
     # Of that name the package has the function.
-    module = importlib.import_module("jaxanon.federated.ldp_fl")
+    module = importlib.import_module("jaxanon.federated.private.ldp_fl")
     honest = module.two_points
 
     def told(key, weights, radius, epsilon):

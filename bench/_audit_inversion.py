@@ -7,7 +7,7 @@ import numpy as np
 
 import jaxanon as ja
 from jaxanon import attacks, federated
-from jaxanon.audit import MESSAGES
+from jaxanon.attacks.auditing import MESSAGES
 from jaxanon.federated import Lots, Steps
 
 DELTA, STEP_SIZE, HIDDEN = 1e-3, 0.1, 48

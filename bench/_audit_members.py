@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxanon as ja
-from jaxanon import attacks, audit, datasets, federated, learners, metrics
+from jaxanon import attacks, datasets, federated, learners, metrics
+from jaxanon.attacks import auditing
 from jaxanon.learners.learner import loss_of
 
 DELTA = 1e-4
@@ -39,7 +40,7 @@ def rows(dataset, smoke, runs):
         learner, population, state = begun(name, epsilon, data)
         examples = 2 if smoke else EXAMPLES
         population, chosen = with_canaries(population, data.spec, examples)
-        observe = audit.observer(
+        observe = auditing.observer(
             learner,
             loss_of(learner.network, data.spec),
             state,

@@ -14,11 +14,12 @@ from jax.flatten_util import ravel_pytree
 
 from jaxanon import attacks, energy, federated, kernels
 from jaxanon.datasets import Spec, Windows, by_client
-from jaxanon.energy import periods
-from jaxanon.federated import Lots, noisy_gossip
-from jaxanon.methods import hub_networks, hub_noise, hub_room
-from jaxanon.methods.hub_noise_settings import guarantee_of
-from jaxanon.methods.privatehub_config import PrivateHubConfig
+from jaxanon.energy import config as energy_config
+from jaxanon.federated import Lots
+from jaxanon.kernels import clipping
+from jaxanon.methods.privatehub import data as privatehub_data
+from jaxanon.methods.privatehub import dp_sgd, networks
+from jaxanon.methods.privatehub.config import PrivateHubConfig, guarantee_of
 from jaxanon.privacy import epsilon_spent
 
 DELTA = 1e-5
@@ -61,7 +62,7 @@ def planted(bug: Bug):
         yield
         return
     sum_up, ghost = kernels.clipped_sum, kernels.clipped_gradient_sum
-    add, alone = kernels.add_noise_to_sum, noisy_gossip.clip_and_noise_per_client
+    add, alone = kernels.add_noise_to_sum, clipping.clip_and_noise_per_client
     times = lambda by, numbers: jax.tree.map(lambda one: by * one, numbers)
     beyond = lambda norms: times(bug.reach, norms)
 
@@ -90,7 +91,7 @@ def planted(bug: Bug):
         mock.patch.object(kernels, "clipped_sum", rows_beyond),
         mock.patch.object(kernels, "clipped_gradient_sum", ghosts_beyond),
         mock.patch.object(kernels, "add_noise_to_sum", little),
-        mock.patch.object(noisy_gossip, "clip_and_noise_per_client", clients),
+        mock.patch.object(clipping, "clip_and_noise_per_client", clients),
     ):
         yield
 
@@ -186,15 +187,15 @@ def _privatehub(canaries):
         delta=DELTA,
         noise_multiplier=1.5,
     )
-    nets = hub_networks.networks(spec, config)
+    nets = networks.networks(spec, config)
     guarantee = guarantee_of(config)
-    player = hub_noise.learning(nets, guarantee.lots)
+    player = dp_sgd.learning(nets, guarantee.lots)
     numbers = np.arange(canaries)
     windows = np.zeros((canaries, spec.time, 1), np.float32)
     windows[:, 0, 0] = numbers
     nothing = np.zeros(canaries, np.int32)
     clients = by_client(Windows(windows, dict.fromkeys(spec.classes, nothing)))
-    data = hub_room.prepare(nets, clients)
+    data = privatehub_data.prepare(nets, clients)
 
     params = jax.eval_shape(nets.init, jax.random.key(0))
     zeros = lambda leaf: jnp.zeros(leaf.shape, leaf.dtype)
@@ -208,11 +209,11 @@ def _privatehub(canaries):
         hyper = {"max_norm": config.max_norm, "forgetting": config.forgetting}
         hyper |= {"noise_multiplier": config.noise_multiplier}
 
-        batch = hub_room.lot(nets, lot_key, data, guarantee.lots)
+        batch = privatehub_data.lot(nets, lot_key, data, guarantee.lots)
         batch = batch._replace(
             real=batch.real & inside[_numbers(batch.windows, canaries)]
         )
-        with mock.patch.object(hub_noise, "_losses", losses):
+        with mock.patch.object(dp_sgd, "_losses", losses):
             seen, _ = player.gradient_fn(key, moving, hyper, batch)
         told = jax.tree.map(lambda x: _told(x, 1 / guarantee.lots.size), seen)
         return ravel_pytree(told)[0][:canaries]
@@ -235,7 +236,7 @@ def _pfdrl(canaries):
     mixing = federated.metropolis(federated.ring(homes))
     shared = {"w": True, "v": True}
     way = {"w": jnp.array([0.6, 0.6]), "v": jnp.array([0.28**0.5])}
-    period = int(periods.period(config, 12.0))
+    period = int(energy_config.period(config, 12.0))
 
     def street(key, numbers, inside):
         params = {"w": jnp.zeros((homes, 2)), "v": jnp.zeros((homes, 1))}

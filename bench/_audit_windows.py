@@ -9,9 +9,9 @@ from _audit_releases import SIZES, Release
 
 from jaxanon import methods
 from jaxanon.datasets import Spec
-from jaxanon.methods import deeprotect_release as releasing
-from jaxanon.methods.deeprotect_named import Named
-from jaxanon.models.tied import Layer
+from jaxanon.methods.deeprotect import release as releasing
+from jaxanon.methods.deeprotect.release import Named
+from jaxanon.models.deeprotect import Layer
 
 TIME, FEATURES, NEAR = 8, 3, 0.05
 SETTINGS = {"low": (0.0,), "high": (1.0,), "hidden": (FEATURES,)}

@@ -17,7 +17,7 @@ import numpy as np
 import optax
 
 from jaxanon import federated
-from jaxanon.models import blinder, blinder_losses
+from jaxanon.models import blinder
 
 
 def case(name, smoke):
@@ -61,10 +61,10 @@ def blinder_update(smoke, clients=None):
     algorithm = federated.meta(
         lambda key: params,
         lambda key, client, data: (*of(data, client), jnp.ones(())),
-        lambda hyper: blinder_losses.phases(
+        lambda hyper: blinder.phases(
             networks, scale, meta.STEP_SIZE, discriminator_steps=1 if smoke else 5
         ),
-        lambda hyper: (blinder_losses.joint_objective(networks, scale),),
+        lambda hyper: (blinder.joint_objective(networks, scale),),
         hyper={"server_step_size": 1e-3},
         server_optimizer=optax.adam(1.0),
     )
@@ -107,7 +107,7 @@ def checksum(params) -> list[float]:
 
 def main():
     """Is one of several processes; the first prints what it measured."""
-    from jaxanon import processes
+    from jaxanon.training import processes
 
     index, num, port = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     name, rounds, smoke = sys.argv[4], int(sys.argv[5]), sys.argv[6] == "smoke"

@@ -10,8 +10,7 @@ import numpy as np
 from flax import linen as nn
 
 from jaxanon.kernels import ghost
-from jaxanon.models.layers import MultiLayer
-from jaxanon.models.recurrent import MultiLSTM
+from jaxanon.models.layers import MultiLayer, MultiLSTM
 
 MAX_NORM = 0.1
 

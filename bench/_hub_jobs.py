@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import jax
 
-from jaxanon import checkpoint, methods, training
+from jaxanon import methods
+from jaxanon.training import checkpoint, run_folder
 
 RAW, OURS, ANEW = "raw data", "PrivateHub", "PrivateHub, all anew"
 SMOOTH = "PrivateHub, smooth"
@@ -189,7 +190,7 @@ def digest(method, place, hidden, smoke, way=None) -> str:
     It changes with all settings, shapes of networks, epochs, windows and labels, and
     with a ``way`` of ``way_of``.
     """
-    name, of = METHODS[method], [training.fingerprint(place.data)]
+    name, of = METHODS[method], [run_folder.fingerprint(place.data)]
     if name:
         given, epochs = settings(name, place, hidden, smoke)
         built = methods.build(name, place.data.spec, **given)

@@ -92,7 +92,7 @@ def likeness(place, known, made, net, seed, smoke) -> dict:
 def features(net: Fitted, windows):
     """``float[N, features]``, what the last hidden layer of a classifier says.
 
-    Of ``jaxanon.models.classifier.Classifier``, whose dense layers are numbered.
+    Of ``jaxanon.models.classifiers.Classifier``, whose dense layers are numbered.
     """
     layer = f"Dense_{len(net.net.hidden) - 1}"
     _, seen = net.net.apply(

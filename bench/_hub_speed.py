@@ -17,9 +17,11 @@ import numpy as np
 
 from jaxanon import kernels
 from jaxanon.datasets.spec import Spec
-from jaxanon.methods import hub_sampling
-from jaxanon.methods.hub_networks import AVERAGE, STATISTICS, networks
-from jaxanon.methods.privatehub_config import HYPER, PrivateHubConfig
+from jaxanon.methods.common import diffusion, generator
+from jaxanon.methods.common.diffusion import AVERAGE
+from jaxanon.methods.privatehub import sampling
+from jaxanon.methods.privatehub.config import HYPER, PrivateHubConfig
+from jaxanon.methods.privatehub.networks import STATISTICS, networks
 from jaxanon.models import convolution
 
 BATCH, TIME, CHANNELS, STEPS = 128, 128, 6, 20
@@ -62,7 +64,7 @@ class Problem:
         shape = self.batch, self.time, channels
         self.x = jax.random.normal(jax.random.key(1), shape)
         labels = jnp.arange(self.batch, dtype=jnp.int32) % 4
-        self.classes = hub_sampling.every(self.nets, {"activity": labels})
+        self.classes = generator.every(self.nets, {"activity": labels})
         self.steps = self.config.sampling_steps
 
     @property
@@ -87,7 +89,7 @@ class Problem:
         """``seed -> windows`` from nothing, by guidance of two conditions."""
         given = self.hyper, self.classes
         return self.ready(
-            lambda params, seed: hub_sampling.synthesise(
+            lambda params, seed: sampling.synthesise(
                 self.nets, jax.random.key(seed), params, *given
             )
         )
@@ -95,7 +97,7 @@ class Problem:
     def rewrite(self):
         """``(seed, x) -> windows`` rewritten, by guidance of three."""
         return self.ready(
-            lambda params, seed, x: hub_sampling.rewrite(
+            lambda params, seed, x: sampling.rewrite(
                 self.nets, jax.random.key(seed), params, self.hyper, x
             )
         )
@@ -108,7 +110,7 @@ class Problem:
         def run(params, seed, x):
             denoise = lambda x, t: self.nets.denoise(params[AVERAGE], x, t, told)
             key = jax.random.key(seed)
-            return hub_sampling.denoised(self.nets, key, denoise, x, last)
+            return diffusion.denoised(self.nets, key, denoise, x, last)
 
         return self.ready(run)
 
@@ -159,7 +161,7 @@ def overhead_rows(smoke):
     """Time that is not the network's, in turn with that."""
     problem, repeats = Problem(smoke), 2 if smoke else 7
     seed, found = jnp.uint32(4), []
-    first, last = hub_sampling.first_step(problem.config), problem.config.num_steps
+    first, last = diffusion.first_step(problem.config), problem.config.num_steps
     kinds = (
         ("from nothing", problem.synthesise(), (seed,), 2, last),
         ("rewriting", problem.rewrite(), (seed, problem.x), 3, first),

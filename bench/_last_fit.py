@@ -4,7 +4,8 @@ import dataclasses
 
 import jax
 
-from jaxanon.federated import Steps, local
+from jaxanon.federated import Steps
+from jaxanon.federated.engine import local
 from jaxanon.learners.learner import loss_of
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from jaxanon.kernels import mechanisms
 from jaxanon.kernels.mechanisms import cases, reference
+from jaxanon.kernels.mechanisms import grid as mechanisms_grid
 
 
 def rows(report, smoke):
@@ -70,7 +71,7 @@ def _grid(report, smoke):
     rng, few = np.random.default_rng(0), np.zeros(200)
     loops = _timing.timed(lambda: reference.grid_laplace(rng, few, grid), repeats=3)
     each = took.seconds / x.size
-    digits = len(mechanisms.grid.thresholds(grid.scale))
+    digits = len(mechanisms_grid.thresholds(grid.scale))
     # A digit is two words, compared with a threshold; the sign is a word.
     work = _work(
         x.size, random_words=2 * digits + 1, others=6 * digits, num_bytes=8, took=took

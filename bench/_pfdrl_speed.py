@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import energy
-from jaxanon.models.q_network import HIDDEN, q_network
+from jaxanon.models.predictors import HIDDEN, q_network
 
 HOMES, DAYS = 200, 30
 LIMIT_S = 1200  # After which what is shipped is stopped, at a day's end.

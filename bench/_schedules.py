@@ -9,8 +9,9 @@ from typing import NamedTuple
 import blinder
 
 import jaxanon as ja
-from jaxanon import evaluation, methods
-from jaxanon.sweep_summary import scores
+from jaxanon import methods
+from jaxanon.evaluation import anonymizers
+from jaxanon.sweeps.summary import scores
 
 
 class Schedule(NamedTuple):
@@ -38,7 +39,7 @@ def quality(report, smoke, folder, settings):
       settings: of the method, beside its schedule.
     """
     data = load(smoke)
-    judges = functools.cache(lambda: evaluation.raw_judges(data))
+    judges = functools.cache(lambda: anonymizers.raw_judges(data))
     for name, schedule in (SCHEDULES_SMOKE if smoke else SCHEDULES).items():
         steps, checks = schedule
         method = methods.dysan(data.spec, inner_steps=steps, **settings)
@@ -51,7 +52,7 @@ def quality(report, smoke, folder, settings):
                 if before is not None and not out.exists():
                     _copy(before, out)
                 run = ja.train(method, data, epochs=epochs, out=out, resume=True)
-                found = scores(evaluation.evaluate(run, data, judges=judges()))
+                found = scores(anonymizers.evaluate(run, data, judges=judges()))
                 told = {"rounds": run.history[-1]["round"], "scores": found}
                 answer.write_text(json.dumps(told))
             before = out

@@ -34,8 +34,10 @@ import jax
 import numpy as np
 
 import jaxanon as ja
-from jaxanon import evaluation, methods, online_run
-from jaxanon.summary import aggregate
+from jaxanon import methods
+from jaxanon.evaluation import anonymizers
+from jaxanon.evaluation.summary import aggregate
+from jaxanon.sweeps import online_selection
 
 
 class Untouched:
@@ -148,7 +150,7 @@ class Bench:
             if stage == "seeds":
                 attacks += entry.attacks
             start = time.monotonic()
-            report = evaluation.evaluate(
+            report = anonymizers.evaluate(
                 self.as_variant(entry, run, settings),
                 self.data,
                 attacks=attacks,
@@ -203,8 +205,8 @@ class Bench:
             resume=True,
             **entry.settings,
         )
-        runs, _ = online_run.members(folder)
-        run = online_run.choose_online(jax.random.key(seed), runs, self.data)
+        runs, _ = online_selection.members(folder)
+        run = online_selection.choose_online(jax.random.key(seed), runs, self.data)
         # Those that were trained side by side took the same seconds, which count once.
         took = {tuple(row["seconds"] for row in one.history) for one in found.runs}
         return run, sum(map(sum, took))
@@ -226,7 +228,7 @@ class Bench:
     def judges(self):
         """Classifiers of raw windows, that all rows of the case share."""
         if self._judges is None:
-            self._judges = evaluation.raw_judges(self.data)
+            self._judges = anonymizers.raw_judges(self.data)
         return self._judges
 
     def tell(self, entry, variant, stage, seed, seconds):

@@ -41,7 +41,8 @@ from _atlas_tuning import Tuned, earlier_step_sizes, plain
 from _last_fit import fitted
 
 import jaxanon as ja
-from jaxanon import learned, learners
+from jaxanon import learners
+from jaxanon.evaluation import federated
 
 QUESTIONS = ("methods", "epsilon", "joining", "traffic", "clients")
 
@@ -212,7 +213,7 @@ class Bench(Tuned):
     def scores(self, run, data):
         """What a report says that the tables need."""
         try:
-            report = learned.evaluate(run, data)
+            report = federated.evaluate(run, data)
         except ValueError as error:
             if "must be finite" in str(error):
                 raise FloatingPointError("what is predicted is not finite") from error

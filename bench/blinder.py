@@ -16,9 +16,10 @@ import jax
 import numpy as np
 
 import jaxanon as ja
-from jaxanon import datasets, evaluation, methods
+from jaxanon import datasets, methods
 from jaxanon.datasets.own_split import share_samples
-from jaxanon.summary import aggregate
+from jaxanon.evaluation import anonymizers
+from jaxanon.evaluation.summary import aggregate
 
 COMMON = {
     "cohort": 1.0,
@@ -90,7 +91,7 @@ def table(report, epochs, seeds, smoke, variants):
     """Variants on the same data, under the same judges and attackers."""
     data = load(smoke)
     print(PUBLISHED)
-    judges = evaluation.raw_judges(data)
+    judges = anonymizers.raw_judges(data)
     for variant in variants:
         settings = VARIANTS[variant]
         name = f"Blinder, {variant}"
@@ -101,7 +102,7 @@ def attributes(report, epochs, seeds, smoke):
     """Two private attributes at once: the side and the wearer."""
     data = ja.load("smartwatch", private=["side", "subject"])
     data = thin(data) if smoke else data
-    judges = evaluation.raw_judges(data)
+    judges = anonymizers.raw_judges(data)
     # The demo's inner steps, for its data: by those of 1e-4 the loss of seed 2 leapt to
     # a million in round 774, and to 130,000 in 1,198.
     settings = VARIANTS["guided"] | {"inner_step_size": 3e-5}
@@ -116,7 +117,7 @@ def imbalance(report, epochs, seeds, smoke):
     that the rarer classes are filled up from.
     """
     data = load(smoke)
-    judges = evaluation.raw_judges(data)
+    judges = anonymizers.raw_judges(data)
     for ratio in (1, 9) if smoke else (1, 3, 9):
         skewed = datasets.imbalance(data.train, data.spec.public, ratio, seed=0)
         settings = VARIANTS["guided"]
@@ -137,7 +138,7 @@ def unseen(report, epochs, seeds, smoke):
     data = load(smoke)
     for share in (0.5,) if smoke else (0.9, 0.5):
         held = datasets.hold_out_subjects(data, 1 - share, seed=0)
-        judges = evaluation.raw_judges(held)
+        judges = anonymizers.raw_judges(held)
         settings = VARIANTS["guided"]
         found = compare(
             report, f"R_U {share}", held, settings, epochs, seeds, smoke, judges
@@ -203,7 +204,7 @@ def divide(windows, classes):
 def communication(report, epochs, seeds, smoke):
     """More windows per round and fewer rounds per epoch, one local step in each."""
     data = load(smoke)
-    judges = evaluation.raw_judges(data)
+    judges = anonymizers.raw_judges(data)
     for size in (16,) if smoke else (16, 64, 256):
         settings = VARIANTS["published"] | {
             "support": size // 16,
@@ -225,7 +226,7 @@ def compare(report, name, data, settings, epochs, seeds, smoke, judges):
     report.add(f"{name}: training", trained, "s", shapes)
     attacks = ATTACKERS[1:] if smoke else ATTACKERS
     reports = [
-        evaluation.evaluate(
+        anonymizers.evaluate(
             found.run(seed), data, seed=seed, judges=judges, attacks=attacks
         )
         for seed in range(seeds)

@@ -33,8 +33,8 @@ from sklearn.ensemble import RandomForestClassifier
 
 import jaxanon as ja
 from jaxanon import methods, metrics
-from jaxanon.methods.deeprotect_range import in_range
-from jaxanon.models import tied
+from jaxanon.methods.deeprotect.config import in_range
+from jaxanon.models import deeprotect
 
 PARTS = ("features", "budgets", "speed")
 EPOCHS, MOST = 80, 8000  # Windows of training that a reader is taught on.
@@ -278,7 +278,9 @@ def features(run, windows):
     standard = (windows - np.float32(spec.mean)) / np.float32(spec.std)
     names = sorted(name for name in run.state.params if name.startswith("layer"))
     layers = [run.state.params[name] for name in names]
-    return np.asarray(tied.encode(layers, in_range(spec, config, standard), "linear"))
+    return np.asarray(
+        deeprotect.encode(layers, in_range(spec, config, standard), "linear")
+    )
 
 
 def mean(found):

@@ -27,6 +27,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import federated
+from jaxanon.federated.engine import algorithm as engine_algorithm
+from jaxanon.federated.engine import layout
 
 NUM = 2  # Workers and processes.
 PARTS = ("overhead", "stream", "many", "costs")
@@ -53,7 +55,7 @@ def overhead(report, smoke):
     """One device, two workers and two processes, at equal work."""
     for name in ("FedAvg", "Blinder"):
         algorithm, clients, operations = work.case(name, smoke)
-        num = federated.algorithm.number_of(clients)
+        num = engine_algorithm.number_of(clients)
         rounds = 2 if smoke else 6
         alone, params = work.one_program(algorithm, clients, rounds)
         wanted = work.checksum(params)
@@ -67,7 +69,7 @@ def overhead(report, smoke):
             f"{NUM} workers": workers,
             f"{NUM} processes": told["seconds"],
         }
-        of_clients = federated.layout.num_bytes(clients)
+        of_clients = layout.num_bytes(clients)
         for route, seconds in routes.items():
             report.add_work(
                 f"{name}, {route}",
@@ -208,7 +210,7 @@ def many(report, smoke, clients=None):
         "client updates/s",
         f"{num} clients, support {work.meta.SUPPORT}, query {work.meta.QUERY}",
         operations=num * operations,
-        bytes=federated.layout.num_bytes(data),
+        bytes=layout.num_bytes(data),
         seconds=seconds,
         peak_memory_mib=_timing.peak_mib() or _fed_work.held_mib(),
     )

@@ -18,9 +18,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon import datasets, methods, online
+from jaxanon import datasets, methods
+from jaxanon.core.programs import rounds_program
 from jaxanon.datasets import Data, Spec, Windows
-from jaxanon.methods.rounds import rounds_program
+from jaxanon.methods.dysan import online_selection
 
 PARTS = ("training", "choice", "quality")
 # An iteration of the released program, run on 2 cores.
@@ -115,7 +116,7 @@ def choice(report, smoke):
     data, models = waves(64), 4 if smoke else GRID
     method = methods.dysan(data.spec, **(SMALL if smoke else {}))
     states = [method.init(jax.random.key(number)) for number in range(models)]
-    trier = online.trier(method, states)
+    trier = online_selection.trier(method, states)
     window, public = data.test.windows[:1], np.zeros(1, np.int32)
     key = jax.random.key(0)
     seconds = _timing.timed(lambda: trier(key, window, public), repeats=21).seconds

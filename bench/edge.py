@@ -22,11 +22,13 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxanon as ja
-from jaxanon import edge, exporting, online, trial
+from jaxanon import datasets, edge, exporting, methods
 from jaxanon.attacks import train_judges
+from jaxanon.core.run import Run
+from jaxanon.datasets import spec as datasets_spec
 from jaxanon.exporting import agreement, graphs, quantization
 from jaxanon.exporting.export import WEIGHTS
-from jaxanon.run import Run
+from jaxanon.methods.dysan import online_selection
 
 PARTS = ("windows", "choice", "privatehub", "start", "stream")
 DEVICE = pathlib.Path(__file__).with_name("_edge_device.py")
@@ -69,7 +71,7 @@ def main():
 
 def _tenth(part):
     labels = {name: own[::10] for name, own in part.labels.items()}
-    return ja.datasets.Windows(part.windows[::10], labels)
+    return datasets.Windows(part.windows[::10], labels)
 
 
 def windows(report, data, folder, smoke):
@@ -77,7 +79,7 @@ def windows(report, data, folder, smoke):
     judges = _judges(data, "tree" if smoke else "mlp")
     for name, epochs in METHODS.items():
         settings = TINY | TINY_OWN[name] if smoke else {}
-        method = getattr(ja.methods, name)(data.spec, **settings)
+        method = getattr(methods, name)(data.spec, **settings)
         epochs = 1 if smoke else epochs
         run = ja.train(method, data, epochs=epochs, seed=0, progress=False)
         _one_method(report, run, data, judges, folder, smoke)
@@ -134,7 +136,7 @@ def _one_method(report, run, data, judges, folder, smoke):
 def _judges(data, attacker):
     """Readers of both attributes, trained on raw windows."""
     spec = data.spec
-    flat = lambda part: trial.standardise(spec, part.windows)
+    flat = lambda part: datasets_spec.standardise(spec, part.windows)
     names = {name: spec.num_classes(name) for name in (spec.public, *spec.private)}
     key = jax.random.key(7)
     train, test = flat(data.train), flat(data.test)
@@ -165,9 +167,9 @@ def read(data, judges, path, which):
 def choice(report, data, folder, smoke):
     """One window tried by 36 models of DySan, sanitizer and judges, in int8."""
     models = 3 if smoke else 36
-    method = ja.methods.dysan(data.spec, **(DYSAN_TINY if smoke else {}))
+    method = methods.dysan(data.spec, **(DYSAN_TINY if smoke else {}))
     state = method.init(jax.random.key(0))
-    compose, one = online.once(method)
+    compose, one = online_selection.once(method)
     composed = jax.jit(compose)(dict(state.params))
     shown = data.test.windows[:32]
     rewritten, draws = exporting.explicit(
@@ -206,7 +208,7 @@ def privatehub(report, data, folder, smoke):
     """One window made anew in 20 steps; the network's weights change no time."""
     settings = HUB_TINY if smoke else HUB
     hidden = (data.spec.classes[data.spec.public][0],)
-    method = ja.methods.privatehub(data.spec, hide=hidden, **settings)
+    method = methods.privatehub(data.spec, hide=hidden, **settings)
     state = jax.jit(method.init)(jax.random.key(0))
     run = Run(method, state, data.spec, None, [], {})
     path = folder / "privatehub.onnx"
@@ -269,7 +271,7 @@ def stream(report, data, folder, smoke):
 def _blinder(data, folder, smoke):
     path = folder / "blinder.onnx"
     if not path.exists():
-        method = ja.methods.blinder(data.spec, **(TINY if smoke else {}))
+        method = methods.blinder(data.spec, **(TINY if smoke else {}))
         state = jax.jit(method.init)(jax.random.key(0))
         run = Run(method, state, data.spec, None, [], {})
         exporting.export(run, path, windows=data.test.windows[:20])

@@ -19,10 +19,12 @@ import front
 import jax
 
 import jaxanon as ja
-from jaxanon import evaluation, methods, trial
+from jaxanon import methods
+from jaxanon.datasets import spec as datasets_spec
+from jaxanon.evaluation import anonymizers, protocol
+from jaxanon.evaluation.summary import aggregate
 from jaxanon.metrics import balanced_accuracy, confusion_matrix
-from jaxanon.summary import aggregate
-from jaxanon.sweep_summary import scores
+from jaxanon.sweeps.summary import scores
 
 SHARES = (0.5, 0.51, 0.52)
 # Of those in front_motion_sense.json, the one that is nearest to what is asked for.
@@ -46,7 +48,7 @@ def main():
     method = methods.blinder(data.spec, **settings, anonymization="probabilistic")
     epochs = 1 if smoke else EPOCHS
     run = ja.train(method, data, epochs=epochs, seed=0, out=folder, resume=True)
-    judges = evaluation.raw_judges(data)
+    judges = anonymizers.raw_judges(data)
     shares = SHARES[:1] if smoke else SHARES
     for share in shares:
         told = read_of_training(flipping(run, share), data, judges)
@@ -55,7 +57,7 @@ def main():
     how = {"preset": data.spec.preset, "command": COMMAND, **report.about}
     rows = []
     for share in shares:
-        found = evaluation.evaluate(
+        found = anonymizers.evaluate(
             flipping(run, share),
             data,
             attacks=ATTACKERS[1:] if smoke else ATTACKERS,
@@ -81,10 +83,10 @@ def flipping(run, share):
 def read_of_training(run, data, judges) -> dict[str, float]:
     """Balanced accuracies of judges in per cent, on anonymized training windows."""
     spec, part = data.spec, jax.tree.map(lambda rows: rows[::THIN], data.train)
-    safe = run.anonymize(trial.root(0), part.windows)
+    safe = run.anonymize(protocol.root(0), part.windows)
     found = {}
     for name in (spec.public, *spec.private):
-        told = judges.read[name](trial.standardise(spec, safe)).argmax(axis=1)
+        told = judges.read[name](datasets_spec.standardise(spec, safe)).argmax(axis=1)
         matrix = confusion_matrix(part.labels[name], told, spec.num_classes(name))
         found[name] = 100 * float(balanced_accuracy(matrix))
     return found

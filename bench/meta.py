@@ -27,7 +27,7 @@ import numpy as np
 import optax
 
 from jaxanon import kernels
-from jaxanon.models import blinder, blinder_losses
+from jaxanon.models import blinder
 
 TIME, CHANNELS, LATENT, PUBLIC, PRIVATE = 128, 6, 25, 4, 2
 HIDDEN, SMOKE_HIDDEN = (512, 512, 256, 128), (16,)
@@ -72,10 +72,8 @@ def problem(clients, hidden):
 def gradient_fn(networks, implementation, steps, chunk=None, second_order=True):
     """``(params, support, query) -> gradient`` of the cohort."""
     scale = blinder.LossScale(*SCALE)
-    phases = blinder_losses.phases(
-        networks, scale, STEP_SIZE, discriminator_steps=steps
-    )
-    objectives = (blinder_losses.joint_objective(networks, scale),)
+    phases = blinder.phases(networks, scale, STEP_SIZE, discriminator_steps=steps)
+    objectives = (blinder.joint_objective(networks, scale),)
 
     def gradient(params, support, query):
         weights = jnp.ones(len(support.windows))

@@ -38,7 +38,7 @@ import numpy as np
 
 from jaxanon import energy
 from jaxanon.energy import neighbourhood
-from jaxanon.street_ledger import DELTA
+from jaxanon.energy.guarantee import DELTA
 
 QUESTIONS = (*work.QUESTIONS, "speed")
 

@@ -26,7 +26,9 @@ import jax
 import numpy as np
 
 import jaxanon as ja
-from jaxanon import datasets, methods, sweep_folder, training
+from jaxanon import datasets, methods
+from jaxanon.sweeps import folder as sweeps_folder
+from jaxanon.training import run_folder
 
 GRID = {"gamma": [1.0, 10.0, 30.0, 60.0], "beta": [0.5, 2.0, 6.0]}
 GRID_SMOKE = {"gamma": [1.0, 10.0]}
@@ -150,17 +152,17 @@ def _warm(data, settings, folder, cells, epochs, timed) -> float:
             progress=False,
         )
         seconds.append(time.perf_counter() - start)
-        _check(run, sweep_folder.member_folder(folder / "sweep", place * seeds))
+        _check(run, sweeps_folder.member_folder(folder / "sweep", place * seeds))
     return statistics.mean(seconds[1:])
 
 
 def _seeds(folder):
-    return sweep_folder.read(folder / "sweep")["seeds"]
+    return sweeps_folder.read(folder / "sweep")["seeds"]
 
 
 def _check(run, folder):
     """Stops where a member of the sweep is not the run that was trained alone."""
-    member = training.open_run(folder)
+    member = run_folder.open_run(folder)
     for name, value in run.history[0]["losses"].items():
         found = member.history[0]["losses"][name]
         if not np.isclose(found, value, rtol=CLOSE, atol=CLOSE):

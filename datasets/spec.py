@@ -211,3 +211,18 @@ def rates_differ(own: float, other: float) -> bool:
       (False, False, True)
     """
     return 1.0 not in (own, other) and not math.isclose(own, other, rel_tol=0.01)
+
+
+def attributes(spec) -> tuple[str, ...]:
+    """The public attribute, then the private ones."""
+    return (spec.public, *spec.private)
+
+
+def standardise(spec, windows):
+    """Physical units to zero mean and unit deviation of the training rows."""
+    return (windows - np.float32(spec.mean)) / np.float32(spec.std)
+
+
+def physical(spec, windows):
+    """The inverse of ``standardise``."""
+    return windows * np.float32(spec.std) + np.float32(spec.mean)

@@ -1,28 +1,44 @@
 """Clients as an axis: cohorts, local training, aggregation, simulation."""
 
-from jaxanon.federated.algorithm import Acts, FederatedAlgorithm, State
-from jaxanon.federated.atlas import atlas
-from jaxanon.federated.cluster_fl import cluster_fl
-from jaxanon.federated.clustered import clustered
-from jaxanon.federated.cohort import Population, population, sample_cohort, stack
-from jaxanon.federated.ditto import ditto
-from jaxanon.federated.dp_fed_avg import dp_fed_avg
-from jaxanon.federated.fed_avg import fed_avg
-from jaxanon.federated.fed_dl import fed_dl
-from jaxanon.federated.fed_mask import fed_mask
-from jaxanon.federated.fed_per import fed_per
-from jaxanon.federated.fed_prox import fed_prox
-from jaxanon.federated.fed_rep import fed_rep
-from jaxanon.federated.fed_sgd import fed_sgd
-from jaxanon.federated.fed_sgd_ldp import fed_sgd_ldp
-from jaxanon.federated.gossip import (
+from jaxanon.federated.averaging.fed_avg import fed_avg
+from jaxanon.federated.averaging.fed_prox import fed_prox
+from jaxanon.federated.averaging.fed_sgd import fed_sgd
+from jaxanon.federated.averaging.localized import localized
+from jaxanon.federated.averaging.scaffold import scaffold
+from jaxanon.federated.clustering.centralised import clustered
+from jaxanon.federated.clustering.cluster_fl import cluster_fl
+from jaxanon.federated.clustering.fed_dl import fed_dl
+from jaxanon.federated.engine.algorithm import (
+    Acts,
+    FederatedAlgorithm,
+    Rounds,
+    State,
+    Steps,
+)
+from jaxanon.federated.engine.cohort import Population, population, sample_cohort, stack
+from jaxanon.federated.engine.layout import Layout, default_layout, mean_over_clients
+from jaxanon.federated.engine.local import descend
+from jaxanon.federated.engine.newcomers import join
+from jaxanon.federated.engine.observed import Seen, observed
+from jaxanon.federated.engine.personal import PersonalState
+from jaxanon.federated.engine.placing import Placed, place
+from jaxanon.federated.engine.simulate import Sharded, shard, simulate
+from jaxanon.federated.engine.streaming import (
+    Stored,
+    open_clients,
+    stream,
+    write_clients,
+)
+from jaxanon.federated.gossip.gossip import (
+    Mailbox,
+    Messages,
     base_layers,
     exchange,
     exchange_every,
     mix,
     no_mail,
 )
-from jaxanon.federated.graphs import (
+from jaxanon.federated.gossip.graphs import (
     check_mixing,
     complete,
     convergence_rate,
@@ -31,35 +47,26 @@ from jaxanon.federated.graphs import (
     random_graph,
     ring,
 )
-from jaxanon.federated.joining import join
-from jaxanon.federated.layout import Layout, default_layout, mean_over_clients
-from jaxanon.federated.ldp_fl import ldp_fl, two_points
-from jaxanon.federated.local import descend
-from jaxanon.federated.localized import localized
-from jaxanon.federated.mail import Mailbox, Messages
-from jaxanon.federated.meta import meta
-from jaxanon.federated.noisy_gossip import (
+from jaxanon.federated.gossip.private_gossip import (
     NoisyMailbox,
     exchange_noisily,
     exchange_noisily_every,
     no_noisy_mail,
 )
-from jaxanon.federated.observed import Seen, observed
-from jaxanon.federated.p_fed_me import p_fed_me
-from jaxanon.federated.per_fed_avg import per_fed_avg
-from jaxanon.federated.personal import PersonalState, Rounds, Steps
-from jaxanon.federated.placing import Placed, place
-from jaxanon.federated.private import (
-    Lots,
-    descend_privately,
-    draw_lot,
-    sampled_gaussian,
-)
-from jaxanon.federated.scaffold import scaffold
-from jaxanon.federated.shuffled import observed_shuffled, shuffled
-from jaxanon.federated.simulate import Sharded, shard, simulate
-from jaxanon.federated.stored import Stored, open_clients, write_clients
-from jaxanon.federated.streaming import stream
+from jaxanon.federated.meta_learning.maml import meta
+from jaxanon.federated.meta_learning.per_fed_avg import per_fed_avg
+from jaxanon.federated.personalised.ditto import ditto
+from jaxanon.federated.personalised.fed_mask import fed_mask
+from jaxanon.federated.personalised.fed_per import fed_per
+from jaxanon.federated.personalised.fed_rep import fed_rep
+from jaxanon.federated.personalised.p_fed_me import p_fed_me
+from jaxanon.federated.private.atlas import atlas
+from jaxanon.federated.private.dp_fed_avg import dp_fed_avg
+from jaxanon.federated.private.dp_sgd import descend_privately, draw_lot
+from jaxanon.federated.private.fed_sgd_ldp import fed_sgd_ldp
+from jaxanon.federated.private.ldp_fl import ldp_fl, two_points
+from jaxanon.federated.private.shuffling import observed_shuffled, shuffled
+from jaxanon.privacy.lots import Lots, sampled_gaussian
 
 __all__ = [
     "Acts",

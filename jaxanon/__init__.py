@@ -13,9 +13,10 @@ _HOMES = {
     "train": "jaxanon.training",
     "evaluate": "jaxanon.evaluation",
     "export": "jaxanon.exporting",
-    "sweep": "jaxanon.sweeping",
+    "sweep": "jaxanon.sweeps",
     "open_run": "jaxanon.training",
 }
+
 _ROOMS = (
     *("attacks", "datasets", "energy", "federated", "kernels", "learners"),
     *("methods", "metrics", "models", "privacy"),

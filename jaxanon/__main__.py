@@ -2,7 +2,7 @@
 
 import sys
 
-from jaxanon.cli import main
+from jaxanon.cli.app import main
 
 if __name__ == "__main__":  # Whoever reads every module, such as the reference, may.
     sys.exit(main())

@@ -7,9 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon import audit, federated
-from jaxanon.federated import Lots, Rounds, Steps, local
-from jaxanon.federated.personal import Reply, personal, replaced
+from jaxanon import federated
+from jaxanon.attacks import auditing
+from jaxanon.federated import Lots, Rounds, Steps
+from jaxanon.federated.engine import local
+from jaxanon.federated.engine.personal import Reply, personal, replaced
 from jaxanon.privacy import effective_noise_multiplier, epsilon_spent
 
 DELTA, RUNS = 1e-3, 10_000
@@ -46,7 +48,7 @@ def atlas(lots, num_steps, **options):
 def found(algorithm, num_rounds, messages="params", view="each", runs=RUNS, **hyper):
     """A lower bound of ε of the second row of the first client."""
     state = algorithm.init(jax.random.key(0), **hyper)
-    see = audit.observer(
+    see = auditing.observer(
         algorithm,
         loss_fn,
         state,
@@ -57,7 +59,7 @@ def found(algorithm, num_rounds, messages="params", view="each", runs=RUNS, **hy
         messages=messages,
         view=view,
     )
-    told = audit.audit(jax.random.key(1), see, 1, runs, delta=DELTA, spread="pooled")
+    told = auditing.audit(jax.random.key(1), see, 1, runs, delta=DELTA, spread="pooled")
     return told["updates"].epsilon
 
 
@@ -186,7 +188,7 @@ def test_fed_avg_tells_all_by_its_updates_and_by_its_models_outputs():
     )
     x = jax.random.normal(jax.random.key(5), (6, 3))
     y = jnp.array([0, 1, 0, 1, 0, 1])
-    see = audit.observer(
+    see = auditing.observer(
         algorithm,
         loss,
         algorithm.init(jax.random.key(0), step_size=1.0),
@@ -197,7 +199,7 @@ def test_fed_avg_tells_all_by_its_updates_and_by_its_models_outputs():
         messages="moves",
         apply_fn=apply_fn,
     )
-    told = audit.audit(jax.random.key(1), see, 2, 300, delta=1e-3, chunk=250)
+    told = auditing.audit(jax.random.key(1), see, 2, 300, delta=1e-3, chunk=250)
     assert told["updates"].auc == told["outputs"].auc == 1.0
     assert told["updates"].evidence.shape == (2, 150, 2)
     # All that 150 runs of two examples on either side can prove.
@@ -210,13 +212,13 @@ def test_a_mean_of_layers_is_that_of_those_who_sent_them():
     before = {"w": jnp.zeros(2), "v": jnp.ones(2)}
     # Of four clients one sent w, and nobody v.
     message = {"w": jnp.array([1.0, 2.0]), "v": jnp.zeros(2)}, {"w": 0.25, "v": 0.0}
-    params, _ = audit.MESSAGES["layers"](before, message)
+    params, _ = auditing.MESSAGES["layers"](before, message)
     assert params["w"].tolist() == [4.0, 8.0] and params["v"].tolist() == [1.0, 1.0]
 
 
 def test_says_what_was_wrong():
     algorithm = fed_sgd_ldp(EVERY, 1)
-    see = lambda **options: audit.observer(
+    see = lambda **options: auditing.observer(
         algorithm,
         loss_fn,
         algorithm.init(jax.random.key(0)),
@@ -235,6 +237,6 @@ def test_says_what_was_wrong():
         see(client=2)
     clients = federated.stack([jnp.zeros(3), jnp.zeros(1)])
     with pytest.raises(ValueError, match=r"client 1 has no rows \[2\]; take some of"):
-        audit.observer(
+        auditing.observer(
             algorithm, loss_fn, None, clients, client=1, rows=[0, 2], num_rounds=1
         )

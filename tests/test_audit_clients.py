@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxanon import audit, audit_clients, federated
+from jaxanon import federated
+from jaxanon.attacks import auditing
 from jaxanon.federated import Lots, Steps
 from jaxanon.privacy import SampledGaussian, epsilon_spent, responses_spent
 
@@ -30,13 +31,13 @@ def opposite():
 def seen(algorithm, worlds, sees, num_rounds=1, runs=20_000, **hyper):
     """What is observed of one run, and the ε that many prove."""
     state = algorithm.init(jax.random.key(0), step_size=1.0, **hyper)
-    see = audit_clients.client_observer(
+    see = auditing.client_observer(
         algorithm, state, worlds, num_rounds=num_rounds, sees=sees
     )
     once = jax.eval_shape(see, jax.random.key(2), 0, True)["seen"]
     # Of responses what is lost is what is accounted, and one bound in twenty is above.
     options = {"delta": DELTA, "spread": "pooled", "confidence": 0.9999}
-    told = audit.audit(jax.random.key(1), see, 1, runs, **options)
+    told = auditing.audit(jax.random.key(1), see, 1, runs, **options)
     return once, told["seen"].epsilon
 
 
@@ -97,8 +98,6 @@ def test_says_what_was_wrong():
     algorithm = federated.ldp_fl(init_fn, loss_fn, ONE, radii=1.0, num_clients=1)
     state, worlds = algorithm.init(jax.random.key(0)), opposite()
     with pytest.raises(ValueError, match="sees must be one of .* got 'moves'"):
-        audit_clients.client_observer(
-            algorithm, state, worlds, num_rounds=1, sees="moves"
-        )
+        auditing.client_observer(algorithm, state, worlds, num_rounds=1, sees="moves")
     with pytest.raises(ValueError, match=r"client must be in \[0, 1\), got 1"):
-        audit_clients.client_observer(algorithm, state, worlds, num_rounds=1, client=1)
+        auditing.client_observer(algorithm, state, worlds, num_rounds=1, client=1)

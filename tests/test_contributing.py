@@ -79,7 +79,8 @@ import pathlib, sys
 
 import jax, numpy as np
 import jaxanon as ja
-from jaxanon import attacks, kernels, learners, methods, trial_names
+from jaxanon import attacks, kernels, learners, methods
+from jaxanon.evaluation import attackers as trial_names
 from jaxanon.kernels.power import reference
 
 assert ja.__file__.startswith(sys.argv[1]), ja.__file__

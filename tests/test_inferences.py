@@ -2,7 +2,8 @@
 
 import pytest
 
-from jaxanon import datasets, inferences
+from jaxanon import datasets
+from jaxanon.methods.deeprotect import inferences
 
 
 def test_every_attribute_that_labels_an_inference_is_one_of_a_data_set():

@@ -4,7 +4,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from jaxanon import leaps
+from jaxanon.training import metrics_log
 
 
 def _history(*values, name="loss"):
@@ -30,7 +30,7 @@ def _history(*values, name="loss"):
     ],
 )
 def test_the_furthest_leap_by_hand(values, found):
-    assert leaps.furthest(_history(*values)) == found
+    assert metrics_log.furthest(_history(*values)) == found
 
 
 @hypothesis.given(
@@ -38,10 +38,10 @@ def test_the_furthest_leap_by_hand(values, found):
 )
 def test_a_planted_leap_is_found_wherever_it_is(values, at, down):
     values = [5.0, *values]
-    assert leaps.furthest(_history(*values)) is None
+    assert metrics_log.furthest(_history(*values)) is None
     values.insert(1 + at, -1e7 if down else 1e7)
     place = values.index(-1e7 if down else 1e7)
-    assert leaps.furthest(_history(*values)) == (
+    assert metrics_log.furthest(_history(*values)) == (
         "loss",
         10 * (place + 1),
         values[place],
@@ -53,7 +53,7 @@ def test_the_warning_names_the_steps():
         UserWarning, match="'critic' leapt to 1.0e.08 .* round 20.*"
     ) as w:
         hyper = {"alpha": 1, "step_size": 2, "critic_step_size": 3}
-        leaps.warn(_history(2.0, 1e8, name="critic"), hyper, stacklevel=1)
+        metrics_log.warn(_history(2.0, 1e8, name="critic"), hyper, stacklevel=1)
     assert "lower step_size or critic_step_size." in str(w[0].message)
     assert w[0].filename == __file__
-    leaps.warn(_history(2.0, 3.0), {}, stacklevel=1)  # Else an error, here.
+    metrics_log.warn(_history(2.0, 3.0), {}, stacklevel=1)  # Else an error, here.

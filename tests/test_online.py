@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import toy
 
-from jaxanon import datasets, methods, online
-from jaxanon.methods import sanitizers
+from jaxanon import datasets, methods
+from jaxanon.methods.dysan import online_selection, sanitizers
 
 SMALL = {
     "filters": (4, 6),
@@ -35,7 +35,7 @@ def test_each_model_is_tried_by_its_own_networks(data, standardised):
         start = method.init(jax.random.key(seed))
         states.append(update(jax.random.key(10 + seed), start, prepared)[0])
     windows, public = data.test.windows[:6], data.test.labels["activity"][:6]
-    tried = online.trier(method, states)(jax.random.key(3), windows, public)
+    tried = online_selection.trier(method, states)(jax.random.key(3), windows, public)
     assert tried.windows.shape == (2, *windows.shape)
     nets = sanitizers.networks(spec, method.config)
     mean, std = (np.float32(x) for x in (spec.mean, spec.std))
@@ -51,7 +51,7 @@ def test_each_model_is_tried_by_its_own_networks(data, standardised):
         read = np.argmax(read["gender"], 1)
         np.testing.assert_array_equal(tried.private[number, 0], read)
     with pytest.raises(ValueError, match="at least one trained model"):
-        online.trier(method, [])
+        online_selection.trier(method, [])
 
 
 def test_large_weights_in_half_precision_change_windows_little(data, monkeypatch):
@@ -59,16 +59,16 @@ def test_large_weights_in_half_precision_change_windows_little(data, monkeypatch
     state = method.init(jax.random.key(0))
     windows, public = data.test.windows[:6], data.test.labels["activity"][:6]
     key, std = lambda: jax.random.key(3), np.float32(data.spec.std)
-    whole = online.trier(method, [state])(key(), windows, public).windows
-    monkeypatch.setattr(online, "LARGE", 1)
-    halved = online.trier(method, [state])(key(), windows, public).windows
+    whole = online_selection.trier(method, [state])(key(), windows, public).windows
+    monkeypatch.setattr(online_selection, "LARGE", 1)
+    halved = online_selection.trier(method, [state])(key(), windows, public).windows
     moved = np.abs(halved - whole) / std
     assert 0 < moved.max() < 5e-3
 
     # Weights beyond what half precision holds stay as they are.
     huge = jax.tree.map(lambda leaf: leaf * 1e6, state.params["predictor"])
     state = state._replace(params=state.params | {"predictor": huge})
-    again = online.trier(method, [state])(key(), windows, public)
+    again = online_selection.trier(method, [state])(key(), windows, public)
     read = jax.jit(sanitizers.networks(data.spec, method.config).predict)(
         state.params, standardised(data.spec, again.windows[0])
     )[0]
@@ -82,7 +82,9 @@ def standardised(spec, windows):
 
 def _tried(public, private):
     public = np.asarray(public)
-    return online.Tried(np.zeros((*public.shape, 1, 1)), public, np.asarray(private))
+    return online_selection.Tried(
+        np.zeros((*public.shape, 1, 1)), public, np.asarray(private)
+    )
 
 
 def test_scores_by_hand():
@@ -92,14 +94,14 @@ def test_scores_by_hand():
         [[1, 1, 1, 1, 0], [1, 1, 1, 0, 0]], [[[0, 0, 0, 0, 0]], [[0, 0, 1, 1, 1]]]
     )
     zeros = np.zeros(5, int)
-    found = online.scores(tried, zeros, zeros + 1, zeros[None], [2])
+    found = online_selection.scores(tried, zeros, zeros + 1, zeros[None], [2])
     np.testing.assert_allclose(found[:, 0], [0.08 + 0.9 * 0.5, 0.06 + 0.9 * 0.9])
-    found = online.scores(
+    found = online_selection.scores(
         tried, zeros, zeros + 1, zeros[None], [2], utility=0.8, privacy=0.2
     )
     np.testing.assert_allclose(found[:, 0], [0.64 + 0.2 * 0.5, 0.48 + 0.2 * 0.9])
     # Of four classes 2 of 5 is 0.15 from chance; groups are scored one by one.
-    found = online.scores(tried, [0, 0, 1, 1, 1], zeros + 1, zeros[None], [4])
+    found = online_selection.scores(tried, [0, 0, 1, 1, 1], zeros + 1, zeros[None], [4])
     np.testing.assert_allclose(
         found[1], [0.1 + 0.9 * 0.25, 0.1 / 3 + 0.9 * 0.75], rtol=1e-9
     )
@@ -107,13 +109,15 @@ def test_scores_by_hand():
 
 def test_several_private_attributes_count_alike():
     tried = _tried([[0, 0]], [[[0, 0], [1, 0]]])
-    found = online.scores(tried, [0, 0], [0, 0], np.zeros((2, 2), int), [2, 2])
+    found = online_selection.scores(
+        tried, [0, 0], [0, 0], np.zeros((2, 2), int), [2, 2]
+    )
     np.testing.assert_allclose(found, [[0.1 + 0.9 * (0.5 + 1.0) / 2]])
 
 
 def test_runs_never_cross_subjects():
     subject = np.repeat([4, 1, 4], [7, 6, 4])
-    found = online.runs(subject)
+    found = online_selection.runs(subject)
     assert found.tolist() == [2] * 5 + [3] * 2 + [0] * 5 + [1] + [3] * 3 + [4]
     for run in np.unique(found):
         assert len(np.unique(subject[found == run])) == 1
@@ -121,10 +125,10 @@ def test_runs_never_cross_subjects():
 
 def test_a_run_is_rewritten_by_what_was_best_before_it():
     subject = np.repeat([0, 1], [15, 10])
-    groups = online.runs(subject)
+    groups = online_selection.runs(subject)
     rng = np.random.default_rng(0)
     found = rng.uniform(size=(4, 5))
-    choice = online.choose(found, groups, subject, prior=[0.1, 0.2, 0.9, 0.3])
+    choice = online_selection.choose(found, groups, subject, prior=[0.1, 0.2, 0.9, 0.3])
     best = found.argmax(0)
     # Runs 0 to 2 are subject 0's, 3 and 4 those of 1; a first run has the prior's best.
     expected = [2, best[0], best[1], 2, best[3]]
@@ -133,9 +137,12 @@ def test_a_run_is_rewritten_by_what_was_best_before_it():
     other = found.copy()
     other[:, [2, 4]] = rng.uniform(size=(4, 2))
     np.testing.assert_array_equal(
-        online.choose(other, groups, subject, prior=[0.1, 0.2, 0.9, 0.3]), choice
+        online_selection.choose(other, groups, subject, prior=[0.1, 0.2, 0.9, 0.3]),
+        choice,
     )
-    same = online.choose(found, groups, subject, prior=np.zeros(4), same_run=True)
+    same = online_selection.choose(
+        found, groups, subject, prior=np.zeros(4), same_run=True
+    )
     assert same.tolist() == np.repeat(best, 5).tolist()
 
 
@@ -143,7 +150,7 @@ def test_of_equals_the_better_one_on_the_calibration():
     found = np.array([[0.3], [0.1 + 0.2], [0.2]])
     groups, subject = np.zeros(2, int), np.zeros(2, int)
     for prior, expected in [([0.5, 0.6, 0.9], 1), ([0.6, 0.5, 0.9], 0)]:
-        choice = online.choose(found, groups, subject, prior, same_run=True)
+        choice = online_selection.choose(found, groups, subject, prior, same_run=True)
         assert choice.tolist() == [expected] * 2
 
 
@@ -154,12 +161,14 @@ def test_the_published_score_is_one_half_by_choice_alone():
     right = rng.random((36, 1, 2000)) < 0.9
     tried = _tried(np.zeros((36, 2000), int), 1 - right.astype(int))
     subject = np.repeat(np.arange(20), 100)
-    groups = online.runs(subject)
+    groups = online_selection.runs(subject)
     zeros = np.zeros(2000, int)
-    found = online.scores(tried, groups, zeros, zeros[None], [2])
+    found = online_selection.scores(tried, groups, zeros, zeros[None], [2])
     prior = np.zeros(36)
     told = lambda **options: right[
-        online.choose(found, groups, subject, prior, **options), 0, np.arange(2000)
+        online_selection.choose(found, groups, subject, prior, **options),
+        0,
+        np.arange(2000),
     ].mean()
     assert told(same_run=True) < 0.66
     assert abs(told() - 0.9) < 0.03
@@ -167,7 +176,7 @@ def test_the_published_score_is_one_half_by_choice_alone():
 
 def test_the_forest_labels_raw_windows(data):
     spec = data.spec
-    label = online.labeller(
+    label = online_selection.labeller(
         jax.random.key(0), spec, data.train.windows, data.train.labels["activity"]
     )
     found = label(data.test.windows)

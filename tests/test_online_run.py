@@ -10,9 +10,14 @@ import numpy as np
 import pytest
 import toy
 
-from jaxanon import cli, methods, online, online_run, sweep_folder, training
-from jaxanon.commands import sources
+from jaxanon import methods
+from jaxanon.cli import app
+from jaxanon.cli import data as cli_data
 from jaxanon.datasets import Data
+from jaxanon.methods.dysan import online_selection as dysan_online_selection
+from jaxanon.sweeps import folder as sweeps_folder
+from jaxanon.sweeps import online_selection
+from jaxanon.training import run_folder
 
 LABELS = "activity", "gender", "subject"
 SMALL = "--filters 4 6 --hidden 8 4 --predictor-filters 8 --batch 32".split()
@@ -33,27 +38,29 @@ def folder(tmp_path_factory):
     words = ["sweep", "dysan", "--dataset", str(place / "toy.npz")]
     words += ["--public", "activity", "--private", "gender", *SMALL]
     words += "--epochs 1 --seeds 1 --no-evaluate --grid alpha=0.1,0.6".split()
-    assert cli.main([*words, "--out", str(place / "sweep")]) == 0
+    assert app.main([*words, "--out", str(place / "sweep")]) == 0
     return place / "sweep"
 
 
 @pytest.fixture(scope="module")
 def runs(folder):
-    found, others = online_run.members(folder)
+    found, others = online_selection.members(folder)
     assert others == 0
     return found
 
 
 @pytest.fixture(scope="module")
 def data(runs) -> Data:
-    return sources.recall(runs[0])
+    return cli_data.recall(runs[0])
 
 
 def marked(runs, monkeypatch):
     """Makes each run write the number of its state where windows were."""
     writes = lambda key, state, windows: windows * 0 + state.params["number"]
     method = runs[0].method._replace(anonymize=writes)
-    monkeypatch.setattr(online, "trier", lambda method, states: tried_nothing)
+    monkeypatch.setattr(
+        dysan_online_selection, "trier", lambda method, states: tried_nothing
+    )
     return [
         dataclasses.replace(
             run,
@@ -66,7 +73,9 @@ def marked(runs, monkeypatch):
 
 def tried_nothing(key, windows, known):
     public = np.zeros((2, len(windows)), int)
-    return online.Tried(np.empty(0), public, np.zeros((2, 1, len(windows)), int))
+    return dysan_online_selection.Tried(
+        np.empty(0), public, np.zeros((2, 1, len(windows)), int)
+    )
 
 
 def test_each_window_goes_through_the_model_chosen_by_the_run_before(
@@ -76,7 +85,7 @@ def test_each_window_goes_through_the_model_chosen_by_the_run_before(
     asked = []
     labels = [part.labels["gender"] for part in (data.train, data.train, data.test)]
     told = lambda windows: 7 + np.arange(len(windows))
-    monkeypatch.setattr(online, "labeller", lambda *given: told)
+    monkeypatch.setattr(dysan_online_selection, "labeller", lambda *given: told)
 
     def scores(tried, groups, *, public, private, num_classes, utility, privacy):
         asked.append((len(groups), num_classes, utility, privacy))
@@ -88,9 +97,9 @@ def test_each_window_goes_through_the_model_chosen_by_the_run_before(
         even = np.arange(groups.max() + 1) % 2 == 0
         return np.stack([even, ~even]).astype(float)
 
-    monkeypatch.setattr(online, "scores", scores)
+    monkeypatch.setattr(dysan_online_selection, "scores", scores)
     heard = []
-    run = online_run.choose_online(
+    run = online_selection.choose_online(
         jax.random.key(0),
         marked(runs, monkeypatch),
         data,
@@ -104,7 +113,7 @@ def test_each_window_goes_through_the_model_chosen_by_the_run_before(
         (len(part.windows), [2], 0.3, 0.9) for part in (data.train, data.train, test)
     ]
     subject = test.labels["subject"]
-    groups = online.runs(subject)
+    groups = dysan_online_selection.runs(subject)
     for one in np.unique(subject):
         own = np.flatnonzero(subject == one)
         for place, row in enumerate(own):
@@ -127,11 +136,17 @@ def test_of_equal_windows_the_first_counts_and_the_test_s(data, runs, monkeypatc
             labels=same.test.labels | {"subject": np.zeros(20, int)}
         ),
     )
-    monkeypatch.setattr(online, "labeller", lambda *given: lambda windows: windows)
+    monkeypatch.setattr(
+        dysan_online_selection, "labeller", lambda *given: lambda windows: windows
+    )
     choices = iter([np.ones(20, int), np.repeat([0, 1, 1, 1], 5)])
-    monkeypatch.setattr(online, "scores", lambda *_, groups=None, **__: np.ones((2, 1)))
-    monkeypatch.setattr(online, "choose", lambda *given: next(choices))
-    run = online_run.choose_online(jax.random.key(0), marked(runs, monkeypatch), same)
+    monkeypatch.setattr(
+        dysan_online_selection, "scores", lambda *_, groups=None, **__: np.ones((2, 1))
+    )
+    monkeypatch.setattr(dysan_online_selection, "choose", lambda *given: next(choices))
+    run = online_selection.choose_online(
+        jax.random.key(0), marked(runs, monkeypatch), same
+    )
     assert run.choices(jax.random.key(1), same.test.windows).tolist() == [0] * 20
 
 
@@ -141,11 +156,11 @@ def test_models_are_tried_in_pieces_of_one_shape(data, monkeypatch):
     def trier(key, windows, known):
         shapes.append(windows.shape)
         level = np.stack([windows[:, 0, 0], known])
-        return online.Tried(windows, level, level[:, None] + 1)
+        return dysan_online_selection.Tried(windows, level, level[:, None] + 1)
 
-    monkeypatch.setattr(online_run, "CHUNK", 32)
+    monkeypatch.setattr(online_selection, "CHUNK", 32)
     windows, known = data.test.windows[:50], np.arange(50.0)
-    tried = online_run._tried(jax.random.key(0), trier, windows, known)
+    tried = online_selection._tried(jax.random.key(0), trier, windows, known)
     assert shapes == [(32, 16, 2)] * 2
     wanted = np.stack([windows[:, 0, 0], known])
     np.testing.assert_array_equal(tried.public, wanted)
@@ -154,10 +169,10 @@ def test_models_are_tried_in_pieces_of_one_shape(data, monkeypatch):
 
 @pytest.mark.long
 def test_the_sweep_s_folder_is_attacked_as_one(folder, capsys):
-    assert cli.main(["evaluate", str(folder), "--epsilons", "1"]) == 2
+    assert app.main(["evaluate", str(folder), "--epsilons", "1"]) == 2
     assert "are of one run; give a member's folder" in capsys.readouterr().err
     asked = ["evaluate", str(folder), "--attacks", "tree,fingerprint"]
-    assert cli.main(asked) == 0
+    assert app.main(asked) == 0
     assert "go through one of 2 models" in capsys.readouterr().out
     report = json.loads((folder / "report.json").read_text())
     assert report["method"]["name"] == "dysan, online"
@@ -168,7 +183,7 @@ def test_the_sweep_s_folder_is_attacked_as_one(folder, capsys):
 
 
 def test_others_are_refused(data, runs):
-    choose = lambda runs, data=data, **more: online_run.choose_online(
+    choose = lambda runs, data=data, **more: online_selection.choose_online(
         jax.random.key(0), runs, data, **more
     )
     with pytest.raises(ValueError, match="at least one trained model, got none"):
@@ -191,27 +206,27 @@ def test_others_are_refused(data, runs):
 def test_members_are_one_of_a_setting_that_was_trained_to_the_end(folder, tmp_path):
     """The second one's parameters become too large, or it was stopped, or a further."""
     copy = lambda name: pathlib.Path(shutil.copytree(folder, tmp_path / name))
-    told = sweep_folder.read(folder)
+    told = sweeps_folder.read(folder)
     first, second = told["members"]
     for change in ({"stopped": 1}, {"seed": 1}, {"split": 1}, {"losses": {}}):
         out = copy(next(iter(change)))
-        sweep_folder.add(out, members=[first, second | change])
-        found, others = online_run.members(out)
+        sweeps_folder.add(out, members=[first, second | change])
+        found, others = online_selection.members(out)
         assert (len(found), others) == (1, 1)
     broken = copy("broken")
-    run = training.open_run(broken / "member-0001")
+    run = run_folder.open_run(broken / "member-0001")
     huge = jax.tree.map(lambda leaf: leaf * 0 + 1e30, run.state.params)
     shutil.rmtree(broken / "member-0001")
     state = run.state._replace(params=huge)
-    sweep_folder.save(dataclasses.replace(run, state=state))
-    assert len(online_run.members(broken)[0]) == 1
-    sweep_folder.add(broken, members=[first | {"stopped": 1}, second])
+    sweeps_folder.save(dataclasses.replace(run, state=state))
+    assert len(online_selection.members(broken)[0]) == 1
+    sweeps_folder.add(broken, members=[first | {"stopped": 1}, second])
     with pytest.raises(ValueError, match="no member that did not diverge; sweep anew"):
-        online_run.members(broken)
+        online_selection.members(broken)
     del told["members"]
-    sweep_folder.write(broken, told)
+    sweeps_folder.write(broken, told)
     with pytest.raises(ValueError, match="holds an unfinished sweep; go on by --res"):
-        online_run.members(broken)
-    sweep_folder.add(broken, method="pfdrl")
+        online_selection.members(broken)
+    sweeps_folder.add(broken, method="pfdrl")
     with pytest.raises(ValueError, match=r"got \['pfdrl'\]; evaluate members one by"):
-        online_run.members(broken)
+        online_selection.members(broken)

@@ -15,7 +15,10 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
-from jaxanon import cli, launching, processes, training
+from jaxanon import learners, methods
+from jaxanon.cli import app
+from jaxanon.training import processes as training_processes
+from jaxanon.training import run_folder, trainer
 
 HERE = pathlib.Path(__file__).parent
 SMALL = ["--hidden", "8", "--filters", "4"]  # Of FedAvg, which is soon compiled.
@@ -44,7 +47,7 @@ def data():
 )
 def test_addresses_and_numbers_of_processes(given, message):
     with pytest.raises(ValueError, match=message):
-        processes.join(*given)
+        training_processes.join(*given)
 
 
 def test_a_port_in_use_is_told_before_anything_waits():
@@ -53,22 +56,22 @@ def test_a_port_in_use_is_told_before_anything_waits():
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(OSError, match=f"port {port} is in use on this machine"):
-            processes.join(f"127.0.0.1:{port}", 2, 0)
+            training_processes.join(f"127.0.0.1:{port}", 2, 0)
 
 
 def test_devices_are_shared_out_evenly():
     with pytest.raises(ValueError, match="multiple of num_processes=2 .* got 3"):
-        launching.launch([], 2, 3)
+        training_processes.launch([], 2, 3)
     with pytest.raises(ValueError, match="num_processes must be >= 2, got 1"):
-        launching.launch([], 1)
+        training_processes.launch([], 1)
 
 
 def test_process_id_and_coordinator_go_together(capsys):
     words = ["train", "fedavg", "--dataset", "smartwatch", "--num-processes", "2"]
-    assert cli.main([*words, "--process-id", "1"]) == 2
+    assert app.main([*words, "--process-id", "1"]) == 2
     assert "--process-id and --coordinator go together" in capsys.readouterr().err
     words += ["--process-id", "2", "--coordinator", "127.0.0.1:1"]
-    assert cli.main(words) == 2
+    assert app.main(words) == 2
     told = capsys.readouterr()
     assert "process_id must be at least 0 and below" in told.err
     assert "waits at" not in told.out + told.err
@@ -77,19 +80,24 @@ def test_process_id_and_coordinator_go_together(capsys):
 @pytest.mark.parametrize("process_id", [0, 1])
 def test_others_that_do_not_come_are_told_in_time(process_id):
     with pytest.raises(ConnectionError, match="waited 1 s at .* and not all came"):
-        processes.join(f"127.0.0.1:{free_port()}", 2, process_id, joining_s=1)
+        training_processes.join(f"127.0.0.1:{free_port()}", 2, process_id, joining_s=1)
 
 
 def watched(*programs):
     command = [sys.executable, "-c"]
-    return launching._watched([subprocess.Popen([*command, x]) for x in programs])
+    return training_processes._watched(
+        [subprocess.Popen([*command, x]) for x in programs]
+    )
 
 
 def test_what_is_said_of_processes_that_end(capsys):
     assert watched("", "") == 0
     assert watched("", "raise SystemExit(2)") == 2
     assert capsys.readouterr().err == ""  # They said it themselves.
-    assert watched("", f"raise SystemExit({processes.LOST})") == processes.LOST
+    assert (
+        watched("", f"raise SystemExit({training_processes.LOST})")
+        == training_processes.LOST
+    )
     killed = "import os; os.kill(os.getpid(), 9)"
     assert watched(killed, "") == 137
     told = "process 0 of 2 was lost, and all are ended; go on by the same command with"
@@ -97,25 +105,25 @@ def test_what_is_said_of_processes_that_end(capsys):
 
 
 def test_an_error_of_one_s_own_is_no_lost_process(monkeypatch):
-    monkeypatch.setattr(processes, "several", lambda: True)
+    monkeypatch.setattr(training_processes, "several", lambda: True)
     for text, kind in (
         ("RESOURCE_EXHAUSTED: Out of memory", jax.errors.JaxRuntimeError),
-        ("UNKNOWN: Gloo all-reduce failed", processes.ProcessLost),
+        ("UNKNOWN: Gloo all-reduce failed", training_processes.ProcessLost),
     ):
-        with pytest.raises(kind, match=text), processes.told_when_lost("here"):
+        with pytest.raises(kind, match=text), training_processes.told_when_lost("here"):
             raise jax.errors.JaxRuntimeError(text)
 
 
 def test_alone_a_process_asks_nobody(data):
-    assert processes.first() and not processes.several()
-    assert processes.by_first(lambda: 3) == 3
+    assert training_processes.first() and not training_processes.several()
+    assert training_processes.by_first(lambda: 3) == 3
     with pytest.raises(ZeroDivisionError):
-        processes.by_first(lambda: 1 / 0)
-    assert processes.as_first_has({"w": 1.0}) == {"w": 1.0}
-    processes.check_alike({})
+        training_processes.by_first(lambda: 1 / 0)
+    assert training_processes.as_first_has({"w": 1.0}) == {"w": 1.0}
+    training_processes.check_alike({})
     with (
         pytest.raises(jax.errors.JaxRuntimeError),
-        processes.told_when_lost("here"),
+        training_processes.told_when_lost("here"),
     ):
         raise jax.errors.JaxRuntimeError("of another kind")
 
@@ -162,13 +170,13 @@ def test_three_processes_train_what_one_does(data, tmp_path, start):
     status, said = ended(*start(words))
     assert status == 0, said
     assert said.count("The run is in") == 1  # Of the first alone.
-    run = training.open_run(tmp_path / "run")
-    learner = ja.learners.build("fedavg", data.spec, hidden=(8,), filters=(4,))
-    alone = training.train(learner, data, epochs=1, progress=False)
+    run = run_folder.open_run(tmp_path / "run")
+    learner = learners.build("fedavg", data.spec, hidden=(8,), filters=(4,))
+    alone = trainer.train(learner, data, epochs=1, progress=False)
     assert int(run.state.round) == int(alone.state.round)
     chex.assert_trees_all_close(alone.state.params, run.state.params, atol=2e-3)
     # Elsewhere it goes on, on one device.
-    more = training.train(
+    more = trainer.train(
         learner, data, epochs=2, out=tmp_path / "run", resume=True, progress=False
     )
     assert int(more.state.round) == 2 * int(run.state.round)
@@ -181,7 +189,7 @@ import jax
 import numpy as np
 
 import jaxanon as ja
-from jaxanon import processes, training
+from jaxanon.training import processes, trainer as training
 
 index, port, seed, folder = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
 settings = eval(sys.argv[5])
@@ -245,11 +253,11 @@ def test_two_processes_and_what_they_refuse(data, tmp_path, start):
         assert ("FileNotFoundError True", "Stopped True")[index] in text
         assert "processes [1] differ from process 0 in seed, epochs or spec" in text
         assert not folder.exists() or "ROUNDS" in text
-    alone = training.train(
-        ja.methods.blinder(data.spec, **BLINDER),
+    alone = trainer.train(
+        methods.blinder(data.spec, **BLINDER),
         data, epochs=2, seed=3, progress=False,
     )  # fmt: skip
-    run = training.open_run(folder)
+    run = run_folder.open_run(folder)
     assert int(run.state.round) == int(alone.state.round)
     chex.assert_trees_all_close(alone.state.params, run.state.params, atol=2e-3)
 
@@ -272,7 +280,7 @@ def test_a_lost_process_ends_the_run_and_its_checkpoint_stays(tmp_path, start):
     assert "another process of 2 was lost after round" in said
     assert "--resume" in said
     done = max(int(p.name) for p in kept.iterdir() if p.name.isdigit())
-    run = training.open_run(folder)
+    run = run_folder.open_run(folder)
     assert int(run.state.round) == done > 0
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(run.state.params))
 
@@ -281,19 +289,23 @@ def test_a_lost_process_ends_the_run_and_its_checkpoint_stays(tmp_path, start):
     ("error", "code", "said"),
     [
         (KeyboardInterrupt(), 130, "interrupted; the same commands with --resume"),
-        (processes.ProcessLost("one is gone"), processes.LOST, "one is gone"),
+        (
+            training_processes.ProcessLost("one is gone"),
+            training_processes.LOST,
+            "one is gone",
+        ),
         (ValueError("no such thing"), 2, "no such thing"),
     ],
 )
 def test_one_of_several_leaves_at_once(monkeypatch, capsys, error, code, said):
     """JAX would wait a day for the others, who would wait for it."""
     left = []
-    monkeypatch.setattr(processes, "several", lambda: True)
-    monkeypatch.setattr(processes, "PARTING_S", 0.0)
-    monkeypatch.setattr(processes.os, "_exit", left.append)
-    with processes.leaving_on_errors():
+    monkeypatch.setattr(training_processes, "several", lambda: True)
+    monkeypatch.setattr(training_processes, "PARTING_S", 0.0)
+    monkeypatch.setattr(training_processes.os, "_exit", left.append)
+    with training_processes.leaving_on_errors():
         raise error
     assert left == [code] and said in capsys.readouterr().err
-    monkeypatch.setattr(processes, "several", lambda: False)
-    with pytest.raises(type(error)), processes.leaving_on_errors():
+    monkeypatch.setattr(training_processes, "several", lambda: False)
+    with pytest.raises(type(error)), training_processes.leaving_on_errors():
         raise error

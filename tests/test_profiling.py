@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import pytest
 
 import jaxanon as ja
-from jaxanon import profiling
+from jaxanon import learners
 from jaxanon.report import page, words
+from jaxanon.training import profiling
 
 COSTS = {
     **{"compile_s": 2.0, "round_s": 0.5, "first_round": 1, "last_round": 30},
@@ -97,7 +98,7 @@ def test_what_devices_and_processes_held_in_words():
 def test_a_run_is_the_same_whether_watched_or_not(tmp_path):
     data = ja.load("smartwatch", public="exercise", private=["side"])
     small = {"model": "mlp", "hidden": (4,), "local_steps": 1, "batch": 4}
-    learner = ja.learners.build("fedavg", data.spec, **small)
+    learner = learners.build("fedavg", data.spec, **small)
     train = lambda **more: ja.train(learner, data, epochs=3, progress=False, **more)
     run = train(out=tmp_path / "run", profile=tmp_path / "trace")
     plain = train()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxanon import progress
+from jaxanon.training import progress
 
 
 def test_the_loss_is_seen_whatever_its_name_comes_after(capsys):

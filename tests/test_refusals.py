@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxanon import checkpoint, checks, datasets, methods, training, training_loop
-from jaxanon.federated.algorithm import State
+from jaxanon import datasets, methods
+from jaxanon.core import checks
+from jaxanon.federated.engine.algorithm import State
+from jaxanon.training import checkpoint, loop, run_folder, trainer
 
 SETTINGS = {
     "hidden": (8,),
@@ -42,7 +44,7 @@ def finished(method, data, tmp_path_factory):
 
 
 def train(method, data, **options):
-    return training.train(method, data, **{"epochs": 1, "progress": False, **options})
+    return trainer.train(method, data, **{"epochs": 1, "progress": False, **options})
 
 
 def state():
@@ -165,20 +167,20 @@ def test_a_config_of_something_else(tmp_path):
     for text in ("[1]", '{"version": "1"}'):
         (tmp_path / "config.json").write_text(text)
         with pytest.raises(ValueError, match="describes no run: it lacks .*'spec'"):
-            training.open_run(tmp_path)
+            run_folder.open_run(tmp_path)
 
 
 def test_metrics_that_are_no_rows_end_the_list(finished, tmp_path):
     copy = shutil.copytree(finished.folder, tmp_path / "run")
     with (copy / "metrics.jsonl").open("a") as file:
         file.write("5\n")
-    assert training.open_run(copy).history == finished.history
+    assert run_folder.open_run(copy).history == finished.history
 
 
 def test_divergence_names_the_round_and_a_checkpoint_that_is_there(
     finished, method, data, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(training_loop, "ROUNDS_PER_CALL", 1)
+    monkeypatch.setattr(loop, "ROUNDS_PER_CALL", 1)
     copy = shutil.copytree(finished.folder, tmp_path / "run")
     done = int(finished.state.round)
     broken = jax.tree.map(lambda leaf: leaf * np.nan, finished.state.params)

@@ -9,11 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon import checks, datasets, report
-from jaxanon.federated.algorithm import State
+from jaxanon import datasets, report
+from jaxanon.core import checks
+from jaxanon.core.run import BATCH, Run
+from jaxanon.federated.engine.algorithm import State
 from jaxanon.methods import Method
-from jaxanon.methods.guided_config import GuidedConfig
-from jaxanon.run import BATCH, Run
+from jaxanon.methods.guided_diffusion.guidance import GuidedConfig
 
 SPEC = datasets.Spec(
     name="toy",

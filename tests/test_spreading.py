@@ -4,7 +4,8 @@ import chex
 import pytest
 
 import jaxanon as ja
-from jaxanon import spreading, training
+from jaxanon import methods
+from jaxanon.training import placement, trainer
 
 pytestmark = pytest.mark.long
 
@@ -21,15 +22,15 @@ SETTINGS = {
 
 
 def tiny(data, name="blinder"):
-    return ja.methods.build(name, data.spec, **SETTINGS[name])
+    return methods.build(name, data.spec, **SETTINGS[name])
 
 
 @pytest.mark.parametrize("name", ["blinder", "fed_blinder"])
 def test_cores_train_what_one_device_does(data, name, monkeypatch):
-    monkeypatch.setattr(spreading, "num_devices", lambda: 3)
+    monkeypatch.setattr(placement, "num_devices", lambda: 3)
     method, options = tiny(data, name), {"epochs": 1, "progress": False}
-    one = training.train(method, data, **options)
-    many = training.train(method, data, devices=3, **options)
+    one = trainer.train(method, data, **options)
+    many = trainer.train(method, data, devices=3, **options)
     assert int(many.state.round) == int(one.state.round) > 0
     chex.assert_trees_all_close(one.state.params, many.state.params, atol=2e-3)
     for name, value in one.history[-1]["losses"].items():
@@ -37,24 +38,24 @@ def test_cores_train_what_one_device_does(data, name, monkeypatch):
 
 
 def test_cores_tell_the_round_in_which_training_diverged(data, monkeypatch):
-    monkeypatch.setattr(spreading, "num_devices", lambda: 2)
+    monkeypatch.setattr(placement, "num_devices", lambda: 2)
     hyper = {"inner_step_size": 1e30}
     with pytest.raises(FloatingPointError, match=r"no longer finite in round 1;"):
-        training.train(
+        trainer.train(
             tiny(data), data, epochs=1, progress=False, hyper=hyper, devices=2
         )
 
 
 def test_devices_that_there_are_not(data):
-    many = spreading.num_devices() + 1
+    many = placement.num_devices() + 1
     with pytest.raises(ValueError, match=f"most the {many - 1} .* are, got {many}"):
-        training.train(tiny(data), data, devices=many, progress=False)
+        trainer.train(tiny(data), data, devices=many, progress=False)
     with pytest.raises(ValueError, match=r"devices must be at least 1 .* got 0"):
-        training.train(tiny(data), data, devices=0, progress=False)
+        trainer.train(tiny(data), data, devices=0, progress=False)
 
 
 def test_a_method_that_one_device_has_to_train(data, monkeypatch):
-    monkeypatch.setattr(spreading, "num_devices", lambda: 2)
+    monkeypatch.setattr(placement, "num_devices", lambda: 2)
     with pytest.raises(ValueError, match="dysan cannot be shared out to devices"):
-        spreading.check_devices(ja.methods.dysan(data.spec), 2)
-    spreading.check_devices(ja.methods.dysan(data.spec), None)
+        placement.check_devices(methods.dysan(data.spec), 2)
+    placement.check_devices(methods.dysan(data.spec), None)

@@ -7,16 +7,12 @@ import jax
 import numpy as np
 import pytest
 
-from jaxanon import (
-    energy,
-    street_evaluation,
-    street_ledger,
-    street_run,
-    street_training,
-)
-from jaxanon.energy import PFDRLSettings
+from jaxanon import energy
+from jaxanon.energy import PFDRLSettings, guarantee, method, training
 from jaxanon.energy.homes import take
-from jaxanon.report import street
+from jaxanon.evaluation import energy as evaluation_energy
+from jaxanon.report import street as report_street
+from jaxanon.training import metrics_log
 
 SIZES = {"homes": 3, "devices": 2, "days": 2, "held_out": 1}
 SETTINGS = PFDRLSettings(
@@ -34,12 +30,12 @@ def homes():
 @pytest.fixture(scope="module")
 def run(homes, tmp_path_factory):
     out = tmp_path_factory.mktemp("street") / "run"
-    return street_training.train(SETTINGS, homes, seed=3, out=out, progress=False)
+    return training.train(SETTINGS, homes, seed=3, out=out, progress=False)
 
 
 @pytest.fixture(scope="module")
 def report(run):
-    return street_evaluation.evaluate(run, seed=2)
+    return evaluation_energy.evaluate(run, seed=2)
 
 
 def bits(state):
@@ -52,27 +48,27 @@ def rows(run):
 
 def test_a_killed_run_goes_on_to_the_same_bits(run, homes, tmp_path, monkeypatch):
     more = {"seed": 3, "out": tmp_path / "killed", "progress": False}
-    append = street_training.metrics_file.append
+    append = metrics_log.append
 
     def killed(folder, row):
         append(folder, row)
         if row["round"] == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(street_training.metrics_file, "append", killed)
+    monkeypatch.setattr(metrics_log, "append", killed)
     with pytest.raises(KeyboardInterrupt):
-        street_training.train(SETTINGS, homes, checkpoint_s=0, **more)
+        training.train(SETTINGS, homes, checkpoint_s=0, **more)
     monkeypatch.undo()
-    kept = street_run.open_run(tmp_path / "killed", homes)
+    kept = method.open_run(tmp_path / "killed", homes)
     assert len(kept.history) == 1 and int(kept.state.slot) == 24
-    again = street_training.train(SETTINGS, homes, resume=True, **more)
+    again = training.train(SETTINGS, homes, resume=True, **more)
     assert bits(again.state) == bits(run.state) and rows(again) == rows(run)
-    opened = street_run.open_run(run.folder, homes)
+    opened = method.open_run(run.folder, homes)
     assert bits(opened.state) == bits(run.state) and rows(opened) == rows(run)
 
 
 def test_a_folder_is_of_one_run(run, homes, tmp_path):
-    train = lambda settings=SETTINGS, homes=homes, **more: street_training.train(
+    train = lambda settings=SETTINGS, homes=homes, **more: training.train(
         settings, homes, **{"seed": 3, "out": run.folder, "progress": False} | more
     )
     with pytest.raises(FileExistsError, match="holds a run already"):
@@ -85,29 +81,29 @@ def test_a_folder_is_of_one_run(run, homes, tmp_path):
     with pytest.raises(
         ValueError, match="not the homes that the run in .* was trained"
     ):
-        street_run.open_run(run.folder, other)
+        method.open_run(run.folder, other)
     with pytest.raises(FileNotFoundError, match="holds no run"):
-        street_run.open_run(tmp_path, homes)
+        method.open_run(tmp_path, homes)
     config = json.loads((run.folder / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(FileNotFoundError, match="has no checkpoint yet"):
-        street_run.open_run(tmp_path, homes)
+        method.open_run(tmp_path, homes)
     old = config | {"architecture": ["another"]}
     (tmp_path / "config.json").write_text(json.dumps(old))
     with pytest.raises(ValueError, match="a checkpoint of another architecture"):
-        street_run.open_run(tmp_path, homes)
+        method.open_run(tmp_path, homes)
     (tmp_path / "config.json").write_text(json.dumps(config | {"settings": {}}))
     with pytest.raises(ValueError, match=r"config.json: damaged .*'hidden'"):
-        street_run.open_run(tmp_path, homes)
+        method.open_run(tmp_path, homes)
     (tmp_path / "config.json").write_text(json.dumps(config | {"method": "blinder"}))
     with pytest.raises(ValueError, match="one of blinder, and no street's"):
-        street_run.open_run(tmp_path, homes)
+        method.open_run(tmp_path, homes)
     with pytest.raises(TypeError, match="seed must be a whole number"):
         train(seed=0.5, out=None)
 
 
 def test_homes_must_be_enough(homes):
-    train = lambda **more: street_training.train(
+    train = lambda **more: training.train(
         PFDRLSettings(**{"days": 2, "held_out": 1} | more), homes, progress=False
     )
     with pytest.raises(
@@ -125,20 +121,20 @@ def test_homes_that_join_are_looked_at_before_anything_is_learned(homes, monkeyp
     wrong = homes._replace(power=homes.power.copy())
     wrong.power[2, 100:150, 1] = np.nan
     with pytest.raises(ValueError, match="of home 3 lacks 50 minutes from minute 100"):
-        street_training.train(SETTINGS, wrong, progress=False)
+        training.train(SETTINGS, wrong, progress=False)
 
 
 def test_who_has_nobody_join_asks_for_nothing(run):
     alone = dataclasses.replace(SETTINGS, joining=0)
     with pytest.raises(ValueError, match="joining must be >= 1 in the run's settings"):
-        street_evaluation.joined(dataclasses.replace(run, settings=alone))
+        evaluation_energy.joined(dataclasses.replace(run, settings=alone))
 
 
 def test_what_is_no_longer_finite_ends_the_run(homes):
     with pytest.raises(
         FloatingPointError, match="on day 1; lower fit_rate or learning"
     ):
-        street_training.train(
+        training.train(
             PFDRLSettings(
                 days=2,
                 held_out=1,
@@ -154,7 +150,7 @@ def test_what_is_no_longer_finite_ends_the_run(homes):
 
 def test_days_are_told_as_agents_went_through_them(run):
     """The last day's row is what 24 slots of the same program say."""
-    system, plain, state, key = street_run.begin(SETTINGS, run.homes, 3)
+    system, plain, state, key = method.begin(SETTINGS, run.homes, 3)
     state, _ = energy.live(system, key, state, plain, 24)
     _, info = energy.live(system, key, state, plain, 24)
     told = run.history[1]["losses"]
@@ -196,7 +192,7 @@ def test_a_home_that_joins_lives_through_the_days(run, report, monkeypatch):
         return live(system, key, state, street, num_slots)
 
     monkeypatch.setattr(energy, "live", seen)
-    assert street_evaluation.joined(run, seed=2) == report["newcomers"]
+    assert evaluation_energy.joined(run, seed=2) == report["newcomers"]
     (joined, shape, slots), (alone, *_) = begun
     assert shape == (2, 3 * 1440) and slots == 48
     street = run.state.control.params["dense_1"]["kernel"]
@@ -227,7 +223,7 @@ def test_who_joins_draws_nothing_that_the_street_drew(run, monkeypatch):
 
     monkeypatch.setattr(energy, "join", seen)
     with pytest.raises(InterruptedError):
-        street_evaluation.joined(run, seed=3)
+        evaluation_energy.joined(run, seed=3)
     drawn = jax.random.key_data(jax.random.split(jax.random.key(3), 3)).tolist()
     assert keys[0] not in drawn
 
@@ -240,7 +236,7 @@ def test_the_report_is_written(run, report):
     html = (run.folder / "report.html").read_text()
     assert "was forecast for it 60 minutes at a time" in html
     assert "standby switched off in 2 homes" in html and html.count("<figure") == 4
-    first, second, third, heard, fourth, fifth = street.sentences(report)
+    first, second, third, heard, fourth, fifth = report_street.sentences(report)
     assert heard == "A device hears 1.0 others of its kind on average; 0 hear nobody."
     assert (
         "On 1 held-out day 2 homes saved" in first and "at 11.67 cents a kWh" in first
@@ -265,13 +261,13 @@ def test_words_where_there_is_nothing_to_tell(report):
         "forecast": None,
         "untold": ["tv of a", "pc of a", "tv of b", "pc of b"],
         "newcomers": found | never | {"known": 1},
-        "privacy": street_ledger.told(PFDRLSettings(noise_multiplier=20.0), 2),
+        "privacy": guarantee.told(PFDRLSettings(noise_multiplier=20.0), 2),
     }
     quiet["method"] = report["method"] | {
         "settings": report["method"]["settings"] | {"graph": "full", "slot_min": 20}
     }
-    assert "next 20 minutes" in street.sentences(quiet | forecast)[1]
-    first, second, third, known, fourth, fifth = street.sentences(quiet)
+    assert "next 20 minutes" in report_street.sentences(quiet | forecast)[1]
+    first, second, third, known, fourth, fifth = report_street.sentences(quiet)
     assert known.startswith("1 of the 2 devices that joined are known to the street")
     assert first == "On 1 held-out day no device of 2 homes stood by."
     assert "from off of 4 devices" in second and "tv of b and 1 more" in second
@@ -281,9 +277,12 @@ def test_words_where_there_is_nothing_to_tell(report):
     assert "after 192 noisy broadcasts; broadcasts of a device by themselves" in fourth
     assert fifth.startswith("Not covered: what a home's own meter or power company")
     told = {"settings": report["method"]["settings"] | {"sharing": "local"}}
-    assert street.sentences(report | {"method": told})[-1] == "Nothing leaves a home."
+    assert (
+        report_street.sentences(report | {"method": told})[-1]
+        == "Nothing leaves a home."
+    )
 
 
 def test_a_seed_that_would_be_another_s_is_refused():
     with pytest.raises(ValueError, match="seed must be from 0 to"):
-        street_evaluation.evaluate(None, seed=-1)
+        evaluation_energy.evaluate(None, seed=-1)

@@ -5,16 +5,12 @@ import json
 
 import pytest
 
-from jaxanon import (
-    cli,
-    energy,
-    street_evaluation,
-    street_ledger,
-    street_run,
-    street_training,
-)
-from jaxanon.energy import PFDRLSettings
+from jaxanon import energy
+from jaxanon.cli import app
+from jaxanon.energy import PFDRLSettings, guarantee, method, training
+from jaxanon.evaluation import energy as evaluation_energy
 from jaxanon.privacy import SampledGaussian, epsilon_spent
+from jaxanon.training import metrics_log
 
 pytestmark = pytest.mark.long
 
@@ -29,8 +25,8 @@ def test_noise_on_broadcasts_is_accounted_for(homes, tmp_path, capsys):
     noisy = {"noise_multiplier": 20.0, "forecaster": "lr", "hidden": (6,), "alpha": 1}
     settings = PFDRLSettings(days=1, held_out=2, slot_min=720, **noisy)
     out = tmp_path / "noisy"
-    run = street_training.train(settings, homes, out=out, progress=False)
-    told = street_evaluation.evaluate(run)["privacy"]
+    run = training.train(settings, homes, out=out, progress=False)
+    told = evaluation_energy.evaluate(run)["privacy"]
     spent = lambda steps: epsilon_spent(
         [SampledGaussian(noise_multiplier=20.0, steps=steps)], 1e-5
     )
@@ -38,7 +34,7 @@ def test_noise_on_broadcasts_is_accounted_for(homes, tmp_path, capsys):
     assert told["epsilon"] == pytest.approx(spent(8)) and told["steps"] == 8
     assert told["rounds"] == {"done": 1, "asked": 1} and told["accountant"] == "pld"
     assert json.loads((out / "privacy.json").read_text()) == told
-    assert cli.main(["privacy", str(out)]) == 0
+    assert app.main(["privacy", str(out)]) == 0
     words = " ".join(capsys.readouterr().out.split())
     assert "for a home that learns from its data or sends nothing but noise" in words
     assert "replay memories with loads as they were metered" in words
@@ -49,30 +45,28 @@ def test_a_ledger_lies_beside_every_checkpoint(homes, tmp_path, monkeypatch, cap
     """A run killed in its second day has spent what the first one's broadcasts cost."""
     noisy = {"noise_multiplier": 0.1, "forecaster": "lr", "hidden": (6,), "alpha": 1}
     settings = PFDRLSettings(days=2, held_out=1, slot_min=720, **noisy)
-    append = street_training.metrics_file.append
+    append = metrics_log.append
 
     def killed(folder, row):
         if row["round"] == 2:
             raise KeyboardInterrupt
         append(folder, row)
 
-    monkeypatch.setattr(street_training.metrics_file, "append", killed)
+    monkeypatch.setattr(metrics_log, "append", killed)
     with pytest.raises(KeyboardInterrupt):
-        street_training.train(
-            settings, homes, out=tmp_path, checkpoint_s=0, progress=False
-        )
+        training.train(settings, homes, out=tmp_path, checkpoint_s=0, progress=False)
     told = json.loads((tmp_path / "privacy.json").read_text())
     assert told["rounds"] == {"done": 1, "asked": 2} and told["steps"] == 8
     # So little noise is reckoned by Rényi divergences, which is what it says.
     assert told["accountant"] == told["parts"][0]["accountant"] == "rdp"
-    assert told == street_ledger.told(settings, 2, days=1)
-    assert cli.main(["privacy", str(tmp_path)]) == 0
+    assert told == guarantee.told(settings, 2, days=1)
+    assert app.main(["privacy", str(tmp_path)]) == 0
     assert "Unfinished: 1 of 2 rounds" in capsys.readouterr().out
-    run = street_run.open_run(tmp_path, homes)
+    run = method.open_run(tmp_path, homes)
     assert run.unfinished == {"done": 1, "asked": 2}
-    assert street_evaluation.evaluate(run, out=tmp_path / "r")["privacy"] == told
+    assert evaluation_energy.evaluate(run, out=tmp_path / "r")["privacy"] == told
     page = (tmp_path / "r" / "report.html").read_text()
     assert "Unfinished: 1 of 2 days are done" in page
     # Not by what is left of its metrics, of which less would be spent.
     lost = dataclasses.replace(run, history=[])
-    assert street_evaluation.evaluate(lost, out=tmp_path / "l")["privacy"] == told
+    assert evaluation_energy.evaluate(lost, out=tmp_path / "l")["privacy"] == told

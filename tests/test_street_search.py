@@ -6,16 +6,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon import (
-    cli,
-    energy,
-    street_evaluation,
-    street_run,
-    street_searching,
-    street_training,
+from jaxanon import energy
+from jaxanon.cli import app, energy_sweep
+from jaxanon.energy import (
+    PFDRLSettings,
+    method,
+    searching,
+    settings,
+    sweeping,
+    training,
 )
-from jaxanon.commands import street_sweep
-from jaxanon.energy import PFDRLSettings
+from jaxanon.evaluation import energy as evaluation_energy
 from jaxanon.report import street_search
 
 SMALL = PFDRLSettings(
@@ -37,16 +38,14 @@ def searched(homes, tmp_path_factory):
     out = tmp_path_factory.mktemp("search") / "sweep"
     told = []
     tell = lambda *words: told.append(words)
-    found = street_searching.search(
-        SMALL, homes, grid=GRID, seeds=2, out=out, progress=tell
-    )
+    found = sweeping.search(SMALL, homes, grid=GRID, seeds=2, out=out, progress=tell)
     return (*found, out, told)
 
 
 @pytest.fixture(scope="module")
 def alone(homes):
     """The run of ``SMALL`` with seed 1."""
-    return street_training.train(SMALL, homes, seed=1, progress=False)
+    return training.train(SMALL, homes, seed=1, progress=False)
 
 
 def test_members_are_the_runs_that_training_makes(searched, alone):
@@ -55,15 +54,15 @@ def test_members_are_the_runs_that_training_makes(searched, alone):
     member = members[5]
     assert member.settings == {"gamma_hours": 12.0, "sharing": "pfdrl"}
     assert member.seed == 1
-    total = street_evaluation.evaluate(alone)["overall"]
+    total = evaluation_energy.evaluate(alone)["overall"]
     for name in ("saved_share", "switched_off_share", "optimal_share"):
         assert member.scores[name] == pytest.approx(total[name], abs=2e-3)
 
 
 def test_learned_days_are_those_of_training(homes, alone):
     """Both layouts, of two seeds and two values of alpha."""
-    system, street, _, _ = street_run.begin(SMALL, homes, 0)
-    hyper = energy.settings.hyper_of(SMALL) | {"alpha": jnp.array([0.0, 1.0])}
+    system, street, _, _ = method.begin(SMALL, homes, 0)
+    hyper = settings.hyper_of(SMALL) | {"alpha": jnp.array([0.0, 1.0])}
     hyper = {name: jnp.zeros(2) + value for name, value in hyper.items()}
     sizes = {"slots_a_day": 12, "days": 2, "held_out": 2}
     seeds = jnp.array([0, 1])
@@ -106,16 +105,14 @@ def test_who_never_reaches_it_has_no_day(searched, homes, monkeypatch, tmp_path)
     """Means are over the others; a table and a figure say how many never did."""
     days = iter([[0], [4], [0], [0]])
     reached = lambda *_, **told: energy.Reached(np.array(next(days)), told["minutes"])
-    monkeypatch.setattr(street_searching.energy, "days_to_reach", reached)
+    monkeypatch.setattr(energy, "days_to_reach", reached)
     grid = {"gamma_hours": [2.0, 12.0]}
-    members, summary = street_searching.search(
-        SMALL, homes, grid=grid, seeds=2, out=tmp_path
-    )
+    members, summary = sweeping.search(SMALL, homes, grid=grid, seeds=2, out=tmp_path)
     assert [one.scores["reached_day"] for one in members] == [None, 4, None, None]
     found = [row["scores"]["reached_day"] for row in summary]
     assert found[0] == {"mean": 4, "std": None, "never": 1}
     assert found[1] == {"mean": None, "std": None, "never": 2}
-    column = street_sweep.table(summary).columns[-1]
+    column = energy_sweep.table(summary).columns[-1]
     assert [*column.cells] == ["4.00 (1 of 2 never)", "(2 of 2 never)"]
     picture = street_search.draw(summary)
     assert "with as many of the best actions: 3 of 4 never did" in " ".join(
@@ -123,9 +120,7 @@ def test_who_never_reaches_it_has_no_day(searched, homes, monkeypatch, tmp_path)
     )
     monkeypatch.undo()
     # None in the file is a member that is done.
-    again = street_searching.search(
-        SMALL, homes, grid=grid, seeds=2, out=tmp_path, resume=True
-    )
+    again = sweeping.search(SMALL, homes, grid=grid, seeds=2, out=tmp_path, resume=True)
     assert again == (members, summary)
 
 
@@ -135,38 +130,36 @@ def test_a_search_goes_on_where_it_stopped(searched, homes, monkeypatch):
     del kept["members"][3]
     (out / "sweep.json").write_text(json.dumps(kept))
     done = []
-    lives = street_searching.lives
+    lives = searching.lives
 
     def counted(system, seeds, *rest, **more):
         done.append(seeds.tolist())
         return lives(system, seeds, *rest, **more)
 
-    monkeypatch.setattr(street_searching, "lives", counted)
-    again = street_searching.search(
-        SMALL, homes, grid=GRID, seeds=2, out=out, resume=True
-    )
+    monkeypatch.setattr(searching, "lives", counted)
+    again = sweeping.search(SMALL, homes, grid=GRID, seeds=2, out=out, resume=True)
     assert done == [[1]] and again[1] == summary
     with pytest.raises(FileExistsError, match="holds a sweep already"):
-        street_searching.search(SMALL, homes, grid=GRID, seeds=2, out=out)
+        sweeping.search(SMALL, homes, grid=GRID, seeds=2, out=out)
     with pytest.raises(ValueError, match="holds another sweep: seeds was 2"):
-        street_searching.search(SMALL, homes, grid=GRID, out=out, resume=True)
+        sweeping.search(SMALL, homes, grid=GRID, out=out, resume=True)
     # Members are numbered by the order of the axes.
     other = dict(reversed(GRID.items()))
     with pytest.raises(ValueError, match="holds another sweep: grid was"):
-        street_searching.search(SMALL, homes, grid=other, seeds=2, out=out, resume=True)
+        sweeping.search(SMALL, homes, grid=other, seeds=2, out=out, resume=True)
 
 
 def test_who_diverges_has_no_scores(homes, tmp_path):
     """Agents that value nothing switch off all that there is, and save it all."""
     grid = {"learning_rate": [1e-3, float(np.finfo(np.float32).max)]}
     with pytest.warns(UserWarning, match="1 of 2 members have no scores.*learning_rat"):
-        members, summary = street_searching.search(
+        members, summary = sweeping.search(
             SMALL, homes, grid=grid, seeds=1, out=tmp_path
         )
     assert set(members[1].scores.values()) == {None}
     assert members[0].scores["optimal_share"] > 0
     assert summary[1]["scores"]["saved_share"] == {"mean": None, "std": None}
-    shown = [list(column.cells) for column in street_sweep.table(summary).columns]
+    shown = [list(column.cells) for column in energy_sweep.table(summary).columns]
     assert [cells[1] for cells in shown[1:]] == ["", "", "", "(1 of 1 never)"]
 
 
@@ -189,14 +182,14 @@ def test_who_diverges_has_no_scores(homes, tmp_path):
 )
 def test_grids_are_refused_before_anything_is_trained(homes, grid, message):
     with pytest.raises(ValueError, match=message):
-        street_searching.search(SMALL, homes, grid=grid)
+        sweeping.search(SMALL, homes, grid=grid)
 
 
 def test_counts_are_checked(homes):
     with pytest.raises(ValueError, match="seeds must be > 0, got 0"):
-        street_searching.search(SMALL, homes, grid={}, seeds=0)
+        sweeping.search(SMALL, homes, grid={}, seeds=0)
     with pytest.raises(ValueError, match="chunk must be > 0, got 0"):
-        street_searching.search(SMALL, homes, grid={}, chunk=0)
+        sweeping.search(SMALL, homes, grid={}, chunk=0)
 
 
 def test_from_the_shell(tmp_path, capsys):
@@ -205,7 +198,7 @@ def test_from_the_shell(tmp_path, capsys):
     )
     words += " --forecaster lr --hidden 4 --alpha 1 --slot-min 720 --beta-hours 12"
     words += f" --grid alpha=0:2:1,gamma_hours=12 --chunk 2 --out {tmp_path / 'sweep'}"
-    assert cli.main(words.split()) == 0
+    assert app.main(words.split()) == 0
     told = capsys.readouterr().out
     assert "[3/3] alpha=2, gamma_hours=12.0, seed 0" in told
     assert "best" in told and "The sweep is in" in told

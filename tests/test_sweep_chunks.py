@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import toy
 
-from jaxanon import sweep_memory, sweep_program
-from jaxanon.federated import memory
-from jaxanon.sweeping import sweep
+from jaxanon.federated.engine import memory
+from jaxanon.sweeps import program
+from jaxanon.sweeps.runner import sweep
 
 GRID = {"rate": [0.1, 0.7], "goal": [1.0, 5.0]}
 
@@ -26,12 +26,12 @@ def quick(method, data, **options):
     return sweep(method, data, **{"epochs": 2, "progress": False, **options})
 
 
-@pytest.mark.parametrize("layout", sweep_program.LAYOUTS)
+@pytest.mark.parametrize("layout", program.LAYOUTS)
 def test_chunks_change_nothing_and_share_a_program(layout, data):
     whole = quick(known.build, data, grid=GRID, seeds=2, layout=layout, chunk=8)
-    before = sweep_program.programs()
+    before = program.programs()
     parts = quick(known.build, data, grid=GRID, seeds=2, layout=layout, chunk=3)
-    assert sweep_program.programs() == before + 1  # Of 3, 3 and 2 members.
+    assert program.programs() == before + 1  # Of 3, 3 and 2 members.
     assert [one.settings for one in parts.members] == [
         one.settings for one in whole.members
     ]
@@ -43,13 +43,13 @@ def test_chunks_change_nothing_and_share_a_program(layout, data):
 
 def test_one_after_another_saves_every_few(data, monkeypatch):
     sizes = []
-    real = sweep_program.run_members
+    real = program.run_members
 
     def watched(shared, seeds, states, **options):
         sizes.append(len(seeds))
         return real(shared, seeds, states, **options)
 
-    monkeypatch.setattr(sweep_program, "run_members", watched)
+    monkeypatch.setattr(program, "run_members", watched)
     quick(known.build, data, seeds=10, layout="one after another", epochs=1)
     assert sizes == [5, 5]  # At most 8, as even as can be.
     sizes.clear()
@@ -66,7 +66,7 @@ def test_a_killed_sweep_goes_on_after_the_chunks_that_are_done(
     data, tmp_path, monkeypatch
 ):
     whole = quick(known.build, data, grid=GRID)
-    real, calls = sweep_program.run_members, []
+    real, calls = program.run_members, []
 
     def killed(shared, seeds, states, **options):
         if calls:
@@ -74,7 +74,7 @@ def test_a_killed_sweep_goes_on_after_the_chunks_that_are_done(
         calls.append(np.asarray(states.hyper["goal"]).tolist())
         return real(shared, seeds, states, **options)
 
-    monkeypatch.setattr(sweep_program, "run_members", killed)
+    monkeypatch.setattr(program, "run_members", killed)
     options = {"grid": GRID, "chunk": 2, "out": tmp_path / "kept"}
     with pytest.raises(KeyboardInterrupt):
         quick(known.build, data, **options)
@@ -88,7 +88,7 @@ def test_a_killed_sweep_goes_on_after_the_chunks_that_are_done(
         rates.append(np.asarray(states.hyper["rate"]).tolist())
         return real(shared, seeds, states, **more)
 
-    monkeypatch.setattr(sweep_program, "run_members", watched)
+    monkeypatch.setattr(program, "run_members", watched)
     again = quick(known.build, data, resume=True, **options)
     np.testing.assert_allclose(rates, [[0.7, 0.7]])
     for one, other in zip(again.runs, whole.runs, strict=True):
@@ -103,19 +103,19 @@ def test_as_many_as_fit_are_taken_at_once():
         tried.append(size)
         return 100 + 10 * size
 
-    assert sweep_memory.fitting(need, 12, 220) == 12 and tried == [12]
+    assert program.fitting(need, 12, 220) == 12 and tried == [12]
     # 12 need 220 bytes, of which 150 / 220 is 8: two chunks, of 6 each, need 160.
     # 6 x 150 / 160 is 5: three chunks, of 4 each, need 140.
     tried.clear()
-    assert sweep_memory.fitting(need, 12, 150) == 4 and tried == [12, 6, 4]
-    assert sweep_memory.fitting(need, 12, 0) == 1  # There is no smaller one.
-    assert sweep_memory.fitting(need, 12, None) == 12  # Nobody says.
+    assert program.fitting(need, 12, 150) == 4 and tried == [12, 6, 4]
+    assert program.fitting(need, 12, 0) == 1  # There is no smaller one.
+    assert program.fitting(need, 12, None) == 12  # Nobody says.
 
 
 def test_a_program_needs_what_it_makes_beside_what_is_there():
     x, y = jnp.zeros(1000), jnp.zeros(10)
     compiled = jax.jit(lambda x, y: x[:10] + y).lower(x, y).compile()
     # Read y and write as many, 40 bytes each; x is there already.
-    assert 80 <= sweep_memory.needed(compiled, x) < 1000
+    assert 80 <= program.needed(compiled, x) < 1000
     silent = types.SimpleNamespace(memory_analysis=lambda: None)
-    assert sweep_memory.needed(silent, x) == 0
+    assert program.needed(silent, x) == 0

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 import toy
 
-from jaxanon import checkpoint, methods, sweep_folder, sweep_program, training
-from jaxanon.sweeping import sweep
+from jaxanon import methods
+from jaxanon.sweeps import folder, program
+from jaxanon.sweeps.runner import sweep
+from jaxanon.training import checkpoint, run_folder, trainer
 
 BLINDER = {
     "hidden": (8,),
@@ -44,13 +46,13 @@ def blinders(data, tmp_path_factory):
 def test_members_of_blinder_are_runs_to_open_and_to_train_alone(blinders, data):
     found, out = blinders
     method = methods.build("blinder", data.spec, **BLINDER)
-    alone = training.train(
+    alone = trainer.train(
         method, data, epochs=1, seed=1, hyper={"gamma": 2.0}, progress=False
     )
     chex.assert_trees_all_close(
         found.runs[3].state.params, alone.state.params, rtol=1e-4, atol=1e-6
     )
-    opened = training.open_run(out / "member-0003")
+    opened = run_folder.open_run(out / "member-0003")
     chex.assert_trees_all_equal(opened.state, found.runs[3].state)
     assert opened.config == found.runs[3].config
     assert opened.config["seed"] == 1
@@ -59,11 +61,11 @@ def test_members_of_blinder_are_runs_to_open_and_to_train_alone(blinders, data):
 
 def test_members_are_numbered_by_the_order_of_axes(tmp_path):
     grid = {"gamma": [0.1, 2.0], "beta": [1.0]}
-    sweep_folder.claim(tmp_path / "a", {"grid": grid, "front": {}}, resume=False)
-    sweep_folder.claim(tmp_path / "a", {"grid": grid, "front": None}, resume=True)
+    folder.claim(tmp_path / "a", {"grid": grid, "front": {}}, resume=False)
+    folder.claim(tmp_path / "a", {"grid": grid, "front": None}, resume=True)
     other = dict(reversed(grid.items()))
     with pytest.raises(ValueError, match="another sweep: grid was .* and is "):
-        sweep_folder.claim(tmp_path / "a", {"grid": other}, resume=True)
+        folder.claim(tmp_path / "a", {"grid": other}, resume=True)
 
 
 def test_a_member_without_rows_is_none_and_a_damaged_one_is_named(
@@ -73,13 +75,13 @@ def test_a_member_without_rows_is_none_and_a_damaged_one_is_named(
     out = tmp_path / "copy"
     shutil.copytree(blinders[1], out)
     (out / "member-0001" / "metrics.jsonl").unlink()
-    assert sweep_folder.opened(out, 1, method) is None
+    assert folder.opened(out, 1, method) is None
     for file in (out / "member-0002" / "checkpoints").rglob("*"):
         if file.is_file():
             file.write_bytes(b"")
     why = r"Or delete .*member-0002 and go on with the"
     with pytest.warns(UserWarning), pytest.raises(ValueError, match=why):
-        sweep_folder.opened(out, 2, method)
+        folder.opened(out, 2, method)
 
 
 def test_what_could_not_be_read_makes_room(blinders, data, tmp_path):
@@ -111,7 +113,7 @@ def test_the_folder_says_what_was_swept_and_found(blinders):
 def test_a_finished_sweep_is_not_trained_again(blinders, data, monkeypatch):
     found, out = blinders
     options = {"grid": {"gamma": [0.1, 2.0]}, "seeds": 2, "epochs": 1, "out": out}
-    monkeypatch.setattr(sweep_program, "run_members", None)
+    monkeypatch.setattr(program, "run_members", None)
     again = quick("blinder", data, resume=True, **options, **BLINDER)
     assert again.members == found.members and again.summary == found.summary
     with pytest.raises(FileExistsError, match="holds a sweep already; go on"):
@@ -134,14 +136,14 @@ def test_members_that_are_there_are_not_trained_again(
         np.testing.assert_allclose(states.hyper["gamma"], [0.1, 2.0])
         return [(found.runs[i].state, found.runs[i].history) for i in (1, 2)]
 
-    monkeypatch.setattr(sweep_program, "run_members", fake)
+    monkeypatch.setattr(program, "run_members", fake)
     options = {"grid": {"gamma": [0.1, 2.0]}, "seeds": 2, "epochs": 1, "out": out}
     again = quick("blinder", data, resume=True, **options, **BLINDER)
     assert again.members == found.members
     for index, run in enumerate(again.runs):
         assert run.config == found.runs[index].config
         assert run.folder == out / f"member-000{index}"
-        opened = training.open_run(run.folder)
+        opened = run_folder.open_run(run.folder)
         chex.assert_trees_all_equal(opened.state, found.runs[index].state)
 
 
@@ -155,8 +157,6 @@ def test_a_folder_with_something_else_is_refused(data, tmp_path):
 
 
 def test_what_is_not_finite_is_null_in_the_file(tmp_path):
-    sweep_folder.write(
-        tmp_path, {"losses": {"loss": float("nan"), "list": [1.0, np.inf]}}
-    )
+    folder.write(tmp_path, {"losses": {"loss": float("nan"), "list": [1.0, np.inf]}})
     told = json.loads((tmp_path / "sweep.json").read_text())
     assert told == {"losses": {"loss": None, "list": [1.0, None]}}

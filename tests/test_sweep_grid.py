@@ -3,10 +3,10 @@
 import pytest
 import toy
 
-from jaxanon import sweep_grid
-from jaxanon.commands import grids
-from jaxanon.methods.dysan import dysan
-from jaxanon.methods.dysan_config import DySanConfig
+from jaxanon.cli import arguments
+from jaxanon.methods.dysan.dysan import dysan
+from jaxanon.methods.dysan.sanitizers import DySanConfig
+from jaxanon.sweeps import space
 
 SMALL = {"filters": (2, 2), "hidden": (2, 2), "predictor_filters": (2,)}
 
@@ -17,9 +17,9 @@ def spec():
 
 
 def test_the_published_grid_has_36_points(spec):
-    grid = grids.parse(("alpha=0.1:0.9:0.1,lambda=0.1:0.9:0.1",), DySanConfig)
+    grid = arguments.parse(("alpha=0.1:0.9:0.1,lambda=0.1:0.9:0.1",), DySanConfig)
     with pytest.warns(UserWarning, match="45 of 81 points .* alpha . lambda_ must"):
-        plan = sweep_grid.plan(dysan, spec, grid, 2, SMALL)
+        plan = space.plan(dysan, spec, grid, 2, SMALL)
     cells = [place.settings for place in plan.members if place.seed == 0]
     assert len(cells) == 36 and len(plan.members) == 72
     # As the paper has it: tenths, one at least for distortion.
@@ -31,14 +31,14 @@ def test_the_published_grid_has_36_points(spec):
 
 def test_a_grid_without_a_possible_point(spec):
     with pytest.raises(ValueError, match="no point .* must be < 1.*got 0.9 . 0.3"):
-        sweep_grid.plan(dysan, spec, {"alpha": [0.8, 0.9]}, 1, SMALL)
+        space.plan(dysan, spec, {"alpha": [0.8, 0.9]}, 1, SMALL)
 
 
 def test_a_value_out_of_its_range_is_no_point_to_leave_out(spec):
     with pytest.raises(ValueError, match="alpha must be finite and >= 0, got -0.1"):
-        sweep_grid.plan(dysan, spec, {"alpha": [0.1, -0.1]}, 1, SMALL)
+        space.plan(dysan, spec, {"alpha": [0.1, -0.1]}, 1, SMALL)
 
 
 def test_a_value_stands_once_in_its_axis():
     with pytest.raises(ValueError, match=r"grid\['gamma'\] must have each value once"):
-        sweep_grid.check_values("gamma", [1, 2, 1.0])
+        space.check_values("gamma", [1, 2, 1.0])

@@ -10,10 +10,11 @@ import pytest
 import toy
 from one_by_one import one_by_one
 
-from jaxanon import evaluation, sweep_course, sweep_halving, sweep_program
-from jaxanon.sweep_halving import NOTHING, Score
-from jaxanon.sweep_summary import table
-from jaxanon.sweeping import sweep
+from jaxanon.evaluation import anonymizers
+from jaxanon.sweeps import halving, program, scheduler
+from jaxanon.sweeps.halving import NOTHING, Score
+from jaxanon.sweeps.runner import sweep
+from jaxanon.sweeps.summary import table
 
 IDLE = 1.0  # A goal at which windows leave as they came.
 CLEAN, WRONG = 2.0, 3.0  # Without what tells gender; without what tells activity.
@@ -47,7 +48,7 @@ def quick(method, data, **options):
 
 
 def test_held_out_windows_are_training_s_and_of_everybody(data):
-    held = sweep_halving.held_out(data)
+    held = halving.held_out(data)
     rows = {row.tobytes() for row in data.train.windows}
     sides = [{row.tobytes() for row in part.windows} for part in held[1:]]
     assert sides[0] | sides[1] <= rows and not sides[0] & sides[1]
@@ -60,8 +61,8 @@ def test_held_out_windows_are_training_s_and_of_everybody(data):
 
 
 def test_many_windows_are_thinned(data, monkeypatch):
-    monkeypatch.setattr(sweep_halving, "MOST", 7)
-    held = sweep_halving.held_out(data)
+    monkeypatch.setattr(halving, "MOST", 7)
+    held = halving.held_out(data)
     assert len(held.train.windows) == len(held.test.windows) == 7
 
 
@@ -83,21 +84,21 @@ def test_a_setting_that_another_beats_in_both_is_stopped(data):
 
 
 def test_what_is_kept_and_leaked_is_what_windows_tell(data):
-    held = sweep_halving.held_out(data)
-    judges = sweep_halving.judge(held)
+    held = halving.held_out(data)
+    judges = halving.judge(held)
     grid = {"goal": [IDLE, CLEAN, WRONG]}
     runs = quick(front, data, grid=grid, epochs=1).runs
-    idle, clean, wrong = (sweep_halving.tried(run, held, judges, 0) for run in runs)
+    idle, clean, wrong = (halving.tried(run, held, judges, 0) for run in runs)
     assert idle.kept > 0.9 and idle.leaked[0] > 0.9
     assert clean.leaked[0] < 0.7 and clean.kept > wrong.kept + 0.2
     assert wrong.leaked[0] > 0.9
-    assert sweep_halving.beats(clean, wrong) and not sweep_halving.beats(idle, clean)
+    assert halving.beats(clean, wrong) and not halving.beats(idle, clean)
     lost = quick(front, data, grid={"goal": [1e30]}, epochs=1).runs[0]
-    assert sweep_halving.tried(lost, held, judges, 0) is None
+    assert halving.tried(lost, held, judges, 0) is None
 
 
 def test_a_killed_sweep_decides_as_it_did(data, tmp_path, monkeypatch):
-    calls, real = [], sweep_program.run_members
+    calls, real = [], program.run_members
 
     def killed(shared, seeds, states, *, first, last, tell):
         calls.append((first, last, len(seeds)))
@@ -105,7 +106,7 @@ def test_a_killed_sweep_decides_as_it_did(data, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return real(shared, seeds, states, first=first, last=last, tell=tell)
 
-    monkeypatch.setattr(sweep_program, "run_members", killed)
+    monkeypatch.setattr(program, "run_members", killed)
     options = {"grid": {"goal": [CLEAN, WRONG]}, "halving": 2, "out": tmp_path / "kept"}
     with pytest.raises(KeyboardInterrupt):
         quick(front, data, **options)
@@ -114,12 +115,12 @@ def test_a_killed_sweep_decides_as_it_did(data, tmp_path, monkeypatch):
     assert [row["stopped"] for row in rung["settings"]] == [False, True]
     assert rung["settings"][1]["settings"] == {"goal": WRONG}
     # It goes on without comparing again, and evaluates who is left.
-    monkeypatch.setattr(sweep_course, "_compare", None)
-    monkeypatch.setattr(evaluation, "raw_judges", lambda data: None)
+    monkeypatch.setattr(scheduler, "_compare", None)
+    monkeypatch.setattr(anonymizers, "raw_judges", lambda data: None)
     kept = {"attribute": "activity", "anonymized": {"accuracy": 0.5}}
     report = {"utility": kept, "intrusive": {}, "reidentification": {}}
     fake = one_by_one(lambda *_, **__: report)
-    monkeypatch.setattr(evaluation, "evaluate_each", fake)
+    monkeypatch.setattr(anonymizers, "evaluate_each", fake)
     found = quick(front, data, resume=True, evaluate=True, **options)
     assert calls == [(0, 6, 2), (6, 12, 1), (6, 12, 1)]
     assert [one.stopped for one in found.members] == [None, 2]
@@ -141,36 +142,36 @@ def points(*pairs):
 def test_no_setting_of_the_front_is_stopped_and_no_more_than_may_be():
     # Each keeps more and leaks more than the one before: all are the front.
     line = points((0.1, 0.1), (0.5, 0.5), (0.9, 0.9))
-    assert sweep_halving.stopped(line, 10) == []
+    assert halving.stopped(line, 10) == []
     # As good in one of both is not beaten.
-    assert sweep_halving.stopped(points((0.9, 0.5), (0.9, 0.6), (0.8, 0.5)), 3) == []
+    assert halving.stopped(points((0.9, 0.5), (0.9, 0.6), (0.8, 0.5)), 3) == []
     chain = points((0.9, 0.1), (0.8, 0.2), (0.7, 0.3), (0.6, 0.4), (0.5, 0.5))
     # Of 5 settings, a third rounded up is 2, and 3 go: the most beaten ones.
-    assert sorted(sweep_halving.stopped(chain, 3)) == [2, 3, 4]
-    assert sorted(sweep_halving.stopped(chain, 2)) == [3, 4]
+    assert sorted(halving.stopped(chain, 3)) == [2, 3, 4]
+    assert sorted(halving.stopped(chain, 2)) == [3, 4]
 
 
 def test_a_setting_is_beaten_in_every_private_attribute():
     better = Score(0.9, (0.2, 0.5))
-    assert sweep_halving.beats(better, Score(0.8, (0.3, 0.6)))
-    assert not sweep_halving.beats(better, Score(0.8, (0.3, 0.4)))
+    assert halving.beats(better, Score(0.8, (0.3, 0.6)))
+    assert not halving.beats(better, Score(0.8, (0.3, 0.4)))
 
 
 def test_who_diverged_is_beaten_by_all_others():
-    assert sweep_halving.mean([None, None]) == NOTHING
+    assert halving.mean([None, None]) == NOTHING
     scores = points((0.1, 1.0), (0.2, 0.9)) | {2: NOTHING, 3: NOTHING}
-    assert sorted(sweep_halving.stopped(scores, 2)) == [2, 3]
-    assert sweep_halving.stopped({0: NOTHING, 1: NOTHING}, 2) == []
+    assert sorted(halving.stopped(scores, 2)) == [2, 3]
+    assert halving.stopped({0: NOTHING, 1: NOTHING}, 2) == []
 
 
 def test_settings_are_compared_when_their_last_phase_has_begun():
     # 27 / 9 = 3 and 27 / 3 = 9; with 8 settings there is nothing left to third.
-    assert sweep_halving.rungs(27, 3, 9) == [3, 9]
-    assert sweep_halving.rungs(27, 3, 8) == [9]
-    assert sweep_halving.rungs(27, 3, 9, least=4) == [9]
-    assert sweep_halving.rungs(27, 3, 9, least=28) == []
-    assert sweep_halving.rungs(5, 2, 100) == [2, 3]  # 5/4 and 5/2, rounded up.
-    assert sweep_halving.rungs(1, 2, 100) == []
+    assert halving.rungs(27, 3, 9) == [3, 9]
+    assert halving.rungs(27, 3, 8) == [9]
+    assert halving.rungs(27, 3, 9, least=4) == [9]
+    assert halving.rungs(27, 3, 9, least=28) == []
+    assert halving.rungs(5, 2, 100) == [2, 3]  # 5/4 and 5/2, rounded up.
+    assert halving.rungs(1, 2, 100) == []
 
 
 def test_members_that_learned_nothing_are_told_of_and_cost_the_others_nothing(data):

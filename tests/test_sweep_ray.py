@@ -14,10 +14,12 @@ import pytest
 import toy
 from one_by_one import one_by_one
 
-from jaxanon import evaluation, sweep_ray
-from jaxanon.commands import sweep as command
-from jaxanon.sweep_summary import summarise, table
-from jaxanon.sweeping import Member, sweep
+from jaxanon.cli import sweep as command
+from jaxanon.datasets import extras
+from jaxanon.evaluation import anonymizers
+from jaxanon.sweeps import ray_backend
+from jaxanon.sweeps.runner import Member, sweep
+from jaxanon.sweeps.summary import summarise, table
 
 SECONDS = 240  # After which a cluster that hangs is given up, and this process.
 
@@ -86,7 +88,7 @@ def test_members_by_ray_are_those_without_and_a_failed_task_costs_its_own(
     assert [row["lost"] for row in found.summary] == [0, 2, 0, 2]
     assert [row["losses"] for row in found.summary][1::2] == [{}, {}]
     assert [row["diverged"] for row in found.summary] == [0] * 4
-    assert not list(out.glob(f"{sweep_ray.TOKEN}*"))
+    assert not list(out.glob(f"{ray_backend.TOKEN}*"))
     told = json.loads((out / "sweep.json").read_text())
     assert told["members"][2]["losses"] == {}
     # What got lost is all that is trained when it goes on, here without Ray.
@@ -154,7 +156,7 @@ def cluster(monkeypatch):
 
     def put(**options):
         module = fake(asked, **options)
-        monkeypatch.setattr(sweep_ray, "need", lambda *words: module)
+        monkeypatch.setattr(extras, "need", lambda *words: module)
         return asked
 
     return put
@@ -185,8 +187,8 @@ def test_members_are_evaluated_by_tasks_and_rungs_go_on(
         return {"utility": kept, "intrusive": {}, "reidentification": {}}
 
     cluster()
-    monkeypatch.setattr(evaluation, "raw_judges", lambda given: None)
-    monkeypatch.setattr(evaluation, "evaluate_each", one_by_one(evaluate))
+    monkeypatch.setattr(anonymizers, "raw_judges", lambda given: None)
+    monkeypatch.setattr(anonymizers, "evaluate_each", one_by_one(evaluate))
     options = {"grid": {"goal": [1.0, 1e30]}, "seeds": 2, "epochs": 4, "halving": 2}
     with pytest.warns(
         UserWarning, match=r"members \[1\] .* not evaluated, .*Lost: out of"
@@ -222,9 +224,9 @@ def test_what_ray_needs_is_said(data, tmp_path, monkeypatch):
 def test_a_worker_s_path_has_no_folder_that_ours_has_not(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["/somewhere"])
-    assert sweep_ray._strays() == [str(tmp_path)]
+    assert ray_backend._strays() == [str(tmp_path)]
     monkeypatch.setattr(sys, "path", ["", "/somewhere"])
-    assert sweep_ray._strays() == []
+    assert ray_backend._strays() == []
 
 
 def test_words_behind_ray():

@@ -12,17 +12,14 @@ import pytest
 import toy
 from one_by_one import one_by_one
 
-from jaxanon import (
-    datasets,
-    evaluation,
-    sweep_program,
-    sweep_splits,
-    sweep_summary,
-    training,
-)
+from jaxanon import datasets
+from jaxanon.evaluation import anonymizers
 from jaxanon.methods import blinder
-from jaxanon.sweep_summary import table
-from jaxanon.sweeping import sweep
+from jaxanon.sweeps import program, summary
+from jaxanon.sweeps import splits as sweeps_splits
+from jaxanon.sweeps.runner import sweep
+from jaxanon.sweeps.summary import table
+from jaxanon.training import run_folder, trainer
 
 BLINDER = {
     "hidden": (8,),
@@ -54,14 +51,14 @@ def quick(method, splits, **options):
     return sweep(method, first, **options)
 
 
-@pytest.mark.parametrize("layout", sweep_program.LAYOUTS)
+@pytest.mark.parametrize("layout", program.LAYOUTS)
 @pytest.mark.parametrize("chunk", [None, 2, 7])  # 2 is fewer than there are splits.
 def test_members_learn_from_their_own_split_in_one_program(layout, chunk, splits):
-    before = sweep_program.programs()
+    before = program.programs()
     grid = {"goal": [1.0, 50.0]}
     options = {"seeds": 2, "layout": layout, "chunk": chunk}
     found = quick(moved, splits, grid=grid, **options)
-    assert sweep_program.programs() == before + 1
+    assert program.programs() == before + 1
     places = [(one.settings["goal"], one.split, one.seed) for one in found.members]
     assert places == [(g, p, s) for g in (1.0, 50.0) for p in range(3) for s in (0, 1)]
     people = [np.unique(data.train.labels["subject"]) for data in splits]
@@ -73,7 +70,7 @@ def test_members_learn_from_their_own_split_in_one_program(layout, chunk, splits
         assert run.spec == splits[split].spec == run.method.spec
         assert run.config["seed"] == seed
         data = run.config["data"]
-        assert data["fingerprint"] == training.fingerprint(splits[split])
+        assert data["fingerprint"] == run_folder.fingerprint(splits[split])
     last = found.summary[1]
     assert (last["seeds"], last["splits"]) == (2, 3)
     losses = [one.losses["loss"] for one in found.members[6:]]
@@ -82,7 +79,7 @@ def test_members_learn_from_their_own_split_in_one_program(layout, chunk, splits
     assert table(found.summary).title.endswith("over 2 seeds x 3 splits")
 
 
-@pytest.mark.parametrize("layout", sweep_program.LAYOUTS)
+@pytest.mark.parametrize("layout", program.LAYOUTS)
 def test_a_method_that_knows_its_statistics_has_a_program_for_each(layout, splits):
     def build(spec, **settings):
         method = known.build(spec, **settings)
@@ -90,9 +87,9 @@ def test_a_method_that_knows_its_statistics_has_a_program_for_each(layout, split
         update = lambda key, state, data: method.update(key, state, data + spread[0])
         return method._replace(update=update)
 
-    before = sweep_program.programs()
+    before = program.programs()
     found = quick(build, splits, layout=layout, epochs=6)
-    assert sweep_program.programs() == before + 3
+    assert program.programs() == before + 3
     for run, data in zip(found.runs, splits, strict=True):
         expected = 1.0 + 100 * data.spec.std[0]
         np.testing.assert_allclose(run.state.params, expected, atol=0.1)
@@ -103,16 +100,16 @@ def test_blinder_does_not_mind_padding(splits):
     """Members of padded splits are the runs that ``train`` makes of the others."""
     clients = [datasets.by_client(data.train) for data in splits]
     assert len({own.mask.shape for own in clients}) > 1
-    level = sweep_splits.padded(clients)
+    level = sweeps_splits.padded(clients)
     assert len({own.windows.shape for own in level}) == 1
     for own, whole in zip(clients, level, strict=True):
         np.testing.assert_array_equal(own.windows[own.mask], whole.windows[whole.mask])
-    before = sweep_program.programs()
+    before = program.programs()
     options = {"epochs": 1, "layout": "side by side", **BLINDER}
     found = quick("blinder", splits, **options)
-    assert sweep_program.programs() == before + 1
+    assert program.programs() == before + 1
     method = blinder(splits[1].spec, **BLINDER)
-    alone = training.train(method, splits[1], epochs=1, progress=False)
+    alone = trainer.train(method, splits[1], epochs=1, progress=False)
     chex.assert_trees_all_close(
         found.runs[1].state.params, alone.state.params, rtol=1e-4, atol=1e-5
     )
@@ -122,7 +119,7 @@ def test_nobody_is_made_up_to_pad_a_split(splits):
     few, more = (
         datasets.by_client(part) for part in (splits[0].train, toy.data().train)
     )
-    assert sweep_splits.padded([few, more]) == [few, more]
+    assert sweeps_splits.padded([few, more]) == [few, more]
 
 
 def test_members_of_one_split_that_are_lost_are_trained_again(
@@ -132,7 +129,7 @@ def test_members_of_one_split_that_are_lost_are_trained_again(
     options = {"seeds": 2, "layout": "side by side", "out": out}
     whole = quick(moved, splits, **options)
     told = json.loads((out / "sweep.json").read_text())
-    assert told["splits"] == [training.fingerprint(data) for data in splits[1:]]
+    assert told["splits"] == [run_folder.fingerprint(data) for data in splits[1:]]
     assert [one["split"] for one in told["members"]] == [0, 0, 1, 1, 2, 2]
     for index in (2, 3, 5):
         shutil.rmtree(out / f"member-000{index}")
@@ -151,8 +148,8 @@ def test_a_member_is_judged_by_its_own_split(splits, monkeypatch):
         kept = {"attribute": "activity", "anonymized": {"accuracy": seed / 2}}
         return {"utility": kept, "intrusive": {}, "reidentification": {}}
 
-    monkeypatch.setattr(evaluation, "raw_judges", lambda data: data.spec)
-    monkeypatch.setattr(evaluation, "evaluate_each", one_by_one(fake))
+    monkeypatch.setattr(anonymizers, "raw_judges", lambda data: data.spec)
+    monkeypatch.setattr(anonymizers, "evaluate_each", one_by_one(fake))
     found = quick(moved, splits, seeds=2, evaluate=True)
     # Of 0, 1/2 in each of 3 splits the squares add up to 6/16, over 5.
     expected = {"mean": 0.25, "std": pytest.approx(np.sqrt(6 / 16 / 5))}
@@ -179,10 +176,10 @@ def test_raw_windows_of_all_splits_are_what_settings_stand_beside():
 
     members = [types.SimpleNamespace(split=split) for split in (0, 0, 1)]
     reports = [None, told(0.5, 0.75), told(1.0, 0.25)]
-    found = sweep_summary.reference(members, reports)
+    found = summary.reference(members, reports)
     assert found["utility"]["raw"]["accuracy"] == 0.75
     assert found["intrusive"]["side"]["raw"] == {
         "balanced_accuracy": 0.5,
         "chance": 0.5,
     }
-    assert sweep_summary.reference(members, [None, {}, None]) is None
+    assert summary.reference(members, [None, {}, None]) is None

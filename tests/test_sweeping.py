@@ -8,15 +8,12 @@ import pytest
 import toy
 from one_by_one import one_by_one
 
-from jaxanon import (
-    evaluation,
-    sweep_evaluation,
-    sweep_program,
-    sweeping,
-    training,
-)
-from jaxanon.sweep_summary import scores, summarise, table
-from jaxanon.sweeping import Member, sweep
+from jaxanon.evaluation import anonymizers
+from jaxanon.sweeps import members as sweeps_members
+from jaxanon.sweeps import program, scheduler
+from jaxanon.sweeps.runner import Member, sweep
+from jaxanon.sweeps.summary import scores, summarise, table
+from jaxanon.training import trainer
 
 build, TRACES = known.build, known.TRACES
 
@@ -48,12 +45,12 @@ def test_members_are_the_grid_in_order_with_seeds_running_fastest(data):
         assert run.config["settings"]["width"] == cell["width"]
 
 
-@pytest.mark.parametrize("layout", sweep_program.LAYOUTS)
+@pytest.mark.parametrize("layout", program.LAYOUTS)
 def test_a_member_is_the_run_of_its_seed_and_hyper_parameters(layout, data):
     found = quick(build, data, grid={"rate": [0.1, 0.7]}, seeds=2, layout=layout)
     method = build(data.spec)
     for index, (settings, seed, losses, *_) in enumerate(found.members):
-        alone = training.train(
+        alone = trainer.train(
             method, data, epochs=2, seed=seed, hyper=settings, progress=False
         )
         run = found.run(index)
@@ -71,7 +68,7 @@ def test_seeds_draw_their_own_weights_and_noise(data):
     assert not np.isclose(first.state.params, second.state.params, rtol=1e-7).any()
 
 
-@pytest.mark.parametrize("layout", sweep_program.LAYOUTS)
+@pytest.mark.parametrize("layout", program.LAYOUTS)
 def test_another_hyper_parameter_or_round_count_compiles_nothing_anew(layout, data):
     method = build(data.spec)
     quick(method, data, grid={"rate": [0.1, 0.2]}, seeds=2, layout=layout)
@@ -99,8 +96,8 @@ def test_a_member_that_diverges_stops_nobody_else(data, monkeypatch):
     def fake(run, given, **options):
         return fake_report(run.config["hyper"]["rate"])
 
-    monkeypatch.setattr(evaluation, "raw_judges", lambda given: None)
-    monkeypatch.setattr(evaluation, "evaluate_each", one_by_one(fake))
+    monkeypatch.setattr(anonymizers, "raw_judges", lambda given: None)
+    monkeypatch.setattr(anonymizers, "evaluate_each", one_by_one(fake))
     found = quick(
         build, data, grid={"rate": [1e30, 0.5]}, epochs=4, seeds=2, evaluate=True
     )
@@ -114,9 +111,9 @@ def test_a_member_that_diverges_stops_nobody_else(data, monkeypatch):
 
 def test_a_member_broken_by_its_last_round_is_not_evaluated(data, monkeypatch):
     """Its losses are finite; its parameters are not, or its windows are not."""
-    monkeypatch.setattr(evaluation, "raw_judges", lambda given: None)
+    monkeypatch.setattr(anonymizers, "raw_judges", lambda given: None)
     fake = one_by_one(lambda *_, **__: fake_report(1.0))
-    monkeypatch.setattr(evaluation, "evaluate_each", fake)
+    monkeypatch.setattr(anonymizers, "evaluate_each", fake)
     method = build(data.spec)
 
     def update(key, state, given):
@@ -179,9 +176,9 @@ def test_every_member_is_evaluated_by_the_same_judges(data, monkeypatch):
         groups.append(len(runs))
         return each(runs, *args, **options)
 
-    monkeypatch.setattr(evaluation, "raw_judges", lambda given: "judges")
-    monkeypatch.setattr(evaluation, "evaluate_each", grouped)
-    monkeypatch.setattr(sweep_evaluation, "GROUP", 4)
+    monkeypatch.setattr(anonymizers, "raw_judges", lambda given: "judges")
+    monkeypatch.setattr(anonymizers, "evaluate_each", grouped)
+    monkeypatch.setattr(sweeps_members, "GROUP", 4)
     options = {"grid": {"rate": [0.25, 0.5]}, "seeds": 3, "attacks": ("forest",)}
     found = quick(build, data, evaluate=True, **options)
     assert len(found.reports) == 6 and groups == [3, 3]  # Even, and none above 4.
@@ -217,7 +214,7 @@ def test_what_cannot_be_swept_is_refused(options, message, data):
 
 
 def test_an_attack_that_there_is_not_is_refused_before_training(data, monkeypatch):
-    monkeypatch.setattr(sweeping.sweep_course, "run", None)  # Who calls it fails.
+    monkeypatch.setattr(scheduler, "run", None)  # Who calls it fails.
     with pytest.raises(ValueError, match=r"attacks must .* got 'oracle'"):
         quick(build, data, evaluate=True, attacks=("oracle",))
 

@@ -12,7 +12,8 @@ import jax
 import numpy as np
 import pytest
 
-from jaxanon import checkpoint, datasets, methods, progress, training
+from jaxanon import datasets, methods
+from jaxanon.training import progress, run_folder, trainer
 
 SETTINGS = {
     "hidden": (8,),
@@ -62,12 +63,12 @@ def method(data):
 @pytest.fixture(scope="module")
 def finished(method, data, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "whole"
-    return training.train(method, data, epochs=6, seed=3, out=out, progress=False)
+    return trainer.train(method, data, epochs=6, seed=3, out=out, progress=False)
 
 
 def train(method, data, out, **options):
     options = {"epochs": 6, "seed": 3, "progress": False, **options}
-    return training.train(method, data, out=out, **options)
+    return trainer.train(method, data, out=out, **options)
 
 
 def losses(run):
@@ -77,12 +78,12 @@ def losses(run):
 def test_the_folder_holds_settings_metrics_and_a_run_to_open(finished, data):
     config = json.loads((finished.folder / "config.json").read_text())
     assert config["method"] == "blinder" and config["settings"]["latent"] == 3
-    assert config["data"]["fingerprint"] == training.fingerprint(data)
+    assert config["data"]["fingerprint"] == run_folder.fingerprint(data)
     rows = (finished.folder / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(row) for row in rows] == finished.history
     # 2 activities * 40 windows // 4 a round = 20 rounds an epoch, each a call.
     assert [row["round"] for row in finished.history] == [20, 40, 60, 80, 100, 120]
-    opened = training.open_run(finished.folder)
+    opened = run_folder.open_run(finished.folder)
     chex.assert_trees_all_equal(opened.state, finished.state)
     assert opened.history == finished.history
     windows = data.test.windows[:3]
@@ -162,7 +163,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(
         pytest.warns(UserWarning, match="cannot be read"),
         pytest.raises(ValueError, match="no checkpoint in .* can be read .* anew"),
     ):
-        training.open_run(out)
+        run_folder.open_run(out)
 
 
 def test_a_folder_is_not_taken_from_another_run(finished, method, data, tmp_path):
@@ -201,11 +202,11 @@ def test_a_setting_that_is_no_more_makes_another_run(old, tmp_path):
         "version": "0", "method": "blinder", "architecture": [], "spec": {}, "data": {},
         "seed": 0,
     }  # fmt: skip
-    checkpoint.claim(tmp_path, made | {"settings": old}, resume=False)
+    run_folder.claim(tmp_path, made | {"settings": old}, resume=False)
     with pytest.raises(
         ValueError, match=r"settings.depth was (2|None) there and is lacking now"
     ):
-        checkpoint.claim(tmp_path, made | {"settings": {"latent": 3}}, resume=True)
+        run_folder.claim(tmp_path, made | {"settings": {"latent": 3}}, resume=True)
 
 
 def test_a_finished_run_resumed_changes_nothing(finished, method, data):
@@ -217,18 +218,18 @@ def test_a_finished_run_resumed_changes_nothing(finished, method, data):
 
 def test_says_what_is_missing_or_damaged(finished, tmp_path):
     with pytest.raises(FileNotFoundError, match="holds no run: .*config.json does not"):
-        training.open_run(tmp_path)
+        run_folder.open_run(tmp_path)
     (tmp_path / "config.json").write_text('{"method": ')
     with pytest.raises(ValueError, match=r"config.json is damaged"):
-        training.open_run(tmp_path)
+        run_folder.open_run(tmp_path)
     config = json.loads((finished.folder / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(FileNotFoundError, match="no checkpoint yet"):
-        training.open_run(tmp_path)
+        run_folder.open_run(tmp_path)
     config["settings"]["latent"] = 7
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(ValueError, match="checkpoint of another architecture"):
-        training.open_run(tmp_path)
+        run_folder.open_run(tmp_path)
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(method, data, tmp_path):
@@ -257,7 +258,7 @@ def test_a_loss_that_leapt_and_came_back_is_warned_of(method, data):
 
 def test_epochs_must_be_positive(method, data):
     with pytest.raises(ValueError, match="epochs must be > 0, got 0"):
-        training.train(method, data, epochs=0)
+        trainer.train(method, data, epochs=0)
 
 
 def test_a_class_of_one_window_is_refused_before_any_work(method, data):
@@ -269,7 +270,7 @@ def test_a_class_of_one_window_is_refused_before_any_work(method, data):
         second = data.spec.classes[name][1]
         match = f"{name} class {second!r} has one training window, and needs 2 at least"
         with pytest.raises(ValueError, match=match):
-            training.train(method._replace(prepare=None), lone, epochs=1)
+            trainer.train(method._replace(prepare=None), lone, epochs=1)
 
 
 def test_lines_where_there_is_no_terminal(method, data, capsys):

@@ -7,11 +7,11 @@ import re
 
 import reference
 
-from jaxanon import cli
+from jaxanon.cli import app as cli_app
 from jaxanon.edge import command
 
 FOLDER = "commands"
-PROGRAMS = {"jaxanon": cli.main, "jaxanon-edge": command.main}
+PROGRAMS = {"jaxanon": cli_app.main, "jaxanon-edge": command.main}
 # Verbs that have verbs of their own, or further settings behind a name.
 DEEPER = {"datasets": ("datasets", "datasets export")}
 

@@ -11,7 +11,7 @@ import mentions
 import jaxanon
 
 # What is neither a part of the library's surface nor data: verbs have their own pages.
-LEFT_OUT = {"jaxanon.commands"}
+LEFT_OUT = {"jaxanon.cli"}
 # Rooms whose modules are imported by their own names, beside what ``__all__`` has, and
 # how the names of those modules end.
 WHOLE = {

@@ -1,11 +1,9 @@
 """Adversaries: of anonymized windows, and of what clients send."""
 
-from jaxanon.attacks.attackers import ATTACKERS, Attacker
-from jaxanon.attacks.canaries import Canaries, one_run, tell_canaries
-from jaxanon.attacks.features import features
+from jaxanon.attacks.attacker_data import halves
+from jaxanon.attacks.attackers import ATTACKERS, Attacker, features
+from jaxanon.attacks.auditing import Canaries, one_run, tell_canaries
 from jaxanon.attacks.fingerprint import SIZES, uniqueness
-from jaxanon.attacks.generators import MembersTold, match, nearness, tell_members
-from jaxanon.attacks.intrusive import Judges, train_judges
 from jaxanon.attacks.inversion import (
     Inverted,
     client_gradient,
@@ -17,16 +15,24 @@ from jaxanon.attacks.linkage import (
     Linked,
     compare_streams,
     link_strangers,
+    majority_vote,
+    mean_log_odds,
     profile_streams,
+    runs,
 )
 from jaxanon.attacks.membership import (
     Membership,
+    MembersTold,
     alignments,
     infer_members,
     likelihood_ratios,
     log_odds,
+    match,
+    nearness,
     shadow,
+    tell_members,
 )
+from jaxanon.attacks.raw_classifiers import Judges, train_judges
 from jaxanon.attacks.reidentification import (
     Known,
     OwnShare,
@@ -37,8 +43,6 @@ from jaxanon.attacks.reidentification import (
     reidentify_by_class,
 )
 from jaxanon.attacks.self_training import self_train
-from jaxanon.attacks.shares import halves
-from jaxanon.attacks.streams import majority_vote, mean_log_odds, runs
 
 __all__ = [
     "ATTACKERS",

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from jaxanon.attacks import attackers, shares
+from jaxanon.attacks import attacker_data, attackers
 
 
 class Target(NamedTuple):
@@ -56,8 +56,10 @@ def know(keys, target: Target, share: float, *, rows=None, at_least: int = 0) ->
     labels = np.asarray(target.labels)
     rows = np.arange(len(labels)) if rows is None else rows
     named = target.attribute
-    chosen = rows[shares.pick(pick_key, labels[rows], share, named, at_least=at_least)]
-    shares.check_labels(labels[chosen], target.num_classes, named)
+    chosen = rows[
+        attacker_data.pick(pick_key, labels[rows], share, named, at_least=at_least)
+    ]
+    attacker_data.check_labels(labels[chosen], target.num_classes, named)
     return Known(target.anonymize(safe_key, target.windows[chosen]), labels[chosen])
 
 
@@ -196,7 +198,7 @@ def check_by_class(labels, public, share: float, attribute: str) -> None:
     labels, public = np.asarray(labels), np.asarray(public)
     for number in np.unique(public):
         named = f"{attribute} within public class {number},"
-        shares.check_counts(labels[public == number], share, named)
+        attacker_data.check_counts(labels[public == number], share, named)
 
 
 class OwnShare(NamedTuple):
@@ -252,10 +254,12 @@ def reidentify_as_released(
     keys = _split(keys, 2)
     rows, known = [], []
     for key, target, labels in zip(keys[:, 0], targets, test_labels, strict=True):
-        own = shares.pick(key, labels, share, target.attribute, side="test")
+        own = attacker_data.pick(key, labels, share, target.attribute, side="test")
         rows.append(own)
         known.append(Known(target.safe_test[own], np.asarray(labels)[own]))
-        shares.check_labels(known[-1].labels, target.num_classes, target.attribute)
+        attacker_data.check_labels(
+            known[-1].labels, target.num_classes, target.attribute
+        )
     reads = _fit(kind, keys[:, 1], known, targets, hold_back=False)
     seen = zip(rows, reads, known, strict=True)
     return [OwnShare(own, read(one.windows)) for own, read, one in seen]

@@ -6,9 +6,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from jaxanon.attacks import shares
-from jaxanon.attacks.classical import LEAST, log_shares
-from jaxanon.attacks.features import features
+from jaxanon.attacks import attacker_data
+from jaxanon.attacks.attackers import LEAST, features, log_shares
 
 MOST = 2000  # Windows without labels that it trains on; it reads all of them.
 
@@ -56,7 +55,7 @@ def self_train(
             f"labels must be of at least 2 classes, got {np.unique(labels).tolist()}; "
             "label a window of each."
         )
-    shares.check_labels(labels, num_classes)
+    attacker_data.check_labels(labels, num_classes)
     if rounds < 0:
         raise ValueError(f"rounds must be >= 0, got {rounds!r}.")
     if not len(unlabelled):

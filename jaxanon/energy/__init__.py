@@ -1,12 +1,7 @@
 """Homes that switch standby off: their devices, the environment, what it saves."""
 
-from jaxanon.energy.budgets import broadcast_epsilon, num_broadcasts
-from jaxanon.energy.cores import (
-    apart,
-    collect_state,
-    deal_state,
-    live_apart,
-)
+from jaxanon.energy.agent import Acted, measured
+from jaxanon.energy.config import METHODS, PFDRLConfig
 from jaxanon.energy.forecasting import (
     FitState,
     ForecastConfig,
@@ -19,13 +14,22 @@ from jaxanon.energy.forecasting import (
     persistence,
     scale_of,
 )
-from jaxanon.energy.homes import Homes, from_readings
-from jaxanon.energy.joining import Reached, days_to_reach, join
+from jaxanon.energy.guarantee import broadcast_epsilon, num_broadcasts
+from jaxanon.energy.homes import Homes, Meters, from_readings, metered
 from jaxanon.energy.loading import load as load_homes
-from jaxanon.energy.metering import Meters, metered
+from jaxanon.energy.mdp import (
+    Environment,
+    Series,
+    environment,
+    observation,
+    optimal_actions,
+    optimal_values,
+    reward,
+)
 from jaxanon.energy.modes import OFF, ON, STANDBY, Levels, find_levels, mode_of
-from jaxanon.energy.pfdrl import System, SystemState, live, pfdrl
-from jaxanon.energy.pfdrl_config import METHODS, PFDRLConfig
+from jaxanon.energy.neighbourhood import Street, street
+from jaxanon.energy.newcomers import Reached, days_to_reach, join
+from jaxanon.energy.placement import apart, collect_state, deal_state, live_apart
 from jaxanon.energy.q_learning import Agent, AgentState, DQNConfig, dqn, greedy
 from jaxanon.energy.saving import (
     FIXED_CENTS,
@@ -40,17 +44,7 @@ from jaxanon.energy.saving import (
 from jaxanon.energy.searching import lives
 from jaxanon.energy.settings import PFDRLSettings, street_of
 from jaxanon.energy.simulator import APPLIANCES, Appliance, Households, households
-from jaxanon.energy.slots import Acted, measured
-from jaxanon.energy.street import Street, street
-from jaxanon.energy.switching import (
-    Environment,
-    Series,
-    environment,
-    observation,
-    optimal_actions,
-    optimal_values,
-    reward,
-)
+from jaxanon.energy.system import System, SystemState, live, pfdrl
 
 __all__ = [
     "APPLIANCES",

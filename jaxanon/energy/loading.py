@@ -11,14 +11,19 @@ from jaxanon.datasets import registry, store
 from jaxanon.datasets.own import read_arrays
 from jaxanon.datasets.sources import naming
 from jaxanon.datasets.tracebase import compose
-from jaxanon.energy.homes import DAY, Homes, from_readings, take
+from jaxanon.energy.homes import Homes, from_readings, take
+from jaxanon.energy.saving import DAY
 from jaxanon.energy.simulator import APPLIANCES, households
 from jaxanon.kernels.checks import whole
 
 SOURCES = ("tracebase", "households", "pecan_street", "simulated")
+
 COMPOSED = ("tracebase", "simulated")  # As many homes as one likes.
+
 HOMES, DEVICES = 20, 6  # Of what is composed, if nobody says.
+
 COLUMNS = ("home", "device", "minute", "power")  # Of a file of one's own.
+
 _KILO = 1000
 
 

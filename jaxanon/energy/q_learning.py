@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxanon.energy.replay import Replay, Transition, blank, draw, store
 from jaxanon.kernels.setting_checks import at_least, of_kinds
 from jaxanon.models.predictors import Predictor
 
@@ -53,6 +52,23 @@ class DQNConfig:
                 f"capacity must be >= {least}, a batch and a step of all environments, "
                 f"got {self.capacity!r}."
             )
+
+
+class Transition(NamedTuple):
+    """One step of an environment, or a batch of them."""
+
+    observation: jax.Array  # float[..., observed]
+    action: jax.Array  # int32[...]
+    reward: jax.Array  # float32[...]
+    following: jax.Array  # float[..., observed]; what was seen after it
+    ended: jax.Array  # bool[...]; nothing comes after it
+
+
+class Replay(NamedTuple):
+    """A ring of transitions."""
+
+    kept: Transition  # [capacity, ...]
+    count: jax.Array  # int32[]; ever stored
 
 
 class AgentState(NamedTuple):
@@ -155,7 +171,7 @@ def dqn(env, net: Predictor, config: DQNConfig) -> Agent:
 
     Example:
       >>> from jaxanon.energy import Levels, Series, environment
-      >>> from jaxanon.models.q_network import q_network
+      >>> from jaxanon.models.predictors import q_network
       >>> env = environment(3, "modes")
       >>> series = Series(jnp.zeros(3), jnp.ones(3), Levels(1.0, 50.0))
       >>> agent = dqn(env, q_network(6, 3, (8,)), DQNConfig(batch_size=2))
@@ -250,3 +266,57 @@ def dqn(env, net: Predictor, config: DQNConfig) -> Agent:
         return state._replace(step=state.step + 1), {"reward": reward, "loss": loss}
 
     return Agent(init, update)
+
+
+def blank(capacity: int, num_observed: int) -> Replay:
+    """A replay memory with nothing in it.
+
+    Args:
+      capacity: transitions that it holds.
+      num_observed: numbers of an observation.
+
+    Example:
+      >>> blank(4, 2).kept.observation.shape
+      (4, 2)
+    """
+    seen = jnp.zeros((capacity, num_observed))
+    numbers = jnp.zeros(capacity, jnp.int32), jnp.zeros(capacity)
+    kept = Transition(seen, *numbers, seen, jnp.zeros(capacity, bool))
+    return Replay(kept, jnp.zeros((), jnp.int32))
+
+
+def store(replay: Replay, new: Transition) -> Replay:
+    """Puts transitions in the place of the oldest.
+
+    Args:
+      replay: of ``capacity`` places.
+      new: ``[n, ...]``, in order, n at most the capacity.
+
+    Example:
+      >>> one = Transition(jnp.ones((1, 2)), jnp.array([1]), jnp.ones(1),
+      ...                  jnp.ones((1, 2)), jnp.array([False]))
+      >>> store(blank(4, 2), one).kept.action
+      Array([1, 0, 0, 0], dtype=int32)
+    """
+    number, capacity = len(new.action), len(replay.kept.action)
+    # int32 wraps after 2**31 transitions: 4,000 years of minutes.
+    places = (replay.count + jnp.arange(number)) % capacity
+    put = lambda old, now: old.at[places].set(now.astype(old.dtype))
+    return Replay(jax.tree.map(put, replay.kept, new), replay.count + number)
+
+
+def draw(key, replay: Replay, number: int) -> Transition:
+    """Transitions drawn evenly, with replacement, among those that are there.
+
+    Args:
+      key: typed PRNG key.
+      replay: with one at least; else blanks are drawn.
+      number: how many.
+
+    Example:
+      >>> draw(jax.random.key(0), blank(4, 2), 3).action
+      Array([0, 0, 0], dtype=int32)
+    """
+    filled = jnp.minimum(replay.count, len(replay.kept.action))
+    places = jax.random.randint(key, (number,), 0, jnp.maximum(filled, 1))
+    return jax.tree.map(lambda leaf: leaf[places], replay.kept)

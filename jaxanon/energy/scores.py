@@ -7,9 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import metrics
-from jaxanon.energy.homes import DAY, Homes
+from jaxanon.energy.agent import Acted
+from jaxanon.energy.homes import Homes
+from jaxanon.energy.mdp import optimal_actions
 from jaxanon.energy.modes import ON
+from jaxanon.energy.neighbourhood import Street
 from jaxanon.energy.saving import (
+    DAY,
     FIXED_CENTS,
     per_day,
     per_hour,
@@ -18,9 +22,6 @@ from jaxanon.energy.saving import (
     variable_price,
 )
 from jaxanon.energy.saving import cents as worth
-from jaxanon.energy.slots import Acted
-from jaxanon.energy.street import Street
-from jaxanon.energy.switching import optimal_actions
 
 _MONTH = 30  # Days of a month of what has no calendar.
 

@@ -5,9 +5,9 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from jaxanon.energy.pfdrl import System
-from jaxanon.energy.slots import measured
-from jaxanon.energy.street import Street
+from jaxanon.energy.agent import measured
+from jaxanon.energy.neighbourhood import Street
+from jaxanon.energy.system import System
 
 
 @functools.partial(

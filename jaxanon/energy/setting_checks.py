@@ -2,13 +2,14 @@
 
 import math
 
+from jaxanon.energy.config import METHODS
 from jaxanon.energy.forecasting import KINDS
-from jaxanon.energy.pfdrl_config import METHODS
 from jaxanon.energy.saving import DAY
 from jaxanon.kernels.checks import known, one_of
 from jaxanon.kernels.setting_checks import at_least
 
 GRAPHS = ("full", "ring", "k-regular", "random")
+
 _COUNTS = {  # The least of each.
     1: (
         *("homes", "devices", "days", "held_out", "degree", "slot_min", "fit_steps"),
@@ -16,9 +17,13 @@ _COUNTS = {  # The least of each.
     ),
     0: ("joining", "homes_seed", "alpha", "max_age"),
 }
+
 _POSITIVE = ("beta_hours", "gamma_hours", "clip_norm", "fit_rate", "learning_rate")
+
 _NOT_NEGATIVE = ("noise_multiplier", "cents")
+
 _SHARES = ("probability", "lost", "late", "discount", "epsilon")
+
 _BROADCAST = ("lost", "late", "graph", "degree")  # Of "pfdrl" alone.
 
 

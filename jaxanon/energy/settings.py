@@ -6,20 +6,23 @@ import jax
 
 from jaxanon import federated
 from jaxanon.energy import setting_checks
+from jaxanon.energy.config import PFDRLConfig
 from jaxanon.energy.forecasting import ForecastConfig
-from jaxanon.energy.homes import DAY, Homes, device_names
-from jaxanon.energy.pfdrl_config import PFDRLConfig
+from jaxanon.energy.homes import Homes, device_names
+from jaxanon.energy.neighbourhood import Street, street
 from jaxanon.energy.q_learning import DQNConfig
-from jaxanon.energy.saving import FIXED_CENTS
-from jaxanon.energy.street import Street, street
+from jaxanon.energy.saving import DAY, FIXED_CENTS
 from jaxanon.federated import Messages
 from jaxanon.kernels.setting_checks import of_kinds
-from jaxanon.models.q_network import HIDDEN
+from jaxanon.models.predictors import HIDDEN
 
 # Arrays of the state, which a sweep varies without compiling anything anew.
 HYPER = ("alpha", "beta_hours", "gamma_hours", "fit_rate", "learning_rate")
+
 HYPER += ("discount", "epsilon")
+
 STRETCHES = 30  # Of a slot, side by side, at most; a learning step is of all.
+
 _GRAPH_SEED = 1  # Other draws than those of the run's own seed.
 
 

@@ -8,8 +8,9 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
-from jaxanon import __version__, trial
-from jaxanon.attacks import shares
+from jaxanon import __version__
+from jaxanon.attacks import attacker_data
+from jaxanon.datasets import spec as datasets_spec
 from jaxanon.exporting import beside, card, graphs
 from jaxanon.models.fit import fit_classifier
 
@@ -119,6 +120,6 @@ def _known(keys, run, data, attribute, on, share):
     labels = np.asarray(train.labels[attribute])
     windows = train.windows
     if on == "anonymized":
-        rows = shares.pick(keys[0], labels, share, attribute)
+        rows = attacker_data.pick(keys[0], labels, share, attribute)
         windows, labels = run.anonymize(keys[1], windows[rows]), labels[rows]
-    return trial.standardise(data.spec, windows), labels
+    return datasets_spec.standardise(data.spec, windows), labels

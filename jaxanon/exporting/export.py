@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon import checks, guarantee
+from jaxanon.core import checks, release
 from jaxanon.datasets.choices import choose
 from jaxanon.exporting import agreement, beside, card, graphs, measured, quantization
 from jaxanon.exporting.explicit import explicit
@@ -20,9 +20,13 @@ from jaxanon.learners import Learner
 from jaxanon.methods import build
 
 WEIGHTS = ("float32", "float16", "int8")
+
 CHECKED = 1000  # Windows that a graph is compared on, at most.
+
 CLOSE = 1e-3  # Standard deviations that a window may be off.
+
 SHARE = 0.99  # Of windows that must be as close: a class on the edge may tip over.
+
 CALIBRATED = 256  # Windows that int8 takes the ranges of activations from.
 
 
@@ -231,7 +235,7 @@ def _check(run, path, format, weights, calibration):
 
 def _releasable(run, weights):
     """The run as a device may release by it, and the ε of each window."""
-    epsilon = guarantee.epsilon_of(run)
+    epsilon = release.epsilon_of(run)
     if epsilon is None:
         return run, None
     if weights != "float32":

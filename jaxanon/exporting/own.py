@@ -7,7 +7,7 @@ import pathlib
 import jax
 import numpy as np
 
-from jaxanon import checks
+from jaxanon.core import checks
 from jaxanon.datasets import Windows, by_client
 from jaxanon.datasets.own import read_arrays
 from jaxanon.methods import personalise

@@ -11,17 +11,17 @@ import numpy as np
 
 from jaxanon import __version__
 from jaxanon.datasets import Data
-from jaxanon.federated import devices, messages
+from jaxanon.federated.engine import exchange as engine_exchange
 from jaxanon.flower import terms as agreements
 from jaxanon.flower.records import Letter
 
 
-def parts_of(method) -> devices.Parts:
+def parts_of(method) -> engine_exchange.Parts:
     """A method's rounds, apart; of those with a guarantee clients tell no losses.
 
     Noise covers what is averaged, and not what a message says beside it.
     """
-    parts = devices.parts_of(method.algorithm)
+    parts = engine_exchange.parts_of(method.algorithm)
     return parts if getattr(method, "guarantee", None) is None else _silent(parts)
 
 
@@ -112,9 +112,9 @@ class Device:
         self._key = key if self._guarantee is None else _secret_key(key)
         state = jax.eval_shape(method.init, init_key)
         self._hyper = jax.jit(lambda key: method.init(key).hyper)(init_key)
-        self._like = devices.sent_out(state)
-        first = jax.eval_shape(devices.first_own, state)
-        self._own = messages.unpacked(letter.arrays, first)
+        self._like = engine_exchange.sent_out(state)
+        first = jax.eval_shape(engine_exchange.first_own, state)
+        self._own = engine_exchange.unpacked(letter.arrays, first)
         self._own = jax.tree.map(jnp.asarray, self._own)
         exchanges = parts_of(method).exchanges
         self._programs = [jax.jit(exchange.reply) for exchange in exchanges]
@@ -130,7 +130,7 @@ class Device:
         """
         facts = letter.facts
         self._settle(facts["accepted"])
-        state = messages.unpacked(letter.arrays, self._like)
+        state = engine_exchange.unpacked(letter.arrays, self._like)
         _check_hyper(state.hyper, self._hyper)
         state = state._replace(hyper=self._hyper)
         if self._guarantee is None:
@@ -145,7 +145,7 @@ class Device:
         message, weight, own = program(
             *(self._key, state, step, np.int32(self.client), self._rows, self._own)
         )
-        return Letter({"weight": float(weight)}, messages.packed(message)), own
+        return Letter({"weight": float(weight)}, engine_exchange.packed(message)), own
 
     def _reply_once(self, letter, state):
         """As ``_reply``, but no noise hides two things: it would hide neither."""

@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from jaxanon import checkpoint, ledger, metrics_file, progress
+from jaxanon.privacy import ledger
+from jaxanon.training import checkpoint, metrics_log, progress
 
 SLOW_S = 0.5  # To reckon what a round spends.
+
 REFUSED = "refused.jsonl"  # Beside a run's metrics: round, client and why.
 
 
@@ -61,7 +63,7 @@ class Folder:
         of_all = self._method, done, self._per_epoch, info, seconds, answers
         row = progress.row(*of_all) | {"answers": answers}
         self.history.append(row)
-        metrics_file.append(self.path, row)
+        metrics_log.append(self.path, row)
         if time.monotonic() - self._saved_at > 5:
             self._save()
         return row

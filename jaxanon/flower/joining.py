@@ -1,6 +1,6 @@
 """One client joins a training that somebody serves, with windows of its own."""
 
-from jaxanon import checks
+from jaxanon.core import checks
 from jaxanon.flower import keys, node
 from jaxanon.flower.apps import client_app
 from jaxanon.flower.device import Device

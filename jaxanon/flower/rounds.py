@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.federated import devices, messages
+from jaxanon.core.programs import sound
+from jaxanon.federated.engine import exchange as engine_exchange
 from jaxanon.flower import device
-from jaxanon.methods.rounds import sound
 
 
 class TooFew(ValueError):
@@ -58,7 +58,8 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
     num_clients = len(clients)
     parts = device.parts_of(method)
     programs = [
-        jax.jit(functools.partial(devices.merged, each)) for each in parts.exchanges
+        jax.jit(functools.partial(engine_exchange.merged, each))
+        for each in parts.exchanges
     ]
     ways = [jax.jit(each.way) for each in parts.exchanges]
     legal = [jax.jit(each.legal) for each in parts.exchanges]
@@ -70,8 +71,8 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
         """A message's shapes, of an exchange."""
         state = jax.eval_shape(method.init, key)
         number = jax.ShapeDtypeStruct((), np.int32)
-        own = jax.eval_shape(devices.first_own, state)
-        sent = devices.sent_out(state)
+        own = jax.eval_shape(engine_exchange.first_own, state)
+        sent = engine_exchange.sent_out(state)
         reply = parts.exchanges[index].reply
         return jax.eval_shape(reply, key, sent, number, number, rows, own)[0]
 
@@ -88,11 +89,11 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
             raise ValueError(why) from error
 
     def _read(index, letter):
-        message = messages.unpacked(letter.arrays, like(index))
+        message = engine_exchange.unpacked(letter.arrays, like(index))
         weight = letter.facts.get("weight")
         if not isinstance(weight, (int, float)):
             raise ValueError(f"its weight must be a number, got {weight!r}.")
-        messages.check_weight(weight, parts.exchanges[index].most(most_rows))
+        engine_exchange.check_weight(weight, parts.exchanges[index].most(most_rows))
         for path, value in jax.tree_util.tree_leaves_with_path(message[1]):
             if not np.all(np.abs(value) <= MOST_INFO):
                 raise ValueError(
@@ -116,8 +117,10 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
                 refuse(client, str(error))
                 continue
             if found[client][1] > 0:
-                norms[client] = messages.norm(ways[index](state, found[client][0][0]))
-        for client, why in messages.too_far(norms, bounds.max_norm).items():
+                norms[client] = engine_exchange.norm(
+                    ways[index](state, found[client][0][0])
+                )
+        for client, why in engine_exchange.too_far(norms, bounds.max_norm).items():
             refuse(client, why)
             del found[client]
         return found
@@ -125,7 +128,7 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
     def exchange(index, step, state, ids, ask, refuse, accepted):
         name = f"{int(state.round)}.{index}.{step}"
         facts = {"name": name, "exchange": index, "step": step}
-        arrays = messages.packed(devices.sent_out(state))
+        arrays = engine_exchange.packed(engine_exchange.sent_out(state))
         found = good(index, state, ask(ids, facts, arrays), refuse)
         if len(found) < bounds.min_clients:
             raise TooFew(

@@ -8,8 +8,9 @@ import jax
 import numpy as np
 from flwr.app import Context, RecordDict
 
-from jaxanon import checkpoint, checks, progress, training
-from jaxanon.federated import devices, messages
+from jaxanon.core import checks
+from jaxanon.core.run import Run
+from jaxanon.federated.engine import exchange
 from jaxanon.flower import keys, link, terms
 from jaxanon.flower.apps import server_app
 from jaxanon.flower.folder import Folder
@@ -17,8 +18,8 @@ from jaxanon.flower.records import Letter
 from jaxanon.flower.roster import POLL_S, Roster
 from jaxanon.flower.rounds import Bounds, TooFew, rounds
 from jaxanon.flower.settings import Serving
-from jaxanon.learners.guarantee import paid_for
-from jaxanon.run import Run
+from jaxanon.privacy.guarantee import paid_for
+from jaxanon.training import progress, run_folder, trainer
 
 TRIES = 3  # Of a round that too few answer.
 
@@ -68,7 +69,7 @@ def serve(
     checks.positive(epochs=epochs)
     terms.check_method(method)
     epochs = paid_for(method, epochs)
-    training.check_data(method, data)
+    trainer.check_data(method, data)
     known = serving.client_keys and keys.public_keys(serving.client_keys)
     keys.check_certificate(serving.certificate, serving.private_key)
     most = int(np.unique(data.train.labels["subject"], return_counts=True)[1].max())
@@ -77,19 +78,19 @@ def serve(
     # Not copied, as training does: no round here gives the state's buffers away.
     state = jax.device_put(method.init(init_key))
     agreed = terms.terms(method, state, clients, rows, seed)
-    config = training.describe(method, data, state, epochs=epochs, seed=seed)
+    config = run_folder.describe(method, data, state, epochs=epochs, seed=seed)
     one = terms.own_windows(method, _nobody(data), 0, agreed)
     bounds = Bounds(serving.min_clients, serving.max_norm)
     parts = rounds(method, run_key, clients, jax.eval_shape(lambda: one), bounds)
     total = epochs * method.rounds_per_epoch(one)
     port = link.listen(*checks.host_and_port(serving.address))
     with contextlib.closing(port):
-        not_too_far = lambda: training.not_past(out, total, epochs)
-        checkpoint.claim(out, config, resume=resume, check=not_too_far)
+        not_too_far = lambda: run_folder.not_past(out, total, epochs)
+        run_folder.claim(out, config, resume=resume, check=not_too_far)
         if on_claim is not None:
             on_claim()
         folder = Folder(out, method, total, total // epochs, tell)
-        first = messages.packed(devices.first_own(state))
+        first = exchange.packed(exchange.first_own(state))
         digest = terms.digest(agreed)
         with contextlib.closing(folder):
             state = folder.begin(state)

@@ -3,7 +3,7 @@
 import dataclasses
 import ipaddress
 
-from jaxanon import checks
+from jaxanon.core import checks
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -7,12 +7,14 @@ import json
 import jax
 import numpy as np
 
-from jaxanon import __version__, checkpoint, datasets, learners, methods, processes
+from jaxanon import __version__, datasets, learners, methods
 from jaxanon.datasets.spec import contradict, rates_differ
-from jaxanon.federated import devices
+from jaxanon.federated.engine import exchange
 from jaxanon.learners.learner import Learner
+from jaxanon.training import checkpoint, processes
 
 PROTOCOL = 2  # Of messages; another one is another version.
+
 CHOICE = "choose the same --dataset, --preset, --public and --private"
 
 
@@ -86,7 +88,7 @@ def terms(method, state, clients: list[int], rows: int, seed: int) -> dict:
         "method": method.name,
         "settings": dataclasses.asdict(method.config),
         "spec": json.loads(method.spec.to_json()),
-        "architecture": checkpoint.architecture(devices.sent_out(state)),
+        "architecture": checkpoint.architecture(exchange.sent_out(state)),
         "clients": clients,
         "rows": rows,
         "seed": seed,
@@ -160,7 +162,7 @@ def agreed(terms: dict, own: datasets.Spec, expected: str | None):
     method = methods_of(terms["method"]).build(terms["method"], spec, **settings)
     # A shape needs no numbers.
     state = jax.eval_shape(method.init, jax.random.key(len(terms["clients"])))
-    found = checkpoint.architecture(devices.sent_out(state))
+    found = checkpoint.architecture(exchange.sent_out(state))
     if found != terms["architecture"]:
         raise ValueError(
             f"{terms['method']} has other arrays here than at the server, though both "

@@ -2,47 +2,45 @@
 
 from jaxanon.kernels.checks import one_of
 from jaxanon.kernels.setting_checks import configured
-from jaxanon.learners import builders, group_builders, private_builders
-from jaxanon.learners.config import (
-    AtlasConfig,
-    DittoConfig,
-    FedProxConfig,
-    LearnerConfig,
-    OwnLayersConfig,
-    PerFedAvgConfig,
-    PFedMeConfig,
-    PrivateConfig,
-    ScaffoldConfig,
-)
-from jaxanon.learners.group_config import (
+from jaxanon.learners import atlas, averaging, clustered, personalised, private
+from jaxanon.learners.atlas import AtlasConfig
+from jaxanon.learners.averaging import FedProxConfig, ScaffoldConfig
+from jaxanon.learners.clustered import (
     ClusteredConfig,
     ClusterFLConfig,
     FedDLConfig,
     FedMaskConfig,
 )
-from jaxanon.learners.learner import Learner
-from jaxanon.learners.private_config import DPFedAvgConfig, LdpFlConfig
+from jaxanon.learners.learner import Learner, LearnerConfig
+from jaxanon.learners.personalised import (
+    DittoConfig,
+    OwnLayersConfig,
+    PerFedAvgConfig,
+    PFedMeConfig,
+)
+from jaxanon.learners.private import DPFedAvgConfig, LdpFlConfig, PrivateConfig
 
 _BUILDERS = {
-    "atlas": (builders.atlas, AtlasConfig),
-    "centralized": (builders.centralized, LearnerConfig),
-    "centralized_clustering": (group_builders.centralized_clustering, ClusteredConfig),
-    "clusterfl": (group_builders.clusterfl, ClusterFLConfig),
-    "ditto": (builders.ditto, DittoConfig),
-    "dpfedavg": (private_builders.dpfedavg, DPFedAvgConfig),
-    "fedavg": (builders.fedavg, LearnerConfig),
-    "feddl": (group_builders.feddl, FedDLConfig),
-    "fedmask": (group_builders.fedmask, FedMaskConfig),
-    "fedper": (builders.fedper, OwnLayersConfig),
-    "fedprox": (builders.fedprox, FedProxConfig),
-    "fedrep": (builders.fedrep, OwnLayersConfig),
-    "fedsgd_ldp": (builders.fedsgd_ldp, PrivateConfig),
-    "ldpfl": (private_builders.ldpfl, LdpFlConfig),
-    "localized": (builders.localized, LearnerConfig),
-    "perfedavg": (builders.perfedavg, PerFedAvgConfig),
-    "pfedme": (builders.pfedme, PFedMeConfig),
-    "scaffold": (builders.scaffold, ScaffoldConfig),
+    "atlas": (atlas.atlas, AtlasConfig),
+    "centralized": (averaging.centralized, LearnerConfig),
+    "centralized_clustering": (clustered.centralized_clustering, ClusteredConfig),
+    "clusterfl": (clustered.clusterfl, ClusterFLConfig),
+    "ditto": (personalised.ditto, DittoConfig),
+    "dpfedavg": (private.dpfedavg, DPFedAvgConfig),
+    "fedavg": (averaging.fedavg, LearnerConfig),
+    "feddl": (clustered.feddl, FedDLConfig),
+    "fedmask": (clustered.fedmask, FedMaskConfig),
+    "fedper": (personalised.fedper, OwnLayersConfig),
+    "fedprox": (averaging.fedprox, FedProxConfig),
+    "fedrep": (personalised.fedrep, OwnLayersConfig),
+    "fedsgd_ldp": (private.fedsgd_ldp, PrivateConfig),
+    "ldpfl": (private.ldpfl, LdpFlConfig),
+    "localized": (averaging.localized, LearnerConfig),
+    "perfedavg": (personalised.perfedavg, PerFedAvgConfig),
+    "pfedme": (personalised.pfedme, PFedMeConfig),
+    "scaffold": (averaging.scaffold, ScaffoldConfig),
 }
+
 NAMES = tuple(_BUILDERS)
 
 __all__ = ["NAMES", "Learner", "build", "config_class"]

@@ -1,5 +1,6 @@
 """What a federated learner is: a method's functions, and models in place of windows."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -8,18 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxanon.federated import FederatedAlgorithm, Population
-from jaxanon.learners.atlas_guarantee import AtlasGuarantee
-from jaxanon.learners.guarantee import Guarantee, PerWeight
-from jaxanon.methods.blinder import cohort_size
-from jaxanon.models.predictors import Predictor, predictor
-from jaxanon.models.tokens import embedded
+from jaxanon.federated import FederatedAlgorithm, Population, Rounds, Steps
+from jaxanon.federated.engine.cohort import cohort_size
+from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
+from jaxanon.models.predictors import KINDS, Predictor, embedded, predictor
 
 
 class Learner(NamedTuple):
     """Clients that learn to predict the public attribute of their windows together.
 
-    Up to ``work`` as in ``jaxanon.methods.method.Method``. ``model(key, state, data,
+    Up to ``work`` as in ``jaxanon.core.method.Method``. ``model(key, state, data,
     client) -> layers`` is what client number ``client`` predicts with, given what
     ``prepare`` made of training windows, and ``network.apply(layers, standardised)``
     its logits, or the number itself, standardised. ``guarantee`` says what its noise is
@@ -38,7 +38,7 @@ class Learner(NamedTuple):
     work: str
     model: Callable
     network: Predictor
-    guarantee: Guarantee | AtlasGuarantee | PerWeight | None = None
+    guarantee: Any = None
     sent: Callable | None = None
     algorithm: FederatedAlgorithm | None = None
 
@@ -128,7 +128,7 @@ def learner(
     hyper: tuple[str, ...],
     *,
     pooled: bool = False,
-    guarantee: Guarantee | AtlasGuarantee | PerWeight | None = None,
+    guarantee: Any = None,
     hyper_values: dict | None = None,
 ) -> Learner:
     """Ties a federated algorithm to a data set's windows.
@@ -186,3 +186,119 @@ def learner(
         sent=algorithm.sent,
         algorithm=algorithm,
     )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LearnerConfig:
+    """What every learner has. An epoch is a round.
+
+    Raises:
+      ValueError: for a setting out of its range.
+      TypeError: for a setting that should be a whole number, or any, and is none.
+    """
+
+    model: str = "cnn"
+    """network: cnn, lstm or mlp; of images resnet32 or vgg16, too"""
+    hidden: tuple[int, ...] = (64,)
+    """widths of its dense layers before the last (not of resnet32 and vgg16); the Atlas
+    chapter's lstm has two"""
+    filters: tuple[int, ...] = (16, 32, 32)
+    """filters of its convolutions (model=cnn)"""
+    lstm_features: tuple[int, ...] = (32,) * 8
+    """widths of its layers of LSTM (model=lstm)"""
+    embedding: int = 16
+    """numbers that stand for an event (of data whose windows hold events)"""
+    local_steps: int = 10
+    """steps of a client in a round"""
+    batch: int = 16
+    """windows of a step"""
+    step_size: float = 0.05
+    """step size of the clients' descent"""
+    cohort: float = 1.0
+    """share of the clients that take part in a round"""
+
+    def __post_init__(self):
+        of_kinds(self)
+        one_of("model", self.model, KINDS)
+        at_least(1, hidden=self.hidden, filters=self.filters, batch=self.batch)
+        at_least(1, lstm_features=self.lstm_features, local_steps=self.local_steps)
+        at_least(1, embedding=self.embedding)
+        finite(zero=False, step_size=self.step_size, cohort=self.cohort)
+        if self.cohort > 1:
+            raise ValueError(f"cohort must be in (0, 1], got {self.cohort!r}.")
+        used = {"cnn": "filters", "lstm": "lstm_features"}.get(self.model)
+        if used and not getattr(self, used):
+            raise ValueError(f"{used} must name a layer at least for {self.model}.")
+
+
+STEP = ("step_size",)
+
+
+def steps_of(config, num_steps: int | None = None) -> Steps:
+    """A client's steps in a round, as a config has them.
+
+    Args:
+      config: ``LearnerConfig``.
+      num_steps: in place of its ``local_steps``.
+
+    Example:
+      >>> from jaxanon.learners.learner import LearnerConfig
+      >>> steps_of(LearnerConfig(batch=8), 3)
+      Steps(num_steps=3, batch_size=8, shuffle=True)
+    """
+    num_steps = config.local_steps if num_steps is None else num_steps
+    return Steps(num_steps=num_steps, batch_size=config.batch)
+
+
+def rounds_of(spec, config, weighting: str) -> Rounds:
+    """Who takes part in a round, as a config has it.
+
+    Args:
+      spec: ``jaxanon.datasets.Spec``.
+      config: ``LearnerConfig``.
+      weighting: as ``Rounds`` takes it.
+
+    Example:
+      >>> from jaxanon.datasets import load
+      >>> from jaxanon.learners.learner import LearnerConfig
+      >>> spec = load("smartwatch").spec  # of ten people
+      >>> rounds_of(spec, LearnerConfig(cohort=0.3), "rows").cohort_size
+      3
+    """
+    size = cohort_size(config, spec.num_classes("subject"))
+    return Rounds(cohort_size=size, weighting=weighting)
+
+
+def personal_learner(
+    name: str, spec, config, make, hyper, *, weighting: str = "rows", **more
+) -> Learner:
+    """A learner of one of the federated functions whose clients keep something.
+
+    Args:
+      name: of the learner.
+      spec: ``jaxanon.datasets.Spec``.
+      config: ``LearnerConfig``.
+      make: ``(init_fn, loss_fn, steps, *, num_clients, rounds, **more) -> algorithm``.
+      hyper: settings that are its hyper-parameters.
+      weighting: as ``Rounds`` takes it.
+      **more: of ``make``.
+
+    Example:
+      >>> from jaxanon import federated
+      >>> from jaxanon.datasets import load
+      >>> from jaxanon.learners.learner import LearnerConfig
+      >>> spec = load("smartwatch").spec
+      >>> make = federated.localized
+      >>> personal_learner("alone", spec, LearnerConfig(filters=(4,)), make, STEP).name
+      'alone'
+    """
+    network = network_of(spec, config)
+    algorithm = make(
+        network.init,
+        loss_of(network, spec),
+        steps_of(config),
+        num_clients=spec.num_classes("subject"),
+        rounds=rounds_of(spec, config, weighting),
+        **more,
+    )
+    return learner(name, spec, config, algorithm, network, hyper)

@@ -1,40 +1,43 @@
 """The published systems, each a tuple of pure functions."""
 
+from jaxanon.core.method import Method
 from jaxanon.kernels.checks import one_of
-from jaxanon.methods.aae import AAEConfig, aae
-from jaxanon.methods.attribute_vae import AttributeVAEConfig, attribute_vae
-from jaxanon.methods.blinder import blinder
-from jaxanon.methods.blinder_config import BlinderConfig
-from jaxanon.methods.cae import CAEConfig, cae
-from jaxanon.methods.cgan import cgan
-from jaxanon.methods.cloak import cloak
-from jaxanon.methods.cvae import CVAEConfig, cvae
-from jaxanon.methods.deeprotect import deeprotect
-from jaxanon.methods.deeprotect_config import DEEProtectConfig
-from jaxanon.methods.dysan import dysan
-from jaxanon.methods.dysan_config import DySanConfig, DySanGenConfig, OlympusConfig
-from jaxanon.methods.dysan_gen import dysan_gen
-from jaxanon.methods.dysan_msda import dysan_msda
-from jaxanon.methods.fed_blinder import FedBlinderConfig, fed_blinder
-from jaxanon.methods.gan_config import CGANConfig, OccupancyGANConfig
-from jaxanon.methods.gen import GENConfig, gen
-from jaxanon.methods.general_vae import GeneralVAEConfig, general_vae
-from jaxanon.methods.guided_config import CloakConfig, PrivDiffuserConfig
-from jaxanon.methods.kd_blinder import KDBlinderConfig, kd_blinder
-from jaxanon.methods.method import Method
-from jaxanon.methods.msda import MSDAConfig, msda
-from jaxanon.methods.obscurenet import ObscureNetConfig, obscurenet
-from jaxanon.methods.occupancy_gan import occupancy_gan
-from jaxanon.methods.olympus import olympus
+from jaxanon.methods.blinder.blinder import BlinderConfig, blinder
+from jaxanon.methods.blinder.fed_blinder import FedBlinderConfig, fed_blinder
+from jaxanon.methods.blinder.kd_blinder import KDBlinderConfig, kd_blinder
+from jaxanon.methods.common.personalise import personalise
+from jaxanon.methods.deeprotect.config import DEEProtectConfig
+from jaxanon.methods.deeprotect.deeprotect import deeprotect
+from jaxanon.methods.dysan.dysan import dysan, dysan_gen, dysan_msda, olympus
+from jaxanon.methods.dysan.sanitizers import DySanConfig, DySanGenConfig, OlympusConfig
+from jaxanon.methods.gan.conditional import (
+    CGANConfig,
+    OccupancyGANConfig,
+    cgan,
+    occupancy_gan,
+)
+from jaxanon.methods.gan.timegan import timegan
+from jaxanon.methods.gan.timegan_networks import TimeGANConfig
+from jaxanon.methods.guided_diffusion.cloak import cloak
+from jaxanon.methods.guided_diffusion.guidance import CloakConfig, PrivDiffuserConfig
+from jaxanon.methods.guided_diffusion.privdiffuser import privdiffuser
+from jaxanon.methods.malekzadeh.anonymizing import AAEConfig, MSDAConfig, aae, msda
+from jaxanon.methods.malekzadeh.gen import GENConfig, gen
+from jaxanon.methods.malekzadeh.replacement import RAEAAEConfig, RAEConfig, rae, rae_aae
+from jaxanon.methods.obscurenet.baselines import (
+    AttributeVAEConfig,
+    CAEConfig,
+    CVAEConfig,
+    GeneralVAEConfig,
+    attribute_vae,
+    cae,
+    cvae,
+    general_vae,
+)
+from jaxanon.methods.obscurenet.obscurenet import ObscureNetConfig, obscurenet
 from jaxanon.methods.orf import ORFConfig, orf
-from jaxanon.methods.personal import personalise
-from jaxanon.methods.privatehub import privatehub
-from jaxanon.methods.privatehub_config import PrivateHubConfig
-from jaxanon.methods.privdiffuser import privdiffuser
-from jaxanon.methods.rae import RAEConfig, rae
-from jaxanon.methods.rae_aae import RAEAAEConfig, rae_aae
-from jaxanon.methods.timegan import timegan
-from jaxanon.methods.timegan_config import TimeGANConfig
+from jaxanon.methods.privatehub.config import PrivateHubConfig
+from jaxanon.methods.privatehub.privatehub import privatehub
 
 _BUILDERS = {
     "aae": (aae, AAEConfig),
@@ -63,6 +66,7 @@ _BUILDERS = {
     "rae_aae": (rae_aae, RAEAAEConfig),
     "timegan": (timegan, TimeGANConfig),
 }
+
 NAMES = tuple(_BUILDERS)
 
 __all__ = [

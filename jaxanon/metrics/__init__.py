@@ -1,11 +1,5 @@
 """Measures of what anonymized windows still tell."""
 
-from jaxanon.metrics.acceleration import acceleration
-from jaxanon.metrics.auditing import (
-    epsilon_lower_bound,
-    epsilon_of_guesses,
-    share_bounds,
-)
 from jaxanon.metrics.classification import (
     accuracy,
     balanced_accuracy,
@@ -19,13 +13,17 @@ from jaxanon.metrics.classification import (
     scores,
 )
 from jaxanon.metrics.distortion import (
+    acceleration,
     statistics_kept,
     step_errors,
     warping_distances,
 )
-from jaxanon.metrics.forecasts import forecast_errors, load_accuracy, mase
-from jaxanon.metrics.information import informativeness, mutual_information
-from jaxanon.metrics.likeness import (
+from jaxanon.metrics.epsilon_bounds import (
+    epsilon_lower_bound,
+    epsilon_of_guesses,
+    share_bounds,
+)
+from jaxanon.metrics.fidelity import (
     autocorrelation_error,
     cross_channel_error,
     frechet_distance,
@@ -33,15 +31,24 @@ from jaxanon.metrics.likeness import (
     mmd,
     nearest_distances,
 )
-from jaxanon.metrics.ranking import (
+from jaxanon.metrics.information import informativeness, mutual_information
+from jaxanon.metrics.regression import (
+    errors,
+    forecast_errors,
+    load_accuracy,
+    mae,
+    mase,
+    r2,
+    rmse,
+)
+from jaxanon.metrics.roc_analysis import (
     auc,
     auc_interval,
     equal_error_rate,
     roc,
     true_positive_rate,
 )
-from jaxanon.metrics.regression import errors, mae, r2, rmse
-from jaxanon.metrics.synthesis import (
+from jaxanon.metrics.synthetic_utility import (
     discriminative_score,
     predictive_score,
     transfer_scores,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxanon.metrics import ranking
+from jaxanon.metrics import roc_analysis
 
 
 def _integers(name, values, num_classes):
@@ -205,8 +205,10 @@ def scores(labels, predictions, names: Sequence[str], *, evidence=None) -> dict:
 def _ranked(labels, evidence, num_classes):
     if evidence is None:
         return np.full((2, num_classes), np.nan)
-    evidence = ranking.check_evidence(labels, evidence, num_classes)
-    return ranking.auc(labels, evidence), ranking.equal_error_rate(labels, evidence)
+    evidence = roc_analysis.check_evidence(labels, evidence, num_classes)
+    return roc_analysis.auc(labels, evidence), roc_analysis.equal_error_rate(
+        labels, evidence
+    )
 
 
 def _mean(values):

@@ -79,3 +79,8 @@ class Discriminator(nn.Module):
     def __call__(self, z):
         """``float[batch, latent] -> float[batch, num_classes]``, not normalised."""
         return MultiLayer((*self.hidden, self.num_classes), self.initialisation)(z)
+
+
+def sample(mean, log_variance, noise):
+    """``mean + exp(log_variance / 2) * noise``: eq. 1 of the paper."""
+    return mean + jnp.exp(0.5 * log_variance) * noise

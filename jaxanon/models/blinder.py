@@ -1,14 +1,19 @@
 """Blinder's networks and losses, as functions of ``(params, batch)``."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
+from flax import linen as nn
 
-from jaxanon.models.autoencoder import Decoder, Discriminator, Encoder
+from jaxanon.kernels import Objective, Phase
+from jaxanon.models.autoencoder import Decoder, Discriminator, Encoder, sample
+from jaxanon.models.layers import MultiLayer, flatten
+from jaxanon.models.losses import cross_entropy, kl_to_standard_normal, weighted_mean
 
 VAE_GROUPS = ("encoder", "decoder")
+
 RELEASED_SCALE = 512 / 150  # times the mean squared error of a window
 
 
@@ -133,44 +138,246 @@ def networks(
     )
 
 
-def sample(mean, log_variance, noise):
-    """``mean + exp(log_variance / 2) * noise``: eq. 1 of the paper."""
-    return mean + jnp.exp(0.5 * log_variance) * noise
+def vae_loss(networks: Networks, scale: LossScale, *, released: bool = False):
+    """Eq. 4: ``(params, Batch) -> (float[], info)``.
 
-
-def kl_to_standard_normal(mean, log_variance):
-    """KL(N(mean, e^log_variance) ‖ N(0, 1)), summed over the last axis, in nats.
-
-    Example:
-      >>> kl_to_standard_normal(jnp.array([[2.0, 0.0]]), jnp.zeros((1, 2)))
-      Array([2.], dtype=float32)
+    The paper's form is ``alpha`` times the squared error summed over the window, plus
+    ``beta`` times the KL divergence, minus ``gamma`` times the discriminators' losses.
+    ``released`` is the published program's: ``(512 * mean squared error + 2 beta KL) /
+    150`` in place of the first two terms, the discriminators' losses as in
+    ``cross_entropy(released=True)``, and no ``alpha``.
     """
-    terms = mean**2 + jnp.exp(log_variance) - 1 - log_variance
-    return 0.5 * jnp.sum(terms, axis=-1)
+
+    def loss_fn(params, batch: Batch):
+        total, info, _ = _vae_terms(networks, scale, params, batch, released)
+        return total, info
+
+    return loss_fn
 
 
-def weighted_mean(values, weights):
-    """Mean of ``float[batch]`` under weights; 0 where all weights are 0."""
-    total = jnp.sum(weights)
-    return jnp.sum(values * weights) / jnp.where(total > 0, total, 1)
+def discriminator_loss(networks: Networks, *, released: bool = False):
+    """Eq. 3 on fixed latents: ``(params, Batch) -> (float[], info)``."""
+
+    def loss_fn(params, batch: Batch):
+        mean, log_variance = networks.encode(params, batch.windows)
+        z = jax.lax.stop_gradient(sample(mean, log_variance, batch.noise))
+        loss = _discriminator_loss(
+            networks.discriminate(params, z), batch.private, batch.weights, released
+        )
+        return loss, {"discriminator": loss}
+
+    return loss_fn
 
 
-def cross_entropy(logits, targets, weights, *, released: bool = False):
-    """Mean cross-entropy, ``float[]``, of one-hot targets under row weights, in nats.
+def with_shadows(networks: Networks):
+    """Latents of real and shadow windows: ``(params, Batch) -> (z, private, weights)``.
 
-    Chance is ``log(classes)``. ``released`` is the published program's form, which
-    takes the softmax for logits of a binary cross-entropy: over two classes it runs
-    from 0.503 to 1.003 and a uniform guess costs 0.724.
-
-    Example:
-      >>> uniform, target = jnp.zeros((1, 2)), jnp.array([[1.0, 0.0]])
-      >>> [f"{cross_entropy(uniform, target, jnp.ones(1), released=r):.4f}"
-      ...  for r in (False, True)]
-      ['0.6931', '0.7241']
+    A shadow window is decoded from the latent of a real one under another private
+    class, and both are encoded again, so that a client whose private attribute never
+    changes still has every class to tell apart.
     """
+
+    def inputs_fn(params, batch: Batch):
+        mean, log_variance = networks.encode(params, batch.windows)
+        z = sample(mean, log_variance, batch.noise)
+        shadows = networks.decode(params, z, batch.shadow, batch.public)
+        # The windows' own mean and variance are known; only the noise is drawn again.
+        shadow_mean, shadow_log_variance = networks.encode(params, shadows)
+        z = sample(
+            jnp.concatenate([mean, shadow_mean]),
+            jnp.concatenate([log_variance, shadow_log_variance]),
+            batch.renoise,
+        )
+        pairs = zip(batch.private, batch.shadow, strict=True)
+        private = tuple(jnp.concatenate(pair) for pair in pairs)
+        return z, private, jnp.concatenate([batch.weights, batch.weights])
+
+    return inputs_fn
+
+
+def without_shadows(networks: Networks):
+    """Latents of real windows alone, in the shape of ``with_shadows``."""
+
+    def inputs_fn(params, batch: Batch):
+        z = sample(*networks.encode(params, batch.windows), batch.noise)
+        return z, batch.private, batch.weights
+
+    return inputs_fn
+
+
+def phases(
+    networks: Networks,
+    scale: LossScale,
+    step_size,
+    *,
+    discriminator_steps: int = 5,
+    local_steps: int = 1,
+    shadows: bool = True,
+    released: bool = False,
+) -> tuple[Phase, ...]:
+    """Algorithm 1, lines 16-21, ``local_steps`` times.
+
+    Line 20: the discriminators take ``discriminator_steps`` on fixed latents. Line 21:
+    encoder and decoder take one step against the discriminators as they now are.
+    """
+    graded = vae_loss(networks, scale, released=released)
+
+    def discriminate(params, inputs):
+        z, private, weights = inputs
+        logits = networks.discriminate(params, z)
+        return _discriminator_loss(logits, private, weights, released)
+
+    latents = with_shadows(networks) if shadows else without_shadows(networks)
+    adversary = Phase(
+        ("discriminators",), discriminate, step_size, discriminator_steps, latents
+    )
+    autoencoder = Phase(
+        VAE_GROUPS, lambda params, batch: graded(params, batch)[0], step_size
+    )
+    return (adversary, autoencoder) * local_steps
+
+
+def objectives(networks: Networks, scale: LossScale, *, released: bool = False):
+    """Algorithm 1, lines 22-23: what the adapted groups are graded by, one by one."""
+    return (
+        Objective(VAE_GROUPS, vae_loss(networks, scale, released=released)),
+        Objective(("discriminators",), discriminator_loss(networks, released=released)),
+    )
+
+
+def joint_objective(networks: Networks, scale: LossScale, *, released: bool = False):
+    """Both of ``objectives`` in one pass: same gradients, one encoding of the query.
+
+    Encoder and decoder meet the discriminators as constants, and the discriminators
+    meet the latents as constants.
+    """
+
+    def loss_fn(params, batch: Batch):
+        total, info, _ = joint_terms(networks, scale, params, batch, released)
+        return total, info
+
+    return Objective((*VAE_GROUPS, "discriminators"), loss_fn)
+
+
+def joint_terms(networks: Networks, scale: LossScale, params, batch, released=False):
+    """The loss of ``joint_objective``, what to show of it, and the latents."""
+    fixed = params | {"discriminators": jax.lax.stop_gradient(params["discriminators"])}
+    total, info, z = _vae_terms(networks, scale, fixed, batch, released)
+    logits = networks.discriminate(params, jax.lax.stop_gradient(z))
+    loss = _discriminator_loss(logits, batch.private, batch.weights, released)
+    return total + loss, info | {"discriminator": loss}, z
+
+
+def _discriminator_loss(logits, private, weights, released):
+    losses = [
+        cross_entropy(one, targets, weights, released=released)
+        for one, targets in zip(logits, private, strict=True)
+    ]
+    return sum(losses)
+
+
+def _vae_terms(networks, scale, params, batch, released):
+    """Eq. 4, what to show of it, and the latents: ``(float[], info, z)``."""
+    mean, log_variance = networks.encode(params, batch.windows)
+    z = sample(mean, log_variance, batch.noise)
+    rebuilt = networks.decode(params, z, batch.private, batch.public)
+    errors = jnp.sum(jnp.square(batch.windows - rebuilt), axis=(1, 2))
+    error = weighted_mean(errors, batch.weights)
+    kl = weighted_mean(kl_to_standard_normal(mean, log_variance), batch.weights)
+    logits = networks.discriminate(params, z)
+    adversary = _discriminator_loss(logits, batch.private, batch.weights, released)
+    size = batch.windows[0].size
     if released:
-        p = jax.nn.softmax(logits)
-        rows = jnp.mean(jax.nn.softplus(p) - targets * p, axis=-1)
+        total = RELEASED_SCALE * error / size + 2 * scale.beta * kl / 150
     else:
-        rows = -jnp.sum(targets * jax.nn.log_softmax(logits), axis=-1)
-    return weighted_mean(rows, weights)
+        total = scale.alpha * error + scale.beta * kl
+    total = total - scale.gamma * adversary
+    return total, {"loss": total, "reconstruction": error / size, "kl": kl}, z
+
+
+class Critic(nn.Module):
+    """A window to the logits of one private attribute: an attacker on the output."""
+
+    num_classes: int
+    hidden: Sequence[int] = (256, 128)
+
+    @nn.compact
+    def __call__(self, windows):
+        """``float[batch, time, channels] -> float[batch, num_classes]``."""
+        return MultiLayer((*self.hidden, self.num_classes))(flatten(windows))
+
+
+class GuideScale(NamedTuple):
+    """Weights of the two terms; each a float or ``float[]``."""
+
+    utility: jax.Array | float
+    critic: jax.Array | float
+
+
+def guided_objective(
+    networks: Networks,
+    critics: Sequence[Critic],
+    judge_fn: Callable,
+    scale: LossScale,
+    guide: GuideScale,
+    *,
+    released: bool = False,
+) -> Objective:
+    """``joint_objective`` and two terms on windows decoded under any private class.
+
+    The published loss never looks at the windows that leave the device, decoded under a
+    class that is not the wearer's. Here a classifier of raw windows (fixed meanwhile)
+    must still read the public attribute from them, weighted by ``guide.utility``, and a
+    critic that learns the *true* private class from them must fail, weighted by
+    ``guide.critic``.
+
+    Args:
+      networks: Blinder's.
+      critics: one for each private attribute; their parameters are group ``critics``.
+      judge_fn: ``(params, windows) -> logits`` of the public attribute.
+      scale: of the published loss.
+      guide: of the two terms.
+      released: as in ``vae_loss``.
+
+    Returns:
+      ``Objective`` for encoder, decoder, discriminators and critics.
+    """
+
+    def loss_fn(params, batch: Batch):
+        total, info, z = joint_terms(networks, scale, params, batch, released)
+        safe = networks.decode(params, z, batch.shown, batch.public)
+        fixed = jax.lax.stop_gradient(params)
+        utility = cross_entropy(judge_fn(fixed, safe), batch.public, batch.weights)
+        fooled = _criticise(critics, fixed, safe, batch)
+        seen = _criticise(critics, params, jax.lax.stop_gradient(safe), batch)
+        total = total + guide.utility * utility - guide.critic * fooled + seen
+        return total, info | {"utility": utility, "critic": seen}
+
+    return Objective((*VAE_GROUPS, "discriminators", "critics"), loss_fn)
+
+
+def adversary_objective(networks: Networks, critics, *, released: bool = False):
+    """What discriminators, and critics if there are any, learn while all else rests."""
+    discriminate = discriminator_loss(networks, released=released)
+
+    def loss_fn(params, batch: Batch):
+        loss, info = discriminate(params, batch)
+        if critics:
+            z = sample(*networks.encode(params, batch.windows), batch.noise)
+            safe = networks.decode(params, z, batch.shown, batch.public)
+            safe = jax.lax.stop_gradient(safe)
+            loss = loss + _criticise(critics, params, safe, batch)
+        return loss, info
+
+    groups = ("discriminators", "critics") if critics else ("discriminators",)
+    return Objective(groups, loss_fn)
+
+
+def _criticise(critics, params, windows, batch):
+    losses = [
+        cross_entropy(net.apply({"params": one}, windows), targets, batch.weights)
+        for net, one, targets in zip(
+            critics, params["critics"], batch.private, strict=True
+        )
+    ]
+    return sum(losses)

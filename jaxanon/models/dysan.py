@@ -6,11 +6,19 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxanon.models.balanced_error import balanced_error
-from jaxanon.models.sanitizer import REACH, Sanitizer, compose, sanitize
-from jaxanon.models.sanitizer_judges import Discriminator, Predictor, least_time
+from jaxanon.models.losses import balanced_error
+from jaxanon.models.sanitizer import (
+    REACH,
+    Discriminator,
+    Predictor,
+    Sanitizer,
+    compose,
+    least_time,
+    sanitize,
+)
 
 NOISE = 2  # Random numbers that the sanitizer is given with a window.
+
 ERRORS = ("balanced", "released")
 
 

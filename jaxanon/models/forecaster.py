@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import optax
 from flax import linen as nn
 
-from jaxanon.models.recurrent import LSTM
+from jaxanon.models.layers import LSTM
 
 
 class Forecaster(nn.Module):

@@ -9,7 +9,7 @@ from flax import linen as nn
 
 from jaxanon.kernels.checks import one_of
 from jaxanon.models.images import VGG, ResNet, check_pixels
-from jaxanon.models.recurrent import LSTM
+from jaxanon.models.layers import LSTM
 
 REACH = 5  # Samples that a convolution sees.
 
@@ -95,6 +95,7 @@ def _dense(x, hidden, outputs):
 
 
 KINDS = ("cnn", "lstm", "mlp", "resnet32", "vgg16")
+
 IMAGES = KINDS[3:]  # Kinds that see a window as an image.
 
 
@@ -158,3 +159,102 @@ def predictor(
     names += [f"dense_{number}" for number in range(1, dense + 1)]
     apply = lambda layers, x: module.apply({"params": layers}, x)
     return Predictor(init, apply, tuple(names))
+
+
+HIDDEN = (100,) * 8
+
+
+class QNetwork(nn.Module):
+    """Dense layers with ReLU, then a number for every action.
+
+    Hidden layers start He-normal: through eight of them Flax's default would shrink
+    what comes in to a sixteenth.
+
+    References:
+      Chapter 2, section 2.2.4, for 8 layers of 100; He et al., Delving deep into
+      rectifiers, ICCV 2015.
+    """
+
+    num_actions: int
+    hidden: Sequence[int] = HIDDEN
+
+    @nn.compact
+    def __call__(self, observed):
+        """``float[batch, observed] -> float[batch, actions]``."""
+        x = observed
+        for number, units in enumerate(self.hidden, 1):
+            initial = nn.initializers.he_normal()
+            x = nn.relu(nn.Dense(units, kernel_init=initial, name=f"dense_{number}")(x))
+        return nn.Dense(self.num_actions, name=f"dense_{len(self.hidden) + 1}")(x)
+
+
+def q_network(
+    num_observed: int, num_actions: int, hidden: Sequence[int] = HIDDEN
+) -> Predictor:
+    """A Q-network whose layers are the entries of a dict.
+
+    Args:
+      num_observed: numbers of an observation.
+      num_actions: what can be done.
+      hidden: widths.
+
+    Returns:
+      ``Predictor``; layers are ``dense_1``, ..., the last of which gives the worths.
+
+    Example:
+      >>> net = q_network(2, 3)
+      >>> layers = net.init(jax.random.key(0))
+      >>> len(net.layers), sum(leaf.size for leaf in jax.tree.leaves(layers))
+      (9, 71303)
+    """
+    module = QNetwork(num_actions, tuple(hidden))
+
+    @jax.jit  # Operation by operation, networks take seconds to set up.
+    def init(key):
+        return module.init(key, jnp.zeros((1, num_observed)))["params"]
+
+    apply = lambda layers, observed: module.apply({"params": layers}, observed)
+    names = tuple(f"dense_{number}" for number in range(1, len(hidden) + 2))
+    return Predictor(init, apply, names)
+
+
+LAYER = "embed_1"
+
+
+def embedded(network: Predictor, tokens: int, features: int) -> Predictor:
+    """A network of vectors made into one of tokens, by a table with a row for each.
+
+    The table is its first layer. Token 0 stands for nothing: its vector is zero and
+    learns nothing.
+
+    Args:
+      network: for windows ``float[batch, time, features]``.
+      tokens: of the table, 0 included.
+      features: of a vector.
+
+    Returns:
+      ``Predictor`` of windows ``float[batch, time, 1]`` of whole numbers below
+      ``tokens``.
+
+    Example:
+      >>> reads = lambda layers, x: x[:, -1] @ layers["dense_1"]
+      >>> init = lambda key: {"dense_1": jnp.ones((4, 2))}
+      >>> net = embedded(Predictor(init, reads, ("dense_1",)), tokens=9, features=4)
+      >>> layers = net.init(jax.random.key(0))
+      >>> net.layers, layers["embed_1"]["embedding"].shape
+      (('embed_1', 'dense_1'), (9, 4))
+      >>> net.apply(layers, jnp.array([[[3.0], [0.0]]]))  # The last stands for nothing.
+      Array([[0., 0.]], dtype=float32)
+    """
+
+    def init(key):
+        own_key, network_key = jax.random.split(key)
+        table = jax.random.normal(own_key, (tokens, features))
+        return {LAYER: {"embedding": table}, **network.init(network_key)}
+
+    def apply(layers, windows):
+        index = jnp.round(windows[..., 0]).astype(jnp.int32)
+        x = layers[LAYER]["embedding"][index] * (index > 0)[..., None]
+        return network.apply({name: layers[name] for name in network.layers}, x)
+
+    return Predictor(init, apply, (LAYER, *network.layers))

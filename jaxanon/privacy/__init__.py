@@ -5,18 +5,23 @@ from jaxanon.privacy.accounting import (
     epsilon_spent,
     steps_within,
     warn_of_delta,
+    warn_of_epsilon,
 )
-from jaxanon.privacy.composition import parallel, per_hour, sequential
+from jaxanon.privacy.calibration import noise_multiplier_for
+from jaxanon.privacy.composition import (
+    parallel,
+    per_hour,
+    response_epsilon_for,
+    responses_spent,
+    sequential,
+)
 from jaxanon.privacy.expected_error import feature_error, raw_error, rebuilt_error
-from jaxanon.privacy.layers import (
+from jaxanon.privacy.layer_noise import (
     READINGS,
     effective_noise_multiplier,
     layer_noise_multipliers,
 )
-from jaxanon.privacy.limits import warn_of_epsilon
-from jaxanon.privacy.multiplier import noise_multiplier_for
-from jaxanon.privacy.randomised import response_epsilon_for, responses_spent
-from jaxanon.privacy.sampled import SampledGaussian
+from jaxanon.privacy.sampled_gaussian import SampledGaussian
 
 __all__ = [
     "ACCOUNTANTS",

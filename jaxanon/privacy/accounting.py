@@ -8,10 +8,12 @@ from typing import Any
 
 from jaxanon.kernels.checks import one_of
 from jaxanon.kernels.setting_checks import finite
-from jaxanon.privacy.sampled import SampledGaussian, beyond, composed
+from jaxanon.privacy.sampled_gaussian import SampledGaussian, beyond, composed
 
 ACCOUNTANTS = ("pld", "rdp")
+
 SPARED = 0.01  # Of δ, for samples that their capacity cuts.
+
 CUT = (
     "a capacity that is often reached is accounted for by pld alone; leave "
     "accountant as it is."
@@ -163,3 +165,34 @@ def checked_delta(delta: float) -> float:
     if not delta < 1:
         raise ValueError(f"delta must be below 1, got {delta!r}.")
     return float(delta)
+
+
+WEAK = 10.0
+
+
+def warn_of_epsilon(epsilon: float) -> None:
+    """Warns of an ε that promises next to nothing, above 10.
+
+    By definition whatever is seen may then be e^10 = 22,000 times as likely with a
+    record as without it. "How to DP-fy ML" takes an ε of up to 10 for a reasonable
+    guarantee and calls what is above weak or none: noise may still help there, and
+    attacks (``jaxanon.attacks.auditing``) say how much, but ε does not.
+
+    Args:
+      epsilon: ε > 0 of a whole training.
+
+    Example:
+      >>> warn_of_epsilon(8.0)
+
+    References:
+      Ponomareva et al., How to DP-fy ML: a practical guide to machine learning with
+      differential privacy, JAIR 2023 (arXiv 2303.00654), tiers of ε.
+    """
+    if epsilon > WEAK:
+        warnings.warn(
+            f"epsilon {epsilon:g} is above {WEAK:g}, and promises next to nothing; "
+            "spend less, by fewer rounds or steps, or smaller samples, or see what "
+            "attacks find.",
+            UserWarning,
+            stacklevel=2,
+        )

@@ -9,11 +9,11 @@ from jaxanon.report import (
     figures,
     front,
     learned,
-    page,
     street,
     street_figures,
     street_search,
 )
+from jaxanon.report import page as report_page
 
 
 def write(folder, report: dict, examples, history: list[dict]) -> pathlib.Path:
@@ -31,7 +31,7 @@ def write(folder, report: dict, examples, history: list[dict]) -> pathlib.Path:
       The path of ``report.html``.
     """
     drawn = figures.draw(report, examples, history)
-    return _written(folder, "report", report, drawn, page.render(report, drawn))
+    return _written(folder, "report", report, drawn, report_page.render(report, drawn))
 
 
 def write_front(folder, title: str, summary: list[dict], report: dict):
@@ -78,7 +78,7 @@ def write_learned(folder, report: dict) -> pathlib.Path:
 
     Args:
       folder: made if it does not exist.
-      report: of ``jaxanon.learned.evaluate``.
+      report: of ``jaxanon.evaluation.evaluate``.
 
     Returns:
       The path of ``report.html``.
@@ -93,7 +93,7 @@ def write_street(folder, report: dict) -> pathlib.Path:
 
     Args:
       folder: made if it does not exist.
-      report: of ``jaxanon.street_evaluation.evaluate``.
+      report: of ``jaxanon.evaluation.evaluate``.
 
     Returns:
       The path of ``report.html``.
@@ -107,7 +107,7 @@ def write_search(folder, summary: list[dict]):
 
     Args:
       folder: of the sweep; it exists.
-      summary: of ``jaxanon.street_searching.search``.
+      summary: of ``jaxanon.energy.sweeping.search``.
 
     Returns:
       Its path; None of a grid without an axis.

@@ -83,7 +83,7 @@ def guaranteed(privacy: dict | None) -> list[str]:
     """What a ledger comes to, in words.
 
     Args:
-      privacy: of ``told`` of a guarantee in ``jaxanon.learners.guarantee``; None
+      privacy: of ``told`` of a guarantee in ``jaxanon.privacy.guarantee``; None
         without noise.
     """
     if privacy is None:

@@ -14,11 +14,14 @@ _HEADINGS = {
     "training": "Learning",
     "newcomers": "New homes",
 }
+
 _HEAD = (
     *("standby kWh", "saved kWh", "saved %", "cents, fixed", "cents, variable"),
     *("in use, min", "switched off in use %", "put to standby %", "best action %"),
 )
+
 AHEAD = 60  # Minutes of a forecast.
+
 _NAMED = 3  # Devices that a sentence names.
 
 
@@ -26,7 +29,7 @@ def sentences(report: dict) -> list[str]:
     """What the report comes to, in words.
 
     Args:
-      report: of ``jaxanon.street_evaluation.evaluate``.
+      report: of ``jaxanon.evaluation.evaluate``.
     """
     total, data = report["overall"], report["dataset"]
     late = words.unfinished(report["method"].get("unfinished"), "days")
@@ -147,7 +150,7 @@ def render(report: dict, pictures: dict[str, Picture]) -> str:
     """The page: sentences, figures, tables.
 
     Args:
-      report: of ``jaxanon.street_evaluation.evaluate``.
+      report: of ``jaxanon.evaluation.evaluate``.
       pictures: of ``jaxanon.report.street_figures.draw``.
     """
     first, *rest = sentences(report)

@@ -10,9 +10,13 @@ from jaxanon.report.figures import GOOD, INK, QUIET, RAW, SAFE, Picture
 from jaxanon.report.street import ahead
 
 MODES = ("off", "standby", "on")
+
 MODE_COLOURS = ("#d5dbe2", "#E69F00", RAW)
+
 MOST_DEVICES = 8
+
 _LINEAR_W = 1.0  # Below, watts are drawn on a linear scale.
+
 _DAY = 1440
 
 
@@ -20,7 +24,7 @@ def draw(report: dict) -> dict[str, Picture]:
     """All figures by name.
 
     Args:
-      report: of ``jaxanon.street_evaluation.evaluate``.
+      report: of ``jaxanon.evaluation.evaluate``.
     """
     drawn = {"saved": saved(report), "training": training(report)}
     if report["example"]["devices"]:

@@ -16,7 +16,7 @@ def draw(summary: list[dict]) -> Picture | None:
     """A column for each axis of the grid, a row for each score; None without an axis.
 
     Args:
-      summary: rows of ``jaxanon.street_searching.search``.
+      summary: rows of ``jaxanon.energy.sweeping.search``.
     """
     names = list(summary[0]["settings"])
     if not names:

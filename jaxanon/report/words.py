@@ -11,6 +11,7 @@ LEAKING = (
 )
 
 UNREADABLE = "not readable even from raw windows"
+
 LEAST = 0.02  # Above what guessing gives, to be called readable.
 
 
@@ -70,7 +71,7 @@ def costs(told: dict) -> list[str]:
     """What training cost.
 
     Args:
-      told: of ``jaxanon.profiling.read``.
+      told: of ``jaxanon.training.profiling.read``.
 
     Example:
       >>> costs({"compile_s": 3.21, "round_s": 0.0125, "first_round": 1,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.factored import matmul
+from jaxanon.kernels.factored.kernel import matmul
 from jaxanon.kernels.ghost.recurrent import lstm
 
 

@@ -3,7 +3,8 @@
 import jax.numpy as jnp
 
 from jaxanon.kernels.clipping import factors
-from jaxanon.kernels.factored import Factors, squared_norm, weighted_sum
+from jaxanon.kernels.factored.algebra import squared_norm, weighted_sum
+from jaxanon.kernels.factored.kernel import Factors
 from jaxanon.kernels.ghost.examples import Gradient
 from jaxanon.kernels.precision import wide, widened
 from jaxanon.kernels.row_sums import along

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 
 from jaxanon.kernels import varying
 from jaxanon.kernels.checks import is_key
-from jaxanon.kernels.factored import Factors, materialise_gradient, pays
+from jaxanon.kernels.factored.api import materialise_gradient, pays
+from jaxanon.kernels.factored.kernel import Factors
 from jaxanon.kernels.ghost import program
 from jaxanon.kernels.ghost.products import Alias, Use, View
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.factored import Factors
+from jaxanon.kernels.factored.kernel import Factors
 
 
 class Alias(NamedTuple):

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels import varying
-from jaxanon.kernels.factored import matmul
+from jaxanon.kernels.factored.kernel import matmul
 
 
 def lstm(x, kernel, recurrent, bias):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.factored import matmul
+from jaxanon.kernels.factored.kernel import matmul
 from jaxanon.kernels.meta.api import Objective, Phase
 
 

@@ -6,10 +6,10 @@ import pytest
 from sklearn import ensemble, linear_model, svm, tree
 from sklearn.pipeline import Pipeline
 
-from jaxanon.attacks import ATTACKERS, attackers, classical, neural
-from jaxanon.attacks.features import features
-from jaxanon.models import fit
-from jaxanon.models.attack_networks import ConvClassifier, RecurrentClassifier
+from jaxanon.attacks import ATTACKERS, attackers
+from jaxanon.attacks.attackers import features
+from jaxanon.models import fit as models_fit
+from jaxanon.models.classifiers import ConvClassifier, RecurrentClassifier
 
 EACH = pytest.mark.parametrize("name", sorted(ATTACKERS))
 
@@ -18,7 +18,7 @@ EACH = pytest.mark.parametrize("name", sorted(ATTACKERS))
 def small_networks():
     """The networks at a size that tests can afford; their own tests know the rest."""
     small = pytest.MonkeyPatch()
-    whole = fit.fit_many
+    whole = models_fit.fit_many
 
     def fit_many(*given, net=None, **options):
         if net is None:
@@ -27,10 +27,10 @@ def small_networks():
             net = net.clone(filters=(4, 4), hidden=(8,))
         else:
             net = net.clone(features=8, hidden=8)
-        options["hyper"] = fit.Hyper(1e-2)
+        options["hyper"] = models_fit.Hyper(1e-2)
         return whole(*given, net=net, epochs=20, **options)
 
-    small.setattr(neural.fit, "fit_many", fit_many)
+    small.setattr(models_fit, "fit_many", fit_many)
     yield
     small.undo()
 
@@ -81,7 +81,7 @@ def test_a_name_is_that_of_what_trains(name, monkeypatch):
     def fit_model(model, *given, **options):
         raise About(getattr(model, "steps", [("", model)])[-1][1])
 
-    monkeypatch.setattr(neural.fit, "fit_many", stop)
+    monkeypatch.setattr(models_fit, "fit_many", stop)
     for kind in (*KINDS.values(), Pipeline):
         if hasattr(kind, "fit"):
             monkeypatch.setattr(kind, "fit", fit_model)
@@ -140,14 +140,14 @@ def test_networks_train_together_and_apart_alike():
     windows, labels = zip(*sets, strict=True)
     keys = jax.random.split(jax.random.key(0), 3)
     programs = []
-    whole = neural.fit.fit_many
+    whole = models_fit.fit_many
 
     def spy(keys, **options):
         programs.append(len(keys))
         return whole(keys, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(neural.fit, "fit_many", spy)
+        patch.setattr(models_fit, "fit_many", spy)
         reads = ATTACKERS["mlp"].fit_sets(keys, windows, labels, [2, 2, 2])
     # 90 and 100 windows train together, 30 would be padding for the most part.
     assert sorted(programs) == [1, 2]
@@ -160,9 +160,9 @@ def test_networks_train_together_and_apart_alike():
 
 def test_windows_that_sets_share_are_kept_once():
     windows, labels = waves(40, 0)
-    shared = neural._stacked([windows, windows], [labels, 1 - labels], False)
+    shared = attackers._stacked([windows, windows], [labels, 1 - labels], False)
     assert shared["windows"].shape == (40, 16, 1) and not shared["valid"].any()
-    own = neural._stacked([windows, windows[:30]], [labels, labels[:30]], True)
+    own = attackers._stacked([windows, windows[:30]], [labels, labels[:30]], True)
     assert own["windows"].shape == (2, 40, 16, 1)
     np.testing.assert_array_equal(own["mask"].sum(1), [40, 30])
     assert own["valid"].any(1).all() and not (own["valid"] & ~own["mask"]).any()
@@ -183,10 +183,10 @@ def test_a_rare_class_weighs_as_much_as_a_frequent_one(name):
 def test_a_support_vector_machine_learns_a_part(monkeypatch):
     windows, labels = waves(60, 0)
     key, seen = jax.random.key(0), []
-    monkeypatch.setitem(classical.MOST, "svm", 20)
-    whole = classical.features
+    monkeypatch.setitem(attackers.MOST, "svm", 20)
+    whole = attackers.features
     note = lambda windows: seen.append(len(windows)) or whole(windows)
-    monkeypatch.setattr(classical, "features", note)
+    monkeypatch.setattr(attackers, "features", note)
     attackers.get("svm").fit(key, windows, labels, 2)
     assert seen == [20]
 

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from jaxanon import attacks
-from jaxanon.attacks.features import features
+from jaxanon.attacks.attackers import features
 
 NEVER = np.float32(np.log(1e-3))  # Said of a class that was not seen.
 SEEDS = st.integers(0, 2**32 - 1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jaxanon import attacks, metrics
-from jaxanon.attacks import streams
+from jaxanon.attacks import linkage
 
 
 def test_runs_are_of_one_person_each_and_do_not_overlap():
@@ -63,7 +63,7 @@ def test_no_window_settles_a_matter():
     assert np.isfinite(found).all() and found.argmax(1) == [1]
     only = attacks.mean_log_odds(evidence[:, :1])
     np.testing.assert_allclose(only, [[np.log(999), -np.log(999)]], rtol=1e-6)
-    assert streams.LENGTHS == (1, 5, 30, 100)
+    assert linkage.LENGTHS == (1, 5, 30, 100)
 
 
 def profiles(told, seed=0):

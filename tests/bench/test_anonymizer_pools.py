@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 
-from jaxanon.summary import aggregate
+from jaxanon.evaluation.summary import aggregate
 
 NAMES = "case", "system", "form"
 

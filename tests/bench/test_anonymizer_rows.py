@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from jaxanon.summary import aggregate
+from jaxanon.evaluation.summary import aggregate
 
 
 def scored(accuracy, balanced, chance=0.5):

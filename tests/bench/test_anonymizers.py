@@ -11,7 +11,7 @@ import pytest
 from jaxanon import methods
 from jaxanon.attacks import ATTACKERS
 from jaxanon.datasets import load
-from jaxanon.trial_names import ATTACKS
+from jaxanon.evaluation.attackers import ATTACKS
 
 
 @pytest.fixture(scope="module")

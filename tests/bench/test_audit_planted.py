@@ -8,7 +8,7 @@ import jax
 import pytest
 
 from jaxanon import kernels
-from jaxanon.federated import noisy_gossip
+from jaxanon.kernels import clipping
 
 RUNS, CONFIDENCE = 20_000, 0.999
 HONEST = "as it is"
@@ -105,7 +105,7 @@ def test_none_is_left_out(bench):
 
 
 def test_bugs_are_gone_when_they_were_looked_at(bench):
-    before = kernels.add_noise_to_sum, noisy_gossip.clip_and_noise_per_client
+    before = kernels.add_noise_to_sum, clipping.clip_and_noise_per_client
     runs, bugs = bench("_audit_runs"), bench("_audit_releases").BUGS
     with runs.planted(bugs["clip × 2"]):
         total = kernels.clipped_sum(jax.numpy.array([[3.0, 4.0]]), 1.0)
@@ -115,5 +115,5 @@ def test_bugs_are_gone_when_they_were_looked_at(bench):
     assert float(total.sensitivity) == 1.0
     assert before == (
         kernels.add_noise_to_sum,
-        noisy_gossip.clip_and_noise_per_client,
+        clipping.clip_and_noise_per_client,
     )

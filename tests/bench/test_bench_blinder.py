@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import toy
 
-from jaxanon import methods, training
+from jaxanon import methods
 from jaxanon.attacks import Judges
+from jaxanon.core import run as core_run
 
 
 def test_a_person_s_own_anonymizer_is_judged_before_and_after(bench, monkeypatch):
@@ -14,7 +15,7 @@ def test_a_person_s_own_anonymizer_is_judged_before_and_after(bench, monkeypatch
     module, data, rows = bench("blinder"), toy.data(), {}
     moves = lambda key, state, windows: windows + state
     method = methods.orf(data.spec)._replace(anonymize=moves)
-    run = training.Run(method, jnp.float32(0), data.spec, None, [], {})
+    run = core_run.Run(method, jnp.float32(0), data.spec, None, [], {})
 
     def personalise(method, key, state, alone):
         assert len(alone.windows) == 1  # One person's.

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import toy
 
-from jaxanon import methods, training
+from jaxanon import methods
 from jaxanon.attacks import Judges
+from jaxanon.core import run as core_run
 
 TINY = {"hidden": (4,), "latent": 2, "anonymization": "probabilistic"}
 
@@ -24,7 +25,7 @@ def run():
     data = toy.data()
     method = methods.blinder(data.spec, **TINY)
     state = types.SimpleNamespace(params={}, average=None)
-    return training.Run(method, state, data.spec, None, [], {})
+    return core_run.Run(method, state, data.spec, None, [], {})
 
 
 def test_shares_are_tried_of_one_model_and_rows_of_others_stay(
@@ -76,7 +77,7 @@ def test_training_windows_are_read_after_they_were_rewritten(flip, run):
     """A judge that knows one gender of what is rewritten, and all of what is not."""
     data = toy.data()
     moved = run.method._replace(anonymize=lambda key, state, windows: windows + 100)
-    moved = training.Run(moved, np.zeros(1), data.spec, None, [], {})
+    moved = core_run.Run(moved, np.zeros(1), data.spec, None, [], {})
     amplitude = lambda windows: windows.std((1, 2)) > 1
     far = lambda windows: windows.mean((1, 2)) > 5
 

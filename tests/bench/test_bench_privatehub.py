@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from jaxanon import datasets, methods
+from jaxanon.core.run import Run
+from jaxanon.datasets import registry
 from jaxanon.datasets.spec import Windows
 from jaxanon.models.fit import fit_classifier, predict_logits
 from jaxanon.models.forecaster import Forecaster, Forecasts
-from jaxanon.run import Run
 
 
 @pytest.fixture
@@ -138,7 +139,7 @@ def test_rooms_and_an_office_become_places(places, files):
             assert names and set(names) <= set(spec.channels)
     assert set(found[1].others.train.labels["room"]) == {0, 2}
     assert found[3].others is None and found[3].categories == ("PIR 6", "PIR 7")
-    rooms = datasets.registry.find("room_climate")
+    rooms = registry.find("room_climate")
     assert found[0].data.spec.classes["activity"] == rooms.attributes["activity"]
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from jaxanon import datasets, methods
-from jaxanon.methods import central
-from jaxanon.run import Run
+from jaxanon.core.run import Run
+from jaxanon.methods.common import alternating
 
 pytestmark = pytest.mark.usefixtures("built_plainly")
 
@@ -95,7 +95,7 @@ def test_other_settings_and_other_windows_are_told_apart(work, place, monkeypatc
     other = place._replace(data=place.data._replace(train=train))
     assert digest(other) != first
     with monkeypatch.context() as patched:  # As steps are kept is none of answers'.
-        patched.setattr(central.optax, "flatten", lambda optimizer: optimizer)
+        patched.setattr(alternating.optax, "flatten", lambda optimizer: optimizer)
         assert digest(place) == first
     monkeypatch.setitem(work.SMOKE_STEPS["privatehub"], "pretraining", 60)
     assert digest(place) != first

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hasty import hasty
 
-from jaxanon import cli, training
+from jaxanon.cli import app
+from jaxanon.training import run_folder
 
 TINY = "--latent 3 --hidden 8 --per-class 8 --query 3 --extra 0".split()
 TINY += "--adversary-hidden 4 --discriminator-steps 0 --no-second-order".split()
@@ -68,7 +69,7 @@ def train_words():
 @pytest.fixture(scope="session")
 def folder(file, train_words, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "waves"
-    assert cli.main(train_words(file, out)) == 0
+    assert app.main(train_words(file, out)) == 0
     return out
 
 
@@ -78,7 +79,7 @@ def refused(capsys):
 
     def run(*words):
         capsys.readouterr()
-        assert cli.main([str(word) for word in words]) == 2
+        assert app.main([str(word) for word in words]) == 2
         shown = capsys.readouterr()
         assert shown.err.startswith("jaxanon: error: ")
         assert shown.err.count("\n") == 1
@@ -90,10 +91,10 @@ def refused(capsys):
 @pytest.fixture(scope="session")
 def opened():
     """``open_run`` that opens each folder once."""
-    return functools.cache(training.open_run)
+    return functools.cache(run_folder.open_run)
 
 
 @pytest.fixture
 def opened_once(opened, monkeypatch):
     """Commands have the same run of a folder, so that its programs compile once."""
-    monkeypatch.setattr(training, "open_run", opened)
+    monkeypatch.setattr(run_folder, "open_run", opened)

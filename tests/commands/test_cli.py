@@ -8,20 +8,21 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from jaxanon import cli, datasets, trial_names
-from jaxanon.commands import demo, grids, show, train
+from jaxanon import datasets
+from jaxanon.cli import app, arguments, console, demo, evaluate, train
+from jaxanon.evaluation import attackers
 from jaxanon.methods import BlinderConfig
 
 
 @pytest.mark.parametrize("verb", ["demo", "train", "evaluate", "anonymize", "sweep"])
 def test_help_everywhere(verb, capsys):
     with pytest.raises(SystemExit) as stopped:
-        cli.main([verb, "--help"])
+        app.main([verb, "--help"])
     assert not stopped.value.code
     shown = capsys.readouterr().out
     assert f"usage: jaxanon {verb}" in shown and "--seed" in shown
     with pytest.raises(SystemExit):
-        cli.main([])
+        app.main([])
     assert f"• {verb}" in capsys.readouterr().out
 
 
@@ -29,14 +30,14 @@ def test_help_breaks_lines_where_the_terminal_ends(capsys, monkeypatch):
     """Of a command's own options; what may be left out has no default but its text."""
     monkeypatch.setenv("COLUMNS", "400")
     with pytest.raises(SystemExit):
-        cli.main(["train", "fedavg", "--help"])
+        app.main(["train", "fedavg", "--help"])
     shown = capsys.readouterr().out
     assert "default: one, or all that the processes have  " in shown
     (line,) = (line for line in shown.splitlines() if " --devices " in line)
     assert "--devices INT " in line
     with pytest.raises(SystemExit):
-        cli.main(["evaluate", "--help"])
-    default = ",".join(trial_names.DEFAULT)
+        app.main(["evaluate", "--help"])
+    default = ",".join(attackers.DEFAULT)
     assert f"comma-separated; default: {default}  " in capsys.readouterr().out
 
 
@@ -44,17 +45,17 @@ def test_help_breaks_lines_where_the_terminal_ends(capsys, monkeypatch):
     ("word", "near"), [("atlass", "atlas"), ("blindr", "blinder"), ("FedAvg", "fedavg")]
 )
 def test_a_name_that_is_nearly_one_is_guessed(word, near, capsys):
-    assert cli.main(["train", word]) == 2
+    assert app.main(["train", word]) == 2
     told = capsys.readouterr().err
     assert f"no method '{word}'. Did you mean '{near}'?" in told
-    assert cli.main(["train", "qqq"]) == 2
+    assert app.main(["train", "qqq"]) == 2
     assert "Did you mean" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("verb", ["train", "sweep"])
 def test_settings_of_the_method_are_options(verb, capsys):
     with pytest.raises(SystemExit):
-        cli.main([verb, "blinder", "--help"])
+        app.main([verb, "blinder", "--help"])
     shown = capsys.readouterr().out
     for option in ("--latent", "--gamma", "--dataset", "--preset", "--no-second-order"):
         assert option in shown
@@ -63,7 +64,7 @@ def test_settings_of_the_method_are_options(verb, capsys):
 
 def test_help_and_version_load_no_jax(tmp_path):
     program = (
-        "import sys\nfrom jaxanon.cli import main\n"
+        "import sys\nfrom jaxanon.cli.app import main\n"
         "assert main(['--version']) == 0\n"
         "for words in [['--help'], ['anonymize', '--help'], ['demo', '--help']]:\n"
         "    try: main(words)\n"
@@ -118,14 +119,14 @@ def test_bad_words_get_one_line(words, message, tmp_path, monkeypatch, refused):
 def test_debugging_shows_where(monkeypatch, tmp_path):
     monkeypatch.setenv("JAXANON_DEBUG", "1")
     with pytest.raises(FileNotFoundError, match="holds no run"):
-        cli.main(["evaluate", str(tmp_path)])
+        app.main(["evaluate", str(tmp_path)])
 
 
 def test_warnings_get_one_line_as_errors_do(monkeypatch):
     told, before = [], warnings.formatwarning
     say = lambda: warnings.formatwarning("it may take long", UserWarning, "a.py", 3)
-    monkeypatch.setattr(cli, "_run", lambda argv: told.append(say()))
-    assert cli.main(["demo"]) == 0
+    monkeypatch.setattr(app, "_run", lambda argv: told.append(say()))
+    assert app.main(["demo"]) == 0
     assert told == ["jaxanon: warning: it may take long\n"]
     assert warnings.formatwarning is before
 
@@ -134,7 +135,7 @@ def test_a_folder_that_holds_a_run_is_refused_before_the_data_are_read(
     tmp_path, refused, monkeypatch
 ):
     (tmp_path / "config.json").write_text("{}")
-    monkeypatch.setattr(cli.train.sources, "load", None)
+    monkeypatch.setattr(train.sources, "load", None)
     said = refused("train", "orf", "--dataset", "smartwatch", "--out", str(tmp_path))
     assert "holds a run already; go on with it by resume=True (--resume)" in said
 
@@ -161,29 +162,29 @@ def test_a_folder_that_holds_a_run_is_refused_before_the_data_are_read(
 )
 def test_words_that_are_no_option_end_with_status_2(words, said, capsys):
     with pytest.raises(SystemExit) as stopped:
-        cli.main(words.split())
+        app.main(words.split())
     assert stopped.value.code == 2
     assert capsys.readouterr().err.endswith(f"jaxanon: {said}")
 
 
 def test_who_ends_by_itself_with_status_2_is_not_told_of_words(monkeypatch, capsys):
-    monkeypatch.setattr("jaxanon.launching.launch", lambda *given: 2)
+    monkeypatch.setattr("jaxanon.training.processes.launch", lambda *given: 2)
     words = ["train", "fedavg", "--dataset", "smartwatch", "--num-processes", "2"]
     with pytest.raises(SystemExit) as stopped:
-        cli.main(words)
+        app.main(words)
     assert stopped.value.code == 2 and "--help" not in capsys.readouterr().err
 
 
 def test_datasets_are_listed_and_exported(tmp_path, capsys, refused):
     for words in (["datasets"], ["datasets", "list"]):
-        assert cli.main(words) == 0
+        assert app.main(words) == 0
         shown = capsys.readouterr().out
         assert all(name in shown for name in datasets.names()) and "mag4" in shown
         assert "power (kW)" in shown and "every 60 s" in shown and "50 Hz" in shown
     path = tmp_path / "watch.npz"
     words = ["datasets", "export", "smartwatch", "--output", str(path)]
     words += ["--preset", "raw6", "--split", "test", "--private", "side,subject"]
-    assert cli.main(words) == 0
+    assert app.main(words) == 0
     test = datasets.load("smartwatch").test
     said = f"The test windows of smartwatch, {len(test.windows)}x128x6: {path}"
     assert said in " ".join(capsys.readouterr().out.split())
@@ -191,7 +192,7 @@ def test_datasets_are_listed_and_exported(tmp_path, capsys, refused):
         np.testing.assert_array_equal(arrays["windows"], test.windows)
         assert list(arrays["private"]) == ["side", "subject"]
     assert "exists; pass overwrite=True (--overwrite)" in refused(*words)
-    assert cli.main([*words, "--overwrite"]) == 0
+    assert app.main([*words, "--overwrite"]) == 0
 
 
 def test_the_demo_trains_blinder_and_goes_on_with_itself(tmp_path, monkeypatch):
@@ -202,9 +203,9 @@ def test_the_demo_trains_blinder_and_goes_on_with_itself(tmp_path, monkeypatch):
 
     monkeypatch.setattr(train, "train_run", fake)
     monkeypatch.setattr(
-        demo.evaluate, "evaluate", lambda out, **options: trained.append((out, options))
+        evaluate, "evaluate", lambda out, **options: trained.append((out, options))
     )
-    assert cli.main(["demo", "--out", str(tmp_path / "d"), "--seed", "2"]) == 0
+    assert app.main(["demo", "--out", str(tmp_path / "d"), "--seed", "2"]) == 0
     (method, options, settings, epochs, seed, out, resume), after = trained
     assert (method, options.dataset, options.private) == (
         "blinder",
@@ -218,7 +219,7 @@ def test_the_demo_trains_blinder_and_goes_on_with_itself(tmp_path, monkeypatch):
 
 def test_grids_take_the_type_of_the_setting():
     words = ("latent=5,10", "form=paper,released", "second_order=True,False")
-    assert grids.parse(words, BlinderConfig) == {
+    assert arguments.parse(words, BlinderConfig) == {
         "latent": [5, 10],
         "form": ["paper", "released"],
         "second_order": [True, False],
@@ -229,7 +230,7 @@ def test_grids_take_the_type_of_the_setting():
         (("beta=1", "beta=2"), "--grid names 'beta' twice"),
     ]:
         with pytest.raises(ValueError) as stopped:
-            grids.parse(words, BlinderConfig)
+            arguments.parse(words, BlinderConfig)
         assert message in str(stopped.value)
 
 
@@ -253,15 +254,15 @@ def test_a_folder_is_refused_before_data_are_looked_for(words, tmp_path, capsys)
     (place / "config.json").touch()
     file.touch()
     for out, message in ((place, "holds a run already"), (file / "in", "is no folder")):
-        assert cli.main([*words, "--dataset", "none", "--out", str(out)]) == 2
+        assert app.main([*words, "--dataset", "none", "--out", str(out)]) == 2
         assert message in " ".join(capsys.readouterr().err.split())
 
 
 def test_what_shows_nothing_for_a_while_says_so(capsys, monkeypatch):
-    with show.working("Rewriting [bold] windows"):
+    with console.working("Rewriting [bold] windows"):
         assert capsys.readouterr().out == "Rewriting [bold] windows\n"
     terminal = Console(force_terminal=True, color_system=None, width=60)
-    monkeypatch.setattr(show, "Console", lambda: terminal)
-    with show.working("Rewriting [bold] windows"):
+    monkeypatch.setattr(console, "Console", lambda: terminal)
+    with console.working("Rewriting [bold] windows"):
         pass
     assert "Rewriting [bold] windows" in capsys.readouterr().out

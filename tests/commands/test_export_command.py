@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from jaxanon import cli, edge
+from jaxanon import edge
+from jaxanon.cli import app
 from jaxanon.edge import command
 
 pytest.importorskip("jax2onnx", reason="needs the extra `export`")
@@ -15,7 +16,7 @@ def test_a_run_becomes_files_that_the_runtime_reads(folder, file, tmp_path, caps
     path, who, rows = (tmp_path / name for name in ("phone.onnx", "who.onnx", "r.csv"))
     words = ["export", str(folder), "--output", str(path), "--attackers", str(who)]
     words += ["--samples", str(rows), "--dataset", str(file)]
-    assert cli.main(words) == 0
+    assert app.main(words) == 0
     said = capsys.readouterr().out
     model = edge.load(path)
     digest = (tmp_path / "phone.onnx.sha256").read_text().split()[0]
@@ -38,9 +39,9 @@ def test_a_run_becomes_files_that_the_runtime_reads(folder, file, tmp_path, caps
 
 def test_a_wearer_s_own_windows_change_the_model(folder, file, tmp_path):
     first, second = tmp_path / "all.onnx", tmp_path / "mine.onnx"
-    assert cli.main(["export", str(folder), "--output", str(first)]) == 0
+    assert app.main(["export", str(folder), "--output", str(first)]) == 0
     own = ["--own", str(file), "--own-rounds", "2"]
-    assert cli.main(["export", str(folder), "--output", str(second), *own]) == 0
+    assert app.main(["export", str(folder), "--output", str(second), *own]) == 0
     assert first.read_bytes() != second.read_bytes()
 
 

@@ -5,7 +5,7 @@ import types
 import numpy as np
 import pytest
 
-from jaxanon.commands import files
+from jaxanon.cli import files
 
 SPEC = types.SimpleNamespace(channels=("x", "y"), units=("g", "g"), rate_hz=50.0)
 OPEN = types.SimpleNamespace(channels=("0", "1"), units=("", ""), rate_hz=1.0)

@@ -2,16 +2,16 @@
 
 import pytest
 
-from jaxanon.commands import grids
-from jaxanon.methods.dysan_config import DySanConfig
+from jaxanon.cli import arguments
+from jaxanon.methods.dysan.sanitizers import DySanConfig
 
 
 def test_a_range_has_both_ends_and_exact_decimals():
     tenths = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]  # 0.1 + 0.2 is not 0.3.
-    assert grids.parse(("alpha=0.1:0.9:0.1",), DySanConfig) == {"alpha": tenths}
+    assert arguments.parse(("alpha=0.1:0.9:0.1",), DySanConfig) == {"alpha": tenths}
     # The last that does not go beyond the end; downwards; beside single values.
     words = ("inner_steps=1:10:4", "alpha=0.5:0.3:-0.1,0,1:1:1")
-    assert grids.parse(words, DySanConfig) == {
+    assert arguments.parse(words, DySanConfig) == {
         "inner_steps": [1, 5, 9],
         "alpha": [0.5, 0.4, 0.3, 0.0, 1.0],
     }
@@ -19,13 +19,13 @@ def test_a_range_has_both_ends_and_exact_decimals():
 
 def test_axes_may_share_a_word():
     words = ("alpha=0.1,0.2,lambda=0.3,goal=chance,published,filters=(1,2),(3,4)",)
-    assert grids.parse(words, DySanConfig) == {
+    assert arguments.parse(words, DySanConfig) == {
         "alpha": [0.1, 0.2],
         "lambda_": [0.3],
         "goal": ["chance", "published"],
         "filters": [(1, 2), (3, 4)],
     }
-    assert grids.parse(("lambda_=0.5",), DySanConfig) == {"lambda_": [0.5]}
+    assert arguments.parse(("lambda_=0.5",), DySanConfig) == {"lambda_": [0.5]}
 
 
 @pytest.mark.parametrize(
@@ -45,5 +45,5 @@ def test_axes_may_share_a_word():
 )
 def test_what_is_no_range(word, message):
     with pytest.raises(ValueError) as stopped:
-        grids.parse((word,), DySanConfig)
+        arguments.parse((word,), DySanConfig)
     assert message in str(stopped.value)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from jaxanon import cli
-from jaxanon.training import open_run
+from jaxanon.cli import app
+from jaxanon.training.run_folder import open_run
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("built_plainly")]
 
@@ -17,7 +17,7 @@ TINY += "--autoencoder-widths 4 --channels 2".split()
 def trained(file, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "cloak"
     named = ["--dataset", str(file), "--public", "activity", "--private", "gender"]
-    assert cli.main(["train", "cloak", *named, "--out", str(out), *TINY]) == 0
+    assert app.main(["train", "cloak", *named, "--out", str(out), *TINY]) == 0
     return out
 
 
@@ -25,7 +25,7 @@ def test_windows_are_rewritten_as_far_as_is_asked(trained, file, tmp_path, opene
     def anonymize(*words):
         out = tmp_path / "safe.npy"
         named = ["--input", str(file), "--output", str(out), "--seed", "3"]
-        assert cli.main(["anonymize", str(trained), *named, "--overwrite", *words]) == 0
+        assert app.main(["anonymize", str(trained), *named, "--overwrite", *words]) == 0
         return np.load(out)
 
     raw = np.load(file)["windows"]
@@ -41,12 +41,12 @@ def test_windows_are_rewritten_as_far_as_is_asked(trained, file, tmp_path, opene
 
 def test_what_may_not_be_chosen_is_refused(trained, folder, file, tmp_path, capsys):
     named = ["--input", str(file), "--output", str(tmp_path / "safe.npy")]
-    assert cli.main(["anonymize", str(trained), *named, "--strength", "1.5"]) == 2
+    assert app.main(["anonymize", str(trained), *named, "--strength", "1.5"]) == 2
     assert "strength must be <= 1, got 1.5" in " ".join(capsys.readouterr().err.split())
-    assert cli.main(["anonymize", str(folder), *named, "--guidance", "2"]) == 2
+    assert app.main(["anonymize", str(folder), *named, "--guidance", "2"]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "blinder, as this run was trained, may be told nothing anew, got ['g" in said
-    assert cli.main(["anonymize", str(trained), *named, "--smoothing"]) == 2
+    assert app.main(["anonymize", str(trained), *named, "--smoothing"]) == 2
     assert "got ['smoothing']" in " ".join(capsys.readouterr().err.split())
     run = open_run(trained)
     with pytest.raises(ValueError, match=r"\['strength', .* got \['ema'\]; train it"):

@@ -5,8 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from jaxanon import cli, datasets, evaluation, training
-from jaxanon.commands import sources
+from jaxanon import datasets
+from jaxanon.cli import app, data
+from jaxanon.evaluation import anonymizers
+from jaxanon.training import run_folder
 
 TINY = "--model mlp --hidden 6 --local-steps 2 --batch 4 --epochs 2".split()
 
@@ -19,7 +21,7 @@ def learned(file, tmp_path_factory):
     def learned(name, *words):
         named = ["--dataset", str(file), "--public", "activity", "--private", "gender"]
         out = ["--out", str(root / name)]
-        assert cli.main(["train", name, *named, *out, *TINY, *words]) == 0
+        assert app.main(["train", name, *named, *out, *TINY, *words]) == 0
         return root / name
 
     return learned
@@ -27,14 +29,14 @@ def learned(file, tmp_path_factory):
 
 def test_a_learner_is_trained_and_evaluated(learned, capsys):
     folder = learned("fedper", "--shared-layers", "1")
-    assert cli.main(["evaluate", str(folder)]) == 0
+    assert app.main(["evaluate", str(folder)]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "Clients predict activity of" in told and "No noise" in told
     report = json.loads((folder / "report.json").read_text())
     assert len(report["clients"]) == 3 and report["method"]["rounds"] == 2
     assert (folder / "clients.png").read_bytes().startswith(b"\x89PNG")
     assert "fedper on" in (folder / "report.html").read_text()
-    assert cli.main(["evaluate", str(folder)]) == 2
+    assert app.main(["evaluate", str(folder)]) == 2
     assert "--overwrite" in capsys.readouterr().err
 
 
@@ -43,37 +45,37 @@ def test_a_private_learner_says_what_it_keeps(learned, capsys):
     folder = learned("atlas", "--epsilon", "1", "--records", "32", "--rounds", "2")
     spent = "Spent after 2 rounds: epsilon 1 of 1, bought for 2 rounds; "
     assert f"{spent}jaxanon privacy {folder}" in capsys.readouterr().out
-    assert cli.main(["evaluate", str(folder)]) == 0
+    assert app.main(["evaluate", str(folder)]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "What clients send keeps epsilon" in told and "after 4 noisy steps" in told
-    assert cli.main(["privacy", str(folder)]) == 0
+    assert app.main(["privacy", str(folder)]) == 0
     again = " ".join(capsys.readouterr().out.split())
     assert "What clients send keeps epsilon" in again and "Not covered: the" in again
-    assert cli.main(["privacy", str(folder), "--epsilon", "1"]) == 2
+    assert app.main(["privacy", str(folder), "--epsilon", "1"]) == 2
     assert "leave the options out" in capsys.readouterr().err
     (folder / "privacy.json").write_text("{}")
     for words in (["privacy"], ["evaluate", "--overwrite"]):
-        assert cli.main([*words, str(folder)]) == 2
+        assert app.main([*words, str(folder)]) == 2
         assert "privacy.json is damaged" in capsys.readouterr().err
     damaged = {"epsilon": 1.0, "rounds": {"done": 2, "begun": "more"}}
     (folder / "privacy.json").write_text(json.dumps(damaged))
-    assert cli.main(["privacy", str(folder)]) == 2
+    assert app.main(["privacy", str(folder)]) == 2
     assert "privacy.json is damaged" in capsys.readouterr().err
     (folder / "privacy.json").unlink()
-    assert cli.main(["privacy", str(folder)]) == 2
+    assert app.main(["privacy", str(folder)]) == 2
     assert "has no privacy.json" in capsys.readouterr().err
 
 
 def test_learners_do_not_anonymize(learned, file, tmp_path, capsys):
     folder = learned("fedavg")
     words = ["--input", str(file), "--output", str(tmp_path / "safe.npy")]
-    assert cli.main(["anonymize", str(folder), *words]) == 2
+    assert app.main(["anonymize", str(folder), *words]) == 2
     assert "fedavg predicts activity" in capsys.readouterr().err
     assert not (tmp_path / "safe.npy").exists()
 
 
 def test_names_of_both_kinds_are_offered(capsys):
-    assert cli.main(["train", "fedavgg"]) == 2
+    assert app.main(["train", "fedavgg"]) == 2
     told = capsys.readouterr().err
     assert " blinder," in told and " fedavg," in told
 
@@ -87,15 +89,15 @@ def test_numbers_are_predicted_and_not_kept(file, tmp_path, capsys):
     named = ["--dataset", str(tmp_path / "watts.npz"), "--private", "gender"]
     named += ["--public", "power"]
     out = ["--out", str(tmp_path / "run")]
-    assert cli.main(["train", "fedavg", *named, *out, *TINY]) == 0
-    assert cli.main(["train", "fedavg", *named, *out, *TINY, "--resume"]) == 0
-    assert cli.main(["evaluate", str(tmp_path / "run")]) == 0
+    assert app.main(["train", "fedavg", *named, *out, *TINY]) == 0
+    assert app.main(["train", "fedavg", *named, *out, *TINY, "--resume"]) == 0
+    assert app.main(["evaluate", str(tmp_path / "run")]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "Clients predict power of their own test windows with R²" in told
     assert "W off (MAE; RMSE" in told and "by own mean: R²" in told
     report = json.loads((tmp_path / "run" / "report.json").read_text())
     assert report["unit"] == "W" and list(report["baselines"]) == ["mean"]
-    assert cli.main(["train", "blinder", *named, "--out", str(tmp_path / "no")]) == 2
+    assert app.main(["train", "blinder", *named, "--out", str(tmp_path / "no")]) == 2
     assert "predict it by a learner" in capsys.readouterr().err
 
 
@@ -109,31 +111,31 @@ def test_people_join_a_run_from_the_command_line(file, tmp_path, capsys):
     named = ["--dataset", str(tmp_path / "people.npz"), "--public", "activity"]
     out = str(tmp_path / "run")
     words = ["--private", "gender", "--shared-layers", "1", *TINY, "--out", out]
-    assert cli.main(["train", "fedper", *named, *words]) == 0
+    assert app.main(["train", "fedper", *named, *words]) == 0
     capsys.readouterr()
-    assert cli.main(["evaluate", out, "--join", "0.5", "--join-rounds", "2"]) == 0
+    assert app.main(["evaluate", out, "--join", "0.5", "--join-rounds", "2"]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "fits to 12 windows in 2 rounds alone" in told
     report = json.loads((tmp_path / "run" / "newcomers" / "report.json").read_text())
     (row,) = report["clients"]
     assert row["subject"] == "2" and not row["new"] and 0 < row["windows"] <= 12
-    assert cli.main(["evaluate", out, "--join", "0.5"]) == 2
+    assert app.main(["evaluate", out, "--join", "0.5"]) == 2
     assert "--overwrite" in capsys.readouterr().err
-    assert cli.main(["evaluate", out, "--join", "0.5", "--epsilons", "1"]) == 2
+    assert app.main(["evaluate", out, "--join", "0.5", "--epsilons", "1"]) == 2
     assert "--join is of learners" in capsys.readouterr().err
-    assert cli.main(["evaluate", out, "--join-rounds", "2"]) == 2
+    assert app.main(["evaluate", out, "--join-rounds", "2"]) == 2
     assert "give --join, too" in capsys.readouterr().err
-    assert cli.main(["evaluate", out, "--join", "0.5", "--attacks", "mlp"]) == 2
+    assert app.main(["evaluate", out, "--join", "0.5", "--attacks", "mlp"]) == 2
     assert "nobody attacks who joins" in capsys.readouterr().err
     # What is attacked by unless others are named is not passed over either.
-    assert cli.main(["evaluate", out, "--overwrite", "--attacks", "mlp,forest"]) == 2
+    assert app.main(["evaluate", out, "--overwrite", "--attacks", "mlp,forest"]) == 2
     assert "there is nothing to attack" in capsys.readouterr().err
     with pytest.raises(ValueError, match="leave attacks, share and judges out"):
-        evaluation.evaluate(training.open_run(out), None, share=evaluation.SHARE)
+        anonymizers.evaluate(run_folder.open_run(out), None, share=anonymizers.SHARE)
 
 
 def test_a_target_may_be_named(monkeypatch):
     """As any attribute, though an inference has no such name."""
     monkeypatch.setattr(datasets, "load", lambda name, **options: options["public"])
-    options = sources.DataOptions(dataset="households", public="power")
-    assert sources.load(options) == "power"
+    options = data.DataOptions(dataset="households", public="power")
+    assert data.load(options) == "power"

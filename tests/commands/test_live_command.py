@@ -4,7 +4,7 @@ import importlib.util
 
 import pytest
 
-from jaxanon import cli
+from jaxanon.cli import app
 from jaxanon.edge import command
 
 
@@ -12,14 +12,14 @@ def test_words_are_handed_on(monkeypatch):
     seen = []
     monkeypatch.setattr(command, "main", lambda words: seen.append(words) or 0)
     words = ["live", "a.onnx", "--input", "-", "--attackers", "b.onnx", "--port", "0"]
-    assert cli.main(words) == 0
+    assert app.main(words) == 0
     first = ["live", "a.onnx", "--input", "-", "--port", "0"]
     assert seen == [[*first, "--attackers", "b.onnx"]]
 
 
 def test_what_the_page_refuses_is_refused(tmp_path, capsys):
     with pytest.raises(SystemExit) as stopped:
-        cli.main(["live", str(tmp_path / "none.onnx"), "--input", "-"])
+        app.main(["live", str(tmp_path / "none.onnx"), "--input", "-"])
     assert stopped.value.code == 2
     assert "there is no model" in capsys.readouterr().err
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from jaxanon import cli
+from jaxanon.cli import app
 from jaxanon.privacy import (
     SampledGaussian,
     epsilon_spent,
@@ -22,7 +22,7 @@ def ask(capsys):
     """``(words) -> (exit status, what was said)``."""
 
     def ask(words):
-        status = cli.main(["privacy", *words.split()])
+        status = app.main(["privacy", *words.split()])
         told = capsys.readouterr()
         return status, " ".join((told.out + told.err).split())
 
@@ -202,7 +202,7 @@ def test_says_what_was_wrong(words, message, ask):
 @pytest.mark.parametrize("value", ["0", "-1", "nan", "inf"])
 @pytest.mark.parametrize("name", ["epsilon", "noise-multiplier"])
 def test_what_is_not_above_zero_is_refused_before_a_word(name, value, capsys):
-    assert cli.main(["privacy", f"--{name}", value]) == 2
+    assert app.main(["privacy", f"--{name}", value]) == 2
     said = capsys.readouterr()
     assert (
         not said.out and f"{name.replace('-', '_')} must be finite and > 0" in said.err

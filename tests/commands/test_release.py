@@ -7,8 +7,10 @@ import jax
 import numpy as np
 import pytest
 
-from jaxanon import cli, edge, guarantee, methods, training
-from jaxanon.commands import files
+from jaxanon import edge, methods
+from jaxanon.cli import app, files
+from jaxanon.core import release
+from jaxanon.training import run_folder
 
 pytestmark = pytest.mark.long
 RANGE = "--low -1.0 -1.0 --high 1.0 1.0 --hidden 4 2 --batch 16 --epochs 1".split()
@@ -20,7 +22,7 @@ def released(file, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "released"
     named = ["--dataset", str(file), "--public", "activity", "--private", "gender"]
     words = ["train", "deeprotect", *named, "--out", str(out), *RANGE]
-    assert cli.main([*words, "--epsilon", "2.0"]) == 0
+    assert app.main([*words, "--epsilon", "2.0"]) == 0
     return out
 
 
@@ -31,7 +33,7 @@ def anonymize(released, file, tmp_path):
     def anonymize(*words, run=released, out="safe.npy"):
         named = ["--input", str(file), "--output", str(tmp_path / out)]
         given = [str(word) for word in words]
-        return cli.main(["anonymize", str(run), *named, "--overwrite", *given])
+        return app.main(["anonymize", str(run), *named, "--overwrite", *given])
 
     return anonymize
 
@@ -40,7 +42,7 @@ def test_what_a_file_says_is_held_against_its_run(
     anonymize, released, tmp_path, monkeypatch, capsys
 ):
     def refuse(told, spec):
-        assert spec == training.open_run(released).spec
+        assert spec == run_folder.open_run(released).spec
         raise ValueError(f"it says {told}")
 
     monkeypatch.setattr(files, "refuse_others", refuse)
@@ -73,9 +75,9 @@ def test_a_budget_lasts_across_calls_and_is_never_overspent(
 
 
 def test_what_a_release_is_not_says_what_it_is(released, anonymize, capsys):
-    assert cli.main(["privacy", str(released)]) == 2
+    assert app.main(["privacy", str(released)]) == 2
     assert "`jaxanon anonymize --budget FILE` counts" in capsys.readouterr().err
-    assert cli.main(["evaluate", str(released), "--join", "0.5"]) == 2
+    assert app.main(["evaluate", str(released), "--join", "0.5"]) == 2
     assert "and deeprotect anonymizes; leave --join out" in capsys.readouterr().err
     assert anonymize("--input", "nothing.npz", run="no_run") == 2
     assert "no_run holds no run" in capsys.readouterr().err
@@ -92,12 +94,12 @@ def test_what_is_clipped_is_counted(anonymize, file, capsys):
 
 
 def test_less_epsilon_is_more_noise(released, file):
-    run = training.open_run(released)
+    run = run_folder.open_run(released)
     windows = np.load(file)["windows"]
     apart = [
         np.abs(
-            guarantee.with_epsilon(run, epsilon).anonymize(jax.random.key(0), windows)
-            - guarantee.with_epsilon(run, 1000.0).anonymize(jax.random.key(0), windows)
+            release.with_epsilon(run, epsilon).anonymize(jax.random.key(0), windows)
+            - release.with_epsilon(run, 1000.0).anonymize(jax.random.key(0), windows)
         ).mean()
         for epsilon in (0.5, 20.0)
     ]
@@ -146,35 +148,35 @@ def named(run):
 
 
 def test_modes_do_not_share_a_budget(released, file, tmp_path):
-    run, path = training.open_run(released), tmp_path / "b.json"
-    windows, key = np.load(file)["windows"], guarantee.secret_key()
-    budget = guarantee.open_budget(run, path, 1000.0)
+    run, path = run_folder.open_run(released), tmp_path / "b.json"
+    windows, key = np.load(file)["windows"], release.secret_key()
+    budget = release.open_budget(run, path, 1000.0)
     with pytest.raises(ValueError, match="is a budget of any two windows, and these"):
-        guarantee.release(named(run), key, windows, budget)
+        release.release(named(run), key, windows, budget)
     own = tmp_path / "named.json"
-    budget = guarantee.open_budget(named(run), own, 1000.0)
-    _, told = guarantee.release(named(run), key, windows, budget)
+    budget = release.open_budget(named(run), own, 1000.0)
+    _, told = release.release(named(run), key, windows, budget)
     assert "windows that differ along what tells gender (" in told[0]
     assert "of windows after that" in told[1] and "144 of 1000 is spent" in told[2]
 
 
 def test_too_little_is_noticed_before_any_work(released, file, tmp_path, monkeypatch):
-    run, windows = training.open_run(released), np.load(file)["windows"]
-    budget = guarantee.open_budget(run, tmp_path / "b.json", 1.0)
+    run, windows = run_folder.open_run(released), np.load(file)["windows"]
+    budget = release.open_budget(run, tmp_path / "b.json", 1.0)
     monkeypatch.setattr(type(run), "anonymize", None)
     with pytest.raises(edge.Exhausted, match="144 is asked for, and 1 of 1 is left"):
-        guarantee.release(run, guarantee.secret_key(), windows, budget)
+        release.release(run, release.secret_key(), windows, budget)
 
 
 def test_weights_that_are_not_orthonormal_release_nothing(released, file, tmp_path):
-    run, path = training.open_run(released), tmp_path / "b.json"
-    budget = guarantee.open_budget(run, path, 1000.0)
+    run, path = run_folder.open_run(released), tmp_path / "b.json"
+    budget = release.open_budget(run, path, 1000.0)
     layer = run.state.params["layer 1"]
     longer = {"layer 1": layer._replace(kernel=1.01 * layer.kernel)}
     params = {**run.state.params, **longer}
     run = dataclasses.replace(run, state=run.state._replace(params=params))
     with pytest.raises(ValueError, match="rows are 4.0e-02 from orthonormal ones"):
-        guarantee.release(run, guarantee.secret_key(), np.load(file)["windows"], budget)
+        release.release(run, release.secret_key(), np.load(file)["windows"], budget)
     assert budget.spent == 0.0
 
 
@@ -195,14 +197,14 @@ def test_a_method_without_a_guarantee(anonymize, folder, capsys):
 
 
 def test_inferences_are_listed_and_name_attributes(released, capsys, tmp_path):
-    assert cli.main(["inferences"]) == 0
+    assert app.main(["inferences"]) == 0
     told = capsys.readouterr().out
     assert "stress" in told and "microphone" in told and "subject" in told
     words = ["train", "deeprotect", "--out", str(tmp_path / "x"), "--private", "stress"]
-    assert cli.main(words) == 2
+    assert app.main(words) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "the data have no labels of 'stress'" in said
-    assert cli.main([*words[:-1], "mood"]) == 2
+    assert app.main([*words[:-1], "mood"]) == 2
     assert "nor an inference; `jaxanon inferences` lists those" in " ".join(
         capsys.readouterr().err.split()
     )
@@ -210,7 +212,7 @@ def test_inferences_are_listed_and_name_attributes(released, capsys, tmp_path):
 
 def test_what_is_read_over_epsilon(released, capsys):
     words = ["evaluate", str(released), "--epsilons", "0.5,500", "--attacks", "tree"]
-    assert cli.main(words) == 0
+    assert app.main(words) == 0
     told = capsys.readouterr().out
     assert "activity (useful)" in told and "gender (sensitive)" in told
     rows = json.loads((released / "budget.json").read_text())
@@ -221,7 +223,7 @@ def test_what_is_read_over_epsilon(released, capsys):
     page = (released / "budget.html").read_text()
     assert "keep activity, hide gender" in page and "between any two windows" in page
     assert f"{100 * gender[2]:.1f}" in page
-    assert cli.main(words) == 2
+    assert app.main(words) == 2
     assert "--overwrite" in capsys.readouterr().err
 
 
@@ -235,22 +237,22 @@ def test_what_is_read_over_epsilon(released, capsys):
     ],
 )
 def test_a_curve_says_what_was_wrong(words, message, released, capsys):
-    assert cli.main(["evaluate", str(released), "--overwrite", *words]) == 2
+    assert app.main(["evaluate", str(released), "--overwrite", *words]) == 2
     assert message in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_curve_of_what_guarantees_nothing(folder, capsys):
-    assert cli.main(["evaluate", str(folder), "--epsilons", "1"]) == 2
+    assert app.main(["evaluate", str(folder), "--epsilons", "1"]) == 2
     assert "blinder gives no guarantee" in capsys.readouterr().err
 
 
 def test_a_report_says_what_is_guaranteed(released, file):
-    run, windows = training.open_run(released), np.load(file)["windows"]
-    what, clipped = guarantee.headline(run, windows)
+    run, windows = run_folder.open_run(released), np.load(file)["windows"]
+    what, clipped = release.headline(run, windows)
     said = "Guarantee: epsilon 2 for each window of 8 s, between any two windows"
     assert what.startswith(said) and "and clipped to it" in clipped
     bounds = {"low": (-1.0, -1.0), "high": (1.0, 1.0)}
     bare = methods.deeprotect(run.spec, mechanism="none", **bounds)
-    told = guarantee.headline(dataclasses.replace(run, method=bare), windows)
+    told = release.headline(dataclasses.replace(run, method=bare), windows)
     assert told == ["No guarantee: no noise."]
-    assert guarantee.headline(object(), windows) == []
+    assert release.headline(object(), windows) == []

@@ -7,29 +7,31 @@ import numpy as np
 import pytest
 from one_by_one import one_by_one
 
-from jaxanon import cli, evaluation, training
-from jaxanon.commands import anonymize, sources
+from jaxanon.cli import anonymize, app
+from jaxanon.cli import data as cli_data
+from jaxanon.evaluation import anonymizers
+from jaxanon.training import loop, run_folder
 
 
 def test_training_leaves_a_run_that_knows_its_data(
     folder, file, capsys, refused, train_words
 ):
-    run = training.open_run(folder)
+    run = run_folder.open_run(folder)
     assert run.config["seed"] == 7 and run.config["epochs"] == 1
     assert run.method.config.latent == 3 and not run.method.config.second_order
     assert (run.spec.public, run.spec.private) == ("activity", ("gender",))
-    found = sources.recall(run)
-    assert training.fingerprint(found) == run.config["data"]["fingerprint"]
+    found = cli_data.recall(run)
+    assert run_folder.fingerprint(found) == run.config["data"]["fingerprint"]
     assert "holds a run already" in refused(*train_words(file, folder))
     assert f"{file} is a file; name a folder." in refused(*train_words(file, file))
-    assert cli.main([*train_words(file, folder), "--resume"]) == 0
+    assert app.main([*train_words(file, folder), "--resume"]) == 0
     assert f"Next: jaxanon evaluate {folder}" in capsys.readouterr().out
 
 
 def test_anonymize_is_the_run_s_own_and_repeats_itself(
     folder, file, tmp_path, opened_once
 ):
-    run = training.open_run(folder)
+    run = run_folder.open_run(folder)
     windows = np.load(file)["windows"]
     np.save(tmp_path / "in.npy", windows.astype(np.float64))
     outputs = []
@@ -37,7 +39,7 @@ def test_anonymize_is_the_run_s_own_and_repeats_itself(
         source = tmp_path / name if name else file
         output = tmp_path / "made" / f"out{number}.npy"
         words = ["anonymize", folder, "--input", source, "--output", output]
-        assert cli.main([str(word) for word in (*words, "--seed", seed)]) == 0
+        assert app.main([str(word) for word in (*words, "--seed", seed)]) == 0
         outputs.append(np.load(output))
         assert [path.name for path in output.parent.iterdir()].count(output.name) == 1
     assert outputs[0].dtype == np.float32 and outputs[0].shape == windows.shape
@@ -79,7 +81,7 @@ def test_anonymize_refuses_what_it_cannot_read_or_write(folder, tmp_path, refuse
     assert "exists; pass overwrite=True (--overwrite)" in error(good)
     assert out.read_text() == "kept"
     words = ["anonymize", folder, "--input", good, "--output", out, "--overwrite"]
-    assert cli.main([str(word) for word in words]) == 0
+    assert app.main([str(word) for word in words]) == 0
     assert np.load(out).shape == (2, 8, 2)
 
 
@@ -140,13 +142,13 @@ def evaluated(monkeypatch):
         calls.append((run, data, options))
         return REPORT
 
-    monkeypatch.setattr(evaluation, "evaluate", fake)
+    monkeypatch.setattr(anonymizers, "evaluate", fake)
     return calls
 
 
 def test_evaluate_finds_the_data_and_shows_a_table(evaluated, folder, capsys):
     words = ["evaluate", str(folder), "--attacks", "mlp,stream", "--seed", "5"]
-    assert cli.main(words) == 0
+    assert app.main(words) == 0
     ((run, data, options),) = evaluated
     assert run.folder == folder and len(data.train.windows) == 48
     assert options == {"attacks": ("mlp", "stream"), "seed": 5}
@@ -169,7 +171,7 @@ def test_evaluate_refuses_other_data_and_an_old_report(
         assert "exists; pass overwrite=True (--overwrite)" in refused(
             "evaluate", folder
         )
-        assert cli.main(["evaluate", str(folder), "--overwrite"]) == 0
+        assert app.main(["evaluate", str(folder), "--overwrite"]) == 0
     finally:
         (folder / "report.json").unlink()
     record = (folder / "source.json").read_text()
@@ -177,7 +179,7 @@ def test_evaluate_refuses_other_data_and_an_old_report(
     try:
         assert "pass --dataset PATH.npz" in refused("evaluate", folder)
         where = json.loads(record)["dataset"]
-        assert cli.main(["evaluate", str(folder), "--dataset", where]) == 0
+        assert app.main(["evaluate", str(folder), "--dataset", where]) == 0
     finally:
         (folder / "source.json").write_text(record)
 
@@ -192,9 +194,9 @@ def test_an_interrupted_training_says_how_to_go_on(
         assert json.loads((out / "source.json").read_text())["dataset"] == str(file)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training.training_loop, "run", interrupted)
+    monkeypatch.setattr(loop, "run", interrupted)
     words = train_words(file, out)
-    assert cli.main(words) == 130
+    assert app.main(words) == 130
     told = capsys.readouterr().err
     assert f"Go on with: jaxanon train blinder --dataset {file}" in told
     assert "'" + str(out) + "'" in told and told.endswith("--resume\n")
@@ -216,8 +218,8 @@ def judged(monkeypatch):
             },
         }
 
-    monkeypatch.setattr(evaluation, "raw_judges", lambda data: None)
-    monkeypatch.setattr(evaluation, "evaluate_each", one_by_one(evaluate))
+    monkeypatch.setattr(anonymizers, "raw_judges", lambda data: None)
+    monkeypatch.setattr(anonymizers, "evaluate_each", one_by_one(evaluate))
 
 
 @pytest.mark.long
@@ -230,15 +232,15 @@ def test_a_sweep_leaves_runs_a_table_and_its_front(
     del words[words.index("--out") : words.index("--out") + 2]
     words[words.index("--seed")] = "--seeds"
     words[words.index("7")] = "2"
-    assert cli.main(words) == 0
+    assert app.main(words) == 0
     shown = capsys.readouterr().out
     assert "gamma" in shown and "over 2 seeds" in shown
     assert "raw windows ...\nattacking members 0, 1, 2, 3 ...\n" in shown
     assert "runs/blinder-sweep/sweep.html" in shown
     told = json.loads((out / "sweep.json").read_text())
     assert [each["settings"]["gamma"] for each in told["members"]] == [0.1, 0.1, 1, 1]
-    run = training.open_run(out / "member-0002")
-    assert len(sources.recall(run).train.windows) == 48
+    run = run_folder.open_run(out / "member-0002")
+    assert len(cli_data.recall(run).train.windows) == 48
     assert (out / "front.png").read_bytes().startswith(b"\x89PNG")
     page = (out / "sweep.html").read_text()
     assert "★ gamma 1.0" in page and "★ gamma 0.1" not in page
@@ -253,27 +255,27 @@ def test_a_sweep_over_splits_leaves_runs_that_know_theirs(
     words += ["--private", "gender", "--out", str(out), "--epochs", "1"]
     words += ["--seeds", "1", "--splits", "2", "--no-evaluate", "--halving", "2"]
     # Whoever is drawn twice is passed over: seeds 0 and 1 both test with person 1.
-    assert cli.main([*words, "--split", "subject"]) == 0
+    assert app.main([*words, "--split", "subject"]) == 0
     shown = capsys.readouterr().out
     assert "over 1 seed x 2 splits" in shown and "Halving stopped nobody" in shown
     assert "Next: the same command with --resume and without --no-evaluate" in shown
     tested = []
     for index in (0, 1):
-        run = training.open_run(out / f"member-000{index}")
-        tested.append(set(sources.recall(run).test.labels["subject"].tolist()))
+        run = run_folder.open_run(out / f"member-000{index}")
+        tested.append(set(cli_data.recall(run).test.labels["subject"].tolist()))
     assert len(tested[0] & tested[1]) == 0
     # Python's runs remember no seed of their split.
-    seed = json.loads((run.folder / sources.RECORD).read_text())["split_seed"]
-    (run.folder / sources.RECORD).unlink()
+    seed = json.loads((run.folder / cli_data.RECORD).read_text())["split_seed"]
+    (run.folder / cli_data.RECORD).unlink()
     moved = ["export", str(run.folder), "--output", str(tmp_path / "orf.onnx")]
     moved += ["--dataset", str(file)]
     assert "or --split-seed with the seed that jaxanon.load had." in refused(*moved)
     told = refused(*moved, "--split-seed", "0")
     assert told.endswith("or pass --dataset with the right one.\n")
-    found = sources.recall(run, dataset=str(file), split_seed=seed)
+    found = cli_data.recall(run, dataset=str(file), split_seed=seed)
     assert set(found.test.labels["subject"].tolist()) == tested[1]
     assert (
-        cli.main(["evaluate", *moved[1:2], *moved[4:], "--split-seed", str(seed)]) == 0
+        app.main(["evaluate", *moved[1:2], *moved[4:], "--split-seed", str(seed)]) == 0
     )
     words[words.index("--out") + 1] = str(tmp_path / "other")
     assert "splits 0 and 1 hold the same windows" in refused(*words)

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxanon import cli
+from jaxanon.cli import app
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("built_plainly")]
 
@@ -18,7 +18,7 @@ def hub(file, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "hub"
     named = ["--dataset", str(file), "--public", "activity", "--private", "gender"]
     words = ["train", "privatehub", *named, "--out", str(out), "--epochs", "1", *TINY]
-    assert cli.main(words) == 0
+    assert app.main(words) == 0
     return out
 
 
@@ -28,7 +28,7 @@ def sample(hub, tmp_path, opened_once):
 
     def sample(*words, out="made.npz"):
         given = [str(word) for word in words]
-        return cli.main(["sample", str(hub), "--output", str(tmp_path / out), *given])
+        return app.main(["sample", str(hub), "--output", str(tmp_path / out), *given])
 
     return sample
 
@@ -110,28 +110,28 @@ def test_what_is_refused(sample, capsys):
 
 def test_what_does_not_fit_into_memory_is_refused(sample, capsys, monkeypatch):
     # Windows of 8 samples of 2 channels, at 1 Hz: 64 bytes each, and twice that.
-    monkeypatch.setattr("jaxanon.federated.memory.free_on_host", lambda: 384)
+    monkeypatch.setattr("jaxanon.federated.engine.memory.free_on_host", lambda: 384)
     assert sample("--label", "fast", "--count", 3, out="three.npz") == 0
     assert sample("--label", "fast", "--seconds", 24, out="long.npz") == 0
     for words in (("--count", 4), ("--count", 10**12), ("--seconds", 25)):
         assert sample("--label", "fast", *words) == 2
         assert "3.58e-07 are free; ask for less" in capsys.readouterr().err
-    monkeypatch.setattr("jaxanon.federated.memory.free_on_host", lambda: None)
+    monkeypatch.setattr("jaxanon.federated.engine.memory.free_on_host", lambda: None)
     assert sample("--label", "fast", out="one.npz") == 0  # Where nobody says.
 
 
 def test_a_method_that_makes_none_says_so_first(file, tmp_path, capsys):
     named = ["--dataset", str(file), "--public", "activity", "--private", "gender"]
     out = str(tmp_path / "run")
-    assert cli.main(["train", "orf", *named, "--out", out, "--epochs", "1"]) == 0
+    assert app.main(["train", "orf", *named, "--out", out, "--epochs", "1"]) == 0
     words = ["--label", "nothing", "--output", str(tmp_path / "made.npz")]
-    assert cli.main(["sample", out, *words]) == 2
+    assert app.main(["sample", out, *words]) == 2
     assert "orf makes no windows from nothing; train" in capsys.readouterr().err
 
 
 def test_many_are_made_in_parts_and_labels_are_checked(hub, opened, monkeypatch):
     run = opened(hub)
-    monkeypatch.setattr("jaxanon.run.BATCH", 6)
+    monkeypatch.setattr("jaxanon.core.run.BATCH", 6)
     labels = np.arange(7) % 2
     made = run.sample(jax.random.key(0), {"activity": labels})
     assert made.shape == (7, 8, 2) and not np.allclose(made[0], made[6])

@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from jaxanon import cli, energy, street_run
-from jaxanon.energy import PFDRLSettings
+from jaxanon import energy
+from jaxanon.cli import app
+from jaxanon.energy import PFDRLSettings, method
 
 SIZES = {"homes": 2, "devices": 2, "days": 2, "held_out": 1}
 SETTINGS = PFDRLSettings(
@@ -24,18 +25,18 @@ pytestmark = pytest.mark.long
 
 def test_a_street_is_trained_and_evaluated(tmp_path, capsys):
     out = str(tmp_path / "shell")
-    assert cli.main(["train", "pfdrl", *WORDS, "--out", out]) == 0
+    assert app.main(["train", "pfdrl", *WORDS, "--out", out]) == 0
     told = capsys.readouterr().out
     assert "3 homes, 1 of which join later, 2 devices each; 2 days to learn" in told
     assert "day 2/2  saved_share" in told and f"Next: jaxanon evaluate {out}" in told
     # What the shell trains is what Python trains of these, see tests/test_street.py.
     homes = energy.load_homes("simulated", homes=3, devices=2, days=2, held_out=1)
-    settings, config = street_run.settings_in(out)
+    settings, config = method.settings_in(out)
     assert settings == SETTINGS and config["seed"] == 3
-    assert config["data"]["fingerprint"] == street_run.fingerprint(homes)
+    assert config["data"]["fingerprint"] == method.fingerprint(homes)
     lines = (tmp_path / "shell" / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["round"] for line in lines] == [1, 2]
-    assert cli.main(["evaluate", out]) == 0
+    assert app.main(["evaluate", out]) == 0
     assert "held-out day 2 homes saved" in capsys.readouterr().out
     for words, message in (
         (["evaluate", out], "report.json exists; pass overwrite=True"),
@@ -56,7 +57,7 @@ def test_a_street_is_trained_and_evaluated(tmp_path, capsys):
         ),
         (["train", "pdfrl"], "scaffold; pfdrl switches standby off."),
     ):
-        assert cli.main(words) == 2
+        assert app.main(words) == 2
         assert message in " ".join(capsys.readouterr().err.split())
 
 
@@ -71,14 +72,14 @@ def test_a_file_of_one_s_own_is_found_again(tmp_path, capsys, monkeypatch):
         "--dataset mine.npz --days 1 --held-out 1 --forecaster lr --hidden 6".split()
     )
     words += "--alpha 1 --fit-steps 1 --out run".split()
-    assert cli.main(["train", "pfdrl", *words]) == 0
+    assert app.main(["train", "pfdrl", *words]) == 0
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert cli.main(["evaluate", str(tmp_path / "run")]) == 0
+    assert app.main(["evaluate", str(tmp_path / "run")]) == 0
     report = json.loads((tmp_path / "run" / "report.json").read_text())
     assert report["per_month"][0]["month"] == "1970-01"
     assert report["example"]["date"] == "1970-01-02"
     np.savez(tmp_path / "mine.npz", **columns, minute=minute, power=power + 1)
     capsys.readouterr()
-    assert cli.main(["evaluate", str(tmp_path / "run"), "--overwrite"]) == 2
+    assert app.main(["evaluate", str(tmp_path / "run"), "--overwrite"]) == 2
     assert "these are not the homes" in capsys.readouterr().err

@@ -3,8 +3,9 @@
 import dataclasses
 from types import SimpleNamespace
 
-from jaxanon import cli, ledger, training
-from jaxanon.commands import show, sources
+from jaxanon.cli import app, console, data
+from jaxanon.privacy import ledger
+from jaxanon.training import run_folder, trainer
 
 
 def test_what_is_resumed_and_is_not_there_is_said(
@@ -15,11 +16,11 @@ def test_what_is_resumed_and_is_not_there_is_said(
     def too_early(*_, **__):
         raise ValueError("enough")
 
-    monkeypatch.setattr(training, "train", too_early)
+    monkeypatch.setattr(trainer, "train", too_early)
     words = train_words(file, out)
     said = f"There is no run in {out} yet; this is its beginning."
     for more, there in (["--resume"], True), ([], False):
-        assert cli.main([*words, *more]) == 2
+        assert app.main([*words, *more]) == 2
         assert (said in capsys.readouterr().out) == there
 
 
@@ -29,19 +30,19 @@ def test_windows_of_an_unfinished_run_come_with_a_warning(
     half = opened(folder)
     config = half.config | {"epochs": 3}
     half = dataclasses.replace(half, config=config)
-    monkeypatch.setattr(training, "open_run", lambda _: half)
+    monkeypatch.setattr(run_folder, "open_run", lambda _: half)
     words = ["anonymize", folder, "--input", file, "--output", tmp_path / "out.npy"]
-    assert cli.main([str(word) for word in words]) == 0
+    assert app.main([str(word) for word in words]) == 0
     told = capsys.readouterr().out
     assert ": Unfinished: 1 of 3 epochs are done" in told
-    monkeypatch.setattr(training, "open_run", opened)
-    assert cli.main([str(word) for word in (*words, "--overwrite")]) == 0
+    monkeypatch.setattr(run_folder, "open_run", opened)
+    assert app.main([str(word) for word in (*words, "--overwrite")]) == 0
     assert "Unfinished" not in capsys.readouterr().out
 
 
 def test_what_keeps_no_guarantee_is_not_told_as_spent(tmp_path, capsys):
     run = SimpleNamespace(folder=tmp_path, method=SimpleNamespace(config=object()))
-    show.spent(run)
+    console.spent(run)
     assert not capsys.readouterr().out
     told = {"epsilon": 90.0, "holds": False, "rounds": {"done": 2, "asked": 2}}
     for holds, said in (
@@ -49,7 +50,7 @@ def test_what_keeps_no_guarantee_is_not_told_as_spent(tmp_path, capsys):
         (True, "epsilon 90; jaxanon"),
     ):
         ledger.keep(tmp_path, told | {"holds": holds})
-        show.spent(run)
+        console.spent(run)
         assert said in capsys.readouterr().out
 
 
@@ -58,15 +59,15 @@ def test_files_and_samples_of_an_unfinished_run_come_with_a_warning_too(
 ):
     half = opened(folder)
     half = dataclasses.replace(half, config=half.config | {"epochs": 3})
-    monkeypatch.setattr(training, "open_run", lambda _: half)
+    monkeypatch.setattr(run_folder, "open_run", lambda _: half)
 
     def enough(*_, **__):
         raise ValueError("enough")
 
-    monkeypatch.setattr(sources, "recall", enough)
+    monkeypatch.setattr(data, "recall", enough)
     for words in (
         ["export", folder, "--output", tmp_path / "model.onnx"],
         ["sample", folder, "--label", "slow", "--output", tmp_path / "made.npz"],
     ):
-        assert cli.main([str(word) for word in words]) == 2
+        assert app.main([str(word) for word in words]) == 2
         assert ": Unfinished: 1 of 3 epochs are done" in capsys.readouterr().out

@@ -8,6 +8,7 @@ import pytest
 from plain_denoiser import plain_denoiser
 
 import jaxanon as ja
+from jaxanon import methods
 from jaxanon.datasets import export, hold_out_subjects, load
 from jaxanon.datasets.casas import tokens
 from jaxanon.datasets.casas.casas_dataset_builder import read_events
@@ -204,7 +205,7 @@ def test_events_are_learned_and_made_as_events(homes, tmp_path):
     tiny = {"batch": 8, "num_steps": 6, "sampling_steps": 2}
     tiny |= {"classifier_filters": (4,), "classifier_features": 4}
     with plain_denoiser():
-        method = ja.methods.privatehub(data.spec, **tiny)
+        method = methods.privatehub(data.spec, **tiny)
     run = ja.train(method, data, epochs=1, progress=False)
     asked = {"activity": data.test.labels["activity"][:3]}
     made = run.sample(jax.random.key(0), asked)

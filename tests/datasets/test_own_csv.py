@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from own_csv import made, recorded
 
-from jaxanon import cli
+from jaxanon.cli import app
 from jaxanon.datasets import load
 
 PEOPLE = {"ann": {"gender": "female"}, "bob": {"gender": "male"}}
@@ -195,9 +195,9 @@ def test_the_command_counts_what_it_made(folder, capsys):
         "--units",
         "g",
     ]
-    assert cli.main(words) == 0
+    assert app.main(words) == 0
     told = capsys.readouterr().out
     assert "act: sit 4, walk 2" in told and "gender: female 6" in told
     assert "6 windows of 4 samples at 10 Hz" in told
-    assert cli.main(words) == 2
+    assert app.main(words) == 2
     assert "exists; pass overwrite=True (--overwrite)" in capsys.readouterr().err

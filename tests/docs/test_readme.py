@@ -13,8 +13,8 @@ import pytest
 from hasty import hasty
 
 import jaxanon
-from jaxanon import trial_names
 from jaxanon.attacks import ATTACKERS
+from jaxanon.evaluation import attackers
 
 README = pathlib.Path(__file__).resolve().parents[2] / "README.md"
 
@@ -135,7 +135,7 @@ def test_readme_lists_every_attack():
     table = README.read_text().split("\n| `--attacks` |")[1].split("\n\n")[0]
     listed = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
     names = re.findall(r"`([\w-]+)`", " ".join(listed))
-    assert sorted(names) == sorted([*ATTACKERS, *trial_names.ATTACKS])
+    assert sorted(names) == sorted([*ATTACKERS, *attackers.ATTACKS])
 
 
 def _commands(blocks):

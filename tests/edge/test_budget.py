@@ -111,7 +111,7 @@ def test_asking_takes_nothing_and_charging_says_what_is_left(path):
 
 def test_whoever_keeps_a_budget_needs_no_runtime(path):
     code = "import sys; sys.modules['onnxruntime'] = None; import jaxanon.edge as e; "
-    code += f"import jaxanon.guarantee; print(e.Budget({str(path)!r}, 1.0).left)"
+    code += f"import jaxanon.core.release; print(e.Budget({str(path)!r}, 1.0).left)"
     words = [sys.executable, "-P", "-W", "error", "-c", code]
     assert subprocess.check_output(words, text=True) == "1.0\n"
 

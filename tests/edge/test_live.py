@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from jaxanon.edge import feed, live, readings, show
+from jaxanon.edge import stream as edge_stream
 from jaxanon.edge.blocks import Window
 
 
@@ -270,7 +271,7 @@ def test_a_browser_that_takes_nothing_is_left_alone(monkeypatch):
 
 
 def test_the_stream_is_edge_s_own_unless_told():
-    how = {"open_stream": live.Stream, "speed": None, "hop": 5}
+    how = {"open_stream": edge_stream.Stream, "speed": None, "hop": 5}
     with stand_ins.served(stand_ins.rows(40), **how) as (address, _):
         events = _events(address, "end")
     assert events[0][1]["hop_s"] == 0.1

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from jaxanon import energy
 from jaxanon.energy import OFF, ON, STANDBY, Levels, Series
-from jaxanon.energy.slots import Acted
+from jaxanon.energy.agent import Acted
 
 SEEDS = st.integers(0, 2**32 - 1)
 SHAPES = st.sampled_from([(1,), (2, 3), (2, 0)])

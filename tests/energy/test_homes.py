@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from jaxanon import energy
+from jaxanon.datasets import store
 from jaxanon.datasets.recordings import Recording
 from jaxanon.energy import loading
 from jaxanon.energy.homes import device_names, take
@@ -193,7 +194,7 @@ def test_metered_homes_are_their_whole_days(monkeypatch):
         Recording(shown, 4320, {"subject": "whole"}),
         Recording(watts(odd, odd), 0, {"subject": "autumn"}),
     ]
-    monkeypatch.setattr(loading.store, "read", lambda *_: parts)
+    monkeypatch.setattr(store, "read", lambda *_: parts)
     made = energy.load_homes("pecan_street", days=1, held_out=1)
     assert made.names == ("whole",)
     assert made.kind_names == ("air1", "drye1", "refrigerator1", "oven1")
@@ -216,7 +217,7 @@ def test_composed_homes_learn_and_are_tested_on_other_traces(monkeypatch):
         for day in range(10)
         for kind in ("Lamp", "TV", "PC")
     ]
-    monkeypatch.setattr(loading.store, "read", lambda *_: traces)
+    monkeypatch.setattr(store, "read", lambda *_: traces)
     sizes = {"homes": 3, "devices": 2, "days": 4, "held_out": 3}
     made = energy.load_homes("tracebase", **sizes)
     assert made.power.shape == (3, 7 * DAY, 2) and made.names[2] == "home 3"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jaxanon import energy
-from jaxanon.energy import metering
+from jaxanon.energy import homes
 
 
 def home(column, other=None):
@@ -35,9 +35,9 @@ def test_what_is_given_stays_as_it_is():
 def test_as_many_missing_minutes_as_are_bridged(where):
     parts = {"start": (0, 5), "middle": (5, 5), "end": (5, 0)}[where]
     column = lambda gap: np.repeat([1, np.nan, 1], [parts[0], gap, parts[1]])
-    assert (energy.metered(home(column(metering.BRIDGED))).power[0, :, 0] == 1).all()
+    assert (energy.metered(home(column(homes.BRIDGED))).power[0, :, 0] == 1).all()
     with pytest.raises(ValueError, match="device 0 of home 0 lacks 16 minutes from"):
-        energy.metered(home(column(metering.BRIDGED + 1)))
+        energy.metered(home(column(homes.BRIDGED + 1)))
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from jaxanon import energy
-from jaxanon.energy import DQNConfig, ForecastConfig, PFDRLConfig, Series, Trace
+from jaxanon.energy import DQNConfig, ForecastConfig, PFDRLConfig, Series, Trace, mdp
 from jaxanon.federated import Layout, Messages
-from jaxanon.models.q_network import q_network
+from jaxanon.models.predictors import q_network
 
 pytestmark = pytest.mark.long
 
@@ -92,7 +92,7 @@ def test_an_agent_alone_agrees_with_a_plain_loop():
         load = np.append(load, load[-1])
         series = Series(np.append(forecast, forecast[-1]), load, levels)
         control = control._replace(
-            place=energy.switching.Place(jnp.array([0, 10]), jnp.array([21, 21])),
+            place=mdp.Place(jnp.array([0, 10]), jnp.array([21, 21])),
             observation=jnp.stack([energy.observation(series, m) for m in (0, 10)]),
         )
         for _ in range(SLOT // 2):

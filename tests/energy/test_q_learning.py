@@ -11,10 +11,8 @@ import pytest
 
 from jaxanon import energy
 from jaxanon.energy import DQNConfig, Levels, Series
-from jaxanon.energy.q_learning import td_target
-from jaxanon.energy.replay import Transition, blank, draw, store
-from jaxanon.models.predictors import Predictor
-from jaxanon.models.q_network import q_network
+from jaxanon.energy.q_learning import Transition, blank, draw, store, td_target
+from jaxanon.models.predictors import Predictor, q_network
 
 pytestmark = pytest.mark.long
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from jaxanon import energy, federated
 from jaxanon.energy import PFDRLSettings, settings
+from jaxanon.energy.config import PFDRLConfig
 from jaxanon.energy.forecasting import ForecastConfig
-from jaxanon.energy.pfdrl_config import PFDRLConfig
 from jaxanon.energy.q_learning import DQNConfig
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxanon import energy
-from jaxanon.energy import OFF, ON, STANDBY, Levels, Series
+from jaxanon.energy import OFF, ON, STANDBY, Levels, Series, mdp
 
 TELEVISION = Levels(jnp.float32(2.0), jnp.float32(200.0))
 BY_MODE = jnp.array([0.0, 2.0, 200.0])
@@ -38,7 +38,7 @@ def test_the_optimal_policy_is_the_best_of_the_exact_values():
 
 def test_exact_values_agree_with_a_loop():
     modes, discount = [2, 1, 0, 1], 0.9
-    table, expected, after = np.array(energy.switching.REWARDS), [], 0.0
+    table, expected, after = np.array(mdp.REWARDS), [], 0.0
     for mode in reversed(modes):
         expected.append(table[mode] + discount * after)
         after = max(expected[-1])

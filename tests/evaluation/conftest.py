@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxanon.datasets import Data, Spec, Windows
-from jaxanon.evaluation import raw_judges
+from jaxanon.evaluation.anonymizers import raw_judges
 
 TIME = 16
 QUICK = {"attacks": ("forest",)}

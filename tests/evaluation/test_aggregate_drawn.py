@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxanon import evaluation
+from jaxanon.evaluation import summary
 
 numbers = st.one_of(st.none(), st.integers(-9, 9), st.floats(-9, 9))
 TREES = st.recursive(
@@ -67,13 +67,13 @@ def near(found, wanted):
 def test_reports_are_put_together_leaf_by_leaf(data, tree, count):
     tree = {"report": tree}
     reports = [filled(data.draw, tree) for _ in range(count)]
-    near(evaluation.aggregate(reports), expected(tree, reports))
+    near(summary.aggregate(reports), expected(tree, reports))
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(-9, 9), max_size=3), st.sampled_from([math.nan, math.inf]))
 def test_who_diverged_leaves_no_mean(others, diverged):
-    found = evaluation.aggregate([{"loss": one} for one in [*others, diverged]])
+    found = summary.aggregate([{"loss": one} for one in [*others, diverged]])
     assert math.isnan(found["loss"]["mean"])
     spread = found["loss"]["std"]
     assert math.isnan(spread) if others else spread is None
@@ -89,4 +89,4 @@ def test_who_diverged_leaves_no_mean(others, diverged):
 def test_reports_of_other_shapes_are_refused_by_their_place(pair, swapped):
     pair = pair[::-1] if swapped else pair
     with pytest.raises(ValueError, match=r"reports differ in report\.x"):
-        evaluation.aggregate([{"x": one} for one in pair])
+        summary.aggregate([{"x": one} for one in pair])

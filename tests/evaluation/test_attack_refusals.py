@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from jaxanon.evaluation import evaluate
+from jaxanon.evaluation.anonymizers import evaluate
 
 
 @pytest.mark.parametrize(

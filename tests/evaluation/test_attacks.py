@@ -8,9 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon import attacks, trial, trial_attacks, trial_leaks, trial_names
-from jaxanon.evaluation import evaluate, evaluate_many
-from jaxanon.trial_case import Case
+from jaxanon import attacks
+from jaxanon.evaluation import attackers, leakage, protocol
+from jaxanon.evaluation.anonymizers import evaluate, evaluate_many
+from jaxanon.evaluation.protocol import Case
 
 RETRAINED = ("released", "per-class", "stream", "pairs", "self-training", "intrusive")
 
@@ -49,7 +50,7 @@ def reports(cases, judges):
     tell = lambda done, total, what: told.append((done, total))
     options = {"attacks": names, "judges": judges, "progress": tell}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trial_leaks.attacks, "invert_gradient", invert)
+        patch.setattr(attacks, "invert_gradient", invert)
         found = evaluate_many(runs, cases.data(), **options)
     assert told == [(index, len(told)) for index in range(len(told))]
     return found["reports"]
@@ -119,10 +120,10 @@ def test_two_streams_of_one_person_are_matched(reports):
 def test_streams_of_noise_are_matched_by_chance(cases, judges):
     data, told = cases.data(), lambda what: None
     trials = [
-        trial.put(cases.Run(cases.noise), seed, data, ("tree",), 0.2, told)
+        protocol.put(cases.Run(cases.noise), seed, data, ("tree",), 0.2, told)
         for seed in range(16)
     ]
-    found = trial_attacks.pairs(Case(trials, [{}] * 16, judges))
+    found = attackers.pairs(Case(trials, [{}] * 16, judges))
     for name in ("untrained", "tree"):
         own = [
             row["scores"] for rows in found for row in rows if row["attacker"] == name
@@ -164,11 +165,11 @@ def test_a_dense_layer_tells_what_went_into_it(cases):
     params = {"layer": {"kernel": jnp.zeros((48, 2)), "bias": jnp.zeros(2)}}
     run = cases.Run(cases.identity)
     run.client_loss = lambda: (loss_fn, params)
-    one = trial.put(run, 0, cases.data(), ("tree",), 0.2, lambda what: None)
+    one = protocol.put(run, 0, cases.data(), ("tree",), 0.2, lambda what: None)
     with pytest.MonkeyPatch.context() as patch:
         nothing = attacks.Inverted(jnp.zeros((16, 3)), jnp.ones(2) / 2, jnp.ones(()))
-        patch.setattr(trial_leaks.attacks, "invert_gradient", lambda *_: nothing)
-        (found,) = trial_leaks.inversion(Case([one], [{}], None))
+        patch.setattr(attacks, "invert_gradient", lambda *_: nothing)
+        (found,) = leakage.inversion(Case([one], [{}], None))
     told = {
         (row["attacker"], row["variant"]): row["figures"]["correlation"]
         for row in found
@@ -219,10 +220,10 @@ def test_strangers_are_matched_too(cases, judges):
 
 
 def test_the_judges_are_the_mlp_of_raw_windows(cases, judges, monkeypatch):
-    monkeypatch.setattr(trial, "train_judges", lambda *_: pytest.fail("once more"))
+    monkeypatch.setattr(protocol, "train_judges", lambda *_: pytest.fail("once more"))
     run, told = cases.Run(cases.flip_side), lambda what: None
-    one = trial.put(run, 0, cases.data(), ("mlp",), 0.2, told)
-    (found,) = trial_attacks.intrusive(Case([one], [{}], judges))
+    one = protocol.put(run, 0, cases.data(), ("mlp",), 0.2, told)
+    (found,) = attackers.intrusive(Case([one], [{}], judges))
     assert len(found) == 6 and {row["attacker"] for row in found} == {"mlp"}
 
 
@@ -241,17 +242,19 @@ def test_a_class_of_one_window_within_an_activity_is_refused_at_the_door(cases, 
 
 def test_every_training_has_a_key_of_its_own(cases):
     data, told = cases.data(), lambda what: None
-    put = lambda seed: trial.put(cases.Run(cases.noise), seed, data, ("tree",), 1, told)
+    put = lambda seed: protocol.put(
+        cases.Run(cases.noise), seed, data, ("tree",), 1, told
+    )
     trials = [put(0), put(1)]
-    found = trial.folded(trials, [3, 4], 7)
+    found = protocol.folded(trials, [3, 4], 7)
     assert found.shape == (4,)
     fold = lambda key, *numbers: functools.reduce(jax.random.fold_in, numbers, key)
     for place, (seed, number) in enumerate([(0, 3), (0, 4), (1, 3), (1, 4)]):
-        want = jax.random.key_data(fold(trial.root(seed), number, 7))
+        want = jax.random.key_data(fold(protocol.root(seed), number, 7))
         np.testing.assert_array_equal(jax.random.key_data(found[place]), want)
 
 
 def test_names_are_told_apart():
-    chosen = trial_names.choose(["pairs", "svm", "svm", "released"])
+    chosen = attackers.choose(["pairs", "svm", "svm", "released"])
     assert chosen.attackers == ("svm",) and chosen.attacks == ("pairs", "released")
-    assert trial_names.choose(["pairs"]).attackers == ("mlp", "forest")
+    assert attackers.choose(["pairs"]).attackers == ("mlp", "forest")

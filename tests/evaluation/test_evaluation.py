@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
-from jaxanon import evaluation, guarantee, summary, trial
-from jaxanon.evaluation import evaluate, evaluate_many, raw_judges
+from jaxanon.core import release
+from jaxanon.evaluation import anonymizers, protocol
+from jaxanon.evaluation import summary as evaluation_summary
+from jaxanon.evaluation.anonymizers import evaluate, evaluate_many, raw_judges
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +56,12 @@ def linked(cases, new_people, tmp_path_factory):
 @pytest.fixture(scope="module")
 def alone(cases, tmp_path_factory):
     """What is said of one of many runs, the progress, and judges trained meanwhile."""
-    told, made, train = [], [], trial.train_judges
+    told, made, train = [], [], protocol.train_judges
     tell = lambda done, total, what: told.append((done, total, what))
     run = cases.Run(cases.identity, tmp_path_factory.mktemp("alone"))
     with pytest.MonkeyPatch.context() as patch:
         kept = lambda *words: made.append(train(*words)) or made[-1]
-        patch.setattr(trial, "train_judges", kept)
+        patch.setattr(protocol, "train_judges", kept)
         found = evaluate_many([run], cases.data(), progress=tell, **cases.QUICK)
     return found, told, made
 
@@ -224,7 +226,10 @@ def test_judges_count_their_progress(judging):
 def test_many_runs_train_their_judges_themselves(cases, known, alone, judges):
     """Which are those of ``raw_judges``, the same to the bit every time."""
     reports = [known(cases.identity)]
-    assert alone[0] == {"reports": reports, "summary": summary.of_runs(reports)}
+    assert alone[0] == {
+        "reports": reports,
+        "summary": evaluation_summary.of_runs(reports),
+    }
     (made,) = alone[2]
     for attribute, evidence in judges.raw.items():
         np.testing.assert_array_equal(made.raw[attribute], evidence)
@@ -252,7 +257,7 @@ def test_what_is_of_one_run_is_not_summed_up(cases, monkeypatch):
         {"headline": ["a"], "costs": None, "protocol": ["p"], "share": 0.2},
         {"headline": ["b", "late"], "costs": {"s": 1}, "protocol": [], "share": 1},
     ]
-    monkeypatch.setattr(evaluation, "evaluate_each", lambda *_, **__: told)
+    monkeypatch.setattr(anonymizers, "evaluate_each", lambda *_, **__: told)
     runs = [cases.Run(cases.identity)] * 2
     found = evaluate_many(runs, cases.data())
     assert found["reports"] == told and set(found["summary"]) == {"share"}
@@ -266,7 +271,7 @@ def test_what_is_guaranteed_stands_behind_what_was_found(
     cases, known, reported, monkeypatch
 ):
     said = lambda run, windows: [f"Guarantee: of {len(windows)} windows."]
-    monkeypatch.setattr(guarantee, "headline", said)
+    monkeypatch.setattr(release, "headline", said)
     *found, last = reported(cases.identity)["headline"]
     assert last == f"Guarantee: of {len(cases.data().test.windows)} windows."
     assert found == known(cases.identity)["headline"]

@@ -5,7 +5,7 @@ import hypothesis.strategies as st
 import pytest
 
 from jaxanon import report
-from jaxanon.report import front
+from jaxanon.report import figures, front
 
 
 def row(settings, kept, *scores, diverged=0, std=None):
@@ -95,9 +95,7 @@ def test_words_never_stand_over_other_words(monkeypatch):
     rows = [row({"alpha": k / 10}, 0.9 + k / 1e4, 0.7 + k / 1e4) for k in range(5)]
     rows += [row({"alpha": 0.8}, 0.6, 0.52), row({"alpha": 0.9}, 0.8, 0.6)]
     drawn = []
-    monkeypatch.setattr(
-        front.figures, "picture", lambda figure, words: drawn.append(figure)
-    )
+    monkeypatch.setattr(figures, "picture", lambda figure, words: drawn.append(figure))
     front.draw(rows, REPORT)
     (axis,) = drawn[0].axes
     drawn[0].draw_without_rendering()

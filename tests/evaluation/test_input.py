@@ -5,7 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from jaxanon.evaluation import evaluate, evaluate_each, evaluate_many, raw_judges
+from jaxanon.evaluation.anonymizers import (
+    evaluate,
+    evaluate_each,
+    evaluate_many,
+    raw_judges,
+)
 
 
 def refuses(cases, message, own, anonymize=None, **options):

@@ -8,13 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon import methods, trial, trial_leaks
+from jaxanon import methods
 from jaxanon.attacks import nearness, tell_members
-from jaxanon.datasets import by_client
-from jaxanon.evaluation import evaluate
-from jaxanon.federated.algorithm import State
-from jaxanon.methods.method import Method
-from jaxanon.run import Run
+from jaxanon.core.method import Method
+from jaxanon.core.run import Run
+from jaxanon.datasets import by_client, spec
+from jaxanon.evaluation import leakage
+from jaxanon.evaluation.anonymizers import evaluate
+from jaxanon.federated.engine.algorithm import State
 
 
 def state_of(trained):
@@ -56,7 +57,7 @@ def found(run, data, judges):
 
 @pytest.fixture(autouse=True)
 def fewer_are_made(monkeypatch):
-    monkeypatch.setattr(trial_leaks, "MADE", 400)
+    monkeypatch.setattr(leakage, "MADE", 400)
 
 
 def test_a_generator_that_copies_is_caught_by_all_that_is_asked(cases, judges):
@@ -111,7 +112,9 @@ def test_losses_of_many_windows_are_those_of_each(cases, monkeypatch):
     data = cases.data()
     run = generator(data, data.train.windows[:5])
     whole = run.window_losses(jax.random.key(0), *data.test)
-    monkeypatch.setattr("jaxanon.run.BATCH", 40)  # Of 96: the last part is not full.
+    monkeypatch.setattr(
+        "jaxanon.core.run.BATCH", 40
+    )  # Of 96: the last part is not full.
     parts = run.window_losses(jax.random.key(0), *data.test)
     assert whole["now"].shape == (96,)
     np.testing.assert_allclose(parts["later"], whole["later"], rtol=1e-5)
@@ -159,6 +162,6 @@ def test_a_diffusion_that_learned_a_handful_by_heart_is_caught(cases):
     told = tell_members(-others, -unseen)
     assert told.interval[0] < 0.5 < told.interval[1]
     made = run.sample(jax.random.key(3), {"activity": np.repeat([0, 1], 200)})
-    standard = lambda windows: trial.standardise(data.spec, windows)
+    standard = lambda windows: spec.standardise(data.spec, windows)
     near = lambda part: nearness(standard(part.windows), standard(made))
     assert tell_members(near(few), near(data.test)).auc > 0.7

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 from jaxanon import metrics
 from jaxanon import report as reports
-from jaxanon.evaluation import evaluate
-from jaxanon.report import figures, page, style, tables, words
+from jaxanon.evaluation.anonymizers import evaluate
+from jaxanon.report import describe, figures, page, style, tables, words
 
 HISTORY = [{"round": 10 * i, "losses": {"loss": 2.0**-i, "kl": 1.0}} for i in range(5)]
 
@@ -155,7 +155,7 @@ def test_figures_admit_many_classes_and_channels(written):
     dataset = {
         **report["dataset"], "channels": names, "units": ("g",) * 20, "time": 4
     }  # fmt: skip
-    shown = reports.describe.Examples(names, *np.ones((2, 20, 4, 20)))
+    shown = describe.Examples(names, *np.ones((2, 20, 4, 20)))
     caption = figures.windows(dataset, shown).caption
     assert "The last 14 channels are not shown." in caption
     assert "The last 12 classes are not shown." in caption

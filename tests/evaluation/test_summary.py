@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from jaxanon.summary import aggregate
+from jaxanon.evaluation.summary import aggregate
 
 
 def test_numbers_by_hand():

@@ -8,7 +8,7 @@ import pytest
 import toy
 
 from jaxanon import methods
-from jaxanon.run import Run
+from jaxanon.core.run import Run
 
 
 @pytest.fixture(scope="session")

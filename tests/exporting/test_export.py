@@ -16,8 +16,8 @@ pytest.importorskip("jax2onnx", reason="needs the extra `export`")
 import onnx
 
 from jaxanon import exporting, learners
+from jaxanon.core.run import Run
 from jaxanon.exporting import agreement, graphs
-from jaxanon.run import Run
 
 TINY = {"latent": 3, "hidden": (8,)}
 DIFFUSION = {"widths": (4,), "heads": 2, "sampling_steps": 3, "num_steps": 20}

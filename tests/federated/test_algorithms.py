@@ -10,7 +10,8 @@ import optax
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Layout, Population, fed_avg, fed_sgd, reference
+from jaxanon.federated import Layout, Population, fed_avg, fed_sgd
+from jaxanon.federated.averaging import reference
 
 pytestmark = pytest.mark.long
 

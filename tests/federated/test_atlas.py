@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Layout, Lots, Rounds, Steps, importance
-from jaxanon.federated.reference_atlas import atlas as loops
+from jaxanon.federated import Layout, Lots, Rounds, Steps
+from jaxanon.federated.engine import importance
+from jaxanon.federated.private.reference_atlas import atlas as loops
 
 pytestmark = pytest.mark.long
 

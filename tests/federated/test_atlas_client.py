@@ -10,7 +10,7 @@ from scipy import stats
 
 from jaxanon import federated
 from jaxanon.federated import Steps
-from jaxanon.federated.atlas_gradients import layer_multipliers
+from jaxanon.federated.private.atlas_noise import layer_multipliers
 from jaxanon.privacy import SampledGaussian, epsilon_spent
 
 pytestmark = pytest.mark.long

@@ -11,12 +11,8 @@ from scipy import stats
 
 from jaxanon import federated
 from jaxanon.federated import Lots, Steps
-from jaxanon.federated.atlas_gradients import READINGS, layer_multipliers
-from jaxanon.privacy import (
-    SampledGaussian,
-    effective_noise_multiplier,
-    epsilon_spent,
-)
+from jaxanon.federated.private.atlas_noise import READINGS, layer_multipliers
+from jaxanon.privacy import SampledGaussian, effective_noise_multiplier, epsilon_spent
 
 SCORES = {"a": 0.9, "b": 0.5, "c": 0.7, "d": 0.3}
 ZERO = jnp.zeros(())

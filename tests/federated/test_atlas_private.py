@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from jaxanon import federated, kernels
-from jaxanon.federated import Layout, Lots, Rounds, Steps, atlas_scores
-from jaxanon.federated import reference_atlas_private as reference
-from jaxanon.federated.atlas_gradients import (
+from jaxanon.federated import Layout, Lots, Rounds, Steps
+from jaxanon.federated.engine import personal
+from jaxanon.federated.private import atlas_noise
+from jaxanon.federated.private import reference_atlas as reference
+from jaxanon.federated.private.atlas_noise import (
     CLIPPINGS,
     layer_multipliers,
     layer_norms,
 )
-from jaxanon.privacy import (
-    effective_noise_multiplier,
-)
+from jaxanon.privacy import effective_noise_multiplier
 
 pytestmark = pytest.mark.long
 
@@ -71,7 +71,7 @@ def held_to(network, start, population):
             chex.assert_trees_all_close(begun, stacked(masks), **close)
             if settings["scores"] == "released":
                 since = {m: x + np.log(0.6 / 0.4) for m, x in state.own.logits.items()}
-                told = atlas_scores.of_logits(since)
+                told = atlas_noise.of_logits(since)
                 chex.assert_trees_all_close(told, stacked(scores), **close)
             return np.stack([state.own.shared[m] for m in state.own.shared])
 
@@ -172,7 +172,7 @@ def test_released_scores_have_noise_of_their_own(kind):
     zeros = {"a": ZERO, "b": ZERO}
     if kind == "client":
         wanted = {"a": jnp.float32(0.9), "b": jnp.float32(0.5)}
-        one = lambda key: atlas_scores.by_a_client(key, wanted, zeros, hyper)
+        one = lambda key: atlas_noise.by_a_client(key, wanted, zeros, hyper)
         length, means = 1.0, (0.3, 0.0)
     else:
         lots = Lots(sampling_probability=1.0, size=1.0, records=1)
@@ -182,8 +182,8 @@ def test_released_scores_have_noise_of_their_own(kind):
 
         def one(key):
             rows, mask = jnp.ones(1), jnp.ones(1, bool)
-            client = federated.personal.Client(key, *3 * (None,), rows, mask, hyper)
-            return atlas_scores.by_a_lot(
+            client = personal.Client(key, *3 * (None,), rows, mask, hyper)
+            return atlas_noise.by_a_lot(
                 loss, client, lots, 0, ones, jax.tree.map(jnp.zeros_like, ones), zeros
             )
 

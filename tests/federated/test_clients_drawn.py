@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxanon import federated as fed
-from jaxanon.federated.shuffled import aggregated
+from jaxanon.federated.private.shuffling import aggregated
 
 seeds = st.integers(0, 2**20)
 few = settings(max_examples=6, deadline=None)

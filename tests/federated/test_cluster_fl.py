@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Layout, Rounds, Steps, similarity
-from jaxanon.federated.reference_clusters import cluster_fl as loops
+from jaxanon.federated import Layout, Rounds, Steps
+from jaxanon.federated.clustering import cluster_fl
+from jaxanon.federated.clustering.reference import cluster_fl as loops
 
 pytestmark = pytest.mark.long
 
@@ -154,7 +155,7 @@ def test_divergences_are_those_of_every_pair():
     outputs = jax.random.normal(keys[0], (4, 5, 3))
     shares = np.asarray(jax.nn.softmax(outputs / 2.0), np.float64)
     want = [[(p * np.log(p / q)).sum(-1).mean() for q in shares] for p in shares]
-    divergences = jax.jit(similarity.divergences, static_argnames="numbers")
+    divergences = jax.jit(cluster_fl.divergences, static_argnames="numbers")
     got = divergences(outputs, 2.0)
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
     # Of Gaussians of deviation 2: half of the squared way over 4.
@@ -167,7 +168,7 @@ def test_memberships_tell_groups_and_leave_out_whoever_sent_nothing():
     group = np.array([0, 0, 1, 1, 1, 2, 9])
     seen = jnp.array(group < 9)
     apart = jnp.asarray(group[:, None] != group[None, :], float)
-    memberships = jax.jit(similarity.memberships, static_argnums=2)
+    memberships = jax.jit(cluster_fl.memberships, static_argnums=2)
     found = np.asarray(memberships(apart, seen, 3))
     np.testing.assert_allclose((found**2).sum(0), [1, 1, 0], rtol=1e-5)
     assert not found[6].any()
@@ -202,4 +203,4 @@ def test_says_what_was_wrong(found):
     with pytest.raises(ValueError, match=r"rho must be above 2 beta, 0\.002, and"):
         found().init(jax.random.key(0), beta=1e-3, rho=1e-3)
     with pytest.raises(ValueError, match="num_clusters must be at most the 3 clients"):
-        similarity.memberships(jnp.zeros((3, 3)), jnp.ones(3, bool), 4)
+        cluster_fl.memberships(jnp.zeros((3, 3)), jnp.ones(3, bool), 4)

@@ -9,8 +9,9 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from jaxanon import federated
-from jaxanon.federated import Layout, Steps, grouping
-from jaxanon.federated import reference_clusters as loops
+from jaxanon.federated import Layout, Steps
+from jaxanon.federated.clustering import grouping
+from jaxanon.federated.clustering import reference as loops
 
 pytestmark = pytest.mark.long
 

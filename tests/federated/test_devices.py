@@ -10,7 +10,8 @@ import optax
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Population, Steps, devices, meta
+from jaxanon.federated import Population, Steps, meta
+from jaxanon.federated.engine import exchange as engine_exchange
 from jaxanon.kernels import Objective, Phase
 
 
@@ -22,10 +23,13 @@ def _own_rows(data, client):
 def _by_devices(algorithm):
     """``(key, state, data, owns, absent=()) -> (state, info, owns)`` of a round
     whose clients never see each other."""
-    parts = devices.parts_of(algorithm)
+    parts = engine_exchange.parts_of(algorithm)
     cohort_of = jax.jit(parts.cohort, static_argnums=2)
     programs = [
-        (jax.jit(exchange.reply), jax.jit(functools.partial(devices.merged, exchange)))
+        (
+            jax.jit(exchange.reply),
+            jax.jit(functools.partial(engine_exchange.merged, exchange)),
+        )
         for exchange in parts.exchanges
     ]
 
@@ -35,7 +39,10 @@ def _by_devices(algorithm):
             for step in range(exchange.num):
                 messages, weights = [], []
                 for client in ids.tolist():
-                    sent, rows = devices.sent_out(state), _own_rows(data, client)
+                    sent, rows = (
+                        engine_exchange.sent_out(state),
+                        _own_rows(data, client),
+                    )
                     message, weight, own = reply(
                         key, sent, step, client, rows, owns[client]
                     )
@@ -100,7 +107,11 @@ def test_rounds_over_single_clients_are_the_simulation(
     wanted, _ = federated.simulate(
         algorithm, key, algorithm.init(jax.random.key(0)), data, 3
     )
-    owns, state, run = [devices.first_own(begun)] * 3, begun, _by_devices(algorithm)
+    owns, state, run = (
+        [engine_exchange.first_own(begun)] * 3,
+        begun,
+        _by_devices(algorithm),
+    )
     for _ in range(3):
         state, info, owns = run(key, state, data, owns)
     assert np.isfinite(float(info["loss"]))
@@ -168,12 +179,12 @@ def test_two_clients_by_hand_and_one_of_them_absent():
     algorithm = federated.fed_avg(
         lambda key: {"w": jnp.zeros(())}, _square, num_steps=1
     )
-    (exchange,) = devices.parts_of(algorithm).exchanges
+    (exchange,) = engine_exchange.parts_of(algorithm).exchanges
     state = algorithm.init(jax.random.key(0), step_size=0.5)
     clients = federated.stack([np.array([4.0]), np.array([10.0, 10.0])])
     replies = [
         exchange.reply(
-            *(jax.random.key(1), devices.sent_out(state), 0),
+            *(jax.random.key(1), engine_exchange.sent_out(state), 0),
             *(client, _own_rows(clients, client), None),
         )
         for client in range(2)
@@ -183,7 +194,7 @@ def test_two_clients_by_hand_and_one_of_them_absent():
     assert [float(one), float(two)] == [1.0, 2.0]
     assert [exchange.most(1), exchange.most(2)] == [1.0, 2.0]
     messages = jax.tree.map(lambda *leaves: jnp.stack(leaves), first, second)
-    merged = jax.jit(functools.partial(devices.merged, exchange))
+    merged = jax.jit(functools.partial(engine_exchange.merged, exchange))
     after = lambda weights: merged(state, np.arange(2), messages, np.array(weights))
     assert float(after([1.0, 2.0])[0].params["w"]) == 4.0  # (1 * 2 + 2 * 5) / 3
     alone, info = after([1.0, 0.0])
@@ -202,10 +213,10 @@ def test_an_absent_client_keeps_what_it_had_and_the_others_go_on(
     # In the simulation, a client without rows is one that counts for nothing.
     without = data._replace(mask=data.mask.at[1].set(False))
     wanted, _ = jax.jit(algorithm.update)(key, begun, without)
-    owns = [devices.first_own(begun)] * 3
+    owns = [engine_exchange.first_own(begun)] * 3
     state, _, owns = _by_devices(algorithm)(key, begun, data, owns, absent=(1,))
     chex.assert_trees_all_close(state.params, wanted.params, rtol=1e-5, atol=1e-6)
-    chex.assert_trees_all_equal(owns[1], devices.first_own(begun))
+    chex.assert_trees_all_equal(owns[1], engine_exchange.first_own(begun))
 
 
 def test_the_only_client_of_a_population(start, network, population):
@@ -215,22 +226,27 @@ def test_the_only_client_of_a_population(start, network, population):
     data, key = population((4,)), jax.random.key(1)
     begun = algorithm.init(jax.random.key(0))
     wanted, _ = jax.jit(algorithm.update)(key, begun, data)
-    (exchange,) = devices.parts_of(algorithm).exchanges
+    (exchange,) = engine_exchange.parts_of(algorithm).exchanges
     message, weight, own = jax.jit(exchange.reply)(
-        key, devices.sent_out(begun), 0, 0, data, devices.first_own(begun)
+        key,
+        engine_exchange.sent_out(begun),
+        0,
+        0,
+        data,
+        engine_exchange.first_own(begun),
     )
     chex.assert_trees_all_close(message[0], wanted.params, rtol=1e-6)
-    chex.assert_trees_all_close(own, devices.first_own(wanted), rtol=1e-6)
+    chex.assert_trees_all_close(own, engine_exchange.first_own(wanted), rtol=1e-6)
     assert float(weight) == 4.0
 
 
 def test_what_is_sent_out_and_how_far_a_message_moves_it(start, network):
     algorithm = _atlas(start, network)
     state = algorithm.init(jax.random.key(0))
-    sent = devices.sent_out(state)
+    sent = engine_exchange.sent_out(state)
     assert sent.own is None and sent.average is None
     assert sent.params is state.params and sent.hyper is state.hyper
-    (exchange,) = devices.parts_of(algorithm).exchanges
+    (exchange,) = engine_exchange.parts_of(algorithm).exchanges
     ones = jax.tree.map(lambda leaf: leaf + 1, state.params)
     senders = {"base": 1.0, "head": 0.0}
     zeros = ones | {"head": jax.tree.map(jnp.zeros_like, ones["head"])}
@@ -248,17 +264,17 @@ def test_what_is_sent_out_and_how_far_a_message_moves_it(start, network):
 def test_algorithms_that_no_device_can_run_are_refused():
     bare = federated.FederatedAlgorithm(None, None)
     with pytest.raises(ValueError, match="must have acts to run on real"):
-        devices.parts_of(bare)
+        engine_exchange.parts_of(bare)
     algorithm = federated.fed_dl(
         lambda key: {"w": jnp.zeros(())},
         *(_square, Steps(num_steps=1)),
         **{"num_clients": 3, "layers": ("w",)},
     )
     state, key = algorithm.init(jax.random.key(0)), jax.random.key(1)
-    (exchange,) = devices.parts_of(algorithm).exchanges
+    (exchange,) = engine_exchange.parts_of(algorithm).exchanges
     clients = federated.stack([np.array([4.0])] * 3)
-    data, own = _own_rows(clients, 0), devices.first_own(state)
-    sent = devices.sent_out(state)
+    data, own = _own_rows(clients, 0), engine_exchange.first_own(state)
+    sent = engine_exchange.sent_out(state)
     message, weight, _ = jax.eval_shape(exchange.reply, key, sent, 0, 0, data, own)
     with pytest.raises(ValueError, match="reads what clients keep, which never leaves"):
         jax.eval_shape(exchange.merge, state, jnp.arange(3), message, weight)

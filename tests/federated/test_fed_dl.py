@@ -10,8 +10,9 @@ import pytest
 from scipy.sparse import csgraph
 
 from jaxanon import federated
-from jaxanon.federated import Layout, Population, Rounds, Steps, grouping
-from jaxanon.federated.reference_layers import fed_dl as loops
+from jaxanon.federated import Layout, Population, Rounds, Steps
+from jaxanon.federated.clustering import grouping
+from jaxanon.federated.clustering.reference import fed_dl as loops
 
 pytestmark = pytest.mark.long
 

@@ -8,7 +8,7 @@ import pytest
 
 from jaxanon import federated
 from jaxanon.federated import Layout, Population, Rounds, Steps
-from jaxanon.federated.reference_layers import fed_mask as loops
+from jaxanon.federated.personalised.reference import fed_mask as loops
 
 pytestmark = pytest.mark.long
 

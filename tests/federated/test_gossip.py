@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Messages, gossip, reference_gossip
+from jaxanon.federated import Messages
+from jaxanon.federated.gossip import gossip, reference
 
 pytestmark = pytest.mark.long
 
@@ -81,7 +82,7 @@ def test_agrees_with_letters_in_boxes(messages):
     change = lambda agent, tree: jax.tree.map(
         lambda leaf: 0.9 * leaf + 0.1 * agent, tree
     )
-    expected = reference_gossip.gossip(
+    expected = reference.gossip(
         jax.random.key(KEY),
         [jax.tree.map(lambda leaf, n=n: leaf[n], params) for n in range(agents)],
         np.asarray(mixing),

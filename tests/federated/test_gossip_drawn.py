@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jaxanon import federated as fed
 from jaxanon.federated import Messages
-from jaxanon.federated.mail import fates
+from jaxanon.federated.gossip.gossip import fates
 
 AGENTS, ROUNDS = 3, 4
 KINDS = (

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxanon import federated
-from jaxanon.federated import graphs
+from jaxanon.federated.gossip import graphs
 
 METROPOLIS = jax.jit(federated.metropolis)
 

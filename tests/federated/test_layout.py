@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Layout, layout
+from jaxanon.federated import Layout
+from jaxanon.federated.engine import layout
 
 # All of five, or of fewer than there is room for; one by one; in two and a half parts.
 ALL = pytest.mark.parametrize("chunk", [None, 1, 2, 9])
@@ -127,9 +128,9 @@ def test_learners_on_lots_say_what_their_examples_take(name, monkeypatch):
     loss = lambda p, x, key: jnp.sum((x @ p["a"]["w"]) ** 2, axis=(1, 2))
     lots = federated.Lots(sampling_probability=0.5, size=2.0, records=4)
     seen = []
-    found = federated.layout.default_layout
+    found = layout.default_layout
     monkeypatch.setattr(
-        federated.layout,
+        layout,
         "default_layout",
         lambda *args, **more: seen.append(more) or found(*args, **more),
     )

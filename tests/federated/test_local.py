@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxanon.federated import descend
-from jaxanon.federated.local import visiting_order
+from jaxanon.federated.engine.local import visiting_order
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3, 4, 5))

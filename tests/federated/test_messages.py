@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from jaxanon.federated import messages
+from jaxanon.federated.engine import exchange
 
 LIKE = {"w": np.zeros((2, 3), np.float32), "n": np.zeros((), np.int32)}
 
 
 def _good():
-    return messages.packed({"w": np.ones((2, 3), np.float32), "n": np.int32(1)})
+    return exchange.packed({"w": np.ones((2, 3), np.float32), "n": np.int32(1)})
 
 
 def test_a_good_message_comes_through_as_it_was():
-    found = messages.unpacked(_good(), LIKE)
+    found = exchange.unpacked(_good(), LIKE)
     assert found["w"].tolist() == [[1.0] * 3] * 2 and found["n"] == 1
     assert found["w"].dtype == np.float32
 
@@ -38,32 +38,32 @@ def test_bad_ones_are_refused_by_name(name, value, why):
     arrays = _good() | {name: value}
     arrays = {key: array for key, array in arrays.items() if array is not None}
     with pytest.raises(ValueError, match=why):
-        messages.unpacked(arrays, LIKE)
+        exchange.unpacked(arrays, LIKE)
 
 
 @pytest.mark.parametrize("weight", [-1.0, 5.5, np.nan, np.inf])
 def test_no_client_weighs_more_than_its_rows(weight):
-    messages.check_weight(0.0, 5.0)
-    messages.check_weight(5.0, 5.0)
+    exchange.check_weight(0.0, 5.0)
+    exchange.check_weight(5.0, 5.0)
     with pytest.raises(ValueError, match="weight must be from 0 to 5"):
-        messages.check_weight(weight, 5.0)
+        exchange.check_weight(weight, 5.0)
 
 
 def test_norms_are_of_all_arrays_and_do_not_overflow():
-    assert messages.norm({"a": np.float32([3e30]), "b": np.float32([4e30])}) == (
+    assert exchange.norm({"a": np.float32([3e30]), "b": np.float32([4e30])}) == (
         pytest.approx(5e30)
     )
-    assert messages.norm({}) == 0.0
+    assert exchange.norm({}) == 0.0
 
 
 def test_far_ones_are_those_beyond_ten_medians_or_the_bound():
     norms = {4: 1.0, 7: 2.0, 9: 20.0, 11: 20.5}
-    assert messages.too_far(norms, None) == {}  # The median is 11.
+    assert exchange.too_far(norms, None) == {}  # The median is 11.
     norms = {4: 1.0, 7: 2.0, 9: 20.0, 11: 2.0, 2: 20.5}
-    assert [*messages.too_far(norms, None)] == [2]  # 2 is the median: 20 is let in.
-    assert "at most 20, got 20.5" in messages.too_far(norms, None)[2]
-    assert [*messages.too_far(norms, 1.5)] == [7, 9, 11, 2]
-    assert messages.too_far({1: 1.0, 2: 1e9}, None) == {}  # Two have no median.
-    assert [*messages.too_far({1: 1.0, 2: 1e9}, 5.0)] == [2]
-    assert messages.too_far({1: 0.0, 2: 0.0, 3: 1.0}, None) == {}
-    assert [*messages.too_far({1: np.nan}, 5.0)] == [1]
+    assert [*exchange.too_far(norms, None)] == [2]  # 2 is the median: 20 is let in.
+    assert "at most 20, got 20.5" in exchange.too_far(norms, None)[2]
+    assert [*exchange.too_far(norms, 1.5)] == [7, 9, 11, 2]
+    assert exchange.too_far({1: 1.0, 2: 1e9}, None) == {}  # Two have no median.
+    assert [*exchange.too_far({1: 1.0, 2: 1e9}, 5.0)] == [2]
+    assert exchange.too_far({1: 0.0, 2: 0.0, 3: 1.0}, None) == {}
+    assert [*exchange.too_far({1: np.nan}, 5.0)] == [1]

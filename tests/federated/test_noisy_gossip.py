@@ -9,6 +9,7 @@ import pytest
 
 from jaxanon import federated
 from jaxanon.federated import Messages
+from jaxanon.federated.gossip import gossip
 
 HALF = np.full((2, 2), 0.5, np.float32)
 
@@ -49,9 +50,7 @@ def test_agrees_with_a_plain_loop_where_messages_are_lost():
     @jax.jit
     def exchange(mail, params, step):
         params = {"w": params["w"] + step}
-        fates = federated.mail.fates(
-            jax.random.fold_in(key, mail.mail.round), agents, messages
-        )
+        fates = gossip.fates(jax.random.fold_in(key, mail.mail.round), agents, messages)
         return fates, federated.exchange_noisily(
             key, mail, params, mixing, shared=shared, clip_norm=norm,
             noise_multiplier=0.0, messages=messages,

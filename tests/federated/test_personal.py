@@ -11,8 +11,11 @@ import pytest
 
 from jaxanon import federated
 from jaxanon.federated import Layout, Population, Rounds, Steps
-from jaxanon.federated import reference_personal as loops
-from jaxanon.federated.reference import descended
+from jaxanon.federated.averaging import reference
+from jaxanon.federated.engine import reference as loops
+from jaxanon.federated.engine.reference import descended
+from jaxanon.federated.meta_learning import reference as meta_learning_reference
+from jaxanon.federated.personalised import reference as personalised_reference
 
 pytestmark = pytest.mark.long
 
@@ -60,31 +63,51 @@ def joined(params, own):
 
 
 CASES = {
-    "fed_prox": Case(federated.fed_prox, {}, {"mu": 0.7}, loops.fed_prox, model=shared),
+    "fed_prox": Case(
+        federated.fed_prox, {}, {"mu": 0.7}, reference.fed_prox, model=shared
+    ),
     "fed_per": Case(
-        *(federated.fed_per, {"own_layers": HEAD}, {}, loops.fed_per, {"names": HEAD}),
+        *(
+            federated.fed_per,
+            {"own_layers": HEAD},
+            {},
+            personalised_reference.fed_per,
+            {"names": HEAD},
+        ),
         *(joined, 1),
     ),
     "fed_rep": Case(
         with_own_steps(federated.fed_rep),
-        *({"own_layers": HEAD}, {}, loops.fed_rep, {"names": HEAD}, joined),
+        *(
+            {"own_layers": HEAD},
+            {},
+            personalised_reference.fed_rep,
+            {"names": HEAD},
+            joined,
+        ),
     ),
     "ditto": Case(
-        with_own_steps(federated.ditto), {}, {"pull": 0.6}, loops.ditto, chunk=2
+        with_own_steps(federated.ditto),
+        {},
+        {"pull": 0.6},
+        personalised_reference.ditto,
+        chunk=2,
     ),
-    "scaffold": Case(federated.scaffold, {}, {}, loops.scaffold, model=shared, chunk=1),
+    "scaffold": Case(
+        federated.scaffold, {}, {}, reference.scaffold, model=shared, chunk=1
+    ),
     "p_fed_me": Case(
         federated.p_fed_me,
         {"own_steps": 2},
         {"server_step_size": 0.2, "pull": 1.5, "mix": 0.8},
-        loops.p_fed_me,
+        personalised_reference.p_fed_me,
         {"own_steps": 2},
     ),
     "per_fed_avg": Case(
         federated.per_fed_avg,
         {},
         {"adaptation_step_size": 0.2},
-        loops.per_fed_avg,
+        meta_learning_reference.per_fed_avg,
         model=None,  # By hand below.
         chunk=2,
     ),

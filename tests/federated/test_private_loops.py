@@ -6,7 +6,7 @@ import pytest
 
 from jaxanon import federated
 from jaxanon.federated import Lots, Rounds, Steps
-from jaxanon.federated import reference_private as loops
+from jaxanon.federated.private import reference as loops
 
 pytestmark = pytest.mark.long
 

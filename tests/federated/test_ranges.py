@@ -10,7 +10,7 @@ import pytest
 
 from jaxanon import federated
 from jaxanon.federated import Lots, Steps
-from jaxanon.federated.ranges import POSITIVE, RANGES, in_range
+from jaxanon.federated.engine.hyper import POSITIVE, RANGES, in_range
 
 ONE = Steps(num_steps=1)
 FORMS = {

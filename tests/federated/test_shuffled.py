@@ -11,7 +11,7 @@ import pytest
 from jaxanon import federated
 from jaxanon.federated import Steps
 from jaxanon.federated import shuffled as shuffle
-from jaxanon.federated.shuffled import (
+from jaxanon.federated.private.shuffling import (
     Arrivals,
     Round,
     aggregated,

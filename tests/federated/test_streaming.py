@@ -12,7 +12,7 @@ import pytest
 import shared_out
 
 from jaxanon import federated
-from jaxanon.federated import memory, streaming
+from jaxanon.federated.engine import memory, streaming
 
 
 @functools.cache

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from jaxanon import learners
-from jaxanon.federated import devices, messages
+from jaxanon.federated.engine import exchange
 from jaxanon.flower import terms
 from jaxanon.flower.device import Device
 from jaxanon.flower.records import Letter
@@ -21,14 +21,14 @@ def served(data):
     state = method.init(jax.random.key(0))
     clients = terms.clients_of(method, data)
     agreed = terms.terms(method, state, clients, 20, 5)
-    first = messages.packed(devices.first_own(state))
+    first = exchange.packed(exchange.first_own(state))
     return state, Letter({"terms": agreed}, first)
 
 
 def _asked(state, number=0, accepted=None):
     state = state._replace(round=np.int32(number))
     facts = {"name": f"{number}.0.0", "exchange": 0, "step": 0, "accepted": accepted}
-    return Letter(facts, messages.packed(devices.sent_out(state)))
+    return Letter(facts, exchange.packed(exchange.sent_out(state)))
 
 
 def _joined(data, letter):

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import pytest
 
-from jaxanon import ledger
 from jaxanon.flower import folder as folders
 from jaxanon.flower.folder import Folder
+from jaxanon.privacy import ledger
 
 
 class State(NamedTuple):

@@ -13,11 +13,15 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
-from jaxanon import cli, datasets, learners, ledger, newcomers, training
+from jaxanon import datasets, learners, methods
+from jaxanon.cli import app
+from jaxanon.evaluation import newcomers
 from jaxanon.flower import node
 from jaxanon.flower.device import Device
 from jaxanon.flower.records import Letter
 from jaxanon.flower.rounds import TooFew
+from jaxanon.privacy import ledger
+from jaxanon.training import run_folder
 
 pytestmark = pytest.mark.long
 
@@ -70,7 +74,7 @@ def _refused(run):
 
 
 def test_blinder_is_that_of_train(data, meet):
-    method = ja.methods.blinder(data.spec, **BLINDER)
+    method = methods.blinder(data.spec, **BLINDER)
     run, _, why = meet(method, _four(data), epochs=1)
     wanted = ja.train(method, data, epochs=1, seed=5, progress=False)
     _close(run, wanted.state)
@@ -211,7 +215,7 @@ def test_too_few_end_the_run_whose_last_good_round_stays(
     assert isinstance(ended, TooFew)
     assert str(ended).startswith("round 2 needs 4 good answers and got 3 from")
     assert all("round 2 needs 4 good answers" in str(each) for each in outcomes)
-    assert int(training.open_run(out).state.round) == 1
+    assert int(run_folder.open_run(out).state.round) == 1
     run, _, _ = meet(fedavg, _four(data), out=out, min_clients=4, resume=True)
     _close(run, simulated(2))
 
@@ -228,7 +232,7 @@ def test_what_clients_sent_in_vain_is_spent(data, meet, tmp_path, capsys):
     assert isinstance(ended, TooFew)  # Of the second round, after three tries.
     assert (told := ledger.read(out))["rounds"] == {"done": 1, "begun": 4, "asked": 2}
     assert told["epsilon"] == pytest.approx(method.guarantee.epsilon(4), rel=1e-6)
-    assert cli.main(["privacy", str(out)]) == 0
+    assert app.main(["privacy", str(out)]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "Of 2 rounds 1 are done. Clients were asked for 4, perhaps in vain" in said
     with pytest.raises(ValueError, match="asked for 4 rounds .* jaxanon serve --resu"):

@@ -12,14 +12,16 @@ import chex
 import pytest
 
 import jaxanon as ja
-from jaxanon import cli, learners, training
+from jaxanon import learners
+from jaxanon.cli import app
 from jaxanon.flower import joining
+from jaxanon.training import run_folder
 
 pytestmark = pytest.mark.long
 
 SETTINGS = "--filters 4 --hidden 8 --local-steps 2 --batch 4".split()
 SMALL = {"filters": (4,), "hidden": (8,), "local_steps": 2, "batch": 4}
-PROGRAM = [sys.executable, "-P", "-c", "from jaxanon.cli import main; exit(main())"]
+PROGRAM = [sys.executable, "-P", "-c", "from jaxanon.cli.app import main; exit(main())"]
 
 
 @pytest.fixture
@@ -96,15 +98,15 @@ def test_processes_train_and_go_on_though_one_is_killed(
     serve += ["--dataset", str(file), "--public", "activity", "--private", "gender"]
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         last = pool.submit(joining.join, address, 0, data, wait_s=20.0)
-        assert cli.main([*serve, "--clients", "1", "--epochs", "61", "--resume"]) == 0
+        assert app.main([*serve, "--clients", "1", "--epochs", "61", "--resume"]) == 0
         assert last.result(20) == "the training is done; round 61 was its last."
     assert len(_rows(out)) == 61
-    assert int(training.open_run(out).state.round) == 61
+    assert int(run_folder.open_run(out).state.round) == 61
 
 
 def _refused(capsys, *words):
     capsys.readouterr()
-    assert cli.main([str(word) for word in words]) == 2
+    assert app.main([str(word) for word in words]) == 2
     said = capsys.readouterr().err
     assert said.startswith("jaxanon: error: ") and said.count("\n") == 1
     return said

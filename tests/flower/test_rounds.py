@@ -8,8 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-import jaxanon as ja
-from jaxanon import datasets, learners
+from jaxanon import datasets, learners, methods
 from jaxanon.flower import terms
 from jaxanon.flower.device import Device
 from jaxanon.flower.records import Letter
@@ -101,7 +100,7 @@ def test_a_client_keeps_of_a_round_only_what_was_counted(data, served):
 
 
 def _packed(tree):
-    from jaxanon.federated.messages import packed
+    from jaxanon.federated.engine.exchange import packed
 
     return packed(tree)
 
@@ -201,7 +200,7 @@ def test_what_no_honest_client_says_is_refused(data, served):
 def test_rounds_of_an_anonymizer_are_those_of_train(data, hand_out):
     settings = {"latent": 3, "hidden": (8,), "cohort": 0.5, "adversary_hidden": (4,)}
     settings |= {"local_rounds": 1, "batch": 4}
-    method = ja.methods.build("kd_blinder", data.spec, **settings)
+    method = methods.build("kd_blinder", data.spec, **settings)
     hand_out(method)
     begun, key = method.init(jax.random.key(0)), jax.random.split(jax.random.key(5))[1]
     agreed, parts = _rounds(data, method, begun, key, Bounds(2))

@@ -12,7 +12,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from flwr.proto.fleet_pb2 import ActivateNodeResponse
 from flwr.supercore.error import ApiErrorCode, FlowerError
 
-from jaxanon import checks, cli, learners
+from jaxanon import learners
+from jaxanon.cli import app
+from jaxanon.core import checks
 from jaxanon.flower import joining, keys, node
 from jaxanon.flower.device import Device
 from jaxanon.flower.settings import Serving, local
@@ -256,7 +258,7 @@ def test_a_root_certificate_is_looked_at_first(tls, tmp_path):
 def test_what_a_client_asks_by_is_looked_at_before_its_data(tmp_path, capsys):
     nowhere = str(tmp_path / "nowhere.pem")
     words = ["client", "--client", "0", "--dataset", "none"]
-    assert cli.main([*words, "--root-certificate", nowhere]) == 2
+    assert app.main([*words, "--root-certificate", nowhere]) == 2
     assert "there is no certificate" in capsys.readouterr().err
 
 

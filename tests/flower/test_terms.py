@@ -9,10 +9,9 @@ import jax
 import numpy as np
 import pytest
 
-import jaxanon as ja
-from jaxanon import datasets, learners
-from jaxanon.commands import serve
-from jaxanon.commands.sources import DataOptions
+from jaxanon import datasets, learners, methods
+from jaxanon.cli import serve
+from jaxanon.cli.data import DataOptions
 from jaxanon.datasets.targets import Target
 from jaxanon.flower import terms
 from jaxanon.flower.records import Letter, to_letter, to_record
@@ -127,7 +126,7 @@ def test_methods_without_messages_of_clients_are_refused(data):
         terms.check_method(learners.build("centralized", data.spec))
     with pytest.raises(ValueError, match="localized has clients that send nothing"):
         terms.check_method(learners.build("localized", data.spec))
-    terms.check_method(ja.methods.blinder(data.spec))
+    terms.check_method(methods.blinder(data.spec))
 
 
 def test_letters_come_through_as_they_were():
@@ -176,6 +175,6 @@ def test_no_setting_of_a_method_has_the_name_of_an_option_of_serve():
     options = set(inspect.signature(serve.command(None)).parameters)
     options |= {field.name for field in dataclasses.fields(DataOptions)}
     assert "max_message_norm" in options
-    for name in (*learners.NAMES, *ja.methods.NAMES):
+    for name in (*learners.NAMES, *methods.NAMES):
         settings = terms.methods_of(name).config_class(name)
         assert not {field.name for field in dataclasses.fields(settings)} & options

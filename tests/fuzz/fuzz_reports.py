@@ -19,21 +19,22 @@ def homes():
 
 
 def make_street(folder):
-    from jaxanon import energy, street_training
+    from jaxanon import energy
+    from jaxanon.energy import training
 
     settings = energy.PFDRLSettings(
         **SIZES, joining=0, forecaster="lr", hidden=(6,), alpha=1,
         fit_steps=1, max_age=1, graph="k-regular", degree=1,
     )  # fmt: skip
-    street_training.train(settings, homes(), out=folder / "run", progress=False)
+    training.train(settings, homes(), out=folder / "run", progress=False)
 
 
 def open_street(folder):
-    from jaxanon import street_run
-    from jaxanon.commands import street
+    from jaxanon.cli import energy as cli_energy
+    from jaxanon.energy import method
 
-    street.is_street(folder / "run")
-    return street_run.open_run(folder / "run", homes())
+    cli_energy.is_street(folder / "run")
+    return method.open_run(folder / "run", homes())
 
 
 def make_readings(folder):

@@ -82,50 +82,53 @@ def own_csv(folder):
 
 
 def read_windows(folder):
-    from jaxanon.commands import files
+    from jaxanon.cli import files
 
     (path,) = (path for path in folder.iterdir() if path.suffix in (".npy", ".npz"))
     files.read_windows(path)
 
 
 def make_run(folder):
-    from jaxanon import datasets, methods, training
-    from jaxanon.commands import sources
+    from jaxanon import datasets, methods
+    from jaxanon.cli import data as cli_data
+    from jaxanon.training import trainer
 
     np.savez(folder / "own.npz", **own_arrays())
     data = datasets.load(str(folder / "own.npz"))
     method = methods.orf(data.spec)
-    training.train(method, data, epochs=1, out=folder / "run", progress=False)
-    sources.remember(
-        folder / "run", sources.DataOptions(dataset=str(folder / "own.npz"))
+    trainer.train(method, data, epochs=1, out=folder / "run", progress=False)
+    cli_data.remember(
+        folder / "run", cli_data.DataOptions(dataset=str(folder / "own.npz"))
     )
 
 
 def open_run(folder):
-    from jaxanon import training
+    from jaxanon.training import run_folder
 
-    return training.open_run(folder / "run").unfinished
+    return run_folder.open_run(folder / "run").unfinished
 
 
 def recall(folder):
-    from jaxanon import training
-    from jaxanon.commands import sources
+    from jaxanon.cli import data as cli_data
+    from jaxanon.training import run_folder
 
-    sources.recall(training.open_run(folder / "run"))
+    cli_data.recall(run_folder.open_run(folder / "run"))
 
 
 def resume(folder):
-    from jaxanon import datasets, methods, training
+    from jaxanon import datasets, methods
+    from jaxanon.training import trainer
 
     data = datasets.load(str(folder / "own.npz"))
     method = methods.orf(data.spec)
-    training.train(
+    trainer.train(
         method, data, epochs=1, out=folder / "run", progress=False, resume=True
     )
 
 
 def make_told(folder):
-    from jaxanon import ledger, profiling
+    from jaxanon.privacy import ledger
+    from jaxanon.training import profiling
 
     ledger.keep(folder, {"epsilon": 1.5, "rounds": {"done": 3, "asked": 4}})
     told = dict.fromkeys(profiling.KEYS, 1)
@@ -133,7 +136,8 @@ def make_told(folder):
 
 
 def read_told(folder):
-    from jaxanon import ledger, profiling
+    from jaxanon.privacy import ledger
+    from jaxanon.training import profiling
 
     ledger.read(folder)
     profiling.read(folder)
@@ -143,17 +147,17 @@ SWEEP = {"method": "orf", "settings": {"a": [1, 2]}, "seeds": [0], "splits": Non
 
 
 def make_sweep(folder):
-    from jaxanon import sweep_folder
+    from jaxanon.sweeps import folder as sweeps_folder
 
-    sweep_folder.claim(folder / "sweep", SWEEP, resume=False)
-    sweep_folder.add(folder / "sweep", rungs=[{"epoch": 1, "stopped": [0]}])
+    sweeps_folder.claim(folder / "sweep", SWEEP, resume=False)
+    sweeps_folder.add(folder / "sweep", rungs=[{"epoch": 1, "stopped": [0]}])
 
 
 def read_sweep(folder):
-    from jaxanon import sweep_folder
+    from jaxanon.sweeps import folder as sweeps_folder
 
-    sweep_folder.claim(folder / "sweep", SWEEP, resume=True)
-    sweep_folder.add(folder / "sweep", members=[])
+    sweeps_folder.claim(folder / "sweep", SWEEP, resume=True)
+    sweeps_folder.add(folder / "sweep", members=[])
 
 
 def clients(folder):

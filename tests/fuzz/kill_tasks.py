@@ -62,11 +62,11 @@ def toy():
 
 
 def train(place, out):
-    from jaxanon import training
+    from jaxanon.training import trainer
 
     data = data_of(place)
     quiet = {"progress": False, "checkpoint_s": 0.0, "resume": True}
-    training.train(toy()(data.spec), data, epochs=4, out=out / "run", **quiet)
+    trainer.train(toy()(data.spec), data, epochs=4, out=out / "run", **quiet)
 
 
 def trained(out):
@@ -77,24 +77,25 @@ def opened(folder):
     """The digest of a run of the toy."""
     import jax
 
-    from jaxanon import checkpoint, metrics_file
-    from jaxanon.run import Run
+    from jaxanon.core.run import Run
+    from jaxanon.training import checkpoint, metrics_log, run_folder
 
-    config = checkpoint.read_config(folder)
+    config = run_folder.read_config(folder)
     method = toy()(None)
     like = jax.eval_shape(method.init, jax.random.key(0))
     state = checkpoint.restored(folder, config, like)
-    history = metrics_file.read(folder, int(state.round))
+    history = metrics_log.read(folder, int(state.round))
     return run_digest(Run(method, state, None, folder, history, config))
 
 
 def train_real(place, out):
     """What anonymize needs: a run that the command line can open."""
-    from jaxanon import methods, training
+    from jaxanon import methods
+    from jaxanon.training import trainer
 
     data = data_of(place)
     method = methods.orf(data.spec)
-    training.train(method, data, epochs=1, out=out / "run", progress=False)
+    trainer.train(method, data, epochs=1, out=out / "run", progress=False)
 
 
 def sweep(place, out):
@@ -113,20 +114,20 @@ def sweep(place, out):
 
 
 def swept(out):
-    from jaxanon import sweep_folder
+    from jaxanon.sweeps import folder as sweeps_folder
 
-    told = sweep_folder.read(out / "sweep")
+    told = sweeps_folder.read(out / "sweep")
     runs = sorted((out / "sweep").glob("member-*"))
     members = [opened(folder) for folder in runs]
     return json.dumps(members), sorted(told)
 
 
 def anonymize(place, out):
-    from jaxanon import cli
+    from jaxanon.cli import app
 
     words = ["anonymize", str(place / "run"), "--input", str(place / "waves.npz")]
     words += ["--output", str(out / "safe.npy"), "--seed", "3", "--overwrite"]
-    if cli.main(words):
+    if app.main(words):
         raise RuntimeError("anonymize was refused")
 
 
@@ -135,10 +136,10 @@ def anonymized(out):
 
 
 def export(place, out):
-    from jaxanon import cli
+    from jaxanon.cli import app
 
     words = ["datasets", "export", "smartwatch", "--output", str(out / "watch.npz")]
-    if cli.main([*words, "--overwrite"]):
+    if app.main([*words, "--overwrite"]):
         raise RuntimeError("export was refused")
 
 
@@ -149,11 +150,11 @@ def exported(out):
 
 def convert(place, out):
     """To StableHLO, which JAX alone writes: three files that belong together."""
-    from jaxanon import cli
+    from jaxanon.cli import app
 
     words = ["export", str(place / "run"), "--output", str(out / "model.mlir")]
     words += ["--dataset", str(place / "waves.npz"), "--format", "stablehlo"]
-    if cli.main([*words, "--overwrite"]):
+    if app.main([*words, "--overwrite"]):
         raise RuntimeError("export was refused")
 
 

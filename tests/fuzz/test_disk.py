@@ -12,7 +12,8 @@ import jax
 import numpy as np
 import pytest
 
-from jaxanon import checkpoint, datasets, edge, methods, training
+from jaxanon import datasets, edge, methods
+from jaxanon.training import checkpoint, run_folder, trainer
 
 LIMIT = 4096  # Bytes that a file may have while the disk is full.
 
@@ -35,7 +36,7 @@ def data(tmp_path_factory):
 def train(data, out, **options):
     method = methods.orf(data.spec)
     options = {"epochs": 1, "progress": False} | options
-    return training.train(method, data, out=out, **options)
+    return trainer.train(method, data, out=out, **options)
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def full():
 def test_output_that_does_not_fit_leaves_nothing_and_keeps_what_was_there(
     full, tmp_path
 ):
-    from jaxanon.commands import files
+    from jaxanon.cli import files
 
     path = tmp_path / "safe.npy"
     small = np.zeros(3, np.float32)
@@ -118,7 +119,7 @@ def unwritable():
 
 @pytest.mark.skipif(unwritable() is None, reason="every folder here can be written")
 def test_a_folder_that_cannot_be_written_is_named(data):
-    from jaxanon.commands import files
+    from jaxanon.cli import files
 
     place = unwritable()
     with pytest.raises(OSError, match=str(place)):
@@ -192,4 +193,4 @@ def test_a_clock_that_goes_back_changes_no_result(data, tmp_path, monkeypatch):
         os.utime(path, (2**31, 2**31))  # Years to come.
     found = train(data, tmp_path / "run", epochs=2, resume=True)
     assert (checkpoint.digest(found.state) == checkpoint.digest(wanted.state)).all()
-    assert training.open_run(tmp_path / "run").unfinished is None
+    assert run_folder.open_run(tmp_path / "run").unfinished is None

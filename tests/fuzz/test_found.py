@@ -8,16 +8,12 @@ import zipfile
 import numpy as np
 import pytest
 
-from jaxanon import (
-    checkpoint,
-    datasets,
-    ledger,
-    metrics_file,
-    profiling,
-    sweep_folder,
-)
+from jaxanon import datasets
 from jaxanon.datasets import registry, sources, store
 from jaxanon.edge import Budget
+from jaxanon.privacy import ledger
+from jaxanon.sweeps import folder as sweeps_folder
+from jaxanon.training import metrics_log, profiling, run_folder
 
 DEEP = "[" * 200_000  # More than Python's stack holds.
 LARGE = f'{{"a": 1{400 * "0"}}}'  # More than a float can hold.
@@ -82,14 +78,14 @@ def own():
 
 def test_json_that_no_stack_holds_is_damage(tmp_path):
     write = lambda name: (tmp_path / name).write_text(DEEP)
-    for name in ("budget.json", ledger.FILE, profiling.FILE, sweep_folder.FILE):
+    for name in ("budget.json", ledger.FILE, profiling.FILE, sweeps_folder.FILE):
         write(name)
     write("config.json")
     readers = {
         "budget.json": lambda: Budget(tmp_path / "budget.json"),
         ledger.FILE: lambda: ledger.read(tmp_path),
-        sweep_folder.FILE: lambda: sweep_folder.read(tmp_path),
-        "config.json": lambda: checkpoint.read_config(tmp_path),
+        sweeps_folder.FILE: lambda: sweeps_folder.read(tmp_path),
+        "config.json": lambda: run_folder.read_config(tmp_path),
     }
     for name, read in readers.items():
         with pytest.raises(ValueError, match=f"{name} is .*damaged"):
@@ -112,16 +108,16 @@ def test_a_metrics_file_with_another_row_ends_there(tmp_path):
     for bad in (*rounds, *losses, '{"round": 1}', DEEP, "\udcff"):
         text = "\n".join([good, bad, more]).encode(errors="surrogateescape")
         (tmp_path / "metrics.jsonl").write_bytes(text)
-        assert metrics_file.read(tmp_path, 9) == [json.loads(good)]
+        assert metrics_log.read(tmp_path, 9) == [json.loads(good)]
     (tmp_path / "metrics.jsonl").write_text(f"{good}\n{more}\n")
-    rows = metrics_file.read(tmp_path, 9)
+    rows = metrics_log.read(tmp_path, 9)
     assert rows == [json.loads(good), json.loads(more)]
 
 
 def test_a_sweep_s_file_must_hold_an_object(tmp_path):
-    (tmp_path / sweep_folder.FILE).write_text("[]")
+    (tmp_path / sweeps_folder.FILE).write_text("[]")
     with pytest.raises(ValueError, match="sweep.json is damaged .it holds a list"):
-        sweep_folder.claim(tmp_path, {"seeds": [1]}, resume=True)
+        sweeps_folder.claim(tmp_path, {"seeds": [1]}, resume=True)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +125,7 @@ def test_a_sweep_s_file_must_hold_an_object(tmp_path):
     [("dataset", 3), ("split_seed", "x"), ("preset", 1.5), ("other", "x")],
 )
 def test_a_damaged_record_of_the_data_is_refused(name, value, tmp_path):
-    from jaxanon.commands import sources as of_commands
+    from jaxanon.cli import data as of_commands
 
     path = tmp_path / of_commands.RECORD
     path.write_text(json.dumps({"dataset": "smartwatch"} | {name: value}))
@@ -146,17 +142,17 @@ def test_a_config_of_other_types_describes_no_run(lacks, tmp_path):
     for value in (None, "x", 3.5):
         (tmp_path / "config.json").write_text(json.dumps(told | {lacks: value}))
         with pytest.raises(ValueError, match=f"it lacks .'{lacks}'"):
-            checkpoint.read_config(tmp_path)
+            run_folder.read_config(tmp_path)
 
 
 def test_a_run_s_settings_that_make_no_method_name_the_file(tmp_path):
-    from jaxanon import training
+    from jaxanon.training import run_folder
 
     told = {"version": "", "method": "orf", "settings": {}, "seed": 1}
     told |= {"spec": {"channels": 3}, "data": {}, "architecture": []}
     (tmp_path / "config.json").write_text(json.dumps(told))
     with pytest.raises(ValueError, match="config.json: damaged or of another layout"):
-        training.open_run(tmp_path)
+        run_folder.open_run(tmp_path)
 
 
 @pytest.mark.parametrize(

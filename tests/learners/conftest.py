@@ -3,7 +3,8 @@
 import pytest
 import toy
 
-from jaxanon import learners, training
+from jaxanon import learners
+from jaxanon.training import trainer
 
 SMALL = {"model": "mlp", "hidden": (6,), "local_steps": 2, "batch": 4}
 SHARED, NOISY = {"shared_layers": 1}, {"records": 64, "rounds": 3}
@@ -36,7 +37,7 @@ def trained(data, small):
 
     def trained(name, epochs=2, out=None, resume=False, **settings):
         learner = small(name, **settings)
-        return training.train(
+        return trainer.train(
             learner, data, epochs=epochs, out=out, resume=resume, progress=False
         )
 

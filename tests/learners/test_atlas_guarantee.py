@@ -4,12 +4,11 @@ import jax
 import pytest
 
 import jaxanon as ja
-from jaxanon import ledger, training
-from jaxanon.federated import layout
-from jaxanon.learners.atlas_guarantee import OF_ATLAS, of_atlas
-from jaxanon.learners.config import AtlasConfig
-from jaxanon.privacy import SampledGaussian, epsilon_spent
+from jaxanon.federated.engine import layout
+from jaxanon.learners.atlas import OF_ATLAS, AtlasConfig, of_atlas
+from jaxanon.privacy import SampledGaussian, epsilon_spent, ledger
 from jaxanon.report.learned import guaranteed
+from jaxanon.training import run_folder
 
 pytestmark = pytest.mark.long
 
@@ -97,7 +96,7 @@ def test_what_every_form_keeps_is_in_its_ledger(settings, words, trained, tmp_pa
     kept = guaranteed(privacy)[0]
     assert kept.startswith("What clients send keeps epsilon")
     assert all(word in kept for word in words)
-    again = training.open_run(tmp_path / "run")
+    again = run_folder.open_run(tmp_path / "run")
     assert again.method.config == run.method.config
 
 
@@ -112,7 +111,7 @@ def test_public_scores_and_layers_sent_one_by_one(trained, data, tmp_path):
     sizes = {name: layout.num_bytes(x) for name, x in run.state.params.items()}
     sent = run.history[-1]["losses"]["bytes_up"]
     assert sent == sizes["dense_1"] + 4
-    again = training.open_run(tmp_path / "run")
+    again = run_folder.open_run(tmp_path / "run")
     assert again.method.config == run.method.config
     report = ja.evaluate(again, data)
     told = report["shuffled"]

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
-from jaxanon import learners, methods, training
+from jaxanon import learners, methods
+from jaxanon.training import trainer
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,7 @@ def test_classes_that_one_event_tells_are_learned(events):
         *("fedavg", events.spec),
         **{"filters": (8,), "hidden": (), "local_steps": 20, "step_size": 0.2},
     )
-    run = training.train(learner, events, epochs=15, progress=False)
+    run = trainer.train(learner, events, epochs=15, progress=False)
     assert ja.evaluate(run, events)["pooled"]["accuracy"] > 0.9  # Guessing: 1/3.
 
 
@@ -65,7 +66,7 @@ def test_the_table_is_a_layer_like_others(name, events):
     learner = learners.build(
         name, events.spec, filters=(4,), hidden=(), local_steps=2, batch=4, **extra
     )
-    run = training.train(learner, events, epochs=2, progress=False)
+    run = trainer.train(learner, events, epochs=2, progress=False)
     assert np.isfinite(run.history[-1]["losses"]["loss"])
     if name == "fedper":  # The table alone is everybody's.
         assert set(run.state.params) == {"embed_1"}
@@ -75,6 +76,6 @@ def test_anonymizers_refuse_events(events):
     method = methods.build("blinder", events.spec, hidden=(4,), latent=2)
     match = r"blinder rewrites what was measured, .* \(toy\) hold .* a learner such as"
     with pytest.raises(ValueError, match=match):
-        training.train(method, events, epochs=1, progress=False)
+        trainer.train(method, events, epochs=1, progress=False)
     with pytest.raises(ValueError, match=match):
         ja.sweep("blinder", events, grid={}, seeds=1, hidden=(4,), latent=2)

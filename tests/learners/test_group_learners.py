@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from jaxanon import datasets
-from jaxanon.learners import group_builders, parts
-from jaxanon.learners.group_config import (
+from jaxanon.learners import clustered
+from jaxanon.learners import learner as learners_learner
+from jaxanon.learners.clustered import (
     ClusteredConfig,
     ClusterFLConfig,
     FedDLConfig,
@@ -42,7 +43,7 @@ def test_cluster_fl_compares_numbers_where_there_is_one_output(
     small, two_tongues, monkeypatch
 ):
     """A softmax of one output says the same of everything."""
-    for module in (parts, group_builders):
+    for module in (learners_learner, clustered):
         one = lambda spec, config: predictor("mlp", 16, 2, 1, hidden=(4,))
         monkeypatch.setattr(module, "network_of", one)
     learner = small("clusterfl", clusters=2)

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
-from jaxanon import cli, ledger, metrics_file, training
-from jaxanon.privacy import SampledGaussian, epsilon_spent
+from jaxanon.cli import app
+from jaxanon.privacy import SampledGaussian, epsilon_spent, ledger
+from jaxanon.training import metrics_log, run_folder, trainer
 
 pytestmark = pytest.mark.long
 
@@ -35,12 +36,12 @@ def test_all_rounds_together_spend_what_was_asked_for(name, small):
 def test_training_stops_where_the_budget_ends(name, small, data, tmp_path):
     learner = small(name)
     with pytest.warns(UserWarning, match="pays for 3 rounds, and training stops after"):
-        run = training.train(
+        run = trainer.train(
             learner, data, epochs=9, out=tmp_path / "run", progress=False
         )
     assert int(run.state.round) == 3
     with pytest.warns(UserWarning, match="not after 10; set rounds to 10"):
-        again = training.train(
+        again = trainer.train(
             learner,
             data,
             epochs=10,
@@ -49,7 +50,7 @@ def test_training_stops_where_the_budget_ends(name, small, data, tmp_path):
             progress=False,
         )
     assert int(again.state.round) == 3
-    found = training.open_run(tmp_path / "run")
+    found = run_folder.open_run(tmp_path / "run")
     privacy = ja.evaluate(found, data)["privacy"]
     assert privacy["steps"] == 6 and 1.97 < privacy["epsilon"] <= 2.0
     page = (tmp_path / "run" / "report.html").read_text()
@@ -111,30 +112,30 @@ def test_what_was_spent_is_told_while_training_goes_on(
     name, small, data, tmp_path, monkeypatch, capsys
 ):
     """Killed in its third round, after two checkpoints."""
-    append, folder = metrics_file.append, tmp_path / "run"
+    append, folder = metrics_log.append, tmp_path / "run"
 
     def killed(out, row):
         if row["round"] == 3:
             raise KeyboardInterrupt
         append(out, row)
 
-    monkeypatch.setattr(metrics_file, "append", killed)
+    monkeypatch.setattr(metrics_log, "append", killed)
     options = {"epochs": 3, "out": folder, "progress": False}
     with pytest.raises(KeyboardInterrupt):
-        training.train(small(name), data, checkpoint_s=0.0, **options)
+        trainer.train(small(name), data, checkpoint_s=0.0, **options)
     early = ledger.read(folder)
     assert early["rounds"] == {"done": 2, "asked": 3} and early["accountant"] == "rdp"
     exact = small(name).guarantee.epsilon(2)
     assert exact * (1 - 1e-6) <= early["epsilon"] < 1.5 * exact
-    assert cli.main(["privacy", str(folder)]) == 0
+    assert app.main(["privacy", str(folder)]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "Unfinished: 2 of 3 rounds; what follows is of those, and an upper" in told
-    run = training.open_run(folder)
+    run = run_folder.open_run(folder)
     assert run.unfinished == {"done": 2.0, "asked": 3}
     ja.evaluate(run, data)
     assert "Unfinished: 2 of 3 epochs" in (folder / "report.html").read_text()
     monkeypatch.undo()
-    run = training.train(small(name), data, resume=True, **options)
+    run = trainer.train(small(name), data, resume=True, **options)
     late = ledger.read(folder)
     assert late["rounds"] == {"done": 3, "asked": 3} and run.unfinished is None
     assert late["epsilon"] == pytest.approx(small(name).guarantee.epsilon(3), rel=1e-5)
@@ -151,7 +152,7 @@ def test_an_epsilon_that_promises_nothing_is_warned_of(small):
 
 def test_nobody_takes_the_noise_off_and_keeps_the_claim(small, data):
     with pytest.raises(ValueError, match="noise_multiplier follows from epsilon"):
-        training.train(
+        trainer.train(
             small("fedsgd_ldp"), data, epochs=1, hyper={"noise_multiplier": 0.0}
         )
     with pytest.warns(UserWarning, match="delta 0.02 is no less than 1 / 64"):

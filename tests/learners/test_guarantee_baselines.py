@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
-from jaxanon import datasets, training
-from jaxanon.learners.private_config import DPFedAvgConfig, LdpFlConfig
+from jaxanon import datasets
+from jaxanon.learners.private import DPFedAvgConfig, LdpFlConfig
 from jaxanon.privacy import SampledGaussian, epsilon_spent, responses_spent
+from jaxanon.training import trainer
 
 WEIGHTS = (16 * 2 * 6 + 6) + (6 * 3 + 3)
 
@@ -85,7 +86,7 @@ def test_the_published_claim_is_of_one_weight_and_does_not_hold(
 )
 def test_nobody_takes_the_noise_off_and_keeps_the_claim(name, rests_on, small, data):
     with pytest.raises(ValueError, match=f"{rests_on} follows from epsilon"):
-        training.train(small(name), data, epochs=1, hyper={rests_on: 1e9})
+        trainer.train(small(name), data, epochs=1, hyper={rests_on: 1e9})
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
-from jaxanon import datasets, learners, training
+from jaxanon import datasets, learners
+from jaxanon.training import trainer
 
 pytestmark = pytest.mark.long
 
@@ -23,7 +24,7 @@ def test_clients_train_a_resnet32(images):
     learner = learners.build(
         "fedavg", images.spec, model="resnet32", local_steps=1, batch=2, cohort=0.4
     )
-    run = training.train(learner, images, epochs=1, progress=False)
+    run = trainer.train(learner, images, epochs=1, progress=False)
     assert np.isfinite(run.history[-1]["losses"]["loss"])
     report = ja.evaluate(run, images)
     # 27 numbers of 3 x 3 pixels and colours become 18 of 2, and 10 classes 3.

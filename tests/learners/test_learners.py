@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
-from jaxanon import datasets, federated, learned, learners, newcomers, training
+from jaxanon import datasets, learners
+from jaxanon import federated as jaxanon_federated
+from jaxanon.datasets import spec as datasets_spec
+from jaxanon.evaluation import federated, newcomers
 from jaxanon.learners.learner import population_of
+from jaxanon.training import run_folder, trainer
 
 ALL = pytest.mark.parametrize("name", learners.NAMES)
 
@@ -25,7 +29,7 @@ def test_every_learner_trains_and_tells_how_its_clients_predict(name, trained, d
     assert report["mean"]["accuracy"] == pytest.approx(np.mean(accuracies))
     assert report["std"]["accuracy"] == pytest.approx(np.std(accuracies))
     assert accuracies[int(report["worst"])] == min(accuracies)
-    told = learned.predictions(run, data)
+    told = federated.predictions(run, data)
     share = np.mean(told == data.test.labels["activity"])
     assert report["pooled"]["accuracy"] == pytest.approx(share)
     layers = jax.tree.leaves(run.method.network.init(jax.random.key(0)))
@@ -51,7 +55,7 @@ def test_a_run_that_is_resumed_ends_in_the_same_bits(name, trained, tmp_path):
     trained(name, epochs=1, out=tmp_path / name)
     resumed = trained(name, epochs=3, out=tmp_path / name, resume=True)
     chex.assert_trees_all_equal(straight.state, resumed.state)
-    found = training.open_run(tmp_path / name)
+    found = run_folder.open_run(tmp_path / name)
     chex.assert_trees_all_equal(straight.state, found.state)
     assert found.method.name == name and len(found.history) == 3
 
@@ -68,12 +72,12 @@ def test_clients_predict_with_models_of_their_own(trained, data):
         *(run.spec, run.folder, run.history, run.config),
     )
     want = data.test.labels["subject"] % 3
-    np.testing.assert_array_equal(learned.predictions(run, data), want)
+    np.testing.assert_array_equal(federated.predictions(run, data), want)
 
 
 def test_populations_are_standardised_and_every_subject_has_its_place(data):
     some = data.train.labels["subject"] != 2
-    rows = datasets.spec.take(data.train, some)
+    rows = datasets_spec.take(data.train, some)
     found = population_of(data.spec, datasets.by_client(rows))
     assert found.mask.shape[0] == 5 and not found.mask[2].any()
     assert not found.rows["x"][2].any()
@@ -87,8 +91,8 @@ def test_populations_are_standardised_and_every_subject_has_its_place(data):
 @pytest.mark.parametrize("name", ["clusterfl", "fedavg", "ditto", "pfedme"])
 def test_a_client_that_has_just_joined_predicts_with_what_is_shared(name, small, data):
     some = data.train.labels["subject"] != 4
-    rest = data._replace(train=datasets.spec.take(data.train, some))
-    run = training.train(small(name), rest, epochs=1, progress=False)
+    rest = data._replace(train=datasets_spec.take(data.train, some))
+    run = trainer.train(small(name), rest, epochs=1, progress=False)
     report = ja.evaluate(run, rest)
     assert [row["new"] for row in report["clients"]] == [False] * 4 + [True]
     own = [row["accuracy"] for row in report["clients"]]
@@ -97,7 +101,7 @@ def test_a_client_that_has_just_joined_predicts_with_what_is_shared(name, small,
     x = data.test.windows[data.test.labels["subject"] == 4]
     x = (x - np.float32(data.spec.mean)) / np.float32(data.spec.std)
     shared = jnp.argmax(run.method.network.apply(run.state.params, x), axis=1)
-    told = learned.predictions(run, rest)[data.test.labels["subject"] == 4]
+    told = federated.predictions(run, rest)[data.test.labels["subject"] == 4]
     np.testing.assert_array_equal(told, shared)
 
 
@@ -176,8 +180,8 @@ def test_what_a_learner_s_clients_send_can_be_observed(small, data):
     population = learner.prepare(datasets.by_client(data.train))
     state = learner.init(jax.random.key(0))
     args = (learner, jax.random.key(1), state, population, 2)
-    _, mean = federated.observed(*args)
-    _, own = federated.observed(*args, client=3)
+    _, mean = jaxanon_federated.observed(*args)
+    _, own = jaxanon_federated.observed(*args, client=3)
     chex.assert_trees_all_equal_shapes(own, mean)
     assert own.weight.tolist() == [1.0, 1.0] and mean.weight.tolist() == [5.0, 5.0]
     second = jax.tree.map(lambda leaf: leaf[1], mean.before)
@@ -187,7 +191,7 @@ def test_what_a_learner_s_clients_send_can_be_observed(small, data):
 
 def test_another_split_is_no_test_of_a_run(small, data):
     """Who is new in it may have been trained on; of newcomers' own nobody was."""
-    run = training.train(small("fedavg"), data, epochs=1, progress=False)
+    run = trainer.train(small("fedavg"), data, epochs=1, progress=False)
     mean = tuple(x + 0.25 for x in data.spec.mean)
     other = data._replace(
         spec=dataclasses.replace(data.spec, mean=mean, split="subject")
@@ -195,9 +199,9 @@ def test_another_split_is_no_test_of_a_run(small, data):
     with pytest.raises(ValueError, match="other windows than the run was trained on"):
         ja.evaluate(run, other)
     assert ja.evaluate(newcomers.join(run, other), other)["method"]["rounds"] > 0
-    fewer = data._replace(test=datasets.spec.take(data.test, slice(0, 20)))
+    fewer = data._replace(test=datasets_spec.take(data.test, slice(0, 20)))
     told = ja.evaluate(run, fewer)["dataset"]
-    assert told["fingerprint"] == training.fingerprint(fewer)
+    assert told["fingerprint"] == run_folder.fingerprint(fewer)
     assert told["fingerprint"] != run.config["data"]["fingerprint"]
     with pytest.raises(ValueError, match="seed must be from 0 to"):
         ja.evaluate(run, data, seed=-1)

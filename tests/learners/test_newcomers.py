@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
-from jaxanon import datasets, federated, learned, newcomers, training
+from jaxanon import datasets, methods
+from jaxanon import federated as jaxanon_federated
 from jaxanon.datasets import Windows
+from jaxanon.datasets import spec as datasets_spec
+from jaxanon.evaluation import federated, newcomers
 from jaxanon.learners.learner import population_of
+from jaxanon.training import trainer
 
 pytestmark = pytest.mark.long
 
@@ -21,7 +25,7 @@ def apart(data):
     """``data`` whose subjects 3 and 4 are new, and have windows to test alone."""
     old = data.train.labels["subject"] < 3
     new = data.test.labels["subject"] >= 3
-    take = datasets.spec.take
+    take = datasets_spec.take
     train, test = take(data.train, old), take(data.test, new)
     return data._replace(train=train, test=test)
 
@@ -29,14 +33,14 @@ def apart(data):
 @pytest.fixture(scope="session")
 def fresh(data, apart):
     """Of the new subjects: what they fit to, and what they are tested on."""
-    later = datasets.spec.take(data.train, data.train.labels["subject"] >= 3)
+    later = datasets_spec.take(data.train, data.train.labels["subject"] >= 3)
     return apart._replace(train=later)
 
 
 @pytest.fixture(scope="session")
 def run_of(small, apart):
     """``name -> Run`` that three subjects trained."""
-    return lambda name, **settings: training.train(
+    return lambda name, **settings: trainer.train(
         small(name, **settings), apart, epochs=2, progress=False
     )
 
@@ -45,7 +49,7 @@ def test_newcomers_begin_as_all_began_and_see_nothing_that_others_keep(run_of, f
     run = run_of("localized")
     gone = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), run.state.own)
     run = dataclasses.replace(run, state=run.state._replace(own=gone))
-    told = learned.predictions(newcomers.join(run, fresh, num_rounds=0), fresh)
+    told = federated.predictions(newcomers.join(run, fresh, num_rounds=0), fresh)
     init_key, _ = jax.random.split(jax.random.key(0))  # Of a run with the seed 0.
     first = jax.tree.map(lambda leaf: leaf[0], run.method.init(init_key).own)
     x = (fresh.test.windows - np.float32(run.spec.mean)) / np.float32(run.spec.std)
@@ -57,14 +61,16 @@ def test_a_newcomers_model_is_that_of_their_own_windows(run_of, fresh):
     """Against ``federated.join`` of each of them, on windows standardised as before."""
     run = run_of("fedper")
     before = jax.tree.map(jnp.copy, run.state)
-    told = learned.predictions(newcomers.join(run, fresh, num_rounds=3), fresh, seed=7)
+    told = federated.predictions(
+        newcomers.join(run, fresh, num_rounds=3), fresh, seed=7
+    )
     chex.assert_trees_all_equal(before, run.state)
     init_key, _ = jax.random.split(jax.random.key(0))
     own = jax.tree.map(lambda leaf: leaf[0], run.method.init(init_key).own)
     found = population_of(run.spec, datasets.by_client(fresh.train))
     x = (fresh.test.windows - np.float32(run.spec.mean)) / np.float32(run.spec.std)
     for subject in (3, 4):
-        layers = federated.join(
+        layers = jaxanon_federated.join(
             run.method.algorithm,
             jax.random.fold_in(jax.random.key(7), subject),
             *(run.state, own),
@@ -98,7 +104,7 @@ def test_who_joins_is_evaluated_as_clients_are(name, run_of, fresh, tmp_path):
     if name in ("fedavg", "fedsgd_ldp"):  # Nothing is anybody's own.
         x = (fresh.test.windows - np.float32(run.spec.mean)) / np.float32(run.spec.std)
         want = jnp.argmax(run.method.network.apply(run.state.params, x), axis=1)
-        np.testing.assert_array_equal(learned.predictions(joined, fresh), want)
+        np.testing.assert_array_equal(federated.predictions(joined, fresh), want)
     else:  # They learn from windows of their own.
         assert report["mean"]["accuracy"] > 0.55
 
@@ -171,6 +177,6 @@ def test_says_what_was_wrong(run_of, data, apart, fresh):
     other = dataclasses.replace(data.spec, classes=names)
     with pytest.raises(ValueError, match="newcomers' classes of activity are"):
         newcomers.join(run, fresh._replace(spec=other))
-    blinder = ja.methods.build("blinder", data.spec)
+    blinder = methods.build("blinder", data.spec)
     with pytest.raises(TypeError, match="blinder is no learner, and nobody joins it"):
         newcomers.join(dataclasses.replace(run, method=blinder), fresh)

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 import jaxanon as ja
-from jaxanon import client_scores, datasets, learned, learners, training
+from jaxanon import datasets, learners, methods
 from jaxanon.datasets import Data, Spec, Windows
+from jaxanon.datasets import spec as datasets_spec
 from jaxanon.datasets.targets import Target, moments
+from jaxanon.evaluation import anonymizers, federated
 from jaxanon.learners.learner import loss_of, population_of
+from jaxanon.training import run_folder, trainer
 
 SHIFT, SCALE = 240.0, 30.0  # Of the target, in W.
 # Full batches, so that descent goes to the least squares and no further.
@@ -29,7 +32,7 @@ def data():
     subject = np.repeat(np.arange(3, dtype=np.int32), 32)
     labels = {"power": power, "subject": subject}
     both, test = Windows(windows, labels), np.arange(96) % 32 >= 24
-    train = datasets.spec.take(both, ~test)
+    train = datasets_spec.take(both, ~test)
     mean, std = moments(train.labels["power"])
     target = Target(unit="W", channel="b", samples=2, mean=mean, std=std)
     spec = Spec(
@@ -47,7 +50,7 @@ def data():
         split="given",
         targets={"power": target},
     )
-    return Data(spec, train, datasets.spec.take(both, test))
+    return Data(spec, train, datasets_spec.take(both, test))
 
 
 def least_squares(data):
@@ -61,12 +64,12 @@ def least_squares(data):
 def run(data, tmp_path_factory):
     learner = learners.build("fedavg", data.spec, local_steps=1, **LINEAR)
     out = tmp_path_factory.mktemp("runs") / "linear"
-    return training.train(learner, data, epochs=250, out=out, progress=False)
+    return trainer.train(learner, data, epochs=250, out=out, progress=False)
 
 
 def test_federated_averaging_reaches_the_closed_form(run, data):
     """One step of equal clients is one step of all together."""
-    told = learned.predictions(run, data)
+    told = federated.predictions(run, data)
     assert told.dtype == np.float32
     np.testing.assert_allclose(told, least_squares(data), atol=0.02 * SCALE)
 
@@ -75,8 +78,8 @@ def test_so_does_one_model_of_all_windows(data):
     learner = learners.build(
         "centralized", data.spec, local_steps=10, **LINEAR | {"batch": 72}
     )
-    run = training.train(learner, data, epochs=40, progress=False)
-    told = learned.predictions(run, data)
+    run = trainer.train(learner, data, epochs=40, progress=False)
+    told = federated.predictions(run, data)
     np.testing.assert_allclose(told, least_squares(data), atol=0.02 * SCALE)
 
 
@@ -115,7 +118,7 @@ def test_what_needs_no_model_is_told_beside_it(run, data):
     own = lambda side, who: side.labels["subject"] == who
     for who in range(3):
         mean = data.train.labels["power"][own(data.train, who)].mean()
-        assert client_scores.baselines_of(data)["mean"][
+        assert federated.baselines_of(data)["mean"][
             own(data.test, who)
         ] == pytest.approx(mean)
     last = data.test.windows[:, :, 1].mean(axis=1)  # Channel b, two samples.
@@ -126,23 +129,23 @@ def test_what_needs_no_model_is_told_beside_it(run, data):
     assert report["baselines"]["mean"]["mean"]["r2"] <= 0  # None beats its own mean.
     target = dataclasses.replace(data.spec.target, channel="")
     spec = dataclasses.replace(data.spec, targets={"power": target})
-    assert list(client_scores.baselines_of(data._replace(spec=spec))) == ["mean"]
+    assert list(federated.baselines_of(data._replace(spec=spec))) == ["mean"]
 
 
 def test_classes_are_no_numbers(data):
     target = dict(classes=data.spec.classes | {"act": ("a", "b")}, public="act")
     spec = dataclasses.replace(data.spec, **target)
     with pytest.raises(ValueError, match="'act' has classes and is no number to pred"):
-        client_scores.baselines_of(data._replace(spec=spec))
+        federated.baselines_of(data._replace(spec=spec))
 
 
 def test_a_client_that_has_just_joined_has_no_mean_of_its_own(data):
-    rest = datasets.spec.take(data.train, data.train.labels["subject"] != 1)
-    found = client_scores.baselines_of(data._replace(train=rest))["mean"]
+    rest = datasets_spec.take(data.train, data.train.labels["subject"] != 1)
+    found = federated.baselines_of(data._replace(train=rest))["mean"]
     joined = data.test.labels["subject"] == 1
     np.testing.assert_allclose(found[joined], data.spec.target.mean)
     told = data.test.labels["power"].astype(np.float64)
-    report = client_scores.regressed(data._replace(train=rest), told)
+    report = federated.regressed(data._replace(train=rest), told)
     assert report["new_clients"] == 1.0
     assert [row["new"] for row in report["clients"]] == [False, True, False]
 
@@ -152,9 +155,9 @@ def test_a_client_whose_target_never_changes_is_defined(data):
     truth[data.test.labels["subject"] == 2] = 100.0
     labels = data.test.labels | {"power": truth}
     flat = data._replace(test=data.test._replace(labels=labels))
-    right = client_scores.regressed(flat, truth)
+    right = federated.regressed(flat, truth)
     assert [row["r2"] for row in right["clients"]] == [1.0, 1.0, 1.0]
-    wrong = client_scores.regressed(flat, truth + 1)
+    wrong = federated.regressed(flat, truth + 1)
     assert wrong["clients"][2]["r2"] == 0.0 and wrong["clients"][2]["mae"] == 1.0
 
 
@@ -166,7 +169,7 @@ def test_targets_and_losses_are_standardised(data):
     np.testing.assert_allclose(
         y[1], (power[24:48] - power.mean()) / power.std(), atol=1e-4
     )
-    some = datasets.spec.take(data.train, np.arange(72) != 30)
+    some = datasets_spec.take(data.train, np.arange(72) != 30)
     found = population_of(data.spec, datasets.by_client(some))
     assert not found.mask[1, 23] and found.rows["y"][1, 23] == 0.0
     network = learners.build("fedavg", data.spec, **LINEAR).network
@@ -183,12 +186,12 @@ def test_others_predict_numbers_too(name, data):
     own = {"atlas": {"records": 32, "rounds": 2}, "fedrep": {"shared_layers": 1}}
     small = {"model": "mlp", "hidden": (3,), "local_steps": 1, "batch": 4}
     learner = learners.build(name, data.spec, **small, **own.get(name, {}))
-    run = training.train(learner, data, epochs=2, progress=False)
+    run = trainer.train(learner, data, epochs=2, progress=False)
     assert np.isfinite(ja.evaluate(run, data)["mean"]["rmse"])
 
 
 def test_a_run_is_found_again_and_draws_its_page(run, data):
-    found = training.open_run(run.folder)
+    found = run_folder.open_run(run.folder)
     assert found.spec == data.spec
     report = ja.evaluate(found, data)
     assert json.loads((run.folder / "report.json").read_text()) == report
@@ -211,14 +214,14 @@ def test_training_refuses_targets_that_are_none(change, message, data):
     spoilt = data._replace(train=data.train._replace(labels=labels))
     learner = learners.build("fedavg", data.spec, **LINEAR)
     with pytest.raises(ValueError, match=message):
-        training.train(learner, spoilt, epochs=1, progress=False)
+        trainer.train(learner, spoilt, epochs=1, progress=False)
 
 
-@pytest.mark.parametrize("name", ja.methods.NAMES)
+@pytest.mark.parametrize("name", methods.NAMES)
 def test_anonymizers_refuse_a_number_and_name_the_remedy(name, data):
     message = "'power' of 'linear' is a number and has no classes.*predict it by a lear"
     needed = {"hide": ("a",)} if name == "occupancy_gan" else {}
-    builders = getattr(ja.methods, name), functools.partial(ja.methods.build, name)
+    builders = getattr(methods, name), functools.partial(methods.build, name)
     for build in builders:
         with pytest.raises(ValueError, match=message):
             build(data.spec, **needed)
@@ -229,7 +232,7 @@ def test_so_do_attackers_and_sweeps(run, data):
         ja.sweep("blinder", data, progress=False)
     fewer = data._replace(test=data.train)
     with pytest.raises(ValueError, match="'power' of 'linear' is a number"):
-        ja.evaluation.raw_judges(fewer)
+        anonymizers.raw_judges(fewer)
     with pytest.raises(
         TypeError, match="fedavg predicts power and rewrites no windows"
     ):

@@ -9,8 +9,8 @@ import toy
 
 from jaxanon import datasets
 from jaxanon.methods import personalise
-from jaxanon.methods.aae import aae
-from jaxanon.methods.weighed import draw, weigh
+from jaxanon.methods.common.pool import draw_weighed, weigh
+from jaxanon.methods.malekzadeh.anonymizing import aae
 
 pytestmark = pytest.mark.long
 
@@ -38,7 +38,7 @@ def test_who_shows_windows_to_the_readers(given_to_central, data, raw):
     built = given_to_central("aae", **SMALL, frozen=False)
     params = jax.jit(built["init_fn"])(jax.random.key(0))
     prepared = weigh(data.spec, datasets.by_client(data.train))
-    batch = draw(jax.random.key(1), prepared, 20)
+    batch = draw_weighed(jax.random.key(1), prepared, 20)
     player = built["players"][0 if raw else 1]
     other = params | {"decoder": jax.tree.map(lambda leaf: 2 * leaf, params["decoder"])}
     loss = jax.jit(

@@ -11,8 +11,9 @@ import toy
 
 import jaxanon as ja
 from jaxanon import datasets, kernels, methods
-from jaxanon.methods import aaf, hub_networks, hub_room
-from jaxanon.methods.privatehub_config import PrivateHubConfig
+from jaxanon.methods.privatehub import data as privatehub_data
+from jaxanon.methods.privatehub import fine_tuning, networks
+from jaxanon.methods.privatehub.config import PrivateHubConfig
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("built_plainly")]
 
@@ -22,7 +23,7 @@ SMALL |= {"sampling_steps": 5, "hide": ("b",)}
 
 
 def nets_of(**settings):
-    return hub_networks.networks(DATA.spec, PrivateHubConfig(**(SMALL | settings)))
+    return networks.networks(DATA.spec, PrivateHubConfig(**(SMALL | settings)))
 
 
 VALUES = jnp.array([[3.0, 1.0], [0.0, 2.0], [0.1, -1.0]])  # Of a, b and c.
@@ -55,7 +56,7 @@ def told(nets, labels):
     null = nets.nothing(len(labels))
     classes = {"activity": labels, "gender": 0 * labels}
     condition = null._replace(classes=classes, known=jnp.ones(len(labels), bool))
-    return hub_room.Batch(windows, classes, condition)
+    return privatehub_data.Batch(windows, classes, condition)
 
 
 @pytest.mark.parametrize("gradient", ["one_step", "last_steps"])
@@ -64,7 +65,7 @@ def test_windows_are_made_of_their_public_class_and_statistics_alone(gradient):
     nets = nets._replace(unet=Constant(nets))
     labels = jnp.array([0, 1, 2, 2])
     batch = told(nets, labels)
-    run = jax.jit(lambda key, p: aaf.make(nets, key, p, batch))
+    run = jax.jit(lambda key, p: fine_tuning.make(nets, key, p, batch))
     made = run(jax.random.key(0), {"scale": jnp.float32(1)})
     want = np.broadcast_to(VALUES[labels][:, None], made.shape)
     np.testing.assert_allclose(made, want, atol=1e-3)
@@ -83,7 +84,9 @@ def test_gradients_pass_through_the_last_steps_alone(k):
     null = nets.nothing(2)
 
     def sampled(w):
-        return jnp.sum(aaf.sampled(nets, jax.random.key(3), w, (2, 16, 2), null) ** 2)
+        return jnp.sum(
+            fine_tuning.sampled(nets, jax.random.key(3), w, (2, 16, 2), null) ** 2
+        )
 
     def loop(first, last):
         noise_key, sample_key = jax.random.split(jax.random.key(3))
@@ -112,10 +115,10 @@ def test_a_triplet_by_hand():
         jnp.array([[1.0, 0], [2, 0]]),
     )
     negatives = jnp.array([[0.0, 2.0], [0.0, 5.0]])
-    got = aaf.triplet(anchors, positives, negatives, 0.3)
+    got = fine_tuning.triplet(anchors, positives, negatives, 0.3)
     # Of (.6, .8): .8 from (1, 0), .4 from (0, 1). The other is right by far.
     np.testing.assert_allclose(got, [0.8 - 0.4 + 0.3, 0], rtol=1e-5)
-    got = aaf.triplet(anchors, positives, negatives, 0.3, "paper")
+    got = fine_tuning.triplet(anchors, positives, negatives, 0.3, "paper")
     np.testing.assert_allclose(got, [20 - 13 + 0.3, 1 - 26 + 0.3], rtol=1e-5)
 
 
@@ -128,7 +131,7 @@ def _loss(threshold, replay=0.0, scale=1.0, **settings):
     batch = told(nets, labels)._replace(positives=positives, negatives=negatives)
     hyper = {"threshold": threshold, "margin": 2.0, "forgetting": 0.0}
     hyper = jax.tree.map(jnp.float32, hyper | {"replay": replay})
-    player = aaf.discriminating(nets, None)
+    player = fine_tuning.discriminating(nets, None)
 
     def loss(scale):
         params = {"denoiser": {"scale": scale}, "classifiers": {"activity": {}}}
@@ -178,8 +181,8 @@ def _method():
 
 def test_batches_are_compared_with_their_own_classes_and_those_to_hide():
     nets = nets_of()
-    data = hub_room.prepare(nets, datasets.by_client(DATA.train))
-    batch = hub_room.compared(nets, jax.random.key(0), data)
+    data = privatehub_data.prepare(nets, datasets.by_client(DATA.train))
+    batch = privatehub_data.compared(nets, jax.random.key(0), data)
     of_window = {
         np.asarray(window).tobytes(): int(label)
         for window, label in zip(
@@ -228,28 +231,28 @@ def test_a_threshold_that_filters_everything_says_so_and_stops():
 
 
 def _row(number, share, kept=0.0):
-    return {"round": number, "losses": {aaf.FILTERED: share, "kept": kept}}
+    return {"round": number, "losses": {fine_tuning.FILTERED: share, "kept": kept}}
 
 
 def test_a_round_that_keeps_nothing_by_chance_stops_nothing():
     # Epochs of 51 rounds are calls of 50 and of one.
     history = [_row(50, 0.2, 0.3), _row(51, 1.0)]
     for ended in (False, True):
-        aaf.check_kept(history, ended=ended)
+        fine_tuning.check_kept(history, ended=ended)
     history += [_row(101, 0.1, 0.2), _row(102, 1.0)]
-    aaf.check_kept(history, ended=True)
+    fine_tuning.check_kept(history, ended=True)
 
 
 def test_rounds_in_a_row_that_keep_nothing_stop():
     pretraining = [_row(10 * k, 0.0) for k in range(1, 21)]
     tuned = [_row(200 + 10 * k, 1.0) for k in range(1, 6)]
-    aaf.check_kept([*pretraining, *tuned[:4]], ended=False)
+    fine_tuning.check_kept([*pretraining, *tuned[:4]], ended=False)
     with pytest.raises(ValueError, match="in 50 rounds or more"):
-        aaf.check_kept([*pretraining, *tuned], ended=False)
+        fine_tuning.check_kept([*pretraining, *tuned], ended=False)
     # All of a fine-tuning of 40 rounds, at its end.
     with pytest.raises(ValueError, match="in 40 rounds or more"):
-        aaf.check_kept([*pretraining, *tuned[:4]], ended=True)
+        fine_tuning.check_kept([*pretraining, *tuned[:4]], ended=True)
     kept = [_row(201, 0.0, 0.5), *tuned[:4]]
-    aaf.check_kept([*pretraining, *kept], ended=True)
+    fine_tuning.check_kept([*pretraining, *kept], ended=True)
     # One that goes on from another run, whose rounds are not its own.
-    aaf.check_kept([_row(2003, 1.0)], ended=False)
+    fine_tuning.check_kept([_row(2003, 1.0)], ended=False)

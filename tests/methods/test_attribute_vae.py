@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from jaxanon import datasets, methods
-from jaxanon.methods.rounds import rounds_program
-from jaxanon.models.rewriter_losses import Batch
+from jaxanon.core.programs import rounds_program
+from jaxanon.models.conditional_autoencoder import Batch
 
 TINY = {
     "latent": 3,
@@ -23,7 +23,7 @@ TINY = {
 
 
 def test_the_classification_layer_works_with_the_encoder(monkeypatch, data):
-    module = importlib.import_module("jaxanon.methods.attribute_vae")
+    module = importlib.import_module("jaxanon.methods.obscurenet.baselines")
     monkeypatch.setattr(
         module, "autoencoders", lambda name, spec, config, design: design
     )

@@ -7,8 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon import datasets, methods, training
-from jaxanon.methods import judges
+from jaxanon import datasets, methods
+from jaxanon.core import run as core_run
+from jaxanon.methods.obscurenet import autoencoders
+from jaxanon.training import trainer
 
 pytestmark = pytest.mark.long
 
@@ -22,14 +24,14 @@ def _standard(data, windows):
 
 def _seen(run, data, windows):
     """The classes that the run itself predicts."""
-    found = judges.predict(data.spec, run.state.params, _standard(data, windows))
+    found = autoencoders.predict(data.spec, run.state.params, _standard(data, windows))
     return {name: np.asarray(each) for name, each in found.items()}
 
 
 @pytest.fixture(scope="module")
 def run(data):
     method = methods.attribute_vae(data.spec, **TINY, anonymization="deterministic")
-    return training.train(method, data, epochs=3, progress=False)
+    return trainer.train(method, data, epochs=3, progress=False)
 
 
 def test_a_model_learns_from_windows_of_its_class_alone(data):
@@ -121,7 +123,7 @@ def test_a_trained_state_serves_every_manipulation(data):
 def test_the_decoder_is_told_the_shown_class(data):
     method = methods.cae(data.spec, **TINY, anonymization="deterministic")
     state = method.init(jax.random.key(0))
-    run = training.Run(method, state, data.spec, None, [], {})
+    run = core_run.Run(method, state, data.spec, None, [], {})
     windows = data.test.windows[:20]
     seen = _seen(run, data, windows)
     safe = run.anonymize(jax.random.key(1), windows)
@@ -145,7 +147,7 @@ def test_the_decoder_may_be_told_a_vector_of_weights(data):
     params = method.init(jax.random.key(0)).params
     windows = np.tile(data.test.windows, (2000 // len(data.test.windows), 1, 1))
     state = methods.cae(data.spec, **TINY).init(jax.random.key(0))
-    run = training.Run(method, state, data.spec, None, [], {})
+    run = core_run.Run(method, state, data.spec, None, [], {})
     safe = _standard(data, run.anonymize(jax.random.key(1), windows))
     # A decoder of one layer: what a window is told lies between what classes add to it.
     seen = _seen(run, data, windows)["activity"]

@@ -4,7 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from jaxanon import datasets, methods, training
+from jaxanon import datasets, methods
+from jaxanon.training import trainer
 
 pytestmark = pytest.mark.long
 
@@ -15,7 +16,7 @@ HYPER = {"beta": 0.1, "step_size": 0.003}
 @pytest.mark.parametrize("name", ["fed_blinder", "kd_blinder"])
 def test_trains_learns_and_goes_on_where_it_was(data, name, tmp_path):
     method = methods.build(name, data.spec, **SETTINGS, batches=2)
-    train = lambda epochs, **more: training.train(
+    train = lambda epochs, **more: trainer.train(
         method, data, epochs=epochs, progress=False, hyper=HYPER, **more
     )
     run = train(12)

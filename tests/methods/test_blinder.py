@@ -8,11 +8,10 @@ import pytest
 import toy
 
 from jaxanon import datasets, methods
-from jaxanon.methods import draws
-from jaxanon.methods.shown import ANONYMIZATIONS
+from jaxanon.methods.common import client_batches
+from jaxanon.methods.common.target_class import ANONYMIZATIONS
+from jaxanon.models import autoencoder
 from jaxanon.models import blinder as models
-from jaxanon.models import blinder_losses as losses
-from jaxanon.models import guided
 
 pytestmark = pytest.mark.long
 
@@ -105,7 +104,7 @@ def test_listed_batches_are_the_same_windows_with_other_noise(data, prepared):
     def draw(seed, rows_seed):
         keys = jax.random.key(seed), jax.random.key(rows_seed)
         options = 3, prepared, data.spec, 2, 20, 50
-        return draws.draw_batch(keys[0], *options, rows_key=keys[1])
+        return client_batches.draw_batch(keys[0], *options, rows_key=keys[1])
 
     one, two, other = draw(0, 2), draw(1, 2), draw(0, 1)
     for name in ("windows", "public", "private", "weights"):
@@ -118,7 +117,7 @@ def test_listed_batches_are_the_same_windows_with_other_noise(data, prepared):
 
 def test_draws_agree_with_their_labels_and_with_one_client(data, prepared):
     draw = jax.jit(
-        lambda key: draws.draw_batch(key, 3, prepared, data.spec, 2, 20, 400)
+        lambda key: client_batches.draw_batch(key, 3, prepared, data.spec, 2, 20, 400)
     )
     batch = draw(jax.random.key(0))
     # Client 3 has gender 1, amplitude 6; SMOTE windows are mixtures within a class.
@@ -138,8 +137,10 @@ def test_joint_classes_keep_private_labels_that_vary_within_a_client(data):
     windows = data.train.windows * 0 + labels["gender"][:, None, None]
     clients = datasets.by_client(datasets.Windows(windows.astype(np.float32), labels))
     spec = data.spec.from_json(data.spec.to_json())
-    prepared = draws.prepare(spec, clients, 3)
-    draw = jax.jit(lambda key: draws.draw_batch(key, 0, prepared, spec, 2, 100, 64))
+    prepared = client_batches.prepare(spec, clients, 3)
+    draw = jax.jit(
+        lambda key: client_batches.draw_batch(key, 0, prepared, spec, 2, 100, 64)
+    )
     batch = draw(jax.random.key(1))
     shown = batch.windows[:, 0, 0] * spec.std[0] + spec.mean[0]
     np.testing.assert_allclose(shown, batch.private[0][:, 1], atol=1e-4)
@@ -147,7 +148,7 @@ def test_joint_classes_keep_private_labels_that_vary_within_a_client(data):
 
 def test_other_class_is_uniform_and_never_the_same():
     labels = jnp.tile(jnp.arange(3), 2000)
-    other = draws.other_class(jax.random.key(0), labels, 3)
+    other = client_batches.other_class(jax.random.key(0), labels, 3)
     assert not jnp.any(other == labels)
     for label in range(3):
         counts = np.bincount(other[labels == label], minlength=3)
@@ -203,7 +204,7 @@ def test_guided_adversaries_see_the_true_class_and_the_judge_the_public_one(data
 def test_guided_terms_by_hand():
     net = models.networks(8, 2, [2], latent=3, hidden=(9,))
     params = jax.jit(net.init, static_argnums=(1, 2, 3))(jax.random.key(0), 8, 2, 4)
-    critic, keys = guided.Critic(2), jax.random.split(jax.random.key(1), 8)
+    critic, keys = models.Critic(2), jax.random.split(jax.random.key(1), 8)
     start = jax.jit(critic.init)(keys[0], jnp.zeros((1, 8, 2)))
     params["critics"] = [start["params"]]
     hot = lambda key, n: jax.nn.one_hot(jax.random.randint(key, (5,), 0, n), n)
@@ -219,11 +220,11 @@ def test_guided_terms_by_hand():
     )
     scale = models.LossScale(0.5, 3.0, 0.25)
     judge = lambda params, windows: windows[:, :2].reshape(5, 4)
-    objective = guided.guided_objective(
-        net, [critic], judge, scale, guided.GuideScale(7.0, 11.0)
+    objective = models.guided_objective(
+        net, [critic], judge, scale, models.GuideScale(7.0, 11.0)
     )
-    joint = losses.joint_objective(net, scale)
-    alone = guided.adversary_objective(net, [critic])
+    joint = models.joint_objective(net, scale)
+    alone = models.adversary_objective(net, [critic])
 
     @jax.jit
     def both(params):
@@ -234,7 +235,7 @@ def test_guided_terms_by_hand():
 
     @jax.jit
     def by_hand(params):
-        z = models.sample(*net.encode(params, batch.windows), batch.noise)
+        z = autoencoder.sample(*net.encode(params, batch.windows), batch.noise)
         safe = net.decode(params, z, batch.shown, batch.public)
         seen = critic.apply({"params": params["critics"][0]}, safe)
         return judge(None, safe), seen

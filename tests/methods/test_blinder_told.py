@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 import toy
 
-from jaxanon import attacks, methods, training, trial_checks
-from jaxanon.methods.blinder import anonymized
-from jaxanon.models.classifier import Classifier
+from jaxanon import attacks, methods
+from jaxanon.core import run as core_run
+from jaxanon.evaluation import checks
+from jaxanon.methods.blinder.blinder import anonymized
+from jaxanon.models.classifiers import Classifier
 
 pytestmark = pytest.mark.long
 
@@ -56,8 +58,8 @@ def test_what_can_be_rebuilt_from_is_the_public_classifier_s_gradient(data, buil
     few = {"hidden": (4,), "latent": 2}
     method = build(data.spec, **few)
     state = jax.jit(method.init)(jax.random.key(0))
-    run = training.Run(method, state, data.spec, None, [], {})
-    trial_checks.check_hooks(run, ("inversion",))
+    run = core_run.Run(method, state, data.spec, None, [], {})
+    checks.check_hooks(run, ("inversion",))
     loss_fn, params = run.client_loss()
     assert params is state.params["classifiers"]["activity"]
     window = jnp.ones((16, 2))
@@ -73,4 +75,4 @@ def test_what_can_be_rebuilt_from_is_the_public_classifier_s_gradient(data, buil
     alone = dataclasses.replace(run, method=methods.orf(data.spec))
     assert alone.client_loss is None  # Nothing is sent by who trains in one place.
     with pytest.raises(ValueError, match=r"'inversion' needs a run .* and 'orf' has"):
-        trial_checks.check_hooks(alone, ("inversion",))
+        checks.check_hooks(alone, ("inversion",))

@@ -11,9 +11,10 @@ import numpy as np
 import optax
 import pytest
 
-from jaxanon import datasets, training
-from jaxanon.methods import pool
-from jaxanon.methods.central import Player, Room, central
+from jaxanon import datasets
+from jaxanon.methods.common import pool
+from jaxanon.methods.common.alternating import Player, Room, central
+from jaxanon.training import trainer
 
 pytestmark = pytest.mark.long
 
@@ -248,7 +249,7 @@ def test_a_run_that_diverges_names_its_own_step_size(data):
 
     method = _method(data, (Player(("a",), loss_fn, **SGD),))
     with pytest.raises(FloatingPointError, match=r"lower step_size"):
-        training.train(
+        trainer.train(
             method._replace(config=Config()),
             data,
             epochs=60,

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon.methods import class_means
-from jaxanon.methods.pool import Pool
+from jaxanon.methods.common.pool import Pool
+from jaxanon.methods.obscurenet import class_means
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,9 @@ import pytest
 import toy
 
 from jaxanon import datasets, kernels, methods
-from jaxanon.methods import latent_guidance
-from jaxanon.methods.gan_networks import Batch
-from jaxanon.methods.guided_config import CloakConfig
+from jaxanon.methods.common.generator import Batch
+from jaxanon.methods.guided_diffusion import guidance
+from jaxanon.methods.guided_diffusion.guidance import CloakConfig
 
 pytestmark = pytest.mark.long
 
@@ -22,7 +22,7 @@ SMALL |= {"sampling_steps": 10, "pretraining": 30, "autoencoder_widths": (16,)}
 SMALL |= {"channels": 4, "latent": 32, "projection": 16}
 METHOD = methods.cloak(DATA.spec, **SMALL)
 # The module of that name is hidden by its function.
-MODULE = importlib.import_module("jaxanon.methods.cloak")
+MODULE = importlib.import_module("jaxanon.methods.guided_diffusion.cloak")
 NETS = MODULE.networks(DATA.spec, CloakConfig(**SMALL))
 WINDOWS = (DATA.test.windows - np.float32(DATA.spec.mean)) / np.float32(DATA.spec.std)
 
@@ -181,7 +181,7 @@ def test_latents_stand_side_by_side_and_have_one_length():
         "activity": jnp.array([[3.0, 4.0]]),
         "gender": jnp.array([[0.0, 2.0]]),
     }
-    public, private = latent_guidance.joined(NETS, features)
+    public, private = guidance.joined(NETS, features)
     np.testing.assert_allclose(public, np.sqrt(2) * np.array([[0.6, 0.8]]), rtol=1e-6)
     np.testing.assert_allclose(private, np.sqrt(2) * np.array([[0, 1]]), rtol=1e-6)
 

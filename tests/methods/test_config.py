@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
+from jaxanon.core.method import Method, check_hyper
 from jaxanon.methods import BlinderConfig
-from jaxanon.methods.method import Method, check_hyper
 
 NAN, INF = float("nan"), float("inf")
 

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon import methods, training
-from jaxanon.models.rewriter_losses import Batch
+from jaxanon import methods
+from jaxanon.models.conditional_autoencoder import Batch
+from jaxanon.training import trainer
 
 TINY = {"latent": 3, "hidden": (5,)}
 
@@ -67,7 +68,7 @@ def test_it_learns_to_rebuild(data):
     method = methods.cae(
         data.spec, **TINY, batch=32, judge_batch=8, initialisation="lecun"
     )
-    run = training.train(
+    run = trainer.train(
         method, data, epochs=200, progress=False, hyper={"step_size": 0.01}
     )
     # 3 numbers and a class tell a wave's two phases and its amplitude.

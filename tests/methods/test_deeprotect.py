@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from jaxanon import datasets, kernels, methods, training
-from jaxanon.methods import deeprotect_release as releasing
-from jaxanon.methods.deeprotect_named import apart as neighbours_apart
-from jaxanon.methods.deeprotect_range import in_range
-from jaxanon.methods.method import Incompatible
-from jaxanon.models import reading, tied
+from jaxanon import datasets, kernels, methods
+from jaxanon.core.method import Incompatible
+from jaxanon.methods.deeprotect import release as releasing
+from jaxanon.methods.deeprotect.config import in_range
+from jaxanon.methods.deeprotect.release import apart as neighbours_apart
+from jaxanon.models import deeprotect
+from jaxanon.training import trainer
 
 SMALL = {
     **{"low": (0.0, 0.0), "high": (20.0, 20.0), "radius": None},
@@ -32,7 +33,7 @@ def with_(run, **settings):
 @pytest.fixture(scope="module")
 def trained(data):
     method = methods.deeprotect(data.spec, **SMALL, mechanism="none", step_size=0.01)
-    return training.train(method, data, epochs=150, progress=False)
+    return trainer.train(method, data, epochs=150, progress=False)
 
 
 def layers_of(run):
@@ -75,7 +76,7 @@ def test_less_privacy_is_less_noise_and_windows_stay_in_range(trained, data):
 def test_named_neighbours_are_bounded_and_others_are_not(data):
     """What mode "named" says, and what it does not say."""
     method = methods.deeprotect(data.spec, **SMALL, mode="named", mechanism="none")
-    run = training.train(method, data, epochs=10, progress=False)
+    run = trainer.train(method, data, epochs=10, progress=False)
     named = run.state.params["named"]
     apart = neighbours_apart(method.config, named)
     directions = np.asarray(named.directions, np.float64)
@@ -83,7 +84,9 @@ def test_named_neighbours_are_bounded_and_others_are_not(data):
     assert float(apart.l2) == pytest.approx(exact.l2, rel=1e-5)
     assert float(apart.l2) < math.sqrt(32) * 0.999  # Less than of any two windows.
     told = releasing.sensitivities(method.config, 2, 32, apart)
-    encode = lambda x: tied.encode(layers_of(run), np.float32(x)[None], "linear")[0]
+    encode = lambda x: deeprotect.encode(layers_of(run), np.float32(x)[None], "linear")[
+        0
+    ]
     for direction in directions:
         step = direction / np.abs(direction).max() / 2
         moved = encode(0.5 + step) - encode(0.5 - step)
@@ -93,7 +96,7 @@ def test_named_neighbours_are_bounded_and_others_are_not(data):
 def test_a_private_class_that_is_not_linear_is_read_from_a_named_release(data):
     """Gender is an amplitude here: no direction tells it, and nothing hides it."""
     settings = SMALL | {"mode": "named", "mechanism": "span", "epsilon": 0.5}
-    run = training.train(
+    run = trainer.train(
         methods.deeprotect(data.spec, **settings), data, epochs=60, progress=False
     )
     everything = {"mode": "everything", "mechanism": "priv unit", "radius": 0.5}
@@ -142,17 +145,17 @@ def test_the_loss_by_hand(data, given_to_central):
     )
     unit = in_range(data.spec, own, batch.windows)
     layer, readers = params["layer 2"], params["useful 2"]
-    seen = tied.encode([params["layer 1"]], unit)
-    features = tied.encode([layer], seen)
-    rebuilt = tied.decode([layer], features)
+    seen = deeprotect.encode([params["layer 1"]], unit)
+    features = deeprotect.encode([layer], seen)
+    rebuilt = deeprotect.decode([layer], features)
     error = np.mean(np.sum((rebuilt - seen) ** 2, 1))
     read = sum(
-        reading.loss(readers[name], "ridge", rebuilt, batch.labels[name])
+        deeprotect.loss(readers[name], "ridge", rebuilt, batch.labels[name])
         for name in ("activity", "subject")
     )
     size = sum(np.sum(readers[name]["kernel"] ** 2) for name in readers)
     want = error + 0.7 * (read + 0.2 * size) + 0.3 * np.sum(layer.kernel**2)
-    want += 0.5 * tied.sparsity(features, 0.2)
+    want += 0.5 * deeprotect.sparsity(features, 0.2)
     np.testing.assert_allclose(found, want, rtol=1e-5)
     assert kept == {} and info["rebuilding, layer 2"] == pytest.approx(error)
 

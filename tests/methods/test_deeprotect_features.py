@@ -8,10 +8,10 @@ import pytest
 from sklearn.decomposition import PCA, DictionaryLearning
 from sklearn.linear_model import RidgeClassifier
 
-from jaxanon import kernels, methods, training
-from jaxanon.methods.deeprotect_config import FEATURES
-from jaxanon.methods.deeprotect_range import in_range
-from jaxanon.methods.method import Incompatible
+from jaxanon import kernels, methods
+from jaxanon.core.method import Incompatible
+from jaxanon.methods.deeprotect.config import FEATURES, in_range
+from jaxanon.training import trainer
 
 SMALL = {
     **{"low": (0.0, 0.0), "high": (20.0, 20.0), "radius": None},
@@ -21,7 +21,7 @@ SMALL = {
 
 def trained(data, epochs=20, **settings):
     method = methods.deeprotect(data.spec, **SMALL | settings)
-    return training.train(method, data, epochs=epochs, progress=False)
+    return trainer.train(method, data, epochs=epochs, progress=False)
 
 
 def unit(data):

@@ -16,10 +16,9 @@ import pytest
 from optimized import optimized
 from scipy import stats
 
-from jaxanon.methods import deeprotect_release as releasing
-from jaxanon.methods.deeprotect_config import DEEProtectConfig
-from jaxanon.methods.deeprotect_range import in_range
-from jaxanon.models import tied
+from jaxanon.methods.deeprotect import release as releasing
+from jaxanon.methods.deeprotect.config import DEEProtectConfig, in_range
+from jaxanon.models import deeprotect
 
 pytestmark = pytest.mark.long
 
@@ -29,7 +28,7 @@ CURVES = pytest.mark.parametrize("curve", ["sigmoid", "linear"])
 
 @functools.cache
 def layers():
-    return tied.init(jax.random.key(5), (32, 8, 4))
+    return deeprotect.init_autoencoder(jax.random.key(5), (32, 8, 4))
 
 
 def config(**settings):
@@ -66,7 +65,7 @@ def features_of_pairs(curve, radius):
     @jax.jit
     def features(key, pair):
         weights_key, noise_key = jax.random.split(key)
-        own_layers = tied.init(weights_key, (32, 8, 4))
+        own_layers = deeprotect.init_autoencoder(weights_key, (32, 8, 4))
         return releasing.release(
             noise_key, own, own_layers, pair, jnp.full((1, 32), 0.4), apart
         )
@@ -104,7 +103,7 @@ def standard(data, windows):
 def test_noise_follows_its_law_and_a_tenth_less_does_not():
     """Of a million features with Laplace noise, by Kolmogorov and Smirnov's test."""
     far = np.float32(np.arange(32) % 2)
-    exact = tied.encode(layers(), jnp.asarray(far)[None], "linear")[0]
+    exact = deeprotect.encode(layers(), jnp.asarray(far)[None], "linear")[0]
     told = releasing.sensitivities(config(), 2, 32, releasing.anything(32))
     sent = released(far, 250_000, epsilon=2.0) - np.asarray(exact)
     law = stats.laplace(scale=told["l1"] / 2.0)
@@ -244,7 +243,7 @@ def test_the_baseline_near_the_mean_may_be_stretched_in_l1():
 
 ONE_CORE = """
 import jax, jax.numpy as jnp
-from jaxanon.methods.deeprotect_release import along
+from jaxanon.methods.deeprotect.release.release import along
 
 # What waits for another program is run in XLA's thread, of which there is one.
 two = jax.jit(lambda x: 0 * (x @ x)[:1, :2] + jnp.array([[1.0, 0.5]]))(jnp.eye(2000))

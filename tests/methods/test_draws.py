@@ -11,10 +11,11 @@ import pytest
 import toy
 
 from jaxanon import datasets, methods
-from jaxanon.methods import blinder_classifiers, draws
+from jaxanon.methods.common import client_batches
+from jaxanon.models import classifiers
 
 # ``methods.blinder`` is the function of the same name.
-module = importlib.import_module("jaxanon.methods.blinder")
+module = importlib.import_module("jaxanon.methods.blinder.blinder")
 
 
 @pytest.fixture(scope="module")
@@ -29,15 +30,17 @@ def test_padding_is_zero_in_standardised_windows_too(data):
     assert not clients.mask.all()
     real = clients.mask[..., None, None]
     spoiled = clients._replace(windows=np.where(real, clients.windows, 55))
-    prepared = draws.prepare(data.spec, spoiled, 3)
+    prepared = client_batches.prepare(data.spec, spoiled, 3)
     mean, std = np.float32(data.spec.mean), np.float32(data.spec.std)
     expected = np.where(real, (clients.windows - mean) / std, 0)
     np.testing.assert_allclose(prepared.windows, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_shadows_are_other_classes_and_shown_ones_any_class_at_all(data):
-    prepared = draws.prepare(data.spec, datasets.by_client(data.train), 3)
-    draw = lambda key: draws.draw_batch(key, 3, prepared, data.spec, 2, 20, 1000)
+    prepared = client_batches.prepare(data.spec, datasets.by_client(data.train), 3)
+    draw = lambda key: client_batches.draw_batch(
+        key, 3, prepared, data.spec, 2, 20, 1000
+    )
     batch = jax.jit(draw)(jax.random.key(0))
     for index, num in enumerate((2, 5)):
         true, shadow, shown = (
@@ -86,7 +89,7 @@ class Judge:
 def show(data, monkeypatch):
     """``kind -> (predicted classes, latents, shown classes)`` of 2000 windows."""
     monkeypatch.setattr(module.models, "networks", lambda *args, **options: Net())
-    monkeypatch.setattr(blinder_classifiers, "Classifier", Judge)
+    monkeypatch.setattr(classifiers, "Classifier", Judge)
 
     def run(kind):
         method = methods.blinder(data.spec, anonymization=kind)
@@ -174,7 +177,9 @@ def test_the_released_list_of_batches_and_the_paper_s_plain_steps(
     prepared = method.prepare(datasets.by_client(data.train))
     drawn = []
     monkeypatch.setattr(
-        draws, "draw_batch", lambda *args, rows_key: drawn.append(rows_key) or Weighed()
+        client_batches,
+        "draw_batch",
+        lambda *args, rows_key: drawn.append(rows_key) or Weighed(),
     )
     given = (jax.random.key(3),) if not fresh_batches else ()
     seen["draw_fn"](jax.random.key(2), 0, prepared, *given)

@@ -7,8 +7,8 @@ import warnings
 import pytest
 
 from jaxanon import datasets, methods
-from jaxanon.methods.epochs import during
-from jaxanon.methods.method import warn_of_epochs
+from jaxanon.core.method import warn_of_epochs
+from jaxanon.methods.common.alternating import during
 
 SPEC = datasets.load("smartwatch", public="exercise", private=["side"]).spec
 FIRST, SECOND = SPEC.classes["exercise"][:1], SPEC.classes["exercise"][1:2]

@@ -7,8 +7,8 @@ import pytest
 
 from jaxanon import datasets
 from jaxanon.federated import Layout
-from jaxanon.methods.averaged import system_of
-from jaxanon.methods.fed_blinder import FedBlinderConfig, fed_blinder
+from jaxanon.methods.blinder.averaged import system_of
+from jaxanon.methods.blinder.fed_blinder import FedBlinderConfig, fed_blinder
 
 pytestmark = pytest.mark.long
 

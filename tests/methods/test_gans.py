@@ -12,8 +12,9 @@ import toy
 from optimized import optimized
 
 from jaxanon import datasets, methods
-from jaxanon.methods import gan_networks, gan_players
-from jaxanon.methods.gan_config import CGANConfig, OccupancyGANConfig
+from jaxanon.methods.common import generator
+from jaxanon.methods.gan import conditional
+from jaxanon.methods.gan.conditional import CGANConfig, OccupancyGANConfig
 
 pytestmark = pytest.mark.long
 
@@ -98,7 +99,7 @@ def test_windows_are_made_anew_of_their_class_or_of_another_if_it_is_to_hide():
 
 
 def nets_of(config):
-    nets = gan_networks.networks(DATA.spec, config)
+    nets = conditional.networks(DATA.spec, config)
     return nets, nets.init(jax.random.key(0))
 
 
@@ -116,13 +117,13 @@ def test_the_critic_s_loss_by_hand():
     make = Says(lambda noise, classes: jnp.zeros((len(noise), 16, 2)))
     nets = nets._replace(critic=judge, generator=make)
     labels = {"activity": jnp.array([0, 2])}
-    batch = gan_networks.Batch(jnp.ones((2, 16, 2)), labels)
+    batch = generator.Batch(jnp.ones((2, 16, 2)), labels)
     soft = lambda x: np.log1p(np.exp(x))
     for concealing, real in ((True, (soft(-2) + soft(2)) / 2), (False, soft(-2))):
-        player = gan_players.judging(nets, concealing=concealing)
+        player = conditional.judging(nets, concealing=concealing)
         loss, _ = player.loss_fn(jax.random.key(0), params, {}, batch, None)
         assert float(loss) == pytest.approx(real + soft(-1), rel=1e-5)
-    loss, _ = gan_players.generating(nets).loss_fn(
+    loss, _ = conditional.generating(nets).loss_fn(
         jax.random.key(0), params, {}, batch, None
     )
     assert float(loss) == pytest.approx(soft(1), rel=1e-5)
@@ -134,7 +135,7 @@ def test_what_the_two_classifiers_say_by_hand():
     says = Says(lambda x, key, dropout: (logits, None))
     nets = nets._replace(classifiers=nets.classifiers | {"activity": says})
     labels, hyper = jnp.array([0, 2]), {"utility": 2.0, "privacy": 3.0}
-    module = importlib.import_module("jaxanon.methods.occupancy_gan")
+    module = importlib.import_module("jaxanon.methods.gan.conditional")
     told = lambda form: float(
         module.told_by_classifiers(
             nets, params, jnp.zeros((2, 16, 2)), labels, hyper, form

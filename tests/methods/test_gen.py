@@ -9,7 +9,7 @@ import pytest
 import toy
 
 from jaxanon import datasets
-from jaxanon.methods.gen import gen
+from jaxanon.methods.malekzadeh.gen import gen
 
 pytestmark = pytest.mark.long
 

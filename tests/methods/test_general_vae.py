@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from jaxanon import datasets, methods
-from jaxanon.models.rewriter_losses import Batch
+from jaxanon.models.conditional_autoencoder import Batch
 
 
 @pytest.fixture
 def design_of(monkeypatch, data):
     """The players and networks that settings lead to."""
-    module = importlib.import_module("jaxanon.methods.general_vae")
+    module = importlib.import_module("jaxanon.methods.obscurenet.baselines")
     monkeypatch.setattr(
         module, "autoencoders", lambda name, spec, config, design: design
     )

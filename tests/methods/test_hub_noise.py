@@ -11,13 +11,16 @@ import pytest
 from plain_denoiser import plain_denoiser
 
 import jaxanon as ja
-from jaxanon import cli, datasets, ledger, methods, sweeping
-from jaxanon.methods import hub_networks, hub_noise, hub_room, hub_sampling, pool
-from jaxanon.methods.hub_noise_settings import guarantee_of
-from jaxanon.methods.method import Incompatible
-from jaxanon.methods.privatehub_config import PrivateHubConfig
-from jaxanon.methods.rounds import rounds_program
-from jaxanon.privacy import SampledGaussian, epsilon_spent
+from jaxanon import datasets, methods
+from jaxanon.cli import app
+from jaxanon.core.method import Incompatible
+from jaxanon.core.programs import rounds_program
+from jaxanon.methods.common import generator, pool
+from jaxanon.methods.privatehub import data as privatehub_data
+from jaxanon.methods.privatehub import dp_sgd, networks, sampling
+from jaxanon.methods.privatehub.config import PrivateHubConfig, guarantee_of
+from jaxanon.privacy import SampledGaussian, epsilon_spent, ledger
+from jaxanon.sweeps import runner
 
 SMALL = {"widths": (4,), "heads": 2, "batch": 32, "num_steps": 20}
 SMALL |= {"sampling_steps": 5, "records": 160, "delta": 1e-3}
@@ -26,7 +29,7 @@ NOISY = SMALL | {"noise_multiplier": 1.0}
 
 
 def nets_of(spec, **settings):
-    return hub_networks.networks(spec, PrivateHubConfig(**(NOISY | settings)))
+    return networks.networks(spec, PrivateHubConfig(**(NOISY | settings)))
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +38,7 @@ def gradient(data):
     with plain_denoiser():
         nets = nets_of(data.spec, classifier_filters=(64, 64))
     lots = guarantee_of(nets.config).lots
-    player = hub_noise.learning(nets, lots)
+    player = dp_sgd.learning(nets, lots)
     params = jax.jit(nets.init)(jax.random.key(1))
     moving = {group: params[group] for group in player.groups}
     program = jax.jit(lambda *given: player.gradient_fn(jax.random.key(2), *given))
@@ -45,8 +48,8 @@ def gradient(data):
         hyper = {name: jnp.float32(value) for name, value in hyper.items()}
         return program(moving, hyper, batch)
 
-    prepared = hub_room.prepare(nets, datasets.by_client(data.train))
-    draw = jax.jit(lambda key: hub_room.lot(nets, key, prepared, lots))
+    prepared = privatehub_data.prepare(nets, datasets.by_client(data.train))
+    draw = jax.jit(lambda key: privatehub_data.lot(nets, key, prepared, lots))
     batch = draw(jax.random.key(3))
     return gradient, nets, moving, batch, lots
 
@@ -60,9 +63,9 @@ def test_it_is_the_sum_of_each_window_s_clipped_gradient(gradient):
     gradient, nets, moving, batch, lots = gradient
     chosen = [0, 1, 33, 40]  # In both parts of the lot.
     few = batch._replace(real=np.isin(np.arange(len(batch.real)), chosen))
-    assert hub_noise.PART < len(batch.real) < 2 * hub_noise.PART + 40
+    assert dp_sgd.PART < len(batch.real) < 2 * dp_sgd.PART + 40
     learn_key, _ = jax.random.split(jax.random.key(2))
-    draw = jax.jit(functools.partial(hub_noise._example, nets))
+    draw = jax.jit(functools.partial(dp_sgd._example, nets))
     x_t, wanted, t, told, windows, labels = draw(learn_key, jnp.float32(0.1), few)
 
     @jax.jit
@@ -75,7 +78,7 @@ def test_it_is_the_sum_of_each_window_s_clipped_gradient(gradient):
             )
             total = jnp.mean((said - one(wanted)) ** 2)
             for name in ("activity", "gender"):
-                logits, _ = hub_networks.classify(nets, moving, name, one(windows))
+                logits, _ = generator.classify(nets, moving, name, one(windows))
                 total += optax.softmax_cross_entropy_with_integer_labels(
                     logits, one(labels[name])
                 )[0]
@@ -127,10 +130,10 @@ def test_what_is_told_of_a_window_is_of_no_other(data):
         nets = nets_of(data.spec, noise_multiplier=noise)
         told = []
         for some in (clients, fewer):
-            prepared = hub_room.prepare(nets, some)
+            prepared = privatehub_data.prepare(nets, some)
             labels = {name: x[:9] for name, x in prepared.pool.labels.items()}
             drawn = pool.Drawn(prepared.pool.windows[:9], labels, jnp.arange(9))
-            told.append(hub_room.to_batch(nets, prepared, drawn))
+            told.append(privatehub_data.to_batch(nets, prepared, drawn))
         leaves = zip(*map(jax.tree.leaves, told), strict=True)
         apart[noise] = max(np.abs(1.0 * one - other).max() for one, other in leaves)
     assert apart[0.0] > 0.05 and apart[1.0] == 0
@@ -144,7 +147,7 @@ def test_samples_are_told_no_statistics(data):
     for noise in (0.0, 1.0):
         nets = nets_of(data.spec, noise_multiplier=noise)
         given = jax.random.key(0), params, classes
-        told[noise] = hub_sampling.told(nets, *given)
+        told[noise] = sampling.draw_conditions(nets, *given)
         assert told[noise].classes is classes
     assert told[0.0].known.all() and not told[1.0].known.any()
 
@@ -152,8 +155,8 @@ def test_samples_are_told_no_statistics(data):
 def test_every_window_is_in_a_lot_with_the_same_probability(data):
     nets = nets_of(data.spec)
     lots = guarantee_of(nets.config).lots
-    prepared = hub_room.prepare(nets, datasets.by_client(data.train))
-    draw = lambda key: hub_room.lot(nets, key, prepared, lots).real.sum()
+    prepared = privatehub_data.prepare(nets, datasets.by_client(data.train))
+    draw = lambda key: privatehub_data.lot(nets, key, prepared, lots).real.sum()
     sizes = jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(0), 400))
     number = len(data.train.windows)
     q = 32 / 160
@@ -195,7 +198,7 @@ def test_a_run_says_what_it_spent_and_stops_where_its_budget_ends(
     told = json.loads((tmp_path / "run" / "privacy.json").read_text())
     assert told["rounds"] == {"done": 10, "asked": 10}
     assert told["steps"] == 10 and 3.9 < told["epsilon"] <= 4.0
-    assert cli.main(["privacy", str(tmp_path / "run")]) == 0
+    assert app.main(["privacy", str(tmp_path / "run")]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "The trained generator keeps epsilon" in shown
     assert "for a training window with its labels more or less" in shown
@@ -247,7 +250,7 @@ def test_more_windows_than_were_counted_on_are_refused(data):
         ValueError,
         match=f"there are {number} training windows, .* for 100 at most; set recor",
     ):
-        hub_room.prepare(nets, datasets.by_client(data.train))
+        privatehub_data.prepare(nets, datasets.by_client(data.train))
 
 
 def test_other_noise_than_was_reckoned_with_is_refused(data):
@@ -266,4 +269,4 @@ def test_no_sweep_shares_a_budget(data, grid):
     settings = SMALL | ({} if "noise_multiplier" in grid else NOISY)
     match = "privatehub has noise in its training, which `jaxanon.train` trains one at"
     with pytest.raises(TypeError, match=match):
-        sweeping.sweep(methods.privatehub, data, grid=grid, progress=False, **settings)
+        runner.sweep(methods.privatehub, data, grid=grid, progress=False, **settings)

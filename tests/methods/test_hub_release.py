@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import toy
 
-from jaxanon import datasets, methods, training
+from jaxanon import datasets, methods
+from jaxanon.core.run import Run
 from jaxanon.datasets.spec import take
-from jaxanon.run import Run
+from jaxanon.training import run_folder, trainer
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("built_plainly")]
 
@@ -87,7 +88,7 @@ def without(**classes):
 def test_classes_that_were_never_seen_are_neither_made_nor_avoided():
     """Private ones, too; the run knows of which there was no training window."""
     data = without(activity=1, gender=1)
-    run = training.train(methods.privatehub(DATA.spec, **SMALL | LEAST), data, epochs=1)
+    run = trainer.train(methods.privatehub(DATA.spec, **SMALL | LEAST), data, epochs=1)
     assert run.config["data"]["unseen"] == {"activity": ["b"], "gender": ["m"]}
     ask = functools.partial(run.sample, jax.random.key(1))
     for classes, avoid, message in (
@@ -103,13 +104,13 @@ def test_classes_that_were_never_seen_are_neither_made_nor_avoided():
             ask(classes, avoid=avoid)
     made = ask({"activity": [0], "gender": [0]}, avoid={"activity": [2]})
     assert made.shape == (1, 16, 2)
-    whole = training.describe(run.method, DATA, run.state, epochs=1, seed=0)
+    whole = run_folder.describe(run.method, DATA, run.state, epochs=1, seed=0)
     assert "unseen" not in whole["data"]
 
 
 def test_other_generators_know_of_them_too():
     data, method = without(gender=1), methods.cgan(DATA.spec, widths=(4, 2), latent=2)
-    run = training.train(method, data, epochs=1)
+    run = trainer.train(method, data, epochs=1)
     with pytest.raises(
         ValueError, match=r"of gender \['m'\] .* neither make nor avoid"
     ):
@@ -121,12 +122,12 @@ def test_where_noise_guards_training_nobody_is_told_which_classes_occur():
     settings = {"noise_multiplier": 1.0, "records": 200}
     method = methods.privatehub(DATA.spec, **SMALL | LEAST | settings)
     state = jax.eval_shape(method.init, jax.random.key(0))._replace(hyper={})
-    told = training.describe(method, data, state, epochs=1, seed=0)
+    told = run_folder.describe(method, data, state, epochs=1, seed=0)
     assert "unseen" not in told["data"]
 
 
 def test_the_last_part_of_what_is_made_compiles_to_nothing_of_its_own(monkeypatch):
-    monkeypatch.setattr("jaxanon.run.BATCH", 6)
+    monkeypatch.setattr("jaxanon.core.run.BATCH", 6)
     traces = []
 
     def made(key, state, classes, samples=None, avoid=None):

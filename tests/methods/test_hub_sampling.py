@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import toy
 
-from jaxanon.methods import hub_networks, hub_sampling
-from jaxanon.methods.privatehub_config import PrivateHubConfig
+from jaxanon.methods.common import diffusion, generator
+from jaxanon.methods.privatehub import networks, sampling
+from jaxanon.methods.privatehub.config import PrivateHubConfig
 
 pytestmark = pytest.mark.long
 
@@ -62,7 +63,7 @@ class Told:
 
 def nets_of(covariance=COVARIANCE, **settings):
     settings = {"widths": (4,), "heads": 1} | settings
-    nets = hub_networks.networks(DATA.spec, PrivateHubConfig(**settings))
+    nets = networks.networks(DATA.spec, PrivateHubConfig(**settings))
     classifiers = {"activity": Told(0, 3), "gender": Told(1, 2)}
     return nets._replace(
         unet=Gaussian(nets.schedule, covariance), classifiers=classifiers
@@ -94,8 +95,8 @@ def moments(guidance, negative, steps=1000):
     @jax.jit
     def run(x, hyper):
         conditions = told(nets, activity=1), told(nets, gender=0)
-        denoise_fn = hub_sampling.guided(nets, PARAMS, *conditions, hyper)
-        return hub_sampling.denoised(nets, jax.random.key(0), denoise_fn, x, 1000)
+        denoise_fn = diffusion.guided(nets, PARAMS, *conditions, hyper)
+        return diffusion.denoised(nets, jax.random.key(0), denoise_fn, x, 1000)
 
     starts = jnp.concatenate([jnp.zeros((1, 6)), jnp.eye(6)]).reshape(7, 3, 2)
     ends = np.asarray(run(starts, hyper(guidance, negative)), np.float64).reshape(7, 6)
@@ -131,8 +132,8 @@ def test_the_paper_s_schedule_is_biased_and_may_start_from_data():
     @jax.jit
     def run(x):
         conditions = told(nets, 1, 0, len(x)), None, hyper()
-        denoise_fn = hub_sampling.guided(nets, PARAMS, *conditions)
-        return hub_sampling.denoised(nets, jax.random.key(0), denoise_fn, x, 100)
+        denoise_fn = diffusion.guided(nets, PARAMS, *conditions)
+        return diffusion.denoised(nets, jax.random.key(0), denoise_fn, x, 100)
 
     want = (CENTRE + ACTIVITY[1] + GENDER[0]).ravel()
     signal = float(nets.schedule.signal[-1])
@@ -151,12 +152,12 @@ def test_windows_from_nothing_are_led_away_from_what_is_to_be_avoided():
     statistics = {"mean": zeros(4), "root": zeros(4, 4)}
     statistics |= {"center": zeros(2), "spread": zeros(2)}
     params = PARAMS | {"statistics": statistics}
-    classes = hub_sampling.every(nets, {"activity": jnp.ones(5, jnp.int32)})
+    classes = generator.every(nets, {"activity": jnp.ones(5, jnp.int32)})
 
     @jax.jit
     def made(avoid=None):
         given = params, hyper(1.5, 0.75), classes, avoid
-        return hub_sampling.synthesise(nets, jax.random.key(3), *given)
+        return sampling.synthesise(nets, jax.random.key(3), *given)
 
     plain = made()
     for gender in range(2):  # Noise alike: what differs is the mean.
@@ -168,7 +169,7 @@ def test_windows_from_nothing_are_led_away_from_what_is_to_be_avoided():
 def rewritten(windows, seed=0, weights=(2.0, 0.5), **settings):
     nets = nets_of(POINT, sampling_steps=10, **settings)
     run = jax.jit(
-        lambda key, x: hub_sampling.rewrite(nets, key, PARAMS, hyper(*weights), x)
+        lambda key, x: sampling.rewrite(nets, key, PARAMS, hyper(*weights), x)
     )
     return np.asarray(run(jax.random.key(seed), jnp.float32(windows)))
 
@@ -201,7 +202,7 @@ def test_rewriting_leads_to_the_public_class_and_from_the_private_one():
 def test_classes_to_hide_are_suspected_together(hide, suspicion, want):
     nets = nets_of(hide=hide)
     logits = jnp.log(jnp.array([[0.3, 0.25, 0.45], [0.1, 0.2, 0.7]])) + 5.0
-    found = hub_sampling.suspected(nets, logits, suspicion)
+    found = sampling.suspected(nets, logits, suspicion)
     np.testing.assert_array_equal(found, want)
 
 
@@ -209,7 +210,7 @@ def test_a_window_that_is_not_suspected_is_rewritten_as_what_else_it_may_be():
     """This classifier gives the class of a window 0.58, and each other 0.21."""
     windows = labelled(np.array([1, 1]), np.array([0, 1]))
     nets = nets_of(POINT, sampling_steps=10, hide=("b",), strength=0.5)
-    run = lambda suspicion: hub_sampling.rewrite(
+    run = lambda suspicion: sampling.rewrite(
         *(nets, jax.random.key(0), PARAMS, hyper(2.0, 0.5, suspicion)),
         jnp.float32(windows),
     )
@@ -246,7 +247,7 @@ def test_nothing_is_left_of_windows_to_hide(strength, schedule):
     settings = {"strength": strength, "schedule": schedule, "hide": ("b",)}
     nets = nets_of(sampling_steps=10, **settings)
     run = jax.jit(
-        lambda x: hub_sampling.rewrite(nets, jax.random.key(0), PARAMS, hyper(), x)
+        lambda x: sampling.rewrite(nets, jax.random.key(0), PARAMS, hyper(), x)
     )
     change = np.abs(run(jnp.float32(one)) - run(jnp.float32(other))).max((1, 2))
     assert (change[:3] == 0).all()
@@ -257,9 +258,9 @@ def test_nothing_is_left_of_windows_to_hide(strength, schedule):
 def test_weak_rewriting_changes_little():
     windows = labelled(np.array([0, 1]), np.array([0, 1]))
     got = rewritten(windows, strength=0.01)  # One step of a hundred.
-    assert hub_sampling.first_step(nets_of(strength=0.001).config) == 1
+    assert diffusion.first_step(nets_of(strength=0.001).config) == 1
     nets = nets_of(sampling_steps=10, strength=0.01)
-    soft = hub_sampling.rewrite(
+    soft = sampling.rewrite(
         nets, jax.random.key(0), PARAMS, hyper(), jnp.float32(windows)
     )
     level = float(nets.schedule.noise[1])

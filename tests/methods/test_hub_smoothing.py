@@ -8,8 +8,9 @@ import toy
 from scipy.ndimage import gaussian_filter1d
 
 from jaxanon import datasets, methods
-from jaxanon.methods import hub_sampling, hub_smoothing
-from jaxanon.run import Run
+from jaxanon.core.run import Run
+from jaxanon.methods.common import diffusion
+from jaxanon.methods.privatehub import data as privatehub_data
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("built_plainly")]
 
@@ -30,23 +31,23 @@ def test_each_channel_gets_the_narrowest_gaussian_that_does():
     windows += random.normal(size=windows.shape) * [0.0, 1.0, 4.0]
     most = random.uniform(0.05, 1.2, size=(5, 3))
     most[0] = [9.0, 9.0, 0.0]
-    found = jax.jit(hub_smoothing.smoothed)(jnp.float32(windows), jnp.float32(most))
+    found = jax.jit(privatehub_data.smoothed)(jnp.float32(windows), jnp.float32(most))
     chosen = set()
     for b, c in np.ndindex(5, 3):
         x, limit = windows[b, :, c], most[b, c]
-        widths = (0.0, *hub_smoothing.WIDTHS)
+        widths = (0.0, *privatehub_data.WIDTHS)
         tried = [gaussian_mean(x, w) if w else x for w in widths]
         rough = [np.abs(np.diff(each)).mean() for each in tried]
         at = next((i for i, r in enumerate(rough) if r <= limit), len(widths) - 1)
         chosen.add(at)
         np.testing.assert_allclose(found[b, :, c], tried[at], atol=2e-5)
-    assert len(chosen) > 4 and {0, len(hub_smoothing.WIDTHS)} <= chosen
+    assert len(chosen) > 4 and {0, len(privatehub_data.WIDTHS)} <= chosen
 
 
 def test_a_window_of_one_sample_has_nothing_to_smooth():
     one = jnp.ones((2, 1, 3))
-    assert not hub_smoothing.roughness(one).any()
-    assert (hub_smoothing.smoothed(one, jnp.zeros((2, 3))) == one).all()
+    assert not privatehub_data.roughness(one).any()
+    assert (privatehub_data.smoothed(one, jnp.zeros((2, 3))) == one).all()
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +124,7 @@ def test_smoothing_is_chosen_anew(state):
     want = rewritten(state, strength=0.0, smoothing=True)
     found = own.anonymize(jax.random.key(1), DATA.test.windows)
     np.testing.assert_array_equal(found, want)
-    assert hub_sampling.first_step(own.method.config) == 0
+    assert diffusion.first_step(own.method.config) == 0
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,16 @@ import pytest
 import toy
 
 import jaxanon as ja
-from jaxanon import datasets, methods, sweeping
-from jaxanon.federated.algorithm import State
-from jaxanon.methods import hub_networks, hub_room, hub_stopping, pool, stopping
-from jaxanon.methods.method import Method
-from jaxanon.methods.privatehub_config import PrivateHubConfig
+from jaxanon import datasets, methods
+from jaxanon.core.method import Method
+from jaxanon.federated.engine.algorithm import State
+from jaxanon.methods.common import early_stopping, pool
+from jaxanon.methods.privatehub import data as privatehub_data
+from jaxanon.methods.privatehub import early_stopping as privatehub_early_stopping
+from jaxanon.methods.privatehub import networks
+from jaxanon.methods.privatehub.config import PrivateHubConfig
+from jaxanon.sweeps import runner
+from jaxanon.training import trainer
 
 pytestmark = pytest.mark.usefixtures("built_plainly")
 
@@ -39,9 +44,9 @@ def test_the_last_windows_of_each_person_and_class_are_held_out():
 
 
 def test_looks_count_from_the_lowest_loss():
-    seen, told = stopping.patience(), []
+    seen, told = early_stopping.patience(), []
     for loss in (3.0, 2.0, 2.5, 2.0, 1.0):  # As low as the lowest is no gain.
-        seen, better = stopping.look(seen, jnp.float32(loss))
+        seen, better = early_stopping.look(seen, jnp.float32(loss))
         told.append((bool(better), float(seen.best), int(seen.waited)))
     assert told == [
         (True, 3, 0), (True, 2, 0), (False, 2, 1), (False, 2, 2), (True, 1, 0),
@@ -57,7 +62,7 @@ class Zero:
 
 
 def nets_of(spec, **settings):
-    return hub_networks.networks(spec, PrivateHubConfig(**(SMALL | settings)))
+    return networks.networks(spec, PrivateHubConfig(**(SMALL | settings)))
 
 
 def test_every_held_out_window_counts_once(data):
@@ -67,11 +72,13 @@ def test_every_held_out_window_counts_once(data):
     clients = datasets.by_client(data.train)
     offsets = np.random.default_rng(0).normal(size=(*clients.mask.shape, 1, 2))
     clients = clients._replace(windows=np.float32(clients.windows + offsets))
-    prepared = hub_room.prepare(nets, clients)
+    prepared = privatehub_data.prepare(nets, clients)
     number = len(prepared.held_out.windows)
     assert number > 32 and number % 32  # The last part is not full.
     assert number + len(prepared.pool.windows) == len(data.train.windows)
-    loss = jax.jit(lambda key: hub_stopping.held_out_loss(nets, key, {}, prepared[3]))
+    loss = jax.jit(
+        lambda key: privatehub_early_stopping.held_out_loss(nets, key, {}, prepared[3])
+    )
     want = np.mean(np.asarray(prepared.held_out.windows) ** 2)
     assert float(loss(jax.random.key(0))) == pytest.approx(want, rel=1e-5)
     # They are told their own moments, and where those lie among the others' classes.
@@ -93,7 +100,9 @@ def test_the_best_weights_are_kept_step_by_step(monkeypatch, hide):
     config = SimpleNamespace(patience=patience, pretraining=pretraining, hide=hide)
     nets = SimpleNamespace(config=config)
     monkeypatch.setattr(
-        hub_stopping, "held_out_loss", lambda nets, key, denoiser, held: denoiser
+        privatehub_early_stopping,
+        "held_out_loss",
+        lambda nets, key, denoiser, held: denoiser,
     )
 
     def update(key, state, data):
@@ -104,11 +113,13 @@ def test_the_best_weights_are_kept_step_by_step(monkeypatch, hide):
         return state._replace(round=state.round + 1, params=params), {}
 
     plain = Method(*("x", config, None), *[None] * 2, update, *[None] * 3)
-    method = hub_stopping.watching(nets, rounds, plain)
+    method = privatehub_early_stopping.watching(nets, rounds, plain)
     params = {"denoiser": jnp.float32(0), "average": jnp.float32(-7)}
-    params |= hub_stopping.groups(jax.random.key(0), params)
+    params |= privatehub_early_stopping.groups(jax.random.key(0), params)
     state = State(jnp.int32(0), params, {}, {})
-    step = jax.jit(lambda state: method.update(None, state, hub_room.Prepared(*"abc")))
+    step = jax.jit(
+        lambda state: method.update(None, state, privatehub_data.Prepared(*"abc"))
+    )
 
     best, waited, average, last = np.inf, 0, -7.0, 8 if hide else 99
     for number in range(1, 3 * len(losses) + 1):
@@ -123,7 +134,7 @@ def test_the_best_weights_are_kept_step_by_step(monkeypatch, hide):
         found = state.params
         assert float(found["average"]) == average, number
         assert float(info["epochs without gain"]) == waited
-        assert bool(hub_stopping.over(nets)(found)) == (waited >= patience)
+        assert bool(privatehub_early_stopping.over(nets)(found)) == (waited >= patience)
         if hide and number == last * rounds:
             assert float(found["denoiser"]) == float(found["running mean"]) == 2.0
     # It stopped after 6 epochs, before it could have met the loss of 1.
@@ -159,7 +170,7 @@ def test_who_has_stopped_rests(data, tmp_path):
     # What samples is what it was one epoch before it stopped.
     best = train(stop)
     alike(best.state.params["running mean"], late.state.params["average"])
-    again = ja.training.open_run(tmp_path)
+    again = trainer.open_run(tmp_path)
     alike(again.state, late.state)
 
 
@@ -167,7 +178,7 @@ def test_who_has_stopped_rests(data, tmp_path):
 def test_members_of_a_sweep_stop_by_themselves(data):
     jax.config.update("jax_debug_key_reuse", False)  # It takes a select for two uses.
     try:
-        found = sweeping.sweep(
+        found = runner.sweep(
             methods.privatehub,
             data,
             grid={"step_size": [1e-3, 1.0]},

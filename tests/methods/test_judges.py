@@ -8,16 +8,17 @@ import optax
 import pytest
 
 from jaxanon import datasets
-from jaxanon.methods import judges, pool
-from jaxanon.methods.central import Player, Room, central
-from jaxanon.methods.rounds import rounds_program
+from jaxanon.core.programs import rounds_program
+from jaxanon.methods.common import pool
+from jaxanon.methods.common.alternating import Player, Room, central
+from jaxanon.methods.obscurenet import autoencoders
 
 HYPER = {"judge_step_size": 2e-3, "step_size": 0.5}
 
 
 @pytest.fixture(scope="module")
 def alone(data):
-    return judges.judges(data.spec, 64, HYPER)
+    return autoencoders.judges(data.spec, 64, HYPER)
 
 
 @pytest.fixture(scope="module")
@@ -51,14 +52,14 @@ def test_they_learn_every_attribute_of_windows_unseen(alone, seen, data):
     assert info.keys() == {"activity classifier", "gender classifier"}
     mean, std = np.float32(data.spec.mean), np.float32(data.spec.std)
     windows = (data.test.windows - mean) / std
-    found = judges.predict(data.spec, state.params, windows)
+    found = autoencoders.predict(data.spec, state.params, windows)
     for name, least in (("activity", 0.9), ("gender", 0.75)):
         assert np.mean(found[name] == data.test.labels[name]) > least, name
 
 
 def test_both_learn_as_they_would_alone(alone, seen, data):
     counter = _counter(data)
-    both = judges.beside(counter, alone)
+    both = autoencoders.beside(counter, alone)
     assert both.name == "counter" and both.rounds_per_epoch(seen) == 3
     state = both.init(jax.random.key(0))
     assert state.params["a"].shape == (2,)  # One each, and one set of classifiers.
@@ -89,6 +90,6 @@ def test_both_learn_as_they_would_alone(alone, seen, data):
 
 
 def test_a_hyper_parameter_that_neither_has_is_refused(alone, data):
-    both = judges.beside(_counter(data), alone)
+    both = autoencoders.beside(_counter(data), alone)
     with pytest.raises(TypeError, match=r"judge_step_size.* got \['speed'\]"):
         both.init(jax.random.key(0), speed=1.0)

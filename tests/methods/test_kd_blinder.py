@@ -6,8 +6,8 @@ import plain_rounds as plain
 import pytest
 
 from jaxanon.federated import Population
-from jaxanon.methods.averaged import system_of
-from jaxanon.methods.kd_blinder import KDBlinderConfig, kd_blinder
+from jaxanon.methods.blinder.averaged import system_of
+from jaxanon.methods.blinder.kd_blinder import KDBlinderConfig, kd_blinder
 
 pytestmark = pytest.mark.long
 

@@ -9,23 +9,27 @@ import numpy as np
 import pytest
 
 from jaxanon import kernels
-from jaxanon.methods import latent_guidance
-from jaxanon.methods.diffusion_config import SCHEDULES
-from jaxanon.methods.guided_config import GuidedConfig
+from jaxanon.methods.common.diffusion import SCHEDULES
+from jaxanon.methods.guided_diffusion import guidance as guided_diffusion_guidance
+from jaxanon.methods.guided_diffusion.guidance import GuidedConfig
 from jaxanon.models.conditions import nothing
 
 
 @pytest.mark.parametrize("strength", [1.0, 0.6, 0.37, 0.2])
 def test_steps_of_a_traced_strength_are_those_of_a_known_one(strength):
     config = GuidedConfig(num_steps=50, sampling_steps=10)
-    steps = jax.jit(lambda strength: latent_guidance.levels(config, strength))(strength)
+    steps = jax.jit(
+        lambda strength: guided_diffusion_guidance.levels(config, strength)
+    )(strength)
     want = kernels.diffusion_steps(round(strength * 50), 10)
     np.testing.assert_array_equal(steps, want)
 
 
 def test_steps_begin_at_1_at_least_and_at_the_last_at_most():
     config = GuidedConfig(num_steps=50, sampling_steps=10)
-    low, high = (latent_guidance.levels(config, s).tolist() for s in (1e-9, 7.0))
+    low, high = (
+        guided_diffusion_guidance.levels(config, s).tolist() for s in (1e-9, 7.0)
+    )
     assert low[0] == 1 and low[-1] == 0 and low == sorted(low, reverse=True)
     assert high[0] == 50
 
@@ -33,7 +37,7 @@ def test_steps_begin_at_1_at_least_and_at_the_last_at_most():
 def test_what_is_not_known_is_not_told():
     public, private = jnp.array([[2.0, 3.0]] * 3), jnp.array([[5.0]] * 3)
     known = jnp.array([[True, False], [False, True], [False, False]])
-    condition = latent_guidance.told(public, private, known)
+    condition = guided_diffusion_guidance.told(public, private, known)
     want = [[2, 3, 1, 0, 0], [0, 0, 0, 5, 1], [0, 0, 0, 0, 0]]
     assert condition.features.tolist() == want
     assert condition.known.tolist() == [True, True, False]
@@ -43,7 +47,7 @@ def test_what_is_not_known_is_not_told():
 
 
 def test_who_is_told_what_in_training():
-    known = latent_guidance.one_known(jax.random.key(0), 20_000, 0.2)
+    known = guided_diffusion_guidance.one_known(jax.random.key(0), 20_000, 0.2)
     public, private = np.asarray(known).T
     assert not (public & private).any()
     assert public.mean() == pytest.approx(0.4, abs=0.01)
@@ -73,7 +77,9 @@ ORIGINAL = 7.0
 def rewritten(hyper):
     x0, latent = jnp.full((1000, 5, 2), ORIGINAL), jnp.ones((1000, 1))
     key = jax.random.key(1)
-    return latent_guidance.rewritten(NETS, key, PARAMS, hyper, x0, latent, latent)
+    return guided_diffusion_guidance.rewritten(
+        NETS, key, PARAMS, hyper, x0, latent, latent
+    )
 
 
 @pytest.mark.parametrize(

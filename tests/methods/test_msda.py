@@ -4,10 +4,11 @@ import jax
 import numpy as np
 import pytest
 
-from jaxanon import datasets, training
-from jaxanon.methods.msda import msda
-from jaxanon.methods.weighed import draw, weigh
-from jaxanon.models.confusion import confusion
+from jaxanon import datasets
+from jaxanon.methods.common.pool import draw_weighed, weigh
+from jaxanon.methods.malekzadeh.anonymizing import msda
+from jaxanon.models.losses import confusion
+from jaxanon.training import trainer
 
 SMALL = {
     "filters": 6,
@@ -30,7 +31,7 @@ def _given(built, data):
     """Parameters and a batch for the loss of a player."""
     params = jax.jit(built["init_fn"])(jax.random.key(0))
     prepared = weigh(data.spec, datasets.by_client(data.train))
-    return params, draw(jax.random.key(1), prepared, 20)
+    return params, draw_weighed(jax.random.key(1), prepared, 20)
 
 
 def test_the_three_terms_and_their_weights(given_to_central, data):
@@ -101,7 +102,7 @@ def test_readers_of_latents_learn_from_what_the_encoder_makes(given_to_central, 
 def test_a_run_in_released_form(data):
     settings = SMALL | {"form": "released", "latent_hidden": (12,), "warm_up": 0}
     method = msda(data.spec, **settings)
-    run = training.train(method, data, epochs=1, progress=False)
+    run = trainer.train(method, data, epochs=1, progress=False)
     losses = run.history[-1]["losses"]
     # Of even odds -2 log(1 - 1/2), of a reader of windows and of one of latents.
     assert abs(losses["gender confusion"] - 4 * np.log(2)) < 1.5
@@ -117,7 +118,7 @@ def test_a_run_in_released_form(data):
 def test_weights_make_classes_count_the_same(data):
     clients = datasets.by_client(data.train)
     found = weigh(data.spec, clients, kept=(0, 2))
-    batch = draw(jax.random.key(0), found, 64)
+    batch = draw_weighed(jax.random.key(0), found, 64)
     labels = np.asarray(found.pool.labels["activity"])
     each = np.asarray(found.weights["activity"])[labels]
     totals = [each[labels == number].sum() for number in range(3)]

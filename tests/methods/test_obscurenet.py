@@ -10,8 +10,8 @@ import toy
 from optimized import optimized
 
 from jaxanon import datasets, methods
-from jaxanon.methods.rounds import rounds_program
-from jaxanon.models.rewriter_losses import Batch, rewriter_loss
+from jaxanon.core.programs import rounds_program
+from jaxanon.models.conditional_autoencoder import Batch, rewriter_loss
 
 pytestmark = pytest.mark.long
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.long
 @pytest.fixture
 def design_of(monkeypatch, data):
     """The players and networks that settings lead to."""
-    module = importlib.import_module("jaxanon.methods.obscurenet")
+    module = importlib.import_module("jaxanon.methods.obscurenet.obscurenet")
     monkeypatch.setattr(
         module, "autoencoders", lambda name, spec, config, design: design
     )

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.feature_selection import f_classif
 
-from jaxanon import training
-from jaxanon.methods import signature
+from jaxanon.methods import orf as methods_orf
 from jaxanon.methods.orf import ORFConfig, orf
+from jaxanon.training import trainer
 
 
 def _drawn(rows=60, time=9, channels=2):
@@ -20,17 +20,17 @@ def _drawn(rows=60, time=9, channels=2):
 
 
 def _sums(windows, labels):
-    sums = signature.empty(*windows.shape[1:], {"a": 3, "b": 2})
+    sums = methods_orf.empty(*windows.shape[1:], {"a": 3, "b": 2})
     for part in np.array_split(np.arange(len(windows)), 2):
         own = {name: each[part] for name, each in labels.items()}
-        sums = jax.jit(signature.add)(sums, windows[part], own)
+        sums = jax.jit(methods_orf.add_windows)(sums, windows[part], own)
     return sums
 
 
 def test_a_feature_tells_as_much_as_its_correlation_ratio():
     windows, labels = _drawn()
-    told = jax.jit(signature.told)(_sums(windows, labels))
-    rows = np.asarray(signature.features(windows)).reshape(len(windows), -1)
+    told = jax.jit(methods_orf.leakage)(_sums(windows, labels))
+    rows = np.asarray(methods_orf.features(windows)).reshape(len(windows), -1)
     for name, classes in (("a", 3), ("b", 2)):
         # scikit-learn's F is the ratio of variances between and within, by freedoms.
         f, _ = f_classif(rows, labels[name])
@@ -44,10 +44,10 @@ def test_a_feature_tells_as_much_as_its_correlation_ratio():
 def test_a_feature_that_does_not_vary_tells_nothing():
     windows, labels = _drawn()
     sums = _sums(windows * 0 + 2, labels)
-    assert all(not each.any() for each in signature.told(sums).values())
+    assert all(not each.any() for each in methods_orf.leakage(sums).values())
     assert not any(
         each.any()
-        for each in signature.told(
+        for each in methods_orf.leakage(
             _sums(windows[:0], {name: each[:0] for name, each in labels.items()})
         ).values()
     )
@@ -59,7 +59,7 @@ def test_chosen_frequencies_get_a_common_level_and_keep_their_shape(time):
     chosen = np.zeros((time // 2, 2), bool)
     chosen[1:3, 0] = True
     power = np.full(chosen.shape, 0.5, np.float32)
-    shown = jax.jit(signature.normalise)(windows, chosen, power)
+    shown = jax.jit(methods_orf.normalise)(windows, chosen, power)
     before, after = (np.fft.rfft(x, axis=1)[:, 1:] / time for x in (windows, shown))
     np.testing.assert_allclose(after[:, ~chosen], before[:, ~chosen], atol=1e-5)
     np.testing.assert_allclose(shown.mean(1), windows.mean(1), atol=1e-5)
@@ -75,7 +75,7 @@ def test_means_and_deviations_that_are_removed_are_everyones():
     windows, _ = _drawn()
     removed = np.array([[True, False], [False, True]])
     common = np.float32([[7.0, 8.0], [3.0, 4.0]])
-    shown = jax.jit(signature.remove)(windows, removed, common)
+    shown = jax.jit(methods_orf.remove)(windows, removed, common)
     np.testing.assert_allclose(shown[..., 0].mean(1), 7.0, rtol=1e-5)
     np.testing.assert_allclose(shown[..., 1].std(1), 4.0, rtol=1e-4)
     np.testing.assert_allclose(
@@ -83,14 +83,14 @@ def test_means_and_deviations_that_are_removed_are_everyones():
     )
     np.testing.assert_allclose(shown[..., 0].std(1), windows[..., 0].std(1), rtol=1e-4)
     flat = jnp.ones((2, 5, 2))
-    assert np.isfinite(signature.remove(flat, removed, common)).all()
+    assert np.isfinite(methods_orf.remove(flat, removed, common)).all()
     chosen = jnp.ones((2, 2), bool)
-    np.testing.assert_allclose(signature.normalise(flat, chosen, common), flat, 1e-6)
+    np.testing.assert_allclose(methods_orf.normalise(flat, chosen, common), flat, 1e-6)
 
 
 def test_amplitude_goes_and_frequency_stays(data):
     # Genders differ in amplitude, activities in frequency.
-    run = training.train(orf(data.spec), data, epochs=3, progress=False)
+    run = trainer.train(orf(data.spec), data, epochs=3, progress=False)
     assert run.history[-1]["losses"]["gender told"] > 0.9
     shown = run.anonymize(jax.random.key(0), data.test.windows)
     gender, activity = (data.test.labels[name] for name in ("gender", "activity"))
@@ -112,7 +112,7 @@ def test_statistics_that_the_public_attribute_uses_stay(data):
 
     moved = data._replace(train=shifted(data.train), test=shifted(data.test))
     method = orf(data.spec, share=0.0)
-    run = training.train(method, moved, epochs=1, progress=False)
+    run = trainer.train(method, moved, epochs=1, progress=False)
     shown = run.anonymize(jax.random.key(0), moved.test.windows)
     np.testing.assert_allclose(shown.std(1), shown.std(1).mean(), rtol=1e-3)
     np.testing.assert_allclose(shown.mean(1), moved.test.windows.mean(1), rtol=1e-4)
@@ -128,8 +128,8 @@ def test_nothing_changes_before_the_first_round(data):
 
 def test_no_share_normalises_nothing(data):
     values = jnp.arange(6.0).reshape(3, 2)
-    assert not signature.greatest(values, 0.0).any()
-    assert signature.greatest(values, 1.0).all()
+    assert not methods_orf.greatest(values, 0.0).any()
+    assert methods_orf.greatest(values, 1.0).all()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxanon import datasets
-from jaxanon.methods import own_windows
+from jaxanon.methods.common import client_batches
 
 LABELS = np.array([2, 0, 2, 2, 1, 2, 2, 2, 2, 2, 0, 2], np.int32)
 MASK = np.array([True] * 10 + [False] * 2)
@@ -18,7 +18,7 @@ def evenly():
 
     @jax.jit
     def draw(labels, mask):
-        rows = own_windows.balanced(labels, mask, 4, 8)
+        rows = client_batches.balanced(labels, mask, 4, 8)
         keys = jax.random.split(jax.random.key(0), 500)
         return jax.vmap(lambda key: rows(key, jnp.int32(0)))(keys)
 
@@ -56,7 +56,7 @@ def test_no_more_rows_count_than_there_are(evenly):
 
 @jax.jit
 def _visits(key, mask):
-    rows = own_windows.in_turn(key, mask, 5)
+    rows = client_batches.in_turn(key, mask, 5)
     return jax.vmap(lambda step: rows(jax.random.key(9), step))(jnp.arange(4))
 
 
@@ -71,10 +71,10 @@ def test_in_turn_all_real_rows_come_before_one_comes_again():
 
 def test_a_batch_has_the_rows_that_were_drawn(data):
     clients = datasets.by_client(data.train)
-    held = own_windows.prepare(data.spec, clients)
+    held = client_batches.prepare_population(data.spec, clients)
     own = jax.tree.map(lambda leaf: leaf[3], held.rows)
     index, real = jnp.array([4, 4, 0]), jnp.array([True, True, False])
-    batch = own_windows.batch_of(jax.random.key(0), data.spec, own, index, real, 7)
+    batch = client_batches.batch_of(jax.random.key(0), data.spec, own, index, real, 7)
     mean, std = np.float32(data.spec.mean), np.float32(data.spec.std)
     windows = batch.windows * std[None, None] + mean[None, None]
     expected = clients.windows[3, np.asarray(index)]

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import small_dysan
 
-from jaxanon import datasets, online
-from jaxanon.methods import pool, sanitizers
-from jaxanon.methods.dysan import dysan
+from jaxanon import datasets
+from jaxanon.methods.common import alternating, pool
+from jaxanon.methods.dysan import online_selection, sanitizers
+from jaxanon.methods.dysan.dysan import dysan
 from jaxanon.models.dysan import Networks
 
 SMALL = small_dysan.SMALL | {"physiology": ("subject",)}
@@ -75,7 +76,7 @@ def test_judges_are_told_what_the_sanitizer_makes_of_it(data, trained, monkeypat
     for function in (sanitize, predict, discriminate):
         monkeypatch.setattr(Networks, function.__name__, function)
     params = state.params | {"scale": jnp.ones(())}
-    _, one = online.once(method)
+    _, one = online_selection.once(method)
     one(jax.random.key(0), (None, params), data.test.windows[:4], np.zeros(4, int))
     # So they learn, too.
     nets = sanitizers.networks(data.spec, method.config)
@@ -89,9 +90,9 @@ def test_judges_are_told_what_the_sanitizer_makes_of_it(data, trained, monkeypat
 
 def test_in_the_released_turns_each_side_has_one_of_its_own(data, monkeypatch):
     counted = []
-    central = sanitizers.central
+    central = alternating.central
     monkeypatch.setattr(
-        sanitizers,
+        alternating,
         "central",
         lambda *args, players, **more: (
             counted.append(len(players)),

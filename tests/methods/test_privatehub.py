@@ -10,10 +10,12 @@ import pytest
 import toy
 
 from jaxanon import datasets, methods
-from jaxanon.federated.algorithm import State
-from jaxanon.methods import acp, hub_networks, hub_room
-from jaxanon.methods.method import check_measured
-from jaxanon.methods.privatehub_config import PrivateHubConfig
+from jaxanon.core.method import check_measured
+from jaxanon.federated.engine.algorithm import State
+from jaxanon.methods.common import diffusion, generator
+from jaxanon.methods.privatehub import data as privatehub_data
+from jaxanon.methods.privatehub import networks
+from jaxanon.methods.privatehub.config import PrivateHubConfig
 
 pytestmark = pytest.mark.long
 
@@ -24,7 +26,7 @@ LEAST = {"widths": (4,), "classifier_filters": (4,), "classifier_features": 4}
 
 
 def nets_of(spec=DATA.spec, **settings):
-    return hub_networks.networks(spec, PrivateHubConfig(**(SMALL | settings)))
+    return networks.networks(spec, PrivateHubConfig(**(SMALL | settings)))
 
 
 class OfSilence:
@@ -59,9 +61,9 @@ class Zero:
 )
 def test_the_loss_is_0_for_the_best_denoiser_alone(prediction, schedule):
     nets = nets_of(prediction=prediction, schedule=schedule)
-    batch = hub_room.Batch(jnp.zeros((4000, 16, 2)), {}, nets.nothing(4000))
+    batch = privatehub_data.Batch(jnp.zeros((4000, 16, 2)), {}, nets.nothing(4000))
     loss = lambda unet: float(
-        acp.denoising_loss(
+        diffusion.denoising_loss(
             nets._replace(unet=unet), jax.random.key(0), {}, jnp.float32(0.1), batch
         )
     )
@@ -85,14 +87,16 @@ def test_the_running_mean_by_hand():
     state = State(jnp.int32(0), {"denoiser": 4.0, "average": 0.0}, {}, {})
     for round_, ema, decay in ((0, 0.999, 1 / 10), (2, 0.999, 3 / 12), (500, 0.9, 0.9)):
         now = state._replace(round=jnp.int32(round_), hyper={"ema": jnp.float32(ema)})
-        assert float(acp.running_mean(now)) == pytest.approx((1 - decay) * 4, rel=1e-5)
+        assert float(diffusion.running_mean(now)) == pytest.approx(
+            (1 - decay) * 4, rel=1e-5
+        )
 
 
 def test_statistics_of_classes_are_numpy_s_and_are_drawn_with_their_moments():
     random = np.random.default_rng(0)
     moments = random.normal(size=(300, 4)) @ random.normal(size=(4, 4)) + [5, 5, 30, 30]
     labels = np.repeat([0, 2], [100, 200])
-    found = hub_room.class_statistics(moments, labels, 3)
+    found = privatehub_data.class_statistics(moments, labels, 3)
     own = moments[labels == 2]
     np.testing.assert_allclose(found["mean"][2], own.mean(0), rtol=1e-5)
     covariance = found["root"][2] @ found["root"][2].T
@@ -100,7 +104,7 @@ def test_statistics_of_classes_are_numpy_s_and_are_drawn_with_their_moments():
     np.testing.assert_allclose(found["spread"][2], own[:, :2].std(0), rtol=1e-5)
     assert not found["mean"][1].any() and not found["root"][1].any()
     found = jax.tree.map(jnp.asarray, found)
-    drawn = hub_room.drawn_statistics(
+    drawn = privatehub_data.drawn_statistics(
         jax.random.key(0), found, jnp.full(20_000, 2, jnp.int32)
     )
     drawn = np.asarray(drawn, np.float64)
@@ -208,8 +212,8 @@ def test_classifiers_learn_every_class_alike_however_rare():
         "activity": jnp.array([0] * 60 + [1] * 3 + [2]),
         "gender": jnp.array([0] * 32 + [1] * 32),
     }
-    batch = hub_room.Batch(jnp.zeros((64, 16, 2)), labels, None)
-    loss, (info, _) = acp.classifying(nets).loss_fn(
+    batch = privatehub_data.Batch(jnp.zeros((64, 16, 2)), labels, None)
+    loss, (info, _) = generator.classifying(nets).loss_fn(
         jax.random.key(0), params, {}, batch, None
     )
     costs = lambda classes: np.log(np.exp(2) + classes - 1) - 2 * np.eye(classes)[0]

@@ -12,8 +12,8 @@ from optimized import optimized
 from sklearn.linear_model import LogisticRegression
 
 from jaxanon import datasets, methods
-from jaxanon.methods import latent_guidance
-from jaxanon.methods.guided_config import PrivDiffuserConfig
+from jaxanon.methods.guided_diffusion import guidance
+from jaxanon.methods.guided_diffusion.guidance import PrivDiffuserConfig
 
 pytestmark = pytest.mark.long
 
@@ -24,7 +24,7 @@ SMALL |= {"sampling_steps": 10, "pretraining": FIRST}
 BEFORE = {FIRST: 1, FIRST + 1: FIRST, LAST: FIRST + 1}  # Who goes on from where.
 METHOD = methods.privdiffuser(DATA.spec, **SMALL)
 # The module of that name is hidden by its function.
-MODULE = importlib.import_module("jaxanon.methods.privdiffuser")
+MODULE = importlib.import_module("jaxanon.methods.guided_diffusion.privdiffuser")
 
 
 def frequency(windows):
@@ -121,7 +121,7 @@ def told_by_public_latents(weight, seed):
     data = METHOD.prepare(datasets.by_client(offset(DATA.train)))
     state = METHOD.init(jax.random.key(seed), disentangling=weight)
     state = train(state, data, FIRST * METHOD.rounds_per_epoch(data))
-    read = jax.jit(lambda x: latent_guidance.latents(NETS, state.params, x)[0])
+    read = jax.jit(lambda x: guidance.latents(NETS, state.params, x)[0])
     known, new = (
         np.asarray(
             read(jnp.float32((offset(part).windows - DATA.spec.mean) / DATA.spec.std))

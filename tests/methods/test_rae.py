@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import toy
 
-from jaxanon import datasets, training
-from jaxanon.methods import replacing
-from jaxanon.methods.rae import rae
+from jaxanon import datasets
+from jaxanon.methods.malekzadeh import replacement
+from jaxanon.methods.malekzadeh.replacement import rae
+from jaxanon.training import trainer
 
 LISTS = {"black": ("c",), "gray": ("a",)}
 SMALL = {"replacer_filters": (6, 4), "replacer_hidden": (32, 24), "batch": 48} | LISTS
@@ -31,10 +32,10 @@ def _level():
 
 def _batch(targets, size=200, **lists):
     data = _level()
-    config = replacing.ReplacementConfig(**LISTS | lists, targets=targets)
-    _, classes = replacing.with_classes("rae", config, data.spec)
-    paired = replacing.pair(data.spec, datasets.by_client(data.train), classes)
-    draw = functools.partial(replacing.draw, data=paired, size=size, targets=targets)
+    config = replacement.ReplacementConfig(**LISTS | lists, targets=targets)
+    _, classes = replacement.with_classes("rae", config, data.spec)
+    paired = replacement.pair(data.spec, datasets.by_client(data.train), classes)
+    draw = functools.partial(replacement.draw, data=paired, size=size, targets=targets)
     return paired, draw
 
 
@@ -78,7 +79,7 @@ def test_kept_targets_are_one_to_one_and_fresh_ones_are_not_kept():
 def _trained():
     data = _level()
     method = rae(data.spec, **SMALL, replacer_step_size=5e-3)
-    run = training.train(method, data, epochs=150, progress=False)
+    run = trainer.train(method, data, epochs=150, progress=False)
     shown = run.anonymize(jax.random.key(2), data.test.windows)
     return data, run, np.asarray(shown)
 

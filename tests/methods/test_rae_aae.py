@@ -6,9 +6,10 @@ import jax
 import numpy as np
 import pytest
 
-from jaxanon import datasets, training
-from jaxanon.methods import replacing
-from jaxanon.methods.rae_aae import rae_aae
+from jaxanon import datasets
+from jaxanon.methods.malekzadeh import replacement
+from jaxanon.methods.malekzadeh.replacement import rae_aae
+from jaxanon.training import trainer
 
 LISTS = {"black": ("c",), "gray": ("a",)}
 SMALL = {"replacer_filters": (6, 4), "replacer_hidden": (32, 24), "batch": 48} | LISTS
@@ -50,7 +51,7 @@ def test_rae_aae_reads_the_white_classes_of_replaced_windows(given_to_central, d
     given = given_to_central("rae_aae", four.spec, **SMALL, **WIDTHS)
     prepared = given["room"].prepare_fn(datasets.by_client(four.train))
     batch = given["room"].draw_fn(jax.random.key(0), prepared, 0)
-    plain = replacing.draw(jax.random.key(0), prepared, 48)
+    plain = replacement.draw(jax.random.key(0), prepared, 48)
     activity = np.asarray(plain.labels["activity"])
     white = np.isin(activity, (1, 3))
     np.testing.assert_array_equal(batch.labels["activity"][white], activity[white] // 2)
@@ -81,7 +82,7 @@ def test_rae_aae_runs(data):
     four = _four(data)
     widths = {"filters": 4, "reader_filters": 4, "reader_hidden": (6,)}
     method = rae_aae(four.spec, **SMALL | widths, replacing=1, pretraining=1)
-    run = training.train(method, four, epochs=3, progress=False)
+    run = trainer.train(method, four, epochs=3, progress=False)
     shown = run.anonymize(jax.random.key(2), four.test.windows)
     assert shown.shape == four.test.windows.shape and np.isfinite(shown).all()
     assert abs(shown.mean() - 10) < 3

@@ -10,12 +10,11 @@ import pytest
 import small_dysan
 import toy
 
-from jaxanon import datasets, sweep, training
-from jaxanon.methods import personalise, sanitizers
-from jaxanon.methods.dysan import dysan
-from jaxanon.methods.dysan_gen import dysan_gen
-from jaxanon.methods.dysan_msda import dysan_msda
-from jaxanon.methods.olympus import olympus
+from jaxanon import datasets, sweep
+from jaxanon.methods import personalise
+from jaxanon.methods.dysan import sanitizers
+from jaxanon.methods.dysan.dysan import dysan, dysan_gen, dysan_msda, olympus
+from jaxanon.training import trainer
 
 pytestmark = pytest.mark.long
 
@@ -100,7 +99,7 @@ def test_a_run_in_released_forms(data):
     # averaged over genders, and the networks see physical units.
     settings = {"goal": "published", "errors": "released", "standardised": False}
     method = dysan(data.spec, **SMALL, **settings)
-    run = training.train(method, data, epochs=1, progress=False, hyper=HYPER)
+    run = trainer.train(method, data, epochs=1, progress=False, hyper=HYPER)
     info = run.history[-1]["losses"]
     expected = 0.5 * info["activity error"] + 0.2 * (0.5 - info["gender error"])
     expected += 0.3 * 2 * info["change"]
@@ -150,7 +149,7 @@ def test_training_warns_where_gens_sanitizer_never_begins():
     data = toy.data()
     method = dysan_gen(data.spec, **SMALL, pretraining=300)
     with pytest.raises(UserWarning, match="until epoch 1 it learns nothing of it"):
-        training.train(method, data, epochs=1, progress=False)
+        trainer.train(method, data, epochs=1, progress=False)
     with pytest.raises(UserWarning, match="until epoch 1 it learns nothing of it"):
         sweep("dysan_gen", data, **SMALL, epochs=1, progress=False)
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon.methods.shown import shown_class, shown_vector
+from jaxanon.methods.common.target_class import shown_class, shown_vector
 
 PREDICTED = jnp.tile(jnp.arange(3), 2000)
 

@@ -6,7 +6,7 @@ import numpy as np
 import optax
 import pytest
 
-from jaxanon.methods import stopping
+from jaxanon.methods.common import early_stopping
 
 
 def _turns(losses, length):
@@ -14,12 +14,12 @@ def _turns(losses, length):
 
     def step(seen, loss):
         given = (lambda: (loss, jnp.float32(1)), jnp.float32(0))
-        paid, taken, seen = stopping.unless_enough(seen, length, *given)
+        paid, taken, seen = early_stopping.unless_enough(seen, length, *given)
         return seen, (paid, taken)
 
     losses = jnp.asarray(losses, jnp.float32)
     seen, (paid, taken) = jax.jit(jax.lax.scan, static_argnums=0)(
-        step, stopping.watch(), losses
+        step, early_stopping.watch(), losses
     )
     np.testing.assert_array_equal(paid, jnp.where(taken == 1, losses, 0))
     return np.flatnonzero(np.asarray(taken)).tolist(), seen
@@ -52,7 +52,7 @@ def test_the_next_turn_begins_anew_but_for_the_first_loss_ever():
 
 
 def test_nothing_is_learned_after_the_end():
-    adam = stopping.at_rest(optax.scale_by_adam())
+    adam = early_stopping.at_rest(optax.scale_by_adam())
     params = {"a": jnp.ones(2), "b": jnp.zeros(1)}
     state = adam.init(params)
     _, state = adam.update({"a": jnp.ones(2), "b": jnp.zeros(1)}, state)
@@ -67,9 +67,9 @@ def test_nothing_is_learned_after_the_end():
 @pytest.mark.parametrize("over", [False, True])
 def test_the_gradient_is_exactly_nothing_where_the_turn_is_over(over):
     steps = jnp.int32(25 if over else 0)
-    seen = stopping.watch()._replace(steps=steps, low=jnp.int32(20))
+    seen = early_stopping.watch()._replace(steps=steps, low=jnp.int32(20))
 
     def loss(x):
-        return stopping.unless_enough(seen, 50, lambda: (x**2, 1.0), 0.0)[0]
+        return early_stopping.unless_enough(seen, 50, lambda: (x**2, 1.0), 0.0)[0]
 
     assert jax.jit(jax.grad(loss))(jnp.float32(3.0)) == (0 if over else 6)

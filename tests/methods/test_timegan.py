@@ -10,14 +10,15 @@ import pytest
 import toy
 
 from jaxanon import datasets, methods
-from jaxanon.methods import timegan_losses, timegan_networks
-from jaxanon.methods.aaf import FILTERED
-from jaxanon.methods.timegan_config import TimeGANConfig
+from jaxanon.methods.gan import timegan, timegan_networks
+from jaxanon.methods.gan.timegan_networks import TimeGANConfig
+from jaxanon.methods.privatehub.fine_tuning import FILTERED
+from jaxanon.models import layers
 
 pytestmark = pytest.mark.long
 
 DATA = toy.data()
-MODULE = importlib.import_module("jaxanon.methods.timegan")
+MODULE = importlib.import_module("jaxanon.methods.gan.timegan")
 SMALL = {
     **{"features": (8, 6), "batch": 32, "embedding": 2, "supervising": 1, "joint": 12},
     **{"step_size": 3e-3, "hide": ("c",), "threshold": 0.0},
@@ -175,7 +176,7 @@ def test_fine_tuning_s_loss_is_the_triplet_s_and_its_own():
 def test_a_critic_that_is_good_enough_rests(monkeypatch):
     _, data, _ = method_of()
     nets = timegan_networks.networks(DATA.spec, TimeGANConfig(**SMALL))
-    batch, apply = drawn(nets, data), timegan_networks.apply
+    batch, apply = drawn(nets, data), layers.apply
 
     def critic_says(answers):
         """One after the other; the other networks say what they do."""
@@ -185,7 +186,7 @@ def test_a_critic_that_is_good_enough_rests(monkeypatch):
                 return jnp.full((*x.shape[:2], 1), next(answers))
             return apply(net, params, x)
 
-        monkeypatch.setattr(timegan_networks, "apply", said)
+        monkeypatch.setattr(layers, "apply", said)
 
     for sure, learns in ((9.0, False), (1.0, True)):
         # Of what is embedded, and the opposite of what is made.
@@ -225,9 +226,9 @@ def test_it_makes_windows_in_the_data_s_range():
 
 def test_losses_at_nothing_have_slopes():
     x = jnp.ones((2, 3, 1))
-    slope = jax.grad(lambda y: timegan_losses.recovery(x, y))(x)
+    slope = jax.grad(lambda y: timegan.recovery(x, y))(x)
     assert not np.isnan(np.asarray(slope)).any()
-    slope = jax.grad(lambda y: timegan_losses.moments(x, y))(x)
+    slope = jax.grad(lambda y: timegan.moment_distance(x, y))(x)
     assert not np.isnan(np.asarray(slope)).any()
 
 

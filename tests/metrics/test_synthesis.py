@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from jaxanon import metrics
-from jaxanon.metrics import synthesis
+from jaxanon.metrics import synthetic_utility
 from jaxanon.models import forecaster
 
 pytestmark = pytest.mark.long
@@ -37,7 +37,7 @@ def test_transfer_reaches_what_can_be_reached_and_shows_what_cannot():
 
 def test_halves_hold_half_of_each_class_in_blocks_that_do_not_touch():
     labels = np.repeat([0, 2, 3, 4], [7, 2, 16, 500])
-    first, second = synthesis._halves("real", np.random.default_rng(0), labels)
+    first, second = synthetic_utility._halves("real", np.random.default_rng(0), labels)
     of = lambda half: [int(half[labels == label].sum()) for label in (0, 2, 3, 4)]
     assert of(second)[1:] == [1, 8, 240] and of(second)[0] in (3, 4)
     assert of(first)[1:3] == [1, 6] and of(first)[0] + of(second)[0] == 7

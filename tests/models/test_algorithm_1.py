@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import pytest
 
 from jaxanon.kernels import meta_gradient
-from jaxanon.models import blinder, blinder_losses
+from jaxanon.models import blinder
 
 pytestmark = pytest.mark.long
 
@@ -144,7 +144,7 @@ def draw(key, rows):
 @pytest.mark.parametrize("shadows, released", [(True, False), (False, True)])
 def test_a_client_follows_the_lines_of_the_algorithm(shadows, released):
     net = blinder.networks(4, 2, [3, 2], latent=2, hidden=(5,), adversary_hidden=(4,))
-    phases = blinder_losses.phases(
+    phases = blinder.phases(
         net,
         blinder.LossScale(ALPHA, BETA, GAMMA),
         STEP,
@@ -152,7 +152,7 @@ def test_a_client_follows_the_lines_of_the_algorithm(shadows, released):
         shadows=shadows,
         released=released,
     )
-    objectives = blinder_losses.objectives(
+    objectives = blinder.objectives(
         net, blinder.LossScale(ALPHA, BETA, GAMMA), released=released
     )
 

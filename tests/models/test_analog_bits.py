@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon.models.analog_bits import AnalogBits, check_values, values_of
+from jaxanon.models.conditions import AnalogBits, check_values, values_of
 
 BITS = AnalogBits((0, 2, 5), mean=(3.0, 0.5, 2.0), std=(2.0, 0.25, 1.5))
 

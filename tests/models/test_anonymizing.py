@@ -7,9 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon.models import anonymizing
-from jaxanon.models.guardian import Estimator, Guardian
-from jaxanon.models.replacement import Replacement, Replacer
+from jaxanon.models import malekzadeh
+from jaxanon.models.malekzadeh import Estimator, Guardian, Replacement, Replacer
 
 pytestmark = pytest.mark.long
 
@@ -25,10 +24,10 @@ def _size(net, *shapes):
 @pytest.mark.parametrize(
     ("net", "shape", "size"),
     [
-        (anonymizing.Encoder(), MAGNITUDES, 84_165),
-        (anonymizing.Decoder(128), (1, 2, 32, 1), 84_161),
-        (anonymizing.Reader(2), (1, 2, 128, 1), 78_497),
-        (anonymizing.Reader(3), (1, 2, 128, 1), 78_563),
+        (malekzadeh.Encoder(), MAGNITUDES, 84_165),
+        (malekzadeh.Decoder(128), (1, 2, 32, 1), 84_161),
+        (malekzadeh.Reader(2), (1, 2, 128, 1), 78_497),
+        (malekzadeh.Reader(3), (1, 2, 128, 1), 78_563),
         (Replacer(), MAGNITUDES, 155_910),
     ],
 )
@@ -40,18 +39,18 @@ def test_sizes_of_the_identity_version_by_hand():
     # Kernels of 3 samples; 4 numbers of batch normalisation for each filter.
     conv, norm = 3 * 100 * 100 + 100, 400
     encoder = (3 * 100 + 100) + 3 * conv + 4 * norm + (3 * 100 + 1) + 4
-    net = anonymizing.Encoder(100, (1, 3), deeper=True)
+    net = malekzadeh.Encoder(100, (1, 3), deeper=True)
     assert _size(net, MAGNITUDES) == encoder
     decoder = (3 * 100 + 100) + 3 * conv + 3 * norm + (3 * 100 + 1)
-    net = anonymizing.Decoder(128, 100, (1, 3), deeper=True)
+    net = malekzadeh.Decoder(128, 100, (1, 3), deeper=True)
     assert _size(net, (1, 2, 32, 1)) == decoder
     # Of latents 32 samples are halved twice, of windows 128 four times: 2 x 8 x 32.
     convs = (10 * 32 + 32) + 4 * (10 * 32 * 32 + 32)
     latents = convs + (512 * 128 + 128) + (128 * 32 + 32) + (32 * 24 + 24)
-    net = anonymizing.Reader(24, pooled=anonymizing.POOLED_LATENT)
+    net = malekzadeh.Reader(24, pooled=malekzadeh.POOLED_LATENT)
     assert _size(net, (1, 2, 32, 1)) == latents
     windows = convs + (512 * 256 + 256) + (256 * 64 + 64) + (64 * 24 + 24)
-    net = anonymizing.Reader(24, 32, (256, 64), anonymizing.POOLED_OUTPUT)
+    net = malekzadeh.Reader(24, 32, (256, 64), malekzadeh.POOLED_OUTPUT)
     assert _size(net, (1, 2, 128, 1)) == windows
 
 
@@ -70,13 +69,13 @@ def test_sizes_of_gen_by_hand():
 @pytest.mark.parametrize("time", [16, 13, 7])
 @pytest.mark.parametrize("deeper", [False, True])
 def test_windows_come_back_as_long_as_they_were(time, deeper):
-    nets = anonymizing.Networks(
+    nets = malekzadeh.Networks(
         time,
         3,
-        anonymizing.Encoder(4, (1, 3), deeper),
-        anonymizing.Decoder(time, 4, (1, 3), deeper),
-        {"a": anonymizing.Reader(3, 2, (4,))},
-        {"b": anonymizing.Reader(2, 2, (4,), anonymizing.POOLED_LATENT)},
+        malekzadeh.Encoder(4, (1, 3), deeper),
+        malekzadeh.Decoder(time, 4, (1, 3), deeper),
+        {"a": malekzadeh.Reader(3, 2, (4,))},
+        {"b": malekzadeh.Reader(2, 2, (4,), malekzadeh.POOLED_LATENT)},
     )
     params = jax.eval_shape(nets.init, jax.random.key(0))
     windows = jnp.zeros((5, time, 3))
@@ -116,7 +115,7 @@ def test_the_estimator_does_not_mix_channels_before_its_dense_layer():
 
 
 def test_dropout_has_a_key_of_its_own():
-    net = anonymizing.Reader(2, 4, (8,))
+    net = malekzadeh.Reader(2, 4, (8,))
     x = np.float32(np.random.default_rng(0).normal(size=(6, 2, 16, 1)))
     variables = jax.jit(net.init)(jax.random.key(0), x)
     read = jax.jit(lambda key: net.apply(variables, x, key))

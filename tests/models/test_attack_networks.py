@@ -10,11 +10,8 @@ import pytest
 from flax import linen as nn
 
 from jaxanon.models import fit
-from jaxanon.models.attack_networks import (
-    ConvClassifier,
-    RecurrentClassifier,
-)
-from jaxanon.models.planes import PlaneConv, largest
+from jaxanon.models.classifiers import ConvClassifier, RecurrentClassifier
+from jaxanon.models.conv2d import PlaneConv, largest
 
 SMALL = {
     "conv": ConvClassifier(2, filters=(4, 4), hidden=(8,)),

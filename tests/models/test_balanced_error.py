@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon.models.balanced_error import balanced_error, from_chance
+from jaxanon.models.losses import balanced_error, from_chance
 
 
 def _logits(*right):

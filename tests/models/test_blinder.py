@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon.models import blinder, blinder_losses
+from jaxanon.models import autoencoder, blinder
+from jaxanon.models import losses as models_losses
 from jaxanon.models.layers import Dense, flatten, unflatten
 
 pytestmark = pytest.mark.long
@@ -81,10 +82,12 @@ def test_convolutions_want_a_length_they_can_halve():
 
 def test_kl_is_the_closed_form_and_uses_log_variance():
     # KL(N(1, 4) || N(0, 1)) = (1 + 4 - 1 - ln 4) / 2.
-    kl = blinder.kl_to_standard_normal(jnp.array([[1.0]]), jnp.log(jnp.array([[4.0]])))
+    kl = models_losses.kl_to_standard_normal(
+        jnp.array([[1.0]]), jnp.log(jnp.array([[4.0]]))
+    )
     np.testing.assert_allclose(kl, [(4 - np.log(4)) / 2], rtol=1e-6)
     # Eq. 1 takes exp(σ/2) of the log-variance: noise 1 moves z by 2, not by ln 4.
-    z = blinder.sample(jnp.zeros(1), jnp.log(jnp.array([4.0])), jnp.ones(1))
+    z = autoencoder.sample(jnp.zeros(1), jnp.log(jnp.array([4.0])), jnp.ones(1))
     np.testing.assert_allclose(z, [2.0], rtol=1e-6)
 
 
@@ -93,12 +96,12 @@ def test_kl_is_the_closed_form_and_uses_log_variance():
 )
 def test_released_adversary_loss_has_the_measured_range(classes, perfect, chance):
     target = jnp.eye(classes)[:1]
-    loss = lambda logits: blinder.cross_entropy(
+    loss = lambda logits: models_losses.cross_entropy(
         logits, target, jnp.ones(1), released=True
     )
     np.testing.assert_allclose(loss(100 * target), perfect, atol=1e-4)
     np.testing.assert_allclose(loss(0 * target), chance, atol=1e-4)
-    proper = blinder.cross_entropy(0 * target, target, jnp.ones(1))
+    proper = models_losses.cross_entropy(0 * target, target, jnp.ones(1))
     np.testing.assert_allclose(proper, np.log(classes), rtol=1e-6)
 
 
@@ -137,7 +140,7 @@ def test_loss_is_eq_4_and_the_released_scaling_is_its_own():
         z = mean + jnp.exp(log_variance / 2) * batch.noise
         rebuilt = net.decode(params, z, batch.private, batch.public)
         losses = [
-            blinder_losses.vae_loss(net, scale, released=released)(params, batch)[0]
+            blinder.vae_loss(net, scale, released=released)(params, batch)[0]
             for released in (False, True)
         ]
         return mean, log_variance, rebuilt, net.discriminate(params, z), losses
@@ -153,7 +156,7 @@ def test_loss_is_eq_4_and_the_released_scaling_is_its_own():
     np.testing.assert_allclose(paper, expected, rtol=1e-5)
     pairs = zip(told, batch.private, strict=True)
     odd = sum(
-        blinder.cross_entropy(logits, y, jnp.ones(5), released=True)
+        models_losses.cross_entropy(logits, y, jnp.ones(5), released=True)
         for logits, y in pairs
     )
     # 512 MSE + c * sum(1 + logvar - ...) with c = 2 is 4 KL; here beta is 3.
@@ -169,8 +172,8 @@ def test_padding_in_a_batch_changes_nothing():
     padded = jax.tree.map(lambda leaf: pad(leaf, 2 if len(leaf) == 8 else 1), batch)
     padded = padded._replace(weights=np.float32([1, 1, 1, 1, 0]))
     for loss in (
-        jax.jit(blinder_losses.vae_loss(net, scale)),
-        jax.jit(blinder_losses.discriminator_loss(net)),
+        jax.jit(blinder.vae_loss(net, scale)),
+        jax.jit(blinder.discriminator_loss(net)),
     ):
         chex.assert_trees_all_close(
             loss(params, padded), loss(params, batch), rtol=1e-5
@@ -183,18 +186,18 @@ def test_shadows_are_decoded_under_the_other_class_and_encoded_with_the_rest():
 
     @jax.jit
     def by_hand(params, batch):
-        first = blinder.sample(*net.encode(params, batch.windows), batch.noise)
+        first = autoencoder.sample(*net.encode(params, batch.windows), batch.noise)
         shadow = net.decode(params, first, batch.shadow, batch.public)
         both = jnp.concatenate([batch.windows, shadow])
-        return first, blinder.sample(*net.encode(params, both), batch.renoise)
+        return first, autoencoder.sample(*net.encode(params, both), batch.renoise)
 
     first, expected = by_hand(params, batch)
-    with_shadows = jax.jit(blinder_losses.with_shadows(net))
+    with_shadows = jax.jit(blinder.with_shadows(net))
     z, private, weights = with_shadows(params, batch)
     chex.assert_trees_all_close(z, expected, rtol=1e-5)
     chex.assert_trees_all_equal(private[1][1], batch.shadow[1][0])
     assert weights.shape == (2,)
-    plain = jax.jit(blinder_losses.without_shadows(net))(params, batch)
+    plain = jax.jit(blinder.without_shadows(net))(params, batch)
     chex.assert_trees_all_close(plain[0], first)
 
 
@@ -208,15 +211,15 @@ def test_factored_blinder_follows_algorithm_1_to_1e_10():
         support, query = stack(draw(1, 1), draw(2, 1)), stack(draw(3, 5), draw(4, 5))
         params, support, query = map(double, (params, support, query))
         scale = blinder.LossScale(0.9, 2.0, 0.2)
-        phases = blinder_losses.phases(net, scale, 0.05, discriminator_steps=2)
+        phases = blinder.phases(net, scale, 0.05, discriminator_steps=2)
         arrays = (params, support, query, jnp.ones(2))
-        joint = (blinder_losses.joint_objective(net, scale),)
+        joint = (blinder.joint_objective(net, scale),)
         for second_order in (True, False):
             options = {"second_order": second_order}
             loops = jax.jit(
                 lambda *arrays, options=options: meta_gradient(
                     phases,
-                    blinder_losses.objectives(net, scale),
+                    blinder.objectives(net, scale),
                     *arrays,
                     implementation="reference",
                     **options,

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon.models.classifier import Classifier
+from jaxanon.models.classifiers import Classifier
 
 
 # The released networks' own counts: ObscureNet's activity, Blinder's activity, gender.

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon.models.autoencoder import LOG_VARIANCE
-from jaxanon.models.compression import Compressor, Expander
+from jaxanon.models.guided_diffusion import Compressor, Expander
 
 
 def test_each_width_halves_and_doubles_again():

@@ -6,7 +6,7 @@ import numpy as np
 import optax
 import pytest
 
-from jaxanon.models.confusion import (
+from jaxanon.models.losses import (
     CONFUSIONS,
     confusion,
     kernel_squares,

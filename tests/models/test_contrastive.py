@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon.models.contrastive import supervised_contrastive_loss
+from jaxanon.models.losses import supervised_contrastive_loss
 
 
 def plain(features, labels, temperature):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from jaxanon.models import fit
-from jaxanon.models.rows import arrange
+from jaxanon.models.fit import arrange
 
 pytestmark = pytest.mark.long
 

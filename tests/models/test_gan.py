@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon.models.gan import Critic, Generator
-from jaxanon.models.timegan import Recurrent
+from jaxanon.models.gan import Critic, Generator, Recurrent
 
 
 def run(net, *inputs):

@@ -7,7 +7,7 @@ import pytest
 import scipy.special
 import scipy.stats
 
-from jaxanon.models.inheritance import inheritance_loss
+from jaxanon.models.kd_blinder import inheritance_loss
 
 LOGITS = np.array([[1.0, -0.5, 0.3, 2.0], [0.2, 0.1, -1.0, 0.5]], np.float32)
 TEACHER = np.array([[0.0, 0.4, -0.7, 1.0], [1.5, -2.0, 0.6, 0.2]], np.float32)

@@ -7,7 +7,7 @@ import optax
 import pytest
 
 from jaxanon import kernels
-from jaxanon.models.latent_law import MOST, LatentLaw, surprise
+from jaxanon.models.guided_diffusion import MOST, LatentLaw, surprise
 
 
 def test_surprise_is_the_negative_log_likelihood():

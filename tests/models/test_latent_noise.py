@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon.models import blinder as models
-from jaxanon.models import blinder_losses as losses
-from jaxanon.models.latent_noise import class_spread, rarity, shifted
+from jaxanon.models import losses
+from jaxanon.models.kd_blinder import class_spread, rarity, shifted
 
 spread = jax.jit(class_spread, static_argnames="num_classes")
 
@@ -64,12 +64,12 @@ def test_moved_latents_are_decoded_and_seen_and_cost_no_divergence():
     )
     shift = jnp.array([[3.0, -1.0]] * 6)
     scale = models.LossScale(0.5, 2.0, 0.3)
-    total, info = losses.vae_loss(shifted(net, shift), scale)(params, batch)
+    total, info = models.vae_loss(shifted(net, shift), scale)(params, batch)
     mean, log_variance = net.encode(params, windows)
     z = mean + jnp.exp(log_variance / 2) * noise + shift
     error = jnp.sum((windows - net.decode(params, z, [private], public)) ** 2) / 6
     (logits,) = net.discriminate(params, z)
     seen = -jnp.sum(private * jax.nn.log_softmax(logits)) / 6
-    kl = jnp.mean(models.kl_to_standard_normal(mean, log_variance))
+    kl = jnp.mean(losses.kl_to_standard_normal(mean, log_variance))
     np.testing.assert_allclose(total, 0.5 * error + 2 * kl - 0.3 * seen, rtol=1e-5)
     np.testing.assert_allclose(info["kl"], kl, rtol=1e-5)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from jaxanon.models import moments
+from jaxanon.models import feature_extraction
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,10 @@ def made():
     x = rng.normal(size=(300, 5)) @ rng.normal(size=(5, 5))
     x[:, 1] += 2.0 * label
     x = np.float32(0.1 * x)
-    seen, add = moments.empty(5, {"mode": 3}), jax.jit(moments.add)
+    seen, add = (
+        feature_extraction.empty(5, {"mode": 3}),
+        jax.jit(feature_extraction.add),
+    )
     for rows in np.split(np.arange(300), 6):
         seen = add(seen, x[rows], {"mode": label[rows]})
     return x, label, seen
@@ -27,7 +30,7 @@ def test_moments_are_those_of_all_windows(made):
     assert float(seen.batches) == 6
     np.testing.assert_allclose(seen.mean, x.mean(0), atol=1e-6)
     np.testing.assert_allclose(
-        moments.covariance(seen), np.cov(x.T, bias=True), atol=1e-6
+        feature_extraction.covariance(seen), np.cov(x.T, bias=True), atol=1e-6
     )
     np.testing.assert_allclose(seen.shares["mode"], np.bincount(label) / 300, rtol=1e-6)
     want = np.stack([x[label == one].sum(0) / 300 for one in range(3)])
@@ -37,7 +40,7 @@ def test_moments_are_those_of_all_windows(made):
 @pytest.mark.parametrize("penalty", [0.01, 1.0])
 def test_ridge_is_scikit_learn_s(made, penalty):
     x, label, seen = made
-    found = moments.ridge(seen, "mode", penalty)
+    found = feature_extraction.ridge(seen, "mode", penalty)
     scaled = (x - x.mean(0)) / x.std(0)
     wanted = 2.0 * np.eye(3)[label] - 1
     want = Ridge(alpha=penalty * len(x)).fit(scaled, wanted).coef_ / x.std(0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from flax import linen as nn
 
-from jaxanon.models.planes import (
+from jaxanon.models.conv2d import (
     PlaneConv,
     PlaneConvTranspose,
     largest,

@@ -8,14 +8,15 @@ import pytest
 import toy
 
 import jaxanon as ja
-from jaxanon import training
+from jaxanon import learners, methods
+from jaxanon.training import trainer
 
 
 @pytest.mark.parametrize(
     ("room", "name", "settings"),
     [
-        (ja.learners, "fedavg", {"model": "mlp", "hidden": (4,), "local_steps": 1}),
-        (ja.methods, "orf", {}),
+        (learners, "fedavg", {"model": "mlp", "hidden": (4,), "local_steps": 1}),
+        (methods, "orf", {}),
     ],
 )
 def test_64_bits_change_nothing(room, name, settings):
@@ -24,7 +25,7 @@ def test_64_bits_change_nothing(room, name, settings):
         with jax.enable_x64(wide):
             method = room.build(name, data.spec, **settings)
             run = ja.train(method, data, epochs=1, progress=False)
-            if room is ja.methods:
+            if room is methods:
                 told = run.anonymize(jax.random.key(1), data.test.windows)
             else:
                 told = ja.evaluate(run, data)["mean"]
@@ -37,8 +38,8 @@ def test_64_bits_change_nothing(room, name, settings):
 def test_warnings_of_training_are_of_who_called_it(monkeypatch):
     spec = toy.data().spec
     small = {"model": "mlp", "hidden": (4,), "rounds": 1}
-    learner = ja.learners.build("dpfedavg", spec, **small)
-    monkeypatch.setattr(training, "check_data", lambda *_: 1 / 0)  # Comes next.
+    learner = learners.build("dpfedavg", spec, **small)
+    monkeypatch.setattr(trainer, "check_data", lambda *_: 1 / 0)  # Comes next.
     with pytest.warns(UserWarning, match="budget pays for 1") as told:
         with pytest.raises(ZeroDivisionError):
             ja.train(learner, None, epochs=2)

@@ -7,7 +7,7 @@ import optax
 import pytest
 from scipy import special
 
-from jaxanon.models import reading
+from jaxanon.models import deeprotect
 
 EACH = pytest.mark.parametrize("inference", ["ridge", "logistic", "network"])
 
@@ -22,14 +22,14 @@ def test_scores_and_losses_by_hand():
     kernel, bias = rng.normal(size=(3, 3)), rng.normal(size=3)
     params = {"kernel": jnp.asarray(kernel), "bias": jnp.asarray(bias)}
     told = standard(windows) @ kernel + bias
-    got = reading.read(params, jnp.asarray(windows))
+    got = deeprotect.read(params, jnp.asarray(windows))
     np.testing.assert_allclose(got, told, rtol=1e-4, atol=1e-5)
     ridge = np.mean(np.sum((told - np.where(np.eye(3)[labels], 1, -1)) ** 2, 1))
     entropy = -np.mean(special.log_softmax(told, 1)[np.arange(6), labels])
     for inference, want in (("ridge", ridge), ("logistic", entropy)):
-        found = reading.loss(params, inference, jnp.asarray(windows), labels)
+        found = deeprotect.loss(params, inference, jnp.asarray(windows), labels)
         assert float(found) == pytest.approx(want, rel=1e-4)
-    assert float(reading.squares(params)) == pytest.approx(np.sum(kernel**2))
+    assert float(deeprotect.squares(params)) == pytest.approx(np.sum(kernel**2))
 
 
 @EACH
@@ -39,9 +39,9 @@ def test_windows_that_hardly_differ_are_read_all_the_same(inference):
     labels = rng.integers(3, size=256)
     windows = 0.5 + 1e-4 * (labels[:, None] == np.arange(3)) + 1e-5 * rng.normal(size=3)
     windows = jnp.asarray(windows + 2e-5 * rng.normal(size=(256, 3)), jnp.float32)
-    params = reading.init(jax.random.key(0), inference, 3, 3)
+    params = deeprotect.init_classifier(jax.random.key(0), inference, 3, 3)
     optimizer = optax.adam(0.05)
-    loss = lambda params: reading.loss(params, inference, windows, labels)
+    loss = lambda params: deeprotect.loss(params, inference, windows, labels)
 
     @jax.jit
     def step(params, state):
@@ -52,12 +52,12 @@ def test_windows_that_hardly_differ_are_read_all_the_same(inference):
     state = optimizer.init(params)
     for _ in range(100):
         params, state = step(params, state)
-    guesses = reading.read(params, windows).argmax(1)
+    guesses = deeprotect.read(params, windows).argmax(1)
     assert np.mean(guesses == labels) > 0.95
 
 
 @EACH
 def test_squares_are_of_weights_and_not_of_biases(inference):
-    params = reading.init(jax.random.key(0), inference, 4, 2)
+    params = deeprotect.init_classifier(jax.random.key(0), inference, 4, 2)
     moved = {n: x + 1 if "bias" in n else x for n, x in params.items()}
-    assert reading.squares(moved) == reading.squares(params) > 0
+    assert deeprotect.squares(moved) == deeprotect.squares(params) > 0

@@ -7,7 +7,7 @@ import numpy as np
 from flax import linen as nn
 
 from jaxanon.kernels.ghost import leaves_without_factors
-from jaxanon.models.recurrent import LSTM, MultiLSTM
+from jaxanon.models.layers import LSTM, MultiLSTM
 
 
 def test_agrees_with_flax():

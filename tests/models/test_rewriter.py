@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon.models.rewriter import rewriter
+from jaxanon.models.conditional_autoencoder import rewriter
 
 MOBI_ACT, MOTION_SENSE = (128, 6), (128, 2)
 FOUR, THREE = (512, 512, 256, 128), (512, 256, 128)

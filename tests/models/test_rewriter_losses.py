@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon.models.rewriter import rewriter
-from jaxanon.models.rewriter_losses import (
+from jaxanon.models.conditional_autoencoder import (
     Batch,
     binary_cross_entropy,
     reader_loss,
+    rewriter,
     rewriter_loss,
 )
 

@@ -7,8 +7,14 @@ import numpy as np
 import pytest
 
 from jaxanon.models import dysan
-from jaxanon.models.sanitizer import Sanitizer, compose, sanitize
-from jaxanon.models.sanitizer_judges import Discriminator, Predictor, least_time
+from jaxanon.models.sanitizer import (
+    Discriminator,
+    Predictor,
+    Sanitizer,
+    compose,
+    least_time,
+    sanitize,
+)
 
 pytestmark = pytest.mark.long
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxanon.models import tied
+from jaxanon.models import deeprotect
 
-LAYERS = tied.init(jax.random.key(0), (6, 4, 2))
+LAYERS = deeprotect.init_autoencoder(jax.random.key(0), (6, 4, 2))
 
 
 def logistic(x):
@@ -42,15 +42,15 @@ def test_layers_by_hand_one_window_at_a_time():
                 np.array([column @ x for column in np.asarray(kernel).T]) + bias
             )
         rebuilt.append(x)
-    got = tied.encode(layers, jnp.asarray(windows, jnp.float32))
+    got = deeprotect.encode(layers, jnp.asarray(windows, jnp.float32))
     np.testing.assert_allclose(got, features, rtol=1e-5)
-    np.testing.assert_allclose(tied.decode(layers, got), rebuilt, rtol=1e-5)
-    assert tied.encode((), got) is got
+    np.testing.assert_allclose(deeprotect.decode(layers, got), rebuilt, rtol=1e-5)
+    assert deeprotect.encode((), got) is got
     # Straight, the layers are one product of matrices and a shift.
-    straight = tied.encode(LAYERS, jnp.asarray(windows, jnp.float32), "linear")
+    straight = deeprotect.encode(LAYERS, jnp.asarray(windows, jnp.float32), "linear")
     product = np.asarray(LAYERS[1].kernel) @ np.asarray(LAYERS[0].kernel)
     np.testing.assert_allclose(straight, windows @ product.T, rtol=1e-4, atol=1e-6)
-    back = tied.decode(LAYERS, straight, "linear")
+    back = deeprotect.decode(LAYERS, straight, "linear")
     np.testing.assert_allclose(
         back, windows @ product.T @ product, rtol=1e-4, atol=1e-6
     )
@@ -63,7 +63,7 @@ def test_rows_are_orthonormal_at_the_start_and_after_any_step():
         )
     layer = LAYERS[0]
     step = jax.random.normal(jax.random.key(1), layer.kernel.shape)
-    found = tied.project(layer._replace(kernel=layer.kernel + 0.3 * step))
+    found = deeprotect.project(layer._replace(kernel=layer.kernel + 0.3 * step))
     np.testing.assert_allclose(found.kernel @ found.kernel.T, np.eye(4), atol=1e-6)
     # The nearest such rows, by singular values of one.
     u, _, v = np.linalg.svd(layer.kernel + 0.3 * step, full_matrices=False)
@@ -77,7 +77,9 @@ def test_no_two_windows_have_features_further_apart_than_a_quarter(seed):
     one, other = np.random.default_rng(seed).uniform(size=(2, 1, 6)).astype(np.float32)
     layers = moved(LAYERS)
     for count in (1, 2):
-        apart = tied.encode(layers[:count], one) - tied.encode(layers[:count], other)
+        apart = deeprotect.encode(layers[:count], one) - deeprotect.encode(
+            layers[:count], other
+        )
         most = np.linalg.norm(one - other) / 4**count
         assert np.linalg.norm(apart) <= most * (1 + 1e-4) + 1e-6
 
@@ -85,14 +87,14 @@ def test_no_two_windows_have_features_further_apart_than_a_quarter(seed):
 def test_sparsity_is_the_relative_entropy_of_coins():
     features = jnp.array([[0.2, 0.9], [0.4, 0.9]])
     want = sum(stats.entropy([0.1, 0.9], [mean, 1 - mean]) for mean in (0.3, 0.9))
-    assert float(tied.sparsity(features, 0.1)) == pytest.approx(want, rel=1e-5)
+    assert float(deeprotect.sparsity(features, 0.1)) == pytest.approx(want, rel=1e-5)
     even = jnp.full((3, 2), 0.1)
-    assert float(tied.sparsity(even, 0.1)) == pytest.approx(0, abs=1e-6)
-    assert jnp.isfinite(tied.sparsity(jnp.zeros((3, 2)), 0.1))
+    assert float(deeprotect.sparsity(even, 0.1)) == pytest.approx(0, abs=1e-6)
+    assert jnp.isfinite(deeprotect.sparsity(jnp.zeros((3, 2)), 0.1))
 
 
 def test_layers_do_not_grow():
     with pytest.raises(
         ValueError, match="hidden must not grow: 8 features of 7 inputs"
     ):
-        tied.init(jax.random.key(0), (30, 7, 8))
+        deeprotect.init_autoencoder(jax.random.key(0), (30, 7, 8))

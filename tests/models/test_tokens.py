@@ -7,8 +7,7 @@ import optax
 import pytest
 
 from jaxanon import kernels
-from jaxanon.models.predictors import predictor
-from jaxanon.models.tokens import embedded
+from jaxanon.models.predictors import embedded, predictor
 
 WINDOWS = jnp.array([[0, 3, 1, 3], [0, 0, 2, 4]], jnp.float32)[..., None]
 

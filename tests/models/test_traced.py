@@ -7,7 +7,7 @@ import pytest
 from flax import linen as nn
 
 from jaxanon.models import convolution
-from jaxanon.models.traced import apply
+from jaxanon.models.layers import apply
 
 TRACED = []
 

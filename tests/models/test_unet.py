@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon.models import conditions, unet_blocks
+from jaxanon.models import conditions, unet
 from jaxanon.models.unet import UNet, check_halved, check_heads
 
 pytestmark = pytest.mark.long
@@ -50,7 +50,7 @@ def test_it_starts_by_predicting_nothing():
 
 def test_a_convolution_is_numpy_s():
     x = np.random.default_rng(0).normal(size=(2, 7, 3)).astype(np.float32)
-    module = unet_blocks.Convolution(4)
+    module = unet.Convolution(4)
     own = module.init(jax.random.key(0), x)
     kernel = np.asarray(own["params"]["kernel"])
     got = module.apply(own, x)
@@ -66,7 +66,7 @@ def test_a_convolution_is_numpy_s():
 
 def test_attention_by_hand():
     x = np.random.default_rng(0).normal(size=(1, 5, 8)).astype(np.float32)
-    module = unet_blocks.Attention(heads=2)
+    module = unet.Attention(heads=2)
     own = module.init(jax.random.key(0), x)["params"]
     # What looks back is laid open: the block's second half stays nothing.
     own["seen"]["kernel"] = jnp.eye(8)
@@ -87,12 +87,12 @@ def test_attention_by_hand():
 
 def test_halving_pairs_neighbours_and_doubling_repeats_them():
     x = jnp.arange(8.0).reshape(1, 4, 2)
-    module = unet_blocks.Halve()
+    module = unet.Halve()
     own = module.init(jax.random.key(0), x)["params"]
     kernel = jnp.concatenate([jnp.eye(2), jnp.zeros((2, 2))])  # The first of each two.
     got = module.apply({"params": {"pairs": {**own["pairs"], "kernel": kernel}}}, x)
     np.testing.assert_array_equal(got, [[[0, 1], [4, 5]]])
-    module = unet_blocks.Double(2)
+    module = unet.Double(2)
     own = module.init(jax.random.key(0), x)["params"]
     middle = jnp.zeros((3, 2, 2)).at[1].set(jnp.eye(2))
     got = module.apply({"params": {"conv": {**own["conv"], "kernel": middle}}}, x)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.models.window_classifier import WindowClassifier, unit
+from jaxanon.models.classifiers import WindowClassifier, unit
 
 NET = WindowClassifier(3, filters=(2, 3), features=4)
 

@@ -9,13 +9,8 @@ import pytest
 from gaussian import exact, sampled
 from scipy import stats
 
-from jaxanon.privacy import (
-    SampledGaussian,
-    epsilon_spent,
-    steps_within,
-    warn_of_delta,
-)
-from jaxanon.privacy.sampled import INTERVALS, USUAL, beyond, interval
+from jaxanon.privacy import SampledGaussian, epsilon_spent, steps_within, warn_of_delta
+from jaxanon.privacy.sampled_gaussian import INTERVALS, USUAL, beyond, interval
 
 MULTIPLIERS = pytest.mark.parametrize(
     ("multiplier", "classic"), [(1.0, 5.30), (1.5617, 3.28), (0.4664, 12.59)]

@@ -8,7 +8,7 @@ import pytest
 from gaussian import exact
 
 from jaxanon.privacy import SampledGaussian, epsilon_spent, noise_multiplier_for
-from jaxanon.privacy.multiplier import _least
+from jaxanon.privacy.calibration import _least
 
 
 @hypothesis.settings(max_examples=6)

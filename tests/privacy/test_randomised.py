@@ -9,7 +9,7 @@ import pytest
 from scipy import optimize, special
 
 from jaxanon.privacy import response_epsilon_for, responses_spent
-from jaxanon.privacy.randomised import divergence
+from jaxanon.privacy.composition import divergence
 
 
 def exact(epsilon, count, delta):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from jaxanon import federated as fed
 from jaxanon import kernels
 from jaxanon.federated import Lots, Population, Steps
+from jaxanon.federated.engine import local
 
 CLIENTS, ROWS, FEATURES, CLASSES = 3, 4, 2, 3
 RADIUS = 2.0
@@ -34,7 +35,7 @@ def loss_fn(params, batch, key):
 
 def meta(start, loss_fn):
     groups = ("base", "head")
-    mean = lambda params, own: fed.local.masked_mean(loss_fn(params, own[0], 0), own[1])
+    mean = lambda params, own: local.masked_mean(loss_fn(params, own[0], 0), own[1])
 
     def draw(key, client, data):
         rows = jax.tree.map(lambda leaf: leaf[client], data)

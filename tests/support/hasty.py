@@ -2,9 +2,9 @@
 
 from unittest import mock
 
-from jaxanon.attacks import neural
+from jaxanon.attacks import attackers
 
 
 def hasty():
     """As long as it is entered, networks train for 50 steps where nobody says more."""
-    return mock.patch.dict(neural.fit_networks.__kwdefaults__, steps=50)
+    return mock.patch.dict(attackers.fit_networks.__kwdefaults__, steps=50)

@@ -12,10 +12,10 @@ import numpy as np
 import optax
 
 from jaxanon.federated import Population, sample_cohort
-from jaxanon.methods import own_windows
-from jaxanon.methods.averaged import System
-from jaxanon.methods.blinder_classifiers import judging_loss
-from jaxanon.models.latent_noise import class_spread
+from jaxanon.methods.blinder.averaged import System
+from jaxanon.methods.blinder.blinder import judging_loss
+from jaxanon.methods.common import client_batches
+from jaxanon.models.kd_blinder import class_spread
 
 _ADAM = optax.scale_by_adam()
 
@@ -63,7 +63,7 @@ def clients(data) -> Population:
     windows = np.where(mask[..., None, None], windows, np.nan)
     labels = {"activity": activity, "mood": mood}
     labels = {name: jnp.asarray(each, jnp.int32) for name, each in labels.items()}
-    own = own_windows.Own(jnp.asarray(windows, jnp.float32), labels)
+    own = client_batches.Own(jnp.asarray(windows, jnp.float32), labels)
     return Population(own, jnp.asarray(mask))
 
 
@@ -211,11 +211,11 @@ def _client(losses, config, key, state, own, heir, without):
 
 def _plain_draws(losses, key, state, own, without):
     spec, config = losses.system.spec, losses.system.config
-    rows = own_windows.in_turn(key, jnp.ones(len(own.windows), bool), config.batch)
+    rows = client_batches.in_turn(key, jnp.ones(len(own.windows), bool), config.batch)
 
     def draw(key, step):
         row_key, noise_key, dropout_key = jax.random.split(key, 3)
-        batch = own_windows.batch_of(
+        batch = client_batches.batch_of(
             noise_key, spec, own, *rows(row_key, step), config.latent
         )
         return batch, batch, 0.0, dropout_key
@@ -227,8 +227,8 @@ def _heir_draws(losses, key, state, own, without):
     spec, config = losses.system.spec, losses.system.config
     mask = jnp.ones(len(own.windows), bool)
     public, num = own.labels[spec.public], spec.num_classes(spec.public)
-    in_turn = own_windows.in_turn(key, mask, config.batch)
-    even = own_windows.balanced(public, mask, num, config.batch)
+    in_turn = client_batches.in_turn(key, mask, config.batch)
+    even = client_batches.balanced(public, mask, num, config.batch)
     even = in_turn if "balance" in without else even
     counts = np.bincount(public, minlength=num)
     means = losses.means(state.params, own.windows)
@@ -242,7 +242,7 @@ def _heir_draws(losses, key, state, own, without):
         def batch_of(key, rows):
             row_key, noise_key = jax.random.split(key)
             index, real = rows(row_key, step)
-            return own_windows.batch_of(
+            return client_batches.batch_of(
                 noise_key, spec, own, index, real, config.latent
             )
 

@@ -1,0 +1,1 @@
+"""Algorithms that average one global model."""

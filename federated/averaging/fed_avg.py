@@ -1,0 +1,99 @@
+"""FedAvg: clients take steps of their own, the server moves by the mean of them."""
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxanon.federated.engine import layout as layouts
+from jaxanon.federated.engine import local
+from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Steps, build
+
+
+def fed_avg(
+    init_fn,
+    loss_fn,
+    *,
+    num_steps,
+    batch_size=None,
+    shuffle=True,
+    server_optimizer=None,
+    cohort_size=None,
+    rounds_per_cohort=1,
+    weighting="rows",
+    layout=None,
+) -> FederatedAlgorithm:
+    """Local gradient descent; a server step on the mean of what the clients moved.
+
+    ``init(key, step_size=0.1) -> state`` (the clients' step size is an array in the
+    state, so another one compiles nothing); ``update(key, state, population) ->
+    (state, info)`` with ``info["loss"]``, the mean over steps and the cohort.
+
+    Args:
+      init_fn: ``key -> params``.
+      loss_fn: ``(params, batch, key) -> float[B]``, one loss per row, finite for a row
+        of zeros (padding is masked afterwards).
+      num_steps: local steps, a Python int >= 1.
+      batch_size: rows per step, ``None`` for all of a client's.
+      shuffle: rows in a fresh random order each round, or as they stand.
+      server_optimizer: any Optax transformation, given the start minus the mean of the
+        trained parameters as its gradient; ``None`` is ``optax.sgd(1.0)``, the mean
+        itself. ``optax.adam`` makes it FedAdam.
+      cohort_size: clients per round, without replacement; ``None`` is all of them.
+      rounds_per_cohort: rounds that a cohort stays together.
+      weighting: ``"rows"`` weighs a client by its real rows, ``"clients"`` all alike.
+      layout: a ``Layout``; ``None`` is ``default_layout``. Changes no result.
+
+    Raises:
+      TypeError: if ``num_steps``, ``batch_size`` or a number of clients or rounds is no
+        whole one; from ``init``, for a step size that is no number.
+      ValueError: if one of them is below 1 or ``weighting`` is unknown; from ``init``,
+        for a step size on the host out of its range; at the first ``update``, if the
+        cohort is larger than the population, or ``loss_fn`` does not return one loss
+        per row.
+
+    Example:
+      >>> from jaxanon.federated import stack
+      >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
+      >>> algorithm = fed_avg(lambda key: jnp.zeros(()), square, num_steps=2)
+      >>> clients = stack([jnp.array([4.0, 8.0]), jnp.array([0.0])])
+      >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
+      >>> state, info = algorithm.update(jax.random.key(1), state, clients)
+      >>> state.params
+      Array(3., dtype=float32)
+
+    References:
+      McMahan et al., Communication-efficient learning of deep networks from
+      decentralized data, AISTATS 2017; Reddi et al., Adaptive federated
+      optimization, ICLR 2021.
+    """
+    steps = Steps(num_steps=num_steps, batch_size=batch_size, shuffle=shuffle)
+
+    def client(key, state, rows, mask):
+        chosen = layout
+        if chosen is None:
+            chosen = layouts.default_layout(state.params, 1, num_steps=steps.num_steps)
+        trained, losses = local.descend(
+            loss_fn,
+            key,
+            state.params,
+            rows,
+            mask,
+            step_size=state.hyper["step_size"],
+            num_steps=steps.num_steps,
+            batch_size=steps.batch_size,
+            shuffle=steps.shuffle,
+            unroll=chosen.unroll,
+        )
+        moved = jax.tree.map(jnp.subtract, state.params, trained)
+        return moved, {"loss": jnp.mean(losses)}
+
+    return build(
+        init_fn,
+        client,
+        hyper={"step_size": 0.1},
+        server_optimizer=server_optimizer or optax.sgd(1.0),
+        cohort_size=cohort_size,
+        rounds_per_cohort=rounds_per_cohort,
+        weighting=weighting,
+        layout=layout,
+    )

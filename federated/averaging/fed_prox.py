@@ -1,0 +1,62 @@
+"""FedProx: FedAvg whose clients are held near the model that they were sent."""
+
+import jax
+
+from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Rounds, Steps
+from jaxanon.federated.engine.personal import shared, train
+
+
+def fed_prox(
+    init_fn, loss_fn, steps: Steps, *, num_clients, rounds: Rounds | None = None
+) -> FederatedAlgorithm:
+    """Local descent on the loss plus ``mu / 2`` times the squared way from the start.
+
+    ``init(key, step_size=0.1, mu=0.1)``; a ``mu`` of 0 is FedAvg. ``info["loss"]`` is
+    the mean over steps and the cohort, without the penalty.
+
+    Args:
+      init_fn: ``key -> params``.
+      loss_fn: ``(params, batch, key) -> float[B]``, one loss per row, finite for a row
+        of zeros (padding is masked afterwards).
+      steps: ``Steps`` of a client in a round.
+      num_clients: clients of the population.
+      rounds: ``Rounds``; None is the default.
+
+    Returns:
+      ``FederatedAlgorithm`` with a ``PersonalState``; clients keep nothing.
+
+    Raises:
+      ValueError: as ``Steps``, ``Rounds`` and ``personal``.
+
+    Example:
+      From 0 half of the way to 4; there the gradient is -2 and the penalty's 1, and
+      half of their sum is left to go.
+
+      >>> import jax.numpy as jnp
+      >>> from jaxanon.federated import stack
+      >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
+      >>> algorithm = fed_prox(
+      ...     lambda key: jnp.zeros(()), square, Steps(num_steps=2), num_clients=1)
+      >>> state = algorithm.init(jax.random.key(0), step_size=0.5, mu=0.5)
+      >>> clients = stack([jnp.array([4.0])])
+      >>> algorithm.update(jax.random.key(1), state, clients)[0].params
+      Array(2.5, dtype=float32)
+
+    References:
+      Li et al., Federated optimization in heterogeneous networks, MLSys 2020,
+      algorithm 2.
+    """
+
+    def train_fn(client):
+        mu = client.hyper["mu"]
+        pull = lambda w, g, sent: g + mu * (w - sent)
+        hold = lambda w, g: jax.tree.map(pull, w, g, client.params)
+        return train(client, loss_fn, client.params, steps, direction_fn=hold)
+
+    return shared(
+        init_fn,
+        train_fn,
+        num_clients=num_clients,
+        hyper={"step_size": 0.1, "mu": 0.1},
+        rounds=rounds,
+    )

@@ -1,0 +1,54 @@
+"""Localized models: every client trains alone, and nothing is sent."""
+
+import jax.numpy as jnp
+
+from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Rounds, Steps
+from jaxanon.federated.engine.personal import Reply, personal, train
+
+
+def localized(
+    init_fn, loss_fn, steps: Steps, *, num_clients, rounds: Rounds | None = None
+) -> FederatedAlgorithm:
+    """The baseline without a federation.
+
+    ``init(key, step_size=0.1)``; all begin at the same parameters.
+
+    Args:
+      init_fn: ``key -> params``.
+      loss_fn: as ``fed_prox`` takes it.
+      steps: ``Steps`` of a client in a round.
+      num_clients: clients of the population.
+      rounds: ``Rounds``; None is the default.
+
+    Returns:
+      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` are whole models, and
+      ``params`` is None.
+
+    Raises:
+      ValueError: as ``Steps``, ``Rounds`` and ``personal``.
+
+    Example:
+      >>> import jax
+      >>> from jaxanon.federated import stack
+      >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
+      >>> algorithm = localized(
+      ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), num_clients=2)
+      >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
+      >>> clients = stack([jnp.array([4.0]), jnp.array([2.0])])
+      >>> algorithm.update(jax.random.key(1), state, clients)[0].own
+      Array([2., 1.], dtype=float32)
+    """
+
+    def client(client):
+        trained, losses = train(client, loss_fn, client.own, steps)
+        return Reply(None, trained, {"loss": jnp.mean(losses)})
+
+    return personal(
+        lambda key: (None, init_fn(key), None),
+        client,
+        lambda state, mean, share: state,
+        lambda client: client.own,
+        num_clients=num_clients,
+        hyper={"step_size": 0.1},
+        rounds=rounds or Rounds(),
+    )

@@ -1,0 +1,1 @@
+"""Algorithms that group clients by the similarity of their models."""

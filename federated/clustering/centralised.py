@@ -1,0 +1,157 @@
+"""Centralized clustering: all rows in one place, a model for each group of clients."""
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.federated.clustering import grouping
+from jaxanon.federated.engine import layout as layouts
+from jaxanon.federated.engine import local
+from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Steps, hyper_arrays
+from jaxanon.federated.engine.cohort import check_num_clients
+from jaxanon.federated.engine.hyper import in_range
+from jaxanon.federated.engine.personal import Client, PersonalState, train
+from jaxanon.kernels.checks import whole
+
+
+def clustered(
+    init_fn,
+    loss_fn,
+    steps: Steps,
+    *,
+    num_clients: int,
+    num_clusters: int,
+    features_fn=None,
+    alone: int = 0,
+    layout: layouts.Layout | None = None,
+) -> FederatedAlgorithm:
+    """K models, each trained on the pooled rows of clients that are much alike.
+
+    A baseline: whoever runs it has everybody's rows, and nothing is sent. After
+    ``alone`` rounds of one model for all, clients are grouped once, by k-means of their
+    features: of their losses' gradients, as directions, at that model, or of what
+    ``features_fn`` makes of their rows. ``init(key, step_size=0.1)``.
+
+    Args:
+      init_fn: ``key -> params``; all models begin there.
+      loss_fn: as ``fed_prox`` takes it.
+      steps: ``Steps`` of each model in a round, on its clients' rows together.
+      num_clients: clients of the population.
+      num_clusters: K, from 1 to the number of clients.
+      features_fn: ``(rows, mask) -> tree`` of one client; None takes its gradient.
+      alone: rounds of one model before, >= 0.
+      layout: of models; None is ``default_layout``. Changes no result.
+
+    Returns:
+      ``FederatedAlgorithm`` with a ``PersonalState``: ``params`` are leaves ``[K,
+      ...]``, and ``own`` is ``int32[clients]``, whose model is whose. A client without
+      rows has that of most rows. ``info["loss"]`` is the mean over models, weighted by
+      rows.
+
+    Raises:
+      ValueError: for numbers out of their range, and as ``Steps``; at the first
+        ``update``, for a population of another size.
+
+    Example:
+      Clients at 4, 5, -4 and -6; a step goes half of the way to their groups' means.
+
+      >>> from jaxanon.federated import stack
+      >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
+      >>> algorithm = clustered(
+      ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), num_clients=4,
+      ...     num_clusters=2)
+      >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
+      >>> clients = stack([jnp.array([x]) for x in (4.0, 5.0, -4.0, -6.0)])
+      >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
+      >>> state.own, state.params
+      (Array([0, 0, 1, 1], dtype=int32), Array([ 2.25, -2.5 ], dtype=float32))
+
+    References:
+      Atlas, section 3.4.2, which names no algorithm but a survey: Xu and Wunsch, Survey
+      of clustering algorithms, 2005; Sattler, Müller and Samek, Clustered federated
+      learning, 2020, for directions of gradients.
+    """
+    whole("num_clients", num_clients, least=1)
+    whole("num_clusters", num_clusters, least=1)
+    whole("alone", alone, least=0)
+    if num_clusters > num_clients:
+        raise ValueError(
+            f"num_clusters must be at most the {num_clients} clients there are, got "
+            f"{num_clusters!r}."
+        )
+
+    def init(key, **values):
+        in_range(values)
+        arrays = hyper_arrays({"step_size": 0.1}, values)
+        each = lambda leaf: jnp.repeat(jnp.asarray(leaf)[None], num_clusters, axis=0)
+        params = jax.tree.map(each, init_fn(key))
+        together = jnp.zeros(num_clients, jnp.int32)
+        return PersonalState(jnp.zeros((), jnp.int32), params, together, None, arrays)
+
+    def features(key, params, clients):
+        def of_client(client):
+            number, rows, mask = client
+            if features_fn is not None:
+                return features_fn(rows, mask)
+            return local.gradient(
+                loss_fn, jax.random.fold_in(key, number), params, rows, mask
+            )[1]
+
+        numbers = jnp.arange(num_clients)
+        return jax.lax.map(of_client, (numbers, clients.rows, clients.mask))
+
+    def grouped(key, state, clients):
+        """Groups, and everybody's model for each."""
+        params = jax.tree.map(lambda leaf: leaf[0], state.params)
+        products = grouping.inner_products(features(key, params, clients))
+        if features_fn is None:
+            products = grouping.cosines(products)
+        sizes = jnp.sum(clients.mask, axis=1)
+        groups = grouping.k_means(products, sizes > 0, num_clusters)
+        largest = jnp.argmax(jax.ops.segment_sum(sizes, groups, num_clusters))
+        groups = jnp.where(sizes > 0, groups, largest.astype(groups.dtype))
+        same = lambda new, old: jnp.broadcast_to(new[None], old.shape)
+        return jax.tree.map(same, params, state.params), groups
+
+    def update(key, state, clients):
+        check_num_clients(len(clients.mask), num_clients)
+        group_key, train_key = jax.random.split(jax.random.fold_in(key, state.round))
+        stay = lambda key, state, clients: (state.params, state.own)
+        params, groups = jax.lax.cond(
+            state.round == alone, grouped, stay, group_key, state, clients
+        )
+        pooled = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), clients)
+
+        def one(model):
+            number, params = model
+            own = jnp.repeat(groups == number, clients.mask.shape[1])
+            own_key = jax.random.fold_in(train_key, number)
+            seen = (own_key, None, None, None, pooled.rows, pooled.mask & own)
+            trained, losses = train(Client(*seen, state.hyper), loss_fn, params, steps)
+            return {"loss": jnp.mean(losses)}, trained
+
+        sizes = jnp.sum(clients.mask, axis=1).astype(jnp.result_type(float))
+        weights = jax.ops.segment_sum(sizes, groups, num_clusters)
+        chosen = layout
+        if chosen is None:
+            first = jax.tree.map(lambda leaf: leaf[0], params)
+            chosen = layouts.default_layout(first, num_clusters)
+        models = (jnp.arange(num_clusters), params)
+        total, trained = layouts.sum_and_keep(one, models, weights, chosen)
+        info = layouts.divide(total, jnp.sum(weights))
+        state = state._replace(round=state.round + 1, params=trained, own=groups)
+        return state, info
+
+    def model(key, state, client, rows, mask):
+        del key, rows, mask
+        return jax.tree.map(lambda leaf: leaf[state.own[client]], state.params)
+
+    def newcomer(state, own):
+        """The group that most clients are of."""
+        counts = jnp.bincount(state.own, length=num_clusters)
+        return jnp.argmax(counts).astype(own.dtype)
+
+    def kept(key, state, client, rows, mask):
+        del key, rows, mask
+        return state.own[client]
+
+    return FederatedAlgorithm(init, update, model=model, alone=kept, newcomer=newcomer)

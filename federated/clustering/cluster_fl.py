@@ -1,0 +1,355 @@
+"""ClusterFL: clients are drawn to those whose models say what theirs do."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.federated.engine import layout as layouts
+from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Rounds, Steps
+from jaxanon.federated.engine.personal import (
+    PersonalState,
+    Reply,
+    own_or_shared,
+    personal,
+    replaced,
+    train,
+)
+from jaxanon.kernels.checks import known, one_of, whole
+
+FORMS = ("corrected", "released")
+
+
+class Kept(NamedTuple):
+    """A client's model, and what the server told it."""
+
+    model: Any  # as it sent it last
+    pull: Any  # like the model: its clusters' duals and what they lack
+    nearness: jax.Array  # float[], of its memberships the sum of squares
+    seen: jax.Array  # bool[], whether it ever sent anything
+
+
+class Clusters(NamedTuple):
+    """What the server keeps of k clusters of clients."""
+
+    members: jax.Array  # float[clients, k], F; columns of length 1 or 0
+    centres: Any  # leaves [k, ...], Ω
+    duals: Any  # likewise, U
+    probe: Any  # rows on which models are compared; None where members are given
+
+
+def cluster_fl(
+    init_fn,
+    loss_fn,
+    steps: Steps,
+    *,
+    num_clients: int,
+    num_clusters: int,
+    outputs_fn=None,
+    probe_fn=None,
+    numbers: bool = False,
+    members=None,
+    every: int = 3,
+    form: str = "corrected",
+    rounds: Rounds | None = None,
+) -> FederatedAlgorithm:
+    """Models of clients' own, by alternating directions over clusters that are found.
+
+    Clients' losses, plus α Σ ‖w_i‖² - β ‖FᵀW‖², are brought down together: with F the
+    clusters' scaled memberships and α > β that draws a client's model to the mean of
+    its cluster. Clients send their models; the server reckons Ω = (ρ FᵀW - U)/(ρ - 2β)
+    and U += ρ (Ω - FᵀW), and every few rounds F anew, from divergences of what the
+    models say of rows that it has (``similarity``): so it sees every model, and of
+    clients' rows nothing else. Outputs are what is compared, and layers enter by sums
+    alone: no product of two clients' updates is there for factors to make cheaper.
+
+    ``init(key, step_size=0.1, alpha=1e-3, beta=5e-4, rho=4e-3, temperature=6.0)``.
+    ``info`` has ``"loss"``, without the penalty, and ``"bytes_up"`` and
+    ``"bytes_down"`` of a client: its model, and what pulls it, of the same size.
+
+    In the form "corrected" a client's step is down the augmented Lagrangian with the
+    others' models where they were: the loss, 2αw - Σ_j F_ij (U_j + ρ (Ω_j - (FᵀW)_j)),
+    and ρ ‖F_i‖² times its way from the start. The form "released" has
+    2(α + ρ ‖F_i‖²/2) w + Σ_j F_ij (U_j + ρ Ω_j): the other sign, which pushes away from
+    the cluster, and no part of the others', so that it comes to rest elsewhere. ρ has
+    to be above 4β: at 4β, where the published numbers are (ρ = 2e-3), duals swing for
+    ever, and below 2β they run away.
+
+    Args:
+      init_fn: ``key -> params``; all models begin there.
+      loss_fn: as ``fed_prox`` takes it.
+      steps: ``Steps`` of a client in a round.
+      num_clients: clients of the population.
+      num_clusters: k >= 1, columns of F.
+      outputs_fn: ``(params, rows) -> float[q, classes]``, logits for the probe's rows.
+      probe_fn: ``key -> rows`` that anybody may see, drawn once, as ``init`` is called.
+      numbers: as ``similarity.divergences`` takes it: outputs are no logits.
+      members: ``float[clients, k]``, not negative: F, but for the length of its
+        columns, where clusters are known; in place of outputs and probe.
+      every: rounds after which F is found anew, >= 1; the first is after round 1.
+      form: one of ``FORMS``.
+      rounds: ``Rounds``; None is the default. It weighs what ``params`` is a mean of.
+
+    Returns:
+      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` is ``Kept``, ``server``
+      ``Clusters``, and ``params`` the mean of what the last cohort sent, with which a
+      client without rows predicts.
+
+    Raises:
+      ValueError: for an unknown form, members of another shape, negative or not finite,
+        members and outputs both or neither, and as ``Steps``, ``Rounds`` and
+        ``personal``; from ``init`` for a ρ on the host that is not above 2β.
+
+    Example:
+      Two clients of one cluster: models 2 and 0 after a round, so FᵀW = √2. With α = 0,
+      β = 1/8 and ρ = 1, Ω = 4/3 √2, U = √2 / 3, and both are pulled by 2/3.
+
+      >>> from jaxanon.federated import stack
+      >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
+      >>> algorithm = cluster_fl(
+      ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), num_clients=2,
+      ...     num_clusters=1, members=jnp.ones((2, 1)))
+      >>> state = algorithm.init(
+      ...     jax.random.key(0), step_size=0.5, alpha=0.0, beta=0.125, rho=1.0)
+      >>> clients = stack([jnp.array([4.0]), jnp.array([0.0])])
+      >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
+      >>> state.own.model, state.own.pull.round(4)
+      (Array([2., 0.], dtype=float32), Array([0.6667, 0.6667], dtype=float32))
+
+    References:
+      Ouyang et al., ClusterFL: a similarity-aware federated learning system for human
+      activity recognition, MobiSys 2021, without its dropping of clients; Zhou, Chen
+      and Ye, Clustered multi-task learning via alternating structure optimization,
+      NeurIPS 2011, for the penalty.
+    """
+    one_of("form", form, FORMS)
+    whole("num_clusters", num_clusters, least=1)
+    whole("every", every, least=1)
+    given = _checked(members, num_clients, num_clusters, outputs_fn, probe_fn)
+    of_probe: Any = outputs_fn  # Called where there is one.
+
+    def init(key):
+        params_key, probe_key = jax.random.split(key)
+        params = init_fn(params_key)
+        zeros = jax.tree.map(jnp.zeros_like, params)
+        of_clusters = lambda: jax.tree.map(
+            lambda w: jnp.zeros((num_clusters, *w.shape), w.dtype), params
+        )
+        kept = Kept(params, zeros, jnp.zeros(()), jnp.array(False))
+        probe = None if probe_fn is None else probe_fn(probe_key)
+        nobody = jnp.zeros((num_clients, num_clusters))
+        return params, kept, Clusters(nobody, of_clusters(), of_clusters(), probe)
+
+    def client(client):
+        hyper, own, start = client.hyper, client.own, client.own.model
+        sign = 1 if form == "corrected" else -1
+
+        def direction(w, grads):
+            away = w
+            if form == "corrected":
+                away = jax.tree.map(jnp.subtract, w, start)
+            near = hyper["rho"] * own.nearness
+            return jax.tree.map(
+                lambda w, g, a, pull: (
+                    g + 2 * hyper["alpha"] * w - sign * pull + near * a
+                ),
+                *(w, grads, away, own.pull),
+            )
+
+        model, losses = train(client, loss_fn, start, steps, direction_fn=direction)
+        size = float(layouts.num_bytes(model))
+        info = {"loss": jnp.mean(losses), "bytes_up": size, "bytes_down": size}
+        kept = own._replace(model=model, seen=jnp.array(True))
+        return Reply(model, kept, jax.tree.map(jnp.asarray, info))
+
+    def found(state: PersonalState):
+        """Memberships by what the clients' models say now."""
+        own, probe = state.own, state.server.probe
+        outputs = jax.vmap(lambda model: of_probe(model, probe))(own.model)
+        apart = divergences(outputs, state.hyper["temperature"], numbers=numbers)
+        kept = memberships(apart, own.seen, num_clusters)
+        return kept.astype(state.server.members.dtype)
+
+    def server(state: PersonalState, mean, share):
+        state = replaced(state, mean, share)
+        own, clusters, hyper = state.own, state.server, state.hyper
+        beta, rho = hyper["beta"], hyper["rho"]
+        if given is None:
+            members = jax.lax.cond(
+                state.round % every == 0, found, lambda _: clusters.members, state
+            )
+        else:
+            members = _of_length_1(jnp.where(own.seen[:, None], given, 0))
+        over_clients = lambda w: jnp.tensordot(members.T, w, axes=1).astype(w.dtype)
+        sums = jax.tree.map(over_clients, own.model)
+        centres = jax.tree.map(
+            lambda x, u: (rho * x - u) / (rho - 2 * beta), sums, clusters.duals
+        )
+        duals = jax.tree.map(
+            lambda u, c, x: u + rho * (c - x), clusters.duals, centres, sums
+        )
+        lacks = centres
+        if form == "corrected":
+            lacks = jax.tree.map(jnp.subtract, centres, sums)
+        of_client = lambda u, c: jnp.tensordot(members, u + rho * c, axes=1)
+        as_before = lambda old, new: new.astype(old.dtype)
+        pull = jax.tree.map(of_client, duals, lacks)
+        own = own._replace(
+            pull=jax.tree.map(as_before, own.pull, pull),
+            nearness=jnp.sum(members**2, axis=1),
+        )
+        server = clusters._replace(
+            members=members,
+            centres=jax.tree.map(as_before, clusters.centres, centres),
+            duals=jax.tree.map(as_before, clusters.duals, duals),
+        )
+        return state._replace(own=own, server=server)
+
+    def model(client):
+        return own_or_shared(client._replace(own=client.own.model))
+
+    made = personal(
+        init,
+        client,
+        server,
+        model,
+        num_clients=num_clients,
+        hyper={
+            **{"step_size": 0.1, "alpha": 1e-3, "beta": 5e-4, "rho": 4e-3},
+            "temperature": 6.0,
+        },
+        rounds=rounds or Rounds(),
+    )
+
+    def checked_init(key, **values):
+        beta, rho = (
+            known(values.get(n, d)) for n, d in (("beta", 5e-4), ("rho", 4e-3))
+        )
+        if beta is not None and rho is not None and not rho > 2 * beta:
+            raise ValueError(
+                f"rho must be above 2 beta, {2 * beta:g}, and better above twice that, "
+                f"got {rho!r}: below it the server's part has no least value."
+            )
+        return made.init(key, **values)
+
+    newcomer = lambda state, own: own._replace(model=state.params)
+    return made._replace(init=checked_init, newcomer=newcomer)
+
+
+def _checked(members, num_clients, num_clusters, outputs_fn, probe_fn):
+    """Given memberships as an array; None where they are to be found."""
+    if (members is None) == (outputs_fn is None or probe_fn is None):
+        raise ValueError(
+            "give outputs_fn and probe_fn, on which clients' models are compared, or "
+            "members, if clusters are known."
+        )
+    if members is None:
+        return None
+    members = jnp.asarray(members, jnp.result_type(float))
+    if members.shape != (num_clients, num_clusters):
+        raise ValueError(
+            f"members must be float[{num_clients}, {num_clusters}], of clients and "
+            f"clusters, got shape {members.shape}."
+        )
+    if not (jnp.isfinite(members) & (members >= 0)).all():
+        raise ValueError(
+            "members must be finite and not negative, 0 where a client is not of a "
+            f"cluster, got {members.min()} to {members.max()}."
+        )
+    return members
+
+
+def _of_length_1(columns):
+    norms = jnp.sqrt(jnp.sum(columns**2, axis=0))
+    return columns / jnp.where(norms > 0, norms, 1)[None, :]
+
+
+def divergences(outputs, temperature, *, numbers: bool = False):
+    """Kullback-Leibler divergences of what clients' models say of the same rows.
+
+    One product of two matrices: no pair of clients is looked at by itself.
+
+    Args:
+      outputs: ``float[clients, q, classes]``, logits for q rows; or numbers.
+      temperature: T > 0 that logits are divided by, may be traced.
+      numbers: outputs are means of Gaussians whose deviation is T, not logits.
+
+    Returns:
+      ``float[clients, clients]``, in nats, the mean over rows of KL(i, j); its diagonal
+      is 0 up to rounding.
+
+    Example:
+      >>> logits = jnp.log(jnp.array([[[0.5, 0.5]], [[0.25, 0.75]]]))
+      >>> found = divergences(logits, 1.0)  # ln 2 / √3 and ln 3 3/4 - ln 2.
+      >>> round(float(found[0, 1]), 4), round(float(found[1, 0]), 4)
+      (0.1438, 0.1308)
+
+    References:
+      Ouyang et al., ClusterFL, MobiSys 2021, which softens outputs by T = 6.
+    """
+    num, rows = outputs.shape[:2]
+    high = jax.lax.Precision.HIGHEST
+    if numbers:
+        flat = (outputs / temperature).reshape(num, -1)
+        squares = jnp.sum(flat**2, axis=1)
+        inner = jnp.matmul(flat, flat.T, precision=high)
+        apart = squares[:, None] + squares[None, :] - 2 * inner
+        return jnp.maximum(apart, 0) / (2 * rows)
+    log = jax.nn.log_softmax(outputs / temperature, axis=-1).reshape(num, -1)
+    share = jnp.exp(log)
+    own = jnp.sum(share * log, axis=1)[:, None]
+    return (own - jnp.matmul(share, log.T, precision=high)) / rows
+
+
+def memberships(found, seen, num_clusters: int):
+    """How much each client belongs to each cluster: principal components, clipped.
+
+    The rows of ``found`` are centred; their components along the first principal axes,
+    each so turned that the largest is positive, are clipped at 0, and columns scaled to
+    length 1. Of two groups one is on the positive side of the first axis; the other
+    belongs to no cluster, unless another axis tells it.
+
+    Args:
+      found: ``float[clients, clients]``, of ``divergences``.
+      seen: ``bool[clients]``; others belong nowhere and count for nothing.
+      num_clusters: columns, a Python int from 1 to the number of clients.
+
+    Returns:
+      ``float[clients, num_clusters]``, not negative; columns of length 1, or 0 where
+      clients differ along fewer axes.
+
+    Raises:
+      ValueError: for a number of clusters out of its range.
+
+    Example:
+      >>> apart = jnp.array([[0.0, 0.0, 1.0], [0.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
+      >>> memberships(apart, jnp.ones(3, bool), 2).round(3)
+      Array([[0., 0.],
+             [0., 0.],
+             [1., 0.]], dtype=float32)
+
+    References:
+      Ouyang et al., ClusterFL, MobiSys 2021.
+    """
+    num = whole("num_clusters", num_clusters, least=1)
+    if num > len(found):
+        raise ValueError(
+            f"num_clusters must be at most the {len(found)} clients there are, got "
+            f"{num_clusters!r}."
+        )
+    both = seen[:, None] & seen[None, :]
+    rows = jnp.where(both, found, 0)
+    mean = jnp.sum(rows, axis=0) / jnp.maximum(jnp.sum(seen), 1)
+    centred = jnp.where(both, rows - mean[None, :], 0)
+    vectors, lengths, _ = jnp.linalg.svd(centred)
+    vectors = vectors[:, :num]
+    size = jnp.abs(vectors)
+    # Of entries as large as each other but for rounding, the first one decides.
+    large = size >= 0.999 * jnp.max(size, axis=0)[None, :]
+    turn = jnp.sign(jnp.take_along_axis(vectors, jnp.argmax(large, axis=0)[None], 0))
+    kept = jnp.maximum(turn * vectors, 0)
+    norms = jnp.sqrt(jnp.sum(kept**2, axis=0))
+    rounding = 30 * jnp.finfo(lengths.dtype).eps * jnp.maximum(lengths[0], 1)
+    real = lengths[:num] > rounding
+    scaled = kept / jnp.where(norms > 0, norms, 1)[None, :]
+    return jnp.where(real[None, :] & seen[:, None], scaled, 0)

@@ -1,0 +1,183 @@
+"""FedDL: layers are merged from the first on, among clients who still agree."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.federated.clustering import grouping
+from jaxanon.federated.engine import layout as layouts
+from jaxanon.federated.engine.algorithm import (
+    FederatedAlgorithm,
+    Rounds,
+    Steps,
+    weigher,
+)
+from jaxanon.federated.engine.personal import (
+    PersonalState,
+    Reply,
+    own_or_shared,
+    personal,
+    replaced,
+    train,
+)
+
+
+class Kept(NamedTuple):
+    """A client's model, and what the server needs to know of it."""
+
+    model: Any  # dict of layers, as the server merged it
+    merged: Any  # dict of bool[], layers that it has in common with others
+    weight: jax.Array  # float[], of its last round in its groups' means
+    last: jax.Array  # int32[], the round it took part in last; -1 before
+
+
+class Structure(NamedTuple):
+    """Who shares which layer with whom."""
+
+    start: Any  # the weights that all began at
+    groups: Any  # dict of int32[clients], the first client of one's group
+    round: jax.Array  # int32[], the round that comes
+
+
+def fed_dl(
+    init_fn,
+    loss_fn,
+    steps: Steps,
+    *,
+    layers: tuple[str, ...],
+    num_clients: int,
+    rounds: Rounds | None = None,
+) -> FederatedAlgorithm:
+    """Models of clients' own, whose layers are shared in groups that get no larger.
+
+    Clients train all layers and send them. The server looks at the first layer: clients
+    whose weights went similar ways from where all began, by a cosine of at least
+    ``similarity``, are linked, and whoever is linked, by others too, is of one group,
+    which takes the weighted mean of the layers that its members sent in this round.
+    Then the second layer, linked within those groups alone, and so on: lower layers are
+    shared in larger groups, and who parts on the way up stays apart.
+
+    The paper says that the similarity of weights is learned and models are merged layer
+    by layer from the bottom; measure and rule are our reading. What is shared goes the
+    same way from then on, so that groups part only where ``similarity`` is near 1. The
+    server sees every client's model, in every round. Weights after many steps are
+    compared, and multiplied out before (``grouping.inner_products``).
+
+    ``init(key, step_size=0.1, similarity=0.4)``. ``info`` has ``"loss"``, ``"layers"``,
+    how many of a client's were merged with others' as the round began, and
+    ``"bytes_up"``, its model, and ``"bytes_down"``, its merged layers.
+
+    Args:
+      init_fn: ``key -> params``, a dict of layers.
+      loss_fn: as ``fed_prox`` takes it.
+      steps: ``Steps`` of a client in a round.
+      layers: names of all layers, in the order in which rows meet them.
+      num_clients: clients of the population.
+      rounds: ``Rounds``; None is the default.
+
+    Returns:
+      ``FederatedAlgorithm`` with a ``PersonalState``: ``own`` is ``Kept``, ``server``
+      ``Structure``, and ``params`` the mean over the last cohort, with which a client
+      without rows predicts.
+
+    Raises:
+      ValueError: as ``Steps``, ``Rounds`` and ``personal``; from ``init``, for names
+        that are not those of all layers.
+
+    Example:
+      Clients at (1, 1) and (3, -1) agree about the first layer alone.
+
+      >>> from jaxanon.federated import stack
+      >>> loss = lambda p, x, key: 0.5 * (
+      ...     (p["a"] - x[:, 0]) ** 2 + (p["b"] - x[:, 1]) ** 2)
+      >>> algorithm = fed_dl(
+      ...     lambda key: {"a": jnp.zeros(()), "b": jnp.zeros(())}, loss,
+      ...     Steps(num_steps=1), layers=("a", "b"), num_clients=2)
+      >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
+      >>> clients = stack([jnp.array([[1.0, 1.0]]), jnp.array([[3.0, -1.0]])])
+      >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
+      >>> state.own.model["a"], state.own.model["b"]
+      (Array([1., 1.], dtype=float32), Array([ 0.5, -0.5], dtype=float32))
+
+    References:
+      Tu et al., FedDL: federated learning via dynamic layer sharing for human activity
+      recognition, SenSys 2021.
+    """
+    rounds = rounds or Rounds()
+    weigh = weigher(rounds.weighting)
+
+    def init(key):
+        params = init_fn(key)
+        if sorted(params) != sorted(layers):
+            raise ValueError(
+                f"layers must be all of the model's, {sorted(params)}, in their order, "
+                f"got {layers!r}."
+            )
+        merged = {name: jnp.array(True) for name in layers}
+        kept = Kept(params, merged, jnp.zeros(()), jnp.int32(-1))
+        each = {name: jnp.arange(num_clients) for name in layers}
+        start = jax.tree.map(jnp.copy, params)
+        return params, kept, Structure(start, each, jnp.zeros((), jnp.int32))
+
+    def client(client):
+        own = client.own
+        model, losses = train(client, loss_fn, own.model, steps)
+        size = {name: float(layouts.num_bytes(layer)) for name, layer in model.items()}
+        merged = own.merged
+        info = {
+            "loss": jnp.mean(losses),
+            "layers": jnp.sum(jnp.stack([*merged.values()]).astype(float)),
+            "bytes_up": jnp.asarray(sum(size.values())),
+            "bytes_down": jnp.sum(
+                jnp.stack([size[name] * flag for name, flag in merged.items()])
+            ),
+        }
+        weight = weigh(client.mask).astype(own.weight.dtype)
+        return Reply(model, Kept(model, merged, weight, client.server.round), info)
+
+    def server(state: PersonalState, mean, share):
+        state = replaced(state, mean, share)
+        own, (start, _, number) = state.own, state.server
+        seen, joined = own.last >= 0, own.last == number
+        together = seen[:, None] & seen[None, :]
+        model, merged, groups = {}, {}, {}
+        for name in layers:
+            way = jax.tree.map(lambda w, w0: w - w0[None], own.model[name], start[name])
+            alike = grouping.cosines(grouping.inner_products(way))
+            near = together & (alike >= state.hyper["similarity"])
+            together = grouping.linked(near)
+            model[name] = _merged(own.model[name], together, joined * own.weight)
+            merged[name] = jnp.sum(together, axis=1) > 1
+            groups[name] = jnp.argmax(together, axis=1).astype(jnp.int32)
+        server = Structure(start, groups, number + 1)
+        return state._replace(
+            own=own._replace(model=model, merged=merged), server=server
+        )
+
+    def model(client):
+        return own_or_shared(client._replace(own=client.own.model))
+
+    return personal(
+        init,
+        client,
+        server,
+        model,
+        num_clients=num_clients,
+        hyper={"step_size": 0.1, "similarity": 0.4},
+        rounds=rounds,
+    )._replace(newcomer=lambda state, own: own._replace(model=state.params))
+
+
+def _merged(layer, together, weights):
+    """Means over groups; a group in which all weigh nothing keeps what it has."""
+    shares = together * weights[None, :]
+    total = jnp.sum(shares, axis=1)
+    shares = shares / jnp.where(total > 0, total, 1)[:, None]
+
+    def mean(leaf):
+        some = (total > 0).reshape(-1, *[1] * (leaf.ndim - 1))
+        found = jnp.tensordot(shares, leaf, axes=1, precision=jax.lax.Precision.HIGHEST)
+        return jnp.where(some, found.astype(leaf.dtype), leaf)
+
+    return jax.tree.map(mean, layer)

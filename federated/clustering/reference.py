@@ -1,0 +1,200 @@
+"""Algorithms that group clients, as loops: for readers, and for the tests.
+
+Every client takes part in every round; what is shared is weighted by its rows.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon.federated.engine.reference import (
+    descended,
+    mean_loss,
+    real_rows,
+    round_of,
+    weighted_mean,
+)
+
+
+def cluster_fl(
+    key,
+    params,
+    loss_fn,
+    clients,
+    num_rounds,
+    options,
+    *,
+    step_size,
+    alpha,
+    beta,
+    rho,
+    temperature,
+    outputs_fn,
+    probe,
+    num_clusters,
+    every,
+    form,
+):
+    """ClusterFL: the augmented Lagrangian as a client's loss, and duals of clusters."""
+    num = len(clients.mask)
+    models, zeros = [params] * num, jax.tree.map(jnp.zeros_like, params)
+    members = np.zeros((num, num_clusters))
+    centres, duals = [zeros] * num_clusters, [zeros] * num_clusters
+    for t in range(num_rounds):
+        sent, sizes = [], []
+        for i, (own_key, rows, size) in enumerate(round_of(key, t, clients)):
+
+            def penalised(w, batch, key, i=i, before=tuple(models), f=members):
+                total = loss_fn(w, batch, key) + alpha * inner(w, w)
+                for j in range(num_clusters):
+                    if form == "released":
+                        toward = plus(duals[j], centres[j], rho)
+                        total += rho / 2 * f[i, j] ** 2 * inner(w, w)
+                        total += f[i, j] * inner(toward, w)
+                        continue
+                    lack = plus(centres[j], w, -f[i, j])
+                    for other in range(num):
+                        if other != i:
+                            lack = plus(lack, before[other], -f[other, j])
+                    total += inner(duals[j], lack) + rho / 2 * inner(lack, lack)
+                return total
+
+            local = descended(
+                penalised, own_key, models[i], rows, size, step_size, **options
+            )
+            sent.append(local)
+            sizes.append(size)
+        models, params = sent, weighted_mean(sent, sizes)
+        if t % every == 0:
+            members = _members(models, outputs_fn, probe, temperature, num_clusters)
+        for j in range(num_clusters):
+            total = zeros
+            for i in range(num):
+                total = plus(total, models[i], members[i, j])
+            centres[j] = jax.tree.map(
+                lambda x, u: (rho * x - u) / (rho - 2 * beta), total, duals[j]
+            )
+            duals[j] = plus(duals[j], plus(centres[j], total, -1.0), rho)
+    return params, models, members, duals
+
+
+def _members(models, outputs_fn, probe, temperature, num_clusters):
+    """F: of every two clients' outputs the divergence, then principal components."""
+    told = [jax.nn.softmax(outputs_fn(w, probe) / temperature) for w in models]
+    apart = np.array(
+        [[np.mean(np.sum(p * np.log(p / q), axis=1)) for q in told] for p in told]
+    )
+    vectors, lengths, _ = np.linalg.svd(apart - apart.mean(axis=0))
+    members = np.zeros((len(models), num_clusters))
+    for j in range(num_clusters):
+        if lengths[j] < 1e-9 * lengths[0]:
+            continue
+        column = vectors[:, j] * np.sign(vectors[np.argmax(np.abs(vectors[:, j])), j])
+        column = np.maximum(column, 0)
+        members[:, j] = column / np.linalg.norm(column)
+    return members
+
+
+def clustered(
+    key, params, loss_fn, clients, num_rounds, *, step_size, num_steps, k, alone
+):
+    """Centralized clustering, all rows of a group at every step."""
+    num = len(clients.mask)
+    groups, models = [0] * num, [params] * k
+    each = [real_rows(clients, i) for i in range(num)]
+    for t in range(num_rounds):
+        group_key, train_key = jax.random.split(jax.random.fold_in(key, t))
+        if t == alone:
+            slopes = []
+            for i, (rows, _) in enumerate(each):
+                own_key = jax.random.fold_in(group_key, i)
+                grads = jax.grad(mean_loss, argnums=1)(
+                    loss_fn, models[0], rows, own_key
+                )
+                flat = np.concatenate([np.ravel(x) for x in jax.tree.leaves(grads)])
+                slopes.append(flat / np.linalg.norm(flat))
+            groups, models = k_means(np.array(slopes), k), [models[0]] * k
+        for j in range(k):
+            own = [rows for i, (rows, _) in enumerate(each) if groups[i] == j]
+            if not own:
+                continue
+            rows = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *own)
+            size = len(jax.tree.leaves(rows)[0])
+            own_key = jax.random.fold_in(train_key, j)
+            options = {"num_steps": num_steps, "batch_size": size}
+            models[j] = descended(
+                loss_fn, own_key, models[j], rows, size, step_size, **options
+            )
+    return models, groups
+
+
+def k_means(points, k, num_steps=20):
+    """Lloyd's steps from points that are each the furthest from those before."""
+    far = lambda centre: np.sum((points - centre) ** 2, axis=1)
+    centres = [points[np.argmax(far(points.mean(axis=0)))]]
+    while len(centres) < k:
+        centres.append(points[np.argmax(np.min([far(c) for c in centres], axis=0))])
+    nearest = lambda: np.argmin([far(c) for c in centres], axis=0)
+    for _ in range(num_steps):
+        groups = nearest()
+        centres = [
+            points[groups == j].mean(axis=0) if np.any(groups == j) else np.inf
+            for j in range(k)
+        ]
+    return nearest().tolist()
+
+
+def inner(a, b):
+    """The inner product of two trees, ``float[]``."""
+    return sum(jax.tree.leaves(jax.tree.map(lambda x, y: jnp.sum(x * y), a, b)))
+
+
+def plus(a, b, times):
+    """The tree ``a + times * b``."""
+    return jax.tree.map(lambda x, y: x + times * y, a, b)
+
+
+def fed_dl(
+    key, params, loss_fn, clients, num_rounds, options, *, step_size, similarity, layers
+):
+    """FedDL: from the first layer on, groups within groups."""
+    start, models, found = params, [params] * len(clients.mask), {}
+    for t in range(num_rounds):
+        sent, sizes = [], []
+        for i, (own_key, rows, size) in enumerate(round_of(key, t, clients)):
+            local = descended(
+                loss_fn, own_key, models[i], rows, size, step_size, **options
+            )
+            sent.append(local)
+            sizes.append(size)
+        params = weighted_mean(sent, sizes)
+        models, groups = [{**w} for w in sent], [[*range(len(sent))]]
+        for name in layers:
+            ways = [plus(w[name], start[name], -1.0) for w in sent]
+            parts = [_parts(group, ways, similarity) for group in groups]
+            groups = [part for split in parts for part in split]
+            found[name] = sorted(map(sorted, groups))
+            for group in groups:
+                mean = weighted_mean(
+                    [sent[i][name] for i in group], [sizes[i] for i in group]
+                )
+                for i in group:
+                    models[i][name] = mean
+    return params, models, found
+
+
+def _parts(group, ways, similarity):
+    """A group's parts, grown one client at a time."""
+    left, parts = set(group), []
+    while left:
+        part = [left.pop()]
+        for i in part:
+            near = {j for j in left if _cosine(ways[i], ways[j]) >= similarity}
+            part.extend(near)
+            left -= near
+        parts.append(part)
+    return parts
+
+
+def _cosine(a, b):
+    return inner(a, b) / np.sqrt(inner(a, a) * inner(b, b))

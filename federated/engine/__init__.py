@@ -1,0 +1,1 @@
+"""Cohorts, local training, layouts and the simulation of rounds."""

@@ -1,0 +1,309 @@
+"""What a federated algorithm is, and how its acts make one round of it."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxanon.federated.engine import layout as layouts
+from jaxanon.federated.engine import placing
+from jaxanon.federated.engine.cohort import sample_cohort
+from jaxanon.federated.engine.hyper import in_range
+from jaxanon.federated.engine.layout import Layout
+from jaxanon.kernels.checks import one_of, whole
+from jaxanon.kernels.setting_checks import at_least, of_kinds
+
+
+class State(NamedTuple):
+    """All that changes from round to round, and so all that is checkpointed."""
+
+    round: jax.Array  # int32[]; rounds done
+    params: Any
+    opt_state: Any  # of the server's optimizer
+    hyper: dict[str, jax.Array]  # float[] each; what a sweep varies
+    average: Any = None  # running mean of params, where an algorithm keeps one
+
+
+def hyper_arrays(defaults: dict, values: dict) -> dict[str, jax.Array]:
+    """``State.hyper``: the defaults with ``values`` in their place, ``float[]`` each.
+
+    They are copies, for ``simulate`` gives them away, and values may be the caller's.
+
+    Raises:
+      TypeError: for a name that has no default.
+    """
+    unknown = sorted(set(values) - set(defaults))
+    if unknown:
+        raise TypeError(
+            f"init takes the hyper-parameters {sorted(defaults)}, got {unknown}."
+        )
+    to_array = lambda value: jnp.array(value, jnp.result_type(float))
+    return {name: to_array(value) for name, value in (defaults | values).items()}
+
+
+class Acts(NamedTuple):
+    """The acts of a round, apart, for whoever has to place them on devices.
+
+    ``cohort(key, state, num_clients) -> int32[m]``; ``work(key, state, clients, ids,
+    counted, at=None, stage=0) -> (sums, kept)``, weighted sums over ``ids`` of whom
+    ``counted`` (``bool[len(ids)]``) says so, and what each of ``ids`` keeps;
+    ``merge(state, ids, sums, kept, stage=0) -> (state, info)``, with the sums of all
+    parts of a cohort added up and what they keep in its order.
+
+    ``at`` says where ``ids`` lie in ``clients``; ``state.own``, where states have it,
+    is then that of ``ids``, in their order. None is where their numbers say. After
+    stage 0 the same cohort works and is merged in ``more_stages`` further ones, 1, 2,
+    ..., whose ``info`` nobody reads, and ``finish(state) -> state`` ends the round.
+    ``way``, ``most`` and ``legal``: see ``devices.Exchange``.
+    """
+
+    cohort: Callable
+    work: Callable
+    merge: Callable
+    more_stages: int = 0
+    finish: Callable = lambda state: state
+    way: Callable = lambda state, sent: sent
+    most: Callable = float
+    legal: Callable = lambda sent: True
+
+
+class FederatedAlgorithm(NamedTuple):
+    """``init(key, ...) -> state`` and ``update(key, state, clients) -> (state, info)``.
+
+    ``update`` is one round, may be jitted, scanned and vmapped, and is given the run's
+    key: the stream over time is ``fold_in(key, state.round)``. ``acts`` are the parts
+    that ``update`` is made of, where an algorithm can be taken apart. ``model(key,
+    state, client, rows, mask) -> params`` is what client number ``client`` predicts
+    with, given its own training rows; None where that is ``state.params`` for all.
+    ``sent(key, state, clients, client) -> (message, weight)`` is what client number
+    ``client`` sends in the round that ``update`` with the same arguments is; see
+    ``observed``. None where single messages are nobody's to see. ``alone``, of the
+    arguments of ``model``, is what a client keeps of a round that nobody hears of; None
+    where clients keep nothing. ``newcomer(state, own) -> own`` is what somebody begins
+    with who joins, of what clients began with; None is the same. See ``join``.
+    """
+
+    init: Callable
+    update: Callable
+    acts: Acts | None = None
+    model: Callable | None = None
+    sent: Callable | None = None
+    alone: Callable | None = None
+    newcomer: Callable | None = None
+
+
+def or_nothing(message, weight):
+    """``(message, weight)`` of a client; zeros where the weight is 0."""
+    nothing = lambda leaf: jnp.where(weight > 0, leaf, jnp.zeros_like(leaf))
+    return jax.tree.map(nothing, message), weight
+
+
+def one_round(acts: Acts) -> Callable:
+    """``update`` of all acts: one program, for one device or those of ``Placed``."""
+
+    def update(key, state, clients):
+        placed = isinstance(clients, placing.Placed)
+        num_clients = clients.num_clients if placed else number_of(clients)
+        ids = acts.cohort(key, state, num_clients)
+        if placed:
+            work = placing.work_together(acts.work, clients)
+        else:
+            counted = jnp.ones(len(ids), bool)
+            work = lambda key, state, ids, stage: acts.work(
+                key, state, clients, ids, counted, stage=stage
+            )
+
+        def done(state, stage):
+            state, info = acts.merge(
+                state, ids, *work(key, state, ids, stage), stage=stage
+            )
+            return placing.on_all((state, info), clients) if placed else (state, info)
+
+        state, info = done(state, 0)
+        if acts.more_stages:
+            more = jnp.arange(1, acts.more_stages + 1)
+            step = lambda state, stage: (done(state, stage)[0], None)
+            state, _ = jax.lax.scan(step, state, more)
+        return acts.finish(state), info
+
+    return update
+
+
+def number_of(clients) -> int:
+    """How many clients arrays ``[clients, ...]`` are of.
+
+    Example:
+      >>> number_of({"x": jnp.zeros((3, 4))})
+      3
+    """
+    return len(jax.tree.leaves(clients)[0])
+
+
+def build(
+    init_fn,
+    client,
+    *,
+    hyper,
+    server_optimizer,
+    cohort_size,
+    rounds_per_cohort,
+    weighting,
+    layout,
+) -> FederatedAlgorithm:
+    """An algorithm that differs from others only in what a client does.
+
+    ``cohort_size`` may be a function of the number of clients as well.
+    """
+    whole("rounds_per_cohort", rounds_per_cohort, least=1)
+    if cohort_size is not None and not callable(cohort_size):
+        whole("cohort_size", cohort_size, least=1)
+    weigh = weigher(weighting)
+
+    def init(key, **values):
+        in_range(values)
+        arrays = hyper_arrays(hyper, values)
+        # Copied, for ``simulate`` gives them away, and they may be the caller's.
+        params = jax.tree.map(jnp.copy, init_fn(key))
+        opt_state = server_optimizer.init(params)
+        return State(jnp.zeros((), jnp.int32), params, opt_state, arrays)
+
+    def cohort(key, state, num_clients):
+        size = num_clients if cohort_size is None else cohort_size
+        size = size(num_clients) if callable(size) else size
+        return sample_cohort(
+            key, state.round, num_clients, size, rounds_per_cohort=rounds_per_cohort
+        )
+
+    def reply(key, state, clients, number, at):
+        """What a client makes of a round."""
+        _, client_key = jax.random.split(jax.random.fold_in(key, state.round))
+        rows = jax.tree.map(lambda leaf: leaf[at], clients.rows)
+        # The key belongs to the client, whatever its place in the cohort.
+        own_key = jax.random.fold_in(client_key, number)
+        return client(own_key, state, rows, clients.mask[at])
+
+    def work(key, state, clients, ids, counted, at=None, stage=0):
+        del stage
+        at = ids if at is None else at
+        one = lambda which: reply(key, state, clients, *which)
+        weights = counted * jax.vmap(weigh)(clients.mask[at])
+        chosen = layout or layouts.default_layout(state.params, len(ids))
+        total = layouts.sum_over_clients(one, (ids, at), weights, chosen)
+        return (total, jnp.sum(weights)), ()
+
+    def merge(state, ids, sums, kept, stage=0):
+        del ids, kept, stage
+        gradient, info = layouts.divide(*sums)
+        updates, opt_state = server_optimizer.update(
+            gradient, state.opt_state, state.params
+        )
+        params = optax.apply_updates(state.params, updates)
+        after = state._replace(
+            round=state.round + 1, params=params, opt_state=opt_state
+        )
+        return after, info
+
+    def sent(key, state, clients, number):
+        ids = cohort(key, state, len(clients.mask))
+        weight = weigh(clients.mask[number]) * jnp.any(ids == number)
+        return or_nothing(reply(key, state, clients, number, number)[0], weight)
+
+    acts = Acts(cohort, work, merge, most=most_of(weighting))
+    return FederatedAlgorithm(init, one_round(acts), acts, sent=sent)
+
+
+WEIGHTINGS = {
+    "rows": lambda mask: jnp.sum(mask).astype(jnp.result_type(float)),
+    "clients": lambda mask: jnp.any(mask).astype(jnp.result_type(float)),
+}
+
+
+def weigher(weighting: str) -> Callable:
+    """``mask -> float[]``, what a client counts for, by one of ``WEIGHTINGS``.
+
+    Raises:
+      ValueError: for an unknown weighting.
+
+    Example:
+      >>> weigher("rows")(jnp.array([True, True, False]))
+      Array(2., dtype=float32)
+    """
+    one_of("weighting", weighting, sorted(WEIGHTINGS))
+    return WEIGHTINGS[weighting]
+
+
+def most_of(weighting: str) -> Callable:
+    """``num_rows -> float``, the largest weight of so many rows.
+
+    Example:
+      >>> most_of("rows")(5), most_of("clients")(5)
+      (5.0, 1.0)
+    """
+    weigh = weigher(weighting)
+    return lambda num_rows: float(weigh(jnp.ones(num_rows, bool)))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Steps:
+    """A client's steps of gradient descent in a round.
+
+    Attributes:
+      num_steps: >= 1.
+      batch_size: rows of a step, >= 1; None is all of a client's.
+      shuffle: rows in a fresh random order each round, or as they stand.
+
+    Raises:
+      TypeError: for a number that is not whole, or a ``shuffle`` that is no bool.
+      ValueError: for a number below 1.
+
+    Example:
+      >>> Steps(num_steps=5, batch_size=16)
+      Steps(num_steps=5, batch_size=16, shuffle=True)
+    """
+
+    num_steps: int
+    batch_size: int | None = None
+    shuffle: bool = True
+
+    def __post_init__(self):
+        of_kinds(self)
+        at_least(1, num_steps=self.num_steps)
+        if self.batch_size is not None and self.batch_size < 1:
+            raise ValueError(
+                f"batch_size must be >= 1, or None for all rows, got "
+                f"{self.batch_size!r}."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rounds:
+    """Who takes part in a round, and what it counts for.
+
+    Attributes:
+      cohort_size: clients per round, without replacement; None is all of them.
+      rounds_per_cohort: rounds that a cohort stays together.
+      weighting: ``"rows"`` weighs a client by its real rows, ``"clients"`` all alike.
+      layout: a ``Layout``; None is ``default_layout``. Changes no result.
+
+    Raises:
+      TypeError: for a number that is not whole.
+      ValueError: for a number below 1, or an unknown weighting.
+
+    Example:
+      >>> Rounds(cohort_size=10).weighting
+      'rows'
+    """
+
+    cohort_size: int | None = None
+    rounds_per_cohort: int = 1
+    weighting: str = "rows"
+    layout: Layout | None = None
+
+    def __post_init__(self):
+        whole("rounds_per_cohort", self.rounds_per_cohort, least=1)
+        if self.cohort_size is not None:
+            whole("cohort_size", self.cohort_size, least=1)
+        weigher(self.weighting)

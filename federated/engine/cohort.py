@@ -1,0 +1,144 @@
+"""Who takes part: clients stacked into a population, cohorts drawn from it."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon.kernels.checks import whole
+
+
+class Population(NamedTuple):
+    """All clients' rows, stacked. Padding is zero and False in ``mask``."""
+
+    rows: Any  # tree of arrays [clients, n, ...]
+    mask: Any  # bool[clients, n]
+
+
+def population(rows, mask) -> Population:
+    """Checks stacked rows and puts them together, on the default device.
+
+    Args:
+      rows: tree of arrays ``[clients, n, ...]``.
+      mask: ``bool[clients, n]``, False where a row is padding.
+
+    Raises:
+      ValueError: if shapes disagree, or a client has no row.
+
+    Example:
+      >>> population({"x": np.ones((2, 3, 4))}, np.ones((2, 3), bool)).mask.shape
+      (2, 3)
+    """
+    mask = np.asarray(mask, bool)
+    if mask.ndim != 2:
+        raise ValueError(f"mask must be bool[clients, n], got shape {mask.shape}.")
+    for path, leaf in jax.tree_util.tree_leaves_with_path(rows):
+        if np.shape(leaf)[:2] != mask.shape:
+            raise ValueError(
+                f"rows{jax.tree_util.keystr(path)} must begin with the axes "
+                f"[clients, n] of mask, {mask.shape}, got shape {np.shape(leaf)}."
+            )
+    empty = np.flatnonzero(~mask.any(axis=1))
+    if len(empty) or not len(mask):
+        raise ValueError(
+            "every client needs at least one row, none were found for clients "
+            f"{empty.tolist()} of {len(mask)}; drop them before stacking."
+        )
+    return Population(jax.tree.map(jnp.asarray, rows), jnp.asarray(mask))
+
+
+def stack(clients) -> Population:
+    """Pads clients of unequal size and stacks them.
+
+    Args:
+      clients: a non-empty sequence of equal trees of arrays ``[n_c, ...]``.
+
+    Raises:
+      ValueError: if a client has no row, or its arrays disagree about their number.
+
+    Example:
+      >>> stack([np.array([1.0, 2.0]), np.array([3.0])]).rows
+      Array([[1., 2.],
+             [3., 0.]], dtype=float32)
+    """
+    sizes = []
+    for client, rows in enumerate(clients):
+        found = {len(leaf) for leaf in jax.tree.leaves(rows)}
+        if len(found) != 1:
+            raise ValueError(
+                f"the arrays of client {client} must have equally many rows, got "
+                f"{sorted(found)}."
+            )
+        sizes.append(found.pop())
+    longest = max(sizes, default=0)
+
+    def padded(leaf):
+        leaf = np.asarray(leaf)
+        gap = [(0, longest - len(leaf))] + [(0, 0)] * (leaf.ndim - 1)
+        return np.pad(leaf, gap)
+
+    mask = np.arange(longest)[None] < np.array(sizes, int)[:, None]
+    if not sizes:
+        return population({}, mask)  # Which refuses it.
+    rows = jax.tree.map(lambda *leaves: np.stack([*map(padded, leaves)]), *clients)
+    return population(rows, mask)
+
+
+def check_num_clients(found: int, made_for: int) -> None:
+    """Refuses a population of another size than an algorithm was made for.
+
+    Raises:
+      ValueError: if it is.
+
+    Example:
+      >>> check_num_clients(3, 3)
+    """
+    if found != made_for:
+        raise ValueError(
+            f"the algorithm was made for {made_for} clients, and the population has "
+            f"{found}; make it for that many."
+        )
+
+
+def sample_cohort(key, round_, num_clients, size, *, rounds_per_cohort=1):
+    """Draws the clients of a round without replacement; may be jitted.
+
+    Args:
+      key: the run's key.
+      round_: ``int32[]``, rounds done so far.
+      num_clients: N, a Python int.
+      size: m, a Python int in ``[1, N]``. With m = N all clients come, in order.
+      rounds_per_cohort: rounds that a cohort stays together, a Python int >= 1.
+        Blinder keeps it for an epoch.
+
+    Returns:
+      ``int32[m]``, distinct indices below N.
+
+    Raises:
+      TypeError: for numbers of clients or rounds that are not whole.
+      ValueError: if a number is out of its range.
+
+    Example:
+      >>> sample_cohort(jax.random.key(0), 0, 3, 3)
+      Array([0, 1, 2], dtype=int32)
+    """
+    num_clients = whole("num_clients", num_clients, least=1)
+    if not 1 <= size <= num_clients:
+        raise ValueError(
+            f"cohort_size must be between 1 and the {num_clients} clients there are, "
+            f"got {size!r}."
+        )
+    size = whole("cohort_size", size, least=1)
+    rounds_per_cohort = whole("rounds_per_cohort", rounds_per_cohort, least=1)
+    if size == num_clients:
+        return jnp.arange(num_clients, dtype=jnp.int32)
+    first = round_ - round_ % rounds_per_cohort  # The round that drew this cohort.
+    cohort_key, _ = jax.random.split(jax.random.fold_in(key, first))
+    ids = jax.random.permutation(cohort_key, num_clients)[:size]
+    return ids.astype(jnp.int32)
+
+
+def cohort_size(config, num_clients: int) -> int:
+    """Clients of a cohort: a share of all of them, and one at least."""
+    return max(1, int(config.cohort * num_clients))

@@ -1,0 +1,105 @@
+"""What hyper-parameters may be, for the functions that take them as bare numbers."""
+
+import math
+import numbers
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon.kernels.checks import known
+
+
+class Range(NamedTuple):
+    """Numbers that a hyper-parameter may be, and words for them.
+
+    Example:
+      >>> POSITIVE.holds(0.5), POSITIVE.holds(0.0), POSITIVE.holds(math.inf)
+      (True, False, False)
+    """
+
+    words: str
+    low: float = 0.0
+    high: float = math.inf
+    ends: bool = False  # Whether finite ends belong to it; infinity never does.
+
+    def holds(self, number) -> bool:
+        """Whether it is one of them; NaN is not."""
+        inside = self.low < number < self.high
+        return inside or (
+            self.ends and number in (self.low, self.high) and math.isfinite(number)
+        )
+
+
+POSITIVE = Range("finite and > 0")
+
+NOT_NEGATIVE = Range("finite and >= 0", ends=True)
+
+SHARE = Range("in [0, 1]", high=1.0, ends=True)
+
+WITHIN = Range("in (0, 1)", high=1.0)
+
+# By name, which means the same in every algorithm; steps of length 0 go nowhere.
+RANGES = {
+    **dict.fromkeys(("step_size", "server_step_size", "own_step_size"), NOT_NEGATIVE),
+    **dict.fromkeys(("mask_step_size", "adaptation_step_size"), NOT_NEGATIVE),
+    **dict.fromkeys(("norm_step_size", "mu", "pull", "mix"), NOT_NEGATIVE),
+    **dict.fromkeys(("noise_multiplier", "score_multiplier"), NOT_NEGATIVE),
+    **dict.fromkeys(("alpha", "beta"), NOT_NEGATIVE),
+    **dict.fromkeys(("max_norm", "score_norm", "weight_epsilon"), POSITIVE),
+    **dict.fromkeys(("rho", "temperature"), POSITIVE),
+    **dict.fromkeys(("threshold", "quantile"), SHARE),
+    "first_score": WITHIN,
+    "certainty": Range("in (0.5, 1)", 0.5, 1.0),
+    "similarity": Range("in [-1, 1]", -1.0, 1.0, ends=True),
+}
+
+REMEDIES = {
+    "noise_multiplier": "; 0 adds no noise, and guarantees nothing",
+    "score_multiplier": "; 0 adds no noise, and guarantees nothing",
+}
+
+
+def in_range(values: dict, **others: Range) -> None:
+    """Refuses hyper-parameters out of their range; what is traced nobody can check.
+
+    Args:
+      values: hyper-parameters by name; those of no range pass, and what arrays of JAX
+        hold, one number each, is not looked at.
+      others: ranges in place of those of ``RANGES``.
+
+    Raises:
+      TypeError: for what is no real number.
+      ValueError: for a number on the host that its range does not hold, or several.
+
+    Example:
+      >>> in_range({"mu": 0.0, "step_size": 0.1}, step_size=POSITIVE)
+    """
+    ranges = RANGES | others
+    for name, value in values.items():
+        if name not in ranges:
+            continue
+        _one_number(name, value)
+        number = known(value)
+        if number is not None and not ranges[name].holds(number):
+            raise ValueError(
+                f"{name} must be {ranges[name].words}, got {value!r}"
+                f"{REMEDIES.get(name, '')}."
+            )
+
+
+def _one_number(name, value):
+    """Arrays of one number may be traced; a bool is none, though Python says so."""
+    array = isinstance(value, np.ndarray | np.generic | jax.Array)
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if array:
+        kinds = jnp.integer, jnp.floating
+        real = any(jnp.issubdtype(value.dtype, kind) for kind in kinds)
+    if not real:
+        raise TypeError(f"{name} must be a number, got {value!r}.")
+    if array and value.shape:
+        raise ValueError(
+            f"{name} must be one number, got shape {value.shape}; map over an array of "
+            "settings with jax.vmap."
+        )

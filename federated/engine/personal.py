@@ -1,0 +1,385 @@
+"""Rounds whose clients keep something of their own, beside what all share."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.federated.engine import layout as layouts
+from jaxanon.federated.engine import local
+from jaxanon.federated.engine.algorithm import (
+    Acts,
+    FederatedAlgorithm,
+    Rounds,
+    Steps,
+    hyper_arrays,
+    most_of,
+    one_round,
+    or_nothing,
+    weigher,
+)
+from jaxanon.federated.engine.cohort import check_num_clients, sample_cohort
+from jaxanon.federated.engine.exchange import moved
+from jaxanon.federated.engine.hyper import Range, in_range
+from jaxanon.kernels.checks import whole
+
+
+class PersonalState(NamedTuple):
+    """All that changes from round to round, and so all that is checkpointed."""
+
+    round: jax.Array  # int32[]; rounds done
+    params: Any  # what all share
+    own: Any  # [clients, ...]; what each keeps to itself
+    server: Any  # what else the server keeps
+    hyper: dict[str, jax.Array]  # float[] each; what a sweep varies
+    average: Any = None  # as in ``State``
+
+
+class Client(NamedTuple):
+    """What a client has as a round begins."""
+
+    key: jax.Array
+    params: Any  # what it was sent
+    own: Any  # what it kept
+    server: Any  # what else it was sent
+    rows: Any  # [n, ...]
+    mask: jax.Array  # bool[n]
+    hyper: dict[str, jax.Array]
+
+
+class Reply(NamedTuple):
+    """What a client makes of a round."""
+
+    sent: Any  # of which the server sees the weighted mean over the cohort
+    own: Any  # what it keeps
+    info: dict[str, jax.Array]
+
+
+def train(
+    client: Client, loss_fn, params, steps: Steps, *, key=None, direction_fn=None
+):
+    """Descends from ``params`` on a client's rows, by ``hyper["step_size"]``.
+
+    Args:
+      client: whose rows.
+      loss_fn: ``(params, batch, key) -> float[B]``.
+      params: where to begin.
+      steps: how many.
+      key: ``client.key`` by default.
+      direction_fn: as in ``descend``.
+
+    Returns:
+      The trained params, and ``float[num_steps]``, the loss before each step.
+
+    Raises:
+      ValueError: if ``loss_fn`` does not return one loss per row.
+
+    Example:
+      >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
+      >>> rows, mask = jnp.array([4.0, 8.0]), jnp.array([True, True])
+      >>> client = Client(
+      ...     jax.random.key(0), None, None, None, rows, mask, {"step_size": 0.5})
+      >>> train(client, square, jnp.zeros(()), Steps(num_steps=1))
+      (Array(3., dtype=float32), Array([20.], dtype=float32))
+    """
+    return local.descend(
+        loss_fn,
+        client.key if key is None else key,
+        params,
+        client.rows,
+        client.mask,
+        step_size=client.hyper["step_size"],
+        num_steps=steps.num_steps,
+        batch_size=steps.batch_size,
+        shuffle=steps.shuffle,
+        unroll=layouts.default_layout(params, 1, num_steps=steps.num_steps).unroll,
+        direction_fn=direction_fn,
+    )
+
+
+def personal(
+    init_fn: Callable,
+    client_fn: Callable,
+    server_fn: Callable,
+    model_fn: Callable,
+    *,
+    num_clients: int,
+    hyper: dict,
+    rounds: Rounds,
+    example_bytes_fn: Callable | None = None,
+    alone_fn: Callable | None = None,
+    ranges: dict[str, Range] | None = None,
+    way_fn: Callable = moved,
+    legal_fn: Callable = lambda sent: True,
+) -> FederatedAlgorithm:
+    """An algorithm whose clients keep something from round to round.
+
+    ``init(key, **hyper) -> PersonalState``; ``update(key, state, population) -> (state,
+    info)`` is a round. A client that has no row in it, or is not of the cohort, keeps
+    what it had and counts for nothing.
+
+    Args:
+      init_fn: ``key -> (params, own, server)``: what all share, what one client keeps
+        (all begin alike), and what else the server has.
+      client_fn: ``Client -> Reply``.
+      server_fn: ``(state, mean, share) -> state``, given the weighted mean of what was
+        sent and the share of all clients that the cohort is; it counts no round.
+      model_fn: ``Client -> params`` that it predicts with, ``rows`` those it trains on.
+      num_clients: clients of the population.
+      hyper: names and defaults of the hyper-parameters.
+      rounds: ``Rounds``.
+      example_bytes_fn: ``(key, params, rows) -> int``, of a client's single examples'
+        gradients that are alive at once; None where there are none.
+      alone_fn: ``client_fn`` of a round whose reply nobody gets; None is the same.
+      ranges: ``Range`` of hyper-parameters, where not that of ``RANGES``.
+      way_fn: ``way`` of ``devices.Exchange``.
+      legal_fn: ``legal`` of it.
+
+    Raises:
+      TypeError: for ``num_clients`` that are no whole number; from ``init``, for a
+        hyper-parameter that is no number.
+      ValueError: for fewer than one client; at the first ``update``, for a population
+        of another size, or a cohort that is larger than it; from ``init``, for a
+        hyper-parameter on the host out of its range.
+
+    Example:
+      Clients remember the largest row that they saw, and the mean of those is shared.
+
+      >>> from jaxanon.federated import stack
+      >>> most = lambda client: jnp.maximum(client.own, jnp.max(client.rows))
+      >>> algorithm = personal(
+      ...     lambda key: (jnp.zeros(()), jnp.zeros(()), None),
+      ...     lambda client: Reply(most(client), most(client), {}), replaced,
+      ...     lambda client: client.own, num_clients=2, hyper={}, rounds=Rounds())
+      >>> state = algorithm.init(jax.random.key(0))
+      >>> clients = stack([jnp.array([4.0]), jnp.array([1.0])])
+      >>> algorithm.update(jax.random.key(1), state, clients)[0][1:3]
+      (Array(2.5, dtype=float32), Array([4., 1.], dtype=float32))
+    """
+    num_clients = whole("num_clients", num_clients, least=1)
+    weigh = weigher(rounds.weighting)
+
+    def init(key, **values):
+        in_range(values, **(ranges or {}))
+        arrays = hyper_arrays(hyper, values)
+        params, own, server = jax.tree.map(jnp.copy, init_fn(key))
+        each = lambda leaf: jnp.repeat(jnp.asarray(leaf)[None], num_clients, axis=0)
+        own = jax.tree.map(each, own)
+        return PersonalState(jnp.zeros((), jnp.int32), params, own, server, arrays)
+
+    def seen(key, state, client, rows, mask, own=None):
+        if own is None:
+            own = jax.tree.map(lambda leaf: leaf[client], state.own)
+        key = jax.random.fold_in(key, client)  # Its own, whatever its place.
+        return Client(key, state.params, own, state.server, rows, mask, state.hyper)
+
+    def cohort(key, state, found):
+        check_num_clients(found, num_clients)
+        size, per = rounds.cohort_size, rounds.rounds_per_cohort
+        size = num_clients if size is None else size
+        return sample_cohort(key, state.round, num_clients, size, rounds_per_cohort=per)
+
+    def replied(key, state, clients, client, at, own=None):
+        """What a client has as the round begins, and what it makes of it."""
+        _, client_key = jax.random.split(jax.random.fold_in(key, state.round))
+        rows = jax.tree.map(lambda leaf: leaf[at], clients.rows)
+        before = seen(client_key, state, client, rows, clients.mask[at], own)
+        return before, client_fn(before)
+
+    def work(key, state, clients, ids, counted, at=None, stage=0):
+        del stage
+        own = state.own
+        if at is None:
+            at = ids
+            of_ids = lambda leaf: leaf[ids] if len(ids) < num_clients else leaf
+            own = jax.tree.map(of_ids, own)
+
+        def one(which, own):
+            client, at = which
+            before, reply = replied(key, state, clients, client, at, own)
+            present = jnp.any(before.mask)
+            keep = lambda new, old: jnp.where(present, new, old)
+            return (reply.sent, reply.info), jax.tree.map(keep, reply.own, own)
+
+        weights = counted * jax.vmap(weigh)(clients.mask[at])
+        layout = rounds.layout
+        if layout is None:
+            one_of = lambda tree: jax.tree.map(lambda leaf: leaf[0], tree)
+            alive = example_bytes_fn or (lambda key, params, rows: 0)
+            held = alive(key, state.params, one_of(clients.rows))
+            kept = state.params, one_of(state.own)
+            layout = layouts.default_layout(kept, len(ids), example_bytes=held)
+        total, own = layouts.sum_and_change(one, (ids, at), own, weights, layout)
+        return (total, jnp.sum(weights)), own
+
+    def merge(state, ids, sums, own, stage=0):
+        del stage
+        mean, info = layouts.divide(*sums)
+        all_came = len(ids) == num_clients  # In order: no place is looked for.
+        place = lambda all_, new: new if all_came else all_.at[ids].set(new)
+        state = state._replace(own=jax.tree.map(place, state.own, own))
+        after = server_fn(state, mean, len(ids) / num_clients)
+        stay = lambda new, old: new if new is old else jnp.where(sums[1] > 0, new, old)
+        after = jax.tree.map(stay, after, state)
+        return after._replace(round=state.round + 1), info
+
+    def model(key, state, client, rows, mask):
+        return model_fn(seen(key, state, client, rows, mask))
+
+    def sent(key, state, clients, client):
+        ids = cohort(key, state, len(clients.mask))
+        weight = weigh(clients.mask[client]) * jnp.any(ids == client)
+        return or_nothing(replied(key, state, clients, client, client)[1].sent, weight)
+
+    def alone(key, state, client, rows, mask):
+        return (alone_fn or client_fn)(seen(key, state, client, rows, mask)).own
+
+    most = most_of(rounds.weighting)
+    acts = Acts(cohort, work, merge, way=way_fn, most=most, legal=legal_fn)
+    return FederatedAlgorithm(init, one_round(acts), acts, model, sent, alone)
+
+
+def replaced(state: PersonalState, mean, share) -> PersonalState:
+    """The server's act that takes the mean for what all share.
+
+    Example:
+      >>> state = PersonalState(0, jnp.zeros(()), None, None, {})
+      >>> replaced(state, jnp.array(2.5), 1.0).params
+      Array(2.5, dtype=float32)
+    """
+    del share
+    as_kept = lambda new, old: new.astype(old.dtype)
+    return state._replace(params=jax.tree.map(as_kept, mean, state.params))
+
+
+def shared(
+    init_fn,
+    train_fn,
+    *,
+    num_clients: int,
+    hyper: dict,
+    rounds: Rounds | None,
+    server_fn=replaced,
+    model_fn=lambda client: client.params,
+    traffic_fn=lambda params: {},
+    **options,
+) -> FederatedAlgorithm:
+    """An algorithm of one model, that all clients train, and keep nothing of.
+
+    Args:
+      init_fn: ``key -> params``.
+      train_fn: ``Client -> (sent, losses)``, of which ``info["loss"]`` is the mean.
+      num_clients, hyper, server_fn, model_fn, options: as ``personal`` takes them.
+      rounds: ``Rounds``; None is the default.
+      traffic_fn: ``params -> dict`` of what ``info`` says besides, of messages.
+
+    Raises:
+      ValueError: as ``personal``.
+
+    Example:
+      >>> from jaxanon.federated import stack
+      >>> algorithm = shared(
+      ...     lambda key: jnp.zeros(()), lambda c: (jnp.sum(c.rows), jnp.zeros(1)),
+      ...     num_clients=2, hyper={}, rounds=None)
+      >>> state = algorithm.init(jax.random.key(0))
+      >>> clients = stack([jnp.array([4.0]), jnp.array([1.0])])
+      >>> algorithm.update(jax.random.key(1), state, clients)[0].params
+      Array(2.5, dtype=float32)
+    """
+
+    def client_fn(client: Client) -> Reply:
+        sent, losses = train_fn(client)
+        return Reply(sent, None, {"loss": jnp.mean(losses)} | traffic_fn(client.params))
+
+    return personal(
+        lambda key: (init_fn(key), None, None),
+        client_fn,
+        server_fn,
+        model_fn,
+        num_clients=num_clients,
+        hyper=hyper,
+        rounds=rounds or Rounds(),
+        **options,
+    )
+
+
+def partly_shared(
+    init_fn, train_fn, *, own_layers: tuple[str, ...], num_clients, rounds
+) -> FederatedAlgorithm:
+    """An algorithm of some layers that all share, beneath or above each one's own.
+
+    ``init(key, step_size=0.1)``.
+
+    Args:
+      init_fn: ``key -> params``, a dict of layers.
+      train_fn: ``Client -> (params, info)``, all layers as the client has trained them.
+      own_layers: names of the layers that stay with their client.
+      num_clients: as ``personal`` takes it.
+      rounds: ``Rounds``; None is the default.
+
+    Raises:
+      ValueError: as ``personal``; from ``init``, for a name of no layer.
+
+    Example:
+      >>> from jaxanon.federated import stack
+      >>> said = lambda c: ({"w": c.rows[0], "v": 2 * c.rows[0]}, {})
+      >>> algorithm = partly_shared(
+      ...     lambda key: {"w": jnp.zeros(()), "v": jnp.zeros(())}, said,
+      ...     own_layers=("v",), num_clients=2, rounds=None)
+      >>> state = algorithm.init(jax.random.key(0))
+      >>> clients = stack([jnp.array([4.0]), jnp.array([0.0])])
+      >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
+      >>> state.params["w"], state.own["v"]
+      (Array(2., dtype=float32), Array([8., 0.], dtype=float32))
+    """
+
+    def init(key):
+        params, own = parted(init_fn(key), own_layers)
+        return params, own, None
+
+    def client_fn(client: Client) -> Reply:
+        trained, info = train_fn(client)
+        return Reply(*parted(trained, own_layers), info)
+
+    return personal(
+        init,
+        client_fn,
+        replaced,
+        lambda client: client.params | client.own,
+        num_clients=num_clients,
+        hyper={"step_size": 0.1},
+        rounds=rounds or Rounds(),
+    )
+
+
+def own_or_shared(client: Client):
+    """A client's own model, or where it has nothing to learn from what all share.
+
+    Example:
+      >>> absent, shared, own = jnp.array([False]), jnp.zeros(()), jnp.ones(())
+      >>> own_or_shared(Client(None, shared, own, None, None, absent, {}))
+      Array(0., dtype=float32)
+    """
+    present = jnp.any(client.mask)
+    choose = lambda own, shared: jnp.where(present, own, shared)
+    return jax.tree.map(choose, client.own, client.params)
+
+
+def parted(params: dict, names: tuple[str, ...]) -> tuple[dict, dict]:
+    """``(shared, own)``: layers of a dict, and those of the given names apart.
+
+    Raises:
+      ValueError: for a name of no layer.
+
+    Example:
+      >>> parted({"base": 1, "head": 2}, ("head",))
+      ({'base': 1}, {'head': 2})
+    """
+    unknown = sorted(set(names) - set(params))
+    if unknown:
+        raise ValueError(
+            f"there are no layers {unknown}; the model has {sorted(params)}."
+        )
+    own = {name: params[name] for name in params if name in names}
+    return {name: params[name] for name in params if name not in names}, own

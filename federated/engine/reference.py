@@ -1,0 +1,60 @@
+"""FedSGD and FedAvg as the paper's two loops: for readers, and for the tests."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon.federated.engine.local import visiting_order
+
+
+def mean_loss(loss_fn, params, batch, key):
+    """``float[]``, of which clients take the gradient."""
+    return jnp.mean(loss_fn(params, batch, key))
+
+
+def real_rows(clients, client):
+    """A client's rows without the padding, and how many they are."""
+    mask = np.asarray(clients.mask[client])
+    return jax.tree.map(lambda leaf: leaf[client][mask], clients.rows), int(mask.sum())
+
+
+def weighted_mean(trees, weights):
+    """The mean of a list of trees, by a list of numbers > 0."""
+    total = sum(weights)
+    shares = [weight / total for weight in weights]
+
+    def mean(*leaves):
+        return sum(w * leaf for w, leaf in zip(shares, leaves, strict=True))
+
+    return jax.tree.map(mean, *trees)
+
+
+def batches_of(key, size, *, num_steps, batch_size):
+    """Which rows each step of a client takes, and the key of its losses."""
+    order_key, loss_key = jax.random.split(key)
+    order = visiting_order(order_key, jnp.ones(size, bool), shuffle=True)
+    b = min(batch_size, size)
+    index = [
+        jnp.array([int(order[(step * b + i) % size]) for i in range(b)])
+        for step in range(num_steps)
+    ]
+    return index, loss_key
+
+
+def descended(loss_fn, key, params, rows, size, step_size, *, num_steps, batch_size):
+    """Params after a client's steps of gradient descent."""
+    index, loss_key = batches_of(key, size, num_steps=num_steps, batch_size=batch_size)
+    for step, chosen in enumerate(index):
+        batch = jax.tree.map(lambda leaf, i=chosen: leaf[i], rows)
+        step_key = jax.random.fold_in(loss_key, step)
+        grads = jax.grad(mean_loss, argnums=1)(loss_fn, params, batch, step_key)
+        params = jax.tree.map(lambda w, g: w - step_size * g, params, grads)
+    return params
+
+
+def round_of(key, t, clients):
+    """Of every client its key, its rows and their number."""
+    _, client_key = jax.random.split(jax.random.fold_in(key, t))
+    for client in range(len(clients.mask)):
+        rows, size = real_rows(clients, client)
+        yield jax.random.fold_in(client_key, client), rows, size

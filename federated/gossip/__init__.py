@@ -1,0 +1,1 @@
+"""Averaging among neighbors without a server."""

@@ -1,0 +1,1 @@
+"""Meta-learning algorithms: MAML over clients and Per-FedAvg."""

@@ -1,0 +1,61 @@
+"""Personalised algorithms as their papers' loops: for readers, and for the tests.
+
+Each returns what all share and a list of what each client keeps, after some rounds in
+which every client takes part, weighted by its rows.
+"""
+
+import jax
+
+from jaxanon.federated.engine.reference import (
+    batches_of,
+    mean_loss,
+    round_of,
+    weighted_mean,
+)
+
+
+def per_fed_avg(
+    key,
+    params,
+    loss_fn,
+    clients,
+    num_rounds,
+    options,
+    *,
+    step_size,
+    adaptation_step_size,
+):
+    """Per-FedAvg by its equation: (I - α ∇²f) times the gradient after adapting."""
+    for t in range(num_rounds):
+        sent, sizes = [], []
+        for own_key, rows, size in round_of(key, t, clients):
+            doubled = {**options, "num_steps": 2 * options["num_steps"]}
+            index, loss_key = batches_of(own_key, size, **doubled)
+            local = params
+            for step in range(options["num_steps"]):
+                keys = lambda k=loss_key, s=step: jax.random.split(
+                    jax.random.fold_in(k, s)
+                )
+                adapt, grade = (
+                    jax.tree.map(lambda leaf, i=i: leaf[i], rows)
+                    for i in index[2 * step : 2 * step + 2]
+                )
+                slope = lambda w, b=adapt, keys=keys: jax.grad(mean_loss, argnums=1)(
+                    loss_fn, w, b, keys()[0]
+                )
+                grads = slope(local)
+                after = jax.tree.map(
+                    lambda w, g: w - adaptation_step_size * g, local, grads
+                )
+                graded = jax.grad(mean_loss, argnums=1)(
+                    loss_fn, after, grade, keys()[1]
+                )
+                _, bent = jax.jvp(slope, (local,), (graded,))
+                local = jax.tree.map(
+                    lambda w, g, h: w - step_size * (g - adaptation_step_size * h),
+                    *(local, graded, bent),
+                )
+            sent.append(local)
+            sizes.append(size)
+        params = weighted_mean(sent, sizes)
+    return params, None

@@ -1,0 +1,1 @@
+"""Algorithms with a personal model or personal layers per client."""

@@ -1,0 +1,91 @@
+"""Ditto: FedAvg, and a model of each client's own that is held near it."""
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Rounds, Steps
+from jaxanon.federated.engine.personal import (
+    Reply,
+    own_or_shared,
+    personal,
+    replaced,
+    train,
+)
+
+
+def ditto(
+    init_fn,
+    loss_fn,
+    steps: Steps,
+    *,
+    own_steps: Steps,
+    num_clients,
+    rounds: Rounds | None = None,
+) -> FederatedAlgorithm:
+    """A client trains what it was sent and sends it, and its own model for itself.
+
+    The own model descends on the loss plus ``pull / 2`` times its squared distance from
+    the model that was sent. ``init(key, step_size=0.1, pull=0.1)``; ``pull`` is λ, and
+    0 is training alone beside FedAvg. ``info`` has the mean losses, ``"loss"`` of what
+    is shared and ``"own loss"``, without the penalty.
+
+    Args:
+      init_fn: ``key -> params``; own models begin there, too.
+      loss_fn: as ``fed_prox`` takes it.
+      steps: ``Steps`` of what is shared.
+      own_steps: ``Steps`` of the own model.
+      num_clients: clients of the population.
+      rounds: ``Rounds``; None is the default.
+
+    Returns:
+      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` are whole models;
+      a client without rows predicts with what is shared.
+
+    Raises:
+      ValueError: as ``Steps``, ``Rounds`` and ``personal``.
+
+    Example:
+      >>> from jaxanon.federated import stack
+      >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
+      >>> algorithm = ditto(
+      ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1),
+      ...     own_steps=Steps(num_steps=2), num_clients=2)
+      >>> state = algorithm.init(jax.random.key(0), step_size=0.5, pull=1.0)
+      >>> clients = stack([jnp.array([4.0]), jnp.array([0.0])])
+      >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
+      >>> state.params, state.own
+      (Array(1., dtype=float32), Array([2., 0.], dtype=float32))
+
+    References:
+      Li et al., Ditto: fair and robust federated learning through personalization,
+      ICML 2021, algorithm 1.
+    """
+
+    def init(key):
+        params = init_fn(key)
+        return params, params, None
+
+    def client(client):
+        shared_key, own_key = jax.random.split(client.key)
+        shared, losses = train(client, loss_fn, client.params, steps, key=shared_key)
+        hold = lambda v, g, sent: g + client.hyper["pull"] * (v - sent)
+        own, own_losses = train(
+            client,
+            loss_fn,
+            client.own,
+            own_steps,
+            key=own_key,
+            direction_fn=lambda v, g: jax.tree.map(hold, v, g, client.params),
+        )
+        info = {"loss": jnp.mean(losses), "own loss": jnp.mean(own_losses)}
+        return Reply(shared, own, info)
+
+    return personal(
+        init,
+        client,
+        replaced,
+        own_or_shared,
+        num_clients=num_clients,
+        hyper={"step_size": 0.1, "pull": 0.1},
+        rounds=rounds or Rounds(),
+    )._replace(newcomer=lambda state, own: state.params)

@@ -1,0 +1,68 @@
+"""FedPer: some layers are everybody's, the others never leave."""
+
+import jax.numpy as jnp
+
+from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Rounds, Steps
+from jaxanon.federated.engine.personal import partly_shared, train
+
+
+def fed_per(
+    init_fn,
+    loss_fn,
+    steps: Steps,
+    *,
+    own_layers: tuple[str, ...],
+    num_clients,
+    rounds: Rounds | None = None,
+) -> FederatedAlgorithm:
+    """Clients train all layers together; the server averages those that are shared.
+
+    ``init(key, step_size=0.1)``. With every layer a client's own it is training alone,
+    with none FedAvg.
+
+    Args:
+      init_fn: ``key -> params``, a dict of layers.
+      loss_fn: as ``fed_prox`` takes it.
+      steps: ``Steps`` of a client in a round.
+      own_layers: names of the layers that stay with their client.
+      num_clients: clients of the population.
+      rounds: ``Rounds``; None is the default.
+
+    Returns:
+      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` are the layers that stay.
+
+    Raises:
+      ValueError: as ``Steps``, ``Rounds`` and ``personal``; from ``init``, for a name
+        of no layer.
+
+    Example:
+      Two clients, 2 w + v each their own v; all of w is shared.
+
+      >>> import jax
+      >>> from jaxanon.federated import stack
+      >>> loss = lambda p, x, key: 0.5 * (p["w"] + p["v"] - x) ** 2
+      >>> zeros = lambda key: {"w": jnp.zeros(()), "v": jnp.zeros(())}
+      >>> algorithm = fed_per(
+      ...     zeros, loss, Steps(num_steps=1), own_layers=("v",), num_clients=2)
+      >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
+      >>> clients = stack([jnp.array([4.0]), jnp.array([0.0])])
+      >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
+      >>> state.params["w"], state.own["v"]
+      (Array(1., dtype=float32), Array([2., 0.], dtype=float32))
+
+    References:
+      Arivazhagan et al., Federated learning with personalization layers, arXiv
+      1912.00818, algorithms 1 and 2.
+    """
+
+    def train_fn(client):
+        params, losses = train(client, loss_fn, client.params | client.own, steps)
+        return params, {"loss": jnp.mean(losses)}
+
+    return partly_shared(
+        init_fn,
+        train_fn,
+        own_layers=own_layers,
+        num_clients=num_clients,
+        rounds=rounds,
+    )

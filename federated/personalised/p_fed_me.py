@@ -1,0 +1,120 @@
+"""pFedMe: personal models by Moreau envelopes around what all share."""
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.federated.engine import local
+from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Rounds, Steps
+from jaxanon.federated.engine.local import scaled_step
+from jaxanon.federated.engine.personal import (
+    PersonalState,
+    Reply,
+    own_or_shared,
+    personal,
+)
+from jaxanon.kernels.checks import whole
+
+
+def p_fed_me(
+    init_fn,
+    loss_fn,
+    steps: Steps,
+    *,
+    own_steps: int,
+    num_clients,
+    rounds: Rounds | None = None,
+) -> FederatedAlgorithm:
+    """A client's own model solves its loss held near what is shared, which follows it.
+
+    At each of ``steps`` a batch is drawn; on it the own model takes ``own_steps`` steps
+    down the loss plus ``pull / 2`` times its squared distance from the client's copy of
+    what is shared, and the copy moves by ``server_step_size * pull`` of the way to it.
+    ``init(key, step_size=0.1, server_step_size=0.05, pull=1.0, mix=1.0)``: ``pull`` is
+    λ, ``server_step_size`` η and ``mix`` β, how much of the mean of the copies the
+    server takes. ``info["loss"]`` is the mean of what own models lose before a step.
+
+    Args:
+      init_fn: ``key -> params``.
+      loss_fn: as ``fed_prox`` takes it.
+      steps: ``Steps``, R of them.
+      own_steps: K >= 1, in each of them.
+      num_clients: clients of the population.
+      rounds: ``Rounds``; None is the default.
+
+    Returns:
+      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` are whole models;
+      a client without rows predicts with what is shared.
+
+    Raises:
+      TypeError: for ``own_steps`` that are no whole number.
+      ValueError: for ``own_steps`` below 1, and as ``Steps``, ``Rounds`` and
+        ``personal``.
+
+    Example:
+      >>> from jaxanon.federated import stack
+      >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
+      >>> algorithm = p_fed_me(
+      ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), own_steps=1,
+      ...     num_clients=1)
+      >>> state = algorithm.init(
+      ...     jax.random.key(0), step_size=0.5, server_step_size=0.25, pull=2.0)
+      >>> state, _ = algorithm.update(
+      ...     jax.random.key(1), state, stack([jnp.array([4.0])]))
+      >>> state.own, state.params
+      (Array([2.], dtype=float32), Array(1., dtype=float32))
+
+    References:
+      Dinh, Tran and Nguyen, Personalized federated learning with Moreau envelopes,
+      NeurIPS 2020, algorithm 1.
+    """
+    whole("own_steps", own_steps, least=1)
+
+    def init(key):
+        params = init_fn(key)
+        return params, params, None
+
+    def client(client):
+        hyper = client.hyper
+        order_key, loss_key = jax.random.split(client.key)
+        batch_of = local.batches(
+            order_key, client.rows, client.mask, steps.batch_size, steps.shuffle
+        )
+
+        def outer(learned, step):
+            copy, _ = learned
+            batch, real = batch_of(step)
+            key = jax.random.fold_in(loss_key, step)
+
+            def inner(own, number):
+                loss, grads = local.gradient(
+                    loss_fn, jax.random.fold_in(key, number), own, batch, real
+                )
+                hold = lambda v, g, w: g + hyper["pull"] * (v - w)
+                direction = jax.tree.map(hold, own, grads, copy)
+                return scaled_step(own, hyper["step_size"], direction), loss
+
+            own, losses = jax.lax.scan(inner, copy, jnp.arange(own_steps))
+            apart = jax.tree.map(jnp.subtract, copy, own)
+            length = hyper["server_step_size"] * hyper["pull"]
+            return (scaled_step(copy, length, apart), own), jnp.mean(losses)
+
+        (copy, own), losses = jax.lax.scan(
+            outer, (client.params, client.own), jnp.arange(steps.num_steps)
+        )
+        return Reply(copy, own, {"loss": jnp.mean(losses)})
+
+    def server(state: PersonalState, mean, share):
+        del share
+        away = jax.tree.map(jnp.subtract, state.params, mean)
+        params = scaled_step(state.params, state.hyper["mix"], away)
+        return state._replace(params=params)
+
+    return personal(
+        init,
+        client,
+        server,
+        own_or_shared,
+        num_clients=num_clients,
+        hyper={"step_size": 0.1, "server_step_size": 0.05, "pull": 1.0, "mix": 1.0},
+        rounds=rounds or Rounds(),
+    )._replace(newcomer=lambda state, own: state.params)

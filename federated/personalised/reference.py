@@ -1,0 +1,174 @@
+"""FedMask and FedDL as loops: for readers, and for the tests.
+
+Every client takes part in every round.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon.federated.engine.reference import (
+    batches_of,
+    descended,
+    mean_loss,
+    round_of,
+    weighted_mean,
+)
+
+
+def fed_mask(
+    key, params, loss_fn, clients, num_rounds, options, *, step_size, certainty, names
+):
+    """FedMask, one weight at a time where masks meet."""
+    num = len(clients.mask)
+    logit = lambda p: np.log(p / (1 - p))
+    every = lambda value: {
+        n: jax.tree.map(lambda w: np.full(w.shape, value), params[n]) for n in names
+    }
+    masks, retained = [every(logit(certainty))] * num, [every(True)] * num
+    for t in range(num_rounds):
+        bits = []
+        for i, (own_key, rows, size) in enumerate(round_of(key, t, clients)):
+
+            def masked(e, batch, key, keep=retained[i]):
+                gate = jax.tree.map(_straight_through, e)
+                own = {
+                    n: jax.tree.map(
+                        lambda w, g, k: w * g * k, params[n], gate[n], keep[n]
+                    )
+                    for n in names
+                }
+                return loss_fn(params | own, batch, key)
+
+            masks[i] = descended(
+                masked, own_key, masks[i], rows, size, step_size, **options
+            )
+            bits.append(jax.tree.map(lambda e: np.asarray(e) >= 0, masks[i]))
+        if t == 0:
+            retained = bits
+        masks = [jax.tree.map(np.array, e) for e in masks]
+        leaves = [list(map(jax.tree.leaves, x)) for x in (masks, bits, retained)]
+        for place in range(len(leaves[0][0])):
+            for index in np.ndindex(leaves[0][0][place].shape):
+                who = [i for i in range(num) if leaves[2][i][place][index]]
+                if len(who) > 1:
+                    share = np.mean([leaves[1][i][place][index] for i in who])
+                    merged = certainty * share + (1 - certainty) * (1 - share)
+                    for i in who:
+                        if leaves[1][i][place][index] != (share >= 0.5):
+                            leaves[0][i][place][index] = logit(merged)
+    return masks, retained
+
+
+def _straight_through(e):
+    """1 from 0 on, with the sigmoid's slope."""
+    soft = jax.nn.sigmoid(e)
+    return soft + jax.lax.stop_gradient((e >= 0) - soft)
+
+
+def fed_per(key, params, loss_fn, clients, num_rounds, options, *, step_size, names):
+    """FedPer: layers of ``names`` never leave."""
+    own = [{n: params[n] for n in names}] * len(clients.mask)
+    for t in range(num_rounds):
+        sent, kept, sizes = [], [], []
+        for c, (own_key, rows, size) in enumerate(round_of(key, t, clients)):
+            local = descended(
+                loss_fn, own_key, params | own[c], rows, size, step_size, **options
+            )
+            kept.append({n: local[n] for n in names})
+            sent.append({n: local[n] for n in local if n not in names})
+            sizes.append(size)
+        params, own = weighted_mean(sent, sizes), kept
+    return params, own
+
+
+def fed_rep(key, params, loss_fn, clients, num_rounds, options, *, step_size, names):
+    """FedRep: own layers first, while the others rest."""
+    own = [{n: params[n] for n in names}] * len(clients.mask)
+    params = {n: params[n] for n in params if n not in names}
+    for t in range(num_rounds):
+        sent, kept, sizes = [], [], []
+        for c, (key_of_client, rows, size) in enumerate(round_of(key, t, clients)):
+            own_key, shared_key = jax.random.split(key_of_client)
+            shared = params
+            of_own = lambda o, batch, key, s=shared: loss_fn(s | o, batch, key)
+            mine = descended(of_own, own_key, own[c], rows, size, step_size, **options)
+            of_shared = lambda s, batch, key, o=mine: loss_fn(s | o, batch, key)
+            sent.append(
+                descended(
+                    of_shared, shared_key, shared, rows, size, step_size, **options
+                )
+            )
+            kept.append(mine)
+            sizes.append(size)
+        params, own = weighted_mean(sent, sizes), kept
+    return params, own
+
+
+def ditto(key, params, loss_fn, clients, num_rounds, options, *, step_size, pull):
+    """Ditto: own models near the model that was sent."""
+    own = [params] * len(clients.mask)
+    for t in range(num_rounds):
+        sent, kept, sizes = [], [], []
+        for c, (key_of_client, rows, size) in enumerate(round_of(key, t, clients)):
+            shared_key, own_key = jax.random.split(key_of_client)
+            start = params
+
+            def held(v, batch, key, start=start):
+                apart = jax.tree.map(lambda a, b: jnp.sum((a - b) ** 2), v, start)
+                return loss_fn(v, batch, key) + pull / 2 * sum(jax.tree.leaves(apart))
+
+            sent.append(
+                descended(loss_fn, shared_key, params, rows, size, step_size, **options)
+            )
+            kept.append(
+                descended(held, own_key, own[c], rows, size, step_size, **options)
+            )
+            sizes.append(size)
+        params, own = weighted_mean(sent, sizes), kept
+    return params, own
+
+
+def p_fed_me(
+    key,
+    params,
+    loss_fn,
+    clients,
+    num_rounds,
+    options,
+    *,
+    step_size,
+    server_step_size,
+    pull,
+    mix,
+    own_steps,
+):
+    """pFedMe: own models within, copies of what is shared around them."""
+    own = [params] * len(clients.mask)
+    for t in range(num_rounds):
+        sent, kept, sizes = [], [], []
+        for own_key, rows, size in round_of(key, t, clients):
+            index, loss_key = batches_of(own_key, size, **options)
+            copy = mine = params
+            for step, chosen in enumerate(index):
+                batch = jax.tree.map(lambda leaf, i=chosen: leaf[i], rows)
+                step_key = jax.random.fold_in(loss_key, step)
+                mine = copy
+                for k in range(own_steps):
+                    grads = jax.grad(mean_loss, argnums=1)(
+                        loss_fn, mine, batch, jax.random.fold_in(step_key, k)
+                    )
+                    mine = jax.tree.map(
+                        lambda v, g, w: v - step_size * (g + pull * (v - w)),
+                        *(mine, grads, copy),
+                    )
+                copy = jax.tree.map(
+                    lambda w, v: w - server_step_size * pull * (w - v), copy, mine
+                )
+            sent.append(copy)
+            kept.append(mine)
+            sizes.append(size)
+        mean = weighted_mean(sent, sizes)
+        params = jax.tree.map(lambda w, m: (1 - mix) * w + mix * m, params, mean)
+        own = kept
+    return params, own

@@ -1,0 +1,292 @@
+"""A client's round of Atlas: what it learns, keeps and sends."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon import kernels
+from jaxanon.federated.engine import importance
+from jaxanon.federated.engine import layout as layouts
+from jaxanon.federated.engine.algorithm import Steps
+from jaxanon.federated.engine.local import scaled_step
+from jaxanon.federated.engine.personal import Client, Reply
+from jaxanon.federated.private import atlas_noise
+from jaxanon.federated.private.atlas_noise import (
+    CLIPPINGS,
+    READINGS,
+    layer_norms,
+    noisy,
+    plain,
+    share_kept,
+    told_of,
+)
+from jaxanon.kernels.checks import one_of, whole
+from jaxanon.privacy.lots import Lots
+
+SCORES = ("privatised", "released", "public", "hidden", "published")
+
+GUARANTEES = ("example", "client")
+
+
+class Kept(NamedTuple):
+    """What a client keeps from round to round; masks and logits less where they began.
+
+    ``logits`` are those of scores that were released, else None; ``least`` the least
+    share of z* that its noise had, of reading "C", else None.
+    """
+
+    params: Any  # dict of layers
+    masks: Any  # dict of layers
+    shared: Any  # dict of bool[], layers that it takes from the server
+    logits: Any = None  # dict of float[]
+    least: Any = None  # float[]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What ``atlas`` was asked for; see there.
+
+    Raises:
+      ValueError: for an unknown word, or settings that do not go together.
+    """
+
+    loss_fn: Callable
+    steps: Steps
+    lots: Lots | None
+    guarantee: str
+    reading: str
+    clipping: str
+    scores: str
+    public_scores: dict | None
+    send_every_layer: bool
+    most_layers: int | None
+    send_slots: int | None
+
+    def __post_init__(self):
+        for name, known in (
+            ("guarantee", GUARANTEES),
+            ("reading", READINGS),
+            ("clipping", CLIPPINGS),
+            ("scores", SCORES),
+        ):
+            one_of(name, getattr(self, name), known)
+        check_public_scores(self.scores, self.public_scores)
+        if self.most_layers is not None:
+            whole("most_layers", self.most_layers, least=1)
+        if self.send_slots is not None:
+            whole("send_slots", self.send_slots, least=1)
+        if self.guarantee == "client" and self.lots is not None:
+            raise ValueError(
+                "lots are of examples, and guarantee='client' hides a client's whole "
+                "update; leave one of them out."
+            )
+        if self.guarantee == "example" and self.scores == "hidden":
+            raise ValueError(
+                "scores='hidden' needs guarantee='client': examples' gradients are "
+                "taken at weights that masks choose, and tell of them."
+            )
+        if self.guarantee == "example" and self.scores == "released" and not self.lots:
+            raise ValueError(
+                "scores='released' adds noise to scores; give the lots that they are "
+                "of, or guarantee='client'."
+            )
+
+
+def begun(client: Client):
+    """Weights, of the server's layers and its own, masks, and logits."""
+    take = lambda old, new, flag: jnp.where(flag, new, old)
+    flags = importance.per_layer(client.own.shared, client.params)
+    params = jax.tree.map(take, client.own.params, client.params, flags)
+    first = _first(client)
+    since = lambda tree: jax.tree.map(lambda x: x + first.astype(x.dtype), tree)
+    return params, since(client.own.masks), since(client.own.logits)
+
+
+def of_examples(settings: Settings, client: Client) -> Reply:
+    """A round whose every step hides examples, or with no lots nothing at all."""
+    params, masks, logits = begun(client)
+    if settings.lots is None:
+        gradient_of = plain(settings.loss_fn, client, settings.steps)
+    else:
+        gradient_of = noisy(
+            *(settings.loss_fn, client, settings.lots),
+            *(settings.reading, settings.clipping),
+        )
+    if settings.scores == "released":
+        number = settings.steps.num_steps  # The steps' numbers end before it.
+        logits = atlas_noise.by_a_lot(
+            settings.loss_fn, client, settings.lots, number, params, masks, logits
+        )
+    scores_of = lambda masks: _scores(settings, masks, logits)
+    params, masks, (losses, shares) = _descended(
+        settings, client.hyper, gradient_of, params, masks, scores_of
+    )
+    share = _selected(settings, client, scores_of(masks))
+    kept = _kept(client, params, masks, share, logits, shares)
+    return _reply(settings, params, kept, losses)
+
+
+def of_client(settings: Settings, client: Client) -> Reply:
+    """A round of steps as they come, whose outcome is sent clipped and behind noise.
+
+    What is clipped is the way from what the server sent, also of layers that were the
+    client's own. Nothing else that is private leaves it, or chooses what does.
+    """
+    hyper, kind = client.hyper, settings.scores
+    step_key, score_key, noise_key = jax.random.split(client.key, 3)
+    params, before, logits = begun(client)
+    params, masks, (losses, _) = _descended(
+        settings,
+        hyper,
+        plain(settings.loss_fn, client._replace(key=step_key), settings.steps),
+        *(params, before, lambda masks: None),
+    )
+    if kind == "released":
+        wanted = importance.scores(masks)
+        logits = atlas_noise.by_a_client(score_key, wanted, logits, hyper)
+    scores = _scores(settings, masks, logits)
+    seen = scores  # Which noise and clip norms are made of.
+    if kind == "hidden":
+        seen = {name: jnp.ones_like(x) for name, x in scores.items()}
+    norms = layer_norms(hyper["max_norm"], seen, settings.clipping)
+    way = lambda after, sent: (after - sent)[None]
+    total = kernels.clipped_sum(jax.tree.map(way, params, client.params), norms)
+    z = hyper["noise_multiplier"]
+    told = told_of(noise_key, total, seen, z, settings.reading)
+    if kind == "privatised":
+        masks = _followed(hyper, client.params, before, told)
+        scores = importance.scores(masks)
+    share = _selected(settings, client, scores)
+    sent = jax.tree.map(lambda w, t: w + t.astype(w.dtype), client.params, told)
+    kept = _kept(client, params, masks, share, logits, share_kept(seen))
+    return _reply(settings, sent, kept, losses)
+
+
+def alone(settings: Settings, client: Client) -> Reply:
+    """A round of which nothing is ever sent: no noise, and masks that say what they do.
+
+    Args:
+      settings: ``Settings``.
+      client: ``Client``.
+    """
+    kind = "public" if settings.scores == "public" else "privatised"
+    bare = dataclasses.replace(settings, lots=None, guarantee="example", scores=kind)
+    return of_examples(bare, client)
+
+
+def _descended(settings, hyper, gradient_of, params, masks, scores_of):
+    """Weights and masks after the round's steps; what each lost, and kept of z*."""
+    threshold, kind = hyper["threshold"], settings.scores
+    whole = settings.guarantee == "client"
+    # Of a client whose update is hidden, steps may see what they like of its masks, as
+    # long as nobody sees those: the others move with what is sent.
+    learns = kind in ("released", "hidden", "published") if whole else kind != "public"
+
+    def step(learned, number):
+        params, masks = learned
+        weights = importance.masked(params, masks, threshold)
+        scores = scores_of(masks)
+        kept = 1.0 if settings.lots is None else share_kept(scores)
+        told, exact, loss = gradient_of(number, weights, scores)
+        down, along = importance.gradients(told, params, masks, threshold)
+        if kind == "published":
+            _, along = importance.gradients(exact, params, masks, threshold)
+        after = scaled_step(params, hyper["step_size"], down)
+        if learns:
+            masks = scaled_step(masks, hyper["mask_step_size"], along)
+        return (after, masks), (loss, kept)
+
+    numbers = jnp.arange(settings.steps.num_steps)
+    unroll = 1
+    if settings.lots is None:
+        unroll = layouts.default_layout(params, 1, num_steps=len(numbers)).unroll
+    (params, masks), told = jax.lax.scan(step, (params, masks), numbers, unroll=unroll)
+    return params, masks, told
+
+
+def _followed(hyper, params, masks, told):
+    """Masks after what was told of the weights, as if it were all steps' gradients."""
+    length = hyper["step_size"]
+    ratio = jnp.where(length > 0, hyper["mask_step_size"] / length, 0)
+    uphill = jax.tree.map(lambda t, w: -t.astype(w.dtype), told, params)
+    _, along = importance.gradients(uphill, params, masks, hyper["threshold"])
+    return scaled_step(masks, ratio, along)
+
+
+def _scores(settings, masks, logits):
+    if settings.scores == "public":
+        return {name: jnp.float32(x) for name, x in settings.public_scores.items()}
+    if settings.scores == "released":
+        return atlas_noise.of_logits(logits)
+    return importance.scores(masks)
+
+
+def _selected(settings, client, scores):
+    threshold = client.hyper["threshold"]
+    return importance.selected(scores, threshold, settings.most_layers)
+
+
+def _kept(client, params, masks, share, logits, shares):
+    first, least = _first(client), client.own.least
+    less = lambda tree: jax.tree.map(lambda x: x - first.astype(x.dtype), tree)
+    if least is not None:
+        least = jnp.minimum(least, jnp.min(shares)).astype(least.dtype)
+    return Kept(params, less(masks), share, less(logits), least)
+
+
+def _first(client):
+    """Where masks begin; they are kept less that, for ``init`` sets no score."""
+    return jax.scipy.special.logit(client.hyper["first_score"])
+
+
+def _reply(settings, params, kept, losses):
+    """What a client sends of ``params``: layers, and which they are."""
+    share, send = kept.shared, kept.shared
+    if settings.send_every_layer or settings.scores == "hidden":
+        send = {name: jnp.array(True) for name in share}
+    flags = importance.per_layer(send, params)
+    sent = jax.tree.map(lambda w, flag: jnp.where(flag, w, 0), params, flags)
+    told = send if settings.scores == "hidden" else share
+    scored = settings.scores not in ("hidden", "public")
+    more = 4 * len(send) * scored
+    if settings.send_slots is not None:
+        sent_layers = sum(jnp.asarray(flag, float) for flag in send.values())
+        more = layouts.HEADER_BYTES * sent_layers
+    traffic = _traffic(params, send, more)
+    layers = jnp.sum(jnp.stack([*told.values()]).astype(float))
+    info = {"loss": jnp.mean(losses), "layers": layers} | traffic
+    senders = {name: jnp.asarray(flag, float) for name, flag in send.items()}
+    return Reply((sent, senders), kept, info)
+
+
+def _traffic(params, send, more):
+    """Bytes that a client sends and gets back: layers, and more one way."""
+    sizes = {name: layouts.num_bytes(layer) for name, layer in params.items()}
+    of = lambda flags: sum(sizes[name] * flags[name] for name in sizes)
+    down = jnp.asarray(of(send), float)
+    return {"bytes_up": down + more, "bytes_down": down}
+
+
+def check_public_scores(scores: str, public_scores: dict | None) -> None:
+    """Raises ValueError for public scores without their kind, or out of (0, 1].
+
+    Args:
+      scores: one of ``SCORES``.
+      public_scores: by layer, or None.
+
+    Example:
+      >>> check_public_scores("public", {"a": 0.5})
+    """
+    if (scores == "public") != (public_scores is not None):
+        raise ValueError(
+            "public_scores are for scores='public' and needed there, got "
+            f"{public_scores!r} for {scores!r}."
+        )
+    for layer, score in (public_scores or {}).items():
+        if not 0 < score <= 1:
+            raise ValueError(
+                f"public_scores must be in (0, 1], got {score!r} for {layer!r}."
+            )

@@ -1,0 +1,138 @@
+"""DP-FedAvg: clients' moves, clipped at a norm that adapts, summed behind noise."""
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon import kernels
+from jaxanon.federated.engine import layout as layouts
+from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Steps, hyper_arrays
+from jaxanon.federated.engine.hyper import in_range
+from jaxanon.federated.engine.local import scaled_step
+from jaxanon.federated.engine.personal import Client, PersonalState, train
+from jaxanon.federated.private.dp_sgd import draw_lot
+from jaxanon.privacy.lots import Lots
+
+
+def dp_fed_avg(
+    init_fn,
+    loss_fn,
+    steps: Steps,
+    *,
+    cohorts: Lots,
+    count_stddev: float,
+    layout: layouts.Layout | None = None,
+) -> FederatedAlgorithm:
+    """Central differential privacy of whole clients, against all but the server.
+
+    Clients join each round's cohort independently of one another; what each moved is
+    clipped, the sum gets noise, and so does the count of those that lay within the clip
+    norm, which follows a quantile of what clients move by. ``init(key, step_size=0.1,
+    server_step_size=1.0, noise_multiplier=1.0, max_norm=1.0, quantile=0.5,
+    norm_step_size=0.2)``; ``max_norm`` is where the clip norm begins, and
+    ``noise_multiplier`` that of sum and count together: account for
+    ``sampled_gaussian(cohorts, noise_multiplier, rounds)``. ``info`` has ``"loss"``, of
+    the cohort and not covered, and ``"max_norm"``, which is.
+
+    Args:
+      init_fn: ``key -> params``.
+      loss_fn: ``(params, batch, key) -> float[B]``.
+      steps: ``Steps`` of a client in a round.
+      cohorts: ``Lots`` of clients.
+      count_stddev: standard deviation of the count's noise, in clients, > 0; the paper
+        takes a twentieth of ``cohorts.size``.
+      layout: ``Layout``; None is ``default_layout``. Changes no result.
+
+    Returns:
+      ``FederatedAlgorithm`` with a ``PersonalState``; ``server`` is the clip norm.
+
+    Raises:
+      TypeError: as ``Lots`` and ``Steps``; from ``init``, for a hyper-parameter that is
+        no number.
+      ValueError: as ``Lots`` and ``Steps``, and for a ``count_stddev`` that is not > 0;
+        from ``init``, if the counts alone spend more than a noise multiplier on the
+        host allows; with one that is traced parameters become infinite.
+
+    Example:
+      >>> from jaxanon.federated import stack
+      >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
+      >>> algorithm = dp_fed_avg(
+      ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), count_stddev=1e-3,
+      ...     cohorts=Lots(sampling_probability=1.0, size=2.0, records=2))
+      >>> state = algorithm.init(
+      ...     jax.random.key(0), step_size=0.5, noise_multiplier=1e-3, max_norm=1.0)
+      >>> clients = stack([jnp.array([4.0]), jnp.array([1.0])])
+      >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
+      >>> round(float(state.params), 2)  # Moves 2 and 0.5, of which 1 is left of 2.
+      0.75
+
+    References:
+      McMahan et al., Learning differentially private recurrent language models, ICLR
+      2018, algorithm 1; Andrew et al., Differentially private learning with adaptive
+      clipping, NeurIPS 2021, algorithm 1.
+    """
+    if not count_stddev > 0:
+        raise ValueError(f"count_stddev must be > 0, got {count_stddev!r}.")
+    defaults = {
+        **{"step_size": 0.1, "server_step_size": 1.0, "noise_multiplier": 1.0},
+        **{"max_norm": 1.0, "quantile": 0.5, "norm_step_size": 0.2},
+    }
+
+    def init(key, **values):
+        in_range(values)
+        given = defaults | values
+        # Which says so where the counts leave nothing.
+        kernels.noise_multiplier_beside_counts(given["noise_multiplier"], count_stddev)
+        arrays = hyper_arrays(defaults, values)
+        # Copied, for ``simulate`` gives them away, and they may be the caller's.
+        params, norm = jax.tree.map(jnp.copy, (init_fn(key), arrays["max_norm"]))
+        return PersonalState(jnp.zeros((), jnp.int32), params, None, norm, arrays)
+
+    def update(key, state, clients):
+        hyper, max_norm = state.hyper, state.server
+        round_key = jax.random.fold_in(key, state.round)
+        cohort_key, client_key, noise_key, count_key = jax.random.split(round_key, 4)
+        ids, joined = draw_lot(cohort_key, jnp.any(clients.mask, axis=1), cohorts)
+
+        def one(client):
+            rows = jax.tree.map(lambda leaf: leaf[client], clients.rows)
+            own_key = jax.random.fold_in(client_key, client)
+            seen = (own_key, state.params, None, None, rows, clients.mask[client])
+            trained, losses = train(Client(*seen, hyper), loss_fn, state.params, steps)
+            move = jax.tree.map(jnp.subtract, state.params, trained)
+            row = jax.tree.map(lambda leaf: leaf[None], move)
+            clipped = kernels.clipped_sum(row, max_norm).value
+            wide = lambda leaf: leaf.astype(jnp.promote_types(leaf.dtype, jnp.float32))
+            squares = jax.tree.map(lambda leaf: jnp.sum(wide(leaf) ** 2), move)
+            norm = jnp.sqrt(sum(jax.tree.leaves(squares)))
+            return (clipped, {"loss": jnp.mean(losses)}), norm
+
+        chosen = layout
+        if chosen is None:
+            chosen = layouts.default_layout(state.params, len(ids))
+        weights = joined.astype(jnp.result_type(float))
+        (total, info), norms = layouts.sum_and_keep(one, ids, weights, chosen)
+        multiplier = kernels.noise_multiplier_beside_counts(
+            hyper["noise_multiplier"], count_stddev
+        )
+        bounded = kernels.BoundedSum(total, max_norm, jnp.sum(weights))
+        noisy = kernels.add_noise_to_sum(noise_key, bounded, multiplier)
+        next_norm = kernels.adapt_max_norms(
+            count_key,
+            norms[:, None],
+            max_norm,
+            count_stddev=count_stddev,
+            quantile=hyper["quantile"],
+            step_size=hyper["norm_step_size"],
+            expected_rows=cohorts.size,
+            weights=weights,
+        )
+        params = scaled_step(
+            state.params, hyper["server_step_size"] / cohorts.size, noisy
+        )
+        info = layouts.divide(info, jnp.sum(weights)) | {"max_norm": max_norm}
+        return (
+            state._replace(round=state.round + 1, params=params, server=next_norm),
+            info,
+        )
+
+    return FederatedAlgorithm(init, update)

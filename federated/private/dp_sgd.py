@@ -1,0 +1,188 @@
+"""A client's noisy steps: random samples, clipped examples, one sum's noise."""
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon import kernels
+from jaxanon.federated.engine.algorithm import Rounds
+from jaxanon.kernels.checks import whole
+from jaxanon.privacy.lots import Lots
+
+
+def draw_lot(key, mask, lots: Lots):
+    """Which rows a step takes.
+
+    Args:
+      key: typed PRNG key.
+      mask: ``bool[n]``, False where a row is padding.
+      lots: ``Lots``.
+
+    Returns:
+      ``int32[k]``, rows, and ``bool[k]``, False where there is none; k is
+      ``lots.largest``, or n where that is less.
+
+    Raises:
+      ValueError: for a mask that is longer than ``lots.records``.
+
+    Example:
+      >>> lots = Lots(sampling_probability=1.0, size=2.0, capacity=3)
+      >>> _, real = draw_lot(jax.random.key(0), jnp.array([True, False, True]), lots)
+      >>> real
+      Array([ True,  True, False], dtype=bool)
+    """
+    if lots.records is not None and len(mask) > lots.records:
+        raise ValueError(
+            f"there is room for {len(mask)} rows of a client, and records says "
+            f"{lots.records} at most; give records that hold all, or cut off padding."
+        )
+    draws = jax.random.uniform(key, mask.shape)
+    draws = jnp.where(mask, draws, jnp.inf)
+    capacity = min(lots.largest, len(mask))
+    # Of those below q the least are a sample of them that looks at nothing else.
+    index = jnp.argsort(draws)[:capacity].astype(jnp.int32)
+    return index, draws[index] < lots.sampling_probability
+
+
+def step_keys(key, number):
+    """Keys of a noisy step: two of its lot, one of its noise."""
+    lot_key, loss_key, noise_key = jax.random.split(jax.random.fold_in(key, number), 3)
+    return (lot_key, loss_key), noise_key
+
+
+def clipped_lot(loss_fn, keys, params, rows, mask, lots, max_norms, groups=None):
+    """``(BoundedSum, mean loss)`` of a lot's clipped gradients, before the noise.
+
+    Args:
+      loss_fn, params, rows, mask, lots, max_norms, groups: as ``descend_privately``.
+      keys: of ``step_keys``, of the lot.
+    """
+    lot_key, loss_key = keys
+    index, real = draw_lot(lot_key, mask, lots)
+    lot = jax.tree.map(lambda leaf: leaf[index], rows)
+    total, info = kernels.clipped_gradient_sum(
+        lambda params, lot: loss_fn(params, lot, loss_key),
+        params,
+        lot,
+        max_norms,
+        groups=groups,
+        mask=real,
+    )
+    return total, jnp.sum(info.losses) / jnp.maximum(jnp.sum(real), 1)
+
+
+def lot_bytes(loss_fn, key, params, rows, lots: Lots) -> int:
+    """Bytes of what a step holds of the gradients of a lot's examples.
+
+    Args:
+      loss_fn, key, params, rows, lots: as ``descend_privately`` takes them.
+
+    Example:
+      >>> lots = Lots(sampling_probability=0.5, size=4.0, records=8)
+      >>> square = lambda w, x, key: jnp.sum((w[None] - x) ** 2, axis=1)
+      >>> lot_bytes(
+      ...     square, jax.random.key(0), jnp.zeros(3), jnp.zeros((8, 3)), lots) // 8
+      12
+    """
+
+    def lot_of(leaf):
+        size = min(lots.largest, len(leaf))
+        return jax.ShapeDtypeStruct((size, *leaf.shape[1:]), leaf.dtype)
+
+    return kernels.clipped_gradient_bytes(
+        lambda params, lot: loss_fn(params, lot, key),
+        params,
+        jax.tree.map(lot_of, rows),
+    )
+
+
+def descend_privately(
+    loss_fn,
+    key,
+    params,
+    rows,
+    mask,
+    *,
+    lots: Lots,
+    step_size,
+    num_steps: int,
+    max_norms,
+    noise_multipliers,
+    groups=None,
+):
+    """Takes noisy steps on one client's rows: DP-SGD, and nothing else of the rows.
+
+    Each step is a Gaussian mechanism over a Poisson sample, whose noise multiplier is
+    that of all groups together; what comes out may leave the client, be kept or start
+    another call, as long as all that ever depends on the rows is made so.
+
+    Args:
+      loss_fn: ``(params, batch, key) -> float[B]``, one loss per row, of that row and
+        no other; its key is one for the whole lot.
+      key: typed PRNG key.
+      params: tree of arrays.
+      rows: tree of arrays ``[n, ...]``.
+      mask: ``bool[n]``.
+      lots: ``Lots``.
+      step_size: ``float[]``, may be traced.
+      num_steps: a Python int >= 1.
+      max_norms, groups: as ``jaxanon.kernels.clipped_gradient_sum`` takes them.
+      noise_multipliers: as ``jaxanon.kernels.add_noise_to_sum`` takes them; 0 adds no
+        noise, and guarantees nothing.
+
+    Returns:
+      The trained params, and ``float[num_steps]``, the mean loss of each lot before its
+      step, 0 of an empty one: of a client's own rows, and not covered by any guarantee.
+
+    Raises:
+      TypeError: for ``num_steps`` that are no whole number, and as those kernels.
+      ValueError: for ``num_steps`` below 1, and as those kernels.
+
+    Example:
+      >>> loss_fn = lambda w, x, key: w * x  # The gradient of each row is x.
+      >>> w, _ = descend_privately(
+      ...     loss_fn, jax.random.key(0), jnp.zeros(()), jnp.array([8.0, -1.0]),
+      ...     jnp.ones(2, bool), step_size=1.0, num_steps=1, max_norms=3.0,
+      ...     noise_multipliers=0.0,
+      ...     lots=Lots(sampling_probability=1.0, size=2.0, records=2))
+      >>> w
+      Array(-1., dtype=float32)
+
+    References:
+      Abadi et al., Deep learning with differential privacy, CCS 2016, algorithm 1;
+      Atlas, equation 3.4.
+    """
+    whole("num_steps", num_steps, least=1)
+
+    def step(params, number):
+        lot_key, noise_key = step_keys(key, number)
+        total, loss = clipped_lot(
+            loss_fn, lot_key, params, rows, mask, lots, max_norms, groups
+        )
+        noisy = kernels.add_noise_to_sum(noise_key, total, noise_multipliers)
+        down = lambda p, g: p - (step_size * g / lots.size).astype(p.dtype)
+        return jax.tree.map(down, params, noisy), loss
+
+    return jax.lax.scan(step, params, jnp.arange(num_steps))
+
+
+def alike(rounds: Rounds | None) -> Rounds:
+    """Rounds of clients whose noise hides how many rows they have.
+
+    Args:
+      rounds: ``Rounds``; None is the default.
+
+    Raises:
+      ValueError: if they weigh clients by their rows.
+
+    Example:
+      >>> alike(None).weighting
+      'clients'
+    """
+    if rounds is None:
+        return Rounds(weighting="clients")
+    if rounds.weighting != "clients":
+        raise ValueError(
+            f"weighting must be 'clients', got {rounds.weighting!r}: numbers of rows "
+            "are private, and weights would tell them."
+        )
+    return rounds

@@ -1,0 +1,85 @@
+"""FedSGD-LDP: clients descend by DP-SGD and send what comes out of it."""
+
+import functools
+
+from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Rounds
+from jaxanon.federated.engine.personal import shared
+from jaxanon.federated.private.dp_sgd import alike, descend_privately, lot_bytes
+from jaxanon.kernels.checks import whole
+from jaxanon.privacy.lots import Lots
+
+
+def fed_sgd_ldp(
+    init_fn,
+    loss_fn,
+    *,
+    lots: Lots,
+    num_steps: int,
+    num_clients: int,
+    rounds: Rounds | None = None,
+) -> FederatedAlgorithm:
+    """Every example's whole gradient is clipped to one norm, whatever the layer.
+
+    ``init(key, step_size=0.1, max_norm=1.0, noise_multiplier=1.0)``. Against whoever
+    sees what a client sends, the server too, the guarantee is for one example of it:
+    account for ``sampled_gaussian(lots, noise_multiplier, rounds * num_steps)``.
+    That a client has a row at all is no secret. ``info["loss"]`` is of the clients'
+    rows and not covered.
+
+    Args:
+      init_fn: ``key -> params``.
+      loss_fn: ``(params, batch, key) -> float[B]``, each loss of its own row.
+      lots: ``Lots``, the same for all clients.
+      num_steps: noisy steps of a client in a round, >= 1.
+      num_clients: clients of the population.
+      rounds: ``Rounds``; None weighs clients alike, for numbers of rows are private.
+
+    Returns:
+      ``FederatedAlgorithm`` with a ``PersonalState``; clients keep nothing.
+
+    Raises:
+      TypeError: for ``num_steps`` that are no whole number.
+      ValueError: for ``num_steps`` below 1, and as ``Lots`` and ``personal``.
+
+    Example:
+      >>> import jax
+      >>> import jax.numpy as jnp
+      >>> from jaxanon.federated import stack
+      >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
+      >>> algorithm = fed_sgd_ldp(
+      ...     lambda key: jnp.zeros(()), square, num_steps=1, num_clients=2,
+      ...     lots=Lots(sampling_probability=1.0, size=1.0, records=1))
+      >>> state = algorithm.init(
+      ...     jax.random.key(0), step_size=0.5, max_norm=2.0, noise_multiplier=0.0)
+      >>> clients = stack([jnp.array([4.0]), jnp.array([1.0])])
+      >>> algorithm.update(jax.random.key(1), state, clients)[0].params
+      Array(0.75, dtype=float32)
+
+    References:
+      Truex et al., LDP-Fed, EdgeSys 2020, with the Gaussian mechanism per example that
+      Atlas compares itself with; Abadi et al., CCS 2016.
+    """
+    whole("num_steps", num_steps, least=1)
+
+    def train_fn(client):
+        return descend_privately(
+            loss_fn,
+            client.key,
+            client.params,
+            client.rows,
+            client.mask,
+            lots=lots,
+            step_size=client.hyper["step_size"],
+            num_steps=num_steps,
+            max_norms=client.hyper["max_norm"],
+            noise_multipliers=client.hyper["noise_multiplier"],
+        )
+
+    return shared(
+        init_fn,
+        train_fn,
+        num_clients=num_clients,
+        hyper={"step_size": 0.1, "max_norm": 1.0, "noise_multiplier": 1.0},
+        rounds=alike(rounds),
+        example_bytes_fn=functools.partial(lot_bytes, loss_fn, lots=lots),
+    )

@@ -1,0 +1,187 @@
+"""LDP-FL: clients send one of two values for every weight."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.federated.engine import layout as layouts
+from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Rounds, Steps
+from jaxanon.federated.engine.local import scaled_step
+from jaxanon.federated.engine.personal import replaced, shared, train
+from jaxanon.federated.private.dp_sgd import alike
+from jaxanon.kernels.checks import positive
+
+
+def two_points(key, weights, radius, epsilon):
+    """One of two values for every weight, right on average and ε-private each.
+
+    A weight w, clipped to ``[-r, r]``, becomes ``± r (e^ε + 1) / (e^ε - 1)``, the
+    positive one with probability ``(w (e^ε - 1) + r (e^ε + 1)) / (2 r (e^ε + 1))``.
+    ε is of each weight: k weights that belong together cost k ε. Draws have 32 bits,
+    and probabilities are rounded so that the odds of no value differ by more than e^ε,
+    from ε = 1e-9 on; by less than e^14.6 they do, however large ε is.
+
+    Args:
+      key: typed PRNG key.
+      weights: ``float[...]``; NaN becomes 0.
+      radius: r > 0, public, may be traced.
+      epsilon: > 0, may be traced; far below 1 the values are far away.
+
+    Returns:
+      ``float[...]``, of the shape and type of ``weights``.
+
+    Raises:
+      ValueError: for a radius or an ε on the host that is not above 0.
+
+    Example:
+      >>> weights = jnp.array([0.1, -3.0])
+      >>> jnp.round(two_points(jax.random.key(0), weights, 1.0, jnp.log(3.0)), 4)
+      Array([-2., -2.], dtype=float32)
+
+    References:
+      Sun, Qian and Chen, LDP-FL, arXiv 2007.15789, algorithm 2, around 0; Duchi, Jordan
+      and Wainwright, JASA 2018.
+    """
+    positive(radius=radius, epsilon=epsilon)
+    places = jnp.clip(weights.astype(jnp.float32) / radius, -1, 1)
+    chances, slope = _chances(jnp.nan_to_num(places), epsilon)
+    up = jax.random.bits(key, weights.shape, jnp.uint32) < chances
+    return (jnp.where(up, radius, -radius) / slope).astype(weights.dtype)
+
+
+def _chances(places, epsilon):
+    """Of how many draws of 2^32 each place in [-1, 1] goes up, and by which slope."""
+    half = 2.0**31
+    # (e^ε - 1) / (e^ε + 1), of which large ε make 1 and not nan; less what its own
+    # rounding may have added.
+    slope = jnp.tanh(jnp.asarray(epsilon, jnp.float32) / 2) * (1 - 2**-20)
+    most = jnp.maximum(jnp.floor(slope * half), 1)
+    more = (most * places).astype(jnp.int32)
+    return more.astype(jnp.uint32) + jnp.uint32(1 << 31), most / half
+
+
+def ldp_fl(
+    init_fn,
+    loss_fn,
+    steps: Steps,
+    *,
+    radii,
+    num_clients: int,
+    cut_mean: bool = True,
+    rounds: Rounds | None = None,
+) -> FederatedAlgorithm:
+    """Clients descend within their layers' ranges and send weights by ``two_points``.
+
+    ``init(key, step_size=0.1, weight_epsilon=1.0)``. The published ε is of one weight.
+    What a client sends in a round costs as many times that as there are weights, and
+    its rounds add up (``jaxanon.privacy.responses_spent``), so that no ε of a client
+    below thousands leaves anything of a network but noise. That weights are sent apart
+    and shuffled changes nothing here: whose they are is known to nobody then, if the
+    channel keeps its word, but the guarantee of ε for all of them needs an analysis of
+    the shuffle that the paper does not give. ``info`` has ``"loss"``, ``"bytes_up"``, a
+    bit for each weight, for both values are public, and ``"bytes_down"``.
+
+    Args:
+      init_fn: ``key -> params``, a dict of layers.
+      loss_fn: ``(params, batch, key) -> float[B]``.
+      steps: ``Steps`` of a client in a round.
+      radii: r > 0 of each layer's range around 0, public; a dict like ``params``, or
+        one number for all.
+      num_clients: clients of the population.
+      cut_mean: the server clips the mean to the layer's range, in which the mean of the
+        true weights lies: that is never further off, and costs nothing. The paper takes
+        the mean as it comes, which small ε put far outside.
+      rounds: ``Rounds``; None weighs clients alike, for numbers of rows are private.
+
+    Returns:
+      ``FederatedAlgorithm`` with a ``PersonalState``; clients keep nothing.
+
+    Raises:
+      ValueError: for a radius that is not finite and > 0, and as ``Steps`` and
+        ``personal``; from ``update``, for radii of other layers.
+
+    Example:
+      >>> from jaxanon.federated import stack
+      >>> loss = lambda p, x, key: 0.5 * (p["w"] - x) ** 2
+      >>> algorithm = ldp_fl(
+      ...     lambda key: {"w": jnp.zeros(())}, loss, Steps(num_steps=1), radii=2.0,
+      ...     num_clients=1)
+      >>> state = algorithm.init(jax.random.key(0), step_size=0.5, weight_epsilon=50.0)
+      >>> state, _ = algorithm.update(
+      ...     jax.random.key(1), state, stack([jnp.array([9.0])]))
+      >>> state.params["w"]
+      Array(2., dtype=float32)
+
+    References:
+      Sun, Qian and Chen, LDP-FL: practical private aggregation in federated learning
+      with local differential privacy, arXiv 2007.15789.
+    """
+    for radius in jax.tree.leaves(radii):
+        if not 0 < radius < math.inf:
+            raise ValueError(f"radii must be finite numbers > 0, got {radius!r}.")
+
+    def of_layers(params):
+        own = radii if isinstance(radii, dict) else dict.fromkeys(params, radii)
+        if set(own) != set(params):
+            raise ValueError(
+                f"radii must be of the layers {sorted(params)}, got {sorted(own)}."
+            )
+        return own
+
+    def cut(params):
+        own = of_layers(params)
+        return {
+            name: jax.tree.map(lambda w, r=own[name]: jnp.clip(w, -r, r), layer)
+            for name, layer in params.items()
+        }
+
+    def train_fn(client):
+        step_key, send_key = jax.random.split(client.key)
+        own = of_layers(client.params)
+        length = client.hyper["step_size"]
+
+        def direction(params, grads):
+            """Down the gradient, to the end of the range at most."""
+            after = cut(scaled_step(params, length, grads))
+            way = jnp.where(length > 0, length, 1)
+            return jax.tree.map(lambda w, v: (w - v) / way, params, after)
+
+        trained, losses = train(
+            client,
+            loss_fn,
+            cut(client.params),
+            steps,
+            key=step_key,
+            direction_fn=direction,
+        )
+        sent = {}
+        for number, name in enumerate(sorted(trained)):
+            leaves, treedef = jax.tree.flatten(trained[name])
+            keys = jax.random.split(jax.random.fold_in(send_key, number), len(leaves))
+            epsilon = client.hyper["weight_epsilon"]
+            sent[name] = treedef.unflatten(
+                two_points(key, leaf, own[name], epsilon)
+                for key, leaf in zip(keys, leaves, strict=True)
+            )
+        return sent, losses
+
+    def server(state, mean, share):
+        return replaced(state, cut(mean) if cut_mean else mean, share)
+
+    return shared(
+        init_fn,
+        train_fn,
+        num_clients=num_clients,
+        hyper={"step_size": 0.1, "weight_epsilon": 1.0},
+        rounds=alike(rounds),
+        server_fn=server,
+        traffic_fn=_traffic,
+    )
+
+
+def _traffic(params):
+    """Bytes both ways: which of two values a weight is, and weights."""
+    size = sum(leaf.size for leaf in jax.tree.leaves(params))
+    down = float(layouts.num_bytes(params))
+    return {"bytes_up": jnp.asarray(size / 8), "bytes_down": jnp.asarray(down)}

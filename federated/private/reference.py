@@ -1,0 +1,185 @@
+"""FedSGD-LDP, LDP-FL and DP-FedAvg as loops: for readers, and for the tests.
+
+Samples and noise are drawn from the keys of the fast versions, and all that is made of
+them is written out: one example, one weight, one client after another.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon import kernels
+from jaxanon.federated.engine.reference import (
+    batches_of,
+    descended,
+    mean_loss,
+    real_rows,
+    round_of,
+)
+from jaxanon.federated.private.dp_sgd import step_keys
+
+
+def fed_sgd_ldp(
+    key,
+    params,
+    loss_fn,
+    clients,
+    num_rounds,
+    *,
+    sampling_probability,
+    lot_size,
+    num_steps,
+    step_size,
+    max_norm,
+    noise_multiplier,
+):
+    """Params after rounds of DP-SGD on every client, whose means weigh them alike."""
+    for t in range(num_rounds):
+        sent = []
+        for c, (own_key, _, _) in enumerate(round_of(key, t, clients)):
+            mine = params
+            for step in range(num_steps):
+                (lot_key, loss_key), noise_key = step_keys(own_key, step)
+                draws = jax.random.uniform(lot_key, clients.mask[c].shape)
+                total = jax.tree.map(jnp.zeros_like, params)
+                for i, draw in enumerate(draws):
+                    if not (clients.mask[c, i] and draw < sampling_probability):
+                        continue
+                    row = jax.tree.map(
+                        lambda x, c=c, i=i: x[c, i : i + 1], clients.rows
+                    )
+                    grads = jax.grad(mean_loss, argnums=1)(loss_fn, mine, row, loss_key)
+                    total = jax.tree.map(jnp.add, total, _clipped(grads, max_norm))
+                total = _noisy(noise_key, total, noise_multiplier * max_norm)
+                down = lambda w, g: w - step_size * g / lot_size
+                mine = jax.tree.map(down, mine, total)
+            sent.append(mine)
+        params = _mean(sent)
+    return params
+
+
+def ldp_fl(
+    key,
+    params,
+    loss_fn,
+    clients,
+    num_rounds,
+    options,
+    *,
+    step_size,
+    radii,
+    weight_epsilon,
+    cut_mean,
+):
+    """Params after rounds of LDP-FL: every weight is sent as one of two values."""
+    cut = lambda layers: {
+        name: jax.tree.map(lambda w, r=radii[name]: jnp.clip(w, -r, r), layers[name])
+        for name in layers
+    }
+    for t in range(num_rounds):
+        sent = []
+        for own_key, rows, size in round_of(key, t, clients):
+            step_key, send_key = jax.random.split(own_key)
+            mine = cut(params)
+            index, loss_key = batches_of(step_key, size, **options)
+            for step, chosen in enumerate(index):
+                batch = jax.tree.map(lambda leaf, i=chosen: leaf[i], rows)
+                at_step = jax.random.fold_in(loss_key, step)
+                grads = jax.grad(mean_loss, argnums=1)(loss_fn, mine, batch, at_step)
+                mine = cut(jax.tree.map(lambda w, g: w - step_size * g, mine, grads))
+            told = {}
+            for number, name in enumerate(sorted(mine)):
+                leaves, treedef = jax.tree.flatten(mine[name])
+                keys = jax.random.split(
+                    jax.random.fold_in(send_key, number), len(leaves)
+                )
+                told[name] = treedef.unflatten(
+                    _two_points(keys[i], leaf, radii[name], weight_epsilon)
+                    for i, leaf in enumerate(leaves)
+                )
+            sent.append(told)
+        params = cut(_mean(sent)) if cut_mean else _mean(sent)
+    return params
+
+
+def _two_points(key, weights, radius, epsilon):
+    """Algorithm 2 of the paper, weight by weight."""
+    e = math.exp(epsilon)
+    far = radius * (e + 1) / (e - 1)
+    draws = np.asarray(jax.random.bits(key, weights.shape, jnp.uint32)).ravel() / 2**32
+    found = []
+    for weight, draw in zip(np.asarray(weights).ravel(), draws, strict=True):
+        up = (weight * (e - 1) + radius * (e + 1)) / (2 * radius * (e + 1))
+        found.append(far if draw < up else -far)
+    return jnp.array(found, weights.dtype).reshape(weights.shape)
+
+
+def dp_fed_avg(
+    key,
+    params,
+    loss_fn,
+    clients,
+    num_rounds,
+    options,
+    *,
+    sampling_probability,
+    cohort,
+    count_stddev,
+    step_size,
+    server_step_size,
+    noise_multiplier,
+    max_norm,
+    quantile,
+    norm_step_size,
+):
+    """Params and clip norm after rounds of clipped moves, their sum behind noise."""
+    left = (noise_multiplier**-2 - (2 * count_stddev) ** -2) ** -0.5
+    for t in range(num_rounds):
+        keys = jax.random.split(jax.random.fold_in(key, t), 4)
+        cohort_key, client_key, noise_key, count_key = (keys[i] for i in range(4))
+        draws = jax.random.uniform(cohort_key, (len(clients.mask),))
+        total, within = jax.tree.map(jnp.zeros_like, params), 0.0
+        for c, draw in enumerate(draws):
+            rows, size = real_rows(clients, c)
+            if not size or draw >= sampling_probability:
+                continue
+            own_key = jax.random.fold_in(client_key, c)
+            given = params, rows, size, step_size
+            mine = descended(loss_fn, own_key, *given, **options)
+            move = jax.tree.map(jnp.subtract, params, mine)
+            total = jax.tree.map(jnp.add, total, _clipped(move, max_norm))
+            within += 0.5 if _length(move) <= max_norm else -0.5
+        total = _noisy(noise_key, total, left * max_norm)
+        down = lambda w, g: w - server_step_size * g / cohort
+        params = jax.tree.map(down, params, total)
+        noise = count_stddev * jax.random.normal(
+            count_key, (1,), jnp.result_type(float)
+        )
+        share = 0.5 + (within + noise[0]) / cohort
+        max_norm = max_norm * math.exp(-norm_step_size * (share - quantile))
+    return params, max_norm
+
+
+def _length(tree):
+    return math.sqrt(sum(float(jnp.sum(leaf**2)) for leaf in jax.tree.leaves(tree)))
+
+
+def _clipped(tree, max_norm):
+    size = _length(tree)
+    short = min(1.0, max_norm / size) if size else 1.0
+    return jax.tree.map(lambda leaf: leaf * short, tree)
+
+
+@jax.jit
+def _noisy(key, tree, stddev):
+    """Plus numbers of that deviation, drawn as the kernel draws them."""
+    nothing = jax.tree.map(jnp.zeros_like, tree)
+    bounded = kernels.BoundedSum(nothing, 1.0, jnp.ones(()))
+    noise = kernels.add_noise_to_sum(key, bounded, stddev)
+    return jax.tree.map(jnp.add, tree, noise)
+
+
+def _mean(trees):
+    return jax.tree.map(lambda *leaves: sum(leaves) / len(leaves), *trees)

@@ -1,0 +1,200 @@
+"""Where a run's data comes from: options, loading, and finding it again."""
+
+import dataclasses
+import json
+import pathlib
+from typing import Annotated
+
+import tyro
+
+from jaxanon.cli.arguments import Name, Names, Path
+
+RECORD = "source.json"  # Beside a run's config.json.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DataOptions:
+    """What to load, as ``jaxanon.load`` takes it."""
+
+    dataset: Annotated[str, tyro.conf.arg(metavar="NAME_OR_NPZ")] = "smartwatch"
+    """name of a data set (`jaxanon datasets` lists them) or path of an .npz of yours"""
+    preset: Name = None
+    """how recordings are cut into windows; default: the data set's first"""
+    public: Name = None
+    """attribute that anonymized windows keep, or an inference of `jaxanon inferences`;
+    default: by data set"""
+    private: Names = None
+    """attributes or inferences that they hide, comma-separated; default: by data set"""
+    split: Name = None
+    """trial, subject, time-block, released or given; default: the data set's first"""
+    split_seed: int = 0
+    """draws the test subjects of --split subject"""
+    source: Path = None
+    """folder or file of the original data, where it is not found alone"""
+
+
+def load(options: DataOptions):
+    """``jaxanon.datasets.Data`` for the options."""
+    from jaxanon import datasets
+
+    private = options.private
+    return datasets.load(
+        options.dataset,
+        preset=options.preset,
+        public=_meant(options, options.public),
+        private=None
+        if private is None
+        else tuple(_meant(options, name) for name in names(private, "private")),
+        split=options.split,
+        seed=options.split_seed,
+        source=options.source,
+    )
+
+
+def splits(options: DataOptions, number: int):
+    """Several splits of the options' data, by ``split_seed`` and the seeds after it.
+
+    Of few people a seed may draw those whom another drew: it is passed over, while
+    there is one split of other people to be hoped for.
+
+    Returns:
+      Lists of the options of each, and of ``Data``.
+    """
+    from jaxanon.training.run_folder import fingerprint
+
+    found: dict[str, tuple] = {}
+    rest = []
+    for seed in range(options.split_seed, options.split_seed + 4 * number):
+        own = dataclasses.replace(options, split_seed=seed)
+        data = load(own)
+        told = fingerprint(data)
+        if told in found:
+            rest.append((own, data))
+        else:
+            found[told] = own, data
+        if len(found) == number or len(found) == 1 < len(rest):  # No seed matters.
+            break
+    chosen = [*found.values(), *rest][:number]
+    return [own for own, _ in chosen], [data for _, data in chosen]
+
+
+def _meant(options, name):
+    """The attribute that labels an inference; any other name as it is."""
+    from jaxanon import datasets
+    from jaxanon.methods.deeprotect import inferences
+
+    rows = {row["name"]: row for row in datasets.describe()}
+    if name is None or options.dataset not in rows:
+        return name
+    about = rows[options.dataset]
+    return inferences.attribute(name, [*about["attributes"], *about["targets"]])
+
+
+def names(text: str, argument: str) -> tuple[str, ...]:
+    """``"a, b"`` as ``("a", "b")``; ValueError if one is empty.
+
+    Example:
+      >>> names("side,subject", "private")
+      ('side', 'subject')
+    """
+    parts = tuple(part.strip() for part in text.split(","))
+    if not all(parts):
+        raise ValueError(
+            f"--{argument} must be names with commas between them, such as "
+            f"side,subject; got {text!r}."
+        )
+    return parts
+
+
+def remember(folder: pathlib.Path, options: DataOptions) -> None:
+    """Writes into a run's folder where its data came from."""
+    from jaxanon.datasets import writing
+
+    absolute = lambda path: str(pathlib.Path(path).absolute())
+    values = dataclasses.asdict(options)
+    if options.dataset.endswith(".npz"):
+        values["dataset"] = absolute(options.dataset)
+    if options.source is not None:
+        values["source"] = absolute(options.source)
+    writing.write(folder / RECORD, json.dumps(values, indent=2) + "\n")
+
+
+def recorded(path: pathlib.Path) -> dict:
+    """What ``remember`` wrote, or a part of it.
+
+    Raises:
+      ValueError: if the file is damaged.
+    """
+    fields = {field.name: field for field in dataclasses.fields(DataOptions)}
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        for name, value in told.items():
+            # Whatever may be left out may be null; all but the seed are words.
+            kinds = int if name == "split_seed" else (str, type(fields[name].default))
+            if not isinstance(value, kinds):
+                raise ValueError(f"{name} is {value!r}")
+    except (AttributeError, KeyError, RecursionError, ValueError) as error:
+        raise ValueError(
+            f"{path} is damaged ({error!r}); delete it, and say where the data is by "
+            "--dataset."
+        ) from error
+    return told
+
+
+def recall(
+    run,
+    *,
+    dataset: str | None = None,
+    source: str | None = None,
+    split_seed: int | None = None,
+):
+    """The data that ``run`` was trained on, loaded again.
+
+    Args:
+      run: of ``open_run``.
+      dataset: name or path to look in instead of where the data was.
+      source: likewise for the original files.
+      split_seed: that the split was drawn by, which a run that Python trained does
+        not tell; 0 unless it is given.
+
+    Raises:
+      ValueError: if what is found is not what the run was trained on.
+    """
+    from jaxanon import datasets
+    from jaxanon.training.run_folder import fingerprint
+
+    known = run.config["data"]
+    wanted = DataOptions(
+        dataset=known["name"],
+        preset=known["preset"],
+        public=known["public"],
+        private=",".join(known["private"]),
+        split=known["split"],
+    )
+    record = run.folder / RECORD
+    if record.exists():
+        wanted = DataOptions(**recorded(record))
+    if dataset is not None:
+        wanted = dataclasses.replace(wanted, dataset=dataset)
+    if source is not None:
+        wanted = dataclasses.replace(wanted, source=source)
+    if split_seed is not None:
+        wanted = dataclasses.replace(wanted, split_seed=split_seed)
+    if wanted.dataset.endswith(".npz"):
+        wanted = dataclasses.replace(wanted, preset=None)
+    elif wanted.dataset not in datasets.names():
+        raise ValueError(
+            f"the run in {run.folder} was trained on {wanted.dataset!r}, which is no "
+            "data set that jaxanon knows; pass --dataset PATH.npz."
+        )
+    data = load(wanted)
+    found = fingerprint(data)
+    if found != known["fingerprint"]:
+        unsaid = split_seed is None and not record.exists()
+        seed = ", or --split-seed with the seed that jaxanon.load had" if unsaid else ""
+        raise ValueError(
+            f"{wanted.dataset!r} is not the data that the run in {run.folder} was "
+            f"trained on: its fingerprint is {found} and was {known['fingerprint']}; "
+            f"restore the data, or pass --dataset with the right one{seed}."
+        )
+    return data

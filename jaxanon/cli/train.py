@@ -1,0 +1,169 @@
+"""``jaxanon train``: one run, in a folder of its own."""
+
+import dataclasses
+import pathlib
+from typing import Annotated
+
+import tyro
+
+from jaxanon.cli import arguments, console, energy, files
+from jaxanon.cli import data as cli_data
+from jaxanon.cli.data import DataOptions
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NoSettings:
+    """The settings of no method: which there are depends on METHOD."""
+
+
+def settings_of(method: str | None) -> type:
+    """The dataclass of a method's settings; ValueError for an unknown method."""
+    if method is None:
+        return NoSettings
+    return _builders(method).config_class(method)
+
+
+def _builders(name):
+    """Where a name is built: among learners, or among methods."""
+    from jaxanon import learners, methods
+    from jaxanon.kernels.checks import did_you_mean
+
+    if name == energy.METHOD:
+        raise ValueError(
+            f"{name} trains a street of homes, by `jaxanon train {name}` or `jaxanon "
+            f"sweep {name}`, its name right behind the verb; nothing else takes it."
+        )
+    known = (*learners.NAMES, *methods.NAMES, energy.METHOD)
+    if name not in known:
+        raise ValueError(
+            f"there is no method {name!r}.{did_you_mean(name, known)} Methods that "
+            f"anonymize are {', '.join(sorted(methods.NAMES))}; those that predict "
+            f"{', '.join(sorted(learners.NAMES))}; {energy.METHOD} switches standby "
+            "off."
+        )
+    return learners if name in learners.NAMES else methods
+
+
+def fields_of(settings) -> dict:
+    """A config's fields by name, as a method's builder takes them."""
+    fields = dataclasses.fields(settings)
+    return {field.name: getattr(settings, field.name) for field in fields}
+
+
+def command(method: str | None):
+    """The function behind ``jaxanon train METHOD``, with the method's settings."""
+    if method == energy.METHOD:
+        return energy.command()
+    settings_class = settings_of(method)
+
+    def train(
+        method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
+        /,
+        *,
+        out: arguments.Folder = None,
+        data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008
+        epochs: int = 20,
+        seed: int = 0,
+        resume: bool = False,
+        profile: arguments.Folder = None,
+        devices: arguments.Whole = None,
+        num_processes: int = 1,
+        process_id: arguments.Whole = None,
+        coordinator: Annotated[str | None, arguments.optional("HOST:PORT")] = None,
+        settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
+    ) -> None:
+        """Trains a method on a data set: over clients, one a subject, or in one place.
+
+        `jaxanon train METHOD --help` shows the method's settings, too. A run that was
+        interrupted, or killed, goes on by the same command with --resume and ends in
+        the same bits.
+
+        Args:
+          method: what to train, such as blinder; comes first
+          out: folder for settings, checkpoints and metrics; default: runs/METHOD
+          epochs: passes over the data; a finished run may be resumed with more
+          seed: of everything random
+          resume: go on with the run in --out; where there is none, begin it
+          profile: folder for JAX's trace of one call of the training program, and what
+            compiling, rounds and memory cost; the report tells it
+          devices: how many share a round's clients; of a CPU, cores; default: one, or
+            all that the processes have
+          num_processes: that train one run together; without --process-id all are
+            started here, on this machine
+          process_id: which of them this is, from 0; each is started by a command of its
+            own, that of process 0 keeps the run's folder
+          coordinator: where process 0 can be reached by the others
+        """
+        if num_processes != 1 or process_id is not None or coordinator is not None:
+            joined(num_processes, process_id, coordinator, devices)
+        folder = out or pathlib.Path("runs") / method
+        more = {"resume": resume, "profile": profile, "devices": devices}
+        train_run(method, data, settings, epochs, seed, folder, **more)
+        if (process_id or 0) == 0:
+            console.say(f"Next: jaxanon evaluate {folder}")
+
+    return train
+
+
+def joined(num_processes, process_id, coordinator, devices):
+    """Makes this process one of several, or starts them all and ends with them."""
+    from jaxanon.training import processes
+
+    if process_id is None and coordinator is None:
+        raise SystemExit(
+            processes.launch(arguments.words.get(), num_processes, devices)
+        )
+    if process_id is None or coordinator is None:
+        raise ValueError(
+            "--process-id and --coordinator go together; give both, or neither to "
+            "start all processes on this machine."
+        )
+    processes.check_numbers(num_processes, process_id)
+    console.say(
+        f"Process {process_id} of {num_processes} waits at {coordinator} for the "
+        f"others, {processes.JOINING_S} s at most."
+    )
+    processes.join(coordinator, num_processes, process_id)
+
+
+def train_run(
+    method, options, settings, epochs, seed, out, resume, profile=None, devices=None
+):
+    """Remembers where the data came from, and trains."""
+    from jaxanon.training import processes
+
+    with processes.leaving_on_errors():
+        run, data = _trained(
+            method, options, settings, epochs, seed, out, resume, profile, devices
+        )
+    if not processes.first():
+        return run, data
+    console.losses(run)
+    console.spent(run)
+    if profile is not None:
+        console.costs(profile)
+    console.say(f"The run is in {out}.")
+    return run, data
+
+
+def _trained(method, options, settings, epochs, seed, out, resume, profile, devices):
+    from jaxanon.training import trainer
+
+    files.refuse_folder(out, resume)
+    if resume and not (pathlib.Path(out) / "config.json").is_file():
+        console.say(f"There is no run in {out} yet; this is its beginning.")
+    data = cli_data.load(options)
+    built = _builders(method).build(method, data.spec, **fields_of(settings))
+    run = trainer.train(
+        built,
+        data,
+        epochs=epochs,
+        seed=seed,
+        out=out,
+        resume=resume,
+        profile=profile,
+        devices=devices,
+        # Before the first round: a run may be killed at any moment.
+        on_claim=lambda: cli_data.remember(out, options),
+    )
+    return run, data

@@ -1,0 +1,10 @@
+"""Evaluation of runs: utility, attacks, distortion and budgets."""
+
+from jaxanon.evaluation.anonymizers import (
+    evaluate,
+    evaluate_each,
+    evaluate_many,
+    raw_judges,
+)
+
+__all__ = ["evaluate", "evaluate_each", "evaluate_many", "raw_judges"]

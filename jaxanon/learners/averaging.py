@@ -1,0 +1,83 @@
+"""One builder for each learner: its algorithm, on the windows of a data set."""
+
+import dataclasses
+
+from jaxanon import federated
+from jaxanon.federated.engine.cohort import cohort_size
+from jaxanon.kernels.setting_checks import finite
+from jaxanon.learners.learner import (
+    STEP,
+    Learner,
+    LearnerConfig,
+    learner,
+    loss_of,
+    network_of,
+    personal_learner,
+)
+
+
+def fedavg(spec, config, weighting="rows") -> Learner:
+    """FedAvg; see ``jaxanon.federated.averaging.fed_avg``."""
+    network = network_of(spec, config)
+    algorithm = federated.fed_avg(
+        network.init,
+        loss_of(network, spec),
+        num_steps=config.local_steps,
+        batch_size=config.batch,
+        cohort_size=cohort_size(config, spec.num_classes("subject")),
+        weighting=weighting,
+    )
+    return learner("fedavg", spec, config, algorithm, network, STEP)
+
+
+def centralized(spec, config) -> Learner:
+    """All windows in one place, and gradient descent: what a federation avoids."""
+    network = network_of(spec, config)
+    algorithm = federated.fed_avg(
+        network.init,
+        loss_of(network, spec),
+        num_steps=config.local_steps,
+        batch_size=config.batch,
+    )
+    return learner("centralized", spec, config, algorithm, network, STEP, pooled=True)
+
+
+def localized(spec, config) -> Learner:
+    """Every client alone; see ``jaxanon.federated.averaging.localized``."""
+    return personal_learner("localized", spec, config, federated.localized, STEP)
+
+
+def fedprox(spec, config) -> Learner:
+    """FedProx; see ``jaxanon.federated.averaging.fed_prox``."""
+    return personal_learner("fedprox", spec, config, federated.fed_prox, (*STEP, "mu"))
+
+
+def scaffold(spec, config) -> Learner:
+    """SCAFFOLD; see ``jaxanon.federated.averaging.scaffold``."""
+    names = (*STEP, "server_step_size")
+    make = federated.scaffold
+    return personal_learner("scaffold", spec, config, make, names, weighting="clients")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FedProxConfig(LearnerConfig):
+    """FedProx's settings."""
+
+    mu: float = 0.1
+    """weight of the squared way from the model that was sent"""
+
+    def __post_init__(self):
+        super().__post_init__()
+        finite(zero=True, mu=self.mu)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ScaffoldConfig(LearnerConfig):
+    """SCAFFOLD's settings."""
+
+    server_step_size: float = 1.0
+    """how much of the mean move the server takes"""
+
+    def __post_init__(self):
+        super().__post_init__()
+        finite(zero=False, server_step_size=self.server_step_size)

@@ -1,0 +1,201 @@
+"""Builders of learners that group clients."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon import federated
+from jaxanon.federated.clustering.cluster_fl import FORMS
+from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.setting_checks import at_least, finite
+from jaxanon.learners.learner import (
+    STEP,
+    Learner,
+    LearnerConfig,
+    learner,
+    loss_of,
+    network_of,
+    personal_learner,
+    steps_of,
+)
+
+
+def clusterfl(spec, config) -> Learner:
+    """ClusterFL; see ``jaxanon.federated.clustering.cluster_fl``.
+
+    Models are compared on windows of noise around levels of noise, which nobody has to
+    hide; a network with one output is taken to predict a number.
+    """
+    network = network_of(spec, config)
+    shape = (config.probe, spec.time, len(spec.channels))
+
+    def probe(key):
+        if spec.tokens:  # Numbers that stand for something, from 0 on.
+            return jax.random.randint(key, shape, 0, spec.tokens).astype(float)
+        level_key, key = jax.random.split(key)
+        level = jax.random.normal(level_key, (shape[0], 1, shape[2]))
+        return level + jax.random.normal(key, shape)
+
+    def outputs(layers):
+        return network.apply(layers, jnp.zeros(shape))
+
+    layers = jax.eval_shape(network.init, jax.eval_shape(jax.random.key, 0))
+    numbers = jax.eval_shape(outputs, layers).shape[-1] == 1
+    names = (*STEP, "alpha", "beta", "rho", "temperature")
+    return personal_learner(
+        "clusterfl",
+        spec,
+        config,
+        federated.cluster_fl,
+        names,
+        num_clusters=config.clusters,
+        outputs_fn=network.apply,
+        probe_fn=probe,
+        numbers=numbers,
+        every=config.every,
+        form=config.form,
+    )
+
+
+def feddl(spec, config) -> Learner:
+    """FedDL; see ``jaxanon.federated.clustering.fed_dl``."""
+    layers = network_of(spec, config).layers
+    names = (*STEP, "similarity")
+    return personal_learner(
+        "feddl", spec, config, federated.fed_dl, names, layers=layers
+    )
+
+
+def fedmask(spec, config) -> Learner:
+    """FedMask; see ``jaxanon.federated.personalised.fed_mask``."""
+    layers = network_of(spec, config).layers
+    most = len(layers) if config.masked_layers is None else config.masked_layers
+    if most > len(layers):
+        raise ValueError(
+            f"masked_layers must be at most the {len(layers)} layers of the model, got "
+            f"{most}."
+        )
+    return personal_learner(
+        "fedmask",
+        spec,
+        config,
+        federated.fed_mask,
+        (*STEP, "certainty"),
+        weighting="clients",
+        masked_layers=layers[-most:],
+    )
+
+
+def centralized_clustering(spec, config) -> Learner:
+    """A model for each group of clients; see ``jaxanon.federated.clustering.centralised``."""
+    network = network_of(spec, config)
+    algorithm = federated.clustered(
+        network.init,
+        loss_of(network, spec),
+        steps_of(config),
+        num_clients=spec.num_classes("subject"),
+        num_clusters=config.clusters,
+        features_fn=_statistics if config.by == "windows" else None,
+        alone=config.alone,
+    )
+    name = "centralized_clustering"
+    made = learner(name, spec, config, algorithm, network, STEP)
+    return made._replace(work_per_round=lambda data: config.clusters)
+
+
+def _statistics(rows, mask):
+    """Mean and deviation of each channel of a client's windows."""
+    x = rows["x"]
+    count = jnp.maximum(jnp.sum(mask), 1) * x.shape[1]
+    real = mask[:, None, None]
+    mean = jnp.sum(jnp.where(real, x, 0), axis=(0, 1)) / count
+    squares = jnp.where(real, (x - mean[None, None]) ** 2, 0)
+    return mean, jnp.sqrt(jnp.sum(squares, axis=(0, 1)) / count)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClusterFLConfig(LearnerConfig):
+    """ClusterFL's settings."""
+
+    clusters: int = 3
+    """clusters of clients, axes along which their models' outputs differ"""
+    alpha: float = 1e-3
+    """α, weight of all models' squares"""
+    beta: float = 5e-4
+    """β, how much of it being near one's cluster takes back"""
+    rho: float = 4e-3
+    """ρ, of the augmented Lagrangian; above 4 β, or duals swing for ever (published:
+    0.002, which is 4 β)"""
+    temperature: float = 6.0
+    """what logits are divided by before they are compared"""
+    every: int = 3
+    """rounds after which clusters are found anew"""
+    probe: int = 64
+    """made-up windows, of noise, on which models are compared"""
+    form: str = "corrected"
+    """corrected: towards one's cluster; released: with the published program's sign and
+    without the others' part"""
+
+    def __post_init__(self):
+        super().__post_init__()
+        at_least(1, clusters=self.clusters, every=self.every, probe=self.probe)
+        finite(zero=True, alpha=self.alpha, beta=self.beta)
+        finite(zero=False, rho=self.rho, temperature=self.temperature)
+        one_of("form", self.form, FORMS)
+        if self.rho <= 2 * self.beta:
+            raise ValueError(
+                f"rho must be above 2 beta, {2 * self.beta:g}, got {self.rho!r}."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FedDLConfig(LearnerConfig):
+    """FedDL's settings."""
+
+    similarity: float = 0.4
+    """cosine, in [-1, 1], from which on clients' layers are merged"""
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not -1 <= self.similarity <= 1:
+            raise ValueError(f"similarity must be in [-1, 1], got {self.similarity!r}.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FedMaskConfig(LearnerConfig):
+    """FedMask's settings; the network's weights are random, and stay so."""
+
+    step_size: float = 200.0
+    """step size of the masks' descent"""
+    masked_layers: int | None = None
+    """so many layers, the last ones, have masks, and the others are used as they are;
+    default: all"""
+    certainty: float = 0.6
+    """sigmoid of a mask on which all clients agree, and of all as training begins"""
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.masked_layers is not None:
+            at_least(1, masked_layers=self.masked_layers)
+        if not 0.5 < self.certainty < 1:
+            raise ValueError(f"certainty must be in (0.5, 1), got {self.certainty!r}.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClusteredConfig(LearnerConfig):
+    """Settings of centralized clustering; ``cohort`` has no part in it."""
+
+    clusters: int = 3
+    """groups of clients, a model for each"""
+    by: str = "updates"
+    """updates: groups by directions of clients' gradients; windows: by means and
+    deviations of their channels"""
+    alone: int = 5
+    """rounds of one model for all, before groups are found"""
+
+    def __post_init__(self):
+        super().__post_init__()
+        at_least(1, clusters=self.clusters)
+        at_least(0, alone=self.alone)
+        one_of("by", self.by, ("updates", "windows"))

@@ -1,0 +1,236 @@
+"""One builder for each learner: its algorithm, on the windows of a data set."""
+
+import dataclasses
+import math
+
+import jax
+
+from jaxanon import federated
+from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.setting_checks import at_least, finite
+from jaxanon.learners.averaging import fedavg
+from jaxanon.learners.learner import (
+    STEP,
+    Learner,
+    LearnerConfig,
+    learner,
+    loss_of,
+    network_of,
+    rounds_of,
+    steps_of,
+)
+from jaxanon.privacy import guarantee
+
+
+def fedsgd_ldp(spec, config) -> Learner:
+    """FedSGD-LDP; see ``jaxanon.federated.private.fed_sgd_ldp``. Without ε it is FedAvg."""
+    found = guarantee.of_steps(config)
+    if found is None:
+        made = fedavg(spec, config, weighting="clients")
+        return made._replace(name="fedsgd_ldp")
+    network = network_of(spec, config)
+    algorithm = federated.fed_sgd_ldp(
+        network.init,
+        loss_of(network, spec),
+        lots=found.lots,
+        num_steps=config.local_steps,
+        num_clients=spec.num_classes("subject"),
+        rounds=rounds_of(spec, config, "clients"),
+    )
+    return learner(
+        "fedsgd_ldp",
+        spec,
+        config,
+        algorithm,
+        network,
+        (*STEP, "max_norm"),
+        guarantee=found,
+        hyper_values={"noise_multiplier": found.noise_multiplier},
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BudgetConfig(LearnerConfig):
+    """What learners have whose noise is bought from a budget."""
+
+    epsilon: float = 2.0
+    """ε that all rounds spend; 0: no noise, no guarantee"""
+    delta: float = 1e-5
+    """δ of the guarantee"""
+    rounds: int = 50
+    """rounds that ε pays for; training stops after them"""
+
+    def __post_init__(self):
+        super().__post_init__()
+        finite(zero=True, epsilon=self.epsilon)
+        finite(zero=False, delta=self.delta)
+        at_least(1, rounds=self.rounds)
+        if self.delta >= 1:
+            raise ValueError(f"delta must be below 1, got {self.delta!r}.")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PrivateConfig(BudgetConfig):
+    """Settings of learners whose clients' steps are noisy."""
+
+    epsilon: float = 2.0
+    """ε of an example of a client, against whoever sees what it sends; 0: no noise, no
+    guarantee"""
+    records: int = 512
+    """windows that no client has more of, a public number"""
+    max_norm: float = 1.0
+    """clip norm of an example's gradient, or of a client's update"""
+
+    def __post_init__(self):
+        super().__post_init__()
+        finite(zero=False, max_norm=self.max_norm)
+        at_least(1, records=self.records)
+        if self.batch > self.records:
+            raise ValueError(
+                f"batch must be at most records, {self.records}, got {self.batch!r}."
+            )
+
+
+def ldpfl(spec, config) -> Learner:
+    """LDP-FL; see ``jaxanon.federated.private.ldp_fl``. Without ε it is FedAvg.
+
+    What goes by that name in programs of others, a Gaussian on each example's clipped
+    gradient, is ``fedsgd_ldp``.
+    """
+    network = network_of(spec, config)
+    shapes = jax.eval_shape(network.init, jax.eval_shape(jax.random.key, 0))
+    weights = sum(leaf.size for leaf in jax.tree.leaves(shapes))
+    found = guarantee.of_weights(config, weights, spec.num_classes("subject"))
+    if found is None:
+        made = fedavg(spec, config, weighting="clients")
+        return made._replace(name="ldpfl")
+    radii = {
+        name: config.reach / math.sqrt(_inputs(layer)) for name, layer in shapes.items()
+    }
+    algorithm = federated.ldp_fl(
+        network.init,
+        loss_of(network, spec),
+        steps_of(config),
+        radii=radii,
+        num_clients=spec.num_classes("subject"),
+        cut_mean=config.cut_mean,
+        rounds=rounds_of(spec, config, "clients"),
+    )
+    return learner(
+        "ldpfl",
+        spec,
+        config,
+        algorithm,
+        network,
+        STEP,
+        guarantee=found,
+        hyper_values={"weight_epsilon": found.weight_epsilon},
+    )
+
+
+def dpfedavg(spec, config) -> Learner:
+    """DP-FedAvg; see ``jaxanon.federated.private.dp_fed_avg``. Without ε it is FedAvg."""
+    found = guarantee.of_clients(config, spec.num_classes("subject"))
+    if found is None:
+        made = fedavg(spec, config, weighting="clients")
+        return made._replace(name="dpfedavg")
+    network = network_of(spec, config)
+    multiplier = found.noise_multiplier
+    algorithm = federated.dp_fed_avg(
+        network.init,
+        loss_of(network, spec),
+        steps_of(config),
+        cohorts=found.lots,
+        count_stddev=count_stddev(config, multiplier),
+    )
+    names = ("server_step_size", "max_norm", "quantile", "norm_step_size")
+    return learner(
+        "dpfedavg",
+        spec,
+        config,
+        algorithm,
+        network,
+        (*STEP, *names),
+        guarantee=found,
+        hyper_values={"noise_multiplier": multiplier},
+    )
+
+
+def count_stddev(config, multiplier: float) -> float:
+    """Noise of counts that takes ``count_share`` of the budget: 1 / (2 s)^2 of 1 / z^2.
+
+    Args:
+      config: ``DPFedAvgConfig``.
+      multiplier: z, of sums and counts together.
+
+    Returns:
+      A standard deviation, in clients.
+
+    Example:
+      >>> from jaxanon.learners.private import DPFedAvgConfig
+      >>> count_stddev(DPFedAvgConfig(count_share=0.25), 3.0)
+      3.0
+    """
+    return multiplier / (2 * math.sqrt(config.count_share))
+
+
+def _inputs(layer):
+    """Numbers that each output of a layer is made of: rows of its largest matrix."""
+    return max(jax.tree.leaves(layer), key=lambda leaf: leaf.size).shape[0]
+
+
+CLAIMS = ("client", "weight")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LdpFlConfig(BudgetConfig):
+    """LDP-FL's settings."""
+
+    epsilon: float = 2.0
+    """ε of what is claimed, against whoever sees what a client sends; 0: no noise, no
+    guarantee"""
+    claim: str = "client"
+    """client: epsilon is of all weights in all rounds together, which leaves nothing of
+    a network but noise; weight: of each of them, as published, and no guarantee"""
+    reach: float = 3.0
+    """range of a layer's weights around 0, times one over the root of its inputs"""
+    cut_mean: bool = True
+    """clip the mean to that range, which the paper does not"""
+
+    def __post_init__(self):
+        super().__post_init__()
+        one_of("claim", self.claim, CLAIMS)
+        finite(zero=False, reach=self.reach)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DPFedAvgConfig(BudgetConfig):
+    """Settings of DP-FedAvg with clip norms that adapt.
+
+    ``cohort`` is the probability with which a client joins a round, on its own.
+    """
+
+    epsilon: float = 2.0
+    """ε of a client with all its windows, against all but the server; 0: no noise, no
+    guarantee"""
+    max_norm: float = 1.0
+    """clip norm of what a client moves by, as training begins"""
+    quantile: float = 0.5
+    """share of the clients that the clip norm should leave whole"""
+    norm_step_size: float = 0.2
+    """how fast the clip norm follows"""
+    server_step_size: float = 1.0
+    """how much of the mean move the server takes"""
+    count_share: float = 0.05
+    """share of the budget that counting those within the clip norm takes"""
+
+    def __post_init__(self):
+        super().__post_init__()
+        finite(zero=False, max_norm=self.max_norm)
+        finite(zero=False, server_step_size=self.server_step_size)
+        finite(zero=True, norm_step_size=self.norm_step_size)
+        for name in ("quantile", "count_share"):
+            value = getattr(self, name)
+            finite(zero=False, **{name: value})
+            if value >= 1:
+                raise ValueError(f"{name} must be in (0, 1), got {value!r}.")

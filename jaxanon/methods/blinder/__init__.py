@@ -1,0 +1,1 @@
+"""Blinder and its variants: federated, averaged and distilled."""

@@ -1,0 +1,414 @@
+"""Blinder: a federated, meta-learned, conditional variational anonymizer."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxanon.core.method import Method
+from jaxanon.datasets import spec as datasets_spec
+from jaxanon.federated.engine.cohort import cohort_size
+from jaxanon.federated.meta_learning.maml import meta
+from jaxanon.kernels import Objective
+from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.setting_checks import at_least, configured, finite, of_kinds
+from jaxanon.methods.common import client_batches
+from jaxanon.methods.common.target_class import ANONYMIZATIONS, check_flip, shown_class
+from jaxanon.models import autoencoder, losses
+from jaxanon.models import blinder as models
+from jaxanon.models.blinder import (
+    Critic,
+    GuideScale,
+    adversary_objective,
+    guided_objective,
+)
+from jaxanon.models.classifiers import Classifier
+from jaxanon.models.layers import INITIALISATIONS
+
+
+def blinder(spec, **settings) -> Method:
+    """Builds Blinder for windows of ``spec``.
+
+    One conditional autoencoder and one discriminator per private attribute are
+    meta-learned over clients; a classifier of the public attribute, learned in the same
+    rounds, tells the decoder what to rebuild. A window is anonymized by encoding it,
+    and decoding a sample of its latent under the predicted public class and a private
+    class that has nothing to do with the wearer's.
+
+    Beyond the paper, ``anonymization="probabilistic"`` shows the class after the
+    predicted one in a share ``flip`` of windows. A little above one half it makes up,
+    in the eyes of who learned from raw windows, for what the rest of a window still
+    gives away (``bench/flip.py``: of MotionSense's genders 50.8 to 50.0 %, by 0.51);
+    who learns from anonymized ones reads the share, too. Of more than two classes it
+    hides less than a random one: the wearer's is the one shown, or the one before.
+
+    Args:
+      spec: ``jaxanon.datasets.Spec`` with at least one private attribute.
+      **settings: fields of ``BlinderConfig``.
+
+    Returns:
+      ``Method``.
+
+    Raises:
+      ValueError: if a setting is out of range, or nothing is private.
+      TypeError: for an unknown setting.
+
+    Example:
+      >>> from jaxanon.datasets import load
+      >>> method = blinder(load("smartwatch").spec, latent=10)
+      >>> method.name, method.config.latent
+      ('blinder', 10)
+
+    References:
+      Yang and Ardakanian, Blinder, ACM TOSN 2023: section 4.1, eq. 1 (the sample of
+      the latent); section 4.2, eqs. 2 to 4 (the losses of autoencoder, discriminator
+      and both); section 5.1 and Algorithm 1 (meta-learning), 5.2 (anonymization), 6.1
+      and 6.2 (classes that are rare or missing).
+    """
+    config = configured(BlinderConfig, settings)
+    networks = networks_of(spec, config)
+    judges = classifiers(spec, config)
+    critics = _critics(spec, config)
+    algorithm = _algorithm(spec, config, networks, judges, critics)
+
+    def prepare(clients):
+        return client_batches.prepare(spec, clients, config.neighbours)
+
+    def anonymize(key, state, windows):
+        params = state.params if state.average is None else state.average
+        return anonymized(key, params, windows, spec, config, networks, judges)
+
+    return Method(
+        name="blinder",
+        config=config,
+        spec=spec,
+        prepare=prepare,
+        init=algorithm.init,
+        update=algorithm.update,
+        anonymize=anonymize,
+        rounds_per_epoch=lambda data: _rounds_per_epoch(spec, config),
+        work_per_round=lambda data: cohort_size(config, len(data.windows)),
+        algorithm=algorithm,
+        takes_padding=True,
+        client_loss=client_loss_of(spec, judges),
+    )
+
+
+def networks_of(spec, config) -> models.Networks:
+    """The networks that ``config`` asks for.
+
+    Raises:
+      ValueError: if nothing is private, or the windows are too short for them.
+    """
+    if not spec.private:
+        raise ValueError(
+            f"private must name at least one attribute of {spec.name!r}; it has "
+            f"{sorted(spec.classes)}."
+        )
+    return models.networks(
+        spec.time,
+        len(spec.channels),
+        [spec.num_classes(name) for name in spec.private],
+        latent=config.latent,
+        hidden=config.hidden,
+        filters=config.filters,
+        initialisation=config.initialisation,
+        adversary_hidden=config.adversary_hidden,
+    )
+
+
+def _critics(spec, config):
+    if not config.guided:
+        return ()
+    return tuple(Critic(spec.num_classes(name)) for name in spec.private)
+
+
+def _algorithm(spec, config, networks, judges, critics):
+    released = config.form == "released"
+
+    def init_fn(key):
+        vae_key, critic_key, *keys = jax.random.split(key, 2 + len(judges))
+        channels = len(spec.channels)
+        classes = spec.num_classes(spec.public)
+        params = networks.init(vae_key, spec.time, channels, classes)
+        window = jnp.zeros((1, spec.time, channels))
+        if critics:
+            critic_keys = jax.random.split(critic_key, len(critics))
+            params["critics"] = [
+                net.init(one, window)["params"]
+                for net, one in zip(critics, critic_keys, strict=True)
+            ]
+        params["classifiers"] = init_classifiers(keys, spec, judges)
+        return params
+
+    def draw_fn(key, client, data, rows_key=None):
+        sizes = (config.support, config.query, config.extra + config.query)
+        *keys, dropout_key = jax.random.split(key, 4)
+        rows_keys = [None] * 3 if rows_key is None else jax.random.split(rows_key, 3)
+        support, query, extra = (
+            client_batches.draw_batch(
+                *(one, client, data, spec, config.latent, config.per_class, size),
+                rows_key=rows,
+            )
+            for one, size, rows in zip(keys, sizes, rows_keys, strict=True)
+        )
+        weight = jnp.max(query.weights)
+        return support, client_batches.Query(query, extra, dropout_key), weight
+
+    def scale(hyper):
+        return models.LossScale(hyper["alpha"], hyper["beta"], hyper["gamma"])
+
+    def phases_fn(hyper):
+        return models.phases(
+            networks,
+            scale(hyper),
+            hyper["inner_step_size"],
+            discriminator_steps=config.discriminator_steps,
+            local_steps=config.local_steps,
+            shadows=config.shadows,
+            released=released,
+        )
+
+    def main_objective(hyper):
+        if not critics:
+            return models.joint_objective(networks, scale(hyper), released=released)
+        net = judges[spec.public]
+        judge_fn = lambda params, windows: net.apply(
+            {"params": params["classifiers"][spec.public]}, windows
+        )
+        guide = GuideScale(hyper["utility"], hyper["critic"])
+        return guided_objective(
+            networks, critics, judge_fn, scale(hyper), guide, released=released
+        )
+
+    def objectives_fn(hyper):
+        judge = lambda params, query: judging_loss(
+            params, query.extra, query.key, spec, judges
+        )
+        return _on_batch(main_objective(hyper)), Objective(("classifiers",), judge)
+
+    def alone_fn(hyper):
+        del hyper
+        return _on_batch(adversary_objective(networks, critics, released=released))
+
+    names = ("alpha", "beta", "gamma", "inner_step_size", "server_step_size")
+    names += ("adversary_step_size", *(("utility", "critic") if critics else ()))
+    rounds = _rounds_per_epoch(spec, config)
+    return meta(
+        init_fn,
+        draw_fn,
+        phases_fn,
+        objectives_fn,
+        hyper={name: getattr(config, name) for name in names},
+        server_optimizer=SERVER_OPTIMIZERS[config.server_optimizer](1.0),
+        cohort_size_fn=lambda num_clients: cohort_size(config, num_clients),
+        rounds_per_cohort=rounds,
+        rounds_per_list=None if config.fresh_batches else rounds,
+        step_sizes_fn=lambda hyper: dict.fromkeys(
+            ("discriminators", "critics") if critics else ("discriminators",),
+            hyper["adversary_step_size"],
+        ),
+        averaging=config.averaging,
+        alone_fn=alone_fn,
+        alone_rounds=config.adversary_rounds,
+        second_order=config.second_order,
+    )
+
+
+def _on_batch(objective):
+    """The objective, reading the batch of a query."""
+    loss_fn = lambda params, query: objective.loss_fn(params, query.batch)
+    return objective._replace(loss_fn=loss_fn)
+
+
+def _rounds_per_epoch(spec, config):
+    """Batches in ``per_class`` windows of every public class, the paper's t = K / b."""
+    windows = spec.num_classes(spec.public) * config.per_class
+    return max(1, windows // (config.support + config.query))
+
+
+def anonymized(key, params, windows, spec, config, networks, judges):
+    """Windows in physical units, rebuilt under other private classes."""
+    mean, std = jnp.float32(spec.mean), jnp.float32(spec.std)
+    x = (windows - mean[None, None]) / std[None, None]
+    predicted = {
+        name: jnp.argmax(net.apply({"params": params["classifiers"][name]}, x), -1)
+        for name, net in judges.items()
+    }
+    noise_key, class_key = jax.random.split(key)
+    z, log_variance = networks.encode(params, x)
+    if config.anonymization != "deterministic":
+        z = autoencoder.sample(z, log_variance, jax.random.normal(noise_key, z.shape))
+    private, unknown = [], jnp.zeros(len(x), jnp.int32)
+    for index, name in enumerate(spec.private):
+        shown = shown_class(
+            jax.random.fold_in(class_key, index),
+            config.anonymization,
+            predicted.get(name, unknown),
+            spec.num_classes(name),
+            config.flip,
+        )
+        private.append(jax.nn.one_hot(shown, spec.num_classes(name)))
+    public = jax.nn.one_hot(predicted[spec.public], spec.num_classes(spec.public))
+    rebuilt = networks.decode(params, z, private, public)
+    return (rebuilt * std[None, None] + mean[None, None]).astype(jnp.float32)
+
+
+def classifiers(spec, config) -> dict[str, Classifier]:
+    """Classifiers of what has to be known of a window before it is rebuilt."""
+    known = (spec.public,)
+    if config.anonymization != "stochastic":
+        known = datasets_spec.attributes(spec)
+    return {name: Classifier(num_classes=spec.num_classes(name)) for name in known}
+
+
+def init_classifiers(keys, spec, judges):
+    """Parameters of the classifiers, by name."""
+    window = jnp.zeros((1, spec.time, len(spec.channels)))
+    return {
+        name: net.init(one, window)["params"]
+        for (name, net), one in zip(judges.items(), keys, strict=True)
+    }
+
+
+def judging_loss(params, batch, key, spec, judges):
+    """Cross-entropy of the classifiers, summed, and of each; ``key`` for dropout."""
+    info, total = {}, 0.0
+    targets = dict(
+        zip(datasets_spec.attributes(spec), (batch.public, *batch.private), strict=True)
+    )
+    for index, (name, net) in enumerate(judges.items()):
+        own_key = jax.random.fold_in(key, index)
+        one = {"params": params["classifiers"][name]}
+        logits = net.apply(one, batch.windows, own_key, 0.3)
+        loss = losses.cross_entropy(logits, targets[name], batch.weights)
+        info[f"{name} classifier"] = loss
+        total = total + loss
+    return total, info
+
+
+def client_loss_of(spec, judges):
+    """Of a ``Method``: the loss of the public attribute's classifier, of one window.
+
+    The best case of who inverts gradients: a step on one window, without dropout.
+    Blinder's clients send a mean over ``extra + query`` windows with it, those of its
+    averaged forms what many steps add up to.
+    """
+    net = judges[spec.public]
+
+    def loss_fn(params, window, label):
+        logits = net.apply({"params": params}, window[None])
+        return losses.cross_entropy(logits, label[None], jnp.ones(1))
+
+    return lambda state: (loss_fn, state.params["classifiers"][spec.public])
+
+
+FORMS = ("paper", "released")
+
+SERVER_OPTIMIZERS = {"adam": optax.adam, "sgd": optax.sgd}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BlinderConfig:
+    """Blinder's static settings; the paper's unless said otherwise.
+
+    Hyper-parameters that a sweep may vary without compiling anew (``alpha``,
+    ``beta``, ``gamma``, ``inner_step_size``, ``server_step_size``,
+    ``adversary_step_size``, ``utility``, ``critic``) are defaults here and arrays in
+    the state.
+
+    Raises:
+      ValueError: for a setting out of its range.
+      TypeError: for a setting that should be a whole number, or any, and is none.
+    """
+
+    latent: int = 25
+    """size of the latent representation"""
+    hidden: tuple[int, ...] = (512, 512, 256, 128)
+    """widths of the encoder's dense layers; the decoder mirrors them"""
+    filters: tuple[int, ...] = ()
+    """filters of two convolutions before them, e.g. 16 32; none: all dense"""
+    alpha: float = 0.9
+    """weight of the squared error (not used by form=released)"""
+    beta: float = 2.0
+    """weight of the KL divergence"""
+    gamma: float = 0.2
+    """weight of the discriminators' loss"""
+    initialisation: str = "lecun"
+    """of the dense layers; released: the published program's, slower to learn"""
+    form: str = "paper"
+    """loss as in the paper's eq. 4, or as scaled by the released program"""
+    support: int = 1
+    """windows that a client adapts on, per round"""
+    query: int = 15
+    """windows that a client is graded on, per round"""
+    fresh_batches: bool = True
+    """draw windows anew for each round; no, as released: the same in each epoch"""
+    inner_step_size: float = 1e-4
+    """step size of a client's adaptation"""
+    server_optimizer: str = "adam"
+    """of the server; sgd: plain steps, as in the paper's Algorithm 1"""
+    server_step_size: float = 1e-3
+    """step size of the server"""
+    adversary_step_size: float = 1e-3
+    """step size of the server for the discriminators"""
+    adversary_hidden: tuple[int, ...] = (128, 128)
+    """widths of the discriminators' layers"""
+    adversary_rounds: int = 0
+    """rounds that discriminators and critics train on alone after each round"""
+    discriminator_steps: int = 5
+    """inner steps of the discriminators"""
+    local_steps: int = 1
+    """times that the inner loop is run"""
+    averaging: float = 0.0
+    """anonymize by a running mean of the parameters, of which a round leaves so much"""
+    second_order: bool = True
+    """differentiate through the inner steps; no is first-order MAML"""
+    shadows: bool = True
+    """train discriminators on shadow samples too"""
+    cohort: float = 0.4
+    """share of the clients in a cohort, which stays for an epoch"""
+    per_class: int = 600
+    """windows per class and client that SMOTE fills up to"""
+    neighbours: int = 5
+    """neighbours of SMOTE"""
+    extra: int = 32
+    """more windows per client and round for the public attribute's classifier"""
+    guided: bool = False
+    """also grade the windows that leave: beyond the paper, see models.guided"""
+    utility: float = 20.0
+    """guided: weight of the public attribute in the windows that leave"""
+    critic: float = 20.0
+    """guided: weight of a critic that looks for the private one in them"""
+    anonymization: str = "stochastic"
+    """stochastic: a random private class; deterministic: the one after the predicted;
+    probabilistic: that one or the predicted"""
+    flip: float = 0.5
+    """probabilistic: how often it is the one after"""
+
+    def __post_init__(self):
+        of_kinds(self)
+        at_least(1, latent=self.latent, hidden=self.hidden, filters=self.filters)
+        at_least(
+            1, adversary_hidden=self.adversary_hidden, local_steps=self.local_steps
+        )
+        at_least(1, support=self.support, query=self.query)
+        at_least(1, per_class=self.per_class, neighbours=self.neighbours)
+        at_least(0, adversary_rounds=self.adversary_rounds, extra=self.extra)
+        at_least(0, discriminator_steps=self.discriminator_steps)
+        if len(self.filters) not in (0, 2):
+            raise ValueError(f"filters must be none or two, got {self.filters!r}.")
+        names = "inner_step_size", "server_step_size", "cohort"
+        finite(zero=False, **{name: getattr(self, name) for name in names})
+        names = "alpha", "beta", "gamma", "utility", "critic", "adversary_step_size"
+        finite(zero=True, **{name: getattr(self, name) for name in names})
+        if not 0 <= self.averaging < 1:
+            raise ValueError(f"averaging must be in [0, 1), got {self.averaging!r}.")
+        if self.cohort > 1:
+            raise ValueError(f"cohort must be in (0, 1], got {self.cohort!r}.")
+        one_of("form", self.form, FORMS)
+        one_of("server_optimizer", self.server_optimizer, SERVER_OPTIMIZERS)
+        one_of("anonymization", self.anonymization, ANONYMIZATIONS)
+        check_flip(self.flip)
+        one_of("initialisation", self.initialisation, INITIALISATIONS)

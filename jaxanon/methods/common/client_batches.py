@@ -1,0 +1,238 @@
+"""A client's batches for adversarial training, everything random drawn at once."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon import kernels
+from jaxanon.datasets.spec import attributes
+from jaxanon.federated import Population, population
+from jaxanon.federated.engine.local import visit, visiting_order
+from jaxanon.models.blinder import Batch
+
+
+class Balanced(NamedTuple):
+    """All clients' windows on the device, with tables to draw balanced batches by.
+
+    A row's class is the joint one of its public and private labels, so that a SMOTE
+    window lies between two windows which agree in all of them.
+    """
+
+    windows: jax.Array  # float32[clients, n, time, channels], standardised
+    table: kernels.BalanceTable  # with a leading clients axis
+
+
+class Query(NamedTuple):
+    """What a client is graded on."""
+
+    batch: Batch
+    extra: Batch  # for the classifiers, which want more windows than the autoencoder
+    key: jax.Array  # for their dropout
+
+
+def prepare(spec, clients, num_neighbours: int) -> Balanced:
+    """Standardises stacked clients, moves them to the device and finds neighbours.
+
+    Args:
+      spec: the windows' ``Spec``.
+      clients: ``jaxanon.datasets.Clients`` of the training windows.
+      num_neighbours: k of SMOTE.
+
+    Raises:
+      ValueError: if the windows do not fit the spec, or a client has none.
+    """
+    windows = standardised(spec, clients)
+    sizes = [spec.num_classes(name) for name in attributes(spec)]
+    joint = np.zeros(clients.mask.shape, np.int32)
+    for name, size in zip(attributes(spec), sizes, strict=True):
+        joint = joint * size + clients.labels[name]
+
+    @jax.jit
+    def tables(windows, joint, mask):
+        def one(client):
+            rows, labels, real = client
+            classes = math.prod(sizes)
+            return kernels.balance_table(rows, labels, real, classes, num_neighbours)
+
+        return jax.lax.map(one, (windows, joint, mask))
+
+    table = tables(windows, jnp.asarray(joint), jnp.asarray(clients.mask))
+    return Balanced(windows, table)
+
+
+def standardised(spec, clients) -> jax.Array:
+    """Stacked clients' windows, standardised, on the device; padding is 0.
+
+    Raises:
+      ValueError: if the windows do not fit the spec, or a client has none.
+    """
+    expected = (spec.time, len(spec.channels))
+    if clients.windows.shape[2:] != expected:
+        raise ValueError(
+            f"clients' windows must be [clients, n, {expected[0]}, {expected[1]}] for "
+            f"dataset {spec.name!r}, got shape {clients.windows.shape}."
+        )
+    empty = np.flatnonzero(~clients.mask.any(axis=1))
+    if len(empty):
+        raise ValueError(
+            f"clients {empty.tolist()} have no windows; drop them before training."
+        )
+    mean, std = np.float32(spec.mean), np.float32(spec.std)
+    windows = (clients.windows - mean) / std * clients.mask[..., None, None]
+    return jnp.asarray(windows, jnp.float32)
+
+
+def draw_batch(
+    key, client, data: Balanced, spec, latent, per_class, size, *, rows_key=None
+) -> Batch:
+    """Draws ``size`` windows of one client, balanced over its classes.
+
+    Args:
+      key: typed PRNG key.
+      client: ``int32[]``, which client.
+      data: all clients.
+      spec: the windows' ``Spec``.
+      latent: size of the latent representation.
+      per_class: windows per class of the balanced set that is drawn from; classes with
+        fewer are filled up by SMOTE.
+      size: number of windows.
+      rows_key: of which windows they are, where not of ``key``.
+
+    Returns:
+      ``Batch``; all weights are 0 if the client has no windows.
+    """
+    own_key, noise_key, renoise_key, shadow_key, shown_key = jax.random.split(key, 5)
+    rows_key = own_key if rows_key is None else rows_key
+    rows = kernels.draw_from_table(
+        rows_key, data.windows, data.table, per_class, size, client=client
+    )
+    labels, rest = [], rows.labels
+    for name in reversed(attributes(spec)):
+        labels.append(rest % spec.num_classes(name))
+        rest = rest // spec.num_classes(name)
+    public, *private = reversed(labels)
+    classes = [spec.num_classes(name) for name in spec.private]
+    shadow_keys = jax.random.split(shadow_key, len(classes))
+    shadow = [
+        other_class(k, label, num)
+        for k, label, num in zip(shadow_keys, private, classes, strict=True)
+    ]
+    shown_keys = jax.random.split(shown_key, len(classes))
+    shown = [
+        jax.random.randint(k, (size,), 0, num)
+        for k, num in zip(shown_keys, classes, strict=True)
+    ]
+    hot = lambda labels: tuple(
+        jax.nn.one_hot(label, num) for label, num in zip(labels, classes, strict=True)
+    )
+    return Batch(
+        windows=rows.x,
+        public=jax.nn.one_hot(public, spec.num_classes(spec.public)),
+        private=hot(private),
+        weights=rows.mask.astype(rows.x.dtype),
+        noise=jax.random.normal(noise_key, (size, latent)),
+        shadow=hot(shadow),
+        renoise=jax.random.normal(renoise_key, (2 * size, latent)),
+        shown=hot(shown),
+    )
+
+
+def other_class(key, labels, num_classes: int):
+    """A uniformly drawn class other than each label; ``int32``, shaped as ``labels``.
+
+    Example:
+      >>> other_class(jax.random.key(0), jnp.array([0, 1]), 2)
+      Array([1, 0], dtype=int32)
+    """
+    shift = jax.random.randint(key, labels.shape, 1, num_classes)
+    return (labels + shift) % num_classes
+
+
+class Own(NamedTuple):
+    """One client's windows; those of all of them with a leading ``clients`` axis."""
+
+    windows: jax.Array  # float32[n, time, channels], standardised; padding is 0
+    labels: dict[str, jax.Array]  # int32[n] of the public and the private attributes
+
+
+def prepare_population(spec, clients) -> Population:
+    """Stacked clients on the device, as rows ``Own``.
+
+    Raises:
+      ValueError: if the windows do not fit the spec, or a client has none.
+    """
+    ints = lambda labels: jnp.asarray(labels, jnp.int32)
+    labels = {name: ints(clients.labels[name]) for name in attributes(spec)}
+    return population(Own(standardised(spec, clients), labels), clients.mask)
+
+
+def class_counts(labels, mask, num_classes: int):
+    """``int32[classes]``, how many real rows each class has.
+
+    Example:
+      >>> class_counts(jnp.array([2, 0, 2, 1]), jnp.array([True, True, True, False]), 3)
+      Array([1, 0, 2], dtype=int32)
+    """
+    hot = (labels[:, None] == jnp.arange(num_classes)[None]) & mask[:, None]
+    return jnp.sum(hot, axis=0, dtype=jnp.int32)
+
+
+def in_turn(key, mask, size: int) -> Callable:
+    """Draws all real rows in random order, again from the start when they run out.
+
+    Returns:
+      ``(key, step) -> (int32[size], bool[size])``, which rows and which of them count;
+      no more of them do than there are real rows.
+    """
+    order, num_real = visiting_order(key, mask, shuffle=True), jnp.sum(mask)
+
+    def draw(key, step):
+        del key
+        return visit(order, num_real, size, step)
+
+    return draw
+
+
+def balanced(labels, mask, num_classes: int, size: int) -> Callable:
+    """Draws classes that a client has equally often, and rows of a class alike.
+
+    Rows come with replacement: the draw of every row with a weight of one over its
+    class's count. The result is that of ``in_turn``.
+    """
+    counts = class_counts(labels, mask, num_classes)
+    order = jnp.argsort(jnp.where(mask, labels, num_classes))
+    starts = jnp.cumsum(counts) - counts
+    chances = jnp.where(counts > 0, 0.0, -jnp.inf)
+
+    def draw(key, step):
+        del step
+        class_key, row_key = jax.random.split(key)
+        classes = jax.random.categorical(class_key, chances, shape=(size,))
+        most = jnp.maximum(counts[classes], 1)
+        index = order[starts[classes] + jax.random.randint(row_key, (size,), 0, most)]
+        return index, jnp.arange(size) < jnp.sum(mask)
+
+    return draw
+
+
+def batch_of(key, spec, own: Own, index, real, latent: int) -> Batch:
+    """The rows ``index`` as a ``Batch`` with noise for their latents.
+
+    It has no shadow samples and shows no other classes: those fields are empty.
+    """
+    hot = lambda name: jax.nn.one_hot(own.labels[name][index], spec.num_classes(name))
+    windows = own.windows[index]
+    return Batch(
+        windows=windows,
+        public=hot(spec.public),
+        private=tuple(hot(name) for name in spec.private),
+        weights=real.astype(windows.dtype),
+        noise=jax.random.normal(key, (len(index), latent)),
+        shadow=(),
+        renoise=jnp.zeros((0, latent)),
+        shown=(),
+    )

@@ -1,0 +1,269 @@
+"""Losses and guided sampling of a denoiser."""
+
+import dataclasses
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon import kernels
+from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
+from jaxanon.methods.common.alternating import Player
+from jaxanon.methods.common.generator import Judging
+from jaxanon.models.conditions import Condition, forget
+from jaxanon.models.unet import DTYPES, check_heads
+
+WARM_UP = 10  # Rounds in which the running mean soon forgets where it began.
+
+
+class Denoising(Judging, Protocol):
+    """Networks that have a denoiser of windows among them."""
+
+    @property
+    def schedule(self) -> kernels.NoiseSchedule: ...
+    def denoise(self, denoiser, x, t, condition) -> Any: ...
+    def nothing(self, batch: int) -> Condition: ...
+
+
+def denoising(nets: Denoising, when_fn=None) -> Player:
+    """The denoiser, by the mean squared error of what it predicts.
+
+    Steps are uniform from 1 to T. What a window is told of is forgotten now and then,
+    so that guidance has something to lean away from.
+    """
+
+    def loss_fn(key, params, hyper, batch, given):
+        del given
+        loss = denoising_loss(nets, key, params[DENOISER], hyper["forgetting"], batch)
+        return loss, ({"denoising": loss}, {})
+
+    return Player((DENOISER,), loss_fn, when_fn=when_fn)
+
+
+def denoising_loss(nets: Denoising, key, denoiser, forgetting, batch):
+    """``float[]``, mean squared error over a batch, of noise, x0 or v."""
+    step_key, noise_key, told_key = jax.random.split(key, 3)
+    t = drawn_steps(nets, step_key, len(batch.windows))
+    condition = forget(told_key, batch.condition, nets.sizes, forgetting)
+    x_t, wanted = noised(nets, noise_key, batch.windows, t)
+    return jnp.mean(errors(nets, denoiser, x_t, wanted, t, condition))
+
+
+def drawn_steps(nets: Denoising, key, size: int):
+    """``int32[size]``, steps of the diffusion, uniform from 1 to T."""
+    return jax.random.randint(key, (size,), 1, nets.schedule.num_steps + 1)
+
+
+def noised(nets: Denoising, key, x0, t):
+    """Windows at steps ``t``, and what the denoiser should predict of them.
+
+    Args:
+      nets: ``Networks``.
+      key: typed PRNG key of the noise.
+      x0: ``float[batch, time, d]``.
+      t: ``int32[batch]`` or ``int32[]``.
+
+    Returns:
+      Two arrays in the shape of ``x0``.
+    """
+    noise, schedule = jax.random.normal(key, x0.shape), nets.schedule
+    x_t = kernels.diffuse(schedule, x0, noise, t)
+    if nets.config.prediction == "v":
+        return x_t, kernels.diffusion_velocity(schedule, x0, noise, t)
+    return x_t, noise if nets.config.prediction == "noise" else x0
+
+
+def errors(nets: Denoising, denoiser, x_t, wanted, t, condition):
+    """``float[batch]``, mean squared error of each window, and of no other."""
+    found = nets.denoise(denoiser, x_t, t, condition)
+    return jnp.mean((found - wanted) ** 2, axis=(1, 2))
+
+
+AVERAGE = "average"
+
+
+def running_mean(state, group: str = AVERAGE):
+    """The denoiser's weights averaged over rounds, whose mean so far is in ``group``.
+
+    The decay rises from 0 to ``ema`` as rounds pass, for the first weights are noise.
+    """
+    round_ = state.round.astype(jnp.float32)
+    decay = jnp.minimum(state.hyper["ema"], (1 + round_) / (WARM_UP + round_))
+    mix = lambda old, new: decay * old + (1 - decay) * new
+    return jax.tree.map(mix, state.params[group], state.params[DENOISER])
+
+
+PREDICTIONS = ("v", "x0", "noise")
+
+SOLVERS = ("ddim", "dpm")
+
+FIRST_BETA, LAST_BETA, PUBLISHED_STEPS = 1e-4, 0.05, 100  # PrivateHub's.
+
+
+def _line(num_steps, zero):
+    """Those betas, fewer and larger or more and smaller, as much noise in all."""
+    scale = PUBLISHED_STEPS / num_steps
+    betas = FIRST_BETA * scale, min(LAST_BETA * scale, 0.999)
+    return kernels.linear_noise_schedule(num_steps, *betas, zero_terminal_snr=zero)
+
+
+SCHEDULES = {
+    "cosine": lambda n: kernels.cosine_noise_schedule(n, zero_terminal_snr=True),
+    "rescaled": lambda n: _line(n, zero=True),
+    "paper": lambda n: _line(n, zero=False),
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DiffusionConfig:
+    """A diffusion's settings: its steps, its U-Net, how it is sampled.
+
+    Raises:
+      ValueError: for a setting out of its range.
+      TypeError: for a setting that should be a whole number, or any, and is none.
+    """
+
+    categories: tuple[str, ...] = ()
+    """channels that hold 0 or 1 ("door on", "* on"), or 0 to K - 1 ("mode=4")"""
+    step_size: float = 1e-3
+    """step size of Adam, for the denoiser"""
+    batch: int = 128
+    """windows per step"""
+    num_steps: int = 100
+    """steps of the diffusion, T"""
+    schedule: str = "cosine"
+    """cosine; rescaled: PrivateHub's betas, no signal left at the end either; paper:
+    its betas as they are, which leave 28 % of the signal's amplitude"""
+    prediction: str = "v"
+    """what the denoiser predicts: v, x0, or noise, which is PrivateHub's"""
+    widths: tuple[int, ...] = (32, 64, 128)
+    """of the U-Net's levels, between which windows are halved"""
+    blocks: int = 1
+    """residual blocks of a level"""
+    heads: int = 4
+    """of self-attention"""
+    dtype: str = "float32"
+    """what the U-Net multiplies in: float32 or bfloat16"""
+    forgetting: float = 0.1
+    """share of windows of which the denoiser is not told a class, and of which not
+    statistics, each on its own (condition dropout); rewriting tells it one class alone,
+    or nothing, and wants more of it"""
+    ema: float = 0.999
+    """decay of the running mean of the denoiser's weights, which samples"""
+    sampling_steps: int = 20
+    """calls of the denoiser for a window; PrivateHub's are 100"""
+    solver: str = "ddim"
+    """what takes these steps: ddim, or dpm: DPM-Solver++ (2M), of second order; what is
+    sampled in training is by ddim, for this one cannot be taken up part-way"""
+    strength: float = 0.6
+    """share of the steps that a window is noised by before it is rewritten; 1: all; 0,
+    of privatehub with classes to hide: windows of others stay as they are"""
+    guidance: float = 1.5
+    """weight of the condition to have, the public class; 1 obeys it"""
+    negative_guidance: float = 0.5
+    """weight of the condition to get away from, the private classes"""
+
+    @property
+    def may_rest(self) -> bool:
+        """Whether a strength of 0 has a meaning."""
+        return False
+
+    def __post_init__(self):
+        of_kinds(self)
+        counts = "batch", "num_steps", "blocks", "heads", "sampling_steps", "widths"
+        at_least(1, **{name: getattr(self, name) for name in counts})
+        finite(zero=False, step_size=self.step_size)
+        finite(zero=self.may_rest, strength=self.strength)
+        names = "forgetting", "ema", "guidance", "negative_guidance"
+        finite(zero=True, **{name: getattr(self, name) for name in names})
+        below_1(forgetting=self.forgetting, ema=self.ema)
+        if self.strength > 1:
+            raise ValueError(f"strength must be <= 1, got {self.strength!r}.")
+        one_of("schedule", self.schedule, tuple(SCHEDULES))
+        one_of("prediction", self.prediction, PREDICTIONS)
+        one_of("solver", self.solver, SOLVERS)
+        one_of("dtype", self.dtype, tuple(DTYPES))
+        if not self.widths:
+            raise ValueError("widths must name a level at least, got ().")
+        check_heads(self.widths, self.heads)
+        if self.num_steps < 2:
+            raise ValueError(
+                f"num_steps must be >= 2, got {self.num_steps!r}: one step has no "
+                "schedule."
+            )
+        if self.sampling_steps > self.num_steps:
+            raise ValueError(
+                f"sampling_steps must be <= num_steps, {self.num_steps}, got "
+                f"{self.sampling_steps!r}."
+            )
+        if self.prediction == "noise" and self.schedule != "paper":
+            raise ValueError(
+                f"prediction 'noise' cannot tell a window where no signal is left, as "
+                f"schedule {self.schedule!r} has it; use 'v' or 'x0', or the schedule "
+                "'paper'."
+            )
+
+
+def below_1(**named) -> None:
+    """Refuses settings that are 1 or more.
+
+    Raises:
+      ValueError: for such a one.
+
+    Example:
+      >>> below_1(ema=0.999)
+    """
+    for name, value in named.items():
+        if value >= 1:
+            raise ValueError(f"{name} must be < 1, got {value!r}.")
+
+
+DENOISER = "denoiser"
+
+
+def guided(nets: Denoising, params, positive: Condition, negative, hyper):
+    """``(x, t) -> output`` that leans towards one condition and away from another.
+
+    Args:
+      nets: ``Networks``.
+      params: of them; the running mean of the denoiser is asked.
+      positive: ``Condition``, what to have, of each window.
+      negative: what not to have; None where there is nothing to get away from.
+      hyper: with ``guidance`` and ``negative_guidance``, ``float[]`` each.
+    """
+    denoise = lambda x, t, told: nets.denoise(params[AVERAGE], x, t, told)
+    null, weight = nets.nothing(len(positive.known)), hyper["guidance"]
+    if negative is None:
+        return kernels.classifier_free_guidance(denoise, positive, null, weight)
+    return kernels.negative_guidance(
+        denoise, positive, negative, null, weight, hyper["negative_guidance"]
+    )
+
+
+def denoised(nets: Denoising, key, denoise_fn, x, start: int):
+    """``x`` at step ``start`` taken back to data.
+
+    There are as many steps as ``sampling_steps`` says, fewer where ``start`` is.
+    """
+    steps = kernels.diffusion_steps(start, min(nets.config.sampling_steps, start))
+    return sampled(nets, key, denoise_fn, x, steps)
+
+
+def sampled(nets: Denoising, key, denoise_fn, x, steps):
+    """``x`` taken back along ``steps`` by the solver that the settings name.
+
+    Args:
+      nets: with a ``config`` of a diffusion, and its ``schedule``.
+      key: typed PRNG key.
+      denoise_fn, x, steps: as ``kernels.ddim_sample`` takes them.
+    """
+    given, kind = (nets.schedule, x, steps), nets.config.prediction
+    if nets.config.solver == "dpm":
+        return kernels.dpm_solver_sample(denoise_fn, *given, prediction=kind)
+    return kernels.ddim_sample(denoise_fn, key, *given, prediction=kind)
+
+
+def first_step(config) -> int:
+    """Where a rewriting begins: the step that ``strength`` says; 0 is none at all."""
+    return max(int(config.strength > 0), round(config.strength * config.num_steps))

@@ -1,0 +1,1 @@
+"""DEEProtect: features released with local differential privacy."""

@@ -1,0 +1,1 @@
+"""DySan, its variants and the online selection of models."""

@@ -1,0 +1,351 @@
+"""The room of DySan and what it re-implements: a sanitizer, graded by its judges."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxanon.core.method import Incompatible, Method
+from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
+from jaxanon.methods.common import early_stopping, pool
+from jaxanon.methods.common.alternating import Player, Room, central
+from jaxanon.models import dysan as models
+from jaxanon.models.dysan import ERRORS
+from jaxanon.models.losses import from_chance
+
+JUDGES = ("predictor", "discriminators")
+
+
+def sanitizer(
+    name: str,
+    spec,
+    config: Any,
+    *,
+    distortion: bool = True,
+    pretraining: int | None = None,
+) -> Method:
+    """A method whose sanitizer is graded by a predictor and discriminators.
+
+    A round is a step of the sanitizer on a batch, then ``config.inner_steps`` steps of
+    the judges, predictor and discriminators, on sanitized batches of their own: the
+    order of Algorithm 1. The sanitizer pays for
+
+    - ``lambda_`` times the balanced error of the predictor,
+    - ``alpha`` times, for each private attribute, the distance of a discriminator's
+      balanced error from that of guessing (eq. 3's d_s),
+    - ``1 - alpha - lambda_`` times, for each channel, the mean absolute change.
+
+    Differences from the released program: batches are drawn with replacement; Adam's
+    weight decay of 1e-10, which float32 does not resolve, is left out; nothing but the
+    window goes in, unless ``config.physiology`` names what else, of which the change is
+    paid for, too: classes, where the program has numbers, and not the activity, which
+    it gives the sanitizer times 0.
+
+    Args:
+      name: the method's.
+      spec: ``jaxanon.datasets.Spec``.
+      config: ``SanitizerConfig``.
+      distortion: whether change is paid for.
+      pretraining: None, or rounds in which the judges learn on raw windows before they
+        are frozen and the sanitizer begins.
+    """
+    nets = networks(spec, config)
+    frozen = pretraining is not None
+    sanitizers = _sanitizers(spec, nets, config, distortion, frozen)
+    judges = _judges(spec, nets, config, raw=frozen)
+    if frozen:
+        late = lambda round_: round_ >= pretraining
+        sanitizers = tuple(each._replace(when_fn=late) for each in sanitizers)
+        judges = judges._replace(when_fn=lambda round_: round_ < pretraining)
+
+    def init_fn(key):
+        watched = {"watch": {group: early_stopping.watch() for group in JUDGES}}
+        return nets.init(key) | (watched if config.early_stop else {})
+
+    def draw_fn(key, data, copy):
+        del copy
+        batch = pool.draw(key, data, config.batch)
+        return batch._replace(windows=seen(spec, config, batch.windows))
+
+    def anonymize_fn(key, params, windows):
+        windows = seen(spec, config, windows)
+        safe, _ = nets.sanitize(key, nets.compose(params), windows)
+        return seen(spec, config, safe, back=True)
+
+    room = Room(
+        lambda clients: pool.pool(spec, clients),
+        draw_fn,
+        lambda data: pool.rounds_per_epoch(data, config.batch),
+        config.batch,
+    )
+    return central(
+        name,
+        config,
+        spec,
+        room,
+        init_fn=init_fn,
+        players=(*sanitizers, judges),
+        hyper={n: getattr(config, n) for n in ("alpha", "lambda_", "step_size")},
+        anonymize_fn=anonymize_fn,
+    )
+
+
+def networks(spec, config) -> models.Networks:
+    """The networks of a ``SanitizerConfig`` for windows of ``spec``.
+
+    Raises:
+      ValueError: for a ``physiology`` that the windows have no labels of, or which is
+        to be kept or hidden, or of one class.
+    """
+    if missing := [name for name in config.physiology if name not in spec.classes]:
+        raise ValueError(
+            f"physiology must be attributes of {spec.name!r}, which has "
+            f"{sorted(spec.classes)}, got {missing}."
+        )
+    for name in config.physiology:
+        if name in (spec.public, *spec.private) or spec.num_classes(name) < 2:
+            raise ValueError(
+                f"physiology must be of two classes at least and neither kept nor "
+                f"hidden, got {name!r}; leave it out."
+            )
+    widths = {each: getattr(config, each) for each in models.Widths._fields}
+    return models.networks(
+        spec.time,
+        len(spec.channels),
+        (spec.public, spec.num_classes(spec.public)),
+        {name: spec.num_classes(name) for name in spec.private},
+        models.Widths(**widths),
+        len(config.physiology),
+    )
+
+
+def sides_of(spec, config, batch):
+    """What networks are told beside windows, ``float[batch, sides]`` in [-1, 1]."""
+    columns = [
+        models.scaled(batch.labels[name], spec.num_classes(name))[:, None]
+        for name in config.physiology
+    ]
+    return jnp.concatenate([jnp.zeros((len(batch.windows), 0)), *columns], axis=1)
+
+
+def seen(spec, config, windows, *, back: bool = False):
+    """Standardised windows as the networks see them, or those ``back`` again."""
+    if config.standardised:
+        return windows
+    mean, std = (jnp.float32(x)[None, None] for x in (spec.mean, spec.std))
+    return (windows - mean) / std if back else windows * std + mean
+
+
+def _sanitizers(spec, nets, config, distortion, frozen):
+    """The sanitizer as one player, or as one for each term of its loss in turn."""
+
+    def terms(key, params, hyper, batch):
+        noise_key, *keys = jax.random.split(key, 3)
+        sides = sides_of(spec, config, batch)
+        safe, safe_sides = nets.sanitize(
+            noise_key, nets.compose(params), batch.windows, sides
+        )
+        public = batch.labels[spec.public]
+        predictor_key, discriminator_key = (None, None) if frozen else keys
+        logits, _ = nets.predict(params, safe, safe_sides, predictor_key)
+        others, _ = nets.discriminate(
+            params, safe, public, safe_sides, discriminator_key
+        )
+        logits = {spec.public: logits, **others}
+        errors = models.errors(nets, logits, batch.labels, config.errors)
+        signed = config.goal == "published"
+        left = [
+            from_chance(errors[name], spec.num_classes(name), signed=signed)
+            for name in spec.private
+        ]
+        change = jnp.mean(jnp.abs(safe - batch.windows), axis=(0, 1))
+        sides_change = jnp.mean(jnp.abs(safe_sides - sides), axis=0)
+        weight = 1 - hyper["alpha"] - hyper["lambda_"]
+        found = [hyper["lambda_"] * errors[spec.public]]
+        found += [hyper["alpha"] * each for each in left]
+        if distortion:
+            found += [weight * each for each in (*change, *sides_change)]
+        info = {f"{name} error": error for name, error in errors.items()}
+        return found, info | {"change": jnp.mean(change)}
+
+    def player(pick_fn):
+        def loss_fn(key, params, hyper, batch, given):
+            del given
+            found, info = terms(key, params, hyper, batch)
+            return pick_fn(found), (info | {"sanitizer": sum(found)}, {})
+
+        return Player(("sanitizer",), loss_fn)
+
+    if config.optimization == "sum":
+        return (player(sum),)
+    changed = len(spec.channels) + len(config.physiology)
+    num_terms = 1 + len(spec.private) + distortion * changed
+    pick = lambda index: lambda found: found[index]
+    return tuple(player(pick(index)) for index in range(num_terms))
+
+
+def _judges(spec, nets, config, raw):
+    """Predictor and discriminators on the same windows, each by a loss of its own."""
+
+    def losses(key, params, batch, given):
+        noise_key, *keys = jax.random.split(key, 3)
+        windows, sides = batch.windows, sides_of(spec, config, batch)
+        if not raw:
+            windows, sides = nets.sanitize(noise_key, given, windows, sides)
+        public = batch.labels[spec.public]
+
+        def predictor():
+            logits, averages = nets.predict(params, windows, sides, keys[0])
+            return _loss(nets, {spec.public: logits}, batch, config), averages
+
+        def discriminators():
+            logits, averages = nets.discriminate(
+                params, windows, public, sides, keys[1]
+            )
+            return _loss(nets, logits, batch, config), averages
+
+        return dict(zip(JUDGES, (predictor, discriminators), strict=True))
+
+    def loss_fn(key, params, hyper, batch, given):
+        del hyper
+        total, told, averages, watches = 0.0, 0.0, {}, {}
+        for group, one in losses(key, params, batch, given).items():
+            if config.early_stop:
+                loss, averages[group], watches[group] = early_stopping.unless_enough(
+                    params["watch"][group],
+                    config.inner_steps,
+                    one,
+                    params["averages"][group],
+                )
+                told = told + watches[group].last
+            else:
+                loss, averages[group] = one()
+                told = told + loss
+            total = total + loss
+        kept = {"averages": averages} | ({"watch": watches} if watches else {})
+        return total, ({"judges": told}, kept)
+
+    adam = optax.scale_by_adam()
+    return Player(
+        JUDGES,
+        loss_fn,
+        steps=config.inner_steps,
+        fresh=True,
+        given_fn=None
+        if raw
+        else lambda key, params, hyper, batch: nets.compose(params),
+        optimizer=early_stopping.at_rest(adam) if config.early_stop else adam,
+    )
+
+
+def _loss(nets, logits, batch, config):
+    return sum(models.errors(nets, logits, batch.labels, config.errors).values())
+
+
+OPTIMIZATIONS = ("sum", "vector")
+
+GOALS = ("chance", "published")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SanitizerConfig:
+    """Settings of a sanitizer against a predictor and discriminators.
+
+    Those of the released program unless said otherwise. ``alpha``, ``lambda_`` and
+    ``step_size`` are defaults here and arrays in the state, which a sweep may vary
+    without compiling anew.
+
+    Raises:
+      ValueError: for a setting out of its range.
+      TypeError: for a setting that should be a whole number, or any, and is none.
+    """
+
+    alpha: float = 0.6
+    """weight of the private attributes' errors, to be as of guessing"""
+    lambda_: float = 0.4
+    """weight of the public attribute's error"""
+    step_size: float = 5e-4
+    """step size of all networks' Adam"""
+    batch: int = 256
+    """windows per step"""
+    inner_steps: int = 1
+    """of predictor and discriminators per round, on fresh windows; released: 50"""
+    early_stop: bool = False
+    """released: fewer, from the 21st on, once 20 losses are a tenth of the first"""
+    errors: str = "balanced"
+    """averaged over an attribute's own classes; released: over the private one's"""
+    goal: str = "chance"
+    """private errors as of guessing; published: the greater the better"""
+    optimization: str = "sum"
+    """one step on the weighted sum; vector, as released: one step for each term"""
+    standardised: bool = True
+    """networks see standardised channels; no, as released: physical units"""
+    physiology: tuple[str, ...] = ()
+    """attributes of the wearer that networks are told, by class; released: height
+    weight age. Nobody tells them when windows leave, and -1 stands for each"""
+    filters: tuple[int, int] = (64, 128)
+    """filters of the sanitizer's convolutions"""
+    hidden: tuple[int, int] = (128, 64)
+    """widths of its dense layers down to the bottleneck"""
+    predictor_filters: tuple[int, ...] = (100, 100, 160, 160)
+    """filters of the predictor's convolutions"""
+    discriminator_filters: int = 64
+    """filters of a discriminator's convolution"""
+    judge_hidden: int = 64
+    """width of the dense layer of predictor and discriminators"""
+
+    def __post_init__(self):
+        of_kinds(self)
+        for name in ("filters", "hidden"):
+            if len(getattr(self, name)) != 2:
+                raise ValueError(f"{name} must be two, got {getattr(self, name)!r}.")
+        if not self.predictor_filters:
+            raise ValueError("predictor_filters must have one at least, got none.")
+        names = ("batch", "inner_steps", "filters", "hidden", "predictor_filters")
+        names += ("discriminator_filters", "judge_hidden")
+        at_least(1, **{name: getattr(self, name) for name in names})
+        finite(zero=True, alpha=self.alpha, lambda_=self.lambda_)
+        finite(zero=False, step_size=self.step_size)
+        one_of("errors", self.errors, ERRORS)
+        one_of("goal", self.goal, GOALS)
+        one_of("optimization", self.optimization, OPTIMIZATIONS)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DySanConfig(SanitizerConfig):
+    """DySan's settings; the weight of distortion is ``1 - alpha - lambda_``.
+
+    Raises:
+      Incompatible: if nothing is left for it.
+    """
+
+    lambda_: float = 0.3
+    """weight of the public attribute's error; what both leave is that of distortion"""
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.alpha + self.lambda_ > 1 - 1e-6:
+            raise Incompatible(
+                "alpha + lambda_ must be < 1, for the rest is the weight of "
+                f"distortion, got {self.alpha:g} + {self.lambda_:g}."
+            )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OlympusConfig(SanitizerConfig):
+    """Olympus's settings, as DySan re-implements it: nothing is paid for distortion."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DySanGenConfig(SanitizerConfig):
+    """GEN's settings, as DySan re-implements it: judges of raw windows, then frozen."""
+
+    pretraining: int = 300
+    """rounds in which predictor and discriminators learn and the sanitizer waits"""
+
+    def __post_init__(self):
+        super().__post_init__()
+        at_least(1, pretraining=self.pretraining)

@@ -1,0 +1,1 @@
+"""The generative adversarial networks that PrivateHub is compared with."""

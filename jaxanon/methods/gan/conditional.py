@@ -1,0 +1,392 @@
+"""Settings of the adversarial generators that PrivateHub is compared with."""
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxanon.core.method import Method
+from jaxanon.kernels.checks import one_of, typed_key
+from jaxanon.kernels.setting_checks import at_least, configured, finite, of_kinds
+from jaxanon.methods.common import generator as common_generator
+from jaxanon.methods.common.alternating import Player, central
+from jaxanon.methods.common.generator import Judging, classify
+from jaxanon.models.classifiers import WindowClassifier
+from jaxanon.models.conditions import AnalogBits
+from jaxanon.models.gan import Critic, Generator
+from jaxanon.models.layers import apply
+from jaxanon.models.losses import weighted_cross_entropy
+
+PRIVACY_LOSSES = ("confusion", "paper")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CGANConfig:
+    """A conditional GAN's settings; none is published, these are our own.
+
+    Step sizes are defaults here and arrays in the state, which a sweep may vary without
+    compiling anew.
+
+    Raises:
+      ValueError: for a setting out of its range.
+      TypeError: for a setting that should be a whole number, or any, and is none.
+    """
+
+    categories: tuple[str, ...] = ()
+    """channels that hold 0 or 1 ("door on", "* on"), or 0 to K - 1 ("mode=4")"""
+    hide: tuple[str, ...] = ()
+    """public classes to conceal: real windows of them count as made up"""
+    step_size: float = 2e-4
+    """step size of Adam, for the generator"""
+    critic_step_size: float = 2e-4
+    """step size of Adam, for the critic"""
+    classifier_step_size: float = 1e-3
+    """step size of Adam, for the classifiers of raw windows"""
+    batch: int = 64
+    """windows per step"""
+    latent: int = 32
+    """numbers of noise that a window is made of"""
+    widths: tuple[int, ...] = (128, 64)
+    """of the generator's blocks, each of which doubles time; the critic's, reversed"""
+
+    def __post_init__(self):
+        of_kinds(self)
+        at_least(1, batch=self.batch, latent=self.latent, widths=self.widths)
+        names = "step_size", "critic_step_size", "classifier_step_size"
+        finite(zero=False, **{name: getattr(self, name) for name in names})
+        if not self.widths:
+            raise ValueError("widths must name a block at least, got ().")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OccupancyGANConfig(CGANConfig):
+    """Occupancy-GAN's settings: those of a conditional GAN, and weights of losses.
+
+    Raises:
+      ValueError: for a setting out of its range, or nothing to hide.
+      TypeError: for a setting that should be a whole number, or any, and is none.
+    """
+
+    utility: float = 1.0
+    """weight of the classifier of what is to be shown"""
+    privacy: float = 1.0
+    """weight of the classifier of what is to be concealed"""
+    privacy_loss: str = "confusion"
+    """confusion: windows of classes to hide lie as near to each other class; paper:
+    the classifier's loss grows, without a bound"""
+
+    def __post_init__(self):
+        super().__post_init__()
+        finite(zero=True, utility=self.utility, privacy=self.privacy)
+        one_of("privacy_loss", self.privacy_loss, PRIVACY_LOSSES)
+        if not self.hide:
+            raise ValueError(
+                "hide must name a class at least: without one there is nothing for "
+                "occupancy_gan's second classifier; cgan conceals nothing."
+            )
+
+
+GENERATOR, CRITIC = "generator", "critic"
+
+CLASSIFIERS = common_generator.CLASSIFIERS
+
+
+class Networks(NamedTuple):
+    """What conditional GANs share; windows are standardised, their values as bits."""
+
+    spec: Any
+    config: CGANConfig
+    bits: AnalogBits
+    sizes: dict[str, int]  # number of classes of each attribute
+    generator: Generator
+    critic: Critic
+    classifiers: dict[str, WindowClassifier]
+
+    def init(self, key):
+        """Parameters of all."""
+        keys = jax.random.split(key, 2 + len(self.classifiers))
+        window = jnp.zeros((1, self.spec.time, self.bits.channels))
+        noise, classes = jnp.zeros((1, self.config.latent)), jnp.zeros(1, jnp.int32)
+        return {
+            GENERATOR: self.generator.init(keys[0], noise, classes)["params"],
+            CRITIC: self.critic.init(keys[1], window, classes)["params"],
+            CLASSIFIERS: common_generator.init_classifiers(
+                self.classifiers, keys[2:], window
+            ),
+        }
+
+    def make(self, key, generator, classes):
+        """``float[batch, time, d]``, windows of public classes, from noise."""
+        noise = jax.random.normal(key, (len(classes), self.config.latent))
+        return apply(self.generator, generator, noise, classes)
+
+    def judge(self, critic, windows, classes):
+        """``float[batch]``, logits of being real windows of those classes."""
+        return apply(self.critic, critic, windows, classes)
+
+
+def networks(spec, config: CGANConfig) -> Networks:
+    """The networks for windows of ``spec``.
+
+    Raises:
+      ValueError: for a public attribute that is a number, categories that name no
+        channel, classes to hide that there are not, or all of them.
+    """
+    sizes, values = common_generator.attributes_and_values(spec, config)
+    bits = AnalogBits(values, tuple(spec.mean), tuple(spec.std))
+    two_valued = tuple(
+        count > 0 for count, width in zip(values, bits.widths, strict=True)
+        for _ in range(width)
+    )  # fmt: skip
+    public, widths = sizes[spec.public], tuple(config.widths)
+    return Networks(
+        spec=spec,
+        config=config,
+        bits=bits,
+        sizes=sizes,
+        generator=Generator(spec.time, two_valued, public, widths),
+        critic=Critic(public, widths[::-1]),
+        classifiers={name: WindowClassifier(size) for name, size in sizes.items()},
+    )
+
+
+def sampler(nets: Judging, make_fn):
+    """Of a ``Method``, as ``Method.sample`` has it, but for ``samples`` and ``avoid``.
+
+    Args:
+      nets: with ``spec`` and ``sizes``.
+      make_fn: ``(key, params, classes) -> windows`` of public classes, in physical
+        units.
+    """
+
+    def sample(key, state, classes, samples=None, avoid=None):
+        typed_key(key)
+        if avoid is not None:
+            raise ValueError(
+                "a GAN is led away from nothing; leave avoid out, or train privatehub."
+            )
+        if samples not in (None, nets.spec.time):
+            raise ValueError(
+                f"a GAN makes windows of {nets.spec.time} samples, as it was trained "
+                f"on, got {samples}; leave seconds out, or train privatehub."
+            )
+        others = sorted(set(classes) - {nets.spec.public})
+        if others and not set(others) - set(nets.sizes):
+            raise ValueError(
+                f"a GAN is told {nets.spec.public!r} alone, got {others} as well; "
+                "leave them out, or train privatehub."
+            )
+        full = common_generator.every(nets, classes)
+        return make_fn(key, state.params, full[nets.spec.public])
+
+    return sample
+
+
+def rewriter(nets: Judging, see_fn, make_fn):
+    """Of a ``Method``: ``(key, state, windows) -> windows``.
+
+    Each window is made anew, of the class that the classifier tells it is of, or, where
+    that is to be hidden, of another.
+
+    Args:
+      nets: with ``spec``, ``config`` and ``classifiers``.
+      see_fn: ``(params, windows) -> x``, what classifiers see of windows in physical
+        units.
+      make_fn: as in ``sampler``.
+    """
+
+    def anonymize(key, state, windows):
+        class_key, make_key = jax.random.split(key)
+        x = see_fn(state.params, windows)
+        logits, _ = common_generator.classify(nets, state.params, nets.spec.public, x)
+        found = jnp.argmax(logits, axis=-1)
+        wanted, _ = common_generator.shown_classes(nets, class_key, found)
+        return make_fn(make_key, state.params, wanted)
+
+    return anonymize
+
+
+HYPER = ("step_size", "critic_step_size", "classifier_step_size")
+
+MOMENTUM = 0.5  # Radford, Metz, Chintala, ICLR 2016, section 3.
+
+
+def build(name: str, nets: Networks, hyper, critic: Player, generator: Player):
+    """A ``Method``, the GAN of those two players."""
+    make_fn = lambda *given: made(nets, *given)
+    see_fn = lambda params, windows: nets.bits.encode(
+        common_generator.standardised(nets, windows)
+    )
+    method = central(
+        name,
+        nets.config,
+        nets.spec,
+        common_generator.room(nets, every_class=True),
+        init_fn=nets.init,
+        players=(critic, generator, common_generator.classifying(nets)),
+        hyper={name: getattr(nets.config, name) for name in hyper},
+    )
+    return method._replace(
+        anonymize=rewriter(nets, see_fn, make_fn),
+        sample=sampler(nets, make_fn),
+        takes_tokens=True,
+    )
+
+
+def made(nets: Networks, key, params, classes):
+    """Windows of public classes, ``float32[n, time, channels]``, in physical units."""
+    x = nets.make(key, params[GENERATOR], classes)
+    return common_generator.physical(nets, nets.bits.decode(x))
+
+
+def judging(nets: Networks, *, concealing: bool) -> Player:
+    """The critic, by the cross-entropy of what is real.
+
+    With ``concealing`` real windows of classes to hide count as made up.
+    """
+    public = nets.spec.public
+
+    def loss_fn(key, params, hyper, batch, given):
+        del hyper, given
+        labels = batch.labels[public]
+        windows = nets.make(key, params[GENERATOR], labels)
+        real = nets.judge(params[CRITIC], batch.windows, labels)
+        made_up = nets.judge(params[CRITIC], windows, labels)
+        secret = concealing & common_generator.is_hidden(nets)[labels]
+        each = jax.nn.softplus(jnp.where(secret, real, -real))
+        loss = jnp.mean(each) + jnp.mean(jax.nn.softplus(made_up))
+        return loss, ({"critic": loss}, {})
+
+    optimizer = optax.scale_by_adam(b1=MOMENTUM)
+    return Player((CRITIC,), loss_fn, step_size="critic_step_size", optimizer=optimizer)
+
+
+def generating(nets: Networks, more_fn=None) -> Player:
+    """The generator, by how sure the critic is that its windows are none.
+
+    ``more_fn(params, windows, labels, hyper) -> (float[], info)`` is added.
+    """
+    public = nets.spec.public
+
+    def loss_fn(key, params, hyper, batch, given):
+        del given
+        labels = batch.labels[public]
+        windows = nets.make(key, params[GENERATOR], labels)
+        made_up = nets.judge(params[CRITIC], windows, labels)
+        loss = jnp.mean(jax.nn.softplus(-made_up))
+        info = {"generator": loss}
+        if more_fn is not None:
+            more, told = more_fn(params, windows, labels, hyper)
+            loss, info = loss + more, info | told
+        return loss, (info, {})
+
+    return Player((GENERATOR,), loss_fn, optimizer=optax.scale_by_adam(b1=MOMENTUM))
+
+
+def cgan(spec, **settings) -> Method:
+    """Builds a conditional GAN for windows of ``spec``, a baseline of PrivateHub's.
+
+    The critic learns to tell real windows from made ones, both with their public class
+    beside them, and the generator to be taken for real. Where there are classes in
+    ``hide``, the critic learns that their real windows are made up as well, so that
+    the generator gains nothing by windows like those; so does the chapter conceal them.
+
+    ``sample`` makes windows of classes that one names. ``anonymize`` makes each window
+    anew, of its class as a classifier of raw windows tells it, or of another class if
+    that is to be hidden.
+
+    Args:
+      spec: ``jaxanon.datasets.Spec``.
+      **settings: fields of ``CGANConfig``.
+
+    Returns:
+      ``Method``, with ``sample``.
+
+    Raises:
+      ValueError: if a setting is out of range, or ``hide`` names no class, or all.
+      TypeError: for an unknown setting.
+
+    Example:
+      >>> from jaxanon.datasets import load
+      >>> cgan(load("smartwatch").spec, latent=8).config.latent
+      8
+
+    References:
+      Mirza and Osindero, Conditional generative adversarial nets, 2014; chapter 4 of
+      the dissertation in which Atlas is chapter 3, section 4.4.2.
+    """
+    nets = networks(spec, configured(CGANConfig, settings))
+    players = judging(nets, concealing=True), generating(nets)
+    return build("cgan", nets, HYPER, *players)
+
+
+def occupancy_gan(spec, **settings) -> Method:
+    """Builds Occupancy-GAN for windows of ``spec``, a baseline of PrivateHub's.
+
+    A conditional GAN whose generator also learns by two losses of a classifier of raw
+    windows: that of windows made of classes to show, which it lowers, and that of
+    windows made of classes in ``hide``, which it raises. The latter has no bound in the
+    published form (``privacy_loss="paper"``), so that it soon outweighs all else; here
+    each such window is to look as much of one class as of any other.
+
+    Args:
+      spec: ``jaxanon.datasets.Spec``.
+      **settings: fields of ``OccupancyGANConfig``.
+
+    Returns:
+      ``Method``, with ``sample``; the rest is as in ``cgan``.
+
+    Raises:
+      ValueError: if a setting is out of range, or ``hide`` names no class, or all.
+      TypeError: for an unknown setting.
+
+    Example:
+      >>> from jaxanon.datasets import load
+      >>> spec = load("smartwatch").spec
+      >>> occupancy_gan(spec, hide=(spec.classes[spec.public][0],)).name
+      'occupancy_gan'
+
+    References:
+      Chapter 4 of the dissertation in which Atlas is chapter 3, section 4.4.2, and its
+      reference [92], for the two classifiers.
+    """
+    config = configured(OccupancyGANConfig, settings)
+    nets = networks(spec, config)
+    more_fn = functools.partial(told_by_classifiers, nets, form=config.privacy_loss)
+    hyper = (*HYPER, "utility", "privacy")
+    players = (
+        judging(nets, concealing=False),
+        generating(nets, more_fn),
+    )
+    return build("occupancy_gan", nets, hyper, *players)
+
+
+def told_by_classifiers(nets: Networks, params, windows, labels, hyper, form):
+    """What the two classifiers add to a generator's loss, and both parts of it.
+
+    Args:
+      nets: ``Networks``.
+      params: with the classifiers'.
+      windows: ``float[batch, time, d]``, made.
+      labels: ``int32[batch]``, of which public classes they are.
+      hyper: with ``utility`` and ``privacy``.
+      form: of ``PRIVACY_LOSSES``.
+
+    Returns:
+      ``float[]``, and a dict of two.
+    """
+    logits, _ = classify(nets, params, nets.spec.public, windows)
+    secret = common_generator.is_hidden(nets)[labels].astype(jnp.float32)
+    shown = weighted_cross_entropy(logits, labels, 1 - secret)
+    chances = jax.nn.log_softmax(logits)
+    if form == "paper":
+        # Lowered as it falls: the classifier's loss grows.
+        each = jnp.take_along_axis(chances, labels[:, None], axis=1)[:, 0]
+    else:
+        each = -jnp.mean(chances, axis=-1)
+    concealed = jnp.sum(secret * each) / jnp.maximum(jnp.sum(secret), 1)
+    info = {"shown": shown, "concealed": concealed}
+    return hyper["utility"] * shown + hyper["privacy"] * concealed, info

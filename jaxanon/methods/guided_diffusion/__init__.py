@@ -1,0 +1,1 @@
+"""PrivDiffuser and Cloak: diffusion guided by attribute classifiers."""

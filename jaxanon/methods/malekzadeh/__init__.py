@@ -1,0 +1,1 @@
+"""The autoencoders of Malekzadeh et al. and Guardian-Estimator-Neutralizer."""

@@ -1,0 +1,177 @@
+"""GEN: a guardian that rewrites windows, graded by an estimator of raw ones."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxanon.core.method import Method
+from jaxanon.datasets.spec import attributes
+from jaxanon.kernels.setting_checks import at_least, configured, finite, of_kinds
+from jaxanon.methods.common import pool
+from jaxanon.methods.common.alternating import Player, Room, by_epoch, central, during
+from jaxanon.models.losses import off_chance, weighted_cross_entropy
+from jaxanon.models.malekzadeh import LEAST, Estimator, Guardian
+
+HYPER = ("utility", "confusion", "step_size")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GENConfig:
+    """GEN's settings; those of the released program unless said otherwise.
+
+    Weights and step size are defaults here and arrays in the state, which a sweep may
+    vary without compiling anew.
+
+    Raises:
+      ValueError: for a setting out of its range.
+      TypeError: for a setting that should be a whole number, or any, and is none.
+    """
+
+    utility: float = 1.0
+    """weight of the public attribute's cross-entropy"""
+    confusion: float = 1.0
+    """weight of the distance of private attributes' probabilities from a guess's"""
+    step_size: float = 1e-3
+    """step size of Adam, for both networks"""
+    batch: int = 64
+    """windows per step"""
+    pretraining: int = 5
+    """epochs in which the estimator learns, then frozen; released: 20"""
+    filters: tuple[int, ...] = (50, 40, 20)
+    """filters of the estimator's convolutions"""
+    estimator_hidden: int = 400
+    """width of its dense layer"""
+    hidden: tuple[int, ...] | None = None
+    """widths of the guardian's layers; default: 1/2, 1/4, 1/8, 1/4, 1/2 of a window"""
+
+    def __post_init__(self):
+        of_kinds(self)
+        names = ("pretraining", "batch", "filters", "estimator_hidden")
+        at_least(1, **{name: getattr(self, name) for name in names})
+        if self.hidden is not None:
+            at_least(1, hidden=self.hidden)
+        if len(self.filters) != 3:
+            raise ValueError(f"filters must be three, got {self.filters!r}.")
+        finite(zero=True, utility=self.utility, confusion=self.confusion)
+        finite(zero=False, step_size=self.step_size)
+
+
+def gen(spec, **settings) -> Method:
+    """Builds GEN, the original, for windows of ``spec``.
+
+    An estimator of all attributes learns from raw windows and is frozen. Then a
+    guardian, dense layers through a bottleneck, learns to rewrite windows so that the
+    estimator's cross-entropy of the public attribute is least and its probabilities of
+    private ones are those of a guess: ``CE + mean |0.5 - p|``. Nothing is paid for
+    change. ``dysan_gen`` is the same idea by DySan's networks.
+
+    Where the estimator is sure of a private class, the distance of a probability has
+    next to no gradient: the longer it learns, the less is hidden.
+
+    Of more classes than two, ``|1 / classes - p|`` is averaged over them, which of two
+    is the published term. Batches are drawn with replacement; the activations between
+    the estimator's layers are not known, and are ReLU.
+
+    Args:
+      spec: ``jaxanon.datasets.Spec``; published for 12 channels of 50 samples.
+      **settings: fields of ``GENConfig``.
+
+    Returns:
+      ``Method``.
+
+    Raises:
+      ValueError: if a setting is out of range, or a window is too short.
+      TypeError: for an unknown setting.
+
+    Example:
+      >>> from jaxanon.datasets import load
+      >>> gen(load("smartwatch").spec).config.batch
+      64
+
+    References:
+      Malekzadeh, Clegg, Cavallaro, Haddadi, Protecting Sensory Data against Sensitive
+      Inferences, W-P2DS 2018, section 3.
+    """
+    config = configured(GENConfig, settings)
+    spec.num_classes(spec.public)  # A number is refused.
+    if spec.time < LEAST:
+        raise ValueError(
+            f"gen's windows must have at least {LEAST} samples for its three "
+            f"convolutions, got {spec.time}; take longer windows."
+        )
+    classes = tuple((name, spec.num_classes(name)) for name in attributes(spec))
+    estimator = Estimator(classes, tuple(config.filters), config.estimator_hidden)
+    hidden = None if config.hidden is None else tuple(config.hidden)
+    guardian = Guardian(hidden)
+
+    def init_fn(key):
+        keys = jax.random.split(key)
+        windows = jnp.zeros((1, spec.time, len(spec.channels)))
+        return {
+            "estimator": estimator.init(keys[0], windows)["params"],
+            "guardian": guardian.init(keys[1], windows)["params"],
+        }
+
+    def rewrite(params, windows):
+        return guardian.apply({"params": params["guardian"]}, windows)
+
+    def estimate(params, windows, key) -> Any:
+        return estimator.apply({"params": params["estimator"]}, windows, key)
+
+    def estimator_loss(key, params, hyper, batch, given):
+        del hyper, given
+        total = jnp.zeros(())
+        for name, logits in estimate(params, batch.windows, key).items():
+            total = total + _cross_entropy(logits, batch.labels[name])
+        return total, ({"estimator": total}, {})
+
+    def guardian_loss(key, params, hyper, batch, given):
+        del given
+        safe = rewrite(params, batch.windows)
+        found, info = estimate(params, safe, key), {}
+        off = jnp.zeros(())
+        for name in spec.private:
+            info[f"{name} off chance"] = off_chance(found[name])
+            off = off + info[f"{name} off chance"]
+        utility = _cross_entropy(found[spec.public], batch.labels[spec.public])
+        total = hyper["utility"] * utility + hyper["confusion"] * off
+        info |= {f"{spec.public} loss": utility, "guardian": total}
+        return total, (info, {})
+
+    room = Room(
+        lambda clients: pool.pool(spec, clients),
+        lambda key, data, copy: pool.draw(key, data, config.batch),
+        lambda data: pool.rounds_per_epoch(data, config.batch),
+        config.batch,
+    )
+    adam = optax.scale_by_adam(eps=1e-7)
+
+    def make(rounds):
+        turns = (
+            ("estimator", estimator_loss, during(rounds, 0, config.pretraining)),
+            ("guardian", guardian_loss, during(rounds, config.pretraining)),
+        )
+        return central(
+            "gen",
+            config,
+            spec,
+            room,
+            init_fn=init_fn,
+            players=tuple(
+                Player((group,), loss_fn, when_fn=when_fn, optimizer=adam)
+                for group, loss_fn, when_fn in turns
+            ),
+            hyper={name: getattr(config, name) for name in HYPER},
+            anonymize_fn=lambda key, params, windows: rewrite(params, windows),
+        )
+
+    return by_epoch(make)._replace(
+        least_epochs=config.pretraining + 1, phases=("pretraining",)
+    )
+
+
+def _cross_entropy(logits, labels):
+    return weighted_cross_entropy(logits, labels, jnp.ones(len(labels)))

@@ -1,0 +1,1 @@
+"""ObscureNet and the attribute-specific autoencoders that it is compared with."""

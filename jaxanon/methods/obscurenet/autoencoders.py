@@ -1,0 +1,400 @@
+"""A method of autoencoders, one for each public class or one for all."""
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon.core.method import Method
+from jaxanon.datasets.spec import attributes
+from jaxanon.federated.engine.algorithm import State
+from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
+from jaxanon.methods.common import pool, target_class
+from jaxanon.methods.common.alternating import Player, Room, central
+from jaxanon.methods.common.target_class import ANONYMIZATIONS, FLIPS, check_flip
+from jaxanon.methods.obscurenet import class_means
+from jaxanon.models.classifiers import Classifier
+from jaxanon.models.conditional_autoencoder import (
+    Batch,
+    Rewriter,
+    rewriter,
+    rewriter_loss,
+)
+from jaxanon.models.layers import INITIALISATIONS
+from jaxanon.models.losses import cross_entropy
+
+
+class Design(NamedTuple):
+    """What one system of the family differs in from another."""
+
+    networks: Rewriter
+    players: tuple[Player, ...]  # on ``Batch``
+    hyper: dict[str, float]
+    by_class: bool = True  # a model for each public class
+    last_means: bool = False  # all models move latents by the last one's means
+
+
+def networks(spec, config, **options) -> Rewriter:
+    """The networks of one model; ``options`` as in ``rewriter``."""
+    return rewriter(
+        spec.time,
+        len(spec.channels),
+        [spec.num_classes(name) for name in spec.private],
+        latent=config.latent,
+        hidden=config.hidden,
+        initialisation=config.initialisation,
+        **options,
+    )
+
+
+def model_player(nets: Rewriter, groups, weights_fn, form: str) -> Player:
+    """The player that learns ``groups`` by ``rewriter_loss``.
+
+    ``weights_fn(hyper)`` are the weights of the KL divergence and of the readers' loss.
+    """
+
+    def loss_fn(key, params, hyper, batch, given):
+        del key, given
+        beta, reading = weights_fn(hyper)
+        loss, info = rewriter_loss(
+            nets, params, batch, beta=beta, reading=reading, form=form
+        )
+        return loss, (info, {})
+
+    return Player(groups, loss_fn)
+
+
+def autoencoders(name: str, spec, config, design: Design) -> Method:
+    """Ties a design, the classifiers it relies on and the data into a method.
+
+    Models train side by side, each on batches of its own public class; one that has
+    them all trains on batches of the whole pool. A window is anonymized by the model of
+    its predicted public class. All models see all windows and one result of each is
+    kept: a window's own copy of 0.6 million weights would cost more to read than the
+    other models' products cost to compute, from two windows on.
+
+    Args:
+      name: of the method.
+      spec: ``jaxanon.datasets.Spec``.
+      config: ``AutoencoderConfig`` whose sizes are known.
+      design: ``Design``.
+
+    Returns:
+      ``Method``. Its parameters are ``classifiers`` and, with a leading axis of models,
+      the networks' groups. Where the decoder is not told private classes, the latent
+      moves between them by ``means``, the ``offsets`` of ``class_means``: exact for the
+      parameters at the end of every epoch, and 0 before the first has ended.
+
+    Raises:
+      ValueError: for ``anonymization="vector"`` where the decoder is told no class.
+    """
+    nets, by_class = design.networks, design.by_class
+    moved = not nets.told
+    if moved and config.anonymization == "vector":
+        raise ValueError(
+            f"anonymization must be one of {list(target_class.ANONYMIZATIONS)} for {name}, "
+            "whose decoder is told no class, got 'vector'."
+        )
+    copies = spec.num_classes(spec.public) if by_class else 1
+    hyper = {"step_size": config.step_size, "judge_step_size": config.judge_step_size}
+    hyper |= design.hyper
+
+    def windows_of(data):
+        """First and number of each model's windows in ``data.order``, ``int32[]``."""
+        if by_class:
+            return data.starts, data.counts
+        return jnp.zeros(1, jnp.int32), jnp.sum(data.counts, keepdims=True)
+
+    def rounds_of(data):
+        most = jnp.max(windows_of(data)[1])
+        return jnp.maximum(1, (2 * most + config.batch) // (2 * config.batch))
+
+    def draw_fn(key, data, copy):
+        rows_key, noise_key = jax.random.split(key)
+        public = copy if by_class else None
+        drawn = pool.draw(rows_key, data, config.batch, public)
+        noise = jax.random.normal(noise_key, (config.batch, config.latent))
+        return Batch(drawn.windows, _one_hots(spec, drawn.labels), noise)
+
+    def init_fn(key):
+        params = nets.init(key)
+        if moved:
+            classes = sum(spec.num_classes(private) for private in spec.private)
+            rows = 1 if by_class else spec.num_classes(spec.public)
+            params["means"] = jnp.zeros((rows, classes, config.latent))
+        return params
+
+    def finish_fn(key, state, data):
+        del key
+
+        def one(model):
+            params, start, count = model
+            mean_fn = lambda windows: nets.encode(params, windows)[0]
+            return class_means.offsets(
+                mean_fn, spec, data, start, count, split_public=not by_class
+            )
+
+        renew = lambda: jax.lax.map(one, (state.params, *windows_of(data)))
+        old = state.params["means"]
+        return {
+            "means": class_means.at_epoch_end(state.round, rounds_of(data), renew, old)
+        }
+
+    def classes_of(key, seen):
+        return {
+            private: target_class.shown_class(
+                jax.random.fold_in(key, index),
+                config.anonymization,
+                seen[private],
+                spec.num_classes(private),
+                config.flip,
+                config.flip_to,
+            )
+            for index, private in enumerate(spec.private)
+        }
+
+    def vectors_of(key, count):
+        return tuple(
+            target_class.shown_vector(
+                jax.random.fold_in(key, index), count, spec.num_classes(private)
+            )
+            for index, private in enumerate(spec.private)
+        )
+
+    def anonymize_fn(key, params, windows):
+        noise_key, class_key = jax.random.split(key)
+        seen = predict(spec, params, windows)
+        if config.anonymization == "vector":
+            show, told = {}, vectors_of(class_key, len(windows))
+        else:
+            show = classes_of(class_key, seen)
+            told = _one_hots(spec, show)
+        noise = jax.random.normal(noise_key, (len(windows), config.latent))
+        public, none = seen[spec.public], jnp.zeros(len(windows), jnp.int32)
+
+        def rewritten(params):
+            z = nets.draw(params, windows, noise)
+            if moved:
+                row = none if by_class else public
+                z = z + class_means.transfer(spec, params["means"], row, seen, show)
+            return nets.decode(params, z, told)
+
+        models = {group: params[group] for group in params if group != GROUP}
+        if design.last_means:
+            means = models["means"]
+            models["means"] = jnp.broadcast_to(means[-1:], means.shape)
+        which = public if by_class else none
+        if len(windows) == 1:  # By the one model whose turn it is.
+            take = lambda number: jax.tree.map(lambda leaf: leaf[number], models)
+            count = len(jax.tree.leaves(models)[0])
+            turns = [functools.partial(rewritten, take(n)) for n in range(count)]
+            return jax.lax.switch(which[0], turns)
+        every = jax.vmap(rewritten)(models)
+        return jnp.take_along_axis(every, which[None, :, None, None], axis=0)[0]
+
+    room = Room(
+        lambda clients: pool.pool(spec, clients, by_class=by_class),
+        draw_fn,
+        lambda data: int(rounds_of(data)),
+        copies * config.batch,
+        copies,
+    )
+    models = central(
+        name,
+        config,
+        spec,
+        room,
+        init_fn=init_fn,
+        players=design.players,
+        hyper=hyper,
+        anonymize_fn=anonymize_fn,
+        finish_fn=finish_fn if moved else None,
+    )
+    return beside(models, judges(spec, config.judge_batch, hyper))
+
+
+def _one_hots(spec, labels):
+    return tuple(
+        jax.nn.one_hot(labels[name], spec.num_classes(name)) for name in spec.private
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AutoencoderConfig:
+    """Settings of an autoencoder that is trained in one place.
+
+    Numbers in them, but for ``flip``, are defaults of hyper-parameters, arrays in the
+    state that a sweep may vary without compiling anew.
+
+    Raises:
+      ValueError: for a setting out of its range.
+      TypeError: for a setting that should be a whole number, or any, and is none.
+    """
+
+    latent: int | None = None
+    """size of the latent; default: as published for the data set, else 10"""
+    hidden: tuple[int, ...] | None = None
+    """widths of the encoder's layers, which the decoder mirrors; default likewise"""
+    batch: int = 512
+    """windows per model and round"""
+    step_size: float = 1e-3
+    """step size of Adam"""
+    initialisation: str = "released"
+    """of all layers; lecun: variance 1 / fan-in, quicker to learn"""
+    judge_batch: int = 256
+    """windows per round for the classifiers of what a window's classes are"""
+    judge_step_size: float = 1e-3
+    """step size of their Adam"""
+    anonymization: str = "stochastic"
+    """stochastic: a random private class; deterministic: the one next to the predicted;
+    probabilistic: that one or the predicted; vector, of a decoder that is told classes:
+    random weights of them, as the released programs have it; a trained state serves
+    all"""
+    flip_to: str = "next"
+    """the class shown instead of the predicted: the one after it, by number; previous,
+    as released for MobiAct's weight: the one before it"""
+    flip: float = 0.5
+    """probabilistic: how often it is shown; the released programs' is 0.49"""
+
+    def __post_init__(self):
+        of_kinds(self)
+        sizes = {"latent": self.latent, "hidden": self.hidden}
+        given = {name: value for name, value in sizes.items() if value is not None}
+        at_least(1, batch=self.batch, judge_batch=self.judge_batch, **given)
+        finite(
+            zero=False, step_size=self.step_size, judge_step_size=self.judge_step_size
+        )
+        one_of("anonymization", self.anonymization, (*ANONYMIZATIONS, "vector"))
+        one_of("flip_to", self.flip_to, FLIPS)
+        one_of("initialisation", self.initialisation, INITIALISATIONS)
+        check_flip(self.flip)
+
+
+def sized(config: Any, spec, published: dict) -> Any:
+    """``config`` with the sizes that it leaves open.
+
+    Args:
+      config: ``AutoencoderConfig``.
+      spec: the windows' ``Spec``; its name chooses.
+      published: name of a data set, or ``""`` for all others, to latent and hidden.
+
+    Example:
+      >>> from jaxanon.datasets import load
+      >>> table = {"": (10, (512, 128))}
+      >>> config = sized(AutoencoderConfig(latent=4), load("smartwatch").spec, table)
+      >>> config.latent, config.hidden
+      (4, (512, 128))
+    """
+    latent, hidden = published.get(spec.name, published[""])
+    return dataclasses.replace(
+        config,
+        latent=latent if config.latent is None else config.latent,
+        hidden=hidden if config.hidden is None else config.hidden,
+    )
+
+
+GROUP = "classifiers"
+
+DROPOUT = 0.3
+
+
+def judges(spec, size: int, hyper: dict, step_size: str = "judge_step_size") -> Method:
+    """A method that learns a classifier of each attribute on raw training windows.
+
+    Args:
+      spec: the windows' ``Spec``.
+      size: windows of a batch, drawn from the whole pool.
+      hyper: as in ``central``; must have ``step_size``.
+      step_size: name of the hyper-parameter.
+
+    Returns:
+      ``Method`` whose one group is ``classifiers``; it anonymizes nothing.
+    """
+    nets = _networks(spec)
+
+    def init_fn(key):
+        window = jnp.zeros((1, spec.time, len(spec.channels)))
+        keys = jax.random.split(key, len(nets))
+        pairs = zip(nets.items(), keys, strict=True)
+        return {GROUP: {n: net.init(one, window)["params"] for (n, net), one in pairs}}
+
+    def loss_fn(key, params, hyper, batch, given):
+        del hyper, given
+        info, total = {}, 0.0
+        for index, (name, net) in enumerate(nets.items()):
+            dropout_key = jax.random.fold_in(key, index)
+            own = {"params": params[GROUP][name]}
+            logits = net.apply(own, batch.windows, dropout_key, DROPOUT)
+            targets = jax.nn.one_hot(batch.labels[name], net.num_classes)
+            loss = cross_entropy(logits, targets, jnp.ones(size))
+            info[f"{name} classifier"] = loss
+            total = total + loss
+        return total, (info, {})
+
+    room = Room(
+        lambda clients: pool.pool(spec, clients),
+        lambda key, data, copy: pool.draw(key, data, size),
+        lambda data: pool.rounds_per_epoch(data, size),
+        size,
+    )
+    return central(
+        "judges",
+        None,
+        spec,
+        room,
+        init_fn=init_fn,
+        players=(Player((GROUP,), loss_fn, step_size=step_size),),
+        hyper=hyper,
+        anonymize_fn=lambda key, params, windows: windows,
+    )
+
+
+def predict(spec, params, windows) -> dict[str, jax.Array]:
+    """``int32[N]``, the class of each attribute, of standardised windows."""
+    found = {}
+    for name, net in _networks(spec).items():
+        logits: Any = net.apply({"params": params[GROUP][name]}, windows)
+        found[name] = jnp.argmax(logits, axis=-1)
+    return found
+
+
+def beside(models: Method, others: Method) -> Method:
+    """``models`` with the judges ``others`` learned in the same rounds, in one state.
+
+    Models that have a leading axis of copies share one set of classifiers this way.
+    Both must take the same data and the same hyper-parameters; all else is that of
+    ``models``, whose ``anonymize`` finds the classifiers among its parameters.
+    """
+
+    def init(key, **values):
+        model_key, judge_key = jax.random.split(key)
+        return _joined(
+            models.init(model_key, **values), others.init(judge_key, **values)
+        )
+
+    def update(key, state, data):
+        model_key, judge_key = jax.random.split(jax.random.fold_in(key, state.round))
+        model, info = models.update(model_key, _part(state, False), data)
+        judge, more = others.update(judge_key, _part(state, True), data)
+        return _joined(model, judge), info | more
+
+    return models._replace(init=init, update=update)
+
+
+def _networks(spec):
+    names = attributes(spec)
+    return {name: Classifier(num_classes=spec.num_classes(name)) for name in names}
+
+
+def _part(state: State, judging: bool) -> State:
+    keep = lambda groups: {g: v for g, v in groups.items() if (g == GROUP) == judging}
+    return state._replace(params=keep(state.params), opt_state=keep(state.opt_state))
+
+
+def _joined(one: State, other: State) -> State:
+    return one._replace(
+        params=one.params | other.params, opt_state=one.opt_state | other.opt_state
+    )

@@ -1,0 +1,115 @@
+"""ObscureNet: conditional autoencoders whose latent an adversary reads in vain."""
+
+import dataclasses
+
+from jaxanon.core.method import Method
+from jaxanon.kernels.checks import one_of
+from jaxanon.kernels.setting_checks import at_least, configured, finite
+from jaxanon.methods.common.alternating import Player
+from jaxanon.methods.obscurenet.autoencoders import (
+    AutoencoderConfig,
+    Design,
+    autoencoders,
+    model_player,
+    networks,
+    sized,
+)
+from jaxanon.models.conditional_autoencoder import FORMS, reader_loss
+
+PUBLISHED = {
+    "motion_sense": (10, (512, 256, 128)),
+    "mobi_act": (5, (512, 512, 256, 128)),
+    "": (10, (512, 512, 256, 128)),
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ObscureNetConfig(AutoencoderConfig):
+    """ObscureNet's settings; those of the released programs unless said otherwise."""
+
+    beta: float = 2.0
+    """weight of the KL divergence, the released c"""
+    gamma: float = 15.0
+    """weight of the adversary's loss; released: 0.2, times 75 (see rewriter_loss)"""
+    form: str = "plain"
+    """loss in nats per window, or as scaled and judged by the released programs"""
+    adversary_steps: int = 20
+    """steps of the adversary per round, on the same latents"""
+    adversary_step_size: float = 1e-3
+    """step size of its Adam"""
+    adversary_hidden: tuple[int, ...] = (128,)
+    """widths of its hidden layers"""
+    accumulate: bool = False
+    """released: a step's gradient is added to those of the steps before it"""
+
+    def __post_init__(self):
+        super().__post_init__()
+        at_least(1, adversary_steps=self.adversary_steps)
+        at_least(1, adversary_hidden=self.adversary_hidden)
+        weights = {"beta": self.beta, "gamma": self.gamma}
+        finite(zero=True, adversary_step_size=self.adversary_step_size, **weights)
+        one_of("form", self.form, FORMS)
+
+
+def obscurenet(spec, **settings) -> Method:
+    """Builds ObscureNet for windows of ``spec``.
+
+    For each public class there is an autoencoder whose decoder is told the private
+    classes and whose encoder is to leave them out: for each private attribute an
+    adversary learns, several steps per batch, to read it from the latent, and the
+    autoencoder is graded by how badly that goes. A window is anonymized by decoding a
+    sample of its latent under a private class that is not the wearer's, or any.
+
+    Args:
+      spec: ``jaxanon.datasets.Spec``.
+      **settings: fields of ``ObscureNetConfig``.
+
+    Returns:
+      ``Method``.
+
+    Raises:
+      ValueError: if a setting is out of range.
+      TypeError: for an unknown setting.
+
+    Example:
+      >>> from jaxanon.datasets import load
+      >>> method = obscurenet(load("smartwatch").spec, gamma=5.0)
+      >>> method.name, method.config.latent
+      ('obscurenet', 10)
+
+    References:
+      Hajihassani, Ardakanian, Khazaei, ObscureNet: Learning Attribute-invariant Latent
+      Representation for Anonymizing Sensor Data, IoTDI 2021 (the released programs);
+      Yang and Ardakanian, Blinder, ACM TOSN 2023, section 7, baseline 2, which tells it
+      from Blinder; the terms of the loss are those of Blinder's eqs. 2 to 4, section
+      4.2, without the public class.
+    """
+    config = sized(configured(ObscureNetConfig, settings), spec, PUBLISHED)
+    nets = networks(spec, config, told=True, reader_hidden=config.adversary_hidden)
+
+    def latents(key, params, hyper, batch):
+        del key, hyper
+        return nets.draw(params, batch.windows, batch.noise)
+
+    def adversary_loss(key, params, hyper, batch, given):
+        del key, hyper
+        loss = reader_loss(nets, params, given, batch.private, form=config.form)
+        return loss, ({}, {})  # What it comes to is told by the player that follows.
+
+    adversary = Player(
+        ("readers",),
+        adversary_loss,
+        steps=config.adversary_steps,
+        given_fn=latents,
+        step_size="adversary_step_size",
+        accumulate=config.accumulate,
+    )
+    weights = lambda hyper: (hyper["beta"], -hyper["gamma"])
+    model = model_player(nets, ("encoder", "decoder"), weights, config.form)
+    names = ("beta", "gamma", "adversary_step_size")
+    design = Design(
+        nets,
+        (adversary, model),
+        {name: getattr(config, name) for name in names},
+    )
+    return autoencoders("obscurenet", spec, config, design)

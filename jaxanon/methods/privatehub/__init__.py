@@ -1,0 +1,1 @@
+"""PrivateHub: synthetic streams by diffusion."""

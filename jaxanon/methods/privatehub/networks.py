@@ -1,0 +1,96 @@
+"""The networks of PrivateHub: a denoiser of windows and classifiers of raw ones."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxanon import kernels
+from jaxanon.methods.common.diffusion import AVERAGE, DENOISER, SCHEDULES
+from jaxanon.methods.common.generator import (
+    CLASSIFIERS,
+    attributes_and_values,
+    init_classifiers,
+)
+from jaxanon.methods.privatehub.config import PrivateHubConfig
+from jaxanon.models.classifiers import WindowClassifier
+from jaxanon.models.conditions import AnalogBits, Condition, nothing
+from jaxanon.models.layers import apply
+from jaxanon.models.unet import UNet, check_halved
+
+STATISTICS = "statistics"
+
+
+class Networks(NamedTuple):
+    """What all of PrivateHub shares; windows are standardised, their values as bits."""
+
+    spec: Any
+    config: PrivateHubConfig
+    bits: AnalogBits
+    schedule: kernels.NoiseSchedule
+    sizes: dict[str, int]  # number of classes of each attribute
+    unet: UNet
+    classifiers: dict[str, WindowClassifier]
+
+    @property
+    def num_features(self) -> int:
+        """Of the statistics that a condition has."""
+        return 3 * self.bits.channels
+
+    def init(self, key):
+        """Parameters of both; the statistics are empty until there are data."""
+        window = jnp.zeros((1, self.spec.time, self.bits.channels))
+        key, unet_key = jax.random.split(key)
+        step, told = jnp.ones(1, jnp.int32), self.nothing(1)
+        denoiser = self.unet.init(unet_key, window, step, told)["params"]
+        keys = jax.random.split(key, len(self.classifiers))
+        classes, d = self.sizes[self.spec.public], self.bits.channels
+        measured = len(self.bits.values)
+        return {
+            DENOISER: denoiser,
+            CLASSIFIERS: init_classifiers(self.classifiers, keys, window),
+            AVERAGE: jax.tree.map(jnp.copy, denoiser),
+            STATISTICS: {
+                "center": jnp.zeros((classes, d)),
+                "spread": jnp.zeros((classes, d)),
+                "mean": jnp.zeros((classes, 2 * d)),
+                "root": jnp.zeros((classes, 2 * d, 2 * d)),
+                "roughness": jnp.zeros((classes, measured)),
+            },
+        }
+
+    def denoise(self, denoiser, x, t, condition):
+        """What the U-Net of those parameters predicts, in the shape of ``x``."""
+        return apply(self.unet, denoiser, x, t, condition)
+
+    def nothing(self, batch: int) -> Condition:
+        """The condition that says nothing."""
+        return nothing(self.sizes, self.num_features, batch)
+
+
+def networks(spec, config: PrivateHubConfig) -> Networks:
+    """The networks for windows of ``spec``.
+
+    Raises:
+      ValueError: for a public attribute that is a number, a window that cannot be
+        halved, categories that name no channel, classes to hide that there are not, or
+        all of them.
+    """
+    sizes, values = attributes_and_values(spec, config)
+    check_halved(spec.time, len(config.widths))
+    read = tuple(config.classifier_filters), config.classifier_features
+    return Networks(
+        spec=spec,
+        config=config,
+        bits=AnalogBits(values, tuple(spec.mean), tuple(spec.std)),
+        schedule=SCHEDULES[config.schedule](config.num_steps),
+        sizes=sizes,
+        unet=UNet(
+            tuple(sizes.items()),
+            tuple(config.widths),
+            config.blocks,
+            config.heads,
+            config.dtype,
+        ),
+        classifiers={name: WindowClassifier(n, *read) for name, n in sizes.items()},
+    )

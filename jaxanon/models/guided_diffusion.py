@@ -1,0 +1,113 @@
+"""An autoencoder of windows whose latents are windows too, only shorter."""
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+from flax import linen as nn
+
+from jaxanon.models.autoencoder import LOG_VARIANCE
+from jaxanon.models.layers import MultiLayer
+from jaxanon.models.unet import Convolution, Double, Halve
+
+
+class Compressor(nn.Module):
+    """Convolutions with SiLU, behind each of which time is halved.
+
+    Nothing is normalised: how large a window's numbers are is part of what it says.
+
+    Example:
+      >>> import jax
+      >>> net, x = Compressor((8, 8), 4), jnp.zeros((2, 64, 5))
+      >>> mean, log_variance = net.apply(net.init(jax.random.key(0), x), x)
+      >>> mean.shape, log_variance.shape
+      ((2, 16, 4), (2, 16, 4))
+
+    References:
+      Rombach et al., High-resolution image synthesis with latent diffusion models,
+      CVPR 2022, section 3.1, for the KL term of its latents.
+    """
+
+    widths: Sequence[int]
+    channels: int  # of the latents
+
+    @nn.compact
+    def __call__(self, x):
+        """Mean and log-variance of latents, ``float[batch, time', channels]`` each.
+
+        ``x`` is ``float[batch, time, d]``, time a multiple of ``2 ** len(widths)``.
+        """
+        for number, width in enumerate(self.widths):
+            x = nn.silu(Convolution(width, name=f"conv_{number}")(x))
+            x = Halve(name=f"halve_{number}")(x)
+        x = nn.Dense(2 * self.channels, name="last")(x)
+        mean, log_variance = jnp.split(x, 2, axis=-1)
+        return mean, jnp.clip(log_variance, *LOG_VARIANCE)
+
+
+class Expander(nn.Module):
+    """Latents to windows: convolutions with SiLU, before each of which time doubles.
+
+    Example:
+      >>> import jax
+      >>> net, z = Expander((8, 8), 5), jnp.zeros((2, 16, 4))
+      >>> net.apply(net.init(jax.random.key(0), z), z).shape
+      (2, 64, 5)
+    """
+
+    widths: Sequence[int]
+    channels: int  # of windows
+
+    @nn.compact
+    def __call__(self, z):
+        """``float[batch, time', d] -> float[batch, time, channels]``."""
+        for number, width in enumerate(self.widths):
+            z = nn.silu(Double(width, name=f"double_{number}")(z))
+        return Convolution(self.channels, zero=True, name="last")(z)
+
+
+MOST = 3.0  # Log-variances lie in (-3, 3): what is read has deviation 1 at most.
+
+
+class LatentLaw(nn.Module):
+    """Mean and log-variance of each of ``outputs`` numbers, given a vector.
+
+    Log-variances bend towards their bounds, so that whoever learns against the law is
+    never pushed by a deviation near 0.
+
+    Example:
+      >>> import jax
+      >>> net, x = LatentLaw(3), jnp.zeros((2, 5))
+      >>> mean, log_variance = net.apply(net.init(jax.random.key(0), x), x)
+      >>> mean.shape, log_variance.shape
+      ((2, 3), (2, 3))
+
+    References:
+      Cheng et al., CLUB, ICML 2020, section 3.2, which leaves its size open.
+    """
+
+    outputs: int
+    hidden: Sequence[int] = (64,)
+
+    @nn.compact
+    def __call__(self, x):
+        """``float[batch, d] -> (float[batch, outputs], same)``."""
+        found = MultiLayer((*self.hidden, 2 * self.outputs))(x)
+        mean, log_variance = jnp.split(found, 2, axis=-1)
+        return mean, MOST * jnp.tanh(log_variance / MOST)
+
+
+def surprise(y, mean, log_variance):
+    """Mean negative log-likelihood of rows, in nats, but for ``d log(2 pi) / 2``.
+
+    Args:
+      y, mean, log_variance: ``float[n, d]`` each.
+
+    Returns:
+      ``float[]``.
+
+    Example:
+      >>> surprise(jnp.array([[2.0, 0.0]]), jnp.zeros((1, 2)), jnp.zeros((1, 2)))
+      Array(2., dtype=float32)
+    """
+    terms = (y - mean) ** 2 * jnp.exp(-log_variance) + log_variance
+    return jnp.mean(jnp.sum(terms, axis=-1)) / 2

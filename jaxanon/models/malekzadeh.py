@@ -1,0 +1,357 @@
+"""The anonymizing autoencoder's networks: what rewrites windows, what reads them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from jaxanon.models.conv2d import (
+    PlaneConv,
+    PlaneConvTranspose,
+    drop,
+    largest,
+    logits,
+    noise,
+    normalised,
+    planes,
+)
+from jaxanon.models.layers import flatten, unflatten
+
+POOLED = (True, True, True, True, True)  # Of the readers' five layers, in ``aae``.
+
+POOLED_LATENT = (False, False, True, False, True)  # In ``msda``, of latents,
+
+POOLED_OUTPUT = (False, True, True, True, True)  # and of windows.
+
+
+class Encoder(nn.Module):
+    """A window to a latent of one number for every four samples of a channel.
+
+    Convolutions with an activation and batch normalisation, the larger of every two
+    samples after the second and the third, and a last one of one filter. ``deeper`` has
+    another layer before that and SELU in place of ReLU.
+
+    Example:
+      >>> net = Encoder()  # The gender version's, as released.
+      >>> sizes = jax.eval_shape(net.init, jax.random.key(0), jnp.zeros((1, 128, 2)))
+      >>> sum(leaf.size for leaf in jax.tree.leaves(sizes))
+      84165
+    """
+
+    filters: int = 64
+    reach: tuple[int, int] = (2, 5)
+    deeper: bool = False
+
+    @nn.compact
+    def __call__(self, windows, train: bool = False):
+        """``float[batch, time, channels] -> float[batch, channels, time / 4, 1]``.
+
+        ``train`` normalises by the batch, else by the moving averages.
+        """
+        activate = nn.selu if self.deeper else nn.relu
+        x = planes(windows)
+        for pooled in (False, True, True) + (False,) * self.deeper:
+            x = normalised(activate(PlaneConv(self.filters, self.reach)(x)), train)
+            x = largest(x, 2, rest=True) if pooled else x
+        return normalised(PlaneConv(1, self.reach)(x), train)
+
+
+class Decoder(nn.Module):
+    """The encoder's way back, by transposed convolutions.
+
+    Example:
+      >>> net = Decoder(time=128)
+      >>> sizes = jax.eval_shape(net.init, jax.random.key(0), jnp.zeros((1, 2, 32, 1)))
+      >>> sum(leaf.size for leaf in jax.tree.leaves(sizes))
+      84161
+    """
+
+    time: int
+    filters: int = 64
+    reach: tuple[int, int] = (2, 5)
+    deeper: bool = False
+
+    @nn.compact
+    def __call__(self, latents, train: bool = False):
+        """Latents of ``Encoder`` to ``float[batch, time, channels]``."""
+        activate, x = nn.selu if self.deeper else nn.relu, latents
+        for stretch in (1, 2, 2):
+            x = PlaneConvTranspose(self.filters, self.reach, stretch)(x)
+            x = normalised(activate(x), train)
+        if self.deeper:
+            x = activate(PlaneConvTranspose(self.filters, self.reach)(x))
+        x = PlaneConv(1, self.reach)(x)[:, :, : self.time, 0]
+        return jnp.swapaxes(x, 1, 2)
+
+
+class Reader(nn.Module):
+    """A regulariser network: latents or windows to the logits of one attribute.
+
+    Five convolutions with ReLU, the larger of every two samples after those marked in
+    ``pooled``, dropout of a quarter; dense layers with ReLU and dropout of a half.
+
+    Example:
+      >>> net = Reader(num_classes=2)
+      >>> x = jnp.zeros((1, 2, 128, 1))
+      >>> sizes = jax.eval_shape(net.init, jax.random.key(0), x)
+      >>> sum(leaf.size for leaf in jax.tree.leaves(sizes))
+      78497
+    """
+
+    num_classes: int
+    filters: int = 32
+    hidden: Sequence[int] = (128, 32)
+    pooled: Sequence[bool] = POOLED
+
+    @nn.compact
+    def __call__(self, x, key=None):
+        """Logits, not normalised.
+
+        Args:
+          x: ``float[batch, channels, time, 1]``, a latent or ``planes`` of windows.
+          key: typed key for dropout; ``None`` drops nothing.
+
+        Returns:
+          ``float[batch, num_classes]``.
+        """
+        dropped = iter(noise(key, self._sizes(x.shape)))
+        for pooled in self.pooled:
+            x = nn.relu(PlaneConv(self.filters)(x))
+            x = largest(x, 2, rest=True) if pooled else x
+            x = drop(x, next(dropped), 0.25)
+        x = x.reshape(len(x), -1)
+        for units in self.hidden:
+            dense = nn.Dense(units, kernel_init=nn.initializers.glorot_uniform())
+            x = drop(nn.relu(dense(x)), next(dropped), 0.5)
+        return logits(x, self.num_classes)
+
+    def _sizes(self, shape):
+        """Units of each layer."""
+        (batch, channels, time, _), sizes = shape, []
+        for pooled in self.pooled:
+            time = -(-time // 2) if pooled else time
+            sizes.append(batch * channels * time * self.filters)
+        return sizes + [batch * units for units in self.hidden]
+
+
+class Networks(NamedTuple):
+    """An autoencoder with readers of its windows, and perhaps of its latents."""
+
+    time: int
+    channels: int
+    encoder: Encoder
+    decoder: Decoder
+    readers: dict[str, Reader]  # attribute to the reader of windows
+    latent_readers: dict[str, Reader]
+
+    def init(self, key):
+        """Parameters: ``encoder``, ``decoder``, ``readers`` and ``averages``."""
+        keys = iter(
+            jax.random.split(key, 2 + len(self.readers) + len(self.latent_readers))
+        )
+        windows = jnp.zeros((1, self.time, self.channels))
+        encoder = self.encoder.init(next(keys), windows)
+        latents = self.encoder.apply(encoder, windows)
+        decoder = self.decoder.init(next(keys), latents)
+        make = lambda nets, x: {
+            name: net.init(next(keys), x)["params"] for name, net in nets.items()
+        }
+        return {
+            "encoder": encoder["params"],
+            "decoder": decoder["params"],
+            "readers": {
+                "windows": make(self.readers, planes(windows)),
+                "latents": make(self.latent_readers, latents),
+            },
+            "averages": {
+                "encoder": encoder["batch_stats"],
+                "decoder": decoder["batch_stats"],
+            },
+        }
+
+    def rewrite(self, params, windows, train: bool = False):
+        """``(latents, windows, averages)``; the averages are renewed by ``train``."""
+        latents, encoder = _apply(self.encoder, params, "encoder", windows, train)
+        windows, decoder = _apply(self.decoder, params, "decoder", latents, train)
+        return latents, windows, {"encoder": encoder, "decoder": decoder}
+
+    def read(self, params, latents, windows, key=None):
+        """``[(attribute, logits)]``, first of windows, then of latents.
+
+        Args:
+          params: with the group ``readers``.
+          latents, windows: as ``rewrite`` has them.
+          key: for dropout; ``None`` drops nothing.
+        """
+        found = []
+        pairs = [(("windows", name), net) for name, net in self.readers.items()]
+        pairs += [(("latents", name), net) for name, net in self.latent_readers.items()]
+        for number, ((what, name), net) in enumerate(pairs):
+            own = None if key is None else jax.random.fold_in(key, number)
+            x = planes(windows) if what == "windows" else latents
+            given = {"params": params["readers"][what][name]}
+            found.append((name, net.apply(given, x, own)))
+        return found
+
+
+def _apply(net, params, group, x, train):
+    averages = params["averages"][group]
+    variables = {"params": params[group], "batch_stats": averages}
+    if not train:
+        return net.apply(variables, x), averages
+    x, renewed = net.apply(variables, x, train, mutable=["batch_stats"])
+    return x, renewed["batch_stats"]
+
+
+LEAST = 30  # Samples of a window that leave one to the last convolution.
+
+
+class Estimator(nn.Module):
+    """A window to the logits of every attribute, by one trunk with a head for each.
+
+    Convolutions over time, the same for each channel and never across them; dense
+    layers on the filters of each sample; the largest of every 2, then 3 samples;
+    dropout. ReLU is not published, and is ours. With the widths of MotionSense's 12
+    channels of 50 samples, 4 activities and gender it counts 410,905 parameters.
+
+    References:
+      Malekzadeh et al., Protecting Sensory Data against Sensitive Inferences, W-P2DS
+      2018, section 4; the layers are those of the released program.
+    """
+
+    classes: Sequence[tuple[str, int]]  # attribute and its number of classes
+    filters: Sequence[int] = (50, 40, 20)
+    hidden: int = 400
+
+    @nn.compact
+    def __call__(self, windows, key=None):
+        """Logits of each attribute, not normalised.
+
+        Args:
+          windows: ``float[batch, time, channels]``, at least 30 samples.
+          key: typed key for dropout; ``None`` drops nothing.
+
+        Returns:
+          Dict of ``float[batch, classes]``.
+        """
+        first, second, third = self.filters
+        conv = lambda features, size, same=False: PlaneConv(features, (1, size), same)
+        batch, time, channels = windows.shape
+        rows = [(time - 4) // 2, ((time - 4) // 2 - 4) // 3]
+        rows.append(rows[1] - 2)
+        pairs = zip(rows, self.filters, strict=True)
+        sizes = [batch * channels * samples * filters for samples, filters in pairs]
+        dropped = iter(noise(key, [*sizes, batch * self.hidden]))
+        x = nn.relu(conv(first, 5)(planes(windows)))
+        x = nn.relu(conv(first, 3, True)(x))
+        x = drop(largest(nn.relu(_dense(first)(x)), 2), next(dropped), 0.2)
+        x = nn.relu(_dense(second)(nn.relu(conv(second, 5)(x))))
+        x = drop(largest(x, 3), next(dropped), 0.2)
+        x = drop(nn.relu(conv(third, 3)(x)), next(dropped), 0.2)
+        x = nn.relu(_dense(self.hidden)(x.reshape(len(x), -1)))
+        x = drop(x, next(dropped), 0.4)
+        return {name: logits(x, num) for name, num in self.classes}
+
+
+class Guardian(nn.Module):
+    """A window to one like it through dense layers, the narrowest an eighth of it.
+
+    The first and the last layer are linear, those between them have ReLU.
+
+    Example:
+      >>> import jax
+      >>> import jax.numpy as jnp
+      >>> net = Guardian()
+      >>> sizes = jax.eval_shape(net.init, jax.random.key(0), jnp.zeros((1, 50, 12)))
+      >>> sum(leaf.size for leaf in jax.tree.leaves(sizes))
+      834675
+    """
+
+    hidden: Sequence[int] | None = None  # None: 1/2, 1/4, 1/8, 1/4, 1/2 of a window.
+
+    @nn.compact
+    def __call__(self, windows):
+        """``float[batch, time, channels]`` to the same."""
+        x = flatten(windows)
+        size = x.shape[1]
+        hidden = self.hidden
+        if hidden is None:
+            hidden = [max(1, size // share) for share in (2, 4, 8, 4, 2)]
+        x = _dense(size)(x)
+        for units in hidden:
+            x = nn.relu(_dense(units)(x))
+        return unflatten(_dense(size)(x), *windows.shape[1:])
+
+
+def _dense(units):
+    return nn.Dense(units, kernel_init=nn.initializers.glorot_uniform())
+
+
+class Replacer(nn.Module):
+    """A window to itself, or to a neutral one in its place.
+
+    Convolutions over time by themselves for each channel, down to one filter, batch
+    normalisation; three dense layers with SELU and batch normalisation, the last as
+    wide as a window; convolutions again.
+
+    Example:
+      >>> import jax
+      >>> windows = jnp.zeros((1, 128, 2))
+      >>> sizes = jax.eval_shape(Replacer().init, jax.random.key(0), windows)
+      >>> sum(leaf.size for leaf in jax.tree.leaves(sizes))
+      155910
+
+    References:
+      Malekzadeh et al., Replacement AutoEncoder, IoTDI 2018, section 4; the layers are
+      those of the released program for MotionSense.
+    """
+
+    filters: Sequence[int] = (64, 32)
+    hidden: Sequence[int] | None = None  # None: as wide as a window, and half of it.
+
+    @nn.compact
+    def __call__(self, windows, train: bool = False):
+        """``float[batch, time, channels]`` to the same.
+
+        ``train`` normalises by the batch, else by the moving averages.
+        """
+        batch, time, channels = windows.shape
+        size = time * channels
+        x = planes(windows)
+        for filters in (*self.filters, 1):
+            x = nn.selu(PlaneConv(filters, (1, 5))(x))
+        x = normalised(x, train).reshape(batch, size)
+        hidden = (size, max(1, size // 2)) if self.hidden is None else self.hidden
+        for units in (*hidden, size):
+            dense = nn.Dense(units, kernel_init=nn.initializers.glorot_uniform())
+            x = normalised(nn.selu(dense(x)), train)
+        x = x.reshape(batch, channels, time, 1)
+        for filters in reversed(self.filters):
+            x = nn.selu(PlaneConv(filters, (1, 5))(x))
+        return jnp.swapaxes(PlaneConv(1, (1, 5))(x)[..., 0], 1, 2)
+
+
+class Replacement(NamedTuple):
+    """The network with its size, in groups of parameters as methods have them."""
+
+    time: int
+    channels: int
+    net: Replacer
+
+    def init(self, key):
+        """Parameters: ``replacer``, and ``averages`` with those of it."""
+        windows = jnp.zeros((1, self.time, self.channels))
+        found = self.net.init(key, windows)
+        averages = {"replacer": found["batch_stats"]}
+        return {"replacer": found["params"], "averages": averages}
+
+    def rewrite(self, params, windows, train: bool = False):
+        """``(windows, averages)``; the averages are renewed by ``train``."""
+        averages = params["averages"]["replacer"]
+        variables = {"params": params["replacer"], "batch_stats": averages}
+        if not train:
+            return self.net.apply(variables, windows), averages
+        x, renewed = self.net.apply(variables, windows, train, mutable=["batch_stats"])
+        return x, renewed["batch_stats"]

@@ -1,0 +1,114 @@
+"""A client's noisy steps: random samples, clipped examples, one sum's noise."""
+
+import dataclasses
+import math
+
+from jaxanon.kernels.checks import whole
+from jaxanon.kernels.setting_checks import finite
+from jaxanon.privacy.sampled_gaussian import RARELY, SampledGaussian, beyond
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Lots:
+    """Random samples of a client's rows, the lots of DP-SGD.
+
+    Every row is in every lot with the same probability, whatever the others do, so
+    lots differ in size; steps are as long as if they did not. All of it is public, and
+    the same for clients with many rows and with few: how many there are is private.
+
+    Attributes:
+      sampling_probability: q in (0, 1].
+      size: what clipped sums are divided by, > 0: q times as many rows as a client is
+        thought to have.
+      capacity: most rows of a lot, for arrays have a size; where more are drawn, some
+        are left out at random. None takes so many for ``records`` rows that it happens
+        once in 10^14 lots at most.
+      records: rows that no client has more of; None, with ``capacity``, is what lots
+        are drawn from.
+
+    Raises:
+      TypeError: for what is no number, ``capacity`` or ``records`` that are not whole.
+      ValueError: for a number out of its range, or neither ``capacity`` nor
+        ``records``.
+
+    Example:
+      >>> Lots(sampling_probability=0.1, size=20.0, records=200).largest
+      67
+    """
+
+    sampling_probability: float
+    size: float
+    capacity: int | None = None
+    records: int | None = None
+
+    def __post_init__(self):
+        probability = self.sampling_probability
+        finite(zero=False, size=self.size, sampling_probability=probability)
+        if probability > 1:
+            raise ValueError(
+                f"sampling_probability must be in (0, 1], got {probability!r}."
+            )
+        for name in ("capacity", "records"):
+            value = getattr(self, name)
+            if value is not None:
+                whole(name, value, least=1)
+        if self.capacity is None and self.records is None:
+            raise ValueError(
+                "records must be given, the most rows that a client has, or capacity, "
+                "the most that a lot has."
+            )
+
+    @property
+    def largest(self) -> int:
+        """The capacity, as given or as it follows from ``records``."""
+        if self.capacity is not None or self.records is None:
+            return self.capacity or 0
+        # Bernstein's bound of a binomial's tail, at e^-32.3 = 1e-14.
+        mean = self.sampling_probability * self.records
+        spread = mean * (1 - self.sampling_probability)
+        more = 32.3 / 3 + math.sqrt((32.3 / 3) ** 2 + 2 * 32.3 * spread)
+        return min(self.records, math.ceil(mean + more))
+
+
+def sampled_gaussian(
+    lots: Lots, noise_multiplier: float, steps: int
+) -> SampledGaussian:
+    """What so many noisy steps on lots cost, for ``jaxanon.privacy.epsilon_spent``.
+
+    Args:
+      lots: ``Lots`` with ``records``, where a lot cannot hold all of them.
+      noise_multiplier: z > 0 of all groups together.
+      steps: of all rounds together, those that a client sat out too: that it did is
+        no secret.
+
+    Raises:
+      ValueError: for lots that leave rows out and don't say of how many, or leave them
+        out so often that it tells of how many there are.
+
+    Example:
+      >>> lots = Lots(sampling_probability=0.1, size=20.0, records=200)
+      >>> sampled_gaussian(lots, 1.0, 50)
+      SampledGaussian(noise_multiplier=1.0, sampling_probability=0.1, steps=50, ...)
+    """
+    if lots.records is None:
+        raise ValueError(
+            f"lots hold {lots.largest} rows at most, and what leaving out others "
+            "costs depends on how many there are; give their records."
+        )
+    bounded = lots.largest < lots.records
+    release = SampledGaussian(
+        noise_multiplier=noise_multiplier,
+        sampling_probability=lots.sampling_probability,
+        steps=steps,
+        capacity=lots.largest if bounded else None,
+        records=lots.records if bounded else None,
+    )
+    # What cutting costs does not grow with the rows: for a client with some of them it
+    # may be more than for one with all.
+    if beyond(release) > RARELY:
+        raise ValueError(
+            f"lots of {lots.largest} rows at most are cut with probability up to "
+            f"{beyond(release):.1e}, and what that costs depends on how many rows each "
+            "client has; leave capacity out, or take a larger one."
+        )
+    return release

@@ -1,0 +1,7 @@
+"""Training of any method, run folders and checkpoints."""
+
+from jaxanon.training.processes import join
+from jaxanon.training.run_folder import open_run
+from jaxanon.training.trainer import train
+
+__all__ = ["join", "open_run", "train"]

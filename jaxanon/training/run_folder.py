@@ -1,0 +1,222 @@
+"""The folder of a run: settings, and checkpoints that survive a kill."""
+
+import dataclasses
+import json
+import pathlib
+
+import jax
+
+from jaxanon import __version__, datasets, learners, methods
+from jaxanon.core.run import Run
+from jaxanon.datasets import writing
+from jaxanon.datasets.sources import naming
+from jaxanon.training import checkpoint, metrics_log
+
+FIELDS = dict.fromkeys(("version", "method"), str) | {"architecture": list}
+
+FIELDS |= dict.fromkeys(("settings", "spec", "data"), dict) | {"seed": int}
+
+STREET = "pfdrl"  # The method whose runs have homes in place of windows.
+
+
+def refuse_taken(folder, *, resume: bool) -> None:
+    """Refuses a folder that ``claim`` would refuse, whatever its run's settings are.
+
+    Raises:
+      FileExistsError: if it holds a run that is not to be gone on with, or holds
+        something else, or is a file.
+    """
+    folder = pathlib.Path(folder)
+    if (folder / "config.json").exists():
+        if not resume:
+            raise FileExistsError(
+                f"{folder} holds a run already; go on with it by resume=True "
+                "(--resume), or choose another folder."
+            )
+    elif folder.is_file():
+        raise FileExistsError(f"{folder} is a file; name a folder.")
+    elif any(n.name[0] != "." for n in folder.glob("*")):
+        raise FileExistsError(
+            f"{folder} is not empty and holds no run; choose another folder."
+        )
+
+
+def claim(folder, config: dict, *, resume: bool, check=lambda: None) -> None:
+    """Makes ``folder`` the home of the run that ``config`` describes.
+
+    A folder that does not exist, or is empty, is taken. With ``resume`` a folder that
+    holds the same run is taken too, and one that holds none is started afresh.
+    ``check`` may raise what else speaks against it, once it is known to be this run's.
+
+    Raises:
+      FileExistsError: if the folder holds a run and ``resume`` is False, or holds
+        something else.
+      ValueError: if ``resume`` is True and the run there has other settings.
+    """
+    folder = pathlib.Path(folder)
+    path = folder / "config.json"
+    refuse_taken(folder, resume=resume)
+    if path.exists():
+        _same(folder, read_config(folder), config)
+    check()
+    folder.mkdir(parents=True, exist_ok=True)
+    writing.write(path, json.dumps(config, indent=2) + "\n")
+
+
+_LACKING = object()
+
+
+def _same(folder, old, new):
+    # More epochs may be asked for; everything else makes it another run.
+    changed = [key for key in new if key != "epochs" and old.get(key) != new[key]]
+    if changed:
+        key = changed[0]
+        parts = [key]
+        before, after = old.get(key, _LACKING), new[key]
+        while isinstance(before, dict) and isinstance(after, dict):
+            both = [
+                (k, before.get(k, _LACKING), after.get(k, _LACKING))
+                for k in before | after
+            ]
+            key, before, after = next(each for each in both if each[1] != each[2])
+            parts.append(key)
+        raise ValueError(
+            f"{folder} holds another run: {'.'.join(parts)} was {_short(before)} there "
+            f"and is {_short(after)} now; resume with the same settings or choose "
+            "another folder."
+        )
+
+
+def _short(value):
+    text = "lacking" if value is _LACKING else repr(value)
+    return text if len(text) < 80 else f"{text[:77]}..."
+
+
+def read_config(folder, *, of_windows: bool = False) -> dict:
+    """What ``config.json`` says.
+
+    Args:
+      folder: of the run.
+      of_windows: whether the run must have been trained on windows.
+
+    Raises:
+      FileNotFoundError: if there is no run in ``folder``.
+      ValueError: if the file is damaged, or the run is a street's and must not be.
+    """
+    path = pathlib.Path(folder) / "config.json"
+    if not path.exists():
+        raise FileNotFoundError(
+            f"{folder} holds no run: {path} does not exist; train one with "
+            "`jaxanon train`, or name the folder of a run."
+        )
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (RecursionError, ValueError) as error:
+        raise ValueError(f"{path} is damaged ({error}); train the run anew.") from error
+    found = config if isinstance(config, dict) else {}
+    if lacking := [k for k, kind in FIELDS.items() if type(found.get(k)) is not kind]:
+        raise ValueError(
+            f"{path} describes no run: it lacks {sorted(lacking)}; name the folder of "
+            "a run."
+        )
+    if of_windows and config["method"] == STREET:
+        raise ValueError(
+            f"{folder} holds a street of homes, which has no windows to read or "
+            "rewrite: `jaxanon evaluate` tests it, street_run.open_run opens it."
+        )
+    return config
+
+
+def not_past(folder, total: int, epochs: int) -> None:
+    """ValueError if the run in a folder, if any, has done more rounds than so many."""
+    kept = pathlib.Path(folder) / "checkpoints"
+    names = [path.name for path in kept.iterdir()] if kept.is_dir() else []
+    done = max((int(name) for name in names if name.isdigit()), default=0)
+    if done > total:
+        raise ValueError(
+            f"epochs={epochs} is {total} rounds, and the run in {folder} has done "
+            f"{done}; resume with more epochs, or train in another folder."
+        )
+
+
+def open_run(folder) -> Run:
+    """The run that ``folder`` holds, at its last checkpoint.
+
+    Raises:
+      FileNotFoundError: if there is no run in ``folder``, or it has no checkpoint yet.
+      ValueError: if the run is damaged, or of another architecture than this version
+        of jaxanon builds from its settings.
+    """
+    folder = pathlib.Path(folder)
+    config = read_config(folder, of_windows=True)
+    with naming(str(folder / "config.json")):
+        spec = datasets.Spec.from_json(json.dumps(config["spec"]))
+        builders = learners if config["method"] in learners.NAMES else methods
+        method = builders.build(config["method"], spec, **_as_built(config["settings"]))
+        like = jax.eval_shape(method.init, jax.random.key(config["seed"]))
+    state = checkpoint.restored(folder, config, like)
+    history = metrics_log.read(folder, int(state.round))
+    return Run(method, state, spec, folder, history, config)
+
+
+def fingerprint(data) -> str:
+    """A digest of all windows and labels, to tell whether data changed.
+
+    Example:
+      >>> data = datasets.load("smartwatch")
+      >>> fingerprint(data) == fingerprint(datasets.load("smartwatch"))
+      True
+    """
+    arrays = []
+    for part in (data.train, data.test):
+        arrays += [part.windows, *(part.labels[name] for name in sorted(part.labels))]
+    return checkpoint.fingerprint(arrays)
+
+
+def describe(method, data, state, *, epochs: int, seed: int) -> dict:
+    """What ``config.json`` says of a run; all but ``epochs`` makes it this run."""
+    spec = data.spec
+    told = {
+        "name": spec.name,
+        "preset": spec.preset,
+        "public": spec.public,
+        "private": spec.private,
+        "split": spec.split,
+        "fingerprint": fingerprint(data),
+    }
+    if unseen := _unseen(method, data):
+        told["unseen"] = unseen
+    config = {
+        "version": __version__,
+        "method": method.name,
+        "settings": dataclasses.asdict(method.config),
+        "hyper": {name: float(value) for name, value in state.hyper.items()},
+        "seed": seed,
+        "epochs": epochs,
+        "data": told,
+        "spec": json.loads(spec.to_json()),
+        "architecture": checkpoint.architecture(state),
+    }
+    return json.loads(json.dumps(config))
+
+
+def _unseen(method, data) -> dict[str, list[str]]:
+    """Classes without a training window, where windows of them may be asked for.
+
+    Nothing where noise guards training: which classes there are would be told.
+    """
+    if not getattr(method, "sample", None) or getattr(method, "guarantee", None):
+        return {}
+    found = {}
+    for name in (data.spec.public, *data.spec.private):
+        there = set(data.train.labels[name].tolist())
+        names = data.spec.classes[name]
+        if lacking := [own for k, own in enumerate(names) if k not in there]:
+            found[name] = lacking
+    return found
+
+
+def _as_built(settings):
+    """JSON's lists as the tuples they were."""
+    as_tuple = lambda value: tuple(value) if isinstance(value, list) else value
+    return {name: as_tuple(value) for name, value in settings.items()}

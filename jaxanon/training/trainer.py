@@ -1,0 +1,190 @@
+"""Trains a method: many rounds per call, resumable, watched."""
+
+import dataclasses
+import pathlib
+from collections.abc import Callable
+
+import jax
+
+from jaxanon import datasets
+from jaxanon.core import checks
+from jaxanon.core.method import check_hyper, check_measured, warn_of_epochs
+from jaxanon.core.programs import single
+from jaxanon.core.run import Run
+from jaxanon.privacy import ledger
+from jaxanon.privacy.guarantee import paid_for
+from jaxanon.training import (
+    checkpoint,
+    metrics_log,
+    placement,
+    processes,
+    profiling,
+    run_folder,
+)
+from jaxanon.training import loop as training_loop
+from jaxanon.training.run_folder import describe, not_past
+
+CHECKPOINT_S = 5.0  # Seconds between checkpoints, at the ends of calls.
+
+
+@single
+def train(
+    method,
+    data,
+    *,
+    epochs: int = 20,
+    seed: int = 0,
+    out=None,
+    resume: bool = False,
+    progress: bool = True,
+    hyper: dict | None = None,
+    checkpoint_s: float = CHECKPOINT_S,
+    on_claim: Callable[[], None] | None = None,
+    profile=None,
+    devices: int | None = None,
+) -> Run:
+    """Trains ``method`` on the training windows of ``data``: over clients, or together.
+
+    Each subject is a client of a federated method; others learn from all windows in one
+    place.
+
+    A run that was killed at any moment and resumed ends in the same bits as one that
+    was not. A loss that leapt to a thousand times all that it was before is warned of.
+
+    Args:
+      method: a ``Method``, e.g. ``jaxanon.methods.blinder.blinder(data.spec)``, or a
+        ``Learner`` of ``jaxanon.learners.build``, which stops where its budget ends.
+      data: ``jaxanon.datasets.Data``.
+      epochs: passes of ``method.rounds_per_epoch`` rounds, at least 1. A finished run
+        may be resumed with more.
+      seed: of everything random, a Python int.
+      out: folder for settings, checkpoints and metrics; ``None`` keeps nothing.
+      resume: go on with the run in ``out``; where there is none, start it.
+      progress: show a progress bar, or lines where there is no terminal.
+      hyper: hyper-parameters in place of the method's defaults; see its config.
+      checkpoint_s: least seconds between checkpoints.
+      on_claim: called once ``out`` is this run's, before the first round.
+      profile: folder for JAX's trace of the second call of the training program, of 50
+        rounds at most, and for ``costs.json``, which ``out`` gets, too: time to
+        compile, time of a round, memory. None watches nothing.
+      devices: how many share the clients of each round; a CPU's are its cores. None is
+        one, and all there are where ``processes.join`` made this process one of
+        several. It changes no result beyond rounding.
+
+    Returns:
+      ``Run``.
+
+    Raises:
+      FileExistsError: if ``out`` holds a run and ``resume`` is False, or something
+        else.
+      ValueError: if the run in ``out`` is another one or went further than ``epochs``,
+        if its checkpoints are damaged, for epochs below 1, for a method made for
+        another spec, for windows that are not finite, for labels and
+        hyper-parameters out of range, for a class that one window alone has, of what an
+        anonymizer is to keep or hide; if the method finds that going on is of no use.
+        For more devices than there are, or a method that one device has to train; for
+        processes that would train different runs.
+      TypeError: for a seed or epochs that is no whole number.
+      ProcessLost: if one of several processes is gone.
+      NotADirectoryError: if ``profile`` is a file.
+      FloatingPointError: if a loss, or the square of a parameter, is no longer finite;
+        the last checkpoint before it stays.
+
+    Example:
+      >>> import jaxanon as ja
+      >>> data = ja.load("smartwatch", public="exercise", private=["side"])
+      >>> method = ja.methods.deeprotect(data.spec, hidden=(8, 4))
+      >>> run = train(method, data, epochs=1, progress=False)
+      >>> run.anonymize(jax.random.key(1), data.test.windows[:3]).shape
+      (3, 128, 6)
+    """
+    checks.whole(epochs=epochs)
+    checks.seed(seed)
+    checks.positive(epochs=epochs)
+    epochs, seed = int(epochs), int(seed)
+    if out is not None and not processes.several():
+        run_folder.refuse_taken(out, resume=resume)  # Before anything compiles.
+    epochs = paid_for(method, epochs, stacklevel=3)
+    check_data(method, data)
+    placement.check_devices(method, devices)
+    hyper = dict(hyper or {})
+    check_hyper(method, hyper)
+    watched = profile is not None and processes.first()
+    watch = profiling.Watch(profile) if watched else None
+    prepared = method.prepare(datasets.by_client(data.train))
+    per_epoch = method.rounds_per_epoch(prepared)
+    warn_of_epochs(method, epochs, per_epoch)
+    work = method.work_per_round(prepared)
+    spread = placement.spread(method, prepared, devices)
+    del prepared  # Where it was spread out, this copy is nobody's.
+    init_key, run_key = jax.random.split(jax.random.key(seed))
+    # Copied, for a round gives the state's buffers away and some may be the caller's.
+    state = jax.device_put(method.init(init_key, **hyper), may_alias=False)
+    config = describe(method, data, state, epochs=epochs, seed=seed)
+    with processes.told_when_lost("before the first round"):
+        processes.check_alike(config)
+    total = epochs * per_epoch
+    folder = pathlib.Path(out) if out is not None and processes.first() else None
+
+    def opened():
+        if folder is None:
+            return None, state, []
+        if resume:
+            ledger.refuse_served(folder)
+        not_too_far = lambda: not_past(out, total, epochs)
+        run_folder.claim(out, config, resume=resume, check=not_too_far)
+        if on_claim is not None:
+            on_claim()
+        saved = checkpoint.Checkpoints(out)
+        found = saved.restore(state) or state
+        return saved, found, saved.go_on(int(found.round))
+
+    with processes.told_when_lost("before the first round"):
+        saved, state, history = processes.by_first(opened) or (None, state, [])
+        state = processes.as_first_has(state)
+    before = len(history)  # What a run that goes on was warned of then.
+    loop = training_loop.Loop(
+        method=method,
+        key=run_key,
+        spread=spread,
+        out=out,
+        saved=saved,
+        epochs=epochs,
+        per_epoch=per_epoch,
+        work=work,
+        checkpoint_s=checkpoint_s,
+    )
+    show = progress and processes.first()
+    try:
+        with profiling.listening(watch):
+            state = training_loop.run(loop, state, history, show, watch)
+    finally:
+        if saved is not None:
+            saved.close()
+    if folder is not None:
+        ledger.write(folder, method, state, asked=total)
+    if watch is not None:
+        watch.write(folder)
+    metrics_log.warn(history[before:], state.hyper, stacklevel=3)
+    return Run(method, state, data.spec, folder, history, config)
+
+
+def check_data(method, data) -> None:
+    """ValueError unless a method was made for data, and its windows can be used."""
+    if method.spec != data.spec:
+        fields = [field.name for field in dataclasses.fields(data.spec)]
+        differ = lambda name: getattr(method.spec, name) != getattr(data.spec, name)
+        raise ValueError(
+            f"method was made for another data set: {[*filter(differ, fields)]} of its "
+            "spec differ from data.spec; make it from data.spec."
+        )
+    spec, (windows, labels) = data.spec, data.train
+    check_measured(method)
+    checks.windows(windows, spec.time, spec.channels)
+    for name, classes in spec.classes.items():
+        checks.labels(name, labels[name], len(windows), classes)
+    for name in spec.targets:
+        checks.numbers(name, labels[name], len(windows))
+    if hasattr(method, "anonymize"):
+        for name in (spec.public, *spec.private):
+            checks.no_lone(name, labels[name], spec.classes[name])
