@@ -42,7 +42,7 @@ def rows(dataset, smoke, runs):
         population, chosen = with_canaries(population, data.spec, examples)
         observe = auditing.observer(
             learner,
-            loss_of(learner.network, data.spec),
+            loss_of(learner.predict.network, data.spec),
             state,
             population,
             client=0,
@@ -50,7 +50,7 @@ def rows(dataset, smoke, runs):
             num_rounds=ROUNDS,
             messages=messages,
             view=view,
-            apply_fn=learner.network.apply,
+            apply_fn=learner.predict.network.apply,
         )
         count = 4 if smoke else runs
         seen = attacks.shadow(jax.random.key(1), observe, len(chosen), count, chunk=16)
@@ -123,9 +123,9 @@ def accuracy(learner, state, data):
     windows = (test.windows - np.float32(spec.mean)) / np.float32(spec.std)
     right = []
     for client in range(CLIENTS):
-        params = learner.model(key, state, population, jnp.int32(client))
+        params = learner.predict.model(key, state, population, jnp.int32(client))
         own = test.labels["subject"] == client
-        said = learner.network.apply(params, windows[own]).argmax(-1)
+        said = learner.predict.network.apply(params, windows[own]).argmax(-1)
         right.append(np.asarray(said) == test.labels[spec.public][own])
     return float(np.concatenate(right).mean())
 

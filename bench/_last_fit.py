@@ -22,11 +22,11 @@ def fitted(run, num_steps: int, step_size: float):
     """
     learner = run.method
     steps = Steps(num_steps=num_steps, batch_size=learner.config.batch)
-    loss_fn = loss_of(learner.network, learner.spec)
+    loss_fn = loss_of(learner.predict.network, learner.spec)
 
     def model(key, state, data, client):
         model_key, fit_key = jax.random.split(key)
-        layers = learner.model(model_key, state, data, client)
+        layers = learner.predict.model(model_key, state, data, client)
         rows = jax.tree.map(lambda leaf: leaf[client], data.rows)
         return local.descend(
             loss_fn,

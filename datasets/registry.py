@@ -40,6 +40,24 @@ def names() -> tuple[str, ...]:
     return tuple(_DATASETS)
 
 
+def register(name: str, dataset: Dataset) -> Dataset:
+    """Adds a data set, which ``load`` then knows by its name.
+
+    Raises:
+      TypeError: if it is no ``Dataset``.
+      ValueError: if its name is another one, or taken.
+    """
+    if not isinstance(dataset, Dataset):
+        raise TypeError(f"dataset must be a Dataset, got {type(dataset).__name__}.")
+    if name != dataset.name:
+        raise ValueError(
+            f"name must be the data set's, {dataset.name!r}, got {name!r}."
+        )
+    if _DATASETS.setdefault(name, dataset) != dataset:
+        raise ValueError(f"name must be new, got {name!r}; choose another name.")
+    return dataset
+
+
 def find(name: str) -> Dataset:
     """The data set called ``name``; ValueError with all the names if there is none."""
     if name not in _DATASETS:

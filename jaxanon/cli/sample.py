@@ -61,12 +61,12 @@ def sample(
     import numpy as np
 
     from jaxanon.core import release
-    from jaxanon.core.method import sampler
+    from jaxanon.core.method import generation
     from jaxanon.training import run_folder
 
     run = run_folder.open_run(folder)
     console.unfinished(run)
-    sampler(run.method)  # Who makes none may have no classes to name.
+    generation(run.method)  # Who makes none may have no classes to name.
     public = run.spec.public
     names = run.spec.classes[public]
     wanted = [name.strip() for name in label.split(",")]

@@ -1,4 +1,4 @@
-"""What a method is: a tuple of pure functions."""
+"""The contract of a method: a core of pure functions, and optional capabilities."""
 
 import dataclasses
 import math
@@ -7,84 +7,124 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from jaxanon.core import registry
 
-class Method(NamedTuple):
-    """An anonymizer for the windows of one dataset, in the manner of Optax.
 
-    The state is a tree of arrays with ``round`` (``int32[]``, rounds done), ``params``,
-    ``average`` (their running mean, or None) and ``hyper`` (dict of ``float[]``);
-    ``init`` and ``update`` may be vmapped over keys and hyper-parameters, so ten seeds
-    and a grid are one program.
+class Schedule(NamedTuple):
+    """Rounds and phases of a method's training.
+
+    ``phases`` names the settings that give the lengths of the phases before the last
+    one, which begins after ``min_epochs - 1`` epochs and ``min_rounds`` rounds.
     """
 
-    name: str
-    config: Any  # frozen dataclass of static settings; JSON-able
-    spec: Any  # jaxanon.datasets.Spec of the windows
-    prepare: Callable  # (Clients) -> data on the device, once
-    init: Callable  # (key, **hyper) -> state
-    update: Callable  # (key, state, data) -> (state, info), one round; key of the run
-    anonymize: Callable  # (key, state, windows) -> windows, both in physical units
     rounds_per_epoch: Callable  # (data) -> int
-    work_per_round: Callable  # (data) -> int, how many of ``work``
-    work: str = "client updates"  # what a round is counted in, and its speed told
-    # (key, state, {attribute: int32[n]}, samples=None, avoid=None) -> windows of such
-    # classes, made from nothing, or streams of so many samples; ``avoid`` has classes
-    # to lead away from.
-    sample: Callable | None = None
-    # (state, {attribute: int[n]}) -> None; raises where those cannot be sampled.
-    check_sample: Callable | None = None
-    # (Clients) -> bool[clients, n], the windows that it learns from: others, held out,
-    # say when to stop. None: all.
-    learned_fn: Callable | None = None
-    # (history, *, ended) -> None; raises where what the rounds so far told makes going
-    # on useless, or, at the end, the run.
+    work_per_round: Callable  # (data) -> int, in ``unit``
+    unit: str = "client updates"  # of the work, and of the speed that is reported
+    phases: tuple[str, ...] = ()
+    min_epochs: int = 1
+    min_rounds: int = 0  # where phases are counted in rounds
+    # (history, *, ended) -> None; raises if further training is useless or, at the end,
+    # if the run is.
     check_history: Callable | None = None
-    takes_tokens: bool = False  # whether windows' numbers may stand for something
-    least_epochs: int = 1  # that its last phase of training needs to begin
-    least_rounds: int = 0  # before that phase, where phases are counted in rounds
-    phases: tuple[str, ...] = ()  # settings that say how long those before it are
-    # (key, state, windows, labels) -> {what: float[n]}, how badly a generator explains
-    # each window, in one or more ways.
+
+
+class Prediction(NamedTuple):
+    """Capability of a learner: each client's model predicts the public attribute."""
+
+    # (key, state, data, client) -> layers that client number ``client`` predicts with,
+    # given what ``prepare`` made of training windows.
+    model: Callable
+    network: Any  # ``network.apply(layers, standardised)``: logits, or the target
+
+
+class Generation(NamedTuple):
+    """Capability of a generator: windows of given classes."""
+
+    # (key, state, {attribute: int32[n]}, samples=None, avoid=None) -> windows, or
+    # streams of ``samples``; ``avoid`` holds classes that guidance leads away from.
+    sample: Callable
+    # (state, {attribute: int[n]}) -> None; raises if those cannot be sampled.
+    check: Callable | None = None
+    # (key, state, windows, labels) -> {name: float[n]}, losses of each window.
     losses: Callable | None = None
-    # ``federated.guarantee.Guarantee`` of the noise in its training; None without.
-    guarantee: Any = None
-    takes_padding: bool = False  # whether more padding of clients changes no draw
-    # Hyper-parameters that rewriting heeds and training does not: they may be set anew.
-    at_release: tuple[str, ...] = ()
-    # Settings of which the same is true; the method is built anew for them.
-    settings_at_release: tuple[str, ...] = ()
-    # ``FederatedAlgorithm`` that it trains by; None where all windows are in one place.
-    algorithm: Any = None
+    # (Clients) -> bool[clients, n], the windows that training uses; None: all.
+    learned: Callable | None = None
+
+
+class Federation(NamedTuple):
+    """Capability of a method that trains by a federated algorithm."""
+
+    algorithm: Any  # ``FederatedAlgorithm``
     # (state) -> (loss_fn, params): what a client's steps on its public classifier take
     # gradients of, as ``attacks.invert_gradient`` takes it.
     client_loss: Callable | None = None
+    pads: bool = False  # whether more padding of clients changes no draw
+
+
+class Adjustable(NamedTuple):
+    """Names that ``Run.adjusted`` may change after training."""
+
+    hyper: tuple[str, ...] = ()  # hyper-parameters that only rewriting uses
+    settings: tuple[str, ...] = ()  # settings of which the same is true
+
+
+class Method(NamedTuple):
+    """A system for the windows of one data set, in the manner of Optax.
+
+    The first seven fields are the core, which training needs; each later field is a
+    capability, ``None`` where a method lacks it. An anonymizer has ``anonymize``, a
+    learner ``predict``.
+
+    The state is a tree of arrays with ``round`` (``int32[]``, rounds done), ``params``,
+    ``average`` (their running mean, or None) and ``hyper`` (dict of ``float[]``).
+    ``init`` and ``update`` may be vmapped over keys and hyper-parameters, so seeds and
+    a grid are one program. A method of a registered name can be pickled.
+    """
+
+    name: str
+    config: Any  # frozen dataclass of static settings, JSON-able; None without any
+    spec: Any  # ``jaxanon.datasets.Spec`` of the windows
+    prepare: Callable  # (Clients) -> data on the device, once
+    init: Callable  # (key, **hyper) -> state
+    update: Callable  # (key, state, data) -> (state, info), one round; key of the run
+    schedule: Schedule
+    # (key, state, windows) -> windows, both in physical units.
+    anonymize: Callable | None = None
+    predict: Prediction | None = None
+    generate: Generation | None = None
+    federation: Federation | None = None
+    adjustable: Adjustable = Adjustable()
+    guarantee: Any = (
+        None  # of ``privacy.guarantee``: what the noise of training protects
+    )
+    tokens: bool = False  # whether windows may hold tokens of events
 
     @property
-    def acts(self):
-        """Of a round, which many devices may share; None where one has to do it."""
-        return None if self.algorithm is None else self.algorithm.acts
+    def stages(self):
+        """Stages of a round, which several devices may share; None without them."""
+        return None if self.federation is None else self.federation.algorithm.acts
+
+    def __reduce__(self):
+        """Pickles the name, spec and config, from which ``registry`` rebuilds it."""
+        return registry.rebuild, (self.name, self.spec, self.config)
 
 
 class Incompatible(ValueError):
     """Of settings that may each be, and not together; a sweep leaves them out."""
 
 
-def sampler(method) -> Callable:
-    """What makes windows from nothing; TypeError for a method that makes none.
+def generation(method) -> Generation:
+    """Returns the generation capability; raises TypeError for a method without it.
 
     Example:
       >>> import jaxanon as ja
-      >>> sampler(ja.methods.orf(ja.load("smartwatch").spec))
+      >>> generation(ja.methods.orf(ja.load("smartwatch").spec))
       Traceback (most recent call last):
-      TypeError: orf makes no windows from nothing; train privatehub, which does.
+      TypeError: orf cannot generate windows; train privatehub.
     """
-    found = getattr(method, "sample", None)
-    if found is None:
-        raise TypeError(
-            f"{method.name} makes no windows from nothing; train privatehub, which "
-            "does."
-        )
-    return found
+    if method.generate is None:
+        raise TypeError(f"{method.name} cannot generate windows; train privatehub.")
+    return method.generate
 
 
 def check_measured(method) -> None:
@@ -94,7 +134,7 @@ def check_measured(method) -> None:
       ValueError: if ``method`` anonymizes, its spec has ``tokens``, and it does not say
         that it takes them.
     """
-    if not hasattr(method, "anonymize") or method.takes_tokens:
+    if method.anonymize is None or method.tokens:
         return
     if method.spec.tokens:
         raise ValueError(
@@ -108,26 +148,26 @@ def epochs_needed(method, rounds: int | None = None) -> int:
     """How many epochs it takes for a method's last phase to begin.
 
     Args:
-      method: ``Method``, or a ``Learner``, which has one phase.
+      method: ``Method``.
       rounds: of an epoch, where they are known: phases may be counted in rounds.
     """
-    least = getattr(method, "least_epochs", 1)
-    if rounds is not None:
-        least = max(least, 1 + getattr(method, "least_rounds", 0) // rounds)
-    return least
+    schedule = method.schedule
+    if rounds is None:
+        return schedule.min_epochs
+    return max(schedule.min_epochs, 1 + schedule.min_rounds // rounds)
 
 
 def warn_of_epochs(method, epochs: int, rounds: int | None = None) -> None:
     """Warns where training ends before a method's last phase begins.
 
     Args:
-      method: ``Method``, or a ``Learner``, which has one phase.
+      method: ``Method``.
       epochs: that were asked for.
       rounds: of an epoch, where they are known: phases may be counted in rounds.
     """
     least = epochs_needed(method, rounds)
     if epochs < least:
-        names = ", ".join(method.phases)
+        names = ", ".join(method.schedule.phases)
         warnings.warn(
             f"{method.name} trains in phases, and the last one begins after epoch "
             f"{least - 1}; until epoch {epochs} it learns nothing of it: ask for more, "
@@ -143,7 +183,7 @@ def check_hyper(method: Method, hyper: dict) -> None:
     Raises:
       ValueError: for a value that is no finite number, or out of its range.
     """
-    fields = dataclasses.fields(method.config)
+    fields = () if method.config is None else dataclasses.fields(method.config)
     checked = {field.name for field in fields if field.type is float}
     known = {}
     for name, value in hyper.items():
@@ -152,4 +192,5 @@ def check_hyper(method: Method, hyper: dict) -> None:
             raise ValueError(f"{name} must be a finite number, got {value!r}.")
         if name in checked:
             known[name] = float(value)
-    dataclasses.replace(method.config, **known)
+    if known and method.config is not None:
+        dataclasses.replace(method.config, **known)

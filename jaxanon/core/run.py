@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.core import checks
-from jaxanon.core.method import check_hyper, sampler
+from jaxanon.core import checks, registry
+from jaxanon.core.method import Method, check_hyper, generation
 from jaxanon.core.programs import single
 from jaxanon.datasets import Spec
 from jaxanon.kernels.checks import typed_key
@@ -29,7 +29,7 @@ class Run:
     ``config.json`` holds; ``folder`` is None for a run that was not saved.
     """
 
-    method: Any
+    method: Method
     state: Any
     spec: Spec
     folder: pathlib.Path | None
@@ -65,16 +65,18 @@ class Run:
         The loss of one standardised window and its public class, one-hot, as
         ``attacks.invert_gradient`` takes it; None of a method whose clients send none.
         """
-        own = getattr(self.method, "client_loss", None)
-        return None if own is None else functools.partial(own, self.state)
+        federation = self.method.federation
+        if federation is None or federation.client_loss is None:
+            return None
+        return functools.partial(federation.client_loss, self.state)
 
     def adjusted(self, **hyper) -> "Run":
         """The same run with other weights where it rewrites; nothing is trained anew.
 
         Args:
-          **hyper: of those that ``method.at_release`` names, such as ``guidance`` and
+          **hyper: of those that ``method.adjustable.hyper`` names, such as ``guidance`` and
             ``negative_guidance`` of ``cloak``: what is kept against what is hidden; or
-            of ``method.settings_at_release``, such as ``sampling_steps``.
+            of ``method.adjustable.settings``, such as ``sampling_steps``.
 
         Returns:
           ``Run``; this one is as it was.
@@ -92,9 +94,8 @@ class Run:
           >>> float(run.adjusted(guidance=2.0).state.hyper["guidance"])
           2.0
         """
-        method: Any = self.method  # Of a learner, nothing is heeded.
-        weights = getattr(method, "at_release", ())
-        settings = getattr(method, "settings_at_release", ())
+        method = self.method
+        weights, settings = method.adjustable
         wrong = sorted({*hyper} - {*weights, *settings})
         if wrong:
             known = [*weights, *settings] or "nothing"
@@ -105,10 +106,8 @@ class Run:
         arrays = {name: hyper[name] for name in weights if name in hyper}
         check_hyper(method, arrays)
         if fields := {name: hyper[name] for name in settings if name in hyper}:
-            fields = dataclasses.asdict(method.config) | fields
-            from jaxanon import methods
-
-            method = methods.build(method.name, self.spec, **fields)
+            config = dataclasses.replace(method.config, **fields)
+            method = registry.rebuild(method.name, self.spec, config)
         kept = self.state.hyper
         arrays = {name: jnp.asarray(v, kept[name].dtype) for name, v in arrays.items()}
         state = self.state._replace(hyper=kept | arrays)
@@ -135,9 +134,7 @@ class Run:
           FloatingPointError: if what the method made of them is not finite, as
             DEEProtect's release is when its guarantee would not hold.
         """
-        from jaxanon.learners import Learner
-
-        if isinstance(self.method, Learner):
+        if self.method.anonymize is None:
             raise TypeError(
                 f"{self.method.name} predicts {self.spec.public} and rewrites no "
                 "windows; train a method of jaxanon.methods to anonymize."
@@ -180,7 +177,7 @@ class Run:
             window, or without an end.
           FloatingPointError: if what was made is not finite.
         """
-        made_by = sampler(self.method)
+        generate = generation(self.method)
         typed_key(key)
         avoid = {} if avoid is None else avoid
         for name, own in {"classes": classes, "avoid": avoid}.items():
@@ -201,8 +198,8 @@ class Run:
             raise ValueError(f"avoid must be of {known}, got {unknown}.")
         for own in (classes, avoid):
             self._check_labels(own, number)
-        if check_sample := getattr(self.method, "check_sample", None):
-            check_sample(self.state, classes)
+        if generate.check is not None:
+            generate.check(self.state, classes)
         for own in (classes, avoid):
             self._check_seen(own)
         time = self.spec.time
@@ -216,7 +213,7 @@ class Run:
                 f"one's own does not say), got {seconds!r}; leave it out for windows, "
                 "which may be cut."
             )
-        make = jax.jit(made_by, static_argnames="samples")
+        make = jax.jit(generate.sample, static_argnames="samples")
         size = min(number, max(1, BATCH * time // samples))
         parts = []
         for start in range(0, number, size):
@@ -250,7 +247,8 @@ class Run:
           ValueError: for windows of another shape, or not finite, or no window; for
             labels out of range, or not one for each window.
         """
-        losses = getattr(self.method, "losses", None)
+        generate = self.method.generate
+        losses = None if generate is None else generate.losses
         if losses is None:
             raise TypeError(
                 f"{self.method.name} has no losses of windows; train privatehub, which "

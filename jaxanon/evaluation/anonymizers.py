@@ -10,13 +10,13 @@ from jaxanon import metrics, report
 from jaxanon.attacks import Judges
 from jaxanon.core import checks, release
 from jaxanon.core.programs import single
+from jaxanon.core.run import Run
 from jaxanon.datasets import Data
 from jaxanon.datasets.spec import physical, standardise
 from jaxanon.evaluation import attackers, federated, protocol
 from jaxanon.evaluation import checks as evaluation_checks
 from jaxanon.evaluation.protocol import INFORMATION, Case, Trial
 from jaxanon.evaluation.summary import aggregate, of_runs
-from jaxanon.learners import Learner
 from jaxanon.training import profiling
 
 __all__ = ["aggregate", "evaluate", "evaluate_each", "evaluate_many", "raw_judges"]
@@ -122,7 +122,7 @@ def evaluate(
         than two windows, judges that lack an attribute; for attacks, a share or judges
         where a learner's run is evaluated.
     """
-    if isinstance(getattr(run, "method", None), Learner):
+    if isinstance(run, Run) and run.method.predict is not None:
         if any(given is not None for given in (attacks, share, judges)):
             raise ValueError(
                 f"{run.method.name} predicts, and there is nothing to attack; leave "

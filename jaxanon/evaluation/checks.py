@@ -5,6 +5,7 @@ import numpy as np
 from jaxanon.attacks import attacker_data, halves
 from jaxanon.attacks.reidentification import check_by_class
 from jaxanon.core import checks
+from jaxanon.core.run import Run
 
 FEWEST = 10  # Test windows.
 
@@ -175,9 +176,9 @@ def check_hooks(run, chosen) -> None:
 
 def check_generator(run, data) -> None:
     """ValueError for a run that makes no windows, or data that tell nothing of it."""
-    method = getattr(run, "method", None)
-    if getattr(method, "sample", None) is None:
-        name = getattr(method, "name", "this run")
+    method = run.method if isinstance(run, Run) else None
+    if method is None or method.generate is None:
+        name = "this run" if method is None else method.name
         raise ValueError(
             "attack 'membership' needs a run that makes windows from nothing, and "
             f"{name!r} makes none; leave that attack out."

@@ -193,8 +193,8 @@ def predictions(run, data: Data, *, seed: int = 0) -> np.ndarray:
         def of_client(client):
             windows, subject = client
             own_key = jax.random.fold_in(key, subject)
-            layers = learner.model(own_key, state, prepared, subject)
-            outputs = learner.network.apply(layers, windows)
+            layers = learner.predict.model(own_key, state, prepared, subject)
+            outputs = learner.predict.network.apply(layers, windows)
             if target is None:
                 return jnp.argmax(outputs, axis=1)
             return outputs[:, 0] * target.std + target.mean
@@ -307,7 +307,7 @@ def shuffled(run, data: Data, *, seed: int = 0) -> dict | None:
         return None
     prepared = run.method.prepare(datasets.by_client(data.train))
     _, rounds = federated.observed_shuffled(
-        *(run.method.algorithm, jax.random.key(seed), run.state, prepared),
+        *(run.method.federation.algorithm, jax.random.key(seed), run.state, prepared),
         num_rounds=2,
         num_slots=slots,
     )

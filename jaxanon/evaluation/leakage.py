@@ -141,18 +141,18 @@ def membership(case: Case) -> list[list[dict]]:
 
 def _learned(method, train):
     """Training windows without those that only said when to stop."""
-    if getattr(method, "learned_fn", None) is None:
+    if method.generate is None or method.generate.learned is None:
         return train
     row = {"row": np.arange(len(train.windows))}
     clients = datasets.by_client(train._replace(labels=train.labels | row))
     chosen = np.zeros(len(train.windows), bool)
-    chosen[clients.labels["row"][method.learned_fn(clients)]] = True
+    chosen[clients.labels["row"][method.generate.learned(clients)]] = True
     return take(train, chosen)
 
 
 def _explained(run, loss_keys, windows, labels):
     """Evidence by how badly a generator, trained and not, explains windows."""
-    if getattr(run.method, "losses", None) is None:
+    if run.method.generate is None or run.method.generate.losses is None:
         return {}
     fresh_key, key = loss_keys
     found = run.window_losses(key, windows, labels)

@@ -12,7 +12,7 @@ from jaxanon.core.run import Run
 from jaxanon.datasets import Data, Windows
 from jaxanon.datasets.own_split import share_samples
 from jaxanon.datasets.spec import take
-from jaxanon.learners.learner import Learner, population_of
+from jaxanon.learners.learner import population_of
 from jaxanon.privacy import ledger
 from jaxanon.training import run_folder
 
@@ -62,7 +62,7 @@ def join(run: Run, data: Data, *, num_rounds: int = 1) -> Run:
     subjects = {"subject": data.spec.classes["subject"]}
     spec = dataclasses.replace(run.spec, classes=run.spec.classes | subjects)
     init_key, _ = jax.random.split(jax.random.key(run.config["seed"]))
-    begun = getattr(run.method.init(init_key), "own", None)
+    begun = run.method.init(init_key).own
     own = jax.tree.map(lambda leaf: leaf[0], begun)
 
     def model(key, state, population, client):
@@ -72,7 +72,9 @@ def join(run: Run, data: Data, *, num_rounds: int = 1) -> Run:
 
     method: Any = run.method
     method = method._replace(
-        spec=spec, prepare=lambda clients: population_of(spec, clients), model=model
+        spec=spec,
+        prepare=lambda clients: population_of(spec, clients),
+        predict=run.method.predict._replace(model=model),
     )
     found = run_folder.describe(method, data, run.state, epochs=0, seed=0)["data"]
     spent = ledger.begun(run.folder, run.state)  # Theirs who trained it.
@@ -85,8 +87,10 @@ def join(run: Run, data: Data, *, num_rounds: int = 1) -> Run:
 
 def algorithm_of(run: Run):
     """What a learner's clients train by; None of a run that anonymizes."""
-    learner = isinstance(run.method, Learner)
-    return getattr(run.method, "algorithm", None) if learner else None
+    method = run.method
+    if method.predict is None or method.federation is None:
+        return None
+    return method.federation.algorithm
 
 
 def parted(data: Data, share: float, *, gap: int | None = None) -> Data:

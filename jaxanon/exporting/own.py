@@ -51,7 +51,7 @@ def personalised(run, path: str | os.PathLike, *, num_rounds: int = 80, seed: in
       Yang and Ardakanian, Blinder, ACM TOSN 2023, section 7.9.
     """
     spec = run.spec
-    if getattr(run.method, "algorithm", None) is None:
+    if run.method.federation is None:
         raise ValueError(
             f"{run.method.name} trains in one place and is not taken further by a "
             "wearer's own windows; train a federated anonymizer such as blinder."

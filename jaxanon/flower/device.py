@@ -21,8 +21,8 @@ def parts_of(method) -> engine_exchange.Parts:
 
     Noise covers what is averaged, and not what a message says beside it.
     """
-    parts = engine_exchange.parts_of(method.algorithm)
-    return parts if getattr(method, "guarantee", None) is None else _silent(parts)
+    parts = engine_exchange.parts_of(method.federation.algorithm)
+    return parts if method.guarantee is None else _silent(parts)
 
 
 @functools.lru_cache(maxsize=8)  # As ``devices.parts_of``.
@@ -107,7 +107,7 @@ class Device:
             windows = agreements.of_subject(windows, mine)
         self._rows = agreements.own_windows(method, windows, self.client, terms)
         # Who knows the key knows the noise: that of a guarantee is the client's alone.
-        self._guarantee: Any = getattr(method, "guarantee", None)
+        self._guarantee: Any = method.guarantee
         init_key, key = jax.random.split(jax.random.key(terms["seed"]))
         self._key = key if self._guarantee is None else _secret_key(key)
         state = jax.eval_shape(method.init, init_key)

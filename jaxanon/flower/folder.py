@@ -19,7 +19,7 @@ class Folder:
 
     Args:
       out: path, claimed before.
-      method: ``Method`` or ``Learner``.
+      method: ``Method``.
       total: rounds.
       per_epoch: rounds of an epoch.
       tell: gets a sentence of each refusal.

@@ -44,7 +44,7 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
     the name of the last message of every client that did count.
 
     Args:
-      method: ``Method`` or ``Learner``.
+      method: ``Method``.
       key: the run's.
       clients: as ``terms.clients_of``.
       rows: one client's data, or its shapes.

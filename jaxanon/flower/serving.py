@@ -44,7 +44,7 @@ def serve(
     from keys that nobody else has.
 
     Args:
-      method: ``Method`` or ``Learner`` that ``terms.check_method`` takes.
+      method: ``Method`` that ``terms.check_method`` takes.
       data: ``jaxanon.datasets.Data``; only its spec, and how many windows a client has,
         go into the training.
       serving: ``Serving``.
@@ -82,7 +82,7 @@ def serve(
     one = terms.own_windows(method, _nobody(data), 0, agreed)
     bounds = Bounds(serving.min_clients, serving.max_norm)
     parts = rounds(method, run_key, clients, jax.eval_shape(lambda: one), bounds)
-    total = epochs * method.rounds_per_epoch(one)
+    total = epochs * method.schedule.rounds_per_epoch(one)
     port = link.listen(*checks.host_and_port(serving.address))
     with contextlib.closing(port):
         not_too_far = lambda: run_folder.not_past(out, total, epochs)

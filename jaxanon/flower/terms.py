@@ -10,7 +10,6 @@ import numpy as np
 from jaxanon import __version__, datasets, learners, methods
 from jaxanon.datasets.spec import contradict, rates_differ
 from jaxanon.federated.engine import exchange
-from jaxanon.learners.learner import Learner
 from jaxanon.training import checkpoint, processes
 
 PROTOCOL = 2  # Of messages; another one is another version.
@@ -38,15 +37,13 @@ def check_method(method) -> None:
       ValueError: for a method that trains in one place, or whose rounds do not come
         apart, or whose clients are one, or send nothing.
     """
-    algorithm = getattr(method, "algorithm", None)
-    if algorithm is None and not isinstance(method, Learner):
+    if method.federation is None:
         raise ValueError(
             f"{method.name} can't run on real devices, for it learns from everybody's "
             "windows in one place; take fedavg, atlas or blinder, say, or train it "
             "where the windows are by jaxanon train."
         )
-    apart = None if algorithm is None or algorithm.acts is None else algorithm.update
-    if apart is None or method.update is not apart:
+    if method.stages is None or method.update is not method.federation.algorithm.update:
         raise ValueError(
             f"{method.name} can't run on real devices, for its rounds do not come "
             "apart into messages of single clients; take fedavg, atlas or blinder, "
@@ -60,7 +57,7 @@ def check_method(method) -> None:
 
 def clients_of(method, data) -> list[int]:
     """Subjects by their clients' numbers, as ``jaxanon.train`` has them."""
-    if isinstance(method, Learner):
+    if method.predict is not None:
         return list(range(data.spec.num_classes("subject")))
     return np.unique(data.train.labels["subject"]).tolist()
 
@@ -75,7 +72,7 @@ def terms(method, state, clients: list[int], rows: int, seed: int) -> dict:
     """All that has to be the same on every machine; JSON can say it.
 
     Args:
-      method: ``Method`` or ``Learner``.
+      method: ``Method``.
       state: that ``init`` made.
       clients: of ``clients_of``.
       rows: windows that every client is padded to, and none has more of.
@@ -116,7 +113,7 @@ def agreed(terms: dict, own: datasets.Spec, expected: str | None):
       expected: the digest that the client was told to expect; None takes any.
 
     Returns:
-      ``Method`` or ``Learner``.
+      ``Method``.
 
     Raises:
       ValueError: naming the version, the source, the digest or the part of the
@@ -194,7 +191,7 @@ def own_windows(method, windows: datasets.Windows, client: int, terms: dict):
     """One client's windows as its round wants them, the only ones there are.
 
     Args:
-      method: ``Method`` or ``Learner`` of ``agreed``.
+      method: ``Method`` of ``agreed``.
       windows: all of them the client's.
       client: its number.
       terms: the server's.
@@ -216,5 +213,5 @@ def own_windows(method, windows: datasets.Windows, client: int, terms: dict):
         leaf, [(0, 0), (0, rows - count)] + [(0, 0)] * (leaf.ndim - 2)
     )
     prepared = method.prepare(jax.tree.map(grow, stacked))
-    place = client if isinstance(method, Learner) else 0
+    place = client if method.predict is not None else 0
     return jax.tree.map(lambda leaf: leaf[place : place + 1], prepared)

@@ -1,7 +1,9 @@
 """Federated learners: clients that learn to predict together, each its own way."""
 
-from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import configured
+from typing import Any
+
+from jaxanon.core import registry
+from jaxanon.core.method import Method
 from jaxanon.learners import atlas, averaging, clustered, personalised, private
 from jaxanon.learners.atlas import AtlasConfig
 from jaxanon.learners.averaging import FedProxConfig, ScaffoldConfig
@@ -11,7 +13,7 @@ from jaxanon.learners.clustered import (
     FedDLConfig,
     FedMaskConfig,
 )
-from jaxanon.learners.learner import Learner, LearnerConfig
+from jaxanon.learners.learner import LearnerConfig
 from jaxanon.learners.personalised import (
     DittoConfig,
     OwnLayersConfig,
@@ -41,12 +43,14 @@ _BUILDERS = {
     "scaffold": (averaging.scaffold, ScaffoldConfig),
 }
 
+for _name, (_builder, _config) in _BUILDERS.items():
+    registry.register(_name, _builder, config=_config, kind="learner")
 NAMES = tuple(_BUILDERS)
 
-__all__ = ["NAMES", "Learner", "build", "config_class"]
+__all__ = ["NAMES", "build", "config_class"]
 
 
-def config_class(name: str) -> type:
+def config_class(name: str) -> Any:
     """The frozen dataclass of a learner's settings.
 
     Raises:
@@ -56,10 +60,10 @@ def config_class(name: str) -> type:
       >>> config_class("fedavg").__name__
       'LearnerConfig'
     """
-    return _entry(name)[1]
+    return registry.entry(name, "learner").config
 
 
-def build(name: str, spec, **settings) -> Learner:
+def build(name: str, spec, **settings) -> Method:
     """The learner of that name for windows of ``spec``.
 
     Every subject of the spec is a client, and predicts the public attribute: its class,
@@ -71,7 +75,7 @@ def build(name: str, spec, **settings) -> Learner:
       **settings: fields of ``config_class(name)``.
 
     Returns:
-      ``Learner``, which ``jaxanon.train`` trains as it does a method.
+      ``Method`` with the capability ``predict``.
 
     Raises:
       ValueError: if there is no such learner, or a setting is out of its range.
@@ -83,10 +87,5 @@ def build(name: str, spec, **settings) -> Learner:
       >>> build("fedper", spec, filters=(4,), shared_layers=1).name
       'fedper'
     """
-    builder, config = _entry(name)
-    return builder(spec, configured(config, settings))
-
-
-def _entry(name):
-    one_of("learner", name, sorted(NAMES))
-    return _BUILDERS[name]
+    registry.entry(name, "learner")
+    return registry.build(name, spec, **settings)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxanon import federated
+from jaxanon.core.method import Method
 from jaxanon.federated import Lots, sampled_gaussian
 from jaxanon.federated.private.atlas_noise import CLIPPINGS, READINGS, share_kept
 from jaxanon.federated.private.atlas_rounds import (
@@ -17,7 +18,6 @@ from jaxanon.kernels.checks import one_of
 from jaxanon.kernels.setting_checks import at_least, finite
 from jaxanon.learners.learner import (
     STEP,
-    Learner,
     learner,
     loss_of,
     network_of,
@@ -229,7 +229,7 @@ def _multipliers(config, steps, released, **each):
     return z, of_scores
 
 
-def atlas(spec, config) -> Learner:
+def atlas(spec, config) -> Method:
     """Atlas; see ``jaxanon.federated.private.atlas``."""
     found = of_atlas(config, spec.num_classes("subject"))
     network = network_of(spec, config)

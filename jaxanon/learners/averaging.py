@@ -3,11 +3,11 @@
 import dataclasses
 
 from jaxanon import federated
+from jaxanon.core.method import Method
 from jaxanon.federated.engine.cohort import cohort_size
 from jaxanon.kernels.setting_checks import finite
 from jaxanon.learners.learner import (
     STEP,
-    Learner,
     LearnerConfig,
     learner,
     loss_of,
@@ -16,7 +16,7 @@ from jaxanon.learners.learner import (
 )
 
 
-def fedavg(spec, config, weighting="rows") -> Learner:
+def fedavg(spec, config, weighting="rows") -> Method:
     """FedAvg; see ``jaxanon.federated.averaging.fed_avg``."""
     network = network_of(spec, config)
     algorithm = federated.fed_avg(
@@ -30,7 +30,7 @@ def fedavg(spec, config, weighting="rows") -> Learner:
     return learner("fedavg", spec, config, algorithm, network, STEP)
 
 
-def centralized(spec, config) -> Learner:
+def centralized(spec, config) -> Method:
     """All windows in one place, and gradient descent: what a federation avoids."""
     network = network_of(spec, config)
     algorithm = federated.fed_avg(
@@ -42,17 +42,17 @@ def centralized(spec, config) -> Learner:
     return learner("centralized", spec, config, algorithm, network, STEP, pooled=True)
 
 
-def localized(spec, config) -> Learner:
+def localized(spec, config) -> Method:
     """Every client alone; see ``jaxanon.federated.averaging.localized``."""
     return personal_learner("localized", spec, config, federated.localized, STEP)
 
 
-def fedprox(spec, config) -> Learner:
+def fedprox(spec, config) -> Method:
     """FedProx; see ``jaxanon.federated.averaging.fed_prox``."""
     return personal_learner("fedprox", spec, config, federated.fed_prox, (*STEP, "mu"))
 
 
-def scaffold(spec, config) -> Learner:
+def scaffold(spec, config) -> Method:
     """SCAFFOLD; see ``jaxanon.federated.averaging.scaffold``."""
     names = (*STEP, "server_step_size")
     make = federated.scaffold

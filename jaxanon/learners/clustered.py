@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon import federated
+from jaxanon.core.method import Method
 from jaxanon.federated.clustering.cluster_fl import FORMS
 from jaxanon.kernels.checks import one_of
 from jaxanon.kernels.setting_checks import at_least, finite
 from jaxanon.learners.learner import (
     STEP,
-    Learner,
     LearnerConfig,
     learner,
     loss_of,
@@ -21,7 +21,7 @@ from jaxanon.learners.learner import (
 )
 
 
-def clusterfl(spec, config) -> Learner:
+def clusterfl(spec, config) -> Method:
     """ClusterFL; see ``jaxanon.federated.clustering.cluster_fl``.
 
     Models are compared on windows of noise around levels of noise, which nobody has to
@@ -58,7 +58,7 @@ def clusterfl(spec, config) -> Learner:
     )
 
 
-def feddl(spec, config) -> Learner:
+def feddl(spec, config) -> Method:
     """FedDL; see ``jaxanon.federated.clustering.fed_dl``."""
     layers = network_of(spec, config).layers
     names = (*STEP, "similarity")
@@ -67,7 +67,7 @@ def feddl(spec, config) -> Learner:
     )
 
 
-def fedmask(spec, config) -> Learner:
+def fedmask(spec, config) -> Method:
     """FedMask; see ``jaxanon.federated.personalised.fed_mask``."""
     layers = network_of(spec, config).layers
     most = len(layers) if config.masked_layers is None else config.masked_layers
@@ -87,7 +87,7 @@ def fedmask(spec, config) -> Learner:
     )
 
 
-def centralized_clustering(spec, config) -> Learner:
+def centralized_clustering(spec, config) -> Method:
     """A model for each group of clients; see ``jaxanon.federated.clustering.centralised``."""
     network = network_of(spec, config)
     algorithm = federated.clustered(
@@ -101,7 +101,8 @@ def centralized_clustering(spec, config) -> Learner:
     )
     name = "centralized_clustering"
     made = learner(name, spec, config, algorithm, network, STEP)
-    return made._replace(work_per_round=lambda data: config.clusters)
+    schedule = made.schedule._replace(work_per_round=lambda data: config.clusters)
+    return made._replace(schedule=schedule)
 
 
 def _statistics(rows, mask):

@@ -1,51 +1,20 @@
-"""What a federated learner is: a method's functions, and models in place of windows."""
+"""Federated learners: methods whose clients learn to predict the public attribute."""
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
+from jaxanon.core.method import Federation, Method, Prediction, Schedule
 from jaxanon.federated import FederatedAlgorithm, Population, Rounds, Steps
 from jaxanon.federated.engine.cohort import cohort_size
 from jaxanon.kernels.checks import one_of
 from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 from jaxanon.models.predictors import KINDS, Predictor, embedded, predictor
-
-
-class Learner(NamedTuple):
-    """Clients that learn to predict the public attribute of their windows together.
-
-    Up to ``work`` as in ``jaxanon.core.method.Method``. ``model(key, state, data,
-    client) -> layers`` is what client number ``client`` predicts with, given what
-    ``prepare`` made of training windows, and ``network.apply(layers, standardised)``
-    its logits, or the number itself, standardised. ``guarantee`` says what its noise is
-    worth, None where there is none. ``algorithm`` is what it trains by, and ``sent``
-    that algorithm's, for ``federated.observed``.
-    """
-
-    name: str
-    config: Any
-    spec: Any
-    prepare: Callable
-    init: Callable
-    update: Callable
-    rounds_per_epoch: Callable
-    work_per_round: Callable
-    work: str
-    model: Callable
-    network: Predictor
-    guarantee: Any = None
-    sent: Callable | None = None
-    algorithm: FederatedAlgorithm | None = None
-
-    @property
-    def acts(self):
-        """As ``Method.acts``."""
-        return None if self.algorithm is None else self.algorithm.acts
 
 
 def network_of(spec, config) -> Predictor:
@@ -130,7 +99,7 @@ def learner(
     pooled: bool = False,
     guarantee: Any = None,
     hyper_values: dict | None = None,
-) -> Learner:
+) -> Method:
     """Ties a federated algorithm to a data set's windows.
 
     Args:
@@ -170,21 +139,21 @@ def learner(
         rows = jax.tree.map(lambda leaf: leaf[client], data.rows)
         return algorithm.model(key, state, client, rows, data.mask[client])
 
-    return Learner(
+    return Method(
         name=name,
         config=config,
         spec=spec,
         prepare=prepare,
         init=init,
         update=algorithm.update,
-        rounds_per_epoch=lambda data: 1,
-        work_per_round=lambda data: 1 if pooled else cohort_size(config, num_clients),
-        work="client updates",
-        model=model,
-        network=network,
+        schedule=Schedule(
+            lambda data: 1,
+            lambda data: 1 if pooled else cohort_size(config, num_clients),
+        ),
+        predict=Prediction(model, network),
+        federation=Federation(algorithm),
         guarantee=guarantee,
-        sent=algorithm.sent,
-        algorithm=algorithm,
+        tokens=True,
     )
 
 
@@ -271,7 +240,7 @@ def rounds_of(spec, config, weighting: str) -> Rounds:
 
 def personal_learner(
     name: str, spec, config, make, hyper, *, weighting: str = "rows", **more
-) -> Learner:
+) -> Method:
     """A learner of one of the federated functions whose clients keep something.
 
     Args:

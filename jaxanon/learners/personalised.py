@@ -3,10 +3,10 @@
 import dataclasses
 
 from jaxanon import federated
+from jaxanon.core.method import Method
 from jaxanon.kernels.setting_checks import at_least, finite
 from jaxanon.learners.learner import (
     STEP,
-    Learner,
     LearnerConfig,
     network_of,
     personal_learner,
@@ -14,19 +14,19 @@ from jaxanon.learners.learner import (
 )
 
 
-def fedper(spec, config) -> Learner:
+def fedper(spec, config) -> Method:
     """FedPer; see ``jaxanon.federated.personalised.fed_per``."""
     own = {"own_layers": _own_layers(spec, config)}
     return personal_learner("fedper", spec, config, federated.fed_per, STEP, **own)
 
 
-def fedrep(spec, config) -> Learner:
+def fedrep(spec, config) -> Method:
     """FedRep; see ``jaxanon.federated.personalised.fed_rep``."""
     own = {"own_layers": _own_layers(spec, config), "own_steps": steps_of(config)}
     return personal_learner("fedrep", spec, config, federated.fed_rep, STEP, **own)
 
 
-def ditto(spec, config) -> Learner:
+def ditto(spec, config) -> Method:
     """Ditto; see ``jaxanon.federated.personalised.ditto``."""
     own = {"own_steps": steps_of(config)}
     return personal_learner(
@@ -34,14 +34,14 @@ def ditto(spec, config) -> Learner:
     )
 
 
-def pfedme(spec, config) -> Learner:
+def pfedme(spec, config) -> Method:
     """pFedMe; see ``jaxanon.federated.personalised.p_fed_me``."""
     names = (*STEP, "server_step_size", "pull", "mix")
     own = {"own_steps": config.own_steps, "weighting": "clients"}
     return personal_learner("pfedme", spec, config, federated.p_fed_me, names, **own)
 
 
-def perfedavg(spec, config) -> Learner:
+def perfedavg(spec, config) -> Method:
     """Per-FedAvg; see ``jaxanon.federated.meta_learning.per_fed_avg``."""
     names = (*STEP, "adaptation_step_size")
     more = {"second_order": config.second_order}

@@ -6,12 +6,12 @@ import math
 import jax
 
 from jaxanon import federated
+from jaxanon.core.method import Method
 from jaxanon.kernels.checks import one_of
 from jaxanon.kernels.setting_checks import at_least, finite
 from jaxanon.learners.averaging import fedavg
 from jaxanon.learners.learner import (
     STEP,
-    Learner,
     LearnerConfig,
     learner,
     loss_of,
@@ -22,7 +22,7 @@ from jaxanon.learners.learner import (
 from jaxanon.privacy import guarantee
 
 
-def fedsgd_ldp(spec, config) -> Learner:
+def fedsgd_ldp(spec, config) -> Method:
     """FedSGD-LDP; see ``jaxanon.federated.private.fed_sgd_ldp``. Without ε it is FedAvg."""
     found = guarantee.of_steps(config)
     if found is None:
@@ -91,7 +91,7 @@ class PrivateConfig(BudgetConfig):
             )
 
 
-def ldpfl(spec, config) -> Learner:
+def ldpfl(spec, config) -> Method:
     """LDP-FL; see ``jaxanon.federated.private.ldp_fl``. Without ε it is FedAvg.
 
     What goes by that name in programs of others, a Gaussian on each example's clipped
@@ -128,7 +128,7 @@ def ldpfl(spec, config) -> Learner:
     )
 
 
-def dpfedavg(spec, config) -> Learner:
+def dpfedavg(spec, config) -> Method:
     """DP-FedAvg; see ``jaxanon.federated.private.dp_fed_avg``. Without ε it is FedAvg."""
     found = guarantee.of_clients(config, spec.num_classes("subject"))
     if found is None:

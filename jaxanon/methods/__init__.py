@@ -1,7 +1,9 @@
 """The published systems, each a tuple of pure functions."""
 
+from typing import Any
+
+from jaxanon.core import registry
 from jaxanon.core.method import Method
-from jaxanon.kernels.checks import one_of
 from jaxanon.methods.blinder.blinder import BlinderConfig, blinder
 from jaxanon.methods.blinder.fed_blinder import FedBlinderConfig, fed_blinder
 from jaxanon.methods.blinder.kd_blinder import KDBlinderConfig, kd_blinder
@@ -39,35 +41,7 @@ from jaxanon.methods.orf import ORFConfig, orf
 from jaxanon.methods.privatehub.config import PrivateHubConfig
 from jaxanon.methods.privatehub.privatehub import privatehub
 
-_BUILDERS = {
-    "aae": (aae, AAEConfig),
-    "attribute_vae": (attribute_vae, AttributeVAEConfig),
-    "blinder": (blinder, BlinderConfig),
-    "cae": (cae, CAEConfig),
-    "cgan": (cgan, CGANConfig),
-    "cloak": (cloak, CloakConfig),
-    "cvae": (cvae, CVAEConfig),
-    "deeprotect": (deeprotect, DEEProtectConfig),
-    "dysan": (dysan, DySanConfig),
-    "dysan_gen": (dysan_gen, DySanGenConfig),
-    "dysan_msda": (dysan_msda, DySanConfig),
-    "fed_blinder": (fed_blinder, FedBlinderConfig),
-    "gen": (gen, GENConfig),
-    "general_vae": (general_vae, GeneralVAEConfig),
-    "kd_blinder": (kd_blinder, KDBlinderConfig),
-    "msda": (msda, MSDAConfig),
-    "obscurenet": (obscurenet, ObscureNetConfig),
-    "occupancy_gan": (occupancy_gan, OccupancyGANConfig),
-    "olympus": (olympus, OlympusConfig),
-    "orf": (orf, ORFConfig),
-    "privatehub": (privatehub, PrivateHubConfig),
-    "privdiffuser": (privdiffuser, PrivDiffuserConfig),
-    "rae": (rae, RAEConfig),
-    "rae_aae": (rae_aae, RAEAAEConfig),
-    "timegan": (timegan, TimeGANConfig),
-}
-
-NAMES = tuple(_BUILDERS)
+NAMES = registry.registered("anonymizer")
 
 __all__ = [
     "NAMES",
@@ -127,33 +101,30 @@ __all__ = [
 ]
 
 
-def config_class(name: str):
-    """The frozen dataclass of a method's static settings.
+def config_class(name: str) -> Any:
+    """Returns the frozen dataclass of an anonymizer's settings.
 
     Raises:
-      ValueError: if there is no such method.
+      ValueError: if the name is unknown.
 
     Example:
       >>> config_class("blinder").__name__
       'BlinderConfig'
     """
-    return _entry(name)[1]
+    return registry.entry(name, "anonymizer").config
 
 
 def build(name: str, spec, **settings) -> Method:
-    """The method of that name for windows of ``spec``.
+    """Builds the anonymizer of a name for windows of ``spec``.
 
     Args:
-      name: one of ``NAMES``.
+      name: one of ``NAMES``, or registered by ``jaxanon.register``.
       spec: ``jaxanon.datasets.Spec``.
       **settings: fields of ``config_class(name)``.
 
     Raises:
-      ValueError: if there is no such method, or a setting is out of range.
+      ValueError: if the name is unknown, or a setting is out of range.
+      TypeError: for an unknown setting.
     """
-    return _entry(name)[0](spec, **settings)
-
-
-def _entry(name):
-    one_of("method", name, sorted(NAMES))
-    return _BUILDERS[name]
+    registry.entry(name, "anonymizer")
+    return registry.build(name, spec, **settings)

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon.core.method import Method
+from jaxanon.core.registry import register
 from jaxanon.datasets.spec import attributes
-from jaxanon.kernels.setting_checks import at_least, configured, finite, of_kinds
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 from jaxanon.methods.common import pool
 from jaxanon.methods.common.alternating import Room, central
 
@@ -37,7 +38,8 @@ class ORFConfig:
             raise ValueError(f"share must be at most 1, got {self.share!r}.")
 
 
-def orf(spec, **settings) -> Method:
+@register("orf", config=ORFConfig)
+def orf(spec, config) -> Method:
     """Builds ORF, a signal-processing baseline, for windows of ``spec``.
 
     As DySan describes it: the features that tell most of the private attribute are
@@ -80,7 +82,6 @@ def orf(spec, **settings) -> Method:
       Boutet et al., DySan, AsiaCCS 2021, section 4.2; Jourdan, Boutet, Frindel, Toward
       privacy in IoT mobile devices for activity recognition, MobiQuitous 2018.
     """
-    config = configured(ORFConfig, settings)
     names = attributes(spec)
     spec.num_classes(spec.public)  # A number is refused.
 

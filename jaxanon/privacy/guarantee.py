@@ -239,11 +239,11 @@ def paid_for(method, epochs: int, *, stacklevel: int = 2) -> int:
     """Epochs that a privacy budget pays for; all of them where there is none.
 
     Args:
-      method: a ``Method`` or ``Learner``.
+      method: a ``Method``.
       epochs: that were asked for; a warning says where they are too many.
       stacklevel: of that warning, seen from who calls.
     """
-    guarantee = getattr(method, "guarantee", None)
+    guarantee = method.guarantee
     if guarantee is None or guarantee.rounds is None:
         return epochs
     paid = guarantee.rounds // getattr(guarantee, "rounds_per_epoch", 1)

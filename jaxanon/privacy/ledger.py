@@ -19,10 +19,10 @@ def of_run(method, state) -> Guarantee | PerWeight | None:
     """The guarantee of a run's noise as it was trained with; None without noise.
 
     Args:
-      method: ``Learner`` or ``Method``.
+      method: ``Method``.
       state: of its training.
     """
-    guarantee = getattr(method, "guarantee", None)
+    guarantee = method.guarantee
     if guarantee is None:
         return None
     return guarantee.trained_with(state)

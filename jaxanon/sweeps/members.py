@@ -237,7 +237,8 @@ def _run(job, group, index, place, trained, config, before):
 
 def _tell_useless(run, index, ended):
     """Warns where a method would have stopped; the others are none the worse."""
-    if check_history := getattr(run.method, "check_history", None):  # Methods' own.
+    check_history = run.method.schedule.check_history
+    if check_history is not None:
         try:
             check_history(run.history, ended=ended)
         except ValueError as error:

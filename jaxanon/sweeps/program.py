@@ -79,8 +79,8 @@ class Program(NamedTuple):
 
 def program(method, prepared, layout: str) -> Program:
     """The program of a method on prepared data."""
-    per_epoch = method.rounds_per_epoch(prepared)
-    work = method.work_per_round(prepared)
+    per_epoch = method.schedule.rounds_per_epoch(prepared)
+    work = method.schedule.work_per_round(prepared)
     data = jax.tree.map(jnp.asarray, prepared)
     return Program(method, data, layout, per_epoch, work)
 

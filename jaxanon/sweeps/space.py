@@ -14,7 +14,6 @@ from jaxanon import methods
 from jaxanon.core import checks
 from jaxanon.core.method import Incompatible, check_hyper, check_measured
 from jaxanon.kernels.checks import did_you_mean
-from jaxanon.learners import Learner
 
 
 class Plan(NamedTuple):
@@ -155,7 +154,7 @@ def check_values(name: str, values) -> None:
 
 
 def _check_budget(method):
-    if isinstance(method, Learner):
+    if method.predict is not None:
         what = "is a learner"
     elif method.guarantee is not None:
         what = "has noise in its training"

@@ -67,9 +67,11 @@ def check(splits) -> list[str]:
 
 def rounds_per_epoch(method, data) -> int | None:
     """Rounds of an epoch; None of a method none of whose phases is counted in them."""
-    if not getattr(method, "least_rounds", 0):
+    if not method.schedule.min_rounds:
         return None
-    return method.rounds_per_epoch(method.prepare(datasets.by_client(data.train)))
+    return method.schedule.rounds_per_epoch(
+        method.prepare(datasets.by_client(data.train))
+    )
 
 
 def bundles(splits, group: Group, layout: str, chunk: int | None) -> list[Bundle]:
@@ -87,14 +89,17 @@ def bundles(splits, group: Group, layout: str, chunk: int | None) -> list[Bundle
       chunk: members trained at once; fewer than splits, and each has its own bundle.
     """
     clients = [datasets.by_client(data.train) for data in splits]
-    if group.method.takes_padding:
+    if group.method.federation is not None and group.method.federation.pads:
         clients = padded(clients)
     prepared = [
         method.prepare(own) for method, own in zip(group.methods, clients, strict=True)
     ]
     alike: dict[tuple, list[int]] = {}
     for number, (method, data) in enumerate(zip(group.methods, prepared, strict=True)):
-        rounds = method.rounds_per_epoch(data), method.work_per_round(data)
+        rounds = (
+            method.schedule.rounds_per_epoch(data),
+            method.schedule.work_per_round(data),
+        )
         text = lowered(method, data) if len(splits) > 1 else ""
         alike.setdefault((text, *rounds), []).append(number)
     first: dict[str, int] = {}  # Whose method lends the others its program.

@@ -61,8 +61,8 @@ def run(loop: Loop, state, history: list, show: bool, watch):
             work = num * loop.work
             row = progress.row(method, done, loop.per_epoch, info, seconds, work)
             history.append(row)
-            if check_history := getattr(method, "check_history", None):  # Methods' own.
-                check_history(history, ended=done == total)
+            if method.schedule.check_history is not None:
+                method.schedule.check_history(history, ended=done == total)
             if loop.saved is not None and loop.out is not None:
                 metrics_log.append(loop.out, row)
                 if done == total or time.monotonic() - last_save >= loop.checkpoint_s:

@@ -24,7 +24,7 @@ def check_devices(method, devices: int | None) -> None:
     """Refuses devices that there are not, or that a method cannot share.
 
     Args:
-      method: ``Method`` or ``Learner``.
+      method: ``Method``.
       devices: how many; None is one, or all there are of several processes.
 
     Raises:
@@ -43,9 +43,7 @@ def check_devices(method, devices: int | None) -> None:
             f"devices must be all {available} that the processes have, or None, got "
             f"{devices!r}; give processes fewer by JAX_LOCAL_DEVICE_IDS."
         )
-    if getattr(method, "acts", None) is None and (
-        processes.several() or devices not in (None, 1)
-    ):
+    if method.stages is None and (processes.several() or devices not in (None, 1)):
         raise ValueError(
             f"{method.name} cannot be shared out to devices: only methods can whose "
             "clients train apart and are added up; train it on one, or choose another "
@@ -74,7 +72,7 @@ def spread(method, data, devices: int | None) -> Spread:
     for itself for ever.
 
     Args:
-      method: ``Method`` or ``Learner``; checked by ``check_devices``.
+      method: ``Method``; checked by ``check_devices``.
       data: of ``method.prepare``.
       devices: as in ``check_devices``.
     """

@@ -22,14 +22,14 @@ RATE = "_per_second"  # How the name of a row's speed ends.
 
 def rate_of(method) -> str:
     """The name of a method's speed in a row, such as ``client_updates_per_second``."""
-    return method.work.replace(" ", "_") + RATE
+    return method.schedule.unit.replace(" ", "_") + RATE
 
 
 def row(method, done: int, per_epoch: int, losses: dict, seconds: float, work) -> dict:
     """A row of the metrics, of a call that ended after round ``done``.
 
     Args:
-      method: ``Method`` or ``Learner``.
+      method: ``Method``.
       done: rounds so far.
       per_epoch: rounds of an epoch.
       losses: means over the call's rounds.

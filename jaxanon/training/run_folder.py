@@ -6,7 +6,9 @@ import pathlib
 
 import jax
 
-from jaxanon import __version__, datasets, learners, methods
+from jaxanon import __version__, datasets
+from jaxanon.core import registry
+from jaxanon.core.method import Method
 from jaxanon.core.run import Run
 from jaxanon.datasets import writing
 from jaxanon.datasets.sources import naming
@@ -139,11 +141,18 @@ def not_past(folder, total: int, epochs: int) -> None:
         )
 
 
-def open_run(folder) -> Run:
-    """The run that ``folder`` holds, at its last checkpoint.
+def open_run(folder, method: Method | None = None) -> Run:
+    """Opens the run in ``folder`` at its last checkpoint.
+
+    Args:
+      folder: of the run.
+      method: that trained it; ``None`` builds it from the registered name and the saved
+        settings.
 
     Raises:
       FileNotFoundError: if there is no run in ``folder``, or it has no checkpoint yet.
+      ValueError: if no method is registered under the run's name, or ``method`` is
+        another one.
       ValueError: if the run is damaged, or of another architecture than this version
         of jaxanon builds from its settings.
     """
@@ -151,8 +160,11 @@ def open_run(folder) -> Run:
     config = read_config(folder, of_windows=True)
     with naming(str(folder / "config.json")):
         spec = datasets.Spec.from_json(json.dumps(config["spec"]))
-        builders = learners if config["method"] in learners.NAMES else methods
-        method = builders.build(config["method"], spec, **_as_built(config["settings"]))
+        if method is None:
+            settings = _as_built(config["settings"])
+            method = registry.build(config["method"], spec, **settings)
+        else:
+            _check_method(folder, config, method, spec)
         like = jax.eval_shape(method.init, jax.random.key(config["seed"]))
     state = checkpoint.restored(folder, config, like)
     history = metrics_log.read(folder, int(state.round))
@@ -189,7 +201,7 @@ def describe(method, data, state, *, epochs: int, seed: int) -> dict:
     config = {
         "version": __version__,
         "method": method.name,
-        "settings": dataclasses.asdict(method.config),
+        "settings": settings_of(method),
         "hyper": {name: float(value) for name, value in state.hyper.items()},
         "seed": seed,
         "epochs": epochs,
@@ -205,7 +217,7 @@ def _unseen(method, data) -> dict[str, list[str]]:
 
     Nothing where noise guards training: which classes there are would be told.
     """
-    if not getattr(method, "sample", None) or getattr(method, "guarantee", None):
+    if method.generate is None or method.guarantee is not None:
         return {}
     found = {}
     for name in (data.spec.public, *data.spec.private):
@@ -214,6 +226,26 @@ def _unseen(method, data) -> dict[str, list[str]]:
         if lacking := [own for k, own in enumerate(names) if k not in there]:
             found[name] = lacking
     return found
+
+
+def settings_of(method) -> dict:
+    """Returns a method's settings by name; none for a method without a config."""
+    return {} if method.config is None else dataclasses.asdict(method.config)
+
+
+def _check_method(folder, config, method, spec):
+    """Raises ValueError unless ``method`` is that of the run in ``folder``."""
+    own = json.loads(json.dumps(settings_of(method)))
+    for what, saved, given in (
+        ("name", config["method"], method.name),
+        ("spec", spec, method.spec),
+        ("settings", config["settings"], own),
+    ):
+        if saved != given:
+            raise ValueError(
+                f"method must be that of the run in {folder}: its {what} is "
+                f"{_short(given)}, and was {_short(saved)}."
+            )
 
 
 def _as_built(settings):

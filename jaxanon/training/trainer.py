@@ -52,10 +52,10 @@ def train(
     was not. A loss that leapt to a thousand times all that it was before is warned of.
 
     Args:
-      method: a ``Method``, e.g. ``jaxanon.methods.blinder.blinder(data.spec)``, or a
-        ``Learner`` of ``jaxanon.learners.build``, which stops where its budget ends.
+      method: a ``Method``, such as ``jaxanon.methods.blinder(data.spec)``. A learner
+        with a privacy guarantee stops where its budget ends.
       data: ``jaxanon.datasets.Data``.
-      epochs: passes of ``method.rounds_per_epoch`` rounds, at least 1. A finished run
+      epochs: passes of ``schedule.rounds_per_epoch`` rounds, at least 1. A finished run
         may be resumed with more.
       seed: of everything random, a Python int.
       out: folder for settings, checkpoints and metrics; ``None`` keeps nothing.
@@ -112,9 +112,9 @@ def train(
     watched = profile is not None and processes.first()
     watch = profiling.Watch(profile) if watched else None
     prepared = method.prepare(datasets.by_client(data.train))
-    per_epoch = method.rounds_per_epoch(prepared)
+    per_epoch = method.schedule.rounds_per_epoch(prepared)
     warn_of_epochs(method, epochs, per_epoch)
-    work = method.work_per_round(prepared)
+    work = method.schedule.work_per_round(prepared)
     spread = placement.spread(method, prepared, devices)
     del prepared  # Where it was spread out, this copy is nobody's.
     init_key, run_key = jax.random.split(jax.random.key(seed))
@@ -185,6 +185,6 @@ def check_data(method, data) -> None:
         checks.labels(name, labels[name], len(windows), classes)
     for name in spec.targets:
         checks.numbers(name, labels[name], len(windows))
-    if hasattr(method, "anonymize"):
+    if method.anonymize is not None:
         for name in (spec.public, *spec.private):
             checks.no_lone(name, labels[name], spec.classes[name])

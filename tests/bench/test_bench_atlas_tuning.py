@@ -139,7 +139,7 @@ def test_a_last_fit_is_steps_on_a_client_s_own_windows(bench):
     prepared = learner.prepare(datasets.by_client(data.train))
     fitted = bench("_last_fit").fitted(run, 1, 0.1).method
     for client in range(2):
-        layers = fitted.model(jax.random.key(0), run.state, prepared, client)
+        layers = fitted.predict.model(jax.random.key(0), run.state, prepared, client)
         x = np.asarray(prepared.rows["x"])[client].reshape(4, 2)
         off = 0.5 - np.eye(2)[[0, 0, 1, 1]]
         found = {leaf.shape: leaf for leaf in jax.tree.leaves(layers)}

@@ -185,9 +185,9 @@ def test_every_job_can_be_trained(work, places):
         for smoke in (True, False):
             settings, epochs = work.settings(name, place, ("c",), smoke)
             method = methods.build(name, place.data.spec, **settings)
-            assert epochs >= method.least_epochs
+            assert epochs >= method.schedule.min_epochs
             data = method.prepare(datasets.by_client(place.data.train))
-            rounds = epochs * method.rounds_per_epoch(data)
+            rounds = epochs * method.schedule.rounds_per_epoch(data)
             asked = sum((work.SMOKE_STEPS if smoke else work.STEPS)[name].values())
             assert asked * 0.6 < rounds < asked * 1.6 + 20
     assert len(work.pairs(place)) == 3  # Of a, b and d.

@@ -50,7 +50,7 @@ def counted(runs, monkeypatch):
         key = jax.random.key(seed)
         first = int(jax.jit(lambda key: method.init(key).round)(key))
         begun.append((folder.name, epochs, first))
-        rounds = epochs * method.rounds_per_epoch(
+        rounds = epochs * method.schedule.rounds_per_epoch(
             method.prepare(datasets.by_client(data.train))
         )
         more = rounds - first

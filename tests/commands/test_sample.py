@@ -157,7 +157,7 @@ def test_many_are_made_in_parts_and_labels_are_checked(hub, opened, monkeypatch)
         dataclasses.replace(run, state=state).sample(
             jax.random.key(0), {"activity": [0]}
         )
-    other = dataclasses.replace(run, method=run.method._replace(sample=None))
+    other = dataclasses.replace(run, method=run.method._replace(generate=None))
     with pytest.raises(
         TypeError, match="makes no windows from nothing; train privateh"
     ):

@@ -10,7 +10,7 @@ import pytest
 
 from jaxanon import methods
 from jaxanon.attacks import nearness, tell_members
-from jaxanon.core.method import Method
+from jaxanon.core.method import Generation, Method, Schedule
 from jaxanon.core.run import Run
 from jaxanon.datasets import by_client, spec
 from jaxanon.evaluation import leakage
@@ -40,9 +40,8 @@ def generator(data, memory, *, losses=True):
     method = Method(
         *("memory", {}, data.spec, None),
         lambda key: state_of(False),
-        *(None, lambda key, state, windows: windows, None, None),
-        sample=sample,
-        losses=explain if losses else None,
+        *(None, Schedule(None, None), lambda key, state, windows: windows),
+        generate=Generation(sample, losses=explain if losses else None),
     )
     return Run(method, state_of(True), data.spec, None, [], {})
 
@@ -126,7 +125,7 @@ def test_losses_of_many_windows_are_those_of_each(cases, monkeypatch):
 def test_what_is_refused(cases, judges):
     data = cases.data()
     run = generator(data, data.train.windows)
-    mute = dataclasses.replace(run, method=run.method._replace(sample=None))
+    mute = dataclasses.replace(run, method=run.method._replace(generate=None))
     with pytest.raises(ValueError, match="needs a run that makes windows from nothing, "
                        "and 'memory' makes none; leave"):  # fmt: skip
         evaluate(mute, data, judges=judges, attacks=("membership",))

@@ -63,12 +63,12 @@ def test_centralized_clustering_tells_who_learns_the_same(small, two_tongues):
         state, _ = update(jax.random.key(1), state, two_tongues)
     groups = state.own.tolist()
     assert groups in ([0] * 3 + [1] * 2, [1] * 3 + [0] * 2)
-    models = [learner.model(None, state, two_tongues, jnp.int32(c)) for c in (0, 4)]
+    models = [learner.predict.model(None, state, two_tongues, jnp.int32(c)) for c in (0, 4)]
     assert any(
         bool(jnp.any(a != b))
         for a, b in zip(*map(jax.tree.leaves, models), strict=True)
     )
-    assert learner.work_per_round(two_tongues) == 2
+    assert learner.schedule.work_per_round(two_tongues) == 2
 
 
 def test_centralized_clustering_by_windows_tells_amplitudes(small, data):

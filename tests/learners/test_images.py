@@ -45,4 +45,4 @@ def test_its_layers_are_shared_one_by_one(name, images):
     if name == "fedper":  # Four layers, in the order in which windows meet them.
         assert set(new.params) == {"conv_1", "conv_2", "conv_3", "conv_4"}
     else:
-        assert set(new.params) == set(learner.network.layers)
+        assert set(new.params) == set(learner.predict.network.layers)

@@ -32,7 +32,7 @@ def test_every_learner_trains_and_tells_how_its_clients_predict(name, trained, d
     told = federated.predictions(run, data)
     share = np.mean(told == data.test.labels["activity"])
     assert report["pooled"]["accuracy"] == pytest.approx(share)
-    layers = jax.tree.leaves(run.method.network.init(jax.random.key(0)))
+    layers = jax.tree.leaves(run.method.predict.network.init(jax.random.key(0)))
     size = 4 * sum(leaf.size for leaf in layers)
     alone = dict.fromkeys(("centralized", "centralized_clustering", "localized"), 0)
     factor = {**alone, "scaffold": 2}.get(name, 1)
@@ -100,7 +100,7 @@ def test_a_client_that_has_just_joined_predicts_with_what_is_shared(name, small,
     assert report["mean"]["accuracy"] == pytest.approx(np.mean(own[:4]))
     x = data.test.windows[data.test.labels["subject"] == 4]
     x = (x - np.float32(data.spec.mean)) / np.float32(data.spec.std)
-    shared = jnp.argmax(run.method.network.apply(run.state.params, x), axis=1)
+    shared = jnp.argmax(run.method.predict.network.apply(run.state.params, x), axis=1)
     told = federated.predictions(run, rest)[data.test.labels["subject"] == 4]
     np.testing.assert_array_equal(told, shared)
 
@@ -118,15 +118,15 @@ def test_networks_of_every_kind(kind, data):
     learner = learners.build(
         "fedavg", data.spec, model=kind, lstm_features=(4, 3), filters=(4,), hidden=(5,)
     )
-    layers = learner.network.init(jax.random.key(0))
-    assert sorted(layers) == sorted(learner.network.layers)
+    layers = learner.predict.network.init(jax.random.key(0))
+    assert sorted(layers) == sorted(learner.predict.network.layers)
     first = {"cnn": ("conv_1",), "lstm": ("lstm_1", "lstm_2"), "mlp": ()}[kind]
-    assert learner.network.layers == (*first, "dense_1", "dense_2")
+    assert learner.predict.network.layers == (*first, "dense_1", "dense_2")
     windows = jax.random.normal(jax.random.key(1), (2, 16, 2))
-    out = learner.network.apply(layers, windows)
+    out = learner.predict.network.apply(layers, windows)
     assert out.shape == (2, 3)
     # Rows do not meet.
-    alone = learner.network.apply(layers, windows[1:])
+    alone = learner.predict.network.apply(layers, windows[1:])
     chex.assert_trees_all_close(out[1:], alone, rtol=1e-5)
     assert jnp.abs(out[0] - out[1]).max() > 1e-4
 
@@ -134,7 +134,7 @@ def test_networks_of_every_kind(kind, data):
 def test_a_convolution_is_one(data):
     """Against NumPy's correlation, at the borders too."""
     learner = learners.build("fedavg", data.spec, filters=(1,), hidden=(1,))
-    layers = learner.network.init(jax.random.key(0))
+    layers = learner.predict.network.init(jax.random.key(0))
     layers = jax.tree.map(jnp.zeros_like, layers)
     kernel = np.arange(1.0, 11.0).reshape(5, 2)  # Five samples of two channels.
     layers["conv_1"]["kernel"] = jnp.array(kernel.reshape(10, 1), jnp.float32)
@@ -142,7 +142,7 @@ def test_a_convolution_is_one(data):
     layers["dense_1"]["kernel"] = jnp.zeros((8, 1)).at[place].set(1.0)
     layers["dense_2"]["kernel"] = jnp.ones((1, 3))
     window = np.random.default_rng(0).uniform(size=(16, 2))
-    told = learner.network.apply(layers, jnp.array(window[None], jnp.float32))
+    told = learner.predict.network.apply(layers, jnp.array(window[None], jnp.float32))
     padded = np.pad(window, ((2, 2), (0, 0)))
     by_hand = [np.sum(padded[t : t + 5] * kernel) for t in (6, 7)]
     np.testing.assert_allclose(told[0], np.mean(by_hand), rtol=1e-5)

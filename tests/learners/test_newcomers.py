@@ -53,7 +53,7 @@ def test_newcomers_begin_as_all_began_and_see_nothing_that_others_keep(run_of, f
     init_key, _ = jax.random.split(jax.random.key(0))  # Of a run with the seed 0.
     first = jax.tree.map(lambda leaf: leaf[0], run.method.init(init_key).own)
     x = (fresh.test.windows - np.float32(run.spec.mean)) / np.float32(run.spec.std)
-    want = jnp.argmax(run.method.network.apply(first, x), axis=1)
+    want = jnp.argmax(run.method.predict.network.apply(first, x), axis=1)
     np.testing.assert_array_equal(told, want)
 
 
@@ -71,7 +71,7 @@ def test_a_newcomers_model_is_that_of_their_own_windows(run_of, fresh):
     x = (fresh.test.windows - np.float32(run.spec.mean)) / np.float32(run.spec.std)
     for subject in (3, 4):
         layers = jaxanon_federated.join(
-            run.method.algorithm,
+            run.method.federation.algorithm,
             jax.random.fold_in(jax.random.key(7), subject),
             *(run.state, own),
             jax.tree.map(lambda leaf, s=subject: leaf[s], found.rows),
@@ -80,7 +80,7 @@ def test_a_newcomers_model_is_that_of_their_own_windows(run_of, fresh):
         )
         chex.assert_trees_all_equal(layers["dense_1"], run.state.params["dense_1"])
         theirs = fresh.test.labels["subject"] == subject
-        want = jnp.argmax(run.method.network.apply(layers, x[theirs]), axis=1)
+        want = jnp.argmax(run.method.predict.network.apply(layers, x[theirs]), axis=1)
         np.testing.assert_array_equal(told[theirs], want)
 
 
@@ -103,7 +103,7 @@ def test_who_joins_is_evaluated_as_clients_are(name, run_of, fresh, tmp_path):
     assert (tmp_path / "report.html").is_file()
     if name in ("fedavg", "fedsgd_ldp"):  # Nothing is anybody's own.
         x = (fresh.test.windows - np.float32(run.spec.mean)) / np.float32(run.spec.std)
-        want = jnp.argmax(run.method.network.apply(run.state.params, x), axis=1)
+        want = jnp.argmax(run.method.predict.network.apply(run.state.params, x), axis=1)
         np.testing.assert_array_equal(federated.predictions(joined, fresh), want)
     else:  # They learn from windows of their own.
         assert report["mean"]["accuracy"] > 0.55

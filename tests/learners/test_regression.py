@@ -172,7 +172,7 @@ def test_targets_and_losses_are_standardised(data):
     some = datasets_spec.take(data.train, np.arange(72) != 30)
     found = population_of(data.spec, datasets.by_client(some))
     assert not found.mask[1, 23] and found.rows["y"][1, 23] == 0.0
-    network = learners.build("fedavg", data.spec, **LINEAR).network
+    network = learners.build("fedavg", data.spec, **LINEAR).predict.network
     layers = {"dense_1": {"kernel": np.zeros((4, 1)), "bias": np.full(1, 0.5)}}
     batch = {"x": np.zeros((2, 2, 2)), "y": np.array([0.0, 2.0])}
     # (0.5 - 0)² and (0.5 - 2)².

@@ -77,7 +77,7 @@ def test_windows_move_to_the_other_gender_s_mean(shifted, build):
     method = build(shifted.spec, **TINY)
     prepared = method.prepare(datasets.by_client(shifted.train))
     # Whole epochs, so that the means are of the last parameters.
-    num = 40 * method.rounds_per_epoch(prepared)
+    num = 40 * method.schedule.rounds_per_epoch(prepared)
     call = rounds_program(method.update)
     state, info, _ = call(
         jax.random.key(1), method.init(jax.random.key(0)), prepared, num

@@ -53,7 +53,7 @@ def test_a_model_learns_from_windows_of_its_class_alone(data):
 def test_class_means_are_those_of_the_last_round(run, data):
     """Exactly those of the parameters that a checkpoint holds, over all windows."""
     method, params = run.method, run.state.params
-    assert int(run.state.round) == 3 * method.rounds_per_epoch(
+    assert int(run.state.round) == 3 * method.schedule.rounds_per_epoch(
         method.prepare(datasets.by_client(data.train))
     )
     windows, labels = _standard(data, data.train.windows), data.train.labels
@@ -224,8 +224,8 @@ def test_a_round_is_a_batch_of_every_model(data):
     method = methods.cae(data.spec, **TINY)
     prepared = method.prepare(datasets.by_client(data.train))
     most = int(prepared.counts.max())
-    assert method.rounds_per_epoch(prepared) == round(most / 16)
-    assert (method.work_per_round(prepared), method.work) == (3 * 16, "windows")
+    assert method.schedule.rounds_per_epoch(prepared) == round(most / 16)
+    assert (method.schedule.work_per_round(prepared), method.schedule.unit) == (3 * 16, "windows")
 
 
 @pytest.mark.parametrize("count", [0, 1])

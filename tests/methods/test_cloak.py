@@ -42,7 +42,7 @@ def loud(windows):
 def trained():
     """The state after 90 epochs of the toy data."""
     prepared = METHOD.prepare(datasets.by_client(DATA.train))
-    rounds = 90 * METHOD.rounds_per_epoch(prepared)
+    rounds = 90 * METHOD.schedule.rounds_per_epoch(prepared)
 
     @jax.jit
     def train(state, data):

@@ -166,7 +166,7 @@ def test_the_released_list_of_batches_and_the_paper_s_plain_steps(
     method = methods.blinder(
         data.spec, **settings, fresh_batches=fresh_batches, server_optimizer="sgd"
     )
-    rounds = method.rounds_per_epoch(None)
+    rounds = method.schedule.rounds_per_epoch(None)
     assert seen["rounds_per_list"] == (None if fresh_batches else rounds)
     plain = seen["server_optimizer"]
     gradient = jnp.array([3.0, -0.5])

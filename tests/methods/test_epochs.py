@@ -51,15 +51,15 @@ def begun(monkeypatch):
 @pytest.mark.parametrize("name", methods.NAMES)
 def test_the_last_phase_begins_in_the_least_number_of_epochs(name, begun):
     method = build(name)
-    assert method.least_epochs == 1 + max(begun, default=0)
-    assert (method.phases != ()) == (method.least_epochs > 1 or method.least_rounds > 0)
-    assert set(method.phases) <= set(vars(method.config))
+    assert method.schedule.min_epochs == 1 + max(begun, default=0)
+    assert (method.schedule.phases != ()) == (method.schedule.min_epochs > 1 or method.schedule.min_rounds > 0)
+    assert set(method.schedule.phases) <= set(vars(method.config))
 
 
 @pytest.mark.parametrize(("name", "least"), LEAST.items())
 def test_longer_phases_ask_for_more_epochs(name, least):
     method = build(name, **ASKED[name])
-    assert method.least_epochs == least
+    assert method.schedule.min_epochs == least
     with pytest.warns(
         UserWarning, match=f"begins after epoch {least - 1}; until epoch 3 "
     ) as told:
@@ -97,4 +97,4 @@ def test_what_rests_for_good_must_have_learned_before(name, settings, refused):
 
 
 def test_readers_that_learn_on_need_no_epochs_before():
-    assert build("aae", pretraining=0, frozen=False).least_epochs == 1
+    assert build("aae", pretraining=0, frozen=False).schedule.min_epochs == 1

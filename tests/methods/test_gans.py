@@ -54,7 +54,7 @@ def made_of(name, hide=(), **hyper):
     """How often windows asked for are of their class, class by class."""
     method, state, _ = trained(name, hide, **hyper)
     wanted = np.repeat(np.arange(3), 60)
-    made = np.asarray(method.sample(jax.random.key(2), state, {"activity": wanted}))
+    made = np.asarray(method.generate.sample(jax.random.key(2), state, {"activity": wanted}))
     assert made.shape == (180, 16, 2) and made.dtype == np.float32
     right = frequency(made) == wanted
     return [right[wanted == label].mean() for label in range(3)], made
@@ -170,7 +170,7 @@ def test_settings_that_cannot_be(name, settings, match):
 
 def test_what_cannot_be_sampled():
     method, state, _ = trained("cgan")
-    sample = lambda classes, *more: method.sample(
+    sample = lambda classes, *more: method.generate.sample(
         jax.random.key(0), state, classes, *more
     )
     with pytest.raises(ValueError, match="makes windows of 16 samples, .* got 32; "):
@@ -211,7 +211,7 @@ def test_doors_are_made_as_open_as_their_class_has_them():
 
     state = learned(method.init(jax.random.key(0), **STEPS))
     wanted = np.repeat(np.arange(3), 60)
-    made = np.asarray(method.sample(jax.random.key(2), state, {"activity": wanted}))
+    made = np.asarray(method.generate.sample(jax.random.key(2), state, {"activity": wanted}))
     assert set(np.unique(made[..., 1])) == {0, 1}
     found = [made[wanted == label, :, 1].mean() for label in range(3)]
     np.testing.assert_allclose(found, shares, atol=0.15)

@@ -24,7 +24,7 @@ def _built():
     data = toy.data(time=TIME)
     method = gen(data.spec, **SMALL, pretraining=EARLY)
     prepared = method.prepare(datasets.by_client(data.train))
-    assert method.rounds_per_epoch(prepared) == 3
+    assert method.schedule.rounds_per_epoch(prepared) == 3
 
     @functools.partial(jax.jit, static_argnums=2)
     def train(state, data, length):

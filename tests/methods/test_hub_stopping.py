@@ -217,10 +217,10 @@ def test_the_method_says_which_windows_it_learns_from():
     data = toy.data()
     clients = datasets.by_client(data.train)
     method = methods.privatehub(data.spec, **PATIENT)
-    learned = method.learned_fn(clients)
+    learned = method.generate.learned(clients)
     of_pool = method.prepare(clients).pool
     mean, std = np.float32(data.spec.mean), np.float32(data.spec.std)
     want = (clients.windows[learned] - mean) / std
     np.testing.assert_allclose(of_pool.windows, want, rtol=1e-5, atol=1e-5)
     assert 0 < learned.sum() < clients.mask.sum()
-    assert methods.privatehub(data.spec, **SMALL).learned_fn is None
+    assert methods.privatehub(data.spec, **SMALL).generate.learned is None

@@ -60,7 +60,7 @@ def test_they_learn_every_attribute_of_windows_unseen(alone, seen, data):
 def test_both_learn_as_they_would_alone(alone, seen, data):
     counter = _counter(data)
     both = autoencoders.beside(counter, alone)
-    assert both.name == "counter" and both.rounds_per_epoch(seen) == 3
+    assert both.name == "counter" and both.schedule.rounds_per_epoch(seen) == 3
     state = both.init(jax.random.key(0))
     assert state.params["a"].shape == (2,)  # One each, and one set of classifiers.
     widths = {leaf.ndim for leaf in jax.tree.leaves(state.params["classifiers"])}

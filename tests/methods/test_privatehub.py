@@ -122,7 +122,7 @@ def trained():
     """Method, state and infos after 60 epochs of the toy data."""
     method = methods.privatehub(DATA.spec, **SMALL, sampling_steps=10)
     prepared = method.prepare(datasets.by_client(DATA.train))
-    rounds = 60 * method.rounds_per_epoch(prepared)
+    rounds = 60 * method.schedule.rounds_per_epoch(prepared)
 
     @jax.jit
     def train(state, data):
@@ -145,7 +145,7 @@ def test_it_learns_and_makes_windows_of_the_class_that_was_asked_for():
     assert losses[-40:].mean() < 0.6 * losses[:10].mean()
     assert np.asarray(info["activity classifier"])[-20:].mean() < 0.2
     wanted = np.repeat(np.arange(3), 60)
-    sample = jax.jit(method.sample)
+    sample = jax.jit(method.generate.sample)
     made = [
         np.asarray(sample(jax.random.key(2), state, {"activity": wanted, "gender": g}))
         for g in (0 * wanted, 0 * wanted + 1)
@@ -162,7 +162,7 @@ def test_streams_are_of_their_class_all_along():
     method, state, _ = trained()
     wanted = np.repeat(np.arange(3), 20)
     classes, key = {"activity": wanted}, jax.random.key(5)
-    sample = jax.jit(method.sample, static_argnums=3)
+    sample = jax.jit(method.generate.sample, static_argnums=3)
     made = np.asarray(sample(key, state, classes, 44))
     assert made.shape == (60, 44, 2)
     for first in (0, 11, 28):  # Whether or not a window began there.
@@ -181,15 +181,15 @@ def test_rewriting_keeps_the_public_class():
 def test_what_cannot_be_sampled():
     method, state, _ = trained()
     with pytest.raises(ValueError, match=r"must have 'activity', .* got \['gender'\]"):
-        method.sample(jax.random.key(0), state, {"gender": [0]})
+        method.generate.sample(jax.random.key(0), state, {"gender": [0]})
     with pytest.raises(ValueError, match=r"of \['activity', 'gender'\], got \['age'\]"):
-        method.sample(jax.random.key(0), state, {"activity": [0], "age": [1]})
+        method.generate.sample(jax.random.key(0), state, {"activity": [0], "age": [1]})
     with pytest.raises(
         ValueError, match=r"'activity' must lie in \[0, 3\), got 3; they"
     ):
-        method.sample(jax.random.key(0), state, {"activity": [0, 3]})
+        method.generate.sample(jax.random.key(0), state, {"activity": [0, 3]})
     with pytest.raises(TypeError, match="key must be a typed PRNG key"):
-        method.sample(0, state, {"activity": [0]})
+        method.generate.sample(0, state, {"activity": [0]})
 
 
 class Sure:

@@ -51,7 +51,7 @@ def train(state, data, rounds):
 
 @functools.cache
 def trained(epochs):
-    per_epoch = METHOD.rounds_per_epoch(prepared())
+    per_epoch = METHOD.schedule.rounds_per_epoch(prepared())
     if epochs in BEFORE:
         begun = BEFORE[epochs]
         return train(trained(begun), prepared(), (epochs - begun) * per_epoch)
@@ -120,7 +120,7 @@ def told_by_public_latents(weight, seed):
     """Test accuracy of linear readers that the method never saw, after one phase."""
     data = METHOD.prepare(datasets.by_client(offset(DATA.train)))
     state = METHOD.init(jax.random.key(seed), disentangling=weight)
-    state = train(state, data, FIRST * METHOD.rounds_per_epoch(data))
+    state = train(state, data, FIRST * METHOD.schedule.rounds_per_epoch(data))
     read = jax.jit(lambda x: guidance.latents(NETS, state.params, x)[0])
     known, new = (
         np.asarray(

@@ -44,7 +44,7 @@ def method_of():
 def after(epochs):
     """The state as an epoch begins."""
     method, data, _ = method_of()
-    rounds = epochs * method.rounds_per_epoch(data)
+    rounds = epochs * method.schedule.rounds_per_epoch(data)
     return method.init(jax.random.key(0))._replace(round=jnp.int32(rounds))
 
 
@@ -216,7 +216,7 @@ def test_it_makes_windows_in_the_data_s_range():
     assert infos[-1]["embedder"] < infos[20]["embedder"]
     assert infos[-1]["moments"] < 0.7 * infos[14]["moments"]
     classes = {"activity": np.arange(30) % 3}
-    made = np.asarray(jax.jit(method.sample)(jax.random.key(2), state, classes))
+    made = np.asarray(jax.jit(method.generate.sample)(jax.random.key(2), state, classes))
     assert made.shape == (30, 16, 2)
     low, high = (getattr(DATA.train.windows, f)(axis=(0, 1)) for f in ("min", "max"))
     assert (made >= low - 1e-3).all() and (made <= high + 1e-3).all()

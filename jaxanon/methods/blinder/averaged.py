@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxanon.core.method import Method
+from jaxanon.core.method import Federation, Method, Schedule
 from jaxanon.federated.engine.algorithm import build
 from jaxanon.federated.engine.cohort import cohort_size
 from jaxanon.kernels import Phase
@@ -135,10 +135,10 @@ def averaged(
         init=algorithm.init,
         update=algorithm.update,
         anonymize=anonymize,
-        rounds_per_epoch=lambda data: 1,
-        work_per_round=lambda data: cohort_size(config, len(data.mask)),
-        algorithm=algorithm,
-        client_loss=client_loss_of(spec, judges),
+        schedule=Schedule(
+            lambda data: 1, lambda data: cohort_size(config, len(data.mask))
+        ),
+        federation=Federation(algorithm, client_loss_of(spec, judges)),
     )
 
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxanon.core.method import Method
+from jaxanon.core.method import Method, Schedule
 from jaxanon.federated.engine.algorithm import State, hyper_arrays
 
 
@@ -183,9 +183,8 @@ def central(
         return state._replace(round=state.round + 1), info
 
     def anonymize(key, state, windows):
-        if anonymize_fn is None:
-            raise NotImplementedError(f"{name} was given no way to anonymize.")
         mean, std = (jnp.float32(x)[None, None] for x in (spec.mean, spec.std))
+        assert anonymize_fn is not None
         rebuilt = anonymize_fn(key, state.params, (windows - mean) / std)
         return (rebuilt * std + mean).astype(jnp.float32)
 
@@ -196,10 +195,10 @@ def central(
         prepare=room.prepare_fn,
         init=init,
         update=update,
-        anonymize=anonymize,
-        rounds_per_epoch=room.rounds_per_epoch_fn,
-        work_per_round=lambda data: room.windows_per_round,
-        work="windows",
+        schedule=Schedule(
+            room.rounds_per_epoch_fn, lambda data: room.windows_per_round, "windows"
+        ),
+        anonymize=None if anonymize_fn is None else anonymize,
     )
 
 
@@ -284,9 +283,15 @@ def by_epoch(make: Callable[[int], Method]) -> Method:
     method = make(1)
 
     def update(key, state, data):
-        return make(method.rounds_per_epoch(data)).update(key, state, data)
+        rounds = method.schedule.rounds_per_epoch(data)
+        return make(rounds).update(key, state, data)
 
     return method._replace(update=update)
+
+
+def with_phases(method: Method, **fields) -> Method:
+    """Returns the method with other fields of its ``Schedule``."""
+    return method._replace(schedule=method.schedule._replace(**fields))
 
 
 def during(rounds: int, first: int, end: int | None = None) -> Callable:

@@ -49,8 +49,9 @@ def personalise(method, key, state, clients, *, num_rounds: int = 80):
     zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), fresh)
     params = state.params if state.average is None else state.average
     data = method.prepare(clients)
-    first = (method.least_epochs - 1) * method.rounds_per_epoch(data)
-    first = jnp.asarray(max(first, method.least_rounds), jnp.int32)
+    schedule = method.schedule
+    first = (schedule.min_epochs - 1) * schedule.rounds_per_epoch(data)
+    first = jnp.asarray(max(first, schedule.min_rounds), jnp.int32)
     own = state._replace(round=first, opt_state=zeros, params=params)
     # Copied, for the rounds give the buffers of their state away.
     own = jax.tree.map(jnp.copy, own)

@@ -8,10 +8,17 @@ import jax.numpy as jnp
 import optax
 
 from jaxanon.core.method import Method
+from jaxanon.core.registry import register
 from jaxanon.kernels import orthonormal_rows
-from jaxanon.kernels.setting_checks import configured
 from jaxanon.methods.common import pool
-from jaxanon.methods.common.alternating import Player, Room, by_epoch, central, during
+from jaxanon.methods.common.alternating import (
+    Player,
+    Room,
+    by_epoch,
+    central,
+    during,
+    with_phases,
+)
 from jaxanon.methods.deeprotect import release
 from jaxanon.methods.deeprotect.config import (
     DEEProtectConfig,
@@ -30,7 +37,8 @@ OPTIMIZERS = {"sgd": optax.identity(), "adam": optax.scale_by_adam()}
 HYPER = ("mu", "beta", "decay", "delta", "rho", "step_size")
 
 
-def deeprotect(spec, **settings) -> Method:
+@register("deeprotect", config=DEEProtectConfig)
+def deeprotect(spec, config) -> Method:
     """Builds DEEProtect for windows of ``spec``.
 
     A tied autoencoder with orthonormal rows learns features from which windows are
@@ -90,7 +98,7 @@ def deeprotect(spec, **settings) -> Method:
       Sensing Applications, 2017, sections IV and V, Algorithms 1 to 3.
     """
     spec.num_classes(spec.public)  # A number is refused.
-    config = with_range(configured(DEEProtectConfig, settings), spec)
+    config = with_range(config, spec)
     for name in config.also:
         if name not in spec.classes or name in (spec.public, *spec.private):
             free = sorted({*spec.classes} - {spec.public, *spec.private})
@@ -191,8 +199,8 @@ def _method(spec, config, sizes, rounds):
         finish_fn=finish_fn,
     )
     before = (len(stages) - 1) * config.epochs_per_layer
-    method = method._replace(
-        least_epochs=before + 1, phases=("epochs_per_layer",) if before else ()
+    method = with_phases(
+        method, min_epochs=before + 1, phases=("epochs_per_layer",) if before else ()
     )
     if learned:
         return method

@@ -1,7 +1,8 @@
 """DySan: a sanitizer between a predictor and discriminators that learn against it."""
 
 from jaxanon.core.method import Method
-from jaxanon.kernels.setting_checks import configured
+from jaxanon.core.registry import register
+from jaxanon.methods.common.alternating import with_phases
 from jaxanon.methods.dysan.sanitizers import (
     DySanConfig,
     DySanGenConfig,
@@ -10,7 +11,8 @@ from jaxanon.methods.dysan.sanitizers import (
 )
 
 
-def dysan(spec, **settings) -> Method:
+@register("dysan", config=DySanConfig)
+def dysan(spec, config) -> Method:
     """Builds one of DySan's models for windows of ``spec``.
 
     Windows go through an autoencoder with noise; a predictor learns to read the public
@@ -46,10 +48,11 @@ def dysan(spec, **settings) -> Method:
       discriminator that is always wrong tells as much as one that is always right;
       ``goal="published"`` has it as printed.
     """
-    return sanitizer("dysan", spec, configured(DySanConfig, settings))
+    return sanitizer("dysan", spec, config)
 
 
-def dysan_gen(spec, **settings) -> Method:
+@register("dysan_gen", config=DySanGenConfig)
+def dysan_gen(spec, config) -> Method:
     """Builds GEN by DySan's networks for windows of ``spec``.
 
     The idea of GEN (Malekzadeh et al., W-P2DS 2018) by DySan's networks and losses:
@@ -76,13 +79,13 @@ def dysan_gen(spec, **settings) -> Method:
     References:
       Boutet et al., DySan, AsiaCCS 2021, section 4.2.
     """
-    config = configured(DySanGenConfig, settings)
     rounds = config.pretraining
     method = sanitizer("dysan_gen", spec, config, distortion=False, pretraining=rounds)
-    return method._replace(least_rounds=rounds, phases=("pretraining",))
+    return with_phases(method, min_rounds=rounds, phases=("pretraining",))
 
 
-def dysan_msda(spec, **settings) -> Method:
+@register("dysan_msda", config=DySanConfig)
+def dysan_msda(spec, config) -> Method:
     """Builds MSDA by DySan's networks for windows of ``spec``.
 
     The idea of MSDA (Malekzadeh et al., IoTDI 2019), adversaries in turn with an
@@ -106,10 +109,11 @@ def dysan_msda(spec, **settings) -> Method:
     References:
       Boutet et al., DySan, AsiaCCS 2021, section 4.2; the loss is eq. 3 of section 3.1.
     """
-    return sanitizer("dysan_msda", spec, configured(DySanConfig, settings))
+    return sanitizer("dysan_msda", spec, config)
 
 
-def olympus(spec, **settings) -> Method:
+@register("olympus", config=OlympusConfig)
+def olympus(spec, config) -> Method:
     """Builds Olympus by DySan's networks for windows of ``spec``.
 
     The idea of Olympus (Raval et al., PoPETs 2019), an obfuscator in turn with separate
@@ -135,5 +139,4 @@ def olympus(spec, **settings) -> Method:
     References:
       Boutet et al., DySan, AsiaCCS 2021, section 4.2.
     """
-    config = configured(OlympusConfig, settings)
     return sanitizer("olympus", spec, config, distortion=False)

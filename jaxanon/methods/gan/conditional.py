@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxanon.core.method import Method
+from jaxanon.core.method import Generation, Method
+from jaxanon.core.registry import register
 from jaxanon.kernels.checks import one_of, typed_key
-from jaxanon.kernels.setting_checks import at_least, configured, finite, of_kinds
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 from jaxanon.methods.common import generator as common_generator
 from jaxanon.methods.common.alternating import Player, central
 from jaxanon.methods.common.generator import Judging, classify
@@ -231,8 +232,8 @@ def build(name: str, nets: Networks, hyper, critic: Player, generator: Player):
     )
     return method._replace(
         anonymize=rewriter(nets, see_fn, make_fn),
-        sample=sampler(nets, make_fn),
-        takes_tokens=True,
+        generate=Generation(sampler(nets, make_fn)),
+        tokens=True,
     )
 
 
@@ -286,7 +287,8 @@ def generating(nets: Networks, more_fn=None) -> Player:
     return Player((GENERATOR,), loss_fn, optimizer=optax.scale_by_adam(b1=MOMENTUM))
 
 
-def cgan(spec, **settings) -> Method:
+@register("cgan", config=CGANConfig)
+def cgan(spec, config) -> Method:
     """Builds a conditional GAN for windows of ``spec``, a baseline of PrivateHub's.
 
     The critic learns to tell real windows from made ones, both with their public class
@@ -318,12 +320,13 @@ def cgan(spec, **settings) -> Method:
       Mirza and Osindero, Conditional generative adversarial nets, 2014; chapter 4 of
       the dissertation in which Atlas is chapter 3, section 4.4.2.
     """
-    nets = networks(spec, configured(CGANConfig, settings))
+    nets = networks(spec, config)
     players = judging(nets, concealing=True), generating(nets)
     return build("cgan", nets, HYPER, *players)
 
 
-def occupancy_gan(spec, **settings) -> Method:
+@register("occupancy_gan", config=OccupancyGANConfig)
+def occupancy_gan(spec, config) -> Method:
     """Builds Occupancy-GAN for windows of ``spec``, a baseline of PrivateHub's.
 
     A conditional GAN whose generator also learns by two losses of a classifier of raw
@@ -353,7 +356,6 @@ def occupancy_gan(spec, **settings) -> Method:
       Chapter 4 of the dissertation in which Atlas is chapter 3, section 4.4.2, and its
       reference [92], for the two classifiers.
     """
-    config = configured(OccupancyGANConfig, settings)
     nets = networks(spec, config)
     more_fn = functools.partial(told_by_classifiers, nets, form=config.privacy_loss)
     hyper = (*HYPER, "utility", "privacy")

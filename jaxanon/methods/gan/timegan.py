@@ -4,10 +4,16 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxanon.core.method import Method
-from jaxanon.kernels.setting_checks import configured
+from jaxanon.core.method import Generation, Method
+from jaxanon.core.registry import register
 from jaxanon.methods.common import generator
-from jaxanon.methods.common.alternating import Player, by_epoch, central, during
+from jaxanon.methods.common.alternating import (
+    Player,
+    by_epoch,
+    central,
+    during,
+    with_phases,
+)
 from jaxanon.methods.common.early_stopping import at_rest
 from jaxanon.methods.gan import conditional
 from jaxanon.methods.gan.timegan_networks import (
@@ -32,7 +38,8 @@ HYPER = ("step_size", "classifier_step_size", "fine_step_size")
 HYPER += ("gamma", "threshold", "margin", "replay")
 
 
-def timegan(spec, **settings) -> Method:
+@register("timegan", config=TimeGANConfig)
+def timegan(spec, config) -> Method:
     """Builds TimeGAN for windows of ``spec``, a baseline of PrivateHub's.
 
     Windows learn to be embedded and recovered, then a supervisor learns to foresee the
@@ -71,7 +78,6 @@ def timegan(spec, **settings) -> Method:
       Yoon, Jarrett, van der Schaar, Time-series generative adversarial networks,
       NeurIPS 2019, sections 4 and 5.
     """
-    config = configured(TimeGANConfig, settings)
     nets = networks(spec, config)
     make_fn = lambda key, params, classes: physical(
         nets, params, nets.make(key, params, classes)
@@ -109,13 +115,16 @@ def timegan(spec, **settings) -> Method:
             },
         )
 
-    return by_epoch(make)._replace(
-        anonymize=conditional.rewriter(nets, see_fn, make_fn),
-        sample=conditional.sampler(nets, make_fn),
+    method = with_phases(
+        by_epoch(make),
         check_history=fine_tuning.check_kept if config.hide else None,
-        least_epochs=1 + sum(phases) + (config.joint if config.hide else 0),
+        min_epochs=1 + sum(phases) + (config.joint if config.hide else 0),
         phases=("embedding", "supervising", *(("joint",) if config.hide else ())),
-        takes_tokens=True,
+    )
+    return method._replace(
+        anonymize=conditional.rewriter(nets, see_fn, make_fn),
+        generate=Generation(conditional.sampler(nets, make_fn)),
+        tokens=True,
     )
 
 

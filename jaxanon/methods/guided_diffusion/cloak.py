@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxanon import kernels
 from jaxanon.core.method import Method
 from jaxanon.core.programs import single
-from jaxanon.kernels.setting_checks import configured
+from jaxanon.core.registry import register
 from jaxanon.methods.common.alternating import Player
 from jaxanon.methods.common.diffusion import AVERAGE, DENOISER, SCHEDULES
 from jaxanon.methods.common.generator import (
@@ -113,7 +113,8 @@ def networks(spec, config: CloakConfig) -> Networks:
 
 
 @single
-def cloak(spec, **settings) -> Method:
+@register("cloak", config=CloakConfig)
+def cloak(spec, config) -> Method:
     """Builds Cloak for windows of ``spec``.
 
     First an autoencoder learns latent windows, shorter than those it is given, with a
@@ -155,7 +156,7 @@ def cloak(spec, **settings) -> Method:
       Cloak, arXiv 2512.12086, its abstract; Khosla et al., Supervised contrastive
       learning, NeurIPS 2020; Rombach et al., CVPR 2022, for latent diffusion.
     """
-    nets = networks(spec, configured(CloakConfig, settings))
+    nets = networks(spec, config)
     return guidance.guided(
         "cloak",
         nets,

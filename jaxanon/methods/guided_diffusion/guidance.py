@@ -8,10 +8,16 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon import kernels
-from jaxanon.core.method import Method
+from jaxanon.core.method import Adjustable, Method
 from jaxanon.kernels.setting_checks import at_least, finite
 from jaxanon.methods.common import diffusion, generator
-from jaxanon.methods.common.alternating import Player, by_epoch, central, during
+from jaxanon.methods.common.alternating import (
+    Player,
+    by_epoch,
+    central,
+    during,
+    with_phases,
+)
 from jaxanon.methods.common.diffusion import AVERAGE, DENOISER, DiffusionConfig
 from jaxanon.methods.common.generator import Judging, classify
 from jaxanon.models.classifiers import unit
@@ -174,12 +180,12 @@ def guided(
         made = rewritten(nets, key, state.params, state.hyper, *see_fn(state.params, x))
         return generator.physical(nets, nets.bits.decode(back_fn(state.params, made)))
 
-    return by_epoch(make)._replace(
+    method = with_phases(
+        by_epoch(make), min_epochs=config.pretraining + 1, phases=("pretraining",)
+    )
+    return method._replace(
         anonymize=anonymize,
-        least_epochs=config.pretraining + 1,
-        phases=("pretraining",),
-        at_release=AT_RELEASE,
-        settings_at_release=("sampling_steps", "solver"),
+        adjustable=Adjustable(AT_RELEASE, ("sampling_steps", "solver")),
     )
 
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxanon import kernels
 from jaxanon.core.method import Method
 from jaxanon.core.programs import single
-from jaxanon.kernels.setting_checks import configured
+from jaxanon.core.registry import register
 from jaxanon.methods.common import generator
 from jaxanon.methods.common.alternating import Player
 from jaxanon.methods.common.diffusion import AVERAGE, DENOISER, SCHEDULES
@@ -92,7 +92,8 @@ def networks(spec, config: PrivDiffuserConfig) -> Networks:
 
 
 @single
-def privdiffuser(spec, **settings) -> Method:
+@register("privdiffuser", config=PrivDiffuserConfig)
+def privdiffuser(spec, config) -> Method:
     """Builds PrivDiffuser for windows of ``spec``.
 
     First a classifier of each attribute learns from raw windows. Its features, scaled
@@ -129,14 +130,14 @@ def privdiffuser(spec, **settings) -> Method:
     Example:
       >>> from jaxanon.datasets import load
       >>> method = privdiffuser(load("smartwatch").spec, negative_guidance=1.0)
-      >>> method.config.negative_guidance, method.least_epochs
+      >>> method.config.negative_guidance, method.schedule.min_epochs
       (1.0, 11)
 
     References:
       Yang and Ardakanian, PrivDiffuser, PoPETs 2025, its abstract; Cheng et al., CLUB,
       ICML 2020, for the bound.
     """
-    nets = networks(spec, configured(PrivDiffuserConfig, settings))
+    nets = networks(spec, config)
     return guidance.guided(
         "privdiffuser",
         nets,

@@ -8,11 +8,18 @@ import jax.numpy as jnp
 import optax
 
 from jaxanon.core.method import Method
+from jaxanon.core.registry import register
 from jaxanon.datasets.spec import attributes
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import at_least, configured, finite, of_kinds
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 from jaxanon.methods.common import pool
-from jaxanon.methods.common.alternating import Player, by_epoch, central, during
+from jaxanon.methods.common.alternating import (
+    Player,
+    by_epoch,
+    central,
+    during,
+    with_phases,
+)
 from jaxanon.models import losses, malekzadeh
 from jaxanon.models.losses import CONFUSIONS
 from jaxanon.models.malekzadeh import Networks
@@ -207,7 +214,8 @@ class MSDAConfig(AnonymizerConfig):
         one_of("form", self.form, CONFUSIONS)
 
 
-def msda(spec, **settings) -> Method:
+@register("msda", config=MSDAConfig)
+def msda(spec, config) -> Method:
     """Builds MSDA, the anonymizing autoencoder of identity, for windows of ``spec``.
 
     A convolutional autoencoder of windows, first of magnitudes, learns to rebuild them;
@@ -241,7 +249,6 @@ def msda(spec, **settings) -> Method:
       Malekzadeh, Clegg, Cavallaro, Haddadi, Mobile Sensor Data Anonymization, IoTDI
       2019, section 4; the released program.
     """
-    config = configured(MSDAConfig, settings)
     nets = _networks(spec, config)
 
     def make(rounds):
@@ -271,7 +278,8 @@ def msda(spec, **settings) -> Method:
         )
 
     begins = config.warm_up + config.turn  # The autoencoder's play against readers.
-    return by_epoch(make)._replace(least_epochs=begins + 1, phases=("warm_up", "turn"))
+    phases = ("warm_up", "turn")
+    return with_phases(by_epoch(make), min_epochs=begins + 1, phases=phases)
 
 
 def _networks(spec, config):
@@ -314,7 +322,8 @@ class AAEConfig(AnonymizerConfig):
             )
 
 
-def aae(spec, **settings) -> Method:
+@register("aae", config=AAEConfig)
+def aae(spec, config) -> Method:
     """Builds AAE, the anonymizing autoencoder of gender, for windows of ``spec``.
 
     The baseline of Hajihassani et al. and of Blinder. Readers of all attributes learn
@@ -350,7 +359,6 @@ def aae(spec, **settings) -> Method:
       Blinder, ACM TOSN 2023, section 7, baseline 1; Hajihassani, Ardakanian, Khazaei,
       Anonymizing Sensor Data on the Edge, 2021, sections 6.3 and 7.3.
     """
-    config = configured(AAEConfig, settings)
     classes = {name: spec.num_classes(name) for name in attributes(spec)}
     nets = networks(spec, config, classes)
 
@@ -366,8 +374,8 @@ def aae(spec, **settings) -> Method:
             anonymize_fn=anonymize_fn(nets),
         )
 
-    return by_epoch(make)._replace(
-        least_epochs=config.pretraining + 1, phases=("pretraining",)
+    return with_phases(
+        by_epoch(make), min_epochs=config.pretraining + 1, phases=("pretraining",)
     )
 
 

@@ -8,10 +8,18 @@ import jax.numpy as jnp
 import optax
 
 from jaxanon.core.method import Method
+from jaxanon.core.registry import register
 from jaxanon.datasets.spec import attributes
-from jaxanon.kernels.setting_checks import at_least, configured, finite, of_kinds
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 from jaxanon.methods.common import pool
-from jaxanon.methods.common.alternating import Player, Room, by_epoch, central, during
+from jaxanon.methods.common.alternating import (
+    Player,
+    Room,
+    by_epoch,
+    central,
+    during,
+    with_phases,
+)
 from jaxanon.models.losses import off_chance, weighted_cross_entropy
 from jaxanon.models.malekzadeh import LEAST, Estimator, Guardian
 
@@ -59,7 +67,8 @@ class GENConfig:
         finite(zero=False, step_size=self.step_size)
 
 
-def gen(spec, **settings) -> Method:
+@register("gen", config=GENConfig)
+def gen(spec, config) -> Method:
     """Builds GEN, the original, for windows of ``spec``.
 
     An estimator of all attributes learns from raw windows and is frozen. Then a
@@ -95,7 +104,6 @@ def gen(spec, **settings) -> Method:
       Malekzadeh, Clegg, Cavallaro, Haddadi, Protecting Sensory Data against Sensitive
       Inferences, W-P2DS 2018, section 3.
     """
-    config = configured(GENConfig, settings)
     spec.num_classes(spec.public)  # A number is refused.
     if spec.time < LEAST:
         raise ValueError(
@@ -168,8 +176,8 @@ def gen(spec, **settings) -> Method:
             anonymize_fn=lambda key, params, windows: rewrite(params, windows),
         )
 
-    return by_epoch(make)._replace(
-        least_epochs=config.pretraining + 1, phases=("pretraining",)
+    return with_phases(
+        by_epoch(make), min_epochs=config.pretraining + 1, phases=("pretraining",)
     )
 
 

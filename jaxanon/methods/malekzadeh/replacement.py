@@ -9,10 +9,18 @@ import numpy as np
 import optax
 
 from jaxanon.core.method import Method
+from jaxanon.core.registry import register
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import at_least, configured, finite, of_kinds
+from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 from jaxanon.methods.common import pool
-from jaxanon.methods.common.alternating import Player, Room, by_epoch, central, during
+from jaxanon.methods.common.alternating import (
+    Player,
+    Room,
+    by_epoch,
+    central,
+    during,
+    with_phases,
+)
 from jaxanon.methods.malekzadeh import anonymizing
 from jaxanon.methods.malekzadeh.anonymizing import AAEConfig, hyper, networks, players
 from jaxanon.models.losses import kernel_squares
@@ -233,7 +241,8 @@ class RAEConfig(ReplacementConfig):
     """RAE's settings."""
 
 
-def rae(spec, **settings) -> Method:
+@register("rae", config=RAEConfig)
+def rae(spec, config) -> Method:
     """Builds RAE, the replacement autoencoder, for windows of ``spec``.
 
     It knows no private attribute: of the *public* classes some are sensitive
@@ -268,7 +277,6 @@ def rae(spec, **settings) -> Method:
       Malekzadeh, Clegg, Haddadi, Replacement AutoEncoder: A Privacy-Preserving
       Algorithm for Sensory Data Analysis, IoTDI 2018, section 4.
     """
-    config = configured(RAEConfig, settings)
     config, classes = with_classes("rae", config, spec)
     nets = replacement_networks(spec, config)
     return central(
@@ -296,7 +304,8 @@ class RAEAAEConfig(AAEConfig, ReplacementConfig):
         at_least(1, replacing=self.replacing)
 
 
-def rae_aae(spec, **settings) -> Method:
+@register("rae_aae", config=RAEAAEConfig)
+def rae_aae(spec, config) -> Method:
     """Builds RAE + AAE, one autoencoder behind the other, for windows of ``spec``.
 
     First ``rae``'s autoencoder learns to make neutral windows of the sensitive
@@ -327,7 +336,6 @@ def rae_aae(spec, **settings) -> Method:
       Malekzadeh, Clegg, Cavallaro, Haddadi, Mobile Sensor Data Anonymization, IoTDI
       2019, section 5; the released program's version for gender.
     """
-    config = configured(RAEAAEConfig, settings)
     config, classes = with_classes("rae_aae", config, spec)
     white = classes.white
     if len(white) < 2:
@@ -374,8 +382,8 @@ def rae_aae(spec, **settings) -> Method:
         )
 
     before = config.replacing + config.pretraining
-    return by_epoch(make)._replace(
-        least_epochs=before + 1, phases=("replacing", "pretraining")
+    return with_phases(
+        by_epoch(make), min_epochs=before + 1, phases=("replacing", "pretraining")
     )
 
 

@@ -3,8 +3,9 @@
 import dataclasses
 
 from jaxanon.core.method import Method
+from jaxanon.core.registry import register
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import configured, finite
+from jaxanon.kernels.setting_checks import finite
 from jaxanon.methods.obscurenet.autoencoders import (
     AutoencoderConfig,
     Design,
@@ -49,7 +50,8 @@ class AttributeVAEConfig(AutoencoderConfig):
         one_of("form", self.form, FORMS)
 
 
-def attribute_vae(spec, **settings) -> Method:
+@register("attribute_vae", config=AttributeVAEConfig)
+def attribute_vae(spec, config) -> Method:
     """Builds attribute-specific autoencoders for windows of ``spec``.
 
     For each public class there is a variational autoencoder, with a classification
@@ -82,7 +84,7 @@ def attribute_vae(spec, **settings) -> Method:
       Representation Learning and Transformation Approach, 2021, eq. 2, sections 5.1
       to 5.3 and Algorithm 1.
     """
-    config = sized(configured(AttributeVAEConfig, settings), spec, ATTRIBUTE_VAE_SIZES)
+    config = sized(config, spec, ATTRIBUTE_VAE_SIZES)
     nets = networks(spec, config, reader_hidden=())
     weights = lambda hyper: (hyper["beta"], hyper["alpha"])
     groups = ("encoder", "decoder", "readers")
@@ -120,7 +122,8 @@ class GeneralVAEConfig(AutoencoderConfig):
         one_of("form", self.form, (*FORMS, "keras"))
 
 
-def general_vae(spec, **settings) -> Method:
+@register("general_vae", config=GeneralVAEConfig)
+def general_vae(spec, config) -> Method:
     """Builds the general autoencoder for windows of ``spec``.
 
     One variational autoencoder learns the windows of all public classes. A window is
@@ -150,7 +153,7 @@ def general_vae(spec, **settings) -> Method:
       loss, section 5.3 and Algorithm 1 the move between means, and sections 5.2 and
       6.3.1 compare the two.
     """
-    config = sized(configured(GeneralVAEConfig, settings), spec, GENERAL_VAE_SIZES)
+    config = sized(config, spec, GENERAL_VAE_SIZES)
     nets = networks(spec, config)
     # Mean error + 2 beta KL is 256 error + 512 beta KL, over 256, which Adam ignores.
     times = VALUES if config.form == "keras" else 1
@@ -183,7 +186,8 @@ class CVAEConfig(AutoencoderConfig):
         one_of("form", self.form, FORMS)
 
 
-def cvae(spec, **settings) -> Method:
+@register("cvae", config=CVAEConfig)
+def cvae(spec, config) -> Method:
     """Builds conditional variational autoencoders for windows of ``spec``.
 
     ObscureNet without an adversary: the decoder of each public class's autoencoder is
@@ -212,7 +216,7 @@ def cvae(spec, **settings) -> Method:
       the Edge, 2021, section 4.1, with ``beta`` before its KL divergence as there, and
       a decoder that is told the private classes.
     """
-    config = sized(configured(CVAEConfig, settings), spec, CVAE_SIZES)
+    config = sized(config, spec, CVAE_SIZES)
     nets = networks(spec, config, told=True)
     weights = lambda hyper: (hyper["beta"], 0.0)
     player = model_player(nets, ("encoder", "decoder"), weights, config.form)
@@ -226,7 +230,8 @@ class CAEConfig(AutoencoderConfig):
     """Settings of the conditional autoencoders, which have no weights to choose."""
 
 
-def cae(spec, **settings) -> Method:
+@register("cae", config=CAEConfig)
+def cae(spec, config) -> Method:
     """Builds conditional autoencoders for windows of ``spec``.
 
     The decoder of each public class's autoencoder is told the private classes; the
@@ -252,7 +257,7 @@ def cae(spec, **settings) -> Method:
       A baseline of Hajihassani, Ardakanian, Khazaei, ObscureNet, IoTDI 2021 (the
       released programs). The loss is what ``cvae``'s is without the KL divergence.
     """
-    config = sized(configured(CAEConfig, settings), spec, CVAE_SIZES)
+    config = sized(config, spec, CVAE_SIZES)
     nets = networks(spec, config, told=True, random=False)
     weights = lambda hyper: (0.0, 0.0)
     player = model_player(nets, ("encoder", "decoder"), weights, "plain")

@@ -3,8 +3,9 @@
 import dataclasses
 
 from jaxanon.core.method import Method
+from jaxanon.core.registry import register
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import at_least, configured, finite
+from jaxanon.kernels.setting_checks import at_least, finite
 from jaxanon.methods.common.alternating import Player
 from jaxanon.methods.obscurenet.autoencoders import (
     AutoencoderConfig,
@@ -51,7 +52,8 @@ class ObscureNetConfig(AutoencoderConfig):
         one_of("form", self.form, FORMS)
 
 
-def obscurenet(spec, **settings) -> Method:
+@register("obscurenet", config=ObscureNetConfig)
+def obscurenet(spec, config) -> Method:
     """Builds ObscureNet for windows of ``spec``.
 
     For each public class there is an autoencoder whose decoder is told the private
@@ -84,7 +86,7 @@ def obscurenet(spec, **settings) -> Method:
       from Blinder; the terms of the loss are those of Blinder's eqs. 2 to 4, section
       4.2, without the public class.
     """
-    config = sized(configured(ObscureNetConfig, settings), spec, PUBLISHED)
+    config = sized(config, spec, PUBLISHED)
     nets = networks(spec, config, told=True, reader_hidden=config.adversary_hidden)
 
     def latents(key, params, hyper, batch):

@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.core.method import Method
+from jaxanon.core.method import Adjustable, Generation, Method
 from jaxanon.core.programs import single
+from jaxanon.core.registry import register
 from jaxanon.kernels.checks import typed_key
-from jaxanon.kernels.setting_checks import configured
 from jaxanon.methods.common import diffusion, generator, pool
-from jaxanon.methods.common.alternating import by_epoch, central, during
+from jaxanon.methods.common.alternating import by_epoch, central, during, with_phases
 from jaxanon.methods.common.diffusion import AVERAGE
 from jaxanon.methods.privatehub import dp_sgd, early_stopping, fine_tuning, sampling
 from jaxanon.methods.privatehub.config import (
@@ -26,7 +26,8 @@ from jaxanon.models import conditions
 
 
 @single
-def privatehub(spec, **settings) -> Method:
+@register("privatehub", config=PrivateHubConfig)
+def privatehub(spec, config) -> Method:
     """Builds PrivateHub for windows of ``spec``.
 
     App-conditioned pre-training: a U-Net learns to take noise off windows, told their
@@ -83,7 +84,6 @@ def privatehub(spec, **settings) -> Method:
     References:
       PrivateHub, chapter 4 of the dissertation in which Atlas is chapter 3.
     """
-    config = configured(PrivateHubConfig, settings)
     nets = networks(spec, config)
     average = early_stopping.RUNNING if config.patience else AVERAGE
     rest_fn = early_stopping.over(nets) if config.patience else None
@@ -131,20 +131,28 @@ def privatehub(spec, **settings) -> Method:
         return method
 
     method = by_epoch(make) if config.hide or config.patience else make(1)
+    if config.hide:
+        method = with_phases(
+            method,
+            check_history=fine_tuning.check_kept,
+            min_epochs=config.pretraining + 1,
+            phases=("pretraining",),
+        )
     return method._replace(
         init=dp_sgd.guarded(method.init, guarantee),
         anonymize=_anonymize(nets),
-        sample=_sample(nets),
-        check_sample=_check_sample(nets),
-        losses=functools.partial(window_losses, nets),
-        check_history=fine_tuning.check_kept if config.hide else None,
-        least_epochs=config.pretraining + 1 if config.hide else 1,
-        phases=("pretraining",) if config.hide else (),
-        at_release=AT_RELEASE if config.hide else AT_RELEASE[:-1],
-        settings_at_release=("strength", "sampling_steps", "solver", "smoothing"),
-        learned_fn=_learned(nets),
-        takes_tokens=True,
+        generate=Generation(
+            _sample(nets),
+            _check_sample(nets),
+            functools.partial(window_losses, nets),
+            _learned(nets),
+        ),
+        adjustable=Adjustable(
+            AT_RELEASE if config.hide else AT_RELEASE[:-1],
+            ("strength", "sampling_steps", "solver", "smoothing"),
+        ),
         guarantee=guarantee,
+        tokens=True,
     )
 
 
@@ -161,7 +169,7 @@ def _anonymize(nets: Networks):
 
 
 def _sample(nets: Networks):
-    """Of a ``Method``, as ``Method.sample`` has it."""
+    """Of a ``Method``, as ``Generation.sample`` has it."""
 
     def sample(key, state, classes, samples=None, avoid=None):
         typed_key(key)

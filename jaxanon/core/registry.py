@@ -1,0 +1,203 @@
+"""The registry: names of methods, learners, controllers and data sets."""
+
+import functools
+import importlib
+import importlib.metadata
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+from jaxanon.datasets import registry as datasets
+from jaxanon.kernels.checks import did_you_mean, one_of
+from jaxanon.kernels.setting_checks import configured
+
+KINDS = ("anonymizer", "learner", "controller", "dataset")
+GROUP = "jaxanon.plugins"  # Entry points of other distributions.
+
+
+class Entry(NamedTuple):
+    """A registered name."""
+
+    name: str
+    builder: Callable  # (spec, config) -> Method
+    config: type | None  # frozen dataclass of the settings
+    kind: str  # one of ``KINDS``
+
+
+_ENTRIES: dict[str, Entry] = {}
+_BUILT_IN = ("jaxanon.methods", "jaxanon.learners")
+
+
+def register(name: str, builder=None, *, config=None, kind: str = "anonymizer") -> Any:
+    """Registers a method, a learner, a controller or a data set under a name.
+
+    A registered method trains, resumes, reopens, sweeps, evaluates and exports like a
+    built-in one, from Python and from the command line. Another distribution registers
+    in a module that an entry point of the group ``jaxanon.plugins`` names.
+
+    Args:
+      name: as ``build`` and the command line take it; letters, digits and underscores.
+      builder: ``(spec, config) -> Method``, whose ``name`` is this one; of kind
+        ``"dataset"`` a ``jaxanon.datasets.description.Dataset``. Without it, the
+        result is a decorator of the builder.
+      config: frozen dataclass of the settings, each with a default; ``None`` for a
+        method without settings.
+      kind: ``"anonymizer"``, ``"learner"``, ``"controller"`` or ``"dataset"``.
+
+    Returns:
+      ``(spec, **settings) -> Method``; of a data set, its description.
+
+    Raises:
+      ValueError: if the kind is unknown, or the name is taken or not an identifier.
+      TypeError: if ``builder`` is not callable, or not a ``Dataset``.
+
+    Example:
+      >>> import dataclasses
+      >>> from jaxanon import methods
+      >>> @dataclasses.dataclass(frozen=True, kw_only=True)
+      ... class ShrunkConfig:
+      ...     factor: float = 0.5
+      >>> def shrunk(spec, config):
+      ...     plain = methods.orf(spec)
+      ...     anonymize = lambda key, state, windows: windows * config.factor
+      ...     return plain._replace(name="shrunk", config=config, anonymize=anonymize)
+      >>> shrunk = register("shrunk", shrunk, config=ShrunkConfig)
+      >>> from jaxanon.datasets import load
+      >>> shrunk(load("smartwatch").spec, factor=0.25).config
+      ShrunkConfig(factor=0.25)
+    """
+    one_of("kind", kind, KINDS)
+    if not (isinstance(name, str) and name.isidentifier()):
+        raise ValueError(f"name must be an identifier, got {name!r}.")
+    if kind == "dataset":
+        return datasets.register(name, cast(datasets.Dataset, builder))
+    if builder is None:
+        return functools.partial(register, name, config=config, kind=kind)
+    if not callable(builder):
+        raise TypeError(f"builder must be (spec, config) -> Method, got {builder!r}.")
+    old = _ENTRIES.get(name)
+    if old is not None and _origin(old.builder) != _origin(builder):
+        raise ValueError(
+            f"name must be new, got {name!r}, which {_origin(old.builder)} has; choose "
+            "another name."
+        )
+    _ENTRIES[name] = Entry(name, builder, config, kind)
+
+    @functools.wraps(builder)
+    def build(spec, **settings):
+        return builder(spec, _configured(name, config, settings))
+
+    del build.__wrapped__  # Its signature is its own.
+    return build
+
+
+def _origin(builder):
+    names = (getattr(builder, part, "") for part in ("__module__", "__qualname__"))
+    return ".".join(names)
+
+
+def _configured(name, config, settings):
+    if config is not None:
+        return configured(config, settings)
+    if settings:
+        raise TypeError(f"{name} has no settings, got {sorted(settings)}.")
+    return None
+
+
+def names(kind: str) -> tuple[str, ...]:
+    """Returns the registered names of a kind, in the order of their registration.
+
+    Raises:
+      ValueError: if the kind is unknown.
+
+    Example:
+      >>> "blinder" in names("anonymizer"), "fedavg" in names("learner")
+      (True, True)
+    """
+    one_of("kind", kind, KINDS)
+    if kind == "dataset":
+        return datasets.names()
+    _load()
+    return registered(kind)
+
+
+def registered(kind: str) -> tuple[str, ...]:
+    """Returns the names of a kind that are registered so far; loads no package."""
+    return tuple(each.name for each in _ENTRIES.values() if each.kind == kind)
+
+
+def entry(name: str, *kinds: str) -> Entry:
+    """Returns what is registered under a name.
+
+    Args:
+      name: of a method, a learner or a controller.
+      *kinds: that the entry may be of; none: any.
+
+    Raises:
+      ValueError: if the name is unknown, or of another kind.
+    """
+    _load()
+    kinds = kinds or KINDS
+    known = sorted(each.name for each in _ENTRIES.values() if each.kind in kinds)
+    if name not in known:
+        what = "method" if "anonymizer" in kinds else kinds[0]
+        raise ValueError(
+            f"{what} must be one of {known}, got {name!r}.{did_you_mean(name, known)}"
+        )
+    return _ENTRIES[name]
+
+
+def build(name: str, spec, **settings):
+    """Builds the method of a name for windows of ``spec``.
+
+    Args:
+      name: of ``names``.
+      spec: ``jaxanon.datasets.Spec``.
+      **settings: fields of the method's config.
+
+    Raises:
+      ValueError: if the name is unknown, or a setting is out of range.
+      TypeError: for an unknown setting.
+
+    Example:
+      >>> from jaxanon.datasets import load
+      >>> build("orf", load("smartwatch").spec).name
+      'orf'
+    """
+    own = entry(name)
+    return own.builder(spec, _configured(name, own.config, settings))
+
+
+def rebuild(name: str, spec, config):
+    """Builds a method again from its name, spec and config.
+
+    Raises:
+      ValueError: if no method is registered under the name, or with another config.
+    """
+    own = entry(name)
+    if config is not None and type(config) is not own.config:
+        raise ValueError(
+            f"{name} is registered with {own.config}, got a {type(config).__name__}; "
+            "register your method under a name of its own."
+        )
+    return own.builder(spec, config)
+
+
+def load_plugins(*modules: str) -> None:
+    """Imports the entry points of the group ``jaxanon.plugins`` and named modules.
+
+    Args:
+      *modules: dotted names, whose import registers.
+
+    Raises:
+      ImportError: if one cannot be imported.
+    """
+    for point in importlib.metadata.entry_points(group=GROUP):
+        point.load()
+    for module in modules:
+        importlib.import_module(module)
+
+
+def _load():
+    """Imports the packages that register the built-in names."""
+    for package in _BUILT_IN:
+        importlib.import_module(package)
