@@ -6,6 +6,8 @@ from unittest import mock
 import pytest
 import toy
 
+from jaxanon import methods
+
 
 @pytest.fixture(scope="session")
 def data():
@@ -25,7 +27,8 @@ def given_to_central(monkeypatch, data):
     """``(name, **settings) ->`` what a method gives ``central``; epochs of 10."""
 
     def given_to_central(name, spec=data.spec, **settings):
-        module, seen = importlib.import_module(f"jaxanon.methods.{name}"), []
+        build, seen = getattr(methods, name), []
+        module = importlib.import_module(build.__module__)
         named = lambda _, config, spec, room, **given: Given(given, room=room)
 
         def by_epoch(make):
@@ -34,7 +37,7 @@ def given_to_central(monkeypatch, data):
 
         monkeypatch.setattr(module, "central", named)
         monkeypatch.setattr(module, "by_epoch", by_epoch)
-        getattr(module, name)(spec, **settings)
+        build(spec, **settings)
         return seen[0]
 
     return given_to_central

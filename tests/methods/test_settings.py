@@ -24,7 +24,7 @@ def configs():
     """Every dataclass of settings in the rooms of methods and of learners."""
     found = {}
     for room in (methods, learners):
-        for info in pkgutil.iter_modules(room.__path__, room.__name__ + "."):
+        for info in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
             for name, value in vars(importlib.import_module(info.name)).items():
                 if name.endswith("Config") and dataclasses.is_dataclass(value):
                     found[name] = value

@@ -4,12 +4,14 @@ For tests of what is done around it; ``tests/models`` have the U-Net's own.
 """
 
 import contextlib
-import importlib
 from collections.abc import Sequence
 from unittest import mock
 
 import jax.numpy as jnp
 from flax import linen as nn
+
+from jaxanon.methods.guided_diffusion import cloak, privdiffuser
+from jaxanon.methods.privatehub import networks
 
 
 class Denoiser(nn.Module):
@@ -35,7 +37,6 @@ class Denoiser(nn.Module):
 def plain_denoiser():
     """As long as it is entered, diffusion methods are built with it."""
     with contextlib.ExitStack() as patched:
-        for name in ("hub_networks", "cloak", "privdiffuser"):
-            module = importlib.import_module(f"jaxanon.methods.{name}")
+        for module in (networks, cloak, privdiffuser):
             patched.enter_context(mock.patch.object(module, "UNet", Denoiser))
         yield

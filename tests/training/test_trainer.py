@@ -102,7 +102,7 @@ def test_training_lowers_the_loss(finished):
 KILLED = """
 import sys
 sys.path.insert(0, {folder!r})
-import test_training as t
+import test_trainer as t
 from jaxanon import methods
 data = t.load({file!r})
 method = methods.blinder(data.spec, **t.SETTINGS)

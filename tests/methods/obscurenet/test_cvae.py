@@ -15,7 +15,7 @@ TINY = {"latent": 3, "hidden": (5,)}
 
 
 def _loss(monkeypatch, data, build, **settings):
-    module = importlib.import_module(f"jaxanon.methods.{build.__name__}")
+    module = importlib.import_module(build.__module__)
     monkeypatch.setattr(
         module, "autoencoders", lambda name, spec, config, design: design
     )

@@ -29,7 +29,7 @@ def test_a_street_is_trained_and_evaluated(tmp_path, capsys):
     told = capsys.readouterr().out
     assert "3 homes, 1 of which join later, 2 devices each; 2 days to learn" in told
     assert "day 2/2  saved_share" in told and f"Next: jaxanon evaluate {out}" in told
-    # What the shell trains is what Python trains of these, see tests/test_street.py.
+    # What the shell trains is what Python trains of these: energy/test_method.py.
     homes = energy.load_homes("simulated", homes=3, devices=2, days=2, held_out=1)
     settings, config = method.settings_in(out)
     assert settings == SETTINGS and config["seed"] == 3

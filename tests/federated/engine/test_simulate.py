@@ -127,7 +127,7 @@ def test_one_shard_per_device_is_the_same_algorithm(tmp_path):
     flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=2"
     env = os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
     here = pathlib.Path(__file__).parent
-    paths = [str(here), str(here.parent / "support")]
+    paths = [str(here), str(here.parents[1] / "support")]
     done = subprocess.run(
         [sys.executable, "-P", "-c", f"import sys; sys.path += {paths!r}{SHARDS}"],
         env=env,
@@ -150,7 +150,7 @@ def test_one_shard_per_device_is_the_same_algorithm(tmp_path):
     ],
 )
 def test_clients_in_their_places_are_the_same_algorithm(make, size, copies):
-    """By the program of many devices on one; many are in tests/test_processes.py."""
+    """By the program of many devices on one; many in training/test_processes.py."""
     algorithm, clients = make(size), shared_out.seven()
     placed = federated.place(clients, jax.devices()[:1], copies=copies)
     state = algorithm.init(jax.random.key(0))

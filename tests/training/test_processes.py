@@ -20,7 +20,7 @@ from jaxanon.cli import app
 from jaxanon.training import processes as training_processes
 from jaxanon.training import run_folder, trainer
 
-HERE = pathlib.Path(__file__).parent
+SUPPORT = pathlib.Path(__file__).parents[1] / "support"
 SMALL = ["--hidden", "8", "--filters", "4"]  # Of FedAvg, which is soon compiled.
 BLINDER = {
     **{"hidden": (8,), "latent": 2, "per_class": 4, "support": 1, "query": 3},
@@ -243,7 +243,7 @@ def free_port():
 
 def test_two_processes_and_what_they_refuse(data, tmp_path, start):
     port, folder = free_port(), tmp_path / "run"
-    path = f"import sys; sys.path += {[str(HERE / 'support')]!r}\n"
+    path = f"import sys; sys.path += {[str(SUPPORT)]!r}\n"
     words = [str(port), "5", str(folder), repr(BLINDER)]
     both = [start([path + PARTS, str(i), *words]) for i in (0, 1)]
     said = [ended(*one) for one in both]

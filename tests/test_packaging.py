@@ -83,9 +83,8 @@ import collections, importlib, importlib.util, pkgutil, sys
 
 import jaxanon
 
-ours = [jaxanon]
 for name in ("kernels", "federated", "datasets", "models", "methods", "attacks",
-             "metrics"):
+             "metrics", "core", "training", "evaluation", "sweeps", "energy"):
     room = importlib.import_module("jaxanon." + name)
     for info in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
         importlib.import_module(info.name)
