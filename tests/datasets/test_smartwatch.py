@@ -66,19 +66,37 @@ def test_says_where_the_file_should_be(monkeypatch, tmp_path):
         description.locate(None, tmp_path)
 
 
-def test_refuses_another_file(tmp_path, watch_file):
+class Code:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, marker):
+        self.marker = str(marker)
+
+    def __reduce__(self):
+        return open, (self.marker, "w")
+
+
+def test_a_pickle_of_unknown_content_runs_no_code(tmp_path):
+    marker = tmp_path / "marker"
+    np.save(tmp_path / "watch.npy", np.array(Code(marker)), allow_pickle=True)
+    with pytest.raises(ValueError, match=r"watch.npy must be watch_dataset.npy of seg"):
+        load("smartwatch", source=tmp_path / "watch.npy")
+    assert not marker.exists()
+
+
+def test_refuses_another_file(tmp_path, watch_file, save_watch):
     path = tmp_path / "watch.npy"
     path.write_bytes(watch_file.read_bytes()[:5000])
-    with pytest.raises(ValueError, match="is not the seglearn watch data"):
+    with pytest.raises(ValueError, match=r"must be watch_dataset.npy .*\(SHA-256 "):
         load("smartwatch", source=path)
     np.save(path, np.zeros(3))
-    with pytest.raises(ValueError, match="is not the seglearn watch data"):
+    with pytest.raises(ValueError, match=r"must be watch_dataset.npy .*\(SHA-256 "):
         load("smartwatch", source=path)
     watch = np.load(watch_file, allow_pickle=True).item()
-    np.save(path, watch | {"y_labels": ["other"]}, allow_pickle=True)
+    save_watch(path, watch | {"y_labels": ["other"]})
     with pytest.raises(ValueError, match=r"holds exercises \['other'\], wanted"):
         load("smartwatch", source=path)
     watch["X"][3][5, 2] = np.inf
-    np.save(path, watch, allow_pickle=True)
+    save_watch(path, watch)
     with pytest.raises(ValueError, match=r"of smartwatch .* holds NaN or infinity"):
         load("smartwatch", source=path)
