@@ -108,7 +108,7 @@ def test_windows_locks_a_byte(tmp_path, monkeypatch):
     asked = []
     library = types.ModuleType("msvcrt")
     library.LK_NBLCK, library.locking = 2, lambda *words: asked.append(words[1:])
-    monkeypatch.setitem(sys.modules, "fcntl", None)
+    monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setitem(sys.modules, "msvcrt", library)
     with checkpoint.alone(tmp_path / "run"):
         assert asked == [(2, 1)]

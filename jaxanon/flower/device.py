@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxanon import __version__
 from jaxanon.datasets import Data
-from jaxanon.edge.budget import Exhausted
+from jaxanon.edge.budget import Budget, Exhausted
 from jaxanon.federated.engine import exchange as engine_exchange
 from jaxanon.flower import terms as agreements
 from jaxanon.flower.records import Letter
@@ -73,7 +73,8 @@ class Device:
     ):
         self.client, self.why, self.failed = client, None, False
         self._data, self._all_rows, self._expected = data, all_rows, expected
-        self._budget_path, self._budget = budget, None
+        self._budget_path = budget
+        self._budget: Budget | None = None
         self._terms: dict | None = None
         self._own: Any = None
         self._waiting: tuple | None = None  # a message's name, and what it leaves

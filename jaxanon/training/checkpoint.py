@@ -5,6 +5,7 @@ import errno
 import hashlib
 import logging
 import pathlib
+import sys
 import warnings
 
 import jax
@@ -74,13 +75,13 @@ def _holds_something_else(folder):
 
 def _lock(handle):
     """Locks an open file without waiting; OSError if another process has it."""
-    try:
-        import fcntl
-    except ImportError:  # Windows.
+    if sys.platform == "win32":
         import msvcrt
 
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
     else:
+        import fcntl
+
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
