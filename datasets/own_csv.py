@@ -266,12 +266,11 @@ def _check_rates(tables):
     low, high = (np.array(each) for each in zip(*found.values(), strict=True))
     if max(low) <= min(high) * (1 + JITTER):
         return
-    rates = np.sqrt(low * high)
-    names = sorted(found, key=lambda path: found[path])
-    told = [f"{path} at {math.sqrt(math.prod(found[path])):.4g} Hz" for path in names]
+    ordered = sorted((ends, path) for path, ends in found.items())
+    told = [f"{path} at {_in_hertz(*ends)}" for ends, path in ordered]
     if len(told) > 6:
         told = [*told[:3], f"{len(told) - 6} more", *told[-3:]]
-    units = max(rates) / min(rates) > 200
+    units = max(low) / min(high) > 200
     raise ValueError(
         f"paths must be files of one sampling rate, got {', '.join(told)}; "
         + (
@@ -280,6 +279,12 @@ def _check_rates(tables):
             else "resample them to one rate, or import them apart."
         )
     )
+
+
+def _in_hertz(low, high):
+    """One rate, or where rounded or lost times leave it open, its range."""
+    ends = f"{low:.4g}", f"{high:.4g}"
+    return f"{' to '.join(dict.fromkeys(ends))} Hz"
 
 
 def _segments(table, names, rate_hz, people, further):

@@ -136,6 +136,7 @@ def timed(folder, name, hz, *, scale=1.0, digits=6, rows=400, kept=None):
     [
         ({"hz": 25}, r"bob.csv at 25 Hz, .*ann.csv at 50 Hz; resample them"),
         ({"hz": 55}, r"ann.csv at 50 Hz, .*bob.csv at 55 Hz; resample them"),
+        ({"hz": 6.4, "digits": 1}, r"bob.csv at 5 to 6.4\d* Hz, .*ann.csv at 50 Hz; r"),
         ({"hz": 50, "scale": 1000}, r"bob.csv at 0.05 Hz, .*; are times in millisec"),
         ({"hz": 50, "scale": 1e9, "digits": 0}, r"bob.csv at 5e-08 Hz, .*Bring them"),
     ],
