@@ -14,6 +14,7 @@ from jaxanon.datasets.recordings import Recording
 from jaxanon.datasets.sources import naming
 from jaxanon.datasets.windows import cut_each
 
+JITTER = 0.05  # By which the rates of files may differ, that clocks set.
 GAP = 3  # Periods from one row to the next after which a recording is two.
 
 
@@ -72,9 +73,10 @@ def import_csv(
         ``output`` is there and ``overwrite`` is false, or cannot be written.
       TypeError: for a name, or path, in place of a list of them; for a length or stride
         that is no whole number.
-      ValueError: for a column that a file lacks, a cell that is no number, a name that
-        the file of windows has another use for, a person of whom ``people`` says
-        nothing, or if no stretch is as long as a window.
+      ValueError: for files whose times tell rates that differ by more than 5 %, or
+        are in different units; for a column that a file lacks, a cell that is no
+        number, a name that the file of windows has another use for, a person of whom
+        ``people`` says nothing, or if no stretch is as long as a window.
 
     Example:
       >>> import pathlib, tempfile
@@ -102,6 +104,7 @@ def import_csv(
         where, people = str(people), _read_people(Path(people))
     further = _attributes(people, (*channels, *labels), where)
     tables = [csv_tables.read(path, channels, labels, subject, time) for path in paths]
+    _check_rates([table for table in tables if len(table.rows) >= length])
     files = repr(str(paths[0])) + (f" and {len(paths) - 1} more" if paths[1:] else "")
     with naming(files):
         rate_hz = _rate(tables, rate_hz)
@@ -242,6 +245,46 @@ def _rate(tables, rate_hz):
             "leave one of them out, or see that times are in seconds."
         )
     return seen if rate_hz is None else rate_hz
+
+
+def _check_rates(tables):
+    """Refuses files of which one window would last longer than another.
+
+    The step that is most usual is off by as much as times are rounded, and the mean
+    step by what is lost: a file's rate is in the range of both.
+    """
+    found = {}
+    for table in tables:
+        steps = () if table.times is None else np.diff(table.times)
+        steps = np.array([step for step in steps if step > 0])  # No NaN is.
+        if len(steps):
+            usual = np.median(steps)
+            both = usual, np.mean(steps[steps < 2.001 * usual])
+            found[table.path] = 1 / max(both), 1 / min(both)
+    if not found:
+        return
+    low, high = (np.array(each) for each in zip(*found.values(), strict=True))
+    if max(low) <= min(high) * (1 + JITTER):
+        return
+    ordered = sorted((ends, path) for path, ends in found.items())
+    told = [f"{path} at {_in_hertz(*ends)}" for ends, path in ordered]
+    if len(told) > 6:
+        told = [*told[:3], f"{len(told) - 6} more", *told[-3:]]
+    units = max(low) / min(high) > 200
+    raise ValueError(
+        f"paths must be files of one sampling rate, got {', '.join(told)}; "
+        + (
+            "are times in milliseconds in some? Bring them to seconds."
+            if units
+            else "resample them to one rate, or import them apart."
+        )
+    )
+
+
+def _in_hertz(low, high):
+    """One rate, or where rounded or lost times leave it open, its range."""
+    ends = f"{low:.4g}", f"{high:.4g}"
+    return f"{' to '.join(dict.fromkeys(ends))} Hz"
 
 
 def _segments(table, names, rate_hz, people, further):

@@ -66,7 +66,7 @@ def far_from_sleep(stages: np.ndarray) -> np.ndarray:
 def read_nights(path: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """``float[epochs, 72]`` and ``int[epochs]`` of each night of a file."""
     try:
-        with path.open("rb") as file, np.load(file) as found:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
             arrays = dict(found)
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise ValueError(

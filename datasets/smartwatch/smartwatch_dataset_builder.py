@@ -1,6 +1,7 @@
 """The TFDS builder of the smartwatch recordings."""
 
-import pickle
+import hashlib
+import io
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,9 @@ from etils import epath
 from jaxanon.datasets.builder import RecordingsBuilder
 from jaxanon.datasets.smartwatch.description import DATASET, EXERCISES
 
-# What NumPy and pickle raise for a file that is cut short or is another one.
-DAMAGE = (
-    *(AttributeError, EOFError, KeyError, OSError, TypeError, ValueError),
-    pickle.UnpicklingError,
-)
+# SHA-256 of ``watch_dataset.npy`` of seglearn 1.2.5. The file is a pickle, which can
+# run any code when it is read, so no other file is unpickled.
+SHA256 = frozenset({"eb122f23cdf06ef6bd6c6c5312958ec5cf9d038e2e6d457b8081662c75a42537"})
 
 
 class Builder(RecordingsBuilder):
@@ -28,15 +27,16 @@ class Builder(RecordingsBuilder):
     def recordings(self, source: tuple[Path, ...]):
         """One recording for each person, side and exercise, in that order."""
         (file,) = source
-        # A pickle of NumPy arrays, trusted as much as the package that carries it.
-        try:
-            watch = np.load(file, allow_pickle=True).item()
-            columns = [watch[key] for key in ("X", "y", "side", "subject")]
-        except DAMAGE as error:
+        content = file.read_bytes()  # Once, so that what is hashed is what is read.
+        found = hashlib.sha256(content).hexdigest()
+        if found not in SHA256:
             raise ValueError(
-                f"{file} is not the seglearn watch data ({error}); reinstall with "
-                "`pip install --force-reinstall seglearn`."
-            ) from error
+                f"{file} must be watch_dataset.npy of seglearn 1.2.5, got another file "
+                f"(SHA-256 {found}); run `pip install --force-reinstall "
+                "seglearn==1.2.5`."
+            )
+        watch = np.load(io.BytesIO(content), allow_pickle=True).item()
+        columns = [watch[key] for key in ("X", "y", "side", "subject")]
         if tuple(watch["y_labels"]) != EXERCISES:
             raise ValueError(
                 f"{file} holds exercises {watch['y_labels']}, wanted {EXERCISES}; "

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+import shlex
 from typing import Annotated
 
 import tyro
@@ -141,6 +142,32 @@ def recorded(path: pathlib.Path) -> dict:
     return told
 
 
+def with_given(stored: dict, path: pathlib.Path, **given) -> dict:
+    """Replaces what a run's folder says of its data by what the command line says.
+
+    A run's folder may come from anywhere. Its ``source`` names files that readers of
+    many formats open, so it is used only if the command line repeats it.
+
+    Args:
+      stored: of ``recorded``, or defaults.
+      path: of the file that ``stored`` was read from, for the error.
+      **given: settings of the command line; None where it says nothing.
+
+    Raises:
+      ValueError: if ``stored`` names a source that ``given`` does not repeat.
+    """
+    given = {name: value for name, value in given.items() if value is not None}
+    source = stored.get("source")
+    if given.get("dataset", stored["dataset"]) != stored["dataset"]:
+        source = None  # It belongs to the other data set.
+    elif source is not None and "source" not in given:
+        raise ValueError(
+            f"--source must repeat the source that {path} names, got none; pass "
+            f"--source {shlex.quote(source)} if you trust those files."
+        )
+    return stored | {"source": source} | given
+
+
 def recall(
     run,
     *,
@@ -153,12 +180,14 @@ def recall(
     Args:
       run: of ``open_run``.
       dataset: name or path to look in instead of where the data was.
-      source: likewise for the original files.
+      source: likewise for the original files; where the run's folder names some, it
+        must be given.
       split_seed: that the split was drawn by, which a run that Python trained does
         not tell; 0 unless it is given.
 
     Raises:
-      ValueError: if what is found is not what the run was trained on.
+      ValueError: if what is found is not what the run was trained on, or the run's
+        folder names a source and ``source`` is None.
     """
     from jaxanon import datasets
     from jaxanon.training.run_folder import fingerprint
@@ -174,12 +203,8 @@ def recall(
     record = run.folder / RECORD
     if record.exists():
         wanted = DataOptions(**recorded(record))
-    if dataset is not None:
-        wanted = dataclasses.replace(wanted, dataset=dataset)
-    if source is not None:
-        wanted = dataclasses.replace(wanted, source=source)
-    if split_seed is not None:
-        wanted = dataclasses.replace(wanted, split_seed=split_seed)
+    given = {"dataset": dataset, "source": source, "split_seed": split_seed}
+    wanted = DataOptions(**with_given(dataclasses.asdict(wanted), record, **given))
     if wanted.dataset.endswith(".npz"):
         wanted = dataclasses.replace(wanted, preset=None)
     elif wanted.dataset not in datasets.names():

@@ -137,8 +137,7 @@ def evaluate(folder, *, seed, dataset, source, overwrite) -> None:
     record = folder / data.RECORD
     if record.exists():
         known |= data.recorded(record)
-    given = {"dataset": dataset, "source": source}
-    known |= {name: value for name, value in given.items() if value is not None}
+    known = data.with_given(known, record, dataset=dataset, source=source)
     run = energy_method.open_run(
         folder, load(known["dataset"], known["source"], settings)
     )

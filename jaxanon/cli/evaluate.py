@@ -47,7 +47,7 @@ def evaluate(
       join_rounds: that they go through alone; default: 1
       seed: of everything that the evaluation draws
       dataset: where the run's data is now, if it moved
-      source: where the original files are now, if they moved
+      source: where the original files are; needed where training had --source
       split_seed: that Python's jaxanon.load was given, of a run that was trained there
       overwrite: replace the report that is there
     """

@@ -48,7 +48,7 @@ def export(
       own_rounds: rounds of that
       seed: of training attackers, or on a wearer's own windows
       dataset: where the run's data is now, if it moved
-      source: where the original files are now, if they moved
+      source: where the original files are; needed where training had --source
       split_seed: that Python's jaxanon.load was given, of a run that was trained there
       overwrite: replace the files that are there
     """

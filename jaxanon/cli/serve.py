@@ -128,6 +128,7 @@ def client(
     client: int,
     all_rows: bool = False,
     digest: Digest = None,
+    budget: arguments.File = None,
     root_certificate: arguments.File = None,
     private_key: arguments.File = None,
     insecure: bool = False,
@@ -147,6 +148,8 @@ def client(
       all_rows: all training windows are its own, whatever subject they name
       digest: of the server's settings, which it prints; another one is refused.
         Default: any
+      budget: counts the rounds that it answers, also when it starts again; made if it
+        is not there, and needed where noise is to protect its windows
       root_certificate: PEM that the server's certificate follows from, for TLS
       private_key: ECDSA key whose public half is in the server's --client-keys
       insecure: talk to another machine without TLS
@@ -163,6 +166,7 @@ def client(
         loaded,
         all_rows=all_rows,
         expected=digest,
+        budget=budget,
         root_certificate=root_certificate,
         private_key=private_key,
         insecure=insecure,

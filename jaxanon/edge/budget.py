@@ -33,10 +33,12 @@ class Budget:
         protect does not add up; of a file that is there, what it was made with, or
         None; of a new one None stands for ``ANY``.
       wait_s: for other processes that charge the same file, in seconds.
+      unit: "epsilon", or "rounds" of a federated training, whose ε do not add up:
+        ``epsilon`` is the number of rounds then, and each charge is of 1.
 
     Raises:
-      ValueError: for another ``epsilon``, or other ``neighbours``, than the file's, or
-        if the file is damaged.
+      ValueError: for another ``unit`` or ``epsilon``, or other ``neighbours``, than the
+        file's, or if the file is damaged.
       FileNotFoundError: if the folder, or the file that was there, is missing; if
         there is no file, and no ``epsilon`` to make one with.
       TimeoutError: if another process holds it for longer.
@@ -59,13 +61,14 @@ class Budget:
         neighbours: str | None = None,
         *,
         wait_s: float = 1.0,
+        unit: str = budget_text.EPSILON,
     ):
         if epsilon is not None:
             budget_text.check(epsilon, "epsilon of a budget")
         if not wait_s >= 0:
             raise ValueError(f"wait_s must be >= 0, got {wait_s!r}.")
         self.path = pathlib.Path(path).resolve()
-        self._wait_s = wait_s
+        self._wait_s, self._unit = wait_s, unit
         if self.path.is_dir():
             raise IsADirectoryError(f"{self.path} is a folder; name a file.")
         if not self.path.parent.is_dir():
@@ -80,7 +83,7 @@ class Budget:
                 if was_there or epsilon is None:
                     raise self._nothing(was_there)
                 hidden = ANY if neighbours is None else neighbours
-                self._write(budget_text.body(epsilon, hidden, {}))
+                self._write(budget_text.body(epsilon, hidden, {}, unit))
             told = self._told()
             if not was_there:
                 os.pwrite(lock, MADE, 0)
@@ -145,7 +148,8 @@ class Budget:
         """
         with self._alone():
             releases = self._after(self._own()["releases"], epsilon, count)
-            self._write(budget_text.body(self.epsilon, self.neighbours, releases))
+            own = self.epsilon, self.neighbours, releases, self._unit
+            self._write(budget_text.body(*own))
         return float(self._left(releases))
 
     def _left(self, releases):
@@ -223,7 +227,7 @@ class Budget:
     def _told(self):
         """What the file says, as ``budget_text.body`` has it."""
         try:
-            return budget_text.read(self.path.read_text(encoding="utf-8"))
+            told = budget_text.read(self.path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise FileNotFoundError(
                 f"{self.path} is gone, and with it what was spent; restore it."
@@ -233,6 +237,12 @@ class Budget:
                 f"{self.path} is no budget, or damaged ({error}); nothing is released "
                 "from it. Restore it, or count its stream as spent."
             ) from error
+        if (unit := told.get("unit", budget_text.EPSILON)) != self._unit:
+            raise ValueError(
+                f"{self.path} must be a budget of {self._unit}, got one of {unit}; "
+                "name another file."
+            )
+        return told
 
     def _write(self, body):
         partial = self.path.with_name(f".{self.path.name}.partial")

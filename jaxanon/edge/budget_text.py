@@ -1,4 +1,4 @@
-"""What a budget's file says: ε, what was released of it, and a check of both."""
+"""What a budget's file says: its size, what was released, and a check of both."""
 
 import fractions
 import hashlib
@@ -8,6 +8,7 @@ import math
 DAMAGE = AttributeError, KeyError, OverflowError, RecursionError, TypeError
 FIELDS = "format", "epsilon", "neighbours", "releases"  # That the check is of.
 FORMAT = 2
+EPSILON, ROUNDS = "epsilon", "rounds"  # Units: a file that names none is of ε.
 
 
 def exact(value) -> fractions.Fraction:
@@ -26,11 +27,13 @@ def check(epsilon, name: str) -> None:
         raise ValueError(f"{name} must be > 0 and finite, got {epsilon!r}.")
 
 
-def body(epsilon, neighbours: str, releases: dict[str, int]) -> dict:
-    """What a file says, but for its check."""
-    return dict(
-        zip(FIELDS, (FORMAT, float(epsilon), neighbours, releases), strict=True)
-    )
+def body(
+    epsilon, neighbours: str, releases: dict[str, int], unit: str = EPSILON
+) -> dict:
+    """What a file says, but for its check; ``epsilon`` counts units of ``unit``."""
+    values = FORMAT, float(epsilon), neighbours, releases
+    named = {} if unit == EPSILON else {"unit": unit}
+    return dict(zip(FIELDS, values, strict=True)) | named
 
 
 def text(told: dict) -> str:
@@ -53,11 +56,14 @@ def read(written: str) -> dict:
         if told.get("format") != FORMAT and "releases" in told:
             raise ValueError(f"of another version, format {told.get('format')}")
         found = {name: told[name] for name in FIELDS}
+        if "unit" in told:
+            found["unit"] = told["unit"]
         if told["check"] != _digest(found):
             raise ValueError("its check does not match")
         releases, epsilon = found["releases"], found["epsilon"]
         whole = all(type(n) is int and n >= 0 for n in releases.values())
         kinds = type(epsilon) is float and isinstance(found["neighbours"], str)
+        kinds &= found.get("unit", ROUNDS) == ROUNDS
         for each in (epsilon, *map(float, releases)):
             check(each, "epsilon")
         if not (whole and kinds and total(releases) <= exact(epsilon)):

@@ -23,6 +23,7 @@ from jaxanon.energy.searching import lives
 from jaxanon.evaluation.summary import aggregate
 from jaxanon.kernels.checks import did_you_mean
 from jaxanon.sweeps import folder, space
+from jaxanon.training import checkpoint
 
 _ARRAYS = frozenset(of_settings.HYPER)
 
@@ -104,41 +105,42 @@ def search(
         "seeds": int(seeds),
         "fingerprint": method.fingerprint(homes),
     }
-    found: dict[int, dict] = {}
-    if out is not None:
-        folder.claim(out, described, resume=resume)
-        rows = folder.read(out).get("members", [])
-        with naming(f"{pathlib.Path(out) / folder.FILE}, its members"):
-            found = {row["index"]: row["scores"] for row in rows}
-    tell = progress or (lambda done, total, what: None)
-    for static, indices in space.alike(members, _ARRAYS):
-        left = [index for index in indices if index not in found]
-        if not left:
-            continue
-        own = dataclasses.replace(settings, **static)
-        system, street, _, _ = method.begin(own, homes, 0)
-        at_once = _at_once(chunk, len(left))
-        for first in range(0, len(left), at_once):
-            some = left[first : first + at_once]
-            tell(len(found), len(members), _words(members[some[0]]))
-            told = _scores(own, system, street, [members[i] for i in some], at_once)
-            found |= dict(zip(some, told, strict=True))
-            if out is not None:
-                _write(out, described, members, found, ())
-    done = [Member(*member, found[i]) for i, member in enumerate(members)]
-    _warn(done)
-    summary = [
-        {
-            "settings": cell,
-            "seeds": int(seeds),
-            "scores": _over([one.scores for one in done if one.settings == cell]),
-        }
-        for cell in cells
-    ]
-    if out is not None:
-        _write(out, described, members, found, summary)
-        report.write_search(out, summary)
-    return done, summary
+    with checkpoint.alone(out):
+        found: dict[int, dict] = {}
+        if out is not None:
+            folder.claim(out, described, resume=resume)
+            rows = folder.read(out).get("members", [])
+            with naming(f"{pathlib.Path(out) / folder.FILE}, its members"):
+                found = {row["index"]: row["scores"] for row in rows}
+        tell = progress or (lambda done, total, what: None)
+        for static, indices in space.alike(members, _ARRAYS):
+            left = [index for index in indices if index not in found]
+            if not left:
+                continue
+            own = dataclasses.replace(settings, **static)
+            system, street, _, _ = method.begin(own, homes, 0)
+            at_once = _at_once(chunk, len(left))
+            for first in range(0, len(left), at_once):
+                some = left[first : first + at_once]
+                tell(len(found), len(members), _words(members[some[0]]))
+                told = _scores(own, system, street, [members[i] for i in some], at_once)
+                found |= dict(zip(some, told, strict=True))
+                if out is not None:
+                    _write(out, described, members, found, ())
+        done = [Member(*member, found[i]) for i, member in enumerate(members)]
+        _warn(done)
+        summary = [
+            {
+                "settings": cell,
+                "seeds": int(seeds),
+                "scores": _over([one.scores for one in done if one.settings == cell]),
+            }
+            for cell in cells
+        ]
+        if out is not None:
+            _write(out, described, members, found, summary)
+            report.write_search(out, summary)
+        return done, summary
 
 
 def _cells(settings, grid):

@@ -1,5 +1,6 @@
 """Trains a street of homes: a day per call, resumable, watched."""
 
+import contextlib
 import math
 import os
 import pathlib
@@ -55,7 +56,8 @@ def train(
       ``StreetRun``.
 
     Raises:
-      FileExistsError: if ``out`` holds a run and ``resume`` is False.
+      FileExistsError: if ``out`` holds a run and ``resume`` is False, or if another
+        process writes it.
       ValueError: for homes that are too few or of another number of days; naming home
         and device, for what meters cannot have said; if the run in ``out`` is another
         one, or its checkpoints are damaged.
@@ -75,25 +77,23 @@ def train(
     system, street, state, run_key = method.begin(settings, homes, seed)
     config = method.describe(settings, homes, state, seed)
     history, saved = [], None
-    if out is not None:
-        run_folder.claim(out, config, resume=resume)
-        if on_claim is not None:
-            on_claim()
-        saved = checkpoint.Checkpoints(out)
-        found = saved.restore(method.kept(0, state))
-        done = 0
-        if found is not None:
-            done, state = int(found.round), method.state_of(found, state)
-        history = saved.go_on(done)
-    try:
+    with contextlib.ExitStack() as held:
+        held.enter_context(checkpoint.alone(out))
+        if out is not None:
+            run_folder.claim(out, config, resume=resume)
+            if on_claim is not None:
+                on_claim()
+            saved = held.enter_context(contextlib.closing(checkpoint.Checkpoints(out)))
+            found = saved.restore(method.kept(0, state))
+            done = 0
+            if found is not None:
+                done, state = int(found.round), method.state_of(found, state)
+            history = saved.go_on(done)
         devices = homes.kinds.shape[1]
         loop = _Loop(
             settings, devices, system, street, run_key, out, checkpoint_s, saved
         )
         state = _days(loop, state, history, progress)
-    finally:
-        if saved is not None:
-            saved.close()
     return StreetRun(
         settings=settings,
         homes=homes,

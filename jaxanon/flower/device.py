@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxanon import __version__
 from jaxanon.datasets import Data
+from jaxanon.edge.budget import Budget, Exhausted
 from jaxanon.federated.engine import exchange as engine_exchange
 from jaxanon.flower import terms as agreements
 from jaxanon.flower.records import Letter
@@ -44,14 +45,14 @@ class _Answered(NamedTuple):
     digest: bytes  # of what it was asked then
     reply: Letter
     own: Any
-    count: int  # rounds so far
 
 
 class Device:
     """One client. A class because it keeps something from message to message.
 
     Where noise is a guarantee's, it answers each round once, each later than the one
-    before, and no more than are paid for; the same question gets the same answer.
+    before, and no more than are paid for; the same question gets the same answer. A
+    file counts the rounds, so that a client that starts again goes on counting.
 
     ``join``, ``work`` and ``leave`` answer a letter of the server's by one of its own.
     ``why`` is None while there is more to come, then a sentence, and ``failed`` tells
@@ -63,11 +64,17 @@ class Device:
         False, else all training windows.
       all_rows: the data is this client's alone.
       expected: digest of the terms that it was told to expect; None takes any.
+      budget: path of the file that counts the rounds it answers, needed where noise is
+        a guarantee's; see ``terms.budget``.
     """
 
-    def __init__(self, client: int, data: Data, *, all_rows=False, expected=None):
+    def __init__(
+        self, client: int, data: Data, *, all_rows=False, expected=None, budget=None
+    ):
         self.client, self.why, self.failed = client, None, False
         self._data, self._all_rows, self._expected = data, all_rows, expected
+        self._budget_path = budget
+        self._budget: Budget | None = None
         self._terms: dict | None = None
         self._own: Any = None
         self._waiting: tuple | None = None  # a message's name, and what it leaves
@@ -108,6 +115,7 @@ class Device:
         self._rows = agreements.own_windows(method, windows, self.client, terms)
         # Who knows the key knows the noise: that of a guarantee is the client's alone.
         self._guarantee: Any = method.guarantee
+        self._budget = agreements.budget(self._budget_path, self._guarantee)
         init_key, key = jax.random.split(jax.random.key(terms["seed"]))
         self._key = key if self._guarantee is None else _secret_key(key)
         state = jax.eval_shape(method.init, init_key)
@@ -159,14 +167,18 @@ class Device:
                 f"client answered, got {number} with other numbers; start the client "
                 "again, with noise of its own, if the server went back."
             )
-        count, most = 1 if last is None else last.count + 1, self._guarantee.rounds
-        if most is not None and count > most:
+        try:
+            if self._budget is not None:
+                self._budget.check(1)
+            reply, own = self._reply(facts, state)
+            if self._budget is not None:
+                self._budget.charge(1)  # On the disk before the reply leaves.
+        except Exhausted:
             raise ValueError(
-                f"the noise is enough for {most} rounds, which this client answered; "
-                "agree on more rounds before the training."
-            )
-        reply, own = self._reply(facts, state)
-        self._answered = _Answered(number, digest, reply, own, count)
+                f"the noise is enough for {self._guarantee.rounds} rounds, which this "
+                "client answered; agree on more rounds before the training."
+            ) from None
+        self._answered = _Answered(number, digest, reply, own)
         return reply, own
 
     def _settle(self, accepted):

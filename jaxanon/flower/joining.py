@@ -14,6 +14,7 @@ def join(
     *,
     all_rows: bool = False,
     expected: str | None = None,
+    budget=None,
     **how,
 ) -> str:
     """Takes part until the server says that it is over.
@@ -24,6 +25,7 @@ def join(
       data: ``jaxanon.datasets.Data``; see ``Device``.
       all_rows: all training windows are this client's.
       expected: digest that the server printed; None agrees to any settings.
+      budget: file that counts the rounds it answers; see ``Device``.
       **how: of ``take_part``.
 
     Returns:
@@ -32,7 +34,7 @@ def join(
     Raises:
       ConnectionError, ValueError: as ``take_part``.
     """
-    device = Device(client, data, all_rows=all_rows, expected=expected)
+    device = Device(client, data, all_rows=all_rows, expected=expected, budget=budget)
     return take_part(server, device, **how)
 
 

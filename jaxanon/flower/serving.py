@@ -19,7 +19,7 @@ from jaxanon.flower.roster import POLL_S, Roster
 from jaxanon.flower.rounds import Bounds, TooFew, rounds
 from jaxanon.flower.settings import Serving
 from jaxanon.privacy.guarantee import paid_for
-from jaxanon.training import progress, run_folder, trainer
+from jaxanon.training import checkpoint, progress, run_folder, trainer
 
 TRIES = 3  # Of a round that too few answer.
 
@@ -84,7 +84,7 @@ def serve(
     parts = rounds(method, run_key, clients, jax.eval_shape(lambda: one), bounds)
     total = epochs * method.schedule.rounds_per_epoch(one)
     port = link.listen(*checks.host_and_port(serving.address))
-    with contextlib.closing(port):
+    with contextlib.closing(port), checkpoint.alone(out):
         not_too_far = lambda: run_folder.not_past(out, total, epochs)
         run_folder.claim(out, config, resume=resume, check=not_too_far)
         if on_claim is not None:

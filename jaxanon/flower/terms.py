@@ -3,12 +3,14 @@
 import dataclasses
 import hashlib
 import json
+import os
 
 import jax
 import numpy as np
 
 from jaxanon import __version__, datasets, learners, methods
 from jaxanon.datasets.spec import contradict, rates_differ
+from jaxanon.edge.budget import Budget
 from jaxanon.federated.engine import exchange
 from jaxanon.training import checkpoint, processes
 
@@ -166,6 +168,41 @@ def agreed(terms: dict, own: datasets.Spec, expected: str | None):
             f"are jaxanon {__version__}; install the same on both."
         )
     return method
+
+
+def budget(path, guarantee) -> Budget | None:
+    """Opens the file in which a client counts the rounds that it answered.
+
+    Args:
+      path: of the file, made if there is none; it belongs to one client's data.
+      guarantee: of the method's noise.
+
+    Returns:
+      ``Budget``; None where nothing limits the rounds.
+
+    Raises:
+      Unfit: if there is no path, or the file cannot be used, is of another guarantee,
+        or is spent.
+    """
+    if guarantee is None or guarantee.rounds is None:
+        return None
+    told = "its privacy budget does not allow it to take part."
+    if path is None:
+        raise Unfit(
+            "budget must be a file, for noise protects this client in "
+            f"{guarantee.rounds} rounds and no more, got none; pass --budget FILE, "
+            "which counts them also when the client starts again.",
+            told,
+        )
+    numbers = [x for x in jax.tree.leaves(guarantee) if not isinstance(x, str)]
+    hidden = f"one client's windows, with noise of {numbers}"
+    rounds = None if os.path.exists(path) else guarantee.rounds  # Known if it is there.
+    try:
+        found = Budget(path, rounds, hidden, unit="rounds")
+        found.check(1)
+    except (ImportError, OSError, ValueError) as error:  # No locks, no budget.
+        raise Unfit(f"the budget cannot be used: {error}", told) from error
+    return found
 
 
 def _meaning(target):

@@ -125,7 +125,7 @@ def _written(folder, name, values, drawn, html: str) -> pathlib.Path:
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for title, figure in drawn.items():
-        writing.write(folder / f"{title}.png", figure.png)
+        writing.write(folder / f"{writing.file_name(title)}.png", figure.png)
     text = json.dumps(values, indent=1, allow_nan=False)
     writing.write(folder / f"{name}.json", text)
     path = folder / f"{name}.html"

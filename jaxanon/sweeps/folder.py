@@ -1,5 +1,6 @@
 """The folder of a sweep: a run per member, and ``sweep.json`` beside them."""
 
+import contextlib
 import json
 import math
 import pathlib
@@ -100,13 +101,11 @@ def member_folder(folder, index: int) -> pathlib.Path:
 
 def save(run: Run) -> Run:
     """Writes a trained member as a run that ``open_run`` opens; returns it."""
-    run_folder.claim(run.folder, run.config, resume=True)
-    metrics_log.write(run.folder, run.history)
-    saved = checkpoint.Checkpoints(run.folder)
-    try:
-        saved.save(run.state)
-    finally:
-        saved.close()
+    with checkpoint.alone(run.folder):
+        run_folder.claim(run.folder, run.config, resume=True)
+        metrics_log.write(run.folder, run.history)
+        with contextlib.closing(checkpoint.Checkpoints(run.folder)) as saved:
+            saved.save(run.state)
     return run
 
 

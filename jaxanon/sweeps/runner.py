@@ -21,7 +21,7 @@ from jaxanon.sweeps import halving as sweeps_halving
 from jaxanon.sweeps import members as sweeps_members
 from jaxanon.sweeps import splits as sweeps_splits
 from jaxanon.sweeps.summary import reference, summarise, table
-from jaxanon.training import trainer
+from jaxanon.training import checkpoint, trainer
 
 __all__ = ["Member", "Sweep", "sweep", "table"]
 
@@ -185,48 +185,48 @@ def sweep(
         for each in every:
             sweeps_halving.held_out(each)  # Refuses what could not be compared.
     described = _describe(plan.groups[0].method, prints, grid, seeds, epochs, halving)
-    if out is not None:
-        folder.claim(out, described, resume=resume)
-    job = sweeps_members.Job(
-        plan=plan,
-        data=every,
-        epochs=epochs,
-        layout=layout,
-        chunk=chunk,
-        out=None if out is None else pathlib.Path(out),
-        show=progress,
-    )
-    recipe = (method, data.spec, grid, seeds, settings, specs)
-    with _where(ray, recipe, job) as (train_fn, evaluate_fn):
-        found, stopped, rungs = scheduler.run(job, train_fn, halving)
-        reports: tuple = ()
-        if evaluate:
-            whole = {i: run for i, run in found.items() if run and i not in stopped}
-            told = dict(evaluate_fn(job, whole, attacks))
-            reports = tuple(told.get(index) for index in found)
-    runs = tuple(found.values())
-    members = tuple(
-        Member(
-            place.settings,
-            place.seed,
-            run.history[-1]["losses"] if run else {},
-            place.split,
-            stopped.get(index),
+    with checkpoint.alone(out):
+        if out is not None:
+            folder.claim(out, described, resume=resume)
+        job = sweeps_members.Job(
+            plan=plan,
+            data=every,
+            epochs=epochs,
+            layout=layout,
+            chunk=chunk,
+            out=None if out is None else pathlib.Path(out),
+            show=progress,
         )
-        for index, (place, run) in enumerate(zip(plan.members, runs, strict=True))
-    )
-    summary = summarise(members, reports)
-    if out is not None:
-        rows = [member._asdict() for member in members]
-        found = {"rungs": rungs, "members": rows, "summary": summary}
-        folder.write(out, described | found)
-        raw = reference(members, reports) if reports else None
-        if raw is not None:
-            title = (
-                f"{described['method']} on {data.spec.name}: {len(summary)} settings"
+        recipe = (method, data.spec, grid, seeds, settings, specs)
+        with _where(ray, recipe, job) as (train_fn, evaluate_fn):
+            found, stopped, rungs = scheduler.run(job, train_fn, halving)
+            reports: tuple = ()
+            if evaluate:
+                whole = {i: run for i, run in found.items() if run and i not in stopped}
+                told = dict(evaluate_fn(job, whole, attacks))
+                reports = tuple(told.get(index) for index in found)
+        runs = tuple(found.values())
+        members = tuple(
+            Member(
+                place.settings,
+                place.seed,
+                run.history[-1]["losses"] if run else {},
+                place.split,
+                stopped.get(index),
             )
-            report.write_front(out, title, summary, raw)
-    return Sweep(members, runs, reports, summary)
+            for index, (place, run) in enumerate(zip(plan.members, runs, strict=True))
+        )
+        summary = summarise(members, reports)
+        if out is not None:
+            rows = [member._asdict() for member in members]
+            found = {"rungs": rungs, "members": rows, "summary": summary}
+            folder.write(out, described | found)
+            raw = reference(members, reports) if reports else None
+            if raw is not None:
+                name = f"{described['method']} on {data.spec.name}"
+                title = f"{name}: {len(summary)} settings"
+                report.write_front(out, title, summary, raw)
+        return Sweep(members, runs, reports, summary)
 
 
 def _describe(method, prints, grid, seeds, epochs, halving):

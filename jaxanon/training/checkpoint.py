@@ -1,9 +1,11 @@
 """The folder of a run: settings, and checkpoints that survive a kill."""
 
 import contextlib
+import errno
 import hashlib
 import logging
 import pathlib
+import sys
 import warnings
 
 import jax
@@ -14,6 +16,8 @@ from jaxanon import __version__
 from jaxanon.core import checks
 from jaxanon.training import metrics_log
 
+LOCK = ".lock"  # Held by the process that writes a folder; never deleted.
+
 KEPT = 2  # Checkpoints; the older one serves when the newer turns out damaged.
 
 
@@ -22,6 +26,63 @@ def architecture(state) -> list[str]:
     leaves = jax.tree_util.tree_leaves_with_path(state)
     name = jax.tree_util.keystr
     return [f"{name(path)}: {leaf.dtype}{list(leaf.shape)}" for path, leaf in leaves]
+
+
+@contextlib.contextmanager
+def alone(folder):
+    """Keeps other processes from writing a run's or a sweep's folder meanwhile.
+
+    The operating system releases the lock when the process ends, however it ends. A
+    folder that holds something else is left as it is, for ``claim`` refuses it.
+
+    Args:
+      folder: made if it does not exist; None holds nothing.
+
+    Raises:
+      FileExistsError: if another process holds the folder.
+    """
+    if folder is None or _holds_something_else(pathlib.Path(folder)):
+        yield
+        return
+    path = pathlib.Path(folder, LOCK)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        try:
+            _lock(file.fileno())
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
+                warnings.warn(
+                    f"{folder} lies where files cannot be locked ({error.strerror}); "
+                    "let no second process write it.",
+                    stacklevel=3,
+                )
+            else:
+                raise FileExistsError(
+                    f"{folder} must be written by one process at a time, and another "
+                    "one writes it now; wait for that process or end it, or choose "
+                    "another folder."
+                ) from None
+        yield
+
+
+def _holds_something_else(folder):
+    if not folder.exists():
+        return False
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else {"file"}
+    ours = names & {"config.json", "sweep.json"}
+    return not ours and any(not name.startswith(".") for name in names)
+
+
+def _lock(handle):
+    """Locks an open file without waiting; OSError if another process has it."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def restored(folder, config: dict, like, kept=None):

@@ -49,6 +49,7 @@ def claim(folder, config: dict, *, resume: bool, check=lambda: None) -> None:
     A folder that does not exist, or is empty, is taken. With ``resume`` a folder that
     holds the same run is taken too, and one that holds none is started afresh.
     ``check`` may raise what else speaks against it, once it is known to be this run's.
+    Whoever goes on to write the folder calls this within ``alone``.
 
     Raises:
       FileExistsError: if the folder holds a run and ``resume`` is False, or holds

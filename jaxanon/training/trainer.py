@@ -1,5 +1,6 @@
 """Trains a method: many rounds per call, resumable, watched."""
 
+import contextlib
 import dataclasses
 import pathlib
 from collections.abc import Callable
@@ -76,7 +77,7 @@ def train(
 
     Raises:
       FileExistsError: if ``out`` holds a run and ``resume`` is False, or something
-        else.
+        else, or if another process writes it.
       ValueError: if the run in ``out`` is another one or went further than ``epochs``,
         if its checkpoints are damaged, for epochs below 1, for a method made for
         another spec, for windows that are not finite, for labels and
@@ -126,45 +127,45 @@ def train(
     total = epochs * per_epoch
     folder = pathlib.Path(out) if out is not None and processes.first() else None
 
+    held = contextlib.ExitStack()
+
     def opened():
         if folder is None:
             return None, state, []
+        held.enter_context(checkpoint.alone(folder))
         if resume:
             ledger.refuse_served(folder)
         not_too_far = lambda: not_past(out, total, epochs)
         run_folder.claim(out, config, resume=resume, check=not_too_far)
         if on_claim is not None:
             on_claim()
-        saved = checkpoint.Checkpoints(out)
+        saved = held.enter_context(contextlib.closing(checkpoint.Checkpoints(out)))
         found = saved.restore(state) or state
         return saved, found, saved.go_on(int(found.round))
 
-    with processes.told_when_lost("before the first round"):
-        saved, state, history = processes.by_first(opened) or (None, state, [])
-        state = processes.as_first_has(state)
-    before = len(history)  # What a run that goes on was warned of then.
-    loop = training_loop.Loop(
-        method=method,
-        key=run_key,
-        spread=spread,
-        out=out,
-        saved=saved,
-        epochs=epochs,
-        per_epoch=per_epoch,
-        work=work,
-        checkpoint_s=checkpoint_s,
-    )
-    show = progress and processes.first()
-    try:
+    with held:
+        with processes.told_when_lost("before the first round"):
+            saved, state, history = processes.by_first(opened) or (None, state, [])
+            state = processes.as_first_has(state)
+        before = len(history)  # What a run that goes on was warned of then.
+        loop = training_loop.Loop(
+            method=method,
+            key=run_key,
+            spread=spread,
+            out=out,
+            saved=saved,
+            epochs=epochs,
+            per_epoch=per_epoch,
+            work=work,
+            checkpoint_s=checkpoint_s,
+        )
+        show = progress and processes.first()
         with profiling.listening(watch):
             state = training_loop.run(loop, state, history, show, watch)
-    finally:
-        if saved is not None:
-            saved.close()
-    if folder is not None:
-        ledger.write(folder, method, state, asked=total)
-    if watch is not None:
-        watch.write(folder)
+        if folder is not None:
+            ledger.write(folder, method, state, asked=total)
+        if watch is not None:
+            watch.write(folder)
     metrics_log.warn(history[before:], state.hyper, stacklevel=3)
     return Run(method, state, data.spec, folder, history, config)
 

@@ -1,6 +1,7 @@
 """Train, evaluate, anonymize, sweep: the verbs that make and use runs."""
 
 import json
+import shutil
 
 import jax
 import numpy as np
@@ -182,6 +183,52 @@ def test_evaluate_refuses_other_data_and_an_old_report(
         assert app.main(["evaluate", str(folder), "--dataset", where]) == 0
     finally:
         (folder / "source.json").write_text(record)
+
+
+@pytest.fixture
+def from_elsewhere(folder, tmp_path):
+    """A copy of a run that names a pickle, and the file that unpickling it writes."""
+    run, marker = tmp_path / "run", tmp_path / "marker"
+    shutil.copytree(folder, run)
+    np.save(run / "watch.npy", np.array(Code(marker)), allow_pickle=True)
+    record = {"dataset": "smartwatch", "source": str(run / "watch.npy")}
+    (run / "source.json").write_text(json.dumps(record))
+    return run, marker
+
+
+class Code:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, marker):
+        self.marker = str(marker)
+
+    def __reduce__(self):
+        return open, (self.marker, "w")
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "export"])
+def test_a_run_from_elsewhere_runs_no_code(
+    verb, from_elsewhere, file, tmp_path, refused, evaluated
+):
+    run, marker = from_elsewhere
+    own = ("--output", tmp_path / "model.onnx") if verb == "export" else ()
+    source = run / "watch.npy"
+    told = refused(verb, run, *own)
+    assert f"--source must repeat the source that {run / 'source.json'} names" in told
+    assert f"pass --source {source} if you trust" in told
+    told = refused(verb, run, *own, "--source", source)  # And even then:
+    assert "must be watch_dataset.npy of seglearn" in told
+    assert not marker.exists()
+
+
+def test_a_source_belongs_to_its_data_set(tmp_path):
+    stored = {"dataset": "wisdm", "source": "/there", "split_seed": 3}
+    other = cli_data.with_given(stored, tmp_path, dataset="uci_har", source=None)
+    assert other == {"dataset": "uci_har", "source": None, "split_seed": 3}
+    same = cli_data.with_given(stored, tmp_path, dataset="wisdm", source="/here")
+    assert same == stored | {"source": "/here"}
+    with pytest.raises(ValueError, match="pass --source /there if you trust"):
+        cli_data.with_given(stored, tmp_path, dataset="wisdm")
 
 
 def test_an_interrupted_training_says_how_to_go_on(

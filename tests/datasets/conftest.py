@@ -1,11 +1,13 @@
 """Small data in the original layouts, made by seeded functions."""
 
+import hashlib
 import zipfile
 
 import numpy as np
 import pytest
 
 from jaxanon.datasets.motion_sense.description import ACTIVITIES, CHANNELS
+from jaxanon.datasets.smartwatch import smartwatch_dataset_builder
 from jaxanon.datasets.smartwatch.description import EXERCISES
 
 TRIALS = {
@@ -171,7 +173,21 @@ def uci_hapt_folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def watch_file(tmp_path_factory):
+def save_watch():
+    """Writes a pickle that the smartwatch builder accepts as if seglearn carried it."""
+    known = set(smartwatch_dataset_builder.SHA256)
+
+    def save(path, watch):
+        np.save(path, watch, allow_pickle=True)
+        known.add(hashlib.sha256(path.read_bytes()).hexdigest())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(smartwatch_dataset_builder, "SHA256", known)
+        yield save
+
+
+@pytest.fixture(scope="session")
+def watch_file(tmp_path_factory, save_watch):
     """Two people, both sides, all exercises, 600 rows each."""
     random = np.random.default_rng(0)
     keys = [(e, s, p) for e in range(7) for s in (0.0, 1.0) for p in (1, 2)]
@@ -183,7 +199,7 @@ def watch_file(tmp_path_factory):
         "y_labels": list(EXERCISES),
     }
     path = tmp_path_factory.mktemp("watch") / "watch.npy"
-    np.save(path, watch, allow_pickle=True)
+    save_watch(path, watch)
     return path
 
 

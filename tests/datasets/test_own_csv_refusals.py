@@ -1,5 +1,6 @@
 """What no windows can be cut of is refused, with its file and its line."""
 
+import numpy as np
 import pytest
 from own_csv import CHOICE, made, recorded
 
@@ -121,3 +122,56 @@ def test_people_are_named_once_and_wholly(folder, text, why):
     (folder / "people.csv").write_text(text)
     with pytest.raises(ValueError, match=why):
         made(folder, "ann", people=folder / "people.csv")
+
+
+def timed(folder, name, hz, *, scale=1.0, digits=6, rows=400, kept=None):
+    """Writes a file of so many rows a second; those at ``kept`` are left."""
+    at = np.arange(rows) if kept is None else np.flatnonzero(kept)
+    lines = [f"{scale * i / hz:.{digits}f},{i % 7},0,sit" for i in at]
+    (folder / f"{name}.csv").write_text("\n".join(["t,x,y,act", *lines]) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("second", "why"),
+    [
+        ({"hz": 25}, r"bob.csv at 25 Hz, .*ann.csv at 50 Hz; resample them"),
+        ({"hz": 55}, r"ann.csv at 50 Hz, .*bob.csv at 55 Hz; resample them"),
+        ({"hz": 6.4, "digits": 1}, r"bob.csv at 5 to 6.4\d* Hz, .*ann.csv at 50 Hz; r"),
+        ({"hz": 50, "scale": 1000}, r"bob.csv at 0.05 Hz, .*; are times in millisec"),
+        ({"hz": 50, "scale": 1e9, "digits": 0}, r"bob.csv at 5e-08 Hz, .*Bring them"),
+    ],
+)
+@pytest.mark.parametrize("rate_hz", [None, 50.0])
+def test_files_of_different_rates_are_refused_by_name(tmp_path, second, why, rate_hz):
+    timed(tmp_path, "ann", 50)
+    timed(tmp_path, "bob", **second)
+    with pytest.raises(ValueError, match="paths must be files of one .*" + why):
+        made(tmp_path, "ann", "bob", time="t", rate_hz=rate_hz)
+    assert not (tmp_path / "own.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"hz": 50}, {"hz": 51}),  # Clocks differ.
+        ({"hz": 50}, {"hz": 50, "scale": 1 + 1e-5, "digits": 3}),
+        ({"hz": 64}, {"hz": 64, "digits": 2}),  # Steps of 0.01 and 0.02 s.
+        ({"hz": 80}, {"hz": 80, "digits": 2}),
+        ({"hz": 80}, {"hz": 80, "digits": 3}),
+        ({"hz": 50}, {"hz": 50, "kept": np.random.default_rng(0).random(400) < 0.7}),
+        ({"hz": 50}, {"hz": 25, "rows": 3}),  # No window is of these.
+    ],
+)
+def test_files_of_one_rate_still_merge(tmp_path, first, second):
+    timed(tmp_path, "ann", **first)
+    timed(tmp_path, "bob", **second)
+    arrays = made(tmp_path, "ann", "bob", time="t", rate_hz=None)
+    assert "ann" in arrays["subject_names"]
+
+
+def test_many_files_are_told_in_a_line(tmp_path):
+    names = [f"p{i}" for i in range(9)]
+    for i, name in enumerate(names):
+        timed(tmp_path, name, 50 + 50 * (i == 8))
+    with pytest.raises(ValueError, match=r"3 more, .*p8.csv at 100 Hz; resample"):
+        made(tmp_path, *names, time="t", rate_hz=None)

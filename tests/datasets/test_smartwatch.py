@@ -1,6 +1,8 @@
 """The smartwatch recordings: from seglearn's file to both sides of a split."""
 
+import ast
 import importlib.util
+import pathlib
 
 import numpy as np
 import pytest
@@ -66,19 +68,72 @@ def test_says_where_the_file_should_be(monkeypatch, tmp_path):
         description.locate(None, tmp_path)
 
 
-def test_refuses_another_file(tmp_path, watch_file):
+class Code:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, marker):
+        self.marker = str(marker)
+
+    def __reduce__(self):
+        return open, (self.marker, "w")
+
+
+def test_a_pickle_of_unknown_content_runs_no_code(tmp_path):
+    marker = tmp_path / "marker"
+    np.save(tmp_path / "watch.npy", np.array(Code(marker)), allow_pickle=True)
+    with pytest.raises(ValueError, match=r"watch.npy must be watch_dataset.npy of seg"):
+        load("smartwatch", source=tmp_path / "watch.npy")
+    assert not marker.exists()
+
+
+RUNS_CODE = {"pickle", "cPickle", "dill", "joblib", "marshal", "shelve", "cloudpickle"}
+
+
+def _could_run_code(tree):
+    """Yields what a reader does that runs code from a file, or might."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module = getattr(node, "module", None) or ""
+            names = {module.split(".")[0], *(name.name for name in node.names)}
+            yield from names & RUNS_CODE
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            if called in ("eval", "exec", "__import__"):
+                yield called
+            if called in ("np.load", "numpy.load"):
+                safe = [word for word in node.keywords if word.arg == "allow_pickle"]
+                if not (safe and ast.unparse(safe[0].value) == "False"):
+                    yield ast.unparse(node)
+
+
+@pytest.mark.parametrize("name", ["", ".datasets", ".federated", ".kernels"])
+def test_no_other_reader_unpickles(name):
+    (folder, *_) = importlib.import_module(f"jaxanon{name}").__path__
+    found = {
+        (path.name, what)
+        for path in pathlib.Path(folder).rglob("*.py")
+        for what in _could_run_code(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    own = "np.load(io.BytesIO(content), allow_pickle=True)"  # After its SHA-256.
+    own = {("smartwatch_dataset_builder.py", own)} if name == ".datasets" else set()
+    assert found == own
+    old = "import pickle\nnp.load(x)\nnp.load(x, allow_pickle=True)\neval('1')"
+    assert len([*_could_run_code(ast.parse(old))]) == 4
+
+
+def test_refuses_another_file(tmp_path, watch_file, save_watch):
     path = tmp_path / "watch.npy"
     path.write_bytes(watch_file.read_bytes()[:5000])
-    with pytest.raises(ValueError, match="is not the seglearn watch data"):
+    with pytest.raises(ValueError, match=r"must be watch_dataset.npy .*\(SHA-256 "):
         load("smartwatch", source=path)
     np.save(path, np.zeros(3))
-    with pytest.raises(ValueError, match="is not the seglearn watch data"):
+    with pytest.raises(ValueError, match=r"must be watch_dataset.npy .*\(SHA-256 "):
         load("smartwatch", source=path)
     watch = np.load(watch_file, allow_pickle=True).item()
-    np.save(path, watch | {"y_labels": ["other"]}, allow_pickle=True)
+    save_watch(path, watch | {"y_labels": ["other"]})
     with pytest.raises(ValueError, match=r"holds exercises \['other'\], wanted"):
         load("smartwatch", source=path)
     watch["X"][3][5, 2] = np.inf
-    np.save(path, watch, allow_pickle=True)
+    save_watch(path, watch)
     with pytest.raises(ValueError, match=r"of smartwatch .* holds NaN or infinity"):
         load("smartwatch", source=path)

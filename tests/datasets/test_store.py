@@ -23,11 +23,11 @@ def test_the_second_load_reads_what_the_first_prepared(
     np.testing.assert_array_equal(first.train.windows, second.train.windows)
 
 
-def test_another_source_is_not_mistaken_for_the_first(watch_file, tmp_path):
+def test_another_source_is_not_mistaken_for_the_first(watch_file, tmp_path, save_watch):
     first = load("smartwatch", source=watch_file, data_dir=tmp_path)
     watch = np.load(watch_file, allow_pickle=True).item()
     watch["X"] = [rows + 1 for rows in watch["X"]]
-    np.save(tmp_path / "other.npy", watch, allow_pickle=True)
+    save_watch(tmp_path / "other.npy", watch)
     other = load("smartwatch", source=tmp_path / "other.npy", data_dir=tmp_path)
     np.testing.assert_allclose(
         other.spec.mean, np.array(first.spec.mean) + 1, rtol=1e-5
@@ -104,12 +104,10 @@ def test_cache_folder(monkeypatch, tmp_path):
     assert store.cache_folder() == tmp_path / ".cache" / "jaxanon"
 
 
-def test_preparing_prints_nothing_and_loads_neither_tensorflow_nor_jax(
-    watch_file, tmp_path
-):
+def test_preparing_prints_nothing_and_loads_neither_tensorflow_nor_jax(tmp_path):
     code = (
         "import sys; from jaxanon.datasets import load\n"
-        f"load('smartwatch', source={str(watch_file)!r}, data_dir={str(tmp_path)!r})\n"
+        f"load('smartwatch', data_dir={str(tmp_path)!r})\n"
         "assert not {'tensorflow', 'jax', 'seglearn'} & set(sys.modules)\n"
     )
     done = subprocess.run(

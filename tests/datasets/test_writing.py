@@ -2,7 +2,9 @@
 
 import os
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given
 
 from jaxanon.datasets import writing
 
@@ -83,3 +85,18 @@ def test_others_may_read_it(tmp_path):
     mask = os.umask(0)
     os.umask(mask)
     assert (tmp_path / "x").stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+NAMES = st.text(st.characters(exclude_categories=()), max_size=60)
+
+
+@given(st.lists(NAMES | st.text("./\\%~ aA2EF", max_size=200), unique=True, min_size=2))
+def test_a_name_of_a_file_is_one_and_its_own(names):
+    made = [writing.file_name(name) for name in names]
+    assert len(set(made)) == len(names)
+    for name in made:
+        assert name and name not in (".", "..") and not set(name) & set('/\\:*?"<>|\0')
+        assert len(name.encode()) <= 150 and name.strip(". ") == name
+    assert [writing.file_name(n) for n in ("gender", "confusion_a.b", "Größe")] == [
+        "gender", "confusion_a.b", "Größe"
+    ]  # fmt: skip

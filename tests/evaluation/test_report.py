@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from jaxanon import metrics
 from jaxanon import report as reports
 from jaxanon.evaluation.anonymizers import evaluate
-from jaxanon.report import describe, figures, page, style, tables, words
+from jaxanon.report import describe, figures, files, page, style, tables, words
 
 HISTORY = [{"round": 10 * i, "losses": {"loss": 2.0**-i, "kl": 1.0}} for i in range(5)]
 
@@ -51,6 +51,16 @@ def test_every_figure_is_a_png_and_stands_in_the_page(written):
     inside = {base64.b64decode(x) for x in re.findall(r"base64,([^\"]+)", html)}
     assert inside == {path.read_bytes() for path in folder.glob("*.png")}
     assert all(png.startswith(b"\x89PNG") for png in inside)
+
+
+def test_figures_of_any_attribute_stay_in_the_folder(tmp_path):
+    names = ["../../up", "a / b", "a _ b", "/tmp/there", "side"]
+    drawn = {name: figures.Picture(b"\x89PNG", "") for name in names}
+    folder = tmp_path / "runs" / "run"
+    files._written(folder, "report", {}, drawn, "")
+    made = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    assert {path.parent for path in made} == {folder} and len(made) == 5 + 2
+    assert folder / "side.png" in made
 
 
 class Page(HTMLParser):

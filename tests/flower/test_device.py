@@ -1,10 +1,14 @@
 """What a client does that does not trust its server."""
 
+import json
+import subprocess
+import sys
+
 import jax
 import numpy as np
 import pytest
 
-from jaxanon import learners
+from jaxanon import edge, learners
 from jaxanon.federated.engine import exchange
 from jaxanon.flower import terms
 from jaxanon.flower.device import Device
@@ -31,32 +35,40 @@ def _asked(state, number=0, accepted=None):
     return Letter(facts, exchange.packed(exchange.sent_out(state)))
 
 
-def _joined(data, letter):
-    device = Device(1, data)
+def _joined(data, letter, budget):
+    device = Device(1, data, budget=budget)
     found = device.join(letter).facts
     assert "why" not in found, found
     return device
 
 
-def test_keys_are_drawn_in_full(data, served):
-    drawn = [jax.random.key_data(_joined(data, served[1])._key) for _ in range(4)]
+@pytest.fixture
+def budget(tmp_path):
+    return tmp_path / "budget.json"
+
+
+def test_keys_are_drawn_in_full(data, served, budget):
+    join = lambda: _joined(data, served[1], budget)
+    drawn = [jax.random.key_data(join()._key) for _ in range(4)]
     drawn = np.stack(drawn)  # [devices, words]
     assert len(np.unique(drawn, axis=0)) == 4
     assert (drawn != drawn[0]).any(axis=0).all() and drawn.any(axis=0).all()
 
 
-def test_the_terms_noise_is_taken_and_no_other(data, served):
+def test_the_terms_noise_is_taken_and_no_other(data, served, budget):
     state, letter = served
-    device = _joined(data, letter)
+    device = _joined(data, letter, budget)
     less = state.hyper | {"noise_multiplier": np.float32(0.0)}
     with pytest.raises(ValueError, match="noise_multiplier must be .* and the server"):
         device.work(_asked(state._replace(hyper=less)))
     assert device.work(_asked(state)).facts["weight"] > 0
 
 
-def test_noise_is_drawn_once_a_round_and_for_as_many_as_are_paid_for(data, served):
+def test_noise_is_drawn_once_a_round_and_for_as_many_as_are_paid_for(
+    data, served, budget
+):
     state, letter = served
-    device = _joined(data, letter)
+    device = _joined(data, letter, budget)
     other = state._replace(params=jax.tree.map(lambda w: w + 1, state.params))
     reply = device.work(_asked(state))
     again = device.work(_asked(state))  # A round that is tried again.
@@ -76,3 +88,76 @@ def test_noise_is_drawn_once_a_round_and_for_as_many_as_are_paid_for(data, serve
     changed = letter.facts["terms"] | {"seed": 6}
     why = device.join(letter._replace(facts={"terms": changed})).facts["why"]
     assert "settings changed after this client's noise was drawn" in why
+
+
+def test_a_client_that_starts_again_goes_on_counting(data, served, budget):
+    state, letter = served
+    assert _joined(data, letter, budget).work(_asked(state)).facts["weight"] > 0
+    told = json.loads(budget.read_text())
+    assert (told["unit"], told["epsilon"], told["releases"]) == (
+        "rounds", 2.0, {"1.0": 1},
+    )  # fmt: skip
+    second = _joined(data, letter, budget)
+    second.work(_asked(state))  # Its noise is new: a round more, of the same number.
+    with pytest.raises(ValueError, match="the noise is enough for 2 rounds"):
+        second.work(_asked(state, 1))
+    third = Device(1, data, budget=budget)
+    facts = third.join(letter).facts
+    assert facts["why"] == "its privacy budget does not allow it to take part."
+    assert "1 is asked for, and 0 of 2 is left" in third.why and third.failed
+    budget.unlink()
+    gone = Device(1, data, budget=budget)
+    assert "why" in gone.join(letter).facts
+    assert "was there and is gone, and with it what was spent" in gone.why
+    assert not budget.exists()
+
+
+def test_the_count_is_on_the_disk_before_a_reply_leaves(data, served, budget):
+    state, letter = served
+    device = _joined(data, letter, budget)
+    text = budget.read_text()
+    for damaged in (text.replace("2.0", "9.0"), text[:-9], ""):
+        budget.write_text(damaged)
+        with pytest.raises(ValueError, match="nothing is released from it"):
+            device.work(_asked(state))
+        assert budget.read_text() == damaged
+    budget.write_text(text)
+    assert device.work(_asked(state)).facts["weight"] > 0
+
+
+def test_a_guarantee_needs_a_budget_of_its_own_noise(data, served, budget):
+    _, letter = served
+    device = Device(1, data)
+    assert "budget" in device.join(letter).facts["why"]
+    assert "budget must be a file, " in device.why and "--budget FILE" in device.why
+    for other, why in (
+        (edge.Budget(budget, 2.0), "must be a budget of rounds, got one of epsilon"),
+        (edge.Budget(f"{budget}2", 9.0, "others", unit="rounds"), "does not add up"),
+    ):
+        device = Device(1, data, budget=other.path)
+        told = device.join(letter).facts["why"]
+        assert why in device.why and str(other.path) not in told
+    with pytest.raises(ValueError, match="must be a budget of epsilon, got one of rou"):
+        edge.Budget(f"{budget}2", 9.0, "others")
+
+
+def test_a_budget_is_read_and_charged_without_jax(data, served, budget):
+    state, letter = served
+    _joined(data, letter, budget).work(_asked(state))
+    code = (
+        "import json, sys\n"
+        "from jaxanon.edge.budget import Budget\n"
+        "kind = json.load(open(sys.argv[1]))['neighbours']\n"
+        "budget = Budget(sys.argv[1], None, kind, unit='rounds')\n"
+        "print(budget.spent, budget.charge(1), 'jax' in sys.modules)\n"
+    )
+    words = [sys.executable, "-P", "-c", code, str(budget)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1.0", "0.0", "False"]
+    assert "is left" in _refusal(data, letter, budget)
+
+
+def _refusal(data, letter, budget):
+    device = Device(1, data, budget=budget)
+    device.join(letter)
+    return device.why

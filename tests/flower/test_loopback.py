@@ -64,8 +64,13 @@ def _close(run, wanted):
         chex.assert_trees_all_close(*both, rtol=2e-4, atol=2e-5)
 
 
-def _four(data):
-    return [Device(client, data) for client in range(4)]
+def _four(data, folder=None):
+    """Four clients; of those with a guarantee ``folder`` has the budgets."""
+    return [Device(c, data, budget=_budget(folder, c)) for c in range(4)]
+
+
+def _budget(folder, client):
+    return None if folder is None else folder / f"budget-{client}.json"
 
 
 def _refused(run):
@@ -98,10 +103,12 @@ def test_atlas_is_that_of_train_and_keeps_at_home_what_clients_keep(data, meet):
     chex.assert_trees_all_close(run.state.own, first.own, atol=1e-7)
 
 
-def test_noise_of_a_guarantee_is_nobody_elses_and_losses_are_not_told(data, meet):
+def test_noise_of_a_guarantee_is_nobody_elses_and_losses_are_not_told(
+    data, meet, tmp_path
+):
     settings = {"epsilon": 2.0, "records": 24, "rounds": 2}
     method = learners.build("fedsgd_ldp", data.spec, **SMALL, **settings)
-    run, _, _ = meet(method, _four(data))
+    run, _, _ = meet(method, _four(data, tmp_path))
     wanted = ja.train(method, data, epochs=2, seed=5, progress=False)
     assert run.history[-1]["losses"] == {}  # No noise covers them.
     apart = lambda a, b: float(jnp.abs(a - b).max())
@@ -148,8 +155,8 @@ def test_who_never_had_its_invitation_is_invited_anew(
 class Bad(Device):
     """Answers as the functions ``spoils``, one a round, make of its letters."""
 
-    def __init__(self, client, data, spoils):
-        super().__init__(client, data)
+    def __init__(self, client, data, spoils, budget=None):
+        super().__init__(client, data, budget=budget)
         self._spoils = iter(spoils)
 
     def work(self, letter):
@@ -197,9 +204,10 @@ def test_a_bad_client_counts_for_nothing(data, meet, fedavg, simulated):
     assert "somebody" not in str(told)  # What went wrong there stays there.
 
 
-def _one_bad(data, spoil):
-    bad = Bad(2, data, itertools.repeat(spoil))
-    return [Device(0, data), Device(1, data), bad, Device(3, data)]
+def _one_bad(data, spoil, folder=None):
+    clients = _four(data, folder)
+    clients[2] = Bad(2, data, itertools.repeat(spoil), _budget(folder, 2))
+    return clients
 
 
 def test_too_few_end_the_run_whose_last_good_round_stays(
@@ -228,7 +236,8 @@ def test_what_clients_sent_in_vain_is_spent(data, meet, tmp_path, capsys):
     def once(letter):
         return letter if next(left, False) else Letter({"weight": 1.0}, {})
 
-    ended, _, _ = meet(method, _one_bad(data, once), out=out, min_clients=4)
+    bad = _one_bad(data, once, tmp_path)
+    ended, _, _ = meet(method, bad, out=out, min_clients=4)
     assert isinstance(ended, TooFew)  # Of the second round, after three tries.
     assert (told := ledger.read(out))["rounds"] == {"done": 1, "begun": 4, "asked": 2}
     assert told["epsilon"] == pytest.approx(method.guarantee.epsilon(4), rel=1e-6)
@@ -237,8 +246,12 @@ def test_what_clients_sent_in_vain_is_spent(data, meet, tmp_path, capsys):
     assert "Of 2 rounds 1 are done. Clients were asked for 4, perhaps in vain" in said
     with pytest.raises(ValueError, match="asked for 4 rounds .* jaxanon serve --resu"):
         ja.train(method, data, epochs=2, seed=5, out=out, resume=True, progress=False)
-    # Who takes part anew has new noise.
-    run, _, _ = meet(method, _four(data), out=out, resume=True)
+    # Budgets are spent, by retries of a round once; new ones allow for new noise.
+    for client in range(4):
+        told = json.loads(_budget(tmp_path, client).read_text())
+        assert told["releases"] == {"1.0": 2}
+    (tmp_path / "new").mkdir()
+    run, _, _ = meet(method, _four(data, tmp_path / "new"), out=out, resume=True)
     assert ledger.read(out)["rounds"] == {"done": 2, "begun": 5, "asked": 2}
     found = ja.evaluate(run, data)["privacy"]["epsilon"]
     assert found == pytest.approx(method.guarantee.epsilon(5), rel=1e-6)

@@ -1,0 +1,137 @@
+"""One process at a time writes a run's folder, and a kill gives it free."""
+
+import socket
+import subprocess
+import sys
+import types
+import warnings
+
+import pytest
+import toy
+
+from jaxanon import energy, learners, methods
+from jaxanon.energy import sweeping, training
+from jaxanon.flower.serving import serve
+from jaxanon.flower.settings import Serving
+from jaxanon.sweeps import runner
+from jaxanon.training import checkpoint, run_folder, trainer
+
+HOLD = """
+import pathlib, sys
+from jaxanon.training import checkpoint
+with checkpoint.alone(pathlib.Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+STREET = energy.PFDRLSettings(
+    days=1, held_out=1, forecaster="lr", hidden=(4,), alpha=1, slot_min=720
+)
+
+
+def orf(data, out):
+    method = methods.orf(data.spec)
+    return trainer.train(method, data, out=out, epochs=1, resume=True, progress=False)
+
+
+def sweep(data, out):
+    options = {"epochs": 1, "resume": True, "progress": False, "evaluate": False}
+    return runner.sweep("orf", data, grid={"share": [0.5]}, out=out, **options)
+
+
+def served(data, out):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    method = learners.build("fedavg", data.spec, hidden=(4,))
+    serving = Serving(address=address, clients=1, wait_s=1)
+    return serve(method, data, serving, epochs=1, out=out, resume=True, show=False)
+
+
+def homes():
+    return energy.load_homes("simulated", homes=2, devices=1, days=1, held_out=1)
+
+
+def street(data, out):
+    return training.train(STREET, homes(), out=out, resume=True, progress=False)
+
+
+def search(data, out):
+    return sweeping.search(STREET, homes(), grid={}, out=out, resume=True)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return toy.data()
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory):
+    """A folder that another process holds, and that process."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    words = [sys.executable, "-P", "-c", HOLD, str(folder)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(words, **pipes, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        yield folder, process
+        process.kill()
+
+
+@pytest.mark.parametrize("write", [orf, sweep, street, search, served])
+def test_a_second_process_is_refused(write, held, data):
+    folder, _ = held
+    with pytest.raises(FileExistsError) as caught:
+        write(data, folder)
+    told = str(caught.value)
+    assert told.startswith(f"{folder} must be written by one process at a time")
+    assert "wait for that process or end it" in told
+    assert [path.name for path in folder.iterdir()] == [checkpoint.LOCK]
+
+
+def test_a_kill_gives_the_folder_free(held, data):
+    folder, process = held
+    process.kill()
+    process.wait()
+    for _ in range(2):  # This process gives it free, too.
+        assert orf(data, folder).folder == folder
+
+
+def test_what_is_no_run_is_left_as_it_is(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with checkpoint.alone(tmp_path), checkpoint.alone(None):
+        with pytest.raises(FileExistsError, match="is not empty and holds no run"):
+            run_folder.claim(tmp_path, {}, resume=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_windows_locks_a_byte(tmp_path, monkeypatch):
+    """Its C library is not here; what it is asked for is."""
+    asked = []
+    library = types.ModuleType("msvcrt")
+    library.LK_NBLCK, library.locking = 2, lambda *words: asked.append(words[1:])
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setitem(sys.modules, "msvcrt", library)
+    with checkpoint.alone(tmp_path / "run"):
+        assert asked == [(2, 1)]
+
+    def taken(*words):
+        raise PermissionError(13, "Permission denied")
+
+    library.locking = taken
+    with pytest.raises(FileExistsError, match="by one process at a time"):
+        with checkpoint.alone(tmp_path / "run"):
+            pass
+
+
+def test_a_place_without_locks_is_warned_of(tmp_path, monkeypatch):
+    def unable(handle):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(checkpoint, "_lock", unable)
+    with pytest.warns(UserWarning, match="cannot be locked .*not supported"):
+        with checkpoint.alone(tmp_path / "run"):
+            pass
+    monkeypatch.undo()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with checkpoint.alone(tmp_path / "run"):
+            pass
