@@ -2,7 +2,7 @@
 
 from jaxanon.core.method import Method
 from jaxanon.kernels.checks import one_of
-from jaxanon.methods.blinder.blinder import BlinderConfig, blinder
+from jaxanon.methods.blinder.blinder import BLINDER_PAPER, BlinderConfig, blinder
 from jaxanon.methods.blinder.fed_blinder import FedBlinderConfig, fed_blinder
 from jaxanon.methods.blinder.kd_blinder import KDBlinderConfig, kd_blinder
 from jaxanon.methods.common.personalise import personalise
@@ -70,6 +70,7 @@ _BUILDERS = {
 NAMES = tuple(_BUILDERS)
 
 __all__ = [
+    "BLINDER_PAPER",
     "NAMES",
     "AAEConfig",
     "AttributeVAEConfig",
@@ -106,6 +107,7 @@ __all__ = [
     "config_class",
     "cvae",
     "deeprotect",
+    "default_epochs",
     "dysan",
     "dysan_gen",
     "dysan_msda",
@@ -138,6 +140,16 @@ def config_class(name: str):
       'BlinderConfig'
     """
     return _entry(name)[1]
+
+
+def default_epochs(name: str | None) -> int:
+    """Epochs that a method or learner of that name is trained for by default.
+
+    Example:
+      >>> default_epochs("blinder"), default_epochs("obscurenet")
+      (22, 20)
+    """
+    return 22 if name == "blinder" else 20
 
 
 def build(name: str, spec, **settings) -> Method:
