@@ -71,18 +71,19 @@ FEDERATED = (
         {**blinder.VARIANTS["guided"], "anonymization": "probabilistic"},
         HALF | {"flip of 52 %": {"flip": 0.52}},
     ),
-    Entry("Blinder", "blinder", 20, attacks=("inversion",)),
+    Entry("Blinder", "blinder", 20, blinder.VARIANTS["paper"], attacks=("inversion",)),
     Entry(
         "Blinder, as released",
         "blinder",
         30,
-        {"form": "released", "initialisation": "released", "fresh_batches": False},
+        blinder.VARIANTS["paper"]
+        | {"form": "released", "initialisation": "released", "fresh_batches": False},
     ),
     Entry(
         "Blinder, loss as released",
         "blinder",
         30,
-        {"form": "released", "fresh_batches": False},
+        blinder.VARIANTS["paper"] | {"form": "released", "fresh_batches": False},
     ),
     Entry("FedBlinder", "fed_blinder", 10, once=True, attacks=("inversion",)),
     Entry("KD-Blinder", "kd_blinder", 10, once=True, attacks=("inversion",)),

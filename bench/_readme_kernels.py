@@ -250,17 +250,9 @@ GPU_CASES = (
     (
         "`clipped_sum` and `add_noise_to_sum`",
         *("clip-noise-aggregate", ROWS),
-        (
-            *CLIPPED,
-            _times(
-                "the same by Pallas",
-                "clip-noise-aggregate over clip-noise-aggregate, Pallas",
-            ),
-        ),
+        CLIPPED,
     ),
-    ("the same by Pallas", "clip-noise-aggregate, Pallas", ROWS, ()),
     ("`clip_and_noise_per_client`", "clip and noise per client", ROWS, ()),
-    ("the same by Pallas", "clip and noise per client, Pallas", ROWS, ()),
     (
         "`dtw`",
         *("DTW, one call", "10000 pairs"),

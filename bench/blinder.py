@@ -21,7 +21,7 @@ from jaxanon.datasets.own_split import share_samples
 from jaxanon.evaluation import anonymizers
 from jaxanon.evaluation.summary import aggregate
 
-COMMON = {
+COMMON = methods.BLINDER_PAPER | {
     "cohort": 1.0,
     "alpha": 1.0,
     "beta": 0.5,
@@ -33,7 +33,7 @@ COMMON = {
 VARIANTS = {
     "guided": {**COMMON, "guided": True, "utility": 30.0, "critic": 60.0},
     "published": COMMON,  # The published loss, with the same training.
-    "paper": {},  # The published settings.
+    "paper": methods.BLINDER_PAPER,  # The published settings.
 }
 PUBLISHED = (
     "published on MotionSense, gender: Blinder 93.61 / 57.04, ObscureNet 94.87 / "

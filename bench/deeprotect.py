@@ -57,6 +57,7 @@ WIDER = {
     for name in ("everything, PrivUnit", "named, within the span")
 }
 WIDER_EPSILONS = (5.0, 10.0, 20.0, 40.0, 80.0)
+SPAN_EPSILONS = (5.0, 10.0, 20.0, 30.0)  # PrivUnit of a number or two refuses more.
 RAW = {
     "everything, Laplace on raw windows": {"mechanism": "laplace"},
     "named, Laplace on raw windows": {"mechanism": "laplace", "mode": "named"},
@@ -234,7 +235,8 @@ class Study:
         rows = [self.kept("raw", "raw windows", untouched)]
         few, more, raw = {}, {"hidden": (15,)}, {"features": "window"}
         plans = [(name, few, EPSILONS) for name in RELEASES]
-        plans += [(name, more, WIDER_EPSILONS) for name in WIDER]
+        everything, span = WIDER
+        plans += [(everything, more, WIDER_EPSILONS), (span, more, SPAN_EPSILONS)]
         plans += [(name, raw, RAW_EPSILONS) for name in RAW]
         for name, trained, epsilons in plans[: 1 if self.smoke else None]:
             for epsilon in epsilons[: 1 if self.smoke else None]:

@@ -33,10 +33,16 @@ from jaxanon.methods.dysan import online_selection
 PARTS = ("windows", "choice", "privatehub", "start", "stream")
 DEVICE = pathlib.Path(__file__).with_name("_edge_device.py")
 METHODS = {"blinder": 8, "obscurenet": 40}  # And epochs.
+FULL = {"blinder": methods.BLINDER_PAPER, "obscurenet": {}}
 TINY = {"latent": 4, "hidden": (16,)}
 TINY_OWN = {
-    "blinder": {"per_class": 8, "adversary_rounds": 0, "discriminator_steps": 1}
-    | {"second_order": False, "shadows": False},
+    "blinder": {"per_class": 8, "discriminator_steps": 1, "guided": False}
+    | {
+        "adversary_hidden": (4,),
+        "adversary_rounds": 0,
+        "second_order": False,
+        "shadows": False,
+    },
     "obscurenet": {"adversary_hidden": (4,), "adversary_steps": 1},
 }
 HUB = {"sampling_steps": 20, "suspicion": 0.0}
@@ -78,7 +84,7 @@ def windows(report, data, folder, smoke):
     """Each method by each kind of weights."""
     judges = _judges(data, "tree" if smoke else "mlp")
     for name, epochs in METHODS.items():
-        settings = TINY | TINY_OWN[name] if smoke else {}
+        settings = TINY | TINY_OWN[name] if smoke else FULL[name]
         method = getattr(methods, name)(data.spec, **settings)
         epochs = 1 if smoke else epochs
         run = ja.train(method, data, epochs=epochs, seed=0, progress=False)
@@ -271,7 +277,7 @@ def stream(report, data, folder, smoke):
 def _blinder(data, folder, smoke):
     path = folder / "blinder.onnx"
     if not path.exists():
-        method = methods.blinder(data.spec, **(TINY if smoke else {}))
+        method = methods.blinder(data.spec, **(TINY if smoke else FULL["blinder"]))
         state = jax.jit(method.init)(jax.random.key(0))
         run = Run(method, state, data.spec, None, [], {})
         exporting.export(run, path, windows=data.test.windows[:20])

@@ -44,8 +44,9 @@ def main():
     smoke = args.smoke
     folder = pathlib.Path(args.folder or "runs/flip" + "-smoke" * smoke)
     settings = blinder.VARIANTS["guided"] | WEIGHTS | (blinder.SMOKE if smoke else {})
+    settings |= {"anonymization": "probabilistic"}
     data = front.load(smoke, "mag5")
-    method = methods.blinder(data.spec, **settings, anonymization="probabilistic")
+    method = methods.blinder(data.spec, **settings)
     epochs = 1 if smoke else EPOCHS
     run = ja.train(method, data, epochs=epochs, seed=0, out=folder, resume=True)
     judges = anonymizers.raw_judges(data)

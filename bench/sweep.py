@@ -100,9 +100,12 @@ def _words(data, folder, settings, epochs):
     path = datasets.export(data, "all", folder / "data.npz")
     words = ["blinder", "--dataset", str(path), "--epochs", str(epochs)]
     words += ["--public", data.spec.public, "--private", ",".join(data.spec.private)]
+    defaults = methods.BlinderConfig()
     for name, value in settings.items():
         option = name.replace("_", "-")
-        if isinstance(value, bool):  # Which its default is not, else no such option.
+        if value == getattr(defaults, name):
+            continue
+        if isinstance(value, bool):
             words.append(f"--{option}" if value else f"--no-{option}")
             continue
         values = value if isinstance(value, tuple) else (value,)

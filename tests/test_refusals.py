@@ -17,7 +17,7 @@ from jaxanon.core import checks
 from jaxanon.federated.engine.algorithm import State
 from jaxanon.training import checkpoint, loop, run_folder, trainer
 
-SETTINGS = {
+SETTINGS = methods.BLINDER_PAPER | {
     "hidden": (8,),
     "latent": 3,
     "per_class": 4,

@@ -16,18 +16,8 @@ class DemoSettings:
         default_factory=lambda: {
             "hidden": (512, 256, 128),
             "per_class": 100,
-            "cohort": 1.0,
-            "alpha": 1.0,
-            "beta": 0.5,
-            "gamma": 60.0,
-            # By the default's 1e-4 a client's step goes astray in some rounds.
-            "inner_step_size": 3e-5,
-            "guided": True,
-            "utility": 30.0,
-            "critic": 60.0,
-            "adversary_hidden": (256, 256),
-            "adversary_rounds": 5,
             "averaging": 0.99,
+            "anonymization": "stochastic",
         }
     )
     """Blinder's, where they are not the defaults"""

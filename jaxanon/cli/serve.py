@@ -8,7 +8,7 @@ import tyro
 from jaxanon.cli import arguments, console, files
 from jaxanon.cli import data as cli_data
 from jaxanon.cli.data import DataOptions
-from jaxanon.cli.train import fields_of, settings_of
+from jaxanon.cli.train import epochs_of, fields_of, settings_of
 
 Pem = Annotated[pathlib.Path | None, arguments.optional("PEM")]
 
@@ -35,7 +35,7 @@ def command(method: str | None):
         insecure: bool = False,
         secure_aggregation: bool = False,
         data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008
-        epochs: int = 20,
+        epochs: int = epochs_of(method),
         seed: int = 0,
         resume: bool = False,
         settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore

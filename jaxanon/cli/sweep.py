@@ -24,7 +24,7 @@ def command(method: str | None):
         grid: Annotated[tuple[str, ...], arguments.optional("NAME=A,B,... ...")] = (),
         seeds: int = 3,
         splits: int = 1,
-        epochs: int = 20,
+        epochs: int = train.epochs_of(method),
         evaluate: bool = True,
         halving: Annotated[int | None, arguments.optional("N")] = None,
         resume: bool = False,

@@ -44,6 +44,15 @@ def _builders(name):
     return learners if name in learners.NAMES else methods
 
 
+def epochs_of(method: str | None) -> int:
+    """How many epochs a method is trained for by default."""
+    if method is None:  # Only its help is asked for, which needs no method.
+        return 20
+    from jaxanon.methods import default_epochs
+
+    return default_epochs(method)
+
+
 def fields_of(settings) -> dict:
     """A config's fields by name, as a method's builder takes them."""
     fields = dataclasses.fields(settings)
@@ -62,7 +71,7 @@ def command(method: str | None):
         *,
         out: arguments.Folder = None,
         data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008
-        epochs: int = 20,
+        epochs: int = epochs_of(method),
         seed: int = 0,
         resume: bool = False,
         profile: arguments.Folder = None,

@@ -17,6 +17,8 @@ from jaxanon.methods.deeprotect.config import outside
 from jaxanon.methods.deeprotect.release import TOLERANCE
 from jaxanon.privacy import per_hour
 
+IDEALISED = "Idealised arithmetic, no guarantee in floating point"  # Of "span".
+
 
 def secret_key() -> jax.Array:
     """A typed PRNG key of 64 bits from the system's entropy, another at every call.
@@ -150,7 +152,8 @@ def headline(run, windows) -> list[str]:
     if not hasattr(config, "mechanism"):
         return []
     what, *rest = told(run, windows)
-    return [what if what.startswith("No") else f"Guarantee: {what}", *rest]
+    claim = what.startswith("epsilon")
+    return [f"Guarantee: {what}" if claim else what, *rest]
 
 
 def told(run: Run, windows, *, known_seed: bool = False) -> list[str]:
@@ -178,8 +181,9 @@ def told(run: Run, windows, *, known_seed: bool = False) -> list[str]:
         )
     if config.mode == "named" and count:
         clipped += "; what is said of neighbours is of windows after that"
+    idealised = f"{IDEALISED}: " if config.mechanism == "span" else ""
     return [
-        f"epsilon {epsilon:g} for each window of {seconds:g} s, between "
+        f"{idealised}epsilon {epsilon:g} for each window of {seconds:g} s, between "
         f"{neighbours(run)}; {hour:g} for an hour of windows that do not overlap"
         f"{_on_paper(config)}.",
         f"{clipped[0].upper()}{clipped[1:]}.",
@@ -187,6 +191,6 @@ def told(run: Run, windows, *, known_seed: bool = False) -> list[str]:
 
 
 def _on_paper(config):
-    if config.mechanism == "grid":
+    if config.mechanism in ("grid", "span"):
         return ""
     return "; on paper: only mechanism grid accounts for floating point"

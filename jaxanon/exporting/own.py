@@ -36,7 +36,7 @@ def personalised(run, path: str | os.PathLike, *, num_rounds: int = 80, seed: in
       >>> import tempfile, jaxanon as ja
       >>> data = ja.load("smartwatch", preset="acc10")
       >>> small = {"hidden": (8,), "latent": 2, "per_class": 4, "shadows": False}
-      >>> quick = {"second_order": False, "discriminator_steps": 0}
+      >>> quick = {"second_order": False, "discriminator_steps": 0, "guided": False}
       >>> method = ja.methods.blinder(data.spec, **small, **quick)
       >>> run = ja.train(method, data, epochs=1, seed=0, progress=False)
       >>> rows = slice(None, None, 20)

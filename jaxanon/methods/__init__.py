@@ -4,7 +4,7 @@ from typing import Any
 
 from jaxanon.core import registry
 from jaxanon.core.method import Method
-from jaxanon.methods.blinder.blinder import BlinderConfig, blinder
+from jaxanon.methods.blinder.blinder import BLINDER_PAPER, BlinderConfig, blinder
 from jaxanon.methods.blinder.fed_blinder import FedBlinderConfig, fed_blinder
 from jaxanon.methods.blinder.kd_blinder import KDBlinderConfig, kd_blinder
 from jaxanon.methods.common.personalise import personalise
@@ -44,6 +44,7 @@ from jaxanon.methods.privatehub.privatehub import privatehub
 NAMES = registry.registered("anonymizer")
 
 __all__ = [
+    "BLINDER_PAPER",
     "NAMES",
     "AAEConfig",
     "AttributeVAEConfig",
@@ -80,6 +81,7 @@ __all__ = [
     "config_class",
     "cvae",
     "deeprotect",
+    "default_epochs",
     "dysan",
     "dysan_gen",
     "dysan_msda",
@@ -112,6 +114,16 @@ def config_class(name: str) -> Any:
       'BlinderConfig'
     """
     return registry.entry(name, "anonymizer").config
+
+
+def default_epochs(name: str | None) -> int:
+    """Epochs that a method or learner of that name is trained for by default.
+
+    Example:
+      >>> default_epochs("blinder"), default_epochs("obscurenet")
+      (22, 20)
+    """
+    return 22 if name == "blinder" else 20
 
 
 def build(name: str, spec, **settings) -> Method:

@@ -6,13 +6,15 @@ from collections.abc import Iterable
 
 from jaxanon.kernels.setting_checks import finite
 from jaxanon.privacy.accounting import CUT, epsilon_spent, spent
-from jaxanon.privacy.sampled_gaussian import COARSE, RARELY, SampledGaussian, beyond
+from jaxanon.privacy.sampled_gaussian import RARELY, SampledGaussian, beyond
 
 LEAST_MULTIPLIER = 1e-3  # Of an ε of half a million.
 
 MOST_MULTIPLIER = 1e6  # Beyond it noise is all there is.
 
 WIDTH = 1e-3  # To which the log of a noise multiplier is found.
+
+NEAR = 0.1  # What Rényi's orders ask for is mostly so much too much, in logs.
 
 LEAST_EPSILON, MOST_EPSILON = 1e-300, 1e300  # Of which logs are taken.
 
@@ -69,34 +71,39 @@ def noise_multiplier_for(
             "already; give it more noise, or leave more budget."
         )
 
-    goal = math.log(epsilon)
-
     def over(log, judge):
         """Log of ε that is spent over what may be, of noise whose log is given."""
-        own = noisy(noise_multiplier=math.exp(log))
-        found = spent((own, *beside), delta, judge)
-        found = MOST_EPSILON if found is None else found
-        return math.log(min(max(found, LEAST_EPSILON), MOST_EPSILON)) - goal
+        return _log_ratio(spent((of(log), *beside), delta, judge), epsilon)
 
-    low, high, judge = _doubled(over, quick, accountant)
-    if high is None:
-        largest = noisy(noise_multiplier=MOST_MULTIPLIER)
-        if spent((largest, *beside), delta, accountant) is None:
-            raise ValueError(CUT)
-        other = ", or accountant 'pld'" if accountant == "rdp" else ""
-        raise ValueError(
-            f"no noise multiplier below {MOST_MULTIPLIER:g} keeps {steps} steps "
-            f"within epsilon {epsilon:g}; take fewer steps, or a larger epsilon{other}."
-        )
-    if low is not None and judge != accountant:
-        low, high = _nearer(over, judge, accountant, low, high)
-    if low is None:
-        raise ValueError(
-            f"epsilon {epsilon:g} is kept by a noise multiplier of "
-            f"{LEAST_MULTIPLIER:g}, which hides nothing; take a smaller epsilon, or "
-            "no noise."
-        )
-    return math.exp(_least(over, accountant, low, high, WIDTH))
+    def of(log):
+        return noisy(noise_multiplier=math.exp(log))
+
+    log = 0.0
+    for judge in dict.fromkeys((quick, accountant)):
+        low, high = _bracket(lambda log, judge=judge: over(log, judge), log)
+        if high is None and judge == accountant:
+            if spent((of(math.log(MOST_MULTIPLIER)), *beside), delta, judge) is None:
+                raise ValueError(CUT)
+            other = ", or accountant 'pld'" if accountant == "rdp" else ""
+            raise ValueError(
+                f"no noise multiplier below {MOST_MULTIPLIER:g} keeps {steps} steps "
+                f"within epsilon {epsilon:g}; take fewer steps, or a larger "
+                f"epsilon{other}."
+            )
+        if low is None and judge == accountant:
+            raise ValueError(
+                f"epsilon {epsilon:g} is kept by a noise multiplier of "
+                f"{LEAST_MULTIPLIER:g}, which hides nothing; take a smaller epsilon, "
+                "or no noise."
+            )
+        if low is not None and high is not None:
+            log = _calibrated(lambda log, judge=judge: over(log, judge), low, high)
+    return math.exp(log)
+
+
+def _log_ratio(found, epsilon):
+    found = MOST_EPSILON if found is None else found
+    return math.log(min(max(found, LEAST_EPSILON), MOST_EPSILON) / epsilon)
 
 
 def _rare(releases):
@@ -104,68 +111,50 @@ def _rare(releases):
     return all(beyond(release) <= RARELY for release in releases)
 
 
-def _doubled(over, quick, accountant):
-    """``(low, high, judge)``: logs a doubling apart, of which ``high`` alone fits.
+def _bracket(over, start):
+    """``(low, high)`` around ``start``, of which ``high`` alone fits.
 
-    By the quick accountant if that can tell. None for an end that there is not.
+    None for an end that there is not between the least and the most.
     """
-    double, least, most = map(math.log, (2, LEAST_MULTIPLIER, MOST_MULTIPLIER))
-    low, high = -double, 0.0
-    while over(high, quick) > 0 and high < most:
-        low, high = high, min(high + double, most)
-    if high >= most and quick != accountant:
-        # Rényi's orders end where an epsilon is that small: from above, by the other.
-        low, high, quick = most, most, accountant
-    if over(high, quick) > 0:
-        return low, None, quick
-    while over(low, quick) <= 0:
-        if low <= least:
-            return None, low, quick
-        low, high = max(low - double, least), low
-    return low, high, quick
-
-
-def _nearer(over, quick, accountant, low, high):
-    """A bracket of ``accountant``, narrower than what the quick one told."""
-    high = _least(over, quick, low, high, 0.02)
-    near = 0.1  # What the quick one asks for is mostly a tenth too much.
-    if accountant == "pld" and over(high, COARSE) <= 0:
-        low, high = _bracket(over, COARSE, high, near)
-        if low is None:
-            return None, high
-        high, near = _least(over, COARSE, low, high, 1e-4), 0.9 * WIDTH
-    return _bracket(over, accountant, high, near)
-
-
-def _bracket(over, judge, high, step):
-    """``(low, high)``, of which ``high`` alone fits, a ``step`` apart or more.
-
-    ``low`` is None where the least multiplier that there is fits.
-    """
-    least = math.log(LEAST_MULTIPLIER)
-    if over(high, judge) <= 0:
-        while high > least:
-            low = max(high - step, least)
-            if over(low, judge) > 0:
-                return low, high
-            high, step = low, 2 * step
-        return None, high
-    low, high = high, high + step
-    while over(high, judge) > 0:
-        step = 2 * step
-        low, high = high, high + step
+    least, most, step = math.log(LEAST_MULTIPLIER), math.log(MOST_MULTIPLIER), NEAR
+    low = high = start
+    if over(start) <= 0:
+        while over(low := max(low - step, least)) <= 0:
+            if low <= least:
+                return None, low
+            high, step = low, 4 * step
+        return low, high
+    while over(high := min(high + step, most)) > 0:
+        if high >= most:
+            return low, None
+        low, step = high, 4 * step
     return low, high
 
 
-def _least(over, judge, low, high, width):
-    """Of a bracket what fits, and is at most so far above the least that does."""
-    from scipy import optimize
+class _Budget:
+    """The part of an accountant that ``calibrate_dp_mechanism`` calls."""
 
-    if high - low <= width:
-        return high
-    found = optimize.brentq(lambda log: over(log, judge), low, high, xtol=width / 4)
-    above = found + width / 2
-    # By rounding; or of samples with a capacity, whose ε need not fall steadily.
-    while above < high and over(above, judge) > 0:
-        above += width / 4
-    return min(high, above)
+    def __init__(self, ledger, over):
+        self.ledger, self.over = ledger, over
+
+    def compose(self, log):
+        self.log = log
+        return self
+
+    def get_epsilon(self, delta):
+        return self.over(self.log)
+
+
+def _calibrated(over, low, high):
+    """Of a bracket what fits, and is at most ``WIDTH`` above what does not."""
+    import dp_accounting
+
+    empty = dp_accounting.NoOpDpEvent()
+    return dp_accounting.calibrate_dp_mechanism(
+        lambda: _Budget(empty, over),
+        lambda log: log,
+        0.0,  # Of logs of ε over what may be.
+        0.0,
+        dp_accounting.ExplicitBracketInterval(low, high),
+        tol=WIDTH / 2,
+    )

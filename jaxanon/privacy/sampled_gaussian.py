@@ -22,8 +22,6 @@ MOST_CELLS = 20_000  # Per standard deviation of all losses, for finer ones than
 
 MOST_LOSSES = 400_000  # Of a step, that are told apart: some seconds a step.
 
-COARSE = "coarse pld"  # Up to twenty times as quick as "pld", and hardly above it.
-
 # Of Rényi divergences: series of orders in between do not always converge.
 ORDERS = (*range(2, 65), 72, 80, 96, 112, 128, 160, 192, 256, 384, 512, 1024)
 
@@ -90,7 +88,7 @@ def composed(releases, delta, accountant, bounded):
     Args:
       releases: ``SampledGaussian`` each.
       delta: δ in (0, 1).
-      accountant: "pld", ``COARSE`` or "rdp".
+      accountant: "pld" or "rdp".
       bounded: whether to reckon with capacities, or take lots for whole.
     """
     account = _account(accountant, releases)
@@ -177,10 +175,8 @@ def _account(accountant, releases):
     import dp_accounting  # SciPy takes a second to come.
 
     relation = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
-    fine = interval(releases)
-    intervals = {"pld": fine, COARSE: max(2e-3, 2 * fine)}
-    if accountant in intervals:
-        return dp_accounting.pld.PLDAccountant(relation, intervals[accountant])
+    if accountant == "pld":
+        return dp_accounting.pld.PLDAccountant(relation, interval(releases))
     return dp_accounting.rdp.RdpAccountant(ORDERS, neighboring_relation=relation)
 
 

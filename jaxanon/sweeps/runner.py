@@ -16,6 +16,7 @@ from jaxanon.core.programs import single
 from jaxanon.core.run import Run
 from jaxanon.datasets.extras import need
 from jaxanon.evaluation import attackers
+from jaxanon.methods import default_epochs
 from jaxanon.sweeps import folder, program, ray_backend, scheduler, space
 from jaxanon.sweeps import halving as sweeps_halving
 from jaxanon.sweeps import members as sweeps_members
@@ -59,7 +60,7 @@ def sweep(
     grid: dict[str, list] | None = None,
     seeds: int = 1,
     splits: Sequence = (),
-    epochs: int = 20,
+    epochs: int | None = None,
     out: str | os.PathLike | None = None,
     resume: bool = False,
     evaluate: bool = False,
@@ -148,9 +149,11 @@ def sweep(
       >>> [(member.settings, member.seed) for member in found.members]
       [({'step_size': 0.001}, 0), ({'step_size': 0.01}, 0)]
     """
-    checks.whole(epochs=epochs, seeds=seeds)
-    checks.positive(epochs=epochs)
-    epochs, seeds = int(epochs), int(seeds)
+    if epochs is not None:
+        checks.whole(epochs=epochs)
+        checks.positive(epochs=epochs)
+    checks.whole(seeds=seeds)
+    seeds = int(seeds)
     layout = program.choose_layout(layout)
     if chunk is not None:
         checks.whole(chunk=chunk)
@@ -169,6 +172,8 @@ def sweep(
     prints = sweeps_splits.check(every)
     specs = tuple(each.spec for each in splits)
     plan = space.plan(method, data.spec, grid, seeds, settings, specs)
+    name = plan.groups[0].method.name
+    epochs = default_epochs(name) if epochs is None else int(epochs)
     for group in plan.groups:
         for method_of, own in zip(group.methods, every, strict=True):
             trainer.check_data(method_of, own)

@@ -12,6 +12,7 @@ from jaxanon.core import checks
 from jaxanon.core.method import check_hyper, check_measured, warn_of_epochs
 from jaxanon.core.programs import single
 from jaxanon.core.run import Run
+from jaxanon.methods import default_epochs
 from jaxanon.privacy import ledger
 from jaxanon.privacy.guarantee import paid_for
 from jaxanon.training import (
@@ -33,7 +34,7 @@ def train(
     method,
     data,
     *,
-    epochs: int = 20,
+    epochs: int | None = None,
     seed: int = 0,
     out=None,
     resume: bool = False,
@@ -56,8 +57,8 @@ def train(
       method: a ``Method``, such as ``jaxanon.methods.blinder(data.spec)``. A learner
         with a privacy guarantee stops where its budget ends.
       data: ``jaxanon.datasets.Data``.
-      epochs: passes of ``schedule.rounds_per_epoch`` rounds, at least 1. A finished run
-        may be resumed with more.
+      epochs: passes of ``schedule.rounds_per_epoch`` rounds, at least 1; ``None`` is
+        ``jaxanon.methods.default_epochs``. A finished run may be resumed with more.
       seed: of everything random, a Python int.
       out: folder for settings, checkpoints and metrics; ``None`` keeps nothing.
       resume: go on with the run in ``out``; where there is none, start it.
@@ -99,6 +100,7 @@ def train(
       >>> run.anonymize(jax.random.key(1), data.test.windows[:3]).shape
       (3, 128, 6)
     """
+    epochs = default_epochs(method.name) if epochs is None else epochs
     checks.whole(epochs=epochs)
     checks.seed(seed)
     checks.positive(epochs=epochs)

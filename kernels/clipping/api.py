@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.clipping import factors, implementations
+from jaxanon.kernels.clipping import factors
 from jaxanon.kernels.clipping import groups as grouping
 from jaxanon.kernels.clipping.bounded import BoundedSum
 
@@ -68,13 +68,7 @@ def clip_rows(rows, max_norms, *, groups=None):
 
 
 def clipped_sum(
-    rows,
-    max_norms,
-    *,
-    groups=None,
-    weights=None,
-    axis_name=None,
-    implementation=None,
+    rows, max_norms, *, groups=None, weights=None, axis_name=None
 ) -> BoundedSum:
     """Sums the clipped rows; the sum carries the bounds that its noise is made from.
 
@@ -89,10 +83,6 @@ def clipped_sum(
         nan to 0, for a larger weight would break the bound.
       axis_name: name of a mapped axis (of ``shard_map`` or ``vmap``) over which rows
         are spread; the sum is taken over it too.
-      implementation: ``"xla"``, the default; ``"pallas"``, which reads the rows from a
-        GPU's memory once instead of twice and refuses other devices; or
-        ``"pallas_interpreted"``, the same program run slowly anywhere. Derivatives are
-        XLA's in any case.
 
     Returns:
       ``BoundedSum`` whose value has the tree of ``rows`` less the first axis, in
@@ -100,8 +90,7 @@ def clipped_sum(
 
     Raises:
       TypeError: as ``clip_rows``.
-      ValueError: as ``clip_rows``, if ``weights`` has not one entry per row, or if
-        ``implementation`` is unknown.
+      ValueError: as ``clip_rows``, or if ``weights`` has not one entry per row.
 
     Example:
       >>> total = clipped_sum(jnp.array([[3.0, 4.0], [0.0, 2.0], [0.0, 0.0]]), 2.5)
@@ -111,14 +100,13 @@ def clipped_sum(
     References:
       As ``clip_rows``; weights as in McMahan et al., arXiv 1710.06963, algorithm 1.
     """
-    add_up = implementations.sum_of_rows(implementation)
     rows = grouping.checked_rows(rows)
     max_norms = grouping.numbers("max_norms", max_norms)
     group_of = grouping.group_of_leaves(rows, max_norms, groups)
     leaves, treedef = jax.tree.flatten(rows)
     weights = unit_weights(weights, len(leaves[0]))
     bounds = jax.tree.leaves(max_norms)
-    value = treedef.unflatten(add_up(leaves, group_of, bounds, weights))
+    value = treedef.unflatten(factors.sum_of_rows(leaves, group_of, bounds, weights))
     squared_weights = jnp.sum(jnp.square(weights))
     if axis_name is not None:
         value, squared_weights = jax.lax.psum((value, squared_weights), axis_name)

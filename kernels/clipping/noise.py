@@ -8,13 +8,13 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.kernels.checks import typed_key
-from jaxanon.kernels.clipping import factors, implementations
+from jaxanon.kernels.clipping import factors
 from jaxanon.kernels.clipping import groups as grouping
 from jaxanon.kernels.clipping.bounded import BoundedSum, noise_stddevs
 from jaxanon.kernels.precision import wide
 
 
-def add_noise_to_sum(key, total: BoundedSum, noise_multipliers, *, implementation=None):
+def add_noise_to_sum(key, total: BoundedSum, noise_multipliers):
     """Adds the Gaussian noise that a sum needs to be released, once for the sum.
 
     The central model: whoever sums is trusted, and nothing but the noisy sum is
@@ -26,17 +26,13 @@ def add_noise_to_sum(key, total: BoundedSum, noise_multipliers, *, implementatio
       total: of ``clipped_sum``.
       noise_multipliers: one number z >= 0 for the whole, or a tree like
         ``total.max_norms`` with one z_m for each group.
-      implementation: ``"xla"``, the default; ``"pallas"``, a GPU program that makes the
-        random bits where it adds them, with a key of threefry2x32 and in float32; or
-        ``"pallas_interpreted"``, the same run slowly anywhere. The noise is the same.
 
     Returns:
       The tree of ``total.value``, same dtypes (half precision widened to float32).
 
     Raises:
       TypeError: if ``key`` is not a typed key, or ``total`` no ``BoundedSum``.
-      ValueError: as ``noise_stddevs``, or if ``implementation`` is unknown or can't
-        draw from this key in this dtype.
+      ValueError: as ``noise_stddevs``.
 
     Example:
       >>> from jaxanon.kernels.clipping import clipped_sum
@@ -49,12 +45,10 @@ def add_noise_to_sum(key, total: BoundedSum, noise_multipliers, *, implementatio
     """
     _bounded(total)
     stddevs = noise_stddevs(total.max_norms, noise_multipliers)
-    return _noisy_sum(key, total, stddevs, implementation)
+    return _noisy_sum(key, total, stddevs)
 
 
-def add_clients_noise_drawn_once(
-    key, total: BoundedSum, noise_multipliers, *, implementation=None
-):
+def add_clients_noise_drawn_once(key, total: BoundedSum, noise_multipliers):
     """Adds to a sum the noises of all its clients, drawn as one.
 
     For simulations of the local model (every client adds its own noise before it
@@ -68,15 +62,13 @@ def add_clients_noise_drawn_once(
       key: a typed PRNG key. After a sum over a mesh, the same one on every shard.
       total: of ``clipped_sum`` over clients.
       noise_multipliers: those of one client, as in ``clip_and_noise_per_client``.
-      implementation: as in ``add_noise_to_sum``.
 
     Returns:
       The tree of ``total.value``, same dtypes (half precision widened to float32).
 
     Raises:
       TypeError: if ``key`` is not a typed key, or ``total`` no ``BoundedSum``.
-      ValueError: as ``noise_stddevs``, or if ``implementation`` is unknown or can't
-        draw from this key in this dtype.
+      ValueError: as ``noise_stddevs``.
 
     Example:
       >>> from jaxanon.kernels.clipping import clipped_sum
@@ -93,12 +85,10 @@ def add_clients_noise_drawn_once(
     root = jnp.sqrt(jnp.asarray(total.squared_weights))
     stddevs = noise_stddevs(total.max_norms, noise_multipliers)
     stddevs = jax.tree.map(lambda stddev: stddev * root, stddevs)
-    return _noisy_sum(key, total, stddevs, implementation)
+    return _noisy_sum(key, total, stddevs)
 
 
-def clip_and_noise_per_client(
-    key, rows, max_norms, noise_multipliers, *, groups=None, implementation=None
-):
+def clip_and_noise_per_client(key, rows, max_norms, noise_multipliers, *, groups=None):
     """Clips each client's update and adds noise of its own, as the client would.
 
     The local model: every row is released. Noise is independent over clients, leaves
@@ -112,8 +102,6 @@ def clip_and_noise_per_client(
       rows, max_norms, groups: as in ``clip_rows``; rows are clients.
       noise_multipliers: one number z >= 0 for the whole, or a tree like ``max_norms``
         with one z_m for each group.
-      implementation: as in ``add_noise_to_sum``. ``"pallas"`` also scales in that
-        pass, without rounding the clipped rows to half precision before the noise.
 
     Returns:
       The tree of ``rows``, same dtypes. Noise is drawn and added in float32 (float64
@@ -135,7 +123,7 @@ def clip_and_noise_per_client(
     group_of = grouping.group_of_leaves(rows, max_norms, groups)
     scales = factors.scales(jax.tree.leaves(rows), group_of, bounds)
     stddevs = noise_stddevs(max_norms, noise_multipliers)
-    return _noisy(key, rows, stddevs, group_of, implementation, scales)
+    return _noisy(key, rows, stddevs, group_of, scales)
 
 
 def _bounded(total):
@@ -147,20 +135,19 @@ def _bounded(total):
         )
 
 
-def _noisy_sum(key, total, stddevs, implementation):
+def _noisy_sum(key, total, stddevs):
     widen = lambda leaf: jnp.asarray(leaf, wide(jnp.result_type(leaf)))
     value = jax.tree.map(widen, total.value)
     group_of = total.groups
     if group_of is None:
         group_of = grouping.group_of_leaves(value, total.max_norms)
     scales = [None] * len(jax.tree.leaves(stddevs))
-    return _noisy(key, value, stddevs, group_of, implementation, scales)
+    return _noisy(key, value, stddevs, group_of, scales)
 
 
-def _noisy(key, tree, stddevs, group_of, implementation, scales):
+def _noisy(key, tree, stddevs, group_of, scales):
     """Adds independent noise to every entry, each leaf by a key of its own."""
     typed_key(key)
-    add = implementations.noise(implementation)
     leaves, treedef = jax.tree.flatten(tree)
     stddevs = jax.tree.leaves(stddevs)
     keys = jax.random.split(key, len(leaves))
@@ -168,4 +155,6 @@ def _noisy(key, tree, stddevs, group_of, implementation, scales):
         (stddevs[group].astype(wide(leaf.dtype)), scales[group])
         for leaf, group in zip(leaves, group_of, strict=True)
     ]
-    return treedef.unflatten(add(keys, leaves, *zip(*of_each, strict=True)))
+    return treedef.unflatten(
+        factors.noisy_leaves(keys, leaves, *zip(*of_each, strict=True))
+    )

@@ -51,7 +51,9 @@ def priv_unit(key, x, radius, epsilon: float):
 
     Raises:
       TypeError: for a legacy key, or an ``epsilon`` that is traced.
-      ValueError: if ``x`` is no vector, or ``radius`` or ``epsilon`` is not > 0.
+      ValueError: if ``x`` is no vector, ``radius`` or ``epsilon`` is not > 0, or
+        ``epsilon`` is so large that p rounds to 1 in the precision of the draw: then
+        no direction outside the cap would ever be sent, and no ε would hold.
 
     Example:
       >>> sent = priv_unit(jax.random.key(0), jnp.array([0.6, 0.0]), 1.0, 20.0)
@@ -72,7 +74,7 @@ def priv_unit(key, x, radius, epsilon: float):
     if x.ndim != 1 or x.size == 0:
         raise ValueError(f"x must be a vector of at least one number, got {x.shape}.")
     spare = max(1, 3 - x.size)  # In a plane the sampler's law would not be concave.
-    cap = priv_unit_cap(x.size + spare, epsilon)
+    cap = priv_unit_cap(x.size + spare, epsilon, dtype=wide(x.dtype))
     inside = jnp.where(jnp.isnan(x), 0, widened(x)) / radius
     inside = jnp.clip(inside, -FAR, FAR)  # Of infinity no direction would be left.
     inside = inside / jnp.maximum(jnp.linalg.norm(inside), 1)
@@ -83,19 +85,22 @@ def priv_unit(key, x, radius, epsilon: float):
     return (sent[: x.size] * radius).astype(x.dtype)
 
 
-def priv_unit_cap(size: int, epsilon: float) -> Cap:
+def priv_unit_cap(size: int, epsilon: float, *, dtype=None) -> Cap:
     """The cap of least variance for unit vectors of ``size`` numbers.
 
     Args:
       size: at least 3.
       epsilon: a Python number > 0, finite.
+      dtype: of the random numbers that are to choose between the cap and the rest,
+        such as ``jnp.float32``. None: any probability will do.
 
     Returns:
       ``Cap``. The expected square of the distance to u is ``1 / mean**2 - 1``.
 
     Raises:
       TypeError: if ``epsilon`` is traced.
-      ValueError: if it is not > 0 and finite.
+      ValueError: if it is not > 0 and finite, or if with it the probability of the cap
+        rounds to 1 in ``dtype``.
 
     Example:
       >>> cap = priv_unit_cap(8, 5.0)
@@ -107,7 +112,14 @@ def priv_unit_cap(size: int, epsilon: float) -> Cap:
     number = known(epsilon)
     if number is None or not 0 < number < math.inf:
         raise ValueError(f"epsilon must be a finite number > 0, got {epsilon!r}.")
-    return _cap(whole("size", size, least=3), float(number))
+    cap = _cap(whole("size", size, least=3), float(number))
+    if dtype is not None and cap.probability > 1 - jnp.finfo(dtype).eps:
+        raise ValueError(
+            "epsilon must leave a chance to send a direction outside the cap, got "
+            f"{number:g}, with which the probability of a cap around {size} numbers "
+            f"rounds to 1 in {jnp.dtype(dtype).name}; take a smaller epsilon."
+        )
+    return cap
 
 
 @functools.lru_cache(maxsize=64)
@@ -161,7 +173,11 @@ def _lean(key, unit, cap):
     """A direction from the cap around ``unit``, or from the rest of the sphere."""
     choice_key, cap_key, rest_key, turn_key = jax.random.split(key, 4)
     dtype = wide(unit.dtype)
-    within = jax.random.uniform(choice_key, (), dtype) < cap.probability
+    # Uniform numbers are multiples of eps: rounded down to one, so that the rest of the
+    # sphere is never less likely than ε asks for.
+    eps = float(jnp.finfo(dtype).eps)
+    probability = math.floor(cap.probability / eps) * eps
+    within = jax.random.uniform(choice_key, (), dtype) < probability
     height = jnp.where(
         within,
         _until(_in_cap(unit.size, cap.height), cap_key, dtype),

@@ -11,7 +11,8 @@ from jaxanon.training import run_folder
 
 TINY = "--latent 3 --hidden 8 --per-class 8 --query 3 --extra 0".split()
 TINY += "--adversary-hidden 4 --discriminator-steps 0 --no-second-order".split()
-TINY += "--no-shadows --epochs 1".split()
+TINY += "--no-shadows --epochs 1 --no-guided --adversary-rounds 0".split()
+TINY += "--averaging 0 --cohort 0.4 --anonymization stochastic".split()
 
 
 def write(path, scale=1.0):

@@ -226,7 +226,7 @@ def test_grids_take_the_type_of_the_setting():
     }
     for words, message in [
         (("latent=1.5",), "--grid latent= takes values such as 25, got 1.5"),
-        (("gamma=high",), "--grid gamma= takes values such as 0.2, got 'high'"),
+        (("gamma=high",), "--grid gamma= takes values such as 60.0, got 'high'"),
         (("beta=1", "beta=2"), "--grid names 'beta' twice"),
     ]:
         with pytest.raises(ValueError) as stopped:

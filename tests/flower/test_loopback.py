@@ -26,7 +26,7 @@ from jaxanon.training import run_folder
 pytestmark = pytest.mark.long
 
 SMALL = {"filters": (4,), "hidden": (8,), "local_steps": 2, "batch": 4}
-BLINDER = {
+BLINDER = methods.BLINDER_PAPER | {
     **{"latent": 3, "hidden": (8,), "per_class": 4, "support": 1, "query": 3},
     **{"extra": 0, "discriminator_steps": 0, "adversary_rounds": 2, "cohort": 0.5},
     **{"second_order": False, "shadows": False, "adversary_hidden": (4,)},

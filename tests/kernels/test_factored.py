@@ -1,5 +1,8 @@
 """Factors agree with the matrices whose product they are."""
 
+import math
+import re
+
 import chex
 import hypothesis
 import hypothesis.strategies as st
@@ -101,6 +104,34 @@ def test_gradient_steps_agree_with_plain_ones_over_several_steps():
         chex.assert_trees_all_close(dense, plain, rtol=1e-12, atol=1e-14)
         multiplied = jax.jit(kernels.materialise_gradient)(grads)
         chex.assert_trees_all_equal_shapes(multiplied, params)
+
+
+def _one_step(params, support):
+    _, grads = kernels.value_and_grad(two_layers)(params, support)
+    return kernels.descend(params, grads, 1e-3)
+
+
+def _two_steps(params, support):
+    loss = lambda params, x: two_layers(params["net"], x)
+    phases = [kernels.Phase(("net",), loss, 1e-3, num_steps=2)]
+    return kernels.adapt(phases, {"net": params}, support)["net"]
+
+
+@pytest.mark.parametrize("adapt", [_one_step, _two_steps])
+def test_no_client_gets_a_copy_of_a_layer_that_stays_factored(adapt):
+    clients, params = 7, parameters()
+
+    def mean(params, x):
+        each = jax.vmap(lambda x: two_layers(adapt(params, x), x))
+        return jnp.mean(each(x))
+
+    x = jnp.ones((clients, 1, 30))
+    text = jax.jit(jax.grad(mean)).lower(params, x).compile().as_text()
+    shapes = re.findall(r"f32\[([\d,]+)\]", text)
+    sizes = {math.prod(map(int, shape.split(","))) for shape in shapes}
+    # The layers are 30 x 20 and 20 x 25; no other product has as many numbers.
+    assert {600, 500} <= sizes
+    assert not {clients * 600, clients * 500} & sizes
 
 
 def test_a_matrix_is_given_up_when_its_factors_would_be_larger():

@@ -1,6 +1,8 @@
 """Noise for vectors: its law, its privacy by counts, and what it costs."""
 
+import functools
 import math
+from unittest import mock
 
 import chex
 import jax
@@ -173,6 +175,33 @@ def test_whole_numbers_are_sent_as_fractions():
 def test_a_budget_beyond_all_bounds_sends_the_vector_itself():
     cap = mechanisms.priv_unit_cap(8, 1e4)
     assert cap.probability == 1 and cap.mean == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "most"), [("bfloat16", 62.0), ("float32", 62.0), ("float64", 80.0)]
+)
+def test_a_budget_at_which_the_rest_is_never_sent_is_refused(dtype, most):
+    """Of 8 numbers; beyond it a uniform number is always below the probability."""
+    with jax.enable_x64(dtype == "float64"):
+        x, drawn = jnp.ones(7, dtype), "float64" if dtype == "float64" else "float32"
+        send = functools.partial(mechanisms.priv_unit, jax.random.key(0), x, 1.0)
+        assert jnp.isfinite(send(most)).all()
+        largest = 1 - float(jnp.finfo(drawn).eps)  # Of uniform numbers.
+        assert mechanisms.priv_unit_cap(8, most).probability <= largest
+        with pytest.raises(ValueError, match=f"epsilon must .* to 1 in {drawn}; take"):
+            send(1.1 * most)
+    assert mechanisms.priv_unit_cap(8, 1.1 * most).probability > largest
+
+
+def test_the_rest_of_the_sphere_is_never_less_likely_than_the_budget_asks_for():
+    """Of 1.6 uniform numbers in 2**23 two say so, the lower of which is drawn here."""
+    probability = 1 - 1.6 * 2.0**-23
+    cap = mechanisms.priv_unit_cap(8, 60.0)._replace(probability=probability)
+    draw = jax.random.uniform
+    lower = lambda key, shape, dtype: draw(key, shape, dtype) if shape else 1 - 2.0**-22
+    with mock.patch.object(jax.random, "uniform", lower):
+        sent = sphere._lean(jax.random.key(0), jnp.eye(8)[0], cap)
+    assert float(sent[0]) < cap.height
 
 
 @SIZES

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxanon.core.method import Method, check_hyper
-from jaxanon.methods import BlinderConfig
+from jaxanon.methods import BLINDER_PAPER, BlinderConfig, default_epochs
 
 NAN, INF = float("nan"), float("inf")
 
@@ -49,6 +49,23 @@ def test_a_setting_out_of_range(name, value, message):
 def test_a_setting_of_another_type(name, value, message):
     with pytest.raises(TypeError, match=message):
         BlinderConfig(**{name: value})
+
+
+def test_the_defaults_grade_what_leaves_and_the_paper_s_settings_are_at_hand():
+    config = BlinderConfig()
+    assert (config.guided, config.anonymization, config.flip) == (
+        True,
+        "automatic",
+        0.52,
+    )
+    assert (config.alpha, config.beta, config.gamma) == (1.0, 0.5, 60.0)
+    assert (config.utility, config.critic, config.cohort) == (30.0, 60.0, 1.0)
+    assert (config.adversary_hidden, config.adversary_rounds) == ((256, 256), 5)
+    assert (config.averaging, config.inner_step_size) == (0.998, 3e-5)
+    assert default_epochs("blinder") == 22 and default_epochs("atlas") == 20
+    paper = BlinderConfig(**BLINDER_PAPER)
+    assert not paper.guided and paper.anonymization == "stochastic"
+    assert (paper.alpha, paper.beta, paper.gamma, paper.cohort) == (0.9, 2.0, 0.2, 0.4)
 
 
 def test_what_may_be_nothing():

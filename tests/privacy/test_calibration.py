@@ -8,7 +8,7 @@ import pytest
 from gaussian import exact
 
 from jaxanon.privacy import SampledGaussian, epsilon_spent, noise_multiplier_for
-from jaxanon.privacy.calibration import _least
+from jaxanon.privacy.calibration import WIDTH, _calibrated
 
 
 @hypothesis.settings(max_examples=6)
@@ -32,11 +32,11 @@ def test_the_multiplier_for_a_budget_keeps_it_and_hardly_less_does_not(
     ("epsilon", "given"),
     [
         (2.0, {"sampling_probability": 0.2, "steps": 2}),
-        # A coarse accountant's steps are larger than what each of these tells.
+        # Of steps each of which tells next to nothing.
         (0.05, {"sampling_probability": 0.01, "steps": 900}),
     ],
 )
-def test_the_tight_multiplier_is_found_by_way_of_coarse_ones(epsilon, given):
+def test_the_tight_multiplier_is_found_by_way_of_a_quick_one(epsilon, given):
     multiplier = noise_multiplier_for(epsilon, 1e-5, **given)
     spent = lambda z: epsilon_spent(
         [SampledGaussian(noise_multiplier=z, **given)], 1e-5
@@ -67,9 +67,11 @@ def test_rdp_asks_for_much_where_its_orders_end():
 
 def test_what_fits_is_found_though_more_noise_may_tell_more():
     """A line through 1, above which nothing fits up to 1.2."""
-    over = lambda x, judge: judge if 1.02 < x < 1.2 else 1 - x
-    assert 1.0 < _least(over, -0.5, 0.0, 2.0, 0.1) <= 1.1
-    assert 1.2 <= _least(over, 0.5, 0.0, 2.0, 0.1) <= 1.23
+    for high in (2.0, 3.7):
+        for beyond in (-0.5, 0.5):
+            over = lambda x, beyond=beyond: beyond if 1.0002 < x < 1.2 else 1 - x
+            found = _calibrated(over, 0.0, high)
+            assert over(found) <= 0 < over(found - 2 * WIDTH)
 
 
 def test_a_capacity_may_matter_at_less_noise_than_a_budget_asks_for():

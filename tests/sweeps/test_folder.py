@@ -15,7 +15,7 @@ from jaxanon.sweeps import folder, program
 from jaxanon.sweeps.runner import sweep
 from jaxanon.training import checkpoint, run_folder, trainer
 
-BLINDER = {
+BLINDER = methods.BLINDER_PAPER | {
     "hidden": (8,),
     "latent": 3,
     "per_class": 16,

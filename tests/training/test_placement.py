@@ -16,7 +16,8 @@ def data():
 
 
 SETTINGS = {
-    "blinder": {"hidden": (8,), "latent": 2, "per_class": 4, "averaging": 0.5},
+    "blinder": methods.BLINDER_PAPER
+    | {"hidden": (8,), "latent": 2, "per_class": 4, "averaging": 0.5},
     "fed_blinder": {"hidden": (8,), "latent": 2, "batches": 1, "local_rounds": 1},
 }
 

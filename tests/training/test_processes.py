@@ -22,7 +22,7 @@ from jaxanon.training import run_folder, trainer
 
 SUPPORT = pathlib.Path(__file__).parents[1] / "support"
 SMALL = ["--hidden", "8", "--filters", "4"]  # Of FedAvg, which is soon compiled.
-BLINDER = {
+BLINDER = methods.BLINDER_PAPER | {
     **{"hidden": (8,), "latent": 2, "per_class": 4, "support": 1, "query": 3},
     **{"extra": 0, "adversary_hidden": (4,), "adversary_rounds": 1},
     **{"second_order": False, "shadows": False},

@@ -15,7 +15,7 @@ import pytest
 from jaxanon import datasets, methods
 from jaxanon.training import progress, run_folder, trainer
 
-SETTINGS = {
+SETTINGS = methods.BLINDER_PAPER | {
     "hidden": (8,),
     "latent": 3,
     "per_class": 40,

@@ -15,7 +15,13 @@ from jaxanon.kernels import Objective
 from jaxanon.kernels.checks import one_of
 from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
 from jaxanon.methods.common import client_batches
-from jaxanon.methods.common.target_class import ANONYMIZATIONS, check_flip, shown_class
+from jaxanon.methods.common.target_class import (
+    ANONYMIZATIONS,
+    AUTOMATIC,
+    check_flip,
+    settled,
+    shown_class,
+)
 from jaxanon.models import autoencoder, losses
 from jaxanon.models import blinder as models
 from jaxanon.models.blinder import (
@@ -30,7 +36,10 @@ from jaxanon.models.layers import INITIALISATIONS
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BlinderConfig:
-    """Blinder's static settings; the paper's unless said otherwise.
+    """Blinder's static settings.
+
+    The defaults grade the windows that leave (``guided``), which keeps and hides more
+    than the paper's settings do; ``jaxanon.methods.BLINDER_PAPER`` has those.
 
     Hyper-parameters that a sweep may vary without compiling anew (``alpha``,
     ``beta``, ``gamma``, ``inner_step_size``, ``server_step_size``,
@@ -48,11 +57,11 @@ class BlinderConfig:
     """widths of the encoder's dense layers; the decoder mirrors them"""
     filters: tuple[int, ...] = ()
     """filters of two convolutions before them, e.g. 16 32; none: all dense"""
-    alpha: float = 0.9
+    alpha: float = 1.0
     """weight of the squared error (not used by form=released)"""
-    beta: float = 2.0
+    beta: float = 0.5
     """weight of the KL divergence"""
-    gamma: float = 0.2
+    gamma: float = 60.0
     """weight of the discriminators' loss"""
     initialisation: str = "lecun"
     """of the dense layers; released: the published program's, slower to learn"""
@@ -64,7 +73,7 @@ class BlinderConfig:
     """windows that a client is graded on, per round"""
     fresh_batches: bool = True
     """draw windows anew for each round; no, as released: the same in each epoch"""
-    inner_step_size: float = 1e-4
+    inner_step_size: float = 3e-5
     """step size of a client's adaptation"""
     server_optimizer: str = "adam"
     """of the server; sgd: plain steps, as in the paper's Algorithm 1"""
@@ -72,21 +81,21 @@ class BlinderConfig:
     """step size of the server"""
     adversary_step_size: float = 1e-3
     """step size of the server for the discriminators"""
-    adversary_hidden: tuple[int, ...] = (128, 128)
+    adversary_hidden: tuple[int, ...] = (256, 256)
     """widths of the discriminators' layers"""
-    adversary_rounds: int = 0
+    adversary_rounds: int = 5
     """rounds that discriminators and critics train on alone after each round"""
     discriminator_steps: int = 5
     """inner steps of the discriminators"""
     local_steps: int = 1
     """times that the inner loop is run"""
-    averaging: float = 0.0
+    averaging: float = 0.998
     """anonymize by a running mean of the parameters, of which a round leaves so much"""
     second_order: bool = True
     """differentiate through the inner steps; no is first-order MAML"""
     shadows: bool = True
     """train discriminators on shadow samples too"""
-    cohort: float = 0.4
+    cohort: float = 1.0
     """share of the clients in a cohort, which stays for an epoch"""
     per_class: int = 600
     """windows per class and client that SMOTE fills up to"""
@@ -94,17 +103,18 @@ class BlinderConfig:
     """neighbours of SMOTE"""
     extra: int = 32
     """more windows per client and round for the public attribute's classifier"""
-    guided: bool = False
+    guided: bool = True
     """also grade the windows that leave: beyond the paper, see models.guided"""
-    utility: float = 20.0
+    utility: float = 30.0
     """guided: weight of the public attribute in the windows that leave"""
-    critic: float = 20.0
+    critic: float = 60.0
     """guided: weight of a critic that looks for the private one in them"""
-    anonymization: str = "stochastic"
+    anonymization: str = AUTOMATIC
     """stochastic: a random private class; deterministic: the one after the predicted;
-    probabilistic: that one or the predicted"""
-    flip: float = 0.5
-    """probabilistic: how often it is the one after"""
+    probabilistic: that one or the predicted; automatic: probabilistic of two classes,
+    stochastic of more"""
+    flip: float = 0.52
+    """probabilistic and automatic: how often it is the one after"""
 
     def __post_init__(self):
         of_kinds(self)
@@ -128,11 +138,9 @@ class BlinderConfig:
             raise ValueError(f"cohort must be in (0, 1], got {self.cohort!r}.")
         one_of("form", self.form, FORMS)
         one_of("server_optimizer", self.server_optimizer, SERVER_OPTIMIZERS)
-        one_of("anonymization", self.anonymization, ANONYMIZATIONS)
+        one_of("anonymization", self.anonymization, (*ANONYMIZATIONS, AUTOMATIC))
         check_flip(self.flip)
         one_of("initialisation", self.initialisation, INITIALISATIONS)
-
-
 @register("blinder", config=BlinderConfig)
 def blinder(spec, config) -> Method:
     """Builds Blinder for windows of ``spec``.
@@ -143,12 +151,14 @@ def blinder(spec, config) -> Method:
     and decoding a sample of its latent under the predicted public class and a private
     class that has nothing to do with the wearer's.
 
-    Beyond the paper, ``anonymization="probabilistic"`` shows the class after the
-    predicted one in a share ``flip`` of windows. A little above one half it makes up,
-    in the eyes of who learned from raw windows, for what the rest of a window still
-    gives away (``bench/flip.py``: of MotionSense's genders 50.8 to 50.0 %, by 0.51);
-    who learns from anonymized ones reads the share, too. Of more than two classes it
-    hides less than a random one: the wearer's is the one shown, or the one before.
+    Beyond the paper, windows that leave are graded, too (``guided``), and
+    ``anonymization="probabilistic"``, the default for two classes, shows the class
+    after the predicted one in a share ``flip`` of windows. A little above one half it
+    makes up, in the eyes of who learned from raw windows, for what the rest of a window
+    still gives away (``bench/flip.py``: of MotionSense's genders 50.8 to 50.0 %, by
+    0.51); who learns from anonymized ones reads the share, too. Of more than two
+    classes it hides less than a random one: the wearer's is the one shown, or the one
+    before. ``BLINDER_PAPER`` has the paper's settings.
 
     Args:
       spec: ``jaxanon.datasets.Spec`` with at least one private attribute.
@@ -348,14 +358,15 @@ def anonymized(key, params, windows, spec, config, networks, judges):
         z = autoencoder.sample(z, log_variance, jax.random.normal(noise_key, z.shape))
     private, unknown = [], jnp.zeros(len(x), jnp.int32)
     for index, name in enumerate(spec.private):
+        num_classes = spec.num_classes(name)
         shown = shown_class(
             jax.random.fold_in(class_key, index),
-            config.anonymization,
+            settled(config.anonymization, num_classes),
             predicted.get(name, unknown),
-            spec.num_classes(name),
+            num_classes,
             config.flip,
         )
-        private.append(jax.nn.one_hot(shown, spec.num_classes(name)))
+        private.append(jax.nn.one_hot(shown, num_classes))
     public = jax.nn.one_hot(predicted[spec.public], spec.num_classes(spec.public))
     rebuilt = networks.decode(params, z, private, public)
     return (rebuilt * std[None, None] + mean[None, None]).astype(jnp.float32)
@@ -363,10 +374,13 @@ def anonymized(key, params, windows, spec, config, networks, judges):
 
 def classifiers(spec, config) -> dict[str, Classifier]:
     """Classifiers of what has to be known of a window before it is rebuilt."""
-    known = (spec.public,)
-    if config.anonymization != "stochastic":
-        known = datasets_spec.attributes(spec)
-    return {name: Classifier(num_classes=spec.num_classes(name)) for name in known}
+    counts = {name: spec.num_classes(name) for name in datasets_spec.attributes(spec)}
+    how = {name: settled(config.anonymization, count) for name, count in counts.items()}
+    return {
+        name: Classifier(num_classes=count)
+        for name, count in counts.items()
+        if name == spec.public or how[name] != "stochastic"
+    }
 
 
 def init_classifiers(keys, spec, judges):
@@ -413,3 +427,13 @@ def client_loss_of(spec, judges):
 FORMS = ("paper", "released")
 
 SERVER_OPTIMIZERS = {"adam": optax.adam, "sgd": optax.sgd}
+
+# The paper's settings, where the defaults are others.
+BLINDER_PAPER = {
+    **{"guided": False, "alpha": 0.9, "beta": 2.0, "gamma": 0.2},
+    **{"inner_step_size": 1e-4, "averaging": 0.0, "cohort": 0.4},
+    **{"adversary_hidden": (128, 128), "adversary_rounds": 0},
+    **{"utility": 20.0, "critic": 20.0, "anonymization": "stochastic", "flip": 0.5},
+}
+
+

@@ -31,7 +31,7 @@ def personalise(method, key, state, clients, *, num_rounds: int = 80):
       >>> from jaxanon import datasets, methods
       >>> data = datasets.load("smartwatch")
       >>> small = {"hidden": (8,), "latent": 2, "per_class": 4, "shadows": False}
-      >>> quick = {"second_order": False, "discriminator_steps": 0}
+      >>> quick = {"second_order": False, "discriminator_steps": 0, "guided": False}
       >>> method = methods.blinder(data.spec, **small, **quick)
       >>> state = method.init(jax.random.key(0))
       >>> alone = jax.tree.map(lambda rows: rows[:1], datasets.by_client(data.train))

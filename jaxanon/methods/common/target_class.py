@@ -7,6 +7,8 @@ from jaxanon.kernels.setting_checks import finite
 
 ANONYMIZATIONS = ("stochastic", "deterministic", "probabilistic")
 
+AUTOMATIC = "automatic"
+
 FLIPS = {"next": 1, "previous": -1}  # Which class is shown instead, by its number.
 
 
@@ -54,6 +56,21 @@ def shown_class(
         return other
     moves = jax.random.bernoulli(key, flip, predicted.shape)
     return jnp.where(moves, other, predicted)
+
+
+def settled(kind: str, num_classes: int) -> str:
+    """The one of ``ANONYMIZATIONS`` that ``kind`` stands for.
+
+    ``"automatic"`` is ``"probabilistic"`` with two classes. With more that would say
+    that the wearer's class is one of two, so it is ``"stochastic"``.
+
+    Example:
+      >>> settled("automatic", 2), settled("automatic", 3), settled("stochastic", 2)
+      ('probabilistic', 'stochastic', 'stochastic')
+    """
+    if kind != AUTOMATIC:
+        return kind
+    return "probabilistic" if num_classes == 2 else "stochastic"
 
 
 def shown_vector(key, count: int, num_classes: int):

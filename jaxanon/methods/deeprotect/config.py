@@ -89,7 +89,8 @@ class DEEProtectConfig:
     mechanism: str = "priv unit"
     """noise. "priv unit": least of all, needs a radius; laplace, l2, linf: added; grid:
     as laplace, and private in floating point, too; span: mode named alone, noise only
-    where neighbours differ; none: no noise and no guarantee"""
+    where neighbours differ (idealised arithmetic, no guarantee in floating point);
+    none: no noise and no guarantee"""
     sensitivity: str = "corrected"
     """how far features of neighbours are taken to be apart: corrected, or published,
     which is many times as far"""

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from jaxanon import kernels
 from jaxanon.core.method import Method
 from jaxanon.core.registry import register
 from jaxanon.kernels import orthonormal_rows
@@ -55,7 +56,9 @@ def deeprotect(spec, config) -> Method:
     that goes with the class still tells, to any classifier that looks there. With
     ``mechanism="span"`` nothing but those directions has noise, which is all that this
     mode asks for: the features of neighbours differ there alone, where they are linear
-    in the window. Two windows of which clipping changed one are no neighbours.
+    in the window. That claim is of idealised arithmetic, no guarantee in floating
+    point: what lies across the span is rounded, and its last bits may tell. Two windows
+    of which clipping changed one are no neighbours.
 
     Features are brought within ``radius`` of those of the mean window of the training
     data, which are public, before noise is added: no two are further apart than twice
@@ -84,7 +87,8 @@ def deeprotect(spec, config) -> Method:
 
     Raises:
       ValueError: if a setting is out of range, a channel's unit has no public range, a
-        layer has more features than inputs, or ``also`` names no attribute.
+        layer has more features than inputs, ``also`` names no attribute, or
+        ``epsilon`` is too large for PrivUnit.
       TypeError: for an unknown setting.
 
     Example:
@@ -108,6 +112,8 @@ def deeprotect(spec, config) -> Method:
         config = dataclasses.replace(config, hidden=(inputs,))
     sizes = (inputs, *config.hidden)
     models_deeprotect.check_sizes(sizes)
+    if config.mechanism == "priv unit":  # Refused here, and not after training.
+        kernels.priv_unit_cap(max(3, sizes[-1] + 1), config.epsilon, dtype=jnp.float32)
     if config.features != "autoencoder":
         sizes = sizes[0], sizes[-1]
     return by_epoch(lambda rounds: _method(spec, config, sizes, rounds))

@@ -16,7 +16,7 @@ from jaxanon.models import blinder as models
 pytestmark = pytest.mark.long
 
 
-SETTINGS = {
+SETTINGS = methods.BLINDER_PAPER | {
     "hidden": (12,),
     "latent": 3,
     "query": 5,
@@ -159,7 +159,7 @@ def test_other_class_is_uniform_and_never_the_same():
 def test_stochastic_shows_every_class_and_deterministic_does_not_change(data):
     windows = data.test.windows[:200]
     for kind in ANONYMIZATIONS:
-        method = methods.blinder(data.spec, **SETTINGS, anonymization=kind)
+        method = methods.blinder(data.spec, **SETTINGS | {"anonymization": kind})
         state = method.init(jax.random.key(0))
         anonymize = jax.jit(method.anonymize)
         one = anonymize(jax.random.key(1), state, windows)
@@ -182,9 +182,8 @@ def test_windows_come_back_in_their_own_units(data, method):
 
 
 def test_guided_adversaries_see_the_true_class_and_the_judge_the_public_one(data):
-    method = methods.blinder(
-        data.spec, **SETTINGS, guided=True, adversary_rounds=2, averaging=0.9
-    )
+    more = {"guided": True, "adversary_rounds": 2, "averaging": 0.9}
+    method = methods.blinder(data.spec, **SETTINGS | more)
     prepared = method.prepare(datasets.by_client(data.train))
     state = method.init(jax.random.key(0), adversary_step_size=0.0)
     assert set(state.hyper) >= {"utility", "critic"}

@@ -96,8 +96,12 @@ def show(data, monkeypatch):
         row = jnp.arange(2000)
         predicted = {"activity": row % 3, "gender": row % 2, "subject": row % 5}
         state = types.SimpleNamespace(params={"classifiers": predicted}, average=None)
-        if kind == "stochastic":  # What the wearer is, nobody has to know.
-            del predicted["gender"], predicted["subject"]
+        # What the wearer is, nobody has to know.
+        for name in {
+            "stochastic": ("gender", "subject"),
+            "automatic": ("subject",),
+        }.get(kind, ()):
+            del predicted[name]
         windows = jnp.zeros((2000, toy.TIME, toy.CHANNELS))
         anonymize = jax.jit(lambda key: method.anonymize(key, state, windows))
         safe = np.asarray(anonymize(jax.random.key(0)))
@@ -128,6 +132,14 @@ def test_stochastic_samples_latents_and_shows_any_class(show):
     assert len(np.unique(latents)) > 1900
     np.testing.assert_allclose(np.mean(latents), 3, atol=4.5 * 0.5 / 2000**0.5)
     np.testing.assert_allclose(np.std(latents), 0.5, rtol=0.08)
+
+
+def test_automatic_flips_one_of_two_classes_and_draws_one_of_more(show):
+    predicted, _, shown = show("automatic")
+    flipped = np.mean(shown["gender"] != predicted["gender"])
+    assert abs(flipped - 0.52) < 4.5 * 0.5 / 2000**0.5
+    counts = np.bincount(shown["subject"], minlength=5)
+    np.testing.assert_allclose(counts, 400, atol=4.5 * np.sqrt(400 * 0.8))
 
 
 def test_settings_reach_the_rounds(data, monkeypatch):

@@ -204,6 +204,11 @@ def test_the_loss_by_hand(data, given_to_central):
             "mode 'named' has none without a radius",
         ),
         (
+            {"mechanism": "priv unit", "radius": 0.5, "epsilon": 60.0},
+            ValueError,
+            "epsilon must leave a chance .* got 60",
+        ),
+        (
             {"sensitivity": "published", "mechanism": "l2"},
             Incompatible,
             "sensitivity 'published' is the paper's, of Laplace noise alone",
