@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Iterable
 
-from jaxanon.kernels.setting_checks import finite
+from jaxanon.kernels.bounds import finite
 from jaxanon.privacy.accounting import CUT, epsilon_spent, spent
 from jaxanon.privacy.sampled_gaussian import COARSE, RARELY, SampledGaussian, beyond
 

@@ -235,11 +235,6 @@ def test_losses_at_nothing_have_slopes():
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"features": (8,)}, r"features must name two layers at least, got \(8,\)"),
-        ({"threshold": 1.0}, "threshold must be < 1, got 1.0"),
-        ({"joint": 0}, "joint must be >= 1, got 0"),
-        ({"gamma": -1.0}, "gamma must be finite and >= 0, got -1.0"),
-        ({"fine_step_size": 0.0}, "fine_step_size must be finite and > 0"),
         ({"hide": ("d",)}, "hide must name classes of 'activity'"),
         ({"categories": ("z",)}, "categories must name channels"),
     ],
