@@ -15,5 +15,7 @@ def by(run, settings):
     config = dataclasses.asdict(run.method.config) | settings
     method = methods.build(run.method.name, run.spec, **config)
     # Some are told by the config, some by arrays of the state.
-    heeded = {name: settings[name] for name in settings if name in method.adjustable.hyper}
+    heeded = {
+        name: settings[name] for name in settings if name in method.adjustable.hyper
+    }
     return dataclasses.replace(run, method=method, folder=None).adjusted(**heeded)

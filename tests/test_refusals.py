@@ -111,7 +111,7 @@ def test_a_state_of_the_callers_arrays_leaves_them_alone(method, data):
     ("option", "value"), [("seed", 1.5), ("seed", True), ("epochs", 1.5)]
 )
 def test_whole_numbers(method, data, option, value):
-    with pytest.raises(TypeError, match=f"{option} must be a whole number .* {value}"):
+    with pytest.raises(TypeError, match=f"{option} must be a Python int, got {value}"):
         train(method, data, **{option: value})
 
 
@@ -124,7 +124,7 @@ def test_seeds_that_would_be_anothers(method, data, seed):
 
 
 def test_hyper_parameters_out_of_range(method, data, tmp_path):
-    with pytest.raises(ValueError, match="beta must be finite and >= 0, got -1.0"):
+    with pytest.raises(ValueError, match="beta must be finite and >= 0, got -1"):
         train(method, data, hyper={"beta": -1}, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

@@ -77,7 +77,7 @@ def _owner(name):
 
 @functools.cache
 def said_of(owner: type) -> dict[str, str]:
-    """Field -> what is said of it: in the class's docstring, else below, else beside.
+    """Field -> what is said of it: in the class's docstring, its help, below or beside.
 
     A comment above a field is the field's, unless it goes on from the field before:
     then the field has words of its own.
@@ -99,6 +99,9 @@ def said_of(owner: type) -> dict[str, str]:
                 found[last] = " ".join(filter(None, (found[last], *above)))
             found[node.target.id] = below or beside
         last = node.target.id
+    for name, field in getattr(owner, "__dataclass_fields__", {}).items():
+        if "help" in field.metadata:  # Of ``jaxanon.kernels.bounds.setting``.
+            found[name] = field.metadata["help"]
     told = {name: _escaped(text) for name, text in found.items()}
     return told | _attributes(inspect.getdoc(owner) or "")
 

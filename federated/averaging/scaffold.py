@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Rounds, Steps
-from jaxanon.federated.engine.hyper import POSITIVE
 from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import PersonalState, Reply, personal, train
+from jaxanon.kernels.bounds import POSITIVE
 
 
 def scaffold(

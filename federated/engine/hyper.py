@@ -1,44 +1,13 @@
 """What hyper-parameters may be, for the functions that take them as bare numbers."""
 
-import math
 import numbers
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxanon.kernels.bounds import NOT_NEGATIVE, POSITIVE, SHARE, WITHIN, Range
 from jaxanon.kernels.checks import known
-
-
-class Range(NamedTuple):
-    """Numbers that a hyper-parameter may be, and words for them.
-
-    Example:
-      >>> POSITIVE.holds(0.5), POSITIVE.holds(0.0), POSITIVE.holds(math.inf)
-      (True, False, False)
-    """
-
-    words: str
-    low: float = 0.0
-    high: float = math.inf
-    ends: bool = False  # Whether finite ends belong to it; infinity never does.
-
-    def holds(self, number) -> bool:
-        """Whether it is one of them; NaN is not."""
-        inside = self.low < number < self.high
-        return inside or (
-            self.ends and number in (self.low, self.high) and math.isfinite(number)
-        )
-
-
-POSITIVE = Range("finite and > 0")
-
-NOT_NEGATIVE = Range("finite and >= 0", ends=True)
-
-SHARE = Range("in [0, 1]", high=1.0, ends=True)
-
-WITHIN = Range("in (0, 1)", high=1.0)
 
 # By name, which means the same in every algorithm; steps of length 0 go nowhere.
 RANGES = {
@@ -51,8 +20,8 @@ RANGES = {
     **dict.fromkeys(("rho", "temperature"), POSITIVE),
     **dict.fromkeys(("threshold", "quantile"), SHARE),
     "first_score": WITHIN,
-    "certainty": Range("in (0.5, 1)", 0.5, 1.0),
-    "similarity": Range("in [-1, 1]", -1.0, 1.0, ends=True),
+    "certainty": Range(above=0.5, below=1),
+    "similarity": Range(at_least=-1, at_most=1),
 }
 
 REMEDIES = {
@@ -84,7 +53,7 @@ def in_range(values: dict, **others: Range) -> None:
         number = known(value)
         if number is not None and not ranges[name].holds(number):
             raise ValueError(
-                f"{name} must be {ranges[name].words}, got {value!r}"
+                f"{name} must be {ranges[name].finite_words}, got {value!r}"
                 f"{REMEDIES.get(name, '')}."
             )
 

@@ -7,6 +7,8 @@ import math
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.bounds import check, setting
+
 _BUDGET_BYTES = 4 << 30  # Weights that may be alive at once on an accelerator.
 
 _MOST_UNROLLED = 40  # Arrays of a network.
@@ -18,27 +20,21 @@ HEADER_BYTES = 4  # Of a layer that is sent by itself: which one it is.
 class Layout:
     """A performance setting: it changes no result beyond rounding.
 
-    Attributes:
-      chunk: clients computed side by side (``vmap``). ``None`` is all of them; 1 is one
-        after another (``scan``), where a client's weights stay in cache; the rest wait
-        their turn, and only a running sum of their results is kept.
-      unroll: local steps written out one after the other in the program.
-
     Example:
       >>> Layout(chunk=1, unroll=5)
       Layout(chunk=1, unroll=5)
     """
 
-    chunk: int | None = None
-    unroll: int = 1
+    chunk: int | None = setting(
+        None,
+        at_least=1,
+        help="clients computed side by side (``vmap``). ``None`` is all of them; 1 is "
+        "one after another (``scan``), where a client's weights stay in cache; the "
+        "rest wait their turn, and only a running sum of their results is kept",
+    )
+    unroll: int = setting(1, at_least=1, help="local steps written one by one")
 
-    def __post_init__(self):
-        if self.chunk is not None and self.chunk < 1:
-            raise ValueError(
-                f"chunk must be >= 1, or None for all clients, got {self.chunk!r}."
-            )
-        if self.unroll < 1:
-            raise ValueError(f"unroll must be >= 1, got {self.unroll!r}.")
+    __post_init__ = check
 
 
 def default_layout(

@@ -21,7 +21,8 @@ from jaxanon.federated.engine.algorithm import (
 )
 from jaxanon.federated.engine.cohort import check_num_clients, sample_cohort
 from jaxanon.federated.engine.exchange import moved
-from jaxanon.federated.engine.hyper import Range, in_range
+from jaxanon.federated.engine.hyper import in_range
+from jaxanon.kernels.bounds import Range
 from jaxanon.kernels.checks import whole
 
 

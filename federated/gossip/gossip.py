@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.bounds import check, setting
 from jaxanon.kernels.checks import known, whole
-from jaxanon.kernels.setting_checks import of_kinds
 
 
 def mix(mixing, params):
@@ -63,13 +63,6 @@ def base_layers(layers: Sequence[str], alpha) -> dict:
 class Messages:
     """What becomes of a message, independently for every link and round.
 
-    Attributes:
-      lost: probability that it never arrives.
-      late: probability that it arrives a round later.
-      max_age: rounds that an agent goes on with the last message that arrived, at least
-        1 where some are late. Beyond that, or where none ever came, it takes its own
-        layers in the place of others'.
-
     Raises:
       TypeError: for a probability that is no number, an age that is no whole one.
       ValueError: for probabilities that are none, a negative age, or one that no late
@@ -80,18 +73,23 @@ class Messages:
       Messages(lost=0.1, late=0.0, max_age=2)
     """
 
-    lost: float = 0.0
-    late: float = 0.0
-    max_age: int = 0
+    lost: float = setting(0.0, at_least=0, at_most=1, help="probability of a loss")
+    late: float = setting(0.0, at_least=0, at_most=1, help="probability of a delay")
+    max_age: int = setting(
+        0,
+        at_least=0,
+        help="rounds that an agent goes on with the last message that arrived, at "
+        "least 1 where some are late. Beyond that, or where none ever came, it takes "
+        "its own layers in the place of others'",
+    )
 
     def __post_init__(self):
-        of_kinds(self)
-        if not (self.lost >= 0 and self.late >= 0 and self.lost + self.late <= 1):
+        check(self)
+        if self.lost + self.late > 1:
             raise ValueError(
-                f"lost and late must be probabilities of at most 1 together, got "
-                f"{self.lost!r} and {self.late!r}."
+                f"lost and late must be at most 1 together, got {self.lost!r} and "
+                f"{self.late!r}."
             )
-        whole("max_age", self.max_age, least=0)
         if self.late and not self.max_age:
             raise ValueError(
                 f"max_age must be >= 1 where messages are late ({self.late!r}), for "

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 
 from jaxanon.federated.gossip import gossip
 from jaxanon.federated.gossip.gossip import Mailbox, Messages
+from jaxanon.kernels.bounds import finite
 from jaxanon.kernels.clipping import clip_and_noise_per_client
-from jaxanon.kernels.setting_checks import finite
 
 NOISE = 2**31 - 1  # Keys of noise, apart from those of broadcasts' messages.
 

@@ -23,7 +23,7 @@ from jaxanon.federated.private.atlas_noise import (
     share_kept,
     told_of,
 )
-from jaxanon.kernels.checks import one_of, whole
+from jaxanon.kernels.bounds import check, setting
 from jaxanon.privacy.lots import Lots
 
 SCORES = ("privatised", "released", "public", "hidden", "published")
@@ -56,28 +56,18 @@ class Settings:
     loss_fn: Callable
     steps: Steps
     lots: Lots | None
-    guarantee: str
-    reading: str
-    clipping: str
-    scores: str
+    guarantee: str = setting(choices=GUARANTEES)
+    reading: str = setting(choices=READINGS)
+    clipping: str = setting(choices=CLIPPINGS)
+    scores: str = setting(choices=SCORES)
     public_scores: dict | None
     send_every_layer: bool
-    most_layers: int | None
-    send_slots: int | None
+    most_layers: int | None = setting(at_least=1)
+    send_slots: int | None = setting(at_least=1)
 
     def __post_init__(self):
-        for name, known in (
-            ("guarantee", GUARANTEES),
-            ("reading", READINGS),
-            ("clipping", CLIPPINGS),
-            ("scores", SCORES),
-        ):
-            one_of(name, getattr(self, name), known)
+        check(self)
         check_public_scores(self.scores, self.public_scores)
-        if self.most_layers is not None:
-            whole("most_layers", self.most_layers, least=1)
-        if self.send_slots is not None:
-            whole("send_slots", self.send_slots, least=1)
         if self.guarantee == "client" and self.lots is not None:
             raise ValueError(
                 "lots are of examples, and guarantee='client' hides a client's whole "

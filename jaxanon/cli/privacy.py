@@ -55,7 +55,7 @@ def privacy(
         what its published accounting claims and what holds
     """
     from jaxanon import privacy as accounting
-    from jaxanon.kernels.setting_checks import finite
+    from jaxanon.kernels.bounds import finite
 
     if folder is not None:
         options = (noise_multiplier, epsilon, scores)
@@ -328,7 +328,7 @@ def guarantee_of(learner: str, config, clients: int | None, weights: int | None)
 
 def _with(found, learner, given):
     """The guarantee of noise that was named."""
-    from jaxanon.kernels.setting_checks import finite
+    from jaxanon.kernels.bounds import finite
 
     for name, value in given.items():
         if getattr(found, name, None) is None:

@@ -58,10 +58,11 @@ def command(method: str | None):
           ray: train by Ray (pip install 'jaxanon[sweep]') on all cores of this machine,
             or on the machines of the cluster at the address, which must all see --out
         """
-        from jaxanon.core import checks
         from jaxanon.datasets import writing
+        from jaxanon.kernels.checks import whole
 
-        checks.positive(splits=splits, seeds=seeds, epochs=epochs)
+        for name, value in (("splits", splits), ("seeds", seeds), ("epochs", epochs)):
+            whole(name, value, least=1)
         _settings_of(method)  # Not checked yet, if it did not come first.
         folder = out or pathlib.Path("runs") / f"{method}-sweep"
         writing.refuse_unwritable_folder(folder)  # Now, and not after all the work.

@@ -1,28 +1,10 @@
 """Checks at the door, whose messages name the value and the remedy."""
 
+import math
+
 import numpy as np
 
-
-def positive(**named) -> None:
-    """Raises ValueError unless every named number is > 0.
-
-    Example:
-      >>> positive(epochs=3)
-    """
-    for name, value in named.items():
-        if not value > 0:
-            raise ValueError(f"{name} must be > 0, got {value!r}.")
-
-
-def whole(**named) -> None:
-    """Raises TypeError unless every named value is an integer, Python's or NumPy's.
-
-    Example:
-      >>> whole(seed=3)
-    """
-    for name, value in named.items():
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-            raise TypeError(f"{name} must be a whole number such as 3, got {value!r}.")
+from jaxanon.kernels.checks import whole
 
 
 def seed(value) -> None:
@@ -33,12 +15,11 @@ def seed(value) -> None:
     Example:
       >>> seed(3)
     """
-    whole(seed=value)
-    if not 0 <= value < 2**32:
+    if not 0 <= whole("seed", value, least=-math.inf) < 2**32:
         raise ValueError(f"seed must be from 0 to {2**32 - 1}, got {value}.")
 
 
-def labels(name: str, values, count: int, classes: tuple[str, ...]) -> None:
+def labels(name: str, values, count: int, classes: tuple, where="labels") -> None:
     """Raises ValueError unless ``values`` is ``int[count]`` in [0, len(classes)).
 
     Example:
@@ -47,13 +28,13 @@ def labels(name: str, values, count: int, classes: tuple[str, ...]) -> None:
     values = np.asarray(values)
     if values.shape != (count,) or values.dtype.kind not in "iu":
         raise ValueError(
-            f"labels[{name!r}] must be int[{count}], one per window, got "
+            f"{where}[{name!r}] must be int[{count}], one per window, got "
             f"{values.dtype}{list(values.shape)}."
         )
     wrong = values[(values < 0) | (values >= len(classes))]
     if len(wrong):
         raise ValueError(
-            f"labels[{name!r}] must lie in [0, {len(classes)}), got {wrong[0]}; name "
+            f"{where}[{name!r}] must lie in [0, {len(classes)}), got {wrong[0]}; name "
             f"every class in spec.classes, which has {classes}."
         )
 

@@ -7,7 +7,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from jaxanon.core import registry
+from jaxanon.kernels.bounds import declared
 
 
 class Schedule(NamedTuple):
@@ -183,14 +186,13 @@ def check_hyper(method: Method, hyper: dict) -> None:
     Raises:
       ValueError: for a value that is no finite number, or out of its range.
     """
-    fields = () if method.config is None else dataclasses.fields(method.config)
-    checked = {field.name for field in fields if field.type is float}
+    checked = set() if method.config is None else declared(type(method.config))
     known = {}
     for name, value in hyper.items():
         scalar = isinstance(value, numbers.Real) or getattr(value, "shape", None) == ()
         if not scalar or not math.isfinite(value):
             raise ValueError(f"{name} must be a finite number, got {value!r}.")
         if name in checked:
-            known[name] = float(value)
+            known[name] = np.asarray(value).item()
     if known and method.config is not None:
         dataclasses.replace(method.config, **known)

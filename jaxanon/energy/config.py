@@ -12,34 +12,39 @@ from jaxanon.energy.mdp import OBSERVED
 from jaxanon.energy.q_learning import HYPER as DQN_HYPER
 from jaxanon.energy.q_learning import DQNConfig
 from jaxanon.federated import Layout, Messages
-from jaxanon.kernels.checks import known, one_of
-from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
+from jaxanon.kernels.bounds import check, setting
+from jaxanon.kernels.checks import known
 from jaxanon.models.predictors import HIDDEN
 
 PERIODS = {"forecast": "beta_hours", "control": "gamma_hours"}
 
 
+class Sharing(NamedTuple):
+    """What agents share of each of their two models.
+
+    ``"nothing"``: each learns alone. ``"data"``: one model is trained on everybody's,
+    as a cloud does: every step takes the mean of all gradients. ``"server"``: all
+    layers are averaged over everybody, as FedAvg does. ``"gossip"``: all layers are
+    broadcast, and mixed with what arrives from neighbours; ``"base"``: the first
+    ``alpha`` of them.
+    """
+
+    forecast: str
+    control: str
+
+
+METHODS = {
+    "local": Sharing("nothing", "nothing"),
+    "cloud": Sharing("data", "nothing"),
+    "fl": Sharing("server", "nothing"),
+    "frl": Sharing("server", "server"),
+    "pfdrl": Sharing("gossip", "base"),
+}
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PFDRLConfig:
     """A method of Figure 2.3, and the sizes of its parts.
-
-    Attributes:
-      method: one of ``METHODS``.
-      forecast: ``ForecastConfig``.
-      fit_steps: learning steps of a forecaster in a slot.
-      fit_batch: windows of one.
-      dqn: ``DQNConfig``; its environments are stretches of a slot, side by side.
-      hidden: widths of the Q-network.
-      observed: of ``environment``.
-      slot_min: minutes after which models learn, and may be exchanged; forecasts begin
-        anew at each, and every ``forecast.ahead`` minutes.
-      messages: what becomes of broadcasts, where there is no server.
-      noise_multiplier: of Gaussian noise on what agents of "pfdrl" broadcast, standard
-        deviation over clip norm; 0 is none, and nothing is clipped. What it is worth
-        tells ``broadcast_epsilon``.
-      clip_norm: of what a model's shared layers have changed since its last broadcast.
-      layout: agents side by side or in turn; None is in turn on a CPU. Changes no
-        result.
 
     Raises:
       TypeError: for a setting of another type.
@@ -55,37 +60,45 @@ class PFDRLConfig:
       Chapter 2, sections 2.2.4 and 2.2.5 and Figure 2.3.
     """
 
-    method: str = "pfdrl"
-    forecast: ForecastConfig = dataclasses.field(default_factory=ForecastConfig)
-    fit_steps: int = 1
-    fit_batch: int = 32
-    dqn: DQNConfig = dataclasses.field(default_factory=lambda: DQNConfig(num_envs=30))
-    hidden: tuple[int, ...] = HIDDEN
-    observed: str = "power"
-    slot_min: int = 60
-    messages: Messages = dataclasses.field(default_factory=Messages)
-    noise_multiplier: float = 0.0
-    clip_norm: float = 1.0
-    layout: Layout | None = None
+    method: str = setting("pfdrl", choices=METHODS, help="one of ``METHODS``")
+    forecast: ForecastConfig = setting(
+        default_factory=ForecastConfig, help="``ForecastConfig``"
+    )
+    fit_steps: int = setting(1, at_least=1, help="steps of a forecaster in a slot")
+    fit_batch: int = setting(32, at_least=1, help="windows of one")
+    dqn: DQNConfig = setting(
+        default_factory=lambda: DQNConfig(num_envs=30),
+        help="``DQNConfig``; its environments are stretches of a slot, side by side",
+    )
+    hidden: tuple[int, ...] = setting(
+        HIDDEN, at_least=1, help="widths of the Q-network"
+    )
+    observed: str = setting("power", choices=OBSERVED, help="of ``environment``")
+    slot_min: int = setting(60, at_least=1, help="minutes after which models learn")
+    messages: Messages = setting(
+        default_factory=Messages, help="what becomes of broadcasts, without a server"
+    )
+    noise_multiplier: float = setting(
+        0.0,
+        at_least=0,
+        help='of Gaussian noise on what agents of "pfdrl" broadcast, standard '
+        "deviation over clip norm; 0 is none, and nothing is clipped. What it is worth "
+        "tells ``broadcast_epsilon``",
+    )
+    clip_norm: float = setting(
+        1.0, above=0, help="clip norm of a model's change since its last broadcast"
+    )
+    layout: Layout | None = setting(
+        None, help="layout of agents, which changes no result; None: by backend"
+    )
 
     def __post_init__(self):
-        of_kinds(self)
-        for name, kind in _PARTS.items():
-            part = getattr(self, name)
-            if not isinstance(part, kind):
-                raise TypeError(f"{name} must be a {kind.__name__}, got {part!r}.")
-        one_of("method", self.method, tuple(METHODS))
-        one_of("observed", self.observed, tuple(OBSERVED))
-        at_least(1, fit_steps=self.fit_steps, fit_batch=self.fit_batch)
-        at_least(1, slot_min=self.slot_min, hidden=self.hidden)
-        finite(zero=False, clip_norm=self.clip_norm)
-        if self.noise_multiplier:
-            finite(zero=False, noise_multiplier=self.noise_multiplier)
-            if METHODS[self.method].control != "base":
-                raise ValueError(
-                    f"noise_multiplier is for broadcasts, and {self.method!r} has "
-                    'none; leave it at 0, or take "pfdrl".'
-                )
+        check(self)
+        if self.noise_multiplier and METHODS[self.method].control != "base":
+            raise ValueError(
+                f"noise_multiplier is for broadcasts, and {self.method!r} has "
+                'none; leave it at 0, or take "pfdrl".'
+            )
         if self.slot_min % self.dqn.num_envs:
             raise ValueError(
                 f"dqn.num_envs must divide slot_min, so that its environments are "
@@ -150,31 +163,9 @@ def silent(config: PFDRLConfig, state, num_slots: int) -> int:
     return math.gcd(*counts)
 
 
-class Sharing(NamedTuple):
-    """What agents share of each of their two models.
-
-    ``"nothing"``: each learns alone. ``"data"``: one model is trained on everybody's,
-    as a cloud does: every step takes the mean of all gradients. ``"server"``: all
-    layers are averaged over everybody, as FedAvg does. ``"gossip"``: all layers are
-    broadcast, and mixed with what arrives from neighbours; ``"base"``: the first
-    ``alpha`` of them.
-    """
-
-    forecast: str
-    control: str
-
-
 _PARTS = {"forecast": ForecastConfig, "dqn": DQNConfig, "messages": Messages}
 
 HYPER = {"alpha": 6, "beta_hours": 12.0, "gamma_hours": 12.0, "fit_rate": 1e-2}
-
-METHODS = {
-    "local": Sharing("nothing", "nothing"),
-    "cloud": Sharing("data", "nothing"),
-    "fl": Sharing("server", "nothing"),
-    "frl": Sharing("server", "server"),
-    "pfdrl": Sharing("gossip", "base"),
-}
 
 
 def check_hyper(config: PFDRLConfig, num_layers: int, hyper: dict) -> None:

@@ -10,8 +10,7 @@ import optax
 
 from jaxanon.energy.modes import FLOOR_W
 from jaxanon.energy.saving import DAY
-from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
+from jaxanon.kernels.bounds import check, setting
 from jaxanon.models.predictors import predictor
 
 KINDS = ("lr", "svm", "bp", "lstm")
@@ -24,19 +23,6 @@ _SLOWER = 200  # Steps after which they are shorter by √2.
 class ForecastConfig:
     """A kind of forecaster. The chapter gives the kinds, and no size.
 
-    Attributes:
-      kind: "lr" is linear regression on squared errors; "svm" linear support vector
-        regression, whose errors below ``tolerance`` count for nothing and whose weights
-        have a ``penalty``; "bp" a perceptron and "lstm" a recurrent network, both on
-        absolute errors, whose best answer is the median.
-      lookback: minutes that are seen.
-      every: of which this many make a mean; a divisor of ``lookback``.
-      ahead: minutes that are predicted, each by a number of its own.
-      hidden: widths of "bp", and of what follows the LSTM of "lstm".
-      features: of the LSTM.
-      tolerance: of "svm", in the device's scale.
-      penalty: of "svm", times half the weights' square.
-
     Raises:
       TypeError: for a setting of another type.
       ValueError: for another kind, a number below 1, a rest, or a tolerance or penalty
@@ -47,25 +33,30 @@ class ForecastConfig:
       60
     """
 
-    kind: str = "lstm"
-    lookback: int = 120
-    every: int = 5
-    ahead: int = 60
-    hidden: tuple[int, ...] = (64,)
-    features: int = 32
-    tolerance: float = 0.01
-    penalty: float = 1e-4
+    kind: str = setting(
+        "lstm",
+        choices=KINDS,
+        help='"lr" is linear regression on squared errors; "svm" linear support vector '
+        "regression, whose errors below ``tolerance`` count for nothing and whose "
+        'weights have a ``penalty``; "bp" a perceptron and "lstm" a recurrent network, '
+        "both on absolute errors, whose best answer is the median",
+    )
+    lookback: int = setting(120, at_least=1, help="minutes that are seen")
+    every: int = setting(5, at_least=1, help="minutes of a mean; divides lookback")
+    ahead: int = setting(60, at_least=1, help="minutes that are predicted one by one")
+    hidden: tuple[int, ...] = setting(
+        (64,), at_least=1, help='widths of "bp", and of what follows the LSTM of "lstm"'
+    )
+    features: int = setting(32, at_least=1, help="of the LSTM")
+    tolerance: float = setting(0.01, at_least=0, help="of svm, in the device's scale")
+    penalty: float = setting(1e-4, at_least=0, help="weight decay of svm")
 
     def __post_init__(self):
-        of_kinds(self)
-        one_of("kind", self.kind, KINDS)
-        sizes = ("lookback", "every", "ahead", "features", "hidden")
-        at_least(1, **{name: getattr(self, name) for name in sizes})
+        check(self)
         if self.lookback % self.every:
             raise ValueError(
                 f"every must divide lookback, got {self.every} and {self.lookback}."
             )
-        finite(zero=True, tolerance=self.tolerance, penalty=self.penalty)
 
 
 class Trace(NamedTuple):

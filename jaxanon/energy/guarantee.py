@@ -7,8 +7,8 @@ import os
 from jaxanon.energy import settings as energy_settings
 from jaxanon.energy.config import PFDRLConfig, period
 from jaxanon.energy.saving import DAY
+from jaxanon.kernels.bounds import finite
 from jaxanon.kernels.checks import whole
-from jaxanon.kernels.setting_checks import finite
 from jaxanon.privacy import SampledGaussian, epsilon_spent, ledger
 from jaxanon.privacy.accounting import checked_delta
 

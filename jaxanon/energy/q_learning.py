@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxanon.kernels.setting_checks import at_least, of_kinds
+from jaxanon.kernels.bounds import check, setting
 from jaxanon.models.predictors import Predictor
 
 HYPER = {"learning_rate": 1e-3, "discount": 0.9, "epsilon": 0.1}
@@ -17,14 +17,6 @@ HYPER = {"learning_rate": 1e-3, "discount": 0.9, "epsilon": 0.1}
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DQNConfig:
     """What of deep Q-learning is fixed when it is compiled.
-
-    Attributes:
-      capacity: transitions that are remembered.
-      batch_size: transitions of a learning step, which comes after every step of the
-        environments once there are so many. The chapter gives none; 32 is usual.
-      target_every: learning steps after which the target network is renewed.
-      double: the network itself chooses what the target network then rates.
-      num_envs: environments that an agent is in at once.
 
     Raises:
       TypeError: for a setting of another type.
@@ -36,16 +28,21 @@ class DQNConfig:
       2000
     """
 
-    capacity: int = 2000
-    batch_size: int = 32
-    target_every: int = 100
-    double: bool = False
-    num_envs: int = 1
+    capacity: int = setting(2000, at_least=1, help="transitions that are remembered")
+    batch_size: int = setting(
+        32,
+        at_least=1,
+        help="transitions of a learning step, which comes after every step of the "
+        "environments once there are so many. The chapter gives none; 32 is usual",
+    )
+    target_every: int = setting(
+        100, at_least=1, help="learning steps after which the target network is renewed"
+    )
+    double: bool = setting(False, help="choose by the network, rate by its target")
+    num_envs: int = setting(1, at_least=1, help="environments that an agent acts in")
 
     def __post_init__(self):
-        of_kinds(self)
-        at_least(1, batch_size=self.batch_size, num_envs=self.num_envs)
-        at_least(1, target_every=self.target_every)
+        check(self)
         least = max(self.batch_size, self.num_envs)
         if self.capacity < least:
             raise ValueError(

@@ -5,15 +5,15 @@ import dataclasses
 import jax
 
 from jaxanon import federated
-from jaxanon.energy import setting_checks
-from jaxanon.energy.config import PFDRLConfig
-from jaxanon.energy.forecasting import ForecastConfig
+from jaxanon.energy.config import METHODS, PFDRLConfig
+from jaxanon.energy.forecasting import KINDS, ForecastConfig
 from jaxanon.energy.homes import Homes, device_names
+from jaxanon.energy.mdp import OBSERVED
 from jaxanon.energy.neighbourhood import Street, street
 from jaxanon.energy.q_learning import DQNConfig
 from jaxanon.energy.saving import DAY, FIXED_CENTS
 from jaxanon.federated import Messages
-from jaxanon.kernels.setting_checks import of_kinds
+from jaxanon.kernels.bounds import check, setting
 from jaxanon.models.predictors import HIDDEN
 
 # Arrays of the state, which a sweep varies without compiling anything anew.
@@ -22,6 +22,10 @@ HYPER = ("alpha", "beta_hours", "gamma_hours", "fit_rate", "learning_rate")
 HYPER += ("discount", "epsilon")
 
 STRETCHES = 30  # Of a slot, side by side, at most; a learning step is of all.
+
+GRAPHS = ("full", "ring", "k-regular", "random")
+
+_BROADCAST = ("lost", "late", "graph", "degree")  # Of "pfdrl" alone.
 
 _GRAPH_SEED = 1  # Other draws than those of the run's own seed.
 
@@ -42,84 +46,127 @@ class PFDRLSettings:
       12.0
     """
 
-    homes: int | None = None
-    """how many learn; default: 20 where homes are composed or made up, else all"""
-    devices: int | None = None
-    """kinds of devices in a home; default: 6 where homes are composed, else all"""
-    kinds: str | None = None
-    """names of the devices to choose from, with commas between"""
-    days: int = 24
-    """to learn from"""
-    held_out: int = 6
-    """days after those, to be tested on"""
-    joining: int = 0
-    """further homes, which join the others when they have learned"""
-    homes_seed: int = 0
-    """draws the homes that are composed or made up, and a random graph"""
-    sharing: str = "pfdrl"
-    """what homes share, as Figure 2.3 names it: pfdrl, frl, fl, cloud or local"""
-    alpha: int = 6
-    """layers of the Q-network that are shared, from the first on, by pfdrl alone"""
-    beta_hours: float = 12.0
-    """hours after which forecasters are shared"""
-    gamma_hours: float = 12.0
-    """hours after which Q-networks are shared"""
-    forecaster: str = "lstm"
-    """lr, svm, bp or lstm"""
-    graph: str = "full"
-    """which homes hear each other: full, ring, k-regular or random; a device hears only
-    those of its kind, and so nobody where no home that is heard has one"""
-    degree: int = 4
-    """homes that each hears, of a k-regular graph, whether or not they have the kind"""
-    probability: float = 0.5
-    """that two homes hear each other, of a random graph"""
-    lost: float = 0.0
-    """probability that a message never arrives"""
-    late: float = 0.0
-    """probability that it arrives with the next, a broadcast old"""
-    max_age: int = 1
-    """where messages are lost or late, broadcasts that a home goes on with the last one
-    that it got; 0 is none, and then none may be late"""
-    noise_multiplier: float = 0.0
-    """of noise on what pfdrl broadcasts; 0 is none, and broadcasts tell of homes"""
-    clip_norm: float = 1.0
-    """of what a model has changed since its last broadcast, where there is noise"""
-    cents: float = FIXED_CENTS
-    """a kWh at the fixed tariff"""
-    hidden: tuple[int, ...] = HIDDEN
-    """widths of the Q-network"""
-    observed: str = "power"
-    """what an agent sees of forecast and load: power, or their modes"""
-    slot_min: int = 60
-    """minutes after which models learn"""
-    fit_steps: int = 1
-    """learning steps of a forecaster in a slot"""
-    fit_batch: int = 32
-    """windows of one of them"""
-    lookback: int = 120
-    """minutes that a forecaster sees; a multiple of 5"""
-    fit_rate: float = 1e-2
-    """length of a forecaster's learning steps"""
-    learning_rate: float = 1e-3
-    """of the Q-network"""
-    discount: float = 0.9
-    """of what comes later"""
-    epsilon: float = 0.1
-    """probability of an action at random, while learning"""
-    batch_size: int = 32
-    """transitions of a learning step of the Q-network"""
-    capacity: int = 2000
-    """transitions that an agent remembers"""
-    target_every: int = 100
-    """learning steps after which the target network is renewed"""
-    double: bool = False
-    """double Q-learning"""
+    homes: int | None = setting(
+        None, at_least=1, help="homes that learn; default: all, or 20 composed ones"
+    )
+    devices: int | None = setting(
+        None, at_least=1, help="kinds of devices in a home; default: all, or 6 of 20"
+    )
+    kinds: str | None = setting(None, help="names of devices, separated by commas")
+    days: int = setting(24, at_least=1, help="to learn from")
+    held_out: int = setting(6, at_least=1, help="days after those, to be tested on")
+    joining: int = setting(0, at_least=0, help="further homes, which join afterwards")
+    homes_seed: int = setting(0, at_least=0, help="seed of made homes and graphs")
+    sharing: str = setting(
+        "pfdrl", choices=METHODS, help="what homes share, Figure 2.3"
+    )
+    alpha: int = setting(
+        6, at_least=0, help="layers of the Q-network that pfdrl shares"
+    )
+    beta_hours: float = setting(12.0, above=0, help="hours between shared forecasters")
+    gamma_hours: float = setting(12.0, above=0, help="hours between shared Q-networks")
+    forecaster: str = setting("lstm", choices=KINDS, help="kind of forecaster")
+    graph: str = setting(
+        "full",
+        choices=GRAPHS,
+        help="which homes hear each other: full, ring, k-regular or random; a device "
+        "hears only those of its kind, and so nobody where no home that is heard has "
+        "one",
+    )
+    degree: int = setting(4, at_least=1, help="homes that each hears (graph=k-regular)")
+    probability: float = setting(
+        0.5, at_least=0, at_most=1, help="that two homes of a random graph connect"
+    )
+    lost: float = setting(
+        0.0, at_least=0, at_most=1, help="probability of a lost message"
+    )
+    late: float = setting(0.0, at_least=0, at_most=1, help="probability of a late one")
+    max_age: int = setting(
+        1,
+        at_least=0,
+        help="where messages are lost or late, broadcasts that a home goes on with the "
+        "last one that it got; 0 is none, and then none may be late",
+    )
+    noise_multiplier: float = setting(
+        0.0, at_least=0, help="of the noise on broadcasts of pfdrl; 0: no privacy"
+    )
+    clip_norm: float = setting(
+        1.0, above=0, help="clip norm of a model's change, if noisy"
+    )
+    cents: float = setting(FIXED_CENTS, at_least=0, help="a kWh at the fixed tariff")
+    hidden: tuple[int, ...] = setting(
+        HIDDEN, at_least=1, help="widths of the Q-network"
+    )
+    observed: str = setting("power", choices=OBSERVED, help="what an agent sees")
+    slot_min: int = setting(60, at_least=1, help="minutes after which models learn")
+    fit_steps: int = setting(1, at_least=1, help="steps of a forecaster in a slot")
+    fit_batch: int = setting(32, at_least=1, help="windows of one of them")
+    lookback: int = setting(120, at_least=1, help="minutes a forecaster sees, 5 by 5")
+    fit_rate: float = setting(1e-2, above=0, help="step size of the forecasters")
+    learning_rate: float = setting(1e-3, above=0, help="of the Q-network")
+    discount: float = setting(0.9, at_least=0, at_most=1, help="of what comes later")
+    epsilon: float = setting(
+        0.1, at_least=0, at_most=1, help="probability of a random action in learning"
+    )
+    batch_size: int = setting(32, at_least=1, help="transitions of a step")
+    capacity: int = setting(2000, at_least=1, help="transitions in an agent's memory")
+    target_every: int = setting(
+        100, at_least=1, help="learning steps after which the target network is renewed"
+    )
+    double: bool = setting(False, help="double Q-learning")
 
     def __post_init__(self):
-        of_kinds(self)
-        setting_checks.ranges(self)
-        setting_checks.idle(self)
+        check(self)
+        _check_together(self)
+        _check_idle(self)
         config_of(self)
+
+
+def _check_together(settings):
+    """Raises ValueError for numbers that do not fit each other."""
+    layers = len(settings.hidden) + 1
+    if settings.sharing == "pfdrl" and settings.alpha > layers:
+        raise ValueError(
+            f"alpha must lie in [0, {layers}], the Q-network's layers, got "
+            f"{settings.alpha!r}."
+        )
+    if DAY % settings.slot_min:
+        raise ValueError(
+            f"slot_min must divide {DAY}, the minutes of a day, got "
+            f"{settings.slot_min!r}."
+        )
+    for name in ("beta_hours", "gamma_hours"):
+        if getattr(settings, name) * 60 < settings.slot_min:
+            raise ValueError(
+                f"{name} must be at least a slot, {settings.slot_min} minutes, got "
+                f"{getattr(settings, name)!r} hours; choose a smaller slot_min."
+            )
+
+
+def _check_idle(settings):
+    """Raises ValueError for a setting that the others leave nothing to do."""
+    default = lambda name: type(settings).__dataclass_fields__[name].default
+    changed = lambda name: getattr(settings, name) != default(name)
+    if settings.sharing != "pfdrl":
+        # An age of 0 is that of runs before there was another default.
+        names = [name for name in _BROADCAST if changed(name)]
+        names += ["max_age"] if settings.max_age > default("max_age") else []
+        for name in names:
+            raise ValueError(
+                f"{name} is of broadcasts, and {settings.sharing!r} has none: got "
+                f"{getattr(settings, name)!r}; leave it out, or share by 'pfdrl'."
+            )
+    for name, graph in (("degree", "k-regular"), ("probability", "random")):
+        if changed(name) and settings.graph != graph:
+            raise ValueError(
+                f"{name} is of graph {graph!r}, and it is {settings.graph!r}: got "
+                f"{getattr(settings, name)!r}; leave it out, or choose that graph."
+            )
+    if changed("clip_norm") and not settings.noise_multiplier:
+        raise ValueError(
+            f"clip_norm is of broadcasts with noise, and noise_multiplier is 0: got "
+            f"{settings.clip_norm!r}; leave it out, or set noise_multiplier."
+        )
 
 
 def config_of(settings: PFDRLSettings) -> PFDRLConfig:

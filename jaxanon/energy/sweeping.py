@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import report
-from jaxanon.core import checks
 from jaxanon.core.programs import single
 from jaxanon.datasets.sources import naming
 from jaxanon.energy import homes as energy_homes
@@ -21,7 +20,7 @@ from jaxanon.energy.newcomers import LAST_DAYS
 from jaxanon.energy.saving import DAY
 from jaxanon.energy.searching import lives
 from jaxanon.evaluation.summary import aggregate
-from jaxanon.kernels.checks import did_you_mean
+from jaxanon.kernels.checks import did_you_mean, whole
 from jaxanon.sweeps import folder, space
 from jaxanon.training import checkpoint
 
@@ -91,11 +90,9 @@ def search(
       >>> [row["settings"] for row in rows]
       [{'alpha': 0}, {'alpha': 2}]
     """
-    checks.whole(seeds=seeds)
-    checks.positive(seeds=seeds)
+    whole("seeds", seeds, least=1)
     if chunk is not None:
-        checks.whole(chunk=chunk)
-        checks.positive(chunk=chunk)
+        whole("chunk", chunk, least=1)
     cells = _cells(settings, grid)
     members = [(cell, seed) for cell in cells for seed in range(seeds)]
     described = {

@@ -70,27 +70,15 @@ def check_data(data) -> None:
             )
         _finite(f"data.{side}.windows", windows, "drop or mend those windows first")
         for attribute in dict.fromkeys((spec.public, *spec.private, "subject")):
-            _check_labels(f"data.{side}.labels", labels, attribute, spec, shape[0])
-
-
-def _check_labels(where, labels, attribute, spec, count):
-    if attribute not in labels:
-        raise ValueError(
-            f"{where} lacks attribute {attribute!r} of the spec; it has "
-            f"{sorted(labels)}."
-        )
-    classes = spec.num_classes(attribute)  # A number is refused.
-    values = np.asarray(labels[attribute])
-    if values.shape != (count,) or not np.issubdtype(values.dtype, np.integer):
-        raise ValueError(
-            f"{where}[{attribute!r}] must be int[{count}], one per window, got "
-            f"{values.dtype}{list(values.shape)}."
-        )
-    if not 0 <= values.min() <= values.max() < classes:
-        raise ValueError(
-            f"{where}[{attribute!r}] must lie in [0, {classes}), got {values.min()} "
-            f"to {values.max()}; name every class in spec.classes."
-        )
+            where = f"data.{side}.labels"
+            if attribute not in labels:
+                raise ValueError(
+                    f"{where} lacks attribute {attribute!r} of the spec; it has "
+                    f"{sorted(labels)}."
+                )
+            spec.num_classes(attribute)  # A number is refused.
+            classes, own = spec.classes[attribute], labels[attribute]
+            checks.labels(attribute, own, shape[0], classes, where)
 
 
 def _finite(name, windows, remedy):

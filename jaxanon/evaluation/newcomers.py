@@ -74,7 +74,7 @@ def join(run: Run, data: Data, *, num_rounds: int = 1) -> Run:
     method = method._replace(
         spec=spec,
         prepare=lambda clients: population_of(spec, clients),
-        predict=run.method.predict._replace(model=model),
+        predict=method.predict._replace(model=model),
     )
     found = run_folder.describe(method, data, run.state, epochs=0, seed=0)["data"]
     spent = ledger.begun(run.folder, run.state)  # Theirs who trained it.

@@ -18,6 +18,7 @@ from jaxanon.flower.records import Letter
 from jaxanon.flower.roster import POLL_S, Roster
 from jaxanon.flower.rounds import Bounds, TooFew, rounds
 from jaxanon.flower.settings import Serving
+from jaxanon.kernels.checks import whole
 from jaxanon.privacy.guarantee import paid_for
 from jaxanon.training import checkpoint, progress, run_folder, trainer
 
@@ -64,9 +65,8 @@ def serve(
         last good round's checkpoint stays.
       FloatingPointError: if the state is no longer finite; likewise.
     """
-    checks.whole(epochs=epochs)
     checks.seed(seed)
-    checks.positive(epochs=epochs)
+    whole("epochs", epochs, least=1)
     terms.check_method(method)
     epochs = paid_for(method, epochs)
     trainer.check_data(method, data)

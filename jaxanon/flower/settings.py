@@ -4,48 +4,40 @@ import dataclasses
 import ipaddress
 
 from jaxanon.core import checks
+from jaxanon.kernels.bounds import check, setting
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Serving:
     """Where a server listens, and what it asks of its clients.
 
-    Attributes:
-      address: ``HOST:PORT``.
-      clients: so many must be there before the first round.
-      min_clients: so many must answer a round well.
-      max_norm: of a message; None is ten times the median of the round's.
-      timeout_s: seconds that a client has for an answer; then it is invited anew.
-      wait_s: seconds that the server waits for clients before it gives up.
-      rows: windows that no client has more of; None is the most in the data.
-      certificate: path of a PEM file, of TLS.
-      private_key: path of its key.
-      client_keys: path of clients' public keys; see ``keys.public_keys``.
-      insecure: plain HTTP beyond this machine.
-
     Raises:
       ValueError: for a number out of its range, an address that is none, TLS by halves,
         client keys without TLS, or plain HTTP beyond this machine.
     """
 
-    address: str
-    clients: int
-    min_clients: int = 1
-    max_norm: float | None = None
-    timeout_s: float = 60.0
-    wait_s: float = 600.0
-    rows: int | None = None
-    certificate: str | None = None
-    private_key: str | None = None
-    client_keys: str | None = None
-    insecure: bool = False
+    address: str = setting(help="``HOST:PORT``")
+    clients: int = setting(at_least=1, help="clients needed before the first round")
+    min_clients: int = setting(1, at_least=1, help="good answers that a round needs")
+    max_norm: float | None = setting(
+        None, above=0, help="of a message; None is ten times the median of the round's"
+    )
+    timeout_s: float = setting(
+        60.0, above=0, help="seconds for an answer; then a client is invited anew"
+    )
+    wait_s: float = setting(600.0, above=0, help="seconds to wait for clients at most")
+    rows: int | None = setting(
+        None, at_least=1, help="most windows of a client; None is the most in the data"
+    )
+    certificate: str | None = setting(None, help="path of a PEM file, of TLS")
+    private_key: str | None = setting(None, help="path of its key")
+    client_keys: str | None = setting(
+        None, help="path of clients' public keys; see ``keys.public_keys``"
+    )
+    insecure: bool = setting(False, help="plain HTTP beyond this machine")
 
     def __post_init__(self):
-        checks.positive(clients=self.clients, min_clients=self.min_clients)
-        checks.positive(timeout_s=self.timeout_s, wait_s=self.wait_s)
-        for name in ("max_norm", "rows"):
-            if getattr(self, name) is not None:
-                checks.positive(**{name: getattr(self, name)})
+        check(self)
         if self.min_clients > self.clients:
             raise ValueError(
                 f"min_clients must be at most clients, {self.clients}, got "

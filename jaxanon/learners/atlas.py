@@ -14,8 +14,7 @@ from jaxanon.federated.private.atlas_rounds import (
     SCORES,
     check_public_scores,
 )
-from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import at_least, finite
+from jaxanon.kernels.bounds import setting
 from jaxanon.learners.learner import (
     STEP,
     learner,
@@ -293,66 +292,67 @@ def _public_scores(config, network):
 class AtlasConfig(PrivateConfig):
     """Atlas's settings; what the chapter does not tell is ours."""
 
-    guarantee: str = "example"
-    """whom noise hides: an example of a client, or a client, whatever its data"""
-    reading: str = "rescaled"
-    """noise: rescaled, by scores and what is claimed holds; A, B, C: as its equations
-    can be read, of which C breaks its claim"""
-    clipping: str = "even"
-    """clip norms of layers: even, or by scores"""
-    scores: str = "privatised"
-    """privatised: from noisy gradients; released: behind noise of their own; hidden:
-    every layer is sent (guarantee=client); public: public_scores, and no masks are
-    learned; published: from gradients before the noise, which guarantees nothing"""
-    public_scores: dict[str, float] | None = None
-    """score in (0, 1] of each layer by name (scores=public), of nobody's data here"""
-    send_slots: int = 0
-    """slots of a round, in one of which each layer is sent, at random, by itself and
-    without a name; 0: all layers of a client in one message"""
-    score_share: float = 0.1
-    """share of epsilon that released scores would spend alone"""
-    score_norm: float = 1.0
-    """clip norm of released scores, of all layers together"""
-    threshold: float = 0.5
-    """τ, score from which on a layer is sent"""
-    first_score: float = 0.6
-    """score of every layer as training begins"""
-    mask_step_size: float = 0.05
-    """step size of the masks' descent"""
-    most_layers: int | None = None
-    """so many layers are sent at most; default: all that reach the threshold"""
-    send_every_layer: bool = False
-    """send all layers, so that nobody sees which are shared"""
-    own_step_size: float = 0.05
-    """step size of a client's last fit to its own windows"""
-    own_steps: int = 20
-    """steps without noise by which a client fits its model, which stays, to itself"""
+    guarantee: str = setting(
+        "example",
+        choices=GUARANTEES,
+        help="whom noise hides: an example of a client, or a client, whatever its data",
+    )
+    reading: str = setting(
+        "rescaled",
+        choices=READINGS,
+        help="noise: rescaled, by scores and what is claimed holds; A, B, C: as its "
+        "equations can be read, of which C breaks its claim",
+    )
+    clipping: str = setting(
+        "even", choices=CLIPPINGS, help="clip norms of layers: even, or by scores"
+    )
+    scores: str = setting(
+        "privatised",
+        choices=SCORES,
+        help="privatised: from noisy gradients; released: behind noise of their own; "
+        "hidden: every layer is sent (guarantee=client); public: public_scores, and no "
+        "masks are learned; published: from gradients before the noise, which "
+        "guarantees nothing",
+    )
+    public_scores: dict[str, float] | None = setting(
+        None,
+        help="score in (0, 1] of each layer by name (scores=public), of nobody's data "
+        "here",
+    )
+    send_slots: int = setting(
+        0,
+        at_least=0,
+        help="slots of a round, in one of which each layer is sent, at random, by "
+        "itself and without a name; 0: all layers of a client in one message",
+    )
+    score_share: float = setting(
+        0.1, above=0, below=1, help="share of epsilon spent on released scores alone"
+    )
+    score_norm: float = setting(
+        1.0, above=0, help="clip norm of released scores, of all layers together"
+    )
+    threshold: float = setting(
+        0.5, above=0, below=1, help="τ, least score that is sent"
+    )
+    first_score: float = setting(0.6, above=0, below=1, help="score of layers at first")
+    mask_step_size: float = setting(0.05, at_least=0, help="step size of the masks")
+    most_layers: int | None = setting(
+        None, at_least=1, help="most layers that are sent; default: no bound"
+    )
+    send_every_layer: bool = setting(False, help="send all layers, to hide the choice")
+    own_step_size: float = setting(
+        0.05, above=0, help="step size of a client's last fit to its own windows"
+    )
+    own_steps: int = setting(20, at_least=0, help="noise-free steps of the own model")
 
     def __post_init__(self):
         super().__post_init__()
-        one_of("reading", self.reading, READINGS)
-        one_of("scores", self.scores, SCORES)
         check_public_scores(self.scores, self.public_scores)
-        one_of("guarantee", self.guarantee, GUARANTEES)
-        one_of("clipping", self.clipping, CLIPPINGS)
-        finite(zero=False, score_norm=self.score_norm, score_share=self.score_share)
-        if self.score_share >= 1:
-            raise ValueError(f"score_share must be below 1, got {self.score_share!r}.")
         if self.epsilon == 0 and self.scores in ("released", "hidden"):
             raise ValueError(
                 f"scores={self.scores!r} are hidden by noise, and with epsilon 0 there "
                 "is none; leave scores out."
             )
-        finite(zero=True, mask_step_size=self.mask_step_size)
-        finite(zero=False, own_step_size=self.own_step_size)
-        at_least(0, own_steps=self.own_steps, send_slots=self.send_slots)
-        if self.most_layers is not None:
-            at_least(1, most_layers=self.most_layers)
-        for name in ("threshold", "first_score"):
-            if not 0 < getattr(self, name) < 1:
-                raise ValueError(
-                    f"{name} must be in (0, 1), got {getattr(self, name)!r}."
-                )
         if self.first_score <= self.threshold:
             raise ValueError(
                 f"first_score must be above the threshold {self.threshold}, got "

@@ -5,7 +5,7 @@ import dataclasses
 from jaxanon import federated
 from jaxanon.core.method import Method
 from jaxanon.federated.engine.cohort import cohort_size
-from jaxanon.kernels.setting_checks import finite
+from jaxanon.kernels.bounds import setting
 from jaxanon.learners.learner import (
     STEP,
     LearnerConfig,
@@ -63,21 +63,11 @@ def scaffold(spec, config) -> Method:
 class FedProxConfig(LearnerConfig):
     """FedProx's settings."""
 
-    mu: float = 0.1
-    """weight of the squared way from the model that was sent"""
-
-    def __post_init__(self):
-        super().__post_init__()
-        finite(zero=True, mu=self.mu)
+    mu: float = setting(0.1, at_least=0, help="weight of the squared move of a model")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ScaffoldConfig(LearnerConfig):
     """SCAFFOLD's settings."""
 
-    server_step_size: float = 1.0
-    """how much of the mean move the server takes"""
-
-    def __post_init__(self):
-        super().__post_init__()
-        finite(zero=False, server_step_size=self.server_step_size)
+    server_step_size: float = setting(1.0, above=0, help="step size of the server")

@@ -8,8 +8,7 @@ import jax.numpy as jnp
 from jaxanon import federated
 from jaxanon.core.method import Method
 from jaxanon.federated.clustering.cluster_fl import FORMS
-from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import at_least, finite
+from jaxanon.kernels.bounds import setting
 from jaxanon.learners.learner import (
     STEP,
     LearnerConfig,
@@ -119,31 +118,29 @@ def _statistics(rows, mask):
 class ClusterFLConfig(LearnerConfig):
     """ClusterFL's settings."""
 
-    clusters: int = 3
-    """clusters of clients, axes along which their models' outputs differ"""
-    alpha: float = 1e-3
-    """α, weight of all models' squares"""
-    beta: float = 5e-4
-    """β, how much of it being near one's cluster takes back"""
-    rho: float = 4e-3
-    """ρ, of the augmented Lagrangian; above 4 β, or duals swing for ever (published:
-    0.002, which is 4 β)"""
-    temperature: float = 6.0
-    """what logits are divided by before they are compared"""
-    every: int = 3
-    """rounds after which clusters are found anew"""
-    probe: int = 64
-    """made-up windows, of noise, on which models are compared"""
-    form: str = "corrected"
-    """corrected: towards one's cluster; released: with the published program's sign and
-    without the others' part"""
+    clusters: int = setting(3, at_least=1, help="clusters of clients")
+    alpha: float = setting(1e-3, at_least=0, help="α, weight of all models' squares")
+    beta: float = setting(5e-4, at_least=0, help="β, weight of the clusters' nearness")
+    rho: float = setting(
+        4e-3,
+        above=0,
+        help="ρ, of the augmented Lagrangian; above 4 β, or duals swing for ever "
+        "(published: 0.002, which is 4 β)",
+    )
+    temperature: float = setting(
+        6.0, above=0, help="what logits are divided by before they are compared"
+    )
+    every: int = setting(3, at_least=1, help="rounds between two clusterings")
+    probe: int = setting(64, at_least=1, help="windows of noise that compare models")
+    form: str = setting(
+        "corrected",
+        choices=FORMS,
+        help="corrected: towards one's cluster; released: with the published program's "
+        "sign and without the others' part",
+    )
 
     def __post_init__(self):
         super().__post_init__()
-        at_least(1, clusters=self.clusters, every=self.every, probe=self.probe)
-        finite(zero=True, alpha=self.alpha, beta=self.beta)
-        finite(zero=False, rho=self.rho, temperature=self.temperature)
-        one_of("form", self.form, FORMS)
         if self.rho <= 2 * self.beta:
             raise ValueError(
                 f"rho must be above 2 beta, {2 * self.beta:g}, got {self.rho!r}."
@@ -154,49 +151,33 @@ class ClusterFLConfig(LearnerConfig):
 class FedDLConfig(LearnerConfig):
     """FedDL's settings."""
 
-    similarity: float = 0.4
-    """cosine, in [-1, 1], from which on clients' layers are merged"""
-
-    def __post_init__(self):
-        super().__post_init__()
-        if not -1 <= self.similarity <= 1:
-            raise ValueError(f"similarity must be in [-1, 1], got {self.similarity!r}.")
+    similarity: float = setting(
+        0.4, at_least=-1, at_most=1, help="least cosine of layers that are merged"
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FedMaskConfig(LearnerConfig):
     """FedMask's settings; the network's weights are random, and stay so."""
 
-    step_size: float = 200.0
-    """step size of the masks' descent"""
-    masked_layers: int | None = None
-    """so many layers, the last ones, have masks, and the others are used as they are;
-    default: all"""
-    certainty: float = 0.6
-    """sigmoid of a mask on which all clients agree, and of all as training begins"""
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.masked_layers is not None:
-            at_least(1, masked_layers=self.masked_layers)
-        if not 0.5 < self.certainty < 1:
-            raise ValueError(f"certainty must be in (0.5, 1), got {self.certainty!r}.")
+    step_size: float = setting(200.0, above=0, help="step size of the masks' descent")
+    masked_layers: int | None = setting(
+        None, at_least=1, help="last layers, which have masks; default: all layers"
+    )
+    certainty: float = setting(
+        0.6, above=0.5, below=1, help="sigmoid of a mask that all clients agree on"
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClusteredConfig(LearnerConfig):
     """Settings of centralized clustering; ``cohort`` has no part in it."""
 
-    clusters: int = 3
-    """groups of clients, a model for each"""
-    by: str = "updates"
-    """updates: groups by directions of clients' gradients; windows: by means and
-    deviations of their channels"""
-    alone: int = 5
-    """rounds of one model for all, before groups are found"""
-
-    def __post_init__(self):
-        super().__post_init__()
-        at_least(1, clusters=self.clusters)
-        at_least(0, alone=self.alone)
-        one_of("by", self.by, ("updates", "windows"))
+    clusters: int = setting(3, at_least=1, help="groups of clients, a model for each")
+    by: str = setting(
+        "updates",
+        choices=("updates", "windows"),
+        help="updates: groups by directions of clients' gradients; windows: by means "
+        "and deviations of their channels",
+    )
+    alone: int = setting(5, at_least=0, help="first rounds, with one model for all")

@@ -12,8 +12,7 @@ import optax
 from jaxanon.core.method import Federation, Method, Prediction, Schedule
 from jaxanon.federated import FederatedAlgorithm, Population, Rounds, Steps
 from jaxanon.federated.engine.cohort import cohort_size
-from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
+from jaxanon.kernels.bounds import check, setting
 from jaxanon.models.predictors import KINDS, Predictor, embedded, predictor
 
 
@@ -159,42 +158,33 @@ def learner(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LearnerConfig:
-    """What every learner has. An epoch is a round.
+    """What every learner has. An epoch is a round."""
 
-    Raises:
-      ValueError: for a setting out of its range.
-      TypeError: for a setting that should be a whole number, or any, and is none.
-    """
-
-    model: str = "cnn"
-    """network: cnn, lstm or mlp; of images resnet32 or vgg16, too"""
-    hidden: tuple[int, ...] = (64,)
-    """widths of its dense layers before the last (not of resnet32 and vgg16); the Atlas
-    chapter's lstm has two"""
-    filters: tuple[int, ...] = (16, 32, 32)
-    """filters of its convolutions (model=cnn)"""
-    lstm_features: tuple[int, ...] = (32,) * 8
-    """widths of its layers of LSTM (model=lstm)"""
-    embedding: int = 16
-    """numbers that stand for an event (of data whose windows hold events)"""
-    local_steps: int = 10
-    """steps of a client in a round"""
-    batch: int = 16
-    """windows of a step"""
-    step_size: float = 0.05
-    """step size of the clients' descent"""
-    cohort: float = 1.0
-    """share of the clients that take part in a round"""
+    model: str = setting("cnn", choices=KINDS, help="network; resnets are of images")
+    hidden: tuple[int, ...] = setting(
+        (64,),
+        at_least=1,
+        help="widths of its dense layers before the last (not of resnet32 and vgg16); "
+        "the Atlas chapter's lstm has two",
+    )
+    filters: tuple[int, ...] = setting(
+        (16, 32, 32), at_least=1, help="filters of its convolutions (model=cnn)"
+    )
+    lstm_features: tuple[int, ...] = setting(
+        (32,) * 8, at_least=1, help="widths of its layers of LSTM (model=lstm)"
+    )
+    embedding: int = setting(
+        16, at_least=1, help="size of an event's embedding, where windows hold events"
+    )
+    local_steps: int = setting(10, at_least=1, help="steps of a client in a round")
+    batch: int = setting(16, at_least=1, help="windows of a step")
+    step_size: float = setting(0.05, above=0, help="step size of the clients' descent")
+    cohort: float = setting(
+        1.0, above=0, at_most=1, help="share of the clients that take part in a round"
+    )
 
     def __post_init__(self):
-        of_kinds(self)
-        one_of("model", self.model, KINDS)
-        at_least(1, hidden=self.hidden, filters=self.filters, batch=self.batch)
-        at_least(1, lstm_features=self.lstm_features, local_steps=self.local_steps)
-        at_least(1, embedding=self.embedding)
-        finite(zero=False, step_size=self.step_size, cohort=self.cohort)
-        if self.cohort > 1:
-            raise ValueError(f"cohort must be in (0, 1], got {self.cohort!r}.")
+        check(self)
         used = {"cnn": "filters", "lstm": "lstm_features"}.get(self.model)
         if used and not getattr(self, used):
             raise ValueError(f"{used} must name a layer at least for {self.model}.")

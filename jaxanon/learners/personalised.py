@@ -4,7 +4,7 @@ import dataclasses
 
 from jaxanon import federated
 from jaxanon.core.method import Method
-from jaxanon.kernels.setting_checks import at_least, finite
+from jaxanon.kernels.bounds import setting
 from jaxanon.learners.learner import (
     STEP,
     LearnerConfig,
@@ -65,55 +65,33 @@ def _own_layers(spec, config):
 class OwnLayersConfig(LearnerConfig):
     """Settings of FedPer and FedRep."""
 
-    shared_layers: int = 4
-    """so many layers, from the first on, are everybody's; the others stay"""
-
-    def __post_init__(self):
-        super().__post_init__()
-        at_least(0, shared_layers=self.shared_layers)
+    shared_layers: int = setting(
+        4, at_least=0, help="first layers of the network, which all clients share"
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DittoConfig(LearnerConfig):
     """Ditto's settings."""
 
-    pull: float = 0.1
-    """λ, weight of the squared distance of own models from what is shared"""
-
-    def __post_init__(self):
-        super().__post_init__()
-        finite(zero=True, pull=self.pull)
+    pull: float = setting(0.1, at_least=0, help="λ, weight of the distance from it")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PFedMeConfig(LearnerConfig):
     """pFedMe's settings."""
 
-    pull: float = 15.0
-    """λ, how near own models are held to what is shared"""
-    own_steps: int = 5
-    """steps of the own model at each local step"""
-    server_step_size: float = 0.005
-    """η, of the copy of what is shared"""
-    mix: float = 1.0
-    """β, how much of the mean of the copies the server takes"""
-
-    def __post_init__(self):
-        super().__post_init__()
-        at_least(1, own_steps=self.own_steps)
-        finite(zero=True, pull=self.pull)
-        finite(zero=False, server_step_size=self.server_step_size, mix=self.mix)
+    pull: float = setting(15.0, at_least=0, help="λ, weight of own models' distance")
+    own_steps: int = setting(5, at_least=1, help="own steps at each local step")
+    server_step_size: float = setting(0.005, above=0, help="η, of the shared copies")
+    mix: float = setting(1.0, above=0, help="β, step of the server to the mean copy")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PerFedAvgConfig(LearnerConfig):
     """Per-FedAvg's settings."""
 
-    adaptation_step_size: float = 0.05
-    """α, of the step by which a client makes the model its own"""
-    second_order: bool = True
-    """differentiate through that step"""
-
-    def __post_init__(self):
-        super().__post_init__()
-        finite(zero=True, adaptation_step_size=self.adaptation_step_size)
+    adaptation_step_size: float = setting(
+        0.05, at_least=0, help="α, step size of a client's adaptation"
+    )
+    second_order: bool = setting(True, help="differentiate through that step")

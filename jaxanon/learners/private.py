@@ -7,8 +7,7 @@ import jax
 
 from jaxanon import federated
 from jaxanon.core.method import Method
-from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import at_least, finite
+from jaxanon.kernels.bounds import setting
 from jaxanon.learners.averaging import fedavg
 from jaxanon.learners.learner import (
     STEP,
@@ -53,38 +52,28 @@ def fedsgd_ldp(spec, config) -> Method:
 class BudgetConfig(LearnerConfig):
     """What learners have whose noise is bought from a budget."""
 
-    epsilon: float = 2.0
-    """ε that all rounds spend; 0: no noise, no guarantee"""
-    delta: float = 1e-5
-    """δ of the guarantee"""
-    rounds: int = 50
-    """rounds that ε pays for; training stops after them"""
-
-    def __post_init__(self):
-        super().__post_init__()
-        finite(zero=True, epsilon=self.epsilon)
-        finite(zero=False, delta=self.delta)
-        at_least(1, rounds=self.rounds)
-        if self.delta >= 1:
-            raise ValueError(f"delta must be below 1, got {self.delta!r}.")
+    epsilon: float = setting(2.0, at_least=0, help="ε of all rounds; 0: no noise")
+    delta: float = setting(1e-5, above=0, below=1, help="δ of the guarantee")
+    rounds: int = setting(50, at_least=1, help="rounds that ε pays for, and no more")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PrivateConfig(BudgetConfig):
     """Settings of learners whose clients' steps are noisy."""
 
-    epsilon: float = 2.0
-    """ε of an example of a client, against whoever sees what it sends; 0: no noise, no
-    guarantee"""
-    records: int = 512
-    """windows that no client has more of, a public number"""
-    max_norm: float = 1.0
-    """clip norm of an example's gradient, or of a client's update"""
+    epsilon: float = setting(
+        2.0,
+        at_least=0,
+        help="ε of an example of a client, against whoever sees what it sends; 0: no "
+        "noise, no guarantee",
+    )
+    records: int = setting(512, at_least=1, help="most windows of a client, in public")
+    max_norm: float = setting(
+        1.0, above=0, help="clip norm of an example's gradient, or of a client's update"
+    )
 
     def __post_init__(self):
         super().__post_init__()
-        finite(zero=False, max_norm=self.max_norm)
-        at_least(1, records=self.records)
         if self.batch > self.records:
             raise ValueError(
                 f"batch must be at most records, {self.records}, got {self.batch!r}."
@@ -186,21 +175,23 @@ CLAIMS = ("client", "weight")
 class LdpFlConfig(BudgetConfig):
     """LDP-FL's settings."""
 
-    epsilon: float = 2.0
-    """ε of what is claimed, against whoever sees what a client sends; 0: no noise, no
-    guarantee"""
-    claim: str = "client"
-    """client: epsilon is of all weights in all rounds together, which leaves nothing of
-    a network but noise; weight: of each of them, as published, and no guarantee"""
-    reach: float = 3.0
-    """range of a layer's weights around 0, times one over the root of its inputs"""
-    cut_mean: bool = True
-    """clip the mean to that range, which the paper does not"""
-
-    def __post_init__(self):
-        super().__post_init__()
-        one_of("claim", self.claim, CLAIMS)
-        finite(zero=False, reach=self.reach)
+    epsilon: float = setting(
+        2.0,
+        at_least=0,
+        help="ε of what is claimed, against whoever sees what a client sends; 0: no "
+        "noise, no guarantee",
+    )
+    claim: str = setting(
+        "client",
+        choices=CLAIMS,
+        help="client: epsilon is of all weights in all rounds together, which leaves "
+        "nothing of a network but noise; weight: of each of them, as published, and no "
+        "guarantee",
+    )
+    reach: float = setting(
+        3.0, above=0, help="range of weights, over the root of inputs"
+    )
+    cut_mean: bool = setting(True, help="clip the mean too, unlike the paper")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -210,27 +201,20 @@ class DPFedAvgConfig(BudgetConfig):
     ``cohort`` is the probability with which a client joins a round, on its own.
     """
 
-    epsilon: float = 2.0
-    """ε of a client with all its windows, against all but the server; 0: no noise, no
-    guarantee"""
-    max_norm: float = 1.0
-    """clip norm of what a client moves by, as training begins"""
-    quantile: float = 0.5
-    """share of the clients that the clip norm should leave whole"""
-    norm_step_size: float = 0.2
-    """how fast the clip norm follows"""
-    server_step_size: float = 1.0
-    """how much of the mean move the server takes"""
-    count_share: float = 0.05
-    """share of the budget that counting those within the clip norm takes"""
-
-    def __post_init__(self):
-        super().__post_init__()
-        finite(zero=False, max_norm=self.max_norm)
-        finite(zero=False, server_step_size=self.server_step_size)
-        finite(zero=True, norm_step_size=self.norm_step_size)
-        for name in ("quantile", "count_share"):
-            value = getattr(self, name)
-            finite(zero=False, **{name: value})
-            if value >= 1:
-                raise ValueError(f"{name} must be in (0, 1), got {value!r}.")
+    epsilon: float = setting(
+        2.0,
+        at_least=0,
+        help="ε of a client with all its windows, against all but the server; 0: no "
+        "noise, no guarantee",
+    )
+    max_norm: float = setting(
+        1.0, above=0, help="clip norm of what a client moves by, as training begins"
+    )
+    quantile: float = setting(
+        0.5, above=0, below=1, help="share of clients that the clip norm leaves whole"
+    )
+    norm_step_size: float = setting(0.2, at_least=0, help="step size of the clip norm")
+    server_step_size: float = setting(1.0, above=0, help="step size of the server")
+    count_share: float = setting(
+        0.05, above=0, below=1, help="share of the budget that is spent on counting"
+    )

@@ -11,31 +11,21 @@ import numpy as np
 from jaxanon.core.method import Method
 from jaxanon.core.registry import register
 from jaxanon.datasets.spec import attributes
-from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
+from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.common import pool
 from jaxanon.methods.common.alternating import Room, central
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ORFConfig:
-    """ORF's settings; none is published.
+    """ORF's settings; none is published."""
 
-    Raises:
-      ValueError: for a setting out of its range.
-      TypeError: for a setting of another type.
-    """
+    share: float = setting(
+        0.5, at_least=0, at_most=1, help="of frequencies, normalised"
+    )
+    batch: int = setting(1024, at_least=1, help="windows per round of statistics")
 
-    share: float = 0.5
-    """of the frequencies, those that tell most of a private attribute"""
-    batch: int = 1024
-    """windows per round, that the statistics are of"""
-
-    def __post_init__(self):
-        of_kinds(self)
-        finite(zero=True, share=self.share)
-        at_least(1, batch=self.batch)
-        if self.share > 1:
-            raise ValueError(f"share must be at most 1, got {self.share!r}.")
+    __post_init__ = check
 
 
 @register("orf", config=ORFConfig)

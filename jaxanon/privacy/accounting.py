@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+from jaxanon.kernels.bounds import finite
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import finite
 from jaxanon.privacy.sampled_gaussian import SampledGaussian, beyond, composed
 
 ACCOUNTANTS = ("pld", "rdp")

@@ -3,8 +3,9 @@
 import functools
 import math
 from collections.abc import Iterable
+from typing import Any
 
-from jaxanon.kernels.setting_checks import finite
+from jaxanon.kernels.bounds import finite
 from jaxanon.privacy.accounting import CUT, epsilon_spent, spent
 from jaxanon.privacy.sampled_gaussian import RARELY, SampledGaussian, beyond
 
@@ -150,9 +151,11 @@ def _calibrated(over, low, high):
     import dp_accounting
 
     empty = dp_accounting.NoOpDpEvent()
+    as_event: Any = lambda log: log
+    fresh: Any = lambda: _Budget(empty, over)
     return dp_accounting.calibrate_dp_mechanism(
-        lambda: _Budget(empty, over),
-        lambda log: log,
+        fresh,
+        as_event,
         0.0,  # Of logs of ε over what may be.
         0.0,
         dp_accounting.ExplicitBracketInterval(low, high),

@@ -4,8 +4,8 @@ import math
 import numbers
 from collections.abc import Mapping
 
+from jaxanon.kernels.bounds import finite
 from jaxanon.kernels.checks import whole
-from jaxanon.kernels.setting_checks import finite
 from jaxanon.privacy.accounting import checked_delta
 from jaxanon.privacy.sampled_gaussian import ORDERS
 

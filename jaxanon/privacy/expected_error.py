@@ -2,8 +2,8 @@
 
 import math
 
+from jaxanon.kernels.bounds import finite
 from jaxanon.kernels.checks import whole
-from jaxanon.kernels.setting_checks import finite
 
 
 def raw_error(inputs: int, width: float, epsilon: float) -> float:

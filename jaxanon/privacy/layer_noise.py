@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 
+from jaxanon.kernels.bounds import finite
 from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import finite
 
 READINGS = ("A", "B", "C", "claimed")
 

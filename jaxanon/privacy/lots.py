@@ -3,8 +3,7 @@
 import dataclasses
 import math
 
-from jaxanon.kernels.checks import whole
-from jaxanon.kernels.setting_checks import finite
+from jaxanon.kernels.bounds import check, setting
 from jaxanon.privacy.sampled_gaussian import RARELY, SampledGaussian, beyond
 
 
@@ -16,16 +15,6 @@ class Lots:
     lots differ in size; steps are as long as if they did not. All of it is public, and
     the same for clients with many rows and with few: how many there are is private.
 
-    Attributes:
-      sampling_probability: q in (0, 1].
-      size: what clipped sums are divided by, > 0: q times as many rows as a client is
-        thought to have.
-      capacity: most rows of a lot, for arrays have a size; where more are drawn, some
-        are left out at random. None takes so many for ``records`` rows that it happens
-        once in 10^14 lots at most.
-      records: rows that no client has more of; None, with ``capacity``, is what lots
-        are drawn from.
-
     Raises:
       TypeError: for what is no number, ``capacity`` or ``records`` that are not whole.
       ValueError: for a number out of its range, or neither ``capacity`` nor
@@ -36,22 +25,24 @@ class Lots:
       67
     """
 
-    sampling_probability: float
-    size: float
-    capacity: int | None = None
-    records: int | None = None
+    sampling_probability: float = setting(above=0, at_most=1, help="q, of every row")
+    size: float = setting(above=0, help="divisor of clipped sums, of expected rows")
+    capacity: int | None = setting(
+        None,
+        at_least=1,
+        help="most rows of a lot, for arrays have a size; where more are drawn, some "
+        "are left out at random. None takes so many for ``records`` rows that it "
+        "happens once in 10^14 lots at most",
+    )
+    records: int | None = setting(
+        None,
+        at_least=1,
+        help="rows that no client has more of; None, with ``capacity``, is what lots "
+        "are drawn from",
+    )
 
     def __post_init__(self):
-        probability = self.sampling_probability
-        finite(zero=False, size=self.size, sampling_probability=probability)
-        if probability > 1:
-            raise ValueError(
-                f"sampling_probability must be in (0, 1], got {probability!r}."
-            )
-        for name in ("capacity", "records"):
-            value = getattr(self, name)
-            if value is not None:
-                whole(name, value, least=1)
+        check(self)
         if self.capacity is None and self.records is None:
             raise ValueError(
                 "records must be given, the most rows that a client has, or capacity, "

@@ -4,8 +4,7 @@ import dataclasses
 import functools
 import math
 
-from jaxanon.kernels.checks import whole
-from jaxanon.kernels.setting_checks import finite
+from jaxanon.kernels.bounds import check, setting
 
 RARELY = 1e-12  # A sample is cut, so that it costs nothing to speak of.
 
@@ -35,15 +34,6 @@ class SampledGaussian:
     the same probability, independently of the others (Poisson sampling); batches taken
     in turn, or of a fixed size, are something else, and cost more than this says.
 
-    Attributes:
-      noise_multiplier: z > 0, standard deviation of the noise over the clip norm.
-      sampling_probability: q in (0, 1]; 1 takes every record at every step.
-      steps: sums that leave, >= 1; of federated learning rounds times local steps.
-      capacity: most records of a sample, those beyond it are left out at random; None
-        is no bound. Given with ``records``.
-      records: how many there are, where there is a capacity: exactly, for of fewer the
-        same capacity may cost more.
-
     Raises:
       ValueError: for a number out of its range, or one of ``capacity`` and ``records``
         without the other.
@@ -54,31 +44,36 @@ class SampledGaussian:
       SampledGaussian(noise_multiplier=1.0, sampling_probability=0.01, steps=1000, ...)
     """
 
-    noise_multiplier: float
-    sampling_probability: float = 1.0
-    steps: int = 1
-    capacity: int | None = None
-    records: int | None = None
+    noise_multiplier: float = setting(
+        above=0, help="z, standard deviation of the noise over the clip norm"
+    )
+    sampling_probability: float = setting(
+        1.0, above=0, at_most=1, help="q; 1 takes every record at every step"
+    )
+    steps: int = setting(1, at_least=1, help="number of sums that leave")
+    capacity: int | None = setting(
+        None,
+        at_least=1,
+        help="most records of a sample, those beyond it are left out at random; None "
+        "is no bound. Given with ``records``",
+    )
+    records: int | None = setting(
+        None,
+        at_least=1,
+        help="how many there are, where there is a capacity: exactly, for of fewer the "
+        "same capacity may cost more",
+    )
 
     def __post_init__(self):
-        finite(zero=False, noise_multiplier=self.noise_multiplier)
-        finite(zero=False, sampling_probability=self.sampling_probability)
-        if self.sampling_probability > 1:
-            raise ValueError(
-                "sampling_probability must be in (0, 1], got "
-                f"{self.sampling_probability!r}."
-            )
-        counts = {"steps": whole("steps", self.steps, least=1)}
+        check(self)
         if (self.capacity is None) != (self.records is None):
             raise ValueError(
                 "capacity and records go together: what is left out depends on both; "
                 f"got {self.capacity!r} and {self.records!r}."
             )
-        if self.capacity is not None:
-            counts["capacity"] = whole("capacity", self.capacity, least=1)
-            counts["records"] = whole("records", self.records, least=1)
-        for name, count in counts.items():  # Dp-accounting takes Python's alone.
-            object.__setattr__(self, name, count)
+        for name in ("steps", "capacity", "records"):
+            if getattr(self, name) is not None:  # Dp-accounting takes Python's alone.
+                object.__setattr__(self, name, int(getattr(self, name)))
 
 
 @functools.lru_cache(maxsize=256)  # Who opens a run again need not wait again.

@@ -13,7 +13,7 @@ import numpy as np
 from jaxanon.core.programs import single, sound
 from jaxanon.core.run import Run
 from jaxanon.datasets import Data, Spec
-from jaxanon.kernels.setting_checks import finite
+from jaxanon.kernels.bounds import finite
 from jaxanon.methods import Method
 from jaxanon.methods.dysan import online_selection
 from jaxanon.sweeps import folder as sweeps_folder

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from jaxanon import report
-from jaxanon.core import checks
 from jaxanon.core.method import warn_of_epochs
 from jaxanon.core.programs import single
 from jaxanon.core.run import Run
 from jaxanon.datasets.extras import need
 from jaxanon.evaluation import attackers
+from jaxanon.kernels.checks import whole
 from jaxanon.methods import default_epochs
 from jaxanon.sweeps import folder, program, ray_backend, scheduler, space
 from jaxanon.sweeps import halving as sweeps_halving
@@ -150,17 +150,13 @@ def sweep(
       [({'step_size': 0.001}, 0), ({'step_size': 0.01}, 0)]
     """
     if epochs is not None:
-        checks.whole(epochs=epochs)
-        checks.positive(epochs=epochs)
-    checks.whole(seeds=seeds)
-    seeds = int(seeds)
+        epochs = whole("epochs", epochs, 1)
+    seeds = whole("seeds", seeds, 1)
     layout = program.choose_layout(layout)
     if chunk is not None:
-        checks.whole(chunk=chunk)
-        checks.positive(chunk=chunk)
+        whole("chunk", chunk, least=1)
     if halving is not None:
-        checks.whole(halving=halving)
-        if halving < 2:
+        if whole("halving", halving, least=0) < 2:
             raise ValueError(
                 f"halving must be >= 2, for one setting in so many goes on; got "
                 f"{halving!r}; leave it out to train all of them to the end."
@@ -207,8 +203,10 @@ def sweep(
             found, stopped, rungs = scheduler.run(job, train_fn, halving)
             reports: tuple = ()
             if evaluate:
-                whole = {i: run for i, run in found.items() if run and i not in stopped}
-                told = dict(evaluate_fn(job, whole, attacks))
+                finished = {
+                    i: run for i, run in found.items() if run and i not in stopped
+                }
+                told = dict(evaluate_fn(job, finished, attacks))
                 reports = tuple(told.get(index) for index in found)
         runs = tuple(found.values())
         members = tuple(

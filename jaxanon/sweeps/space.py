@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import jax
 
 from jaxanon import methods
-from jaxanon.core import checks
 from jaxanon.core.method import Incompatible, check_hyper, check_measured
-from jaxanon.kernels.checks import did_you_mean
+from jaxanon.kernels.checks import did_you_mean, whole
 
 
 class Plan(NamedTuple):
@@ -64,7 +63,7 @@ def plan(
         method's builder.
       TypeError: for a builder that cannot be called.
     """
-    checks.positive(seeds=num_seeds)
+    whole("seeds", num_seeds, least=1)
     build = _builder(builder, settings)
     if more and isinstance(builder, methods.Method):
         raise ValueError(

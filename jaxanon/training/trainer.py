@@ -12,6 +12,7 @@ from jaxanon.core import checks
 from jaxanon.core.method import check_hyper, check_measured, warn_of_epochs
 from jaxanon.core.programs import single
 from jaxanon.core.run import Run
+from jaxanon.kernels.checks import whole
 from jaxanon.methods import default_epochs
 from jaxanon.privacy import ledger
 from jaxanon.privacy.guarantee import paid_for
@@ -101,10 +102,8 @@ def train(
       (3, 128, 6)
     """
     epochs = default_epochs(method.name) if epochs is None else epochs
-    checks.whole(epochs=epochs)
     checks.seed(seed)
-    checks.positive(epochs=epochs)
-    epochs, seed = int(epochs), int(seed)
+    epochs, seed = whole("epochs", epochs, least=1), int(seed)
     if out is not None and not processes.several():
         run_folder.refuse_taken(out, resume=resume)  # Before anything compiles.
     epochs = paid_for(method, epochs, stacklevel=3)

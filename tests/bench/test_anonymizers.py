@@ -183,7 +183,9 @@ def test_every_phase_of_every_entry_is_trained(bench):
         for entry in (entries.ENTRIES[name] for name in case.entries):
             if entry.method:
                 settings = needed.get(entry.method, {}) | entry.settings
-                least = methods.build(entry.method, spec, **settings).schedule.min_epochs
+                least = methods.build(
+                    entry.method, spec, **settings
+                ).schedule.min_epochs
                 # A last phase of an epoch alone would tell little.
                 assert case.epochs.get(entry.name, entry.epochs) > least or least == 1
 

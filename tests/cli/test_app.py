@@ -59,7 +59,9 @@ def test_settings_of_the_method_are_options(verb, capsys):
     shown = capsys.readouterr().out
     for option in ("--latent", "--gamma", "--dataset", "--preset", "--no-second-order"):
         assert option in shown
-    assert "size of the latent representation (default: 25)" in shown
+    # Help, bounds and choices come from the config's declarations.
+    assert "size of the latent representation; >= 1 (default: 25)" in shown
+    assert "; one of adam, sgd (default: adam)" in " ".join(shown.split())
 
 
 def test_help_and_version_load_no_jax(tmp_path):
@@ -90,7 +92,7 @@ def test_python_finds_the_command_where_the_shell_does_not(words, status, tmp_pa
     [
         ("train nobody --out x", "no method 'nobody'. Methods that"),
         ("train blinder --out x --latent 0", "latent must be >= 1, got 0"),
-        ("sweep blinder --out x --dataset nowhere --seeds 0", "seeds must be > 0, got"),
+        ("sweep blinder --out x --dataset nowhere --seeds 0", "seeds must be >= 1"),
         ("train blinder --out x --dataset nowhere", "there is no data set 'nowhere'"),
         ("train blinder --out x --dataset no.npz", "'no.npz' does not exist"),
         ("train blinder --out x --private side,", "--private must be names with comm"),

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from jaxanon import datasets, report
-from jaxanon.core import checks
 from jaxanon.core.run import BATCH, Run
 from jaxanon.federated.engine.algorithm import State
 from jaxanon.methods import Method
@@ -141,11 +140,6 @@ def test_losses_are_of_windows_with_their_labels():
             ask(labels)
 
 
-def test_positive_names_the_value():
-    with pytest.raises(ValueError, match="rate must be > 0, got nan"):
-        checks.positive(rate=float("nan"))
-
-
 def test_weights_that_rewriting_heeds_may_be_set_anew():
     shifts = lambda key, state, windows: windows + state.hyper["guidance"]
     config = GuidedConfig(guidance=0.5)
@@ -159,7 +153,7 @@ def test_weights_that_rewriting_heeds_may_be_set_anew():
     assert (run.adjusted(guidance=2).anonymize(*given) == 3).all()
     assert (run.anonymize(*given) == 1.5).all()  # It is as it was.
     assert run.adjusted().state.hyper == state.hyper
-    with pytest.raises(ValueError, match="guidance must be finite and >= 0, got -1.0"):
+    with pytest.raises(ValueError, match="guidance must be finite and >= 0, got -1"):
         run.adjusted(guidance=-1)
     with pytest.raises(ValueError, match=r"toy, .* \['guidance'\] anew, got \['ema'\]"):
         run.adjusted(guidance=1, ema=0.5)

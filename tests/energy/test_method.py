@@ -98,7 +98,7 @@ def test_a_folder_is_of_one_run(run, homes, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config | {"method": "blinder"}))
     with pytest.raises(ValueError, match="one of blinder, and no street's"):
         method.open_run(tmp_path, homes)
-    with pytest.raises(TypeError, match="seed must be a whole number"):
+    with pytest.raises(TypeError, match="seed must be a Python int"):
         train(seed=0.5, out=None)
 
 

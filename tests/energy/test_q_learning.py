@@ -203,9 +203,6 @@ def test_networks_start_with_the_signal_at_its_size():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"batch_size": 0}, "batch_size must be >= 1, got 0"),
-        ({"target_every": 0}, "target_every must be >= 1, got 0"),
-        ({"num_envs": 0}, "num_envs must be >= 1, got 0"),
         ({"capacity": 31}, "capacity must be >= 32, a batch and a step of all"),
         ({"num_envs": 40, "capacity": 39}, "capacity must be >= 40"),
     ],

@@ -186,9 +186,9 @@ def test_grids_are_refused_before_anything_is_trained(homes, grid, message):
 
 
 def test_counts_are_checked(homes):
-    with pytest.raises(ValueError, match="seeds must be > 0, got 0"):
+    with pytest.raises(ValueError, match="seeds must be >= 1, got 0"):
         sweeping.search(SMALL, homes, grid={}, seeds=0)
-    with pytest.raises(ValueError, match="chunk must be > 0, got 0"):
+    with pytest.raises(ValueError, match="chunk must be >= 1, got 0"):
         sweeping.search(SMALL, homes, grid={}, chunk=0)
 
 

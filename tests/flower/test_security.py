@@ -160,10 +160,10 @@ def test_a_certificate_is_looked_at_before_anything_is_written(tls, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"clients": 0}, "clients must be > 0, got 0"),
+        ({"clients": 0}, "clients must be >= 1, got 0"),
         ({"min_clients": 3}, "min_clients must be at most clients, 2, got 3"),
-        ({"timeout_s": 0.0}, "timeout_s must be > 0"),
-        ({"max_norm": -1.0}, "max_norm must be > 0"),
+        ({"timeout_s": 0.0}, "timeout_s must be finite and > 0"),
+        ({"max_norm": -1.0}, "max_norm must be finite and > 0"),
         ({"address": "somewhere"}, "an address must be HOST:PORT, got 'somewhere'"),
         ({"address": "here:99999"}, "an address must be HOST:PORT"),
         ({"address": "0.0.0.0:9092"}, "0.0.0.0 is not this machine alone, and without"),

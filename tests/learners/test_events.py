@@ -42,7 +42,10 @@ def test_networks_of_every_kind_read_events(kind, events):
     layers = learner.predict.network.init(jax.random.key(0))
     assert learner.predict.network.layers[0] == "embed_1"
     assert layers["embed_1"]["embedding"].shape == (6, 3)
-    assert learner.predict.network.apply(layers, events.test.windows[:2]).shape == (2, 3)
+    assert learner.predict.network.apply(layers, events.test.windows[:2]).shape == (
+        2,
+        3,
+    )
 
 
 def test_models_of_events_are_compared_on_events(events):

@@ -165,20 +165,9 @@ def test_more_windows_than_were_counted_for_are_refused(trained, data):
         trained("fedsgd_ldp", records=int(most) - 1)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"epsilon": -1.0}, "epsilon must be finite and >= 0"),
-        ({"delta": 0.0}, "delta must be finite and > 0"),
-        ({"delta": 1.0}, "delta must be below 1"),
-        ({"rounds": 0}, "rounds must be >= 1"),
-        ({"max_norm": 0.0}, "max_norm must be finite and > 0"),
-        ({"batch": 99}, "batch must be at most records, 64, got 99"),
-    ],
-)
-def test_says_what_was_wrong(settings, message, small):
-    with pytest.raises(ValueError, match=message):
-        small("fedsgd_ldp", **settings)
+def test_a_batch_is_of_the_records_at_most(small):
+    with pytest.raises(ValueError, match="batch must be at most records, 64, got 99"):
+        small("fedsgd_ldp", batch=99)
 
 
 def test_where_renyi_cannot_tell_the_other_accountant_does(tmp_path):

@@ -8,7 +8,6 @@ import pytest
 
 import jaxanon as ja
 from jaxanon import datasets
-from jaxanon.learners.private import DPFedAvgConfig, LdpFlConfig
 from jaxanon.privacy import SampledGaussian, epsilon_spent, responses_spent
 from jaxanon.training import trainer
 
@@ -87,19 +86,3 @@ def test_the_published_claim_is_of_one_weight_and_does_not_hold(
 def test_nobody_takes_the_noise_off_and_keeps_the_claim(name, rests_on, small, data):
     with pytest.raises(ValueError, match=f"{rests_on} follows from epsilon"):
         trainer.train(small(name), data, epochs=1, hyper={rests_on: 1e9})
-
-
-@pytest.mark.parametrize(
-    ("config", "settings", "message"),
-    [
-        (LdpFlConfig, {"claim": "all"}, "claim must be one of .'client', 'weight'"),
-        (LdpFlConfig, {"reach": 0.0}, "reach must be finite and > 0"),
-        (DPFedAvgConfig, {"count_share": 1.0}, r"count_share must be in \(0, 1\)"),
-        (DPFedAvgConfig, {"quantile": 1.5}, r"quantile must be in \(0, 1\), got 1.5"),
-        (DPFedAvgConfig, {"delta": 2.0}, "delta must be below 1"),
-        (DPFedAvgConfig, {"max_norm": 0.0}, "max_norm must be finite and > 0"),
-    ],
-)
-def test_says_what_was_wrong(config, settings, message):
-    with pytest.raises(ValueError, match=message):
-        config(**settings)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.feature_selection import f_classif
 
 from jaxanon.methods import orf as methods_orf
-from jaxanon.methods.orf import ORFConfig, orf
+from jaxanon.methods.orf import orf
 from jaxanon.training import trainer
 
 
@@ -130,17 +130,3 @@ def test_no_share_normalises_nothing(data):
     values = jnp.arange(6.0).reshape(3, 2)
     assert not methods_orf.greatest(values, 0.0).any()
     assert methods_orf.greatest(values, 1.0).all()
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "message"),
-    [
-        ({"share": 1.5}, ValueError, "share must be at most 1, got 1.5"),
-        ({"share": -0.1}, ValueError, "share must be finite and >= 0"),
-        ({"batch": 0}, ValueError, "batch must be >= 1, got 0"),
-        ({"batch": 2.5}, TypeError, "batch must be whole, got 2.5"),
-    ],
-)
-def test_settings_out_of_range(settings, error, message):
-    with pytest.raises(error, match=message):
-        ORFConfig(**settings)

@@ -257,7 +257,7 @@ def test_a_loss_that_leapt_and_came_back_is_warned_of(method, data):
 
 
 def test_epochs_must_be_positive(method, data):
-    with pytest.raises(ValueError, match="epochs must be > 0, got 0"):
+    with pytest.raises(ValueError, match="epochs must be >= 1, got 0"):
         trainer.train(method, data, epochs=0)
 
 

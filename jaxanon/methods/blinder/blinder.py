@@ -12,13 +12,11 @@ from jaxanon.datasets import spec as datasets_spec
 from jaxanon.federated.engine.cohort import cohort_size
 from jaxanon.federated.meta_learning.maml import meta
 from jaxanon.kernels import Objective
-from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
+from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.common import client_batches
 from jaxanon.methods.common.target_class import (
     ANONYMIZATIONS,
     AUTOMATIC,
-    check_flip,
     settled,
     shown_class,
 )
@@ -33,6 +31,9 @@ from jaxanon.models.blinder import (
 from jaxanon.models.classifiers import Classifier
 from jaxanon.models.layers import INITIALISATIONS
 
+FORMS = ("paper", "released")
+SERVER_OPTIMIZERS = {"adam": optax.adam, "sgd": optax.sgd}
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BlinderConfig:
@@ -45,102 +46,80 @@ class BlinderConfig:
     ``beta``, ``gamma``, ``inner_step_size``, ``server_step_size``,
     ``adversary_step_size``, ``utility``, ``critic``) are defaults here and arrays in
     the state.
-
-    Raises:
-      ValueError: for a setting out of its range.
-      TypeError: for a setting that should be a whole number, or any, and is none.
     """
 
-    latent: int = 25
-    """size of the latent representation"""
-    hidden: tuple[int, ...] = (512, 512, 256, 128)
-    """widths of the encoder's dense layers; the decoder mirrors them"""
-    filters: tuple[int, ...] = ()
-    """filters of two convolutions before them, e.g. 16 32; none: all dense"""
-    alpha: float = 1.0
-    """weight of the squared error (not used by form=released)"""
-    beta: float = 0.5
-    """weight of the KL divergence"""
-    gamma: float = 60.0
-    """weight of the discriminators' loss"""
-    initialisation: str = "lecun"
-    """of the dense layers; released: the published program's, slower to learn"""
-    form: str = "paper"
-    """loss as in the paper's eq. 4, or as scaled by the released program"""
-    support: int = 1
-    """windows that a client adapts on, per round"""
-    query: int = 15
-    """windows that a client is graded on, per round"""
-    fresh_batches: bool = True
-    """draw windows anew for each round; no, as released: the same in each epoch"""
-    inner_step_size: float = 3e-5
-    """step size of a client's adaptation"""
-    server_optimizer: str = "adam"
-    """of the server; sgd: plain steps, as in the paper's Algorithm 1"""
-    server_step_size: float = 1e-3
-    """step size of the server"""
-    adversary_step_size: float = 1e-3
-    """step size of the server for the discriminators"""
-    adversary_hidden: tuple[int, ...] = (256, 256)
-    """widths of the discriminators' layers"""
-    adversary_rounds: int = 5
-    """rounds that discriminators and critics train on alone after each round"""
-    discriminator_steps: int = 5
-    """inner steps of the discriminators"""
-    local_steps: int = 1
-    """times that the inner loop is run"""
-    averaging: float = 0.998
-    """anonymize by a running mean of the parameters, of which a round leaves so much"""
-    second_order: bool = True
-    """differentiate through the inner steps; no is first-order MAML"""
-    shadows: bool = True
-    """train discriminators on shadow samples too"""
-    cohort: float = 1.0
-    """share of the clients in a cohort, which stays for an epoch"""
-    per_class: int = 600
-    """windows per class and client that SMOTE fills up to"""
-    neighbours: int = 5
-    """neighbours of SMOTE"""
-    extra: int = 32
-    """more windows per client and round for the public attribute's classifier"""
-    guided: bool = True
-    """also grade the windows that leave: beyond the paper, see models.guided"""
-    utility: float = 30.0
-    """guided: weight of the public attribute in the windows that leave"""
-    critic: float = 60.0
-    """guided: weight of a critic that looks for the private one in them"""
-    anonymization: str = AUTOMATIC
-    """stochastic: a random private class; deterministic: the one after the predicted;
-    probabilistic: that one or the predicted; automatic: probabilistic of two classes,
-    stochastic of more"""
-    flip: float = 0.52
-    """probabilistic and automatic: how often it is the one after"""
+    latent: int = setting(25, at_least=1, help="size of the latent representation")
+    hidden: tuple[int, ...] = setting(
+        (512, 512, 256, 128), at_least=1, help="encoder's widths; the decoder's mirror"
+    )
+    filters: tuple[int, ...] = setting(
+        (), at_least=1, lengths=(0, 2), help="of two convolutions, if any"
+    )
+    alpha: float = setting(
+        1.0, at_least=0, help="weight of the squared error (not used by form=released)"
+    )
+    beta: float = setting(0.5, at_least=0, help="weight of the KL divergence")
+    gamma: float = setting(60.0, at_least=0, help="weight of the discriminators' loss")
+    initialisation: str = setting(
+        "lecun",
+        choices=INITIALISATIONS,
+        help="of the dense layers; released: the published program's, slower to learn",
+    )
+    form: str = setting("paper", choices=FORMS, help="loss of eq. 4, or as released")
+    support: int = setting(1, at_least=1, help="windows to adapt on per round")
+    query: int = setting(15, at_least=1, help="windows to be graded on per round")
+    fresh_batches: bool = setting(
+        True, help="draw new windows for each round; released: one draw an epoch"
+    )
+    inner_step_size: float = setting(3e-5, above=0, help="step size of adaptation")
+    server_optimizer: str = setting(
+        "adam", choices=SERVER_OPTIMIZERS, help="sgd: the paper's plain steps"
+    )
+    server_step_size: float = setting(1e-3, above=0, help="step size of the server")
+    adversary_step_size: float = setting(
+        1e-3, at_least=0, help="step size of the server for the discriminators"
+    )
+    adversary_hidden: tuple[int, ...] = setting(
+        (256, 256), at_least=1, help="widths of the discriminators' layers"
+    )
+    adversary_rounds: int = setting(
+        5, at_least=0, help="further rounds of discriminators and critics alone"
+    )
+    discriminator_steps: int = setting(5, at_least=0, help="of the inner loop")
+    local_steps: int = setting(1, at_least=1, help="times that the inner loop is run")
+    averaging: float = setting(
+        0.998, at_least=0, below=1, help="decay of the averaged parameters; 0: none"
+    )
+    second_order: bool = setting(
+        True, help="differentiate through the inner steps; no is first-order MAML"
+    )
+    shadows: bool = setting(True, help="train discriminators on shadow samples too")
+    cohort: float = setting(
+        1.0, above=0, at_most=1, help="share of clients in a cohort"
+    )
+    per_class: int = setting(600, at_least=1, help="windows of a class after SMOTE")
+    neighbours: int = setting(5, at_least=1, help="neighbours of SMOTE")
+    extra: int = setting(32, at_least=0, help="further public windows per round")
+    guided: bool = setting(True, help="also grade windows; see models.guided")
+    utility: float = setting(30.0, at_least=0, help="guided: weight of the public loss")
+    critic: float = setting(60.0, at_least=0, help="guided: weight of the critic")
+    anonymization: str = setting(
+        AUTOMATIC,
+        choices=(*ANONYMIZATIONS, AUTOMATIC),
+        help="stochastic: a random private class; deterministic: the one after the "
+        "predicted; probabilistic: that one or the predicted; automatic: probabilistic "
+        "of two classes, stochastic of more",
+    )
+    flip: float = setting(
+        0.52,
+        at_least=0,
+        at_most=1,
+        help="probabilistic, automatic: how often it is the one after",
+    )
 
-    def __post_init__(self):
-        of_kinds(self)
-        at_least(1, latent=self.latent, hidden=self.hidden, filters=self.filters)
-        at_least(
-            1, adversary_hidden=self.adversary_hidden, local_steps=self.local_steps
-        )
-        at_least(1, support=self.support, query=self.query)
-        at_least(1, per_class=self.per_class, neighbours=self.neighbours)
-        at_least(0, adversary_rounds=self.adversary_rounds, extra=self.extra)
-        at_least(0, discriminator_steps=self.discriminator_steps)
-        if len(self.filters) not in (0, 2):
-            raise ValueError(f"filters must be none or two, got {self.filters!r}.")
-        names = "inner_step_size", "server_step_size", "cohort"
-        finite(zero=False, **{name: getattr(self, name) for name in names})
-        names = "alpha", "beta", "gamma", "utility", "critic", "adversary_step_size"
-        finite(zero=True, **{name: getattr(self, name) for name in names})
-        if not 0 <= self.averaging < 1:
-            raise ValueError(f"averaging must be in [0, 1), got {self.averaging!r}.")
-        if self.cohort > 1:
-            raise ValueError(f"cohort must be in (0, 1], got {self.cohort!r}.")
-        one_of("form", self.form, FORMS)
-        one_of("server_optimizer", self.server_optimizer, SERVER_OPTIMIZERS)
-        one_of("anonymization", self.anonymization, (*ANONYMIZATIONS, AUTOMATIC))
-        check_flip(self.flip)
-        one_of("initialisation", self.initialisation, INITIALISATIONS)
+    __post_init__ = check
+
+
 @register("blinder", config=BlinderConfig)
 def blinder(spec, config) -> Method:
     """Builds Blinder for windows of ``spec``.
@@ -424,10 +403,6 @@ def client_loss_of(spec, judges):
     return lambda state: (loss_fn, state.params["classifiers"][spec.public])
 
 
-FORMS = ("paper", "released")
-
-SERVER_OPTIMIZERS = {"adam": optax.adam, "sgd": optax.sgd}
-
 # The paper's settings, where the defaults are others.
 BLINDER_PAPER = {
     **{"guided": False, "alpha": 0.9, "beta": 2.0, "gamma": 0.2},
@@ -435,5 +410,3 @@ BLINDER_PAPER = {
     **{"adversary_hidden": (128, 128), "adversary_rounds": 0},
     **{"utility": 20.0, "critic": 20.0, "anonymization": "stochastic", "flip": 0.5},
 }
-
-

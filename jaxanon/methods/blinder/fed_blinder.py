@@ -5,12 +5,12 @@ import dataclasses
 import jax
 
 from jaxanon.core.method import Method
-from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import at_least, configured, finite, of_kinds
+from jaxanon.kernels.bounds import check, setting
+from jaxanon.kernels.setting_checks import configured
 from jaxanon.methods.blinder.averaged import Course, averaged, judging, system_of
 from jaxanon.methods.blinder.blinder import FORMS
 from jaxanon.methods.common.client_batches import batch_of, in_turn
-from jaxanon.methods.common.target_class import ANONYMIZATIONS, check_flip
+from jaxanon.methods.common.target_class import ANONYMIZATIONS
 from jaxanon.models import blinder as losses
 from jaxanon.models.layers import INITIALISATIONS
 
@@ -25,73 +25,60 @@ class FedBlinderConfig:
 
     Numbers in them are defaults of hyper-parameters, arrays in the state that a sweep
     may vary without compiling anew; but for ``cohort`` and ``flip``.
-
-    Raises:
-      ValueError: for a setting out of its range.
-      TypeError: for a setting that should be a whole number, or any, and is none.
     """
 
-    latent: int = 25
-    """size of the latent representation"""
-    hidden: tuple[int, ...] = (512, 512, 256, 128)
-    """widths of the encoder's dense layers; the decoder mirrors them"""
-    filters: tuple[int, ...] = ()
-    """filters of two convolutions before them, e.g. 16 32; none: all dense"""
-    alpha: float = 0.9
-    """weight of the squared error (not used by form=released)"""
-    beta: float = 2.0
-    """weight of the KL divergence"""
-    gamma: float = 0.2
-    """weight of the discriminators' loss"""
-    initialisation: str = "lecun"
-    """of the dense layers; released: Blinder's program's, slower to learn"""
-    form: str = "paper"
-    """loss as in the paper's eq. 4, or as scaled by Blinder's released program"""
-    cohort: float = 0.4
-    """share of the clients that train in a round"""
-    weighting: str = "rows"
-    """what clients weigh in the mean: rows, their windows; clients, all alike"""
-    local_rounds: int = 5
-    """times that a client trains on its windows in a round"""
-    batch: int = 16
-    """windows of a local step"""
-    batches: int | None = None
-    """local steps in each of those times; default: as many as hold all its windows"""
-    step_size: float = 1e-3
-    """step size of the clients' Adam"""
-    adversary_step_size: float = 1e-3
-    """step size of the clients' Adam for the discriminators"""
-    adversary_hidden: tuple[int, ...] = (128, 128)
-    """widths of the discriminators' layers"""
-    discriminator_steps: int = 5
-    """steps of the discriminators before each of the autoencoder"""
-    anonymization: str = "stochastic"
-    """stochastic: a random private class; deterministic: the one after the predicted;
-    probabilistic: that one or the predicted"""
-    flip: float = 0.5
-    """probabilistic: how often it is the one after"""
+    latent: int = setting(25, at_least=1, help="size of the latent representation")
+    hidden: tuple[int, ...] = setting(
+        (512, 512, 256, 128), at_least=1, help="encoder's widths; the decoder's mirror"
+    )
+    filters: tuple[int, ...] = setting(
+        (), at_least=1, lengths=(0, 2), help="of two convolutions, if any"
+    )
+    alpha: float = setting(
+        0.9, at_least=0, help="weight of the squared error (not used by form=released)"
+    )
+    beta: float = setting(2.0, at_least=0, help="weight of the KL divergence")
+    gamma: float = setting(0.2, at_least=0, help="weight of the discriminators' loss")
+    initialisation: str = setting(
+        "lecun",
+        choices=INITIALISATIONS,
+        help="of the dense layers; released: Blinder's program's, slower to learn",
+    )
+    form: str = setting("paper", choices=FORMS, help="loss of eq. 4, or as released")
+    cohort: float = setting(0.4, above=0, at_most=1, help="share of clients in a round")
+    weighting: str = setting(
+        "rows",
+        choices=WEIGHTINGS,
+        help="what clients weigh in the mean: rows, their windows; clients, all alike",
+    )
+    local_rounds: int = setting(
+        5, at_least=1, help="times that a client trains on its windows in a round"
+    )
+    batch: int = setting(16, at_least=1, help="windows of a local step")
+    batches: int | None = setting(
+        None, at_least=1, help="local steps per round; default: all windows once"
+    )
+    step_size: float = setting(1e-3, above=0, help="step size of the clients' Adam")
+    adversary_step_size: float = setting(
+        1e-3, at_least=0, help="step size of the clients' Adam for the discriminators"
+    )
+    adversary_hidden: tuple[int, ...] = setting(
+        (128, 128), at_least=1, help="widths of the discriminators' layers"
+    )
+    discriminator_steps: int = setting(
+        5, at_least=0, help="steps of the discriminators before each of the autoencoder"
+    )
+    anonymization: str = setting(
+        "stochastic",
+        choices=ANONYMIZATIONS,
+        help="stochastic: a random private class; deterministic: the one after the "
+        "predicted; probabilistic: that one or the predicted",
+    )
+    flip: float = setting(
+        0.5, at_least=0, at_most=1, help="probabilistic: how often it is the one after"
+    )
 
-    def __post_init__(self):
-        of_kinds(self)
-        at_least(1, latent=self.latent, hidden=self.hidden, filters=self.filters)
-        at_least(1, local_rounds=self.local_rounds, batch=self.batch)
-        at_least(1, adversary_hidden=self.adversary_hidden)
-        at_least(0, discriminator_steps=self.discriminator_steps)
-        if self.batches is not None:
-            at_least(1, batches=self.batches)
-        if len(self.filters) not in (0, 2):
-            raise ValueError(f"filters must be none or two, got {self.filters!r}.")
-        finite(zero=False, step_size=self.step_size)
-        finite(zero=True, adversary_step_size=self.adversary_step_size)
-        finite(zero=True, alpha=self.alpha, beta=self.beta, gamma=self.gamma)
-        finite(zero=False, cohort=self.cohort)
-        if self.cohort > 1:
-            raise ValueError(f"cohort must be in (0, 1], got {self.cohort!r}.")
-        one_of("form", self.form, FORMS)
-        one_of("weighting", self.weighting, WEIGHTINGS)
-        one_of("initialisation", self.initialisation, INITIALISATIONS)
-        one_of("anonymization", self.anonymization, ANONYMIZATIONS)
-        check_flip(self.flip)
+    __post_init__ = check
 
 
 def fed_blinder(spec, *, layout=None, **settings) -> Method:

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 
 from jaxanon.core.method import Method
 from jaxanon.kernels import Phase
-from jaxanon.kernels.setting_checks import configured, finite
+from jaxanon.kernels.bounds import setting
+from jaxanon.kernels.setting_checks import configured
 from jaxanon.methods.blinder.averaged import (
     Client,
     Course,
@@ -38,22 +39,19 @@ class KDBlinderConfig(FedBlinderConfig):
     ``form`` is that of the autoencoder; the discriminators' loss has one alone.
     """
 
-    temperature: float = 2.0
-    """of the softmax that absent private classes inherit"""
-    distillation: float = 1.0
-    """weight of that inheritance in the discriminators' loss"""
-    smoothing: float = 0.002
-    """weight of the entropy of the present private classes"""
-    restricted: bool = True
-    """leave absent classes out of the discriminators' cross-entropy, see kd_blinder"""
-    augmentation: float = 1.0
-    """length of the noise on latents of rare public classes, in their deviations"""
-
-    def __post_init__(self):
-        super().__post_init__()
-        finite(zero=False, temperature=self.temperature)
-        finite(zero=True, distillation=self.distillation, smoothing=self.smoothing)
-        finite(zero=True, augmentation=self.augmentation)
+    temperature: float = setting(2.0, above=0, help="of the inherited softmax")
+    distillation: float = setting(
+        1.0, at_least=0, help="weight of that inheritance in the discriminators' loss"
+    )
+    smoothing: float = setting(
+        0.002, at_least=0, help="weight of the entropy of the present private classes"
+    )
+    restricted: bool = setting(
+        True, help="leave absent classes out of the discriminators' loss"
+    )
+    augmentation: float = setting(
+        1.0, at_least=0, help="length of the noise on latents of rare classes"
+    )
 
 
 def kd_blinder(spec, *, layout=None, **settings) -> Method:

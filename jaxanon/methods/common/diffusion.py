@@ -7,8 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon import kernels
-from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
+from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.common.alternating import Player
 from jaxanon.methods.common.generator import Judging
 from jaxanon.models.conditions import Condition, forget
@@ -117,81 +116,60 @@ SCHEDULES = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DiffusionConfig:
-    """A diffusion's settings: its steps, its U-Net, how it is sampled.
+    """A diffusion's settings: its steps, its U-Net, how it is sampled."""
 
-    Raises:
-      ValueError: for a setting out of its range.
-      TypeError: for a setting that should be a whole number, or any, and is none.
-    """
-
-    categories: tuple[str, ...] = ()
-    """channels that hold 0 or 1 ("door on", "* on"), or 0 to K - 1 ("mode=4")"""
-    step_size: float = 1e-3
-    """step size of Adam, for the denoiser"""
-    batch: int = 128
-    """windows per step"""
-    num_steps: int = 100
-    """steps of the diffusion, T"""
-    schedule: str = "cosine"
-    """cosine; rescaled: PrivateHub's betas, no signal left at the end either; paper:
-    its betas as they are, which leave 28 % of the signal's amplitude"""
-    prediction: str = "v"
-    """what the denoiser predicts: v, x0, or noise, which is PrivateHub's"""
-    widths: tuple[int, ...] = (32, 64, 128)
-    """of the U-Net's levels, between which windows are halved"""
-    blocks: int = 1
-    """residual blocks of a level"""
-    heads: int = 4
-    """of self-attention"""
-    dtype: str = "float32"
-    """what the U-Net multiplies in: float32 or bfloat16"""
-    forgetting: float = 0.1
-    """share of windows of which the denoiser is not told a class, and of which not
-    statistics, each on its own (condition dropout); rewriting tells it one class alone,
-    or nothing, and wants more of it"""
-    ema: float = 0.999
-    """decay of the running mean of the denoiser's weights, which samples"""
-    sampling_steps: int = 20
-    """calls of the denoiser for a window; PrivateHub's are 100"""
-    solver: str = "ddim"
-    """what takes these steps: ddim, or dpm: DPM-Solver++ (2M), of second order; what is
-    sampled in training is by ddim, for this one cannot be taken up part-way"""
-    strength: float = 0.6
-    """share of the steps that a window is noised by before it is rewritten; 1: all; 0,
-    of privatehub with classes to hide: windows of others stay as they are"""
-    guidance: float = 1.5
-    """weight of the condition to have, the public class; 1 obeys it"""
-    negative_guidance: float = 0.5
-    """weight of the condition to get away from, the private classes"""
-
-    @property
-    def may_rest(self) -> bool:
-        """Whether a strength of 0 has a meaning."""
-        return False
+    categories: tuple[str, ...] = setting(
+        (),
+        help='channels that hold 0 or 1 ("door on", "* on"), or 0 to K - 1 ("mode=4")',
+    )
+    step_size: float = setting(1e-3, above=0, help="step size of the denoiser")
+    batch: int = setting(128, at_least=1, help="windows per step")
+    num_steps: int = setting(100, at_least=2, help="steps of the diffusion, T")
+    schedule: str = setting(
+        "cosine",
+        choices=SCHEDULES,
+        help="cosine; rescaled: PrivateHub's betas, no signal left at the end either; "
+        "paper: its betas as they are, which leave 28 % of the signal's amplitude",
+    )
+    prediction: str = setting(
+        "v", choices=PREDICTIONS, help="what the denoiser predicts; PrivateHub: noise"
+    )
+    widths: tuple[int, ...] = setting(
+        (32, 64, 128), at_least=1, min_length=1, help="of the U-Net's levels"
+    )
+    blocks: int = setting(1, at_least=1, help="residual blocks of a level")
+    heads: int = setting(4, at_least=1, help="of self-attention")
+    dtype: str = setting("float32", choices=DTYPES, help="data type of the U-Net")
+    forgetting: float = setting(
+        0.1,
+        at_least=0,
+        below=1,
+        help="share of windows of which the denoiser is not told a class, and of which "
+        "not statistics, each on its own (condition dropout); rewriting tells it one "
+        "class alone, or nothing, and wants more of it",
+    )
+    ema: float = setting(0.999, at_least=0, below=1, help="decay of averaged weights")
+    sampling_steps: int = setting(
+        20, at_least=1, help="calls of the denoiser for a window; PrivateHub's are 100"
+    )
+    solver: str = setting(
+        "ddim",
+        choices=SOLVERS,
+        help="what takes these steps: ddim, or dpm: DPM-Solver++ (2M), of second "
+        "order; what is sampled in training is by ddim, for this one cannot be taken "
+        "up part-way",
+    )
+    strength: float = setting(
+        0.6, above=0, at_most=1, help="share of the steps that noise a window"
+    )
+    guidance: float = setting(1.5, at_least=0, help="weight of the public class")
+    negative_guidance: float = setting(
+        0.5, at_least=0, help="weight of the private classes, to be avoided"
+    )
 
     def __post_init__(self):
-        of_kinds(self)
-        counts = "batch", "num_steps", "blocks", "heads", "sampling_steps", "widths"
-        at_least(1, **{name: getattr(self, name) for name in counts})
-        finite(zero=False, step_size=self.step_size)
-        finite(zero=self.may_rest, strength=self.strength)
-        names = "forgetting", "ema", "guidance", "negative_guidance"
-        finite(zero=True, **{name: getattr(self, name) for name in names})
-        below_1(forgetting=self.forgetting, ema=self.ema)
-        if self.strength > 1:
-            raise ValueError(f"strength must be <= 1, got {self.strength!r}.")
-        one_of("schedule", self.schedule, tuple(SCHEDULES))
-        one_of("prediction", self.prediction, PREDICTIONS)
-        one_of("solver", self.solver, SOLVERS)
-        one_of("dtype", self.dtype, tuple(DTYPES))
-        if not self.widths:
-            raise ValueError("widths must name a level at least, got ().")
+        check(self)
         check_heads(self.widths, self.heads)
-        if self.num_steps < 2:
-            raise ValueError(
-                f"num_steps must be >= 2, got {self.num_steps!r}: one step has no "
-                "schedule."
-            )
         if self.sampling_steps > self.num_steps:
             raise ValueError(
                 f"sampling_steps must be <= num_steps, {self.num_steps}, got "
@@ -203,20 +181,6 @@ class DiffusionConfig:
                 f"schedule {self.schedule!r} has it; use 'v' or 'x0', or the schedule "
                 "'paper'."
             )
-
-
-def below_1(**named) -> None:
-    """Refuses settings that are 1 or more.
-
-    Raises:
-      ValueError: for such a one.
-
-    Example:
-      >>> below_1(ema=0.999)
-    """
-    for name, value in named.items():
-        if value >= 1:
-            raise ValueError(f"{name} must be < 1, got {value!r}.")
 
 
 DENOISER = "denoiser"

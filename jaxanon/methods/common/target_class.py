@@ -3,8 +3,6 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.setting_checks import finite
-
 ANONYMIZATIONS = ("stochastic", "deterministic", "probabilistic")
 
 AUTOMATIC = "automatic"
@@ -102,10 +100,3 @@ def shown_vector(key, count: int, num_classes: int):
         return jnp.concatenate([share, 1 - share], axis=1)
     weights = jax.random.uniform(key, (count, num_classes), minval=1e-6)
     return weights / jnp.sum(weights, axis=1, keepdims=True)
-
-
-def check_flip(flip: float) -> None:
-    """ValueError unless ``flip`` is a probability."""
-    finite(zero=True, flip=flip)
-    if flip > 1:
-        raise ValueError(f"flip must be a probability, got {flip!r}.")

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon.core.method import Incompatible
-from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
+from jaxanon.kernels.bounds import check, setting
 from jaxanon.models.deeprotect import CURVES
 
 TRAININGS = ("greedy", "joint", "fine-tuned")
@@ -36,94 +35,85 @@ class DEEProtectConfig:
     radius=None``: two flat curves a layer leave of a window some hundredths of how much
     it varies, and little of it is learned or rebuilt. ``mu``, ``beta``, ``decay``,
     ``delta``, ``rho`` and ``step_size`` are defaults here and arrays in the state.
-
-    Raises:
-      ValueError: for a setting out of its range.
       Incompatible: for a mechanism that the mode or the sensitivity has no use for.
       TypeError: for a setting that should be a whole number, or any, and is none.
     """
 
-    hidden: tuple[int, ...] = (15, 7)
-    """how many features each layer has; those of the last leave"""
-    features: str = "autoencoder"
-    """who finds features: autoencoder, taught by the useful attributes; pca, dct, dft,
-    haar, dictionary, which know no classes; window: its own numbers, a baseline"""
-    curve: str = "linear"
-    """linear features, or sigmoid behind each layer, as published"""
-    training: str = "joint"
-    """joint: all layers at once; greedy, as published: one after another, each on what
-    those before it make; fine-tuned: greedy, then all at once"""
-    epochs_per_layer: int = 10
-    """greedy and fine-tuned: epochs before the next layer's turn"""
-    inference: str = "network"
-    """classifier of the useful attributes that teaches features: ridge, logistic or
-    network"""
-    also: tuple[str, ...] = ()
-    """attributes that are useful beside the public one"""
-    mu: float = 10.0
-    """weight of the useful attributes against rebuilding windows"""
-    beta: float = 1e-3
-    """weight decay of the classifiers"""
-    decay: float = 1e-4
-    """weight decay of the autoencoder"""
-    delta: float = 0.0
-    """weight of the sparsity of features; curve sigmoid alone"""
-    rho: float = 0.1
-    """mean of a feature that sparsity draws it to"""
-    optimizer: str = "adam"
-    """adam, or sgd: plain gradient descent, as published"""
-    step_size: float = 0.003
-    """step size of the optimizer"""
-    batch: int = 256
-    """windows per step"""
-    low: tuple[float, ...] | None = None
-    """lower ends of the public range, to which windows are clipped, one per channel in
-    its unit; default: by unit, such as -2 g"""
-    high: tuple[float, ...] | None = None
-    """upper ends of the public range"""
-    epsilon: float = 5.0
-    """privacy budget of a window: the smaller, the more noise"""
-    mode: str = "everything"
-    """everything: no two windows are told apart, whatever the private attributes;
-    named: only how far windows lie along what tells the private attributes linearly"""
-    mechanism: str = "priv unit"
-    """noise. "priv unit": least of all, needs a radius; laplace, l2, linf: added; grid:
-    as laplace, and private in floating point, too; span: mode named alone, noise only
-    where neighbours differ (idealised arithmetic, no guarantee in floating point);
-    none: no noise and no guarantee"""
-    sensitivity: str = "corrected"
-    """how far features of neighbours are taken to be apart: corrected, or published,
-    which is many times as far"""
-    radius: float | None = 0.5
-    """features further than this from the mean window's are brought to that distance;
-    None: left where they are, with more noise"""
+    hidden: tuple[int, ...] = setting(
+        (15, 7), at_least=1, min_length=1, help="features of each layer"
+    )
+    features: str = setting(
+        "autoencoder",
+        choices=FEATURES,
+        help="who finds features: autoencoder, taught by the useful attributes; pca, "
+        "dct, dft, haar, dictionary, which know no classes; window: its own numbers, a "
+        "baseline",
+    )
+    curve: str = setting("linear", choices=CURVES, help="linear, or sigmoid layers")
+    training: str = setting(
+        "joint",
+        choices=TRAININGS,
+        help="joint: all layers at once; greedy, as published: one after another, each "
+        "on what those before it make; fine-tuned: greedy, then all at once",
+    )
+    epochs_per_layer: int = setting(
+        10, at_least=1, help="greedy and fine-tuned: epochs of a layer's turn"
+    )
+    inference: str = setting(
+        "network", choices=INFERENCES, help="classifier that teaches the features"
+    )
+    also: tuple[str, ...] = setting((), help="further attributes that are useful")
+    mu: float = setting(10.0, at_least=0, help="weight of the useful attributes")
+    beta: float = setting(1e-3, at_least=0, help="weight decay of the classifiers")
+    decay: float = setting(1e-4, at_least=0, help="weight decay of the autoencoder")
+    delta: float = setting(
+        0.0, at_least=0, help="weight of the sparsity of features; curve sigmoid alone"
+    )
+    rho: float = setting(0.1, above=0, below=1, help="target mean of sparse features")
+    optimizer: str = setting(
+        "adam", choices=("sgd", "adam"), help="sgd: plain descent, as published"
+    )
+    step_size: float = setting(0.003, above=0, help="step size of the optimizer")
+    batch: int = setting(256, at_least=1, help="windows per step")
+    low: tuple[float, ...] | None = setting(
+        None,
+        help="lower ends of the public range, to which windows are clipped, one per "
+        "channel in its unit; default: by unit, such as -2 g",
+    )
+    high: tuple[float, ...] | None = setting(None, help="upper ends of the range")
+    epsilon: float = setting(
+        5.0, above=0, help="privacy budget of a window: the smaller, the more noise"
+    )
+    mode: str = setting(
+        "everything",
+        choices=MODES,
+        help="everything: no two windows are told apart, whatever the private "
+        "attributes; named: only how far windows lie along what tells the private "
+        "attributes linearly",
+    )
+    mechanism: str = setting(
+        "priv unit",
+        choices=MECHANISMS,
+        help='noise. "priv unit": least of all, needs a radius; laplace, l2, linf: '
+        "added; grid: as laplace, and private in floating point, too; span: mode named "
+        "alone, noise only where neighbours differ (idealised arithmetic, no guarantee in "
+        "floating point); none: no noise and no guarantee",
+    )
+    sensitivity: str = setting(
+        "corrected",
+        choices=SENSITIVITIES,
+        help="how far features of neighbours are taken to be apart: corrected, or "
+        "published, which is many times as far",
+    )
+    radius: float | None = setting(
+        0.5,
+        above=0,
+        help="features further than this from the mean window's are brought to that "
+        "distance; None: left where they are, with more noise",
+    )
 
     def __post_init__(self):
-        of_kinds(self)
-        at_least(1, hidden=self.hidden, batch=self.batch)
-        at_least(1, epochs_per_layer=self.epochs_per_layer)
-        if not self.hidden:
-            raise ValueError("hidden must have one layer at least, got none.")
-        weights = ("mu", "beta", "decay", "delta")
-        finite(zero=True, **{name: getattr(self, name) for name in weights})
-        finite(zero=False, step_size=self.step_size, epsilon=self.epsilon)
-        finite(zero=False, rho=self.rho)
-        if self.rho >= 1:
-            raise ValueError(f"rho must be below 1, got {self.rho!r}.")
-        if self.radius is not None:
-            finite(zero=False, radius=self.radius)
-        choices = {
-            "features": FEATURES,
-            "curve": tuple(CURVES),
-            "training": TRAININGS,
-            "inference": INFERENCES,
-            "optimizer": ("sgd", "adam"),
-            "mode": MODES,
-            "mechanism": MECHANISMS,
-            "sensitivity": SENSITIVITIES,
-        }
-        for name, known in choices.items():
-            one_of(name, getattr(self, name), known)
+        check(self)
         if (self.low is None) != (self.high is None):
             raise ValueError("low and high must both be given, or neither.")
         self._fit_together()

@@ -8,8 +8,7 @@ import jax.numpy as jnp
 import optax
 
 from jaxanon.core.method import Incompatible, Method
-from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
+from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.common import early_stopping, pool
 from jaxanon.methods.common.alternating import Player, Room, central
 from jaxanon.models import dysan as models
@@ -257,61 +256,60 @@ class SanitizerConfig:
     Those of the released program unless said otherwise. ``alpha``, ``lambda_`` and
     ``step_size`` are defaults here and arrays in the state, which a sweep may vary
     without compiling anew.
-
-    Raises:
-      ValueError: for a setting out of its range.
-      TypeError: for a setting that should be a whole number, or any, and is none.
     """
 
-    alpha: float = 0.6
-    """weight of the private attributes' errors, to be as of guessing"""
-    lambda_: float = 0.4
-    """weight of the public attribute's error"""
-    step_size: float = 5e-4
-    """step size of all networks' Adam"""
-    batch: int = 256
-    """windows per step"""
-    inner_steps: int = 1
-    """of predictor and discriminators per round, on fresh windows; released: 50"""
-    early_stop: bool = False
-    """released: fewer, from the 21st on, once 20 losses are a tenth of the first"""
-    errors: str = "balanced"
-    """averaged over an attribute's own classes; released: over the private one's"""
-    goal: str = "chance"
-    """private errors as of guessing; published: the greater the better"""
-    optimization: str = "sum"
-    """one step on the weighted sum; vector, as released: one step for each term"""
-    standardised: bool = True
-    """networks see standardised channels; no, as released: physical units"""
-    physiology: tuple[str, ...] = ()
-    """attributes of the wearer that networks are told, by class; released: height
-    weight age. Nobody tells them when windows leave, and -1 stands for each"""
-    filters: tuple[int, int] = (64, 128)
-    """filters of the sanitizer's convolutions"""
-    hidden: tuple[int, int] = (128, 64)
-    """widths of its dense layers down to the bottleneck"""
-    predictor_filters: tuple[int, ...] = (100, 100, 160, 160)
-    """filters of the predictor's convolutions"""
-    discriminator_filters: int = 64
-    """filters of a discriminator's convolution"""
-    judge_hidden: int = 64
-    """width of the dense layer of predictor and discriminators"""
+    alpha: float = setting(0.6, at_least=0, help="weight of the private errors")
+    lambda_: float = setting(0.4, at_least=0, help="weight of the public error")
+    step_size: float = setting(5e-4, above=0, help="step size of all networks' Adam")
+    batch: int = setting(256, at_least=1, help="windows per step")
+    inner_steps: int = setting(
+        1,
+        at_least=1,
+        help="of predictor and discriminators per round, on fresh windows; released: "
+        "50",
+    )
+    early_stop: bool = setting(False, help="released: fewer when losses are small")
+    errors: str = setting(
+        "balanced",
+        choices=ERRORS,
+        help="averaged over an attribute's own classes; released: over the private "
+        "one's",
+    )
+    goal: str = setting(
+        "chance",
+        choices=GOALS,
+        help="private errors as of guessing; published: the greater the better",
+    )
+    optimization: str = setting(
+        "sum",
+        choices=OPTIMIZATIONS,
+        help="one step on the weighted sum; vector, as released: one step for each "
+        "term",
+    )
+    standardised: bool = setting(
+        True, help="networks see standardised channels; no, as released: physical units"
+    )
+    physiology: tuple[str, ...] = setting(
+        (),
+        help="attributes of the wearer that networks are told, by class; released: "
+        "height weight age. Nobody tells them when windows leave, and -1 stands for "
+        "each",
+    )
+    filters: tuple[int, int] = setting(
+        (64, 128), at_least=1, lengths=(2,), help="filters of the sanitizer"
+    )
+    hidden: tuple[int, int] = setting(
+        (128, 64), at_least=1, lengths=(2,), help="dense widths to the bottleneck"
+    )
+    predictor_filters: tuple[int, ...] = setting(
+        (100, 100, 160, 160), at_least=1, min_length=1, help="of the predictor"
+    )
+    discriminator_filters: int = setting(64, at_least=1, help="of a discriminator")
+    judge_hidden: int = setting(
+        64, at_least=1, help="width of the dense layer of predictor and discriminators"
+    )
 
-    def __post_init__(self):
-        of_kinds(self)
-        for name in ("filters", "hidden"):
-            if len(getattr(self, name)) != 2:
-                raise ValueError(f"{name} must be two, got {getattr(self, name)!r}.")
-        if not self.predictor_filters:
-            raise ValueError("predictor_filters must have one at least, got none.")
-        names = ("batch", "inner_steps", "filters", "hidden", "predictor_filters")
-        names += ("discriminator_filters", "judge_hidden")
-        at_least(1, **{name: getattr(self, name) for name in names})
-        finite(zero=True, alpha=self.alpha, lambda_=self.lambda_)
-        finite(zero=False, step_size=self.step_size)
-        one_of("errors", self.errors, ERRORS)
-        one_of("goal", self.goal, GOALS)
-        one_of("optimization", self.optimization, OPTIMIZATIONS)
+    __post_init__ = check
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -322,8 +320,9 @@ class DySanConfig(SanitizerConfig):
       Incompatible: if nothing is left for it.
     """
 
-    lambda_: float = 0.3
-    """weight of the public attribute's error; what both leave is that of distortion"""
+    lambda_: float = setting(
+        0.3, at_least=0, help="weight of the public error; the rest is distortion's"
+    )
 
     def __post_init__(self):
         super().__post_init__()
@@ -343,9 +342,6 @@ class OlympusConfig(SanitizerConfig):
 class DySanGenConfig(SanitizerConfig):
     """GEN's settings, as DySan re-implements it: judges of raw windows, then frozen."""
 
-    pretraining: int = 300
-    """rounds in which predictor and discriminators learn and the sanitizer waits"""
-
-    def __post_init__(self):
-        super().__post_init__()
-        at_least(1, pretraining=self.pretraining)
+    pretraining: int = setting(
+        300, at_least=1, help="first rounds, of predictor and discriminators alone"
+    )

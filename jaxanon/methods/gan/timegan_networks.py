@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
+from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.common import generator, pool
 from jaxanon.methods.common.alternating import Room
 from jaxanon.models.classifiers import WindowClassifier
@@ -29,57 +29,40 @@ class TimeGANConfig:
 
     Theirs are 50,000 steps of each phase. Step sizes and weights are defaults here and
     arrays in the state, which a sweep may vary without compiling anew.
-
-    Raises:
-      ValueError: for a setting out of its range.
-      TypeError: for a setting that should be a whole number, or any, and is none.
     """
 
-    categories: tuple[str, ...] = ()
-    """channels that hold 0 or 1 ("door on", "* on"), or 0 to K - 1 ("mode=4")"""
-    hide: tuple[str, ...] = ()
-    """public classes to conceal, by PrivateHub's fine-tuning"""
-    step_size: float = 1e-3
-    """step size of Adam, for all of its networks"""
-    classifier_step_size: float = 1e-3
-    """step size of Adam, for the classifiers of raw windows"""
-    batch: int = 128
-    """windows per step; a joint round takes five steps on three batches"""
-    features: tuple[int, ...] = (24, 24, 24)
-    """widths of the recurrent layers; the supervisor has one layer less"""
-    embedding: int = 50
-    """epochs in which windows learn to be embedded, and recovered"""
-    supervising: int = 50
-    """epochs in which steps learn to foresee the next"""
-    joint: int = 100
-    """epochs in which all learn, before fine-tuning, if there are classes to hide; else
-    all that are left"""
-    gamma: float = 1.0
-    """weight of what the critic says of windows before the supervisor saw them"""
-    fine_step_size: float = 1e-4
-    """step size of Adam in fine-tuning"""
-    threshold: float = 0.5
-    """G: what is made counts if the classifier gives its class more than this"""
-    margin: float = 0.2
-    """of the triplet loss"""
-    replay: float = 1.0
-    """weight of the joint phase's loss in fine-tuning"""
+    categories: tuple[str, ...] = setting(
+        (),
+        help='channels that hold 0 or 1 ("door on", "* on"), or 0 to K - 1 ("mode=4")',
+    )
+    hide: tuple[str, ...] = setting((), help="public classes to conceal")
+    step_size: float = setting(1e-3, above=0, help="step size of all its networks")
+    classifier_step_size: float = setting(
+        1e-3, above=0, help="step size of Adam, for the classifiers of raw windows"
+    )
+    batch: int = setting(
+        128, at_least=1, help="windows per step; a joint round takes 3 batches"
+    )
+    features: tuple[int, ...] = setting(
+        (24, 24, 24), at_least=1, min_length=2, help="widths of the recurrent layers"
+    )
+    embedding: int = setting(50, at_least=1, help="epochs of the embedding")
+    supervising: int = setting(50, at_least=1, help="epochs of the supervisor")
+    joint: int = setting(
+        100,
+        at_least=1,
+        help="epochs in which all learn, before fine-tuning, if there are classes to "
+        "hide; else all that are left",
+    )
+    gamma: float = setting(
+        1.0, at_least=0, help="weight of the critic's loss on unsupervised windows"
+    )
+    fine_step_size: float = setting(1e-4, above=0, help="step size in fine-tuning")
+    threshold: float = setting(0.5, at_least=0, below=1, help="G: least probability")
+    margin: float = setting(0.2, at_least=0, help="of the triplet loss")
+    replay: float = setting(1.0, at_least=0, help="weight of the joint loss at the end")
 
-    def __post_init__(self):
-        of_kinds(self)
-        names = "batch", "features", "embedding", "supervising", "joint"
-        at_least(1, **{name: getattr(self, name) for name in names})
-        names = "step_size", "classifier_step_size", "fine_step_size"
-        finite(zero=False, **{name: getattr(self, name) for name in names})
-        names = "gamma", "threshold", "margin", "replay"
-        finite(zero=True, **{name: getattr(self, name) for name in names})
-        if self.threshold >= 1:
-            raise ValueError(f"threshold must be < 1, got {self.threshold!r}.")
-        if len(self.features) < 2:
-            raise ValueError(
-                f"features must name two layers at least, got {self.features!r}: the "
-                "supervisor has one less."
-            )
+    __post_init__ = check
 
 
 class Networks(NamedTuple):

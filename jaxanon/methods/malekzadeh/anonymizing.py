@@ -10,8 +10,7 @@ import optax
 from jaxanon.core.method import Method
 from jaxanon.core.registry import register
 from jaxanon.datasets.spec import attributes
-from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
+from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.common import pool
 from jaxanon.methods.common.alternating import (
     Player,
@@ -137,42 +136,22 @@ class AnonymizerConfig:
     Those of the released programs unless said otherwise. Weights and step sizes are
     defaults here and arrays in the state, which a sweep may vary without compiling
     anew.
-
-    Raises:
-      ValueError: for a setting out of its range.
-      TypeError: for a setting that should be a whole number, or any, and is none.
     """
 
-    distortion: float = 1.0
-    """weight of the mean squared change of standardised windows"""
-    confusion: float = 1.0
-    """weight of each reader of a private attribute, to be confused"""
-    utility: float = 2.0
-    """weight of the public attribute's cross-entropy"""
-    decay: float = 1e-3
-    """weight of the squares of all kernels with more than one output"""
-    step_size: float = 1e-3
-    """step size of the autoencoder's Adam"""
-    reader_step_size: float = 1e-3
-    """step size of the readers'"""
-    batch: int = 128
-    """windows per step"""
-    filters: int = 64
-    """filters of the autoencoder's convolutions"""
-    reader_filters: int = 32
-    """filters of the readers' convolutions"""
-    reader_hidden: tuple[int, ...] = (128, 32)
-    """widths of the dense layers of those that read windows"""
+    distortion: float = setting(1.0, at_least=0, help="weight of windows' change")
+    confusion: float = setting(1.0, at_least=0, help="weight of each private reader")
+    utility: float = setting(2.0, at_least=0, help="weight of the public cross-entropy")
+    decay: float = setting(1e-3, at_least=0, help="weight decay of the wider kernels")
+    step_size: float = setting(1e-3, above=0, help="step size of the autoencoder")
+    reader_step_size: float = setting(1e-3, above=0, help="step size of the readers'")
+    batch: int = setting(128, at_least=1, help="windows per step")
+    filters: int = setting(64, at_least=1, help="filters of the autoencoder")
+    reader_filters: int = setting(32, at_least=1, help="filters of the readers")
+    reader_hidden: tuple[int, ...] = setting(
+        (128, 32), at_least=1, help="widths of the dense layers that read windows"
+    )
 
-    def __post_init__(self):
-        of_kinds(self)
-        names = ("batch", "filters", "reader_filters", "reader_hidden")
-        at_least(1, **{name: getattr(self, name) for name in names})
-        weights = ("distortion", "confusion", "utility", "decay")
-        finite(zero=True, **{name: getattr(self, name) for name in weights})
-        finite(
-            zero=False, step_size=self.step_size, reader_step_size=self.reader_step_size
-        )
+    __post_init__ = check
 
 
 HYPER = (
@@ -190,28 +169,27 @@ def hyper(config: AnonymizerConfig, *more: str) -> dict[str, float]:
 class MSDAConfig(AnonymizerConfig):
     """MSDA's settings, of the version that hides who somebody is."""
 
-    distortion: float = 0.01
-    """weight of the mean squared change of standardised windows"""
-    filters: int = 100
-    """filters of the autoencoder's convolutions"""
-    latent_hidden: tuple[int, ...] = (128, 32)
-    """widths of the dense layers of those that read latents"""
-    reader_hidden: tuple[int, ...] = (256, 64)
-    """widths of the dense layers of those that read windows"""
-    form: str = "chance"
-    """of confusion; released: least where the true class is excluded (models.confusion)
-    """
-    warm_up: int = 1
-    """epochs in which the autoencoder learns to leave windows alone; released: 32"""
-    turn: int = 0
-    """epochs that readers, then autoencoder play in turn; 0: both in each round;
-    released: 24, eight times over"""
-
-    def __post_init__(self):
-        super().__post_init__()
-        at_least(1, latent_hidden=self.latent_hidden)
-        at_least(0, warm_up=self.warm_up, turn=self.turn)
-        one_of("form", self.form, CONFUSIONS)
+    distortion: float = setting(0.01, at_least=0, help="weight of windows' change")
+    filters: int = setting(100, at_least=1, help="filters of the autoencoder")
+    latent_hidden: tuple[int, ...] = setting(
+        (128, 32), at_least=1, help="widths of the dense layers that read latents"
+    )
+    reader_hidden: tuple[int, ...] = setting(
+        (256, 64), at_least=1, help="widths of the dense layers that read windows"
+    )
+    form: str = setting(
+        "chance",
+        choices=CONFUSIONS,
+        help="of confusion; released: least where the true class is excluded "
+        "(models.confusion)",
+    )
+    warm_up: int = setting(1, at_least=0, help="first epochs, rebuilding; released: 32")
+    turn: int = setting(
+        0,
+        at_least=0,
+        help="epochs that readers, then autoencoder play in turn; 0: both in each "
+        "round; released: 24, eight times over",
+    )
 
 
 @register("msda", config=MSDAConfig)
@@ -307,14 +285,13 @@ def _networks(spec, config):
 class AAEConfig(AnonymizerConfig):
     """AAE's settings, of the version that hides gender."""
 
-    pretraining: int = 5
-    """epochs in which readers learn from raw windows; released: 50 at most"""
-    frozen: bool = True
-    """readers then rest; no: they learn on, from the autoencoder's windows"""
+    pretraining: int = setting(
+        5, at_least=0, help="epochs of readers on raw windows; released: 50 at most"
+    )
+    frozen: bool = setting(True, help="readers rest after that")
 
     def __post_init__(self):
         super().__post_init__()
-        at_least(0, pretraining=self.pretraining)
         if self.frozen and not self.pretraining:
             raise ValueError(
                 "pretraining must be >= 1 where readers are frozen, got 0: they would "

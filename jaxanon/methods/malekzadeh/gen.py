@@ -10,7 +10,7 @@ import optax
 from jaxanon.core.method import Method
 from jaxanon.core.registry import register
 from jaxanon.datasets.spec import attributes
-from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
+from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.common import pool
 from jaxanon.methods.common.alternating import (
     Player,
@@ -32,39 +32,24 @@ class GENConfig:
 
     Weights and step size are defaults here and arrays in the state, which a sweep may
     vary without compiling anew.
-
-    Raises:
-      ValueError: for a setting out of its range.
-      TypeError: for a setting that should be a whole number, or any, and is none.
     """
 
-    utility: float = 1.0
-    """weight of the public attribute's cross-entropy"""
-    confusion: float = 1.0
-    """weight of the distance of private attributes' probabilities from a guess's"""
-    step_size: float = 1e-3
-    """step size of Adam, for both networks"""
-    batch: int = 64
-    """windows per step"""
-    pretraining: int = 5
-    """epochs in which the estimator learns, then frozen; released: 20"""
-    filters: tuple[int, ...] = (50, 40, 20)
-    """filters of the estimator's convolutions"""
-    estimator_hidden: int = 400
-    """width of its dense layer"""
-    hidden: tuple[int, ...] | None = None
-    """widths of the guardian's layers; default: 1/2, 1/4, 1/8, 1/4, 1/2 of a window"""
+    utility: float = setting(1.0, at_least=0, help="weight of the public cross-entropy")
+    confusion: float = setting(
+        1.0, at_least=0, help="weight of private probabilities' distance from chance"
+    )
+    step_size: float = setting(1e-3, above=0, help="step size of both networks")
+    batch: int = setting(64, at_least=1, help="windows per step")
+    pretraining: int = setting(5, at_least=1, help="first epochs, of the estimator")
+    filters: tuple[int, ...] = setting(
+        (50, 40, 20), at_least=1, lengths=(3,), help="filters of the estimator"
+    )
+    estimator_hidden: int = setting(400, at_least=1, help="width of its dense layer")
+    hidden: tuple[int, ...] | None = setting(
+        None, at_least=1, help="guardian's widths; default: halves down to 1/8 and back"
+    )
 
-    def __post_init__(self):
-        of_kinds(self)
-        names = ("pretraining", "batch", "filters", "estimator_hidden")
-        at_least(1, **{name: getattr(self, name) for name in names})
-        if self.hidden is not None:
-            at_least(1, hidden=self.hidden)
-        if len(self.filters) != 3:
-            raise ValueError(f"filters must be three, got {self.filters!r}.")
-        finite(zero=True, utility=self.utility, confusion=self.confusion)
-        finite(zero=False, step_size=self.step_size)
+    __post_init__ = check
 
 
 @register("gen", config=GENConfig)

@@ -10,8 +10,7 @@ import optax
 
 from jaxanon.core.method import Method
 from jaxanon.core.registry import register
-from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
+from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.common import pool
 from jaxanon.methods.common.alternating import (
     Player,
@@ -40,39 +39,33 @@ class ReplacementConfig:
 
     Those of the released program for MotionSense unless said otherwise; step size and
     decay are defaults here and arrays in the state.
-
-    Raises:
-      ValueError: for a setting out of its range.
-      TypeError: for a setting that should be a whole number, or any, and is none.
     """
 
-    black: tuple[str, ...] | None = None
-    """public classes to replace; default: jogging, in MotionSense and MobiAct"""
-    gray: tuple[str, ...] | None = None
-    """neutral public classes, whose windows replace them; default: standing, or walking
-    where a data set is without it"""
-    targets: str = "fresh"
-    """neutral windows drawn anew for every batch; kept, as published: each window has
-    its own for good, which a network can but learn by heart"""
-    batch: int = 128
-    """windows per step"""
-    replacer_filters: tuple[int, ...] = (64, 32)
-    """filters of the replacement autoencoder's convolutions, outermost first"""
-    replacer_hidden: tuple[int, ...] | None = None
-    """widths of its dense layers; default: as wide as a window, and half of it"""
-    replacer_decay: float = 1e-4
-    """weight of the squares of its kernels"""
-    replacer_step_size: float = 1e-3
-    """step size of its Adam"""
+    black: tuple[str, ...] | None = setting(
+        None, help="public classes to replace; default: jogging, where it is known"
+    )
+    gray: tuple[str, ...] | None = setting(
+        None,
+        help="neutral public classes, whose windows replace them; default: standing, "
+        "or walking where a data set is without it",
+    )
+    targets: str = setting(
+        "fresh",
+        choices=TARGETS,
+        help="neutral windows drawn anew for every batch; kept, as published: each "
+        "window has its own for good, which a network can but learn by heart",
+    )
+    batch: int = setting(128, at_least=1, help="windows per step")
+    replacer_filters: tuple[int, ...] = setting(
+        (64, 32), at_least=1, help="filters of its convolutions, outermost first"
+    )
+    replacer_hidden: tuple[int, ...] | None = setting(
+        None, at_least=1, help="its dense widths; default: a window and half of it"
+    )
+    replacer_decay: float = setting(1e-4, at_least=0, help="its weight decay")
+    replacer_step_size: float = setting(1e-3, above=0, help="step size of its Adam")
 
-    def __post_init__(self):
-        of_kinds(self)
-        one_of("targets", self.targets, TARGETS)
-        at_least(1, batch=self.batch, replacer_filters=self.replacer_filters)
-        if self.replacer_hidden is not None:
-            at_least(1, replacer_hidden=self.replacer_hidden)
-        finite(zero=True, replacer_decay=self.replacer_decay)
-        finite(zero=False, replacer_step_size=self.replacer_step_size)
+    __post_init__ = check
 
 
 HYPER = ("replacer_step_size", "replacer_decay")
@@ -123,15 +116,15 @@ def with_classes(name: str, config: Any, spec) -> tuple[Any, Classes]:
         "black": tuple(one for one in black if one in names),
         "gray": tuple(one for one in gray if one in names)[:1],
     }
-    for setting in found:
-        given = getattr(config, setting)
-        found[setting] = found[setting] if given is None else tuple(given)
-        unknown = [one for one in found[setting] if one not in names]
-        if not found[setting] or unknown:
+    for side in found:
+        given = getattr(config, side)
+        found[side] = found[side] if given is None else tuple(given)
+        unknown = [one for one in found[side] if one not in names]
+        if not found[side] or unknown:
             raise ValueError(
                 f"{name} needs black, classes of {spec.public!r} to replace, and gray, "
                 f"neutral ones in their place, out of {list(names)} of {spec.name!r}; "
-                f"got {setting}={found[setting]!r}."
+                f"got {side}={found[side]!r}."
             )
     both = sorted(set(found["black"]) & set(found["gray"]))
     if both:
@@ -172,12 +165,12 @@ def pair(spec, clients, classes: Classes, kept: tuple[int, ...] | None = None):
         "black": np.flatnonzero(np.isin(public, classes.black)),
         "gray": np.flatnonzero(np.isin(public, classes.gray)),
     }
-    for setting, found in rows.items():
+    for side, found in rows.items():
         if not len(found):
-            chosen = getattr(classes, setting)
+            chosen = getattr(classes, side)
             names = [spec.classes[spec.public][number] for number in chosen]
             raise ValueError(
-                f"{setting} must have training windows, {names} have none; choose "
+                f"{side} must have training windows, {names} have none; choose "
                 "other classes, or other data."
             )
     black, gray = rows["black"], rows["gray"]
@@ -295,13 +288,7 @@ def rae(spec, config) -> Method:
 class RAEAAEConfig(AAEConfig, ReplacementConfig):
     """Settings of both; ``batch`` is one for all."""
 
-    replacing: int = 5
-    """epochs in which the replacement autoencoder learns, before all others begin"""
-
-    def __post_init__(self):
-        AAEConfig.__post_init__(self)
-        ReplacementConfig.__post_init__(self)
-        at_least(1, replacing=self.replacing)
+    replacing: int = setting(5, at_least=1, help="first epochs, of the replacement")
 
 
 @register("rae_aae", config=RAEAAEConfig)

@@ -10,11 +10,10 @@ import jax.numpy as jnp
 from jaxanon.core.method import Method
 from jaxanon.datasets.spec import attributes
 from jaxanon.federated.engine.algorithm import State
-from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import at_least, finite, of_kinds
+from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.common import pool, target_class
 from jaxanon.methods.common.alternating import Player, Room, central
-from jaxanon.methods.common.target_class import ANONYMIZATIONS, FLIPS, check_flip
+from jaxanon.methods.common.target_class import ANONYMIZATIONS, FLIPS
 from jaxanon.methods.obscurenet import class_means
 from jaxanon.models.classifiers import Classifier
 from jaxanon.models.conditional_autoencoder import (
@@ -228,49 +227,40 @@ class AutoencoderConfig:
 
     Numbers in them, but for ``flip``, are defaults of hyper-parameters, arrays in the
     state that a sweep may vary without compiling anew.
-
-    Raises:
-      ValueError: for a setting out of its range.
-      TypeError: for a setting that should be a whole number, or any, and is none.
     """
 
-    latent: int | None = None
-    """size of the latent; default: as published for the data set, else 10"""
-    hidden: tuple[int, ...] | None = None
-    """widths of the encoder's layers, which the decoder mirrors; default likewise"""
-    batch: int = 512
-    """windows per model and round"""
-    step_size: float = 1e-3
-    """step size of Adam"""
-    initialisation: str = "released"
-    """of all layers; lecun: variance 1 / fan-in, quicker to learn"""
-    judge_batch: int = 256
-    """windows per round for the classifiers of what a window's classes are"""
-    judge_step_size: float = 1e-3
-    """step size of their Adam"""
-    anonymization: str = "stochastic"
-    """stochastic: a random private class; deterministic: the one next to the predicted;
-    probabilistic: that one or the predicted; vector, of a decoder that is told classes:
-    random weights of them, as the released programs have it; a trained state serves
-    all"""
-    flip_to: str = "next"
-    """the class shown instead of the predicted: the one after it, by number; previous,
-    as released for MobiAct's weight: the one before it"""
-    flip: float = 0.5
-    """probabilistic: how often it is shown; the released programs' is 0.49"""
+    latent: int | None = setting(
+        None, at_least=1, help="size of the latent; default: as published, or 10"
+    )
+    hidden: tuple[int, ...] | None = setting(
+        None, at_least=1, help="encoder's widths; default: as published"
+    )
+    batch: int = setting(512, at_least=1, help="windows per model and round")
+    step_size: float = setting(1e-3, above=0, help="step size of Adam")
+    initialisation: str = setting(
+        "released",
+        choices=INITIALISATIONS,
+        help="of all layers; lecun: variance 1 / fan-in, quicker to learn",
+    )
+    judge_batch: int = setting(256, at_least=1, help="the classifiers' windows")
+    judge_step_size: float = setting(1e-3, above=0, help="step size of their Adam")
+    anonymization: str = setting(
+        "stochastic",
+        choices=(*ANONYMIZATIONS, "vector"),
+        help="stochastic: a random private class; deterministic: the one next to the "
+        "predicted; probabilistic: that one or the predicted; vector, of a decoder "
+        "that is told classes: random weights of them, as the released programs have "
+        "it; a trained state serves all",
+    )
+    flip_to: str = setting(
+        "next",
+        choices=FLIPS,
+        help="the class shown instead of the predicted: the one after it, by number; "
+        "previous, as released for MobiAct's weight: the one before it",
+    )
+    flip: float = setting(0.5, at_least=0, at_most=1, help="probabilistic: how often")
 
-    def __post_init__(self):
-        of_kinds(self)
-        sizes = {"latent": self.latent, "hidden": self.hidden}
-        given = {name: value for name, value in sizes.items() if value is not None}
-        at_least(1, batch=self.batch, judge_batch=self.judge_batch, **given)
-        finite(
-            zero=False, step_size=self.step_size, judge_step_size=self.judge_step_size
-        )
-        one_of("anonymization", self.anonymization, (*ANONYMIZATIONS, "vector"))
-        one_of("flip_to", self.flip_to, FLIPS)
-        one_of("initialisation", self.initialisation, INITIALISATIONS)
-        check_flip(self.flip)
+    __post_init__ = check
 
 
 def sized(config: Any, spec, published: dict) -> Any:

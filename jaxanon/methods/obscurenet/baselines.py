@@ -4,8 +4,7 @@ import dataclasses
 
 from jaxanon.core.method import Method
 from jaxanon.core.registry import register
-from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import finite
+from jaxanon.kernels.bounds import setting
 from jaxanon.methods.obscurenet.autoencoders import (
     AutoencoderConfig,
     Design,
@@ -31,23 +30,27 @@ ATTRIBUTE_VAE_SIZES = {
 class AttributeVAEConfig(AutoencoderConfig):
     """Settings of the attribute-specific autoencoders; the paper's for MotionSense."""
 
-    alpha: float = 150.0
-    """weight of the classification layer's loss: the paper's 2, for a loss 75 times
-    smaller as the released programs have it (MobiAct's weight: 75); released: 0"""
-    beta: float = 2.0
-    """weight of the KL divergence; paper: MobiAct 5; released: MotionSense 0.1,
-    MobiAct 0.5"""
-    form: str = "plain"
-    """loss in nats per window, or as scaled by the released programs"""
-    means_of: str = "predicted"
-    """whose class means a latent moves between: its predicted public class's; last, by
-    a slip of the released program for MotionSense: the last one's, whatever it is"""
-
-    def __post_init__(self):
-        super().__post_init__()
-        one_of("means_of", self.means_of, MEANS)
-        finite(zero=True, alpha=self.alpha, beta=self.beta)
-        one_of("form", self.form, FORMS)
+    alpha: float = setting(
+        150.0,
+        at_least=0,
+        help="weight of the classification layer's loss: the paper's 2, for a loss 75 "
+        "times smaller as the released programs have it (MobiAct's weight: 75); "
+        "released: 0",
+    )
+    beta: float = setting(
+        2.0,
+        at_least=0,
+        help="weight of the KL divergence; paper: MobiAct 5; released: MotionSense "
+        "0.1, MobiAct 0.5",
+    )
+    form: str = setting("plain", choices=FORMS, help="loss in nats, or as released")
+    means_of: str = setting(
+        "predicted",
+        choices=MEANS,
+        help="whose class means a latent moves between: its predicted public class's; "
+        "last, by a slip of the released program for MotionSense: the last one's, "
+        "whatever it is",
+    )
 
 
 @register("attribute_vae", config=AttributeVAEConfig)
@@ -108,18 +111,16 @@ GENERAL_VAE_SIZES = {
 class GeneralVAEConfig(AutoencoderConfig):
     """Settings of the general autoencoder; the released program's for MobiAct."""
 
-    batch: int = 128
-    """windows per round"""
-    beta: float = 0.5
-    """weight of the KL divergence; released: MotionSense 0.1 of form=keras"""
-    form: str = "plain"
-    """loss in nats per window; released: over 75; keras: mean error + 2 beta KL, the
-    program for MotionSense, whose KL weighs 512 times as much"""
-
-    def __post_init__(self):
-        super().__post_init__()
-        finite(zero=True, beta=self.beta)
-        one_of("form", self.form, (*FORMS, "keras"))
+    batch: int = setting(128, at_least=1, help="windows per round")
+    beta: float = setting(
+        0.5, at_least=0, help="weight of the KL divergence; MotionSense: 0.1, keras"
+    )
+    form: str = setting(
+        "plain",
+        choices=(*FORMS, "keras"),
+        help="loss in nats per window; released: over 75; keras: mean error + 2 beta "
+        "KL, the program for MotionSense, whose KL weighs 512 times as much",
+    )
 
 
 @register("general_vae", config=GeneralVAEConfig)
@@ -175,15 +176,10 @@ CVAE_SIZES = {"mobi_act": (5, (512, 512, 256, 128)), "": (10, (512, 512, 256, 12
 class CVAEConfig(AutoencoderConfig):
     """Settings of the conditional autoencoders; the released ones for MotionSense."""
 
-    beta: float = 0.1
-    """weight of the KL divergence, the released c; MobiAct: 0.5"""
-    form: str = "plain"
-    """loss in nats per window, or as scaled by the released programs"""
-
-    def __post_init__(self):
-        super().__post_init__()
-        finite(zero=True, beta=self.beta)
-        one_of("form", self.form, FORMS)
+    beta: float = setting(
+        0.1, at_least=0, help="weight of the KL divergence, released c; MobiAct: 0.5"
+    )
+    form: str = setting("plain", choices=FORMS, help="loss in nats, or as released")
 
 
 @register("cvae", config=CVAEConfig)

@@ -4,8 +4,7 @@ import dataclasses
 
 from jaxanon.core.method import Method
 from jaxanon.core.registry import register
-from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import at_least, finite
+from jaxanon.kernels.bounds import setting
 from jaxanon.methods.common.alternating import Player
 from jaxanon.methods.obscurenet.autoencoders import (
     AutoencoderConfig,
@@ -28,28 +27,27 @@ PUBLISHED = {
 class ObscureNetConfig(AutoencoderConfig):
     """ObscureNet's settings; those of the released programs unless said otherwise."""
 
-    beta: float = 2.0
-    """weight of the KL divergence, the released c"""
-    gamma: float = 15.0
-    """weight of the adversary's loss; released: 0.2, times 75 (see rewriter_loss)"""
-    form: str = "plain"
-    """loss in nats per window, or as scaled and judged by the released programs"""
-    adversary_steps: int = 20
-    """steps of the adversary per round, on the same latents"""
-    adversary_step_size: float = 1e-3
-    """step size of its Adam"""
-    adversary_hidden: tuple[int, ...] = (128,)
-    """widths of its hidden layers"""
-    accumulate: bool = False
-    """released: a step's gradient is added to those of the steps before it"""
-
-    def __post_init__(self):
-        super().__post_init__()
-        at_least(1, adversary_steps=self.adversary_steps)
-        at_least(1, adversary_hidden=self.adversary_hidden)
-        weights = {"beta": self.beta, "gamma": self.gamma}
-        finite(zero=True, adversary_step_size=self.adversary_step_size, **weights)
-        one_of("form", self.form, FORMS)
+    beta: float = setting(2.0, at_least=0, help="weight of the KL divergence, c")
+    gamma: float = setting(
+        15.0,
+        at_least=0,
+        help="weight of the adversary's loss; released: 0.2, times 75 (see "
+        "rewriter_loss)",
+    )
+    form: str = setting(
+        "plain",
+        choices=FORMS,
+        help="loss in nats per window, or as scaled and judged by the released "
+        "programs",
+    )
+    adversary_steps: int = setting(
+        20, at_least=1, help="steps of the adversary per round, on the same latents"
+    )
+    adversary_step_size: float = setting(1e-3, at_least=0, help="step size of its Adam")
+    adversary_hidden: tuple[int, ...] = setting(
+        (128,), at_least=1, help="widths of its hidden layers"
+    )
+    accumulate: bool = setting(False, help="released: gradients add up over steps")
 
 
 @register("obscurenet", config=ObscureNetConfig)

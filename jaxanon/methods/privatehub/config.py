@@ -5,9 +5,8 @@ from typing import Any
 
 from jaxanon.core.method import Incompatible
 from jaxanon.federated import Lots
-from jaxanon.kernels.checks import one_of
-from jaxanon.kernels.setting_checks import at_least, finite
-from jaxanon.methods.common.diffusion import DiffusionConfig, below_1
+from jaxanon.kernels.bounds import setting
+from jaxanon.methods.common.diffusion import DiffusionConfig
 from jaxanon.privacy import warn_of_delta, warn_of_epsilon
 from jaxanon.privacy.guarantee import DIGEST, SCALES, SEED, Guarantee, multiplier_for
 
@@ -31,70 +30,83 @@ class PrivateHubConfig(DiffusionConfig):
 
     Step sizes, rates and weights of guidance are defaults here and arrays in the state,
     which a sweep may vary without compiling anew.
-
-    Raises:
-      ValueError: for a setting out of its range.
-      TypeError: for a setting that should be a whole number, or any, and is none.
     """
 
-    hide: tuple[str, ...] = ()
-    """public classes to conceal: windows of them are made anew, as of other classes"""
-    suspicion: float = 0.5
-    """a window is made anew where the probabilities of the classes to hide, as the
-    classifier has them, together are above this: fewer windows are lost by more of it,
-    and more are overlooked"""
-    smoothing: bool = False
-    """windows made anew are smoothed, each measured channel until it is no rougher than
-    training windows of their class; for sensors of what changes slowly, whose channels
-    of a few values categories name"""
-    classifier_filters: tuple[int, ...] = (64, 64, 64, 64)
-    """filters of each convolution of the classifiers of raw windows"""
-    classifier_features: int = 256
-    """what their first dense layer says of a window; fine-tuning compares it"""
-    classifier_step_size: float = 1e-3
-    """step size of Adam, for these classifiers"""
+    strength: float = setting(
+        0.6,
+        at_least=0,
+        at_most=1,
+        help="share of the steps that a window is noised by before it is rewritten; 1: "
+        "all; 0, with classes to hide: windows of others stay as they are",
+    )
+    hide: tuple[str, ...] = setting((), help="public classes to conceal by others")
+    suspicion: float = setting(
+        0.5,
+        at_least=0,
+        below=1,
+        help="a window is made anew where the probabilities of the classes to hide, as "
+        "the classifier has them, together are above this: fewer windows are lost by "
+        "more of it, and more are overlooked",
+    )
+    smoothing: bool = setting(
+        False,
+        help="windows made anew are smoothed, each measured channel until it is no "
+        "rougher than training windows of their class; for sensors of what changes "
+        "slowly, whose channels of a few values categories name",
+    )
+    classifier_filters: tuple[int, ...] = setting(
+        (64, 64, 64, 64), at_least=1, help="filters of the raw windows' classifiers"
+    )
+    classifier_features: int = setting(
+        256, at_least=1, help="features of a window that fine-tuning compares"
+    )
+    classifier_step_size: float = setting(
+        1e-3, above=0, help="step size of Adam, for these classifiers"
+    )
 
-    patience: int = 0
-    """epochs of pre-training that do no better on held-out windows before it stops, and
-    goes back to the best; 0: it never does; the paper's: 30"""
-    held_out: float = 0.1
-    """share of the training windows held out, where there is patience"""
-    pretraining: int = 150
-    """epochs before fine-tuning, which there is if there are classes to hide"""
-    fine_step_size: float = 1e-4
-    """step size of Adam in fine-tuning"""
-    threshold: float = 0.5
-    """G: what is made counts if the classifier gives its class more than this"""
-    margin: float = 0.2
-    """of the triplet loss"""
-    triplet: str = "hinge"
-    """hinge: on features of length 1; paper: no hinge, no length, no lower bound"""
-    gradient: str = "one_step"
-    """what fine-tuning is graded on: one_step: clean windows as the denoiser sees them
-    in noised ones, at a random step; last_steps: windows sampled from noise, of which
-    the last gradient_steps learn"""
-    gradient_steps: int = 2
-    """steps of DDIM that learn, with last_steps"""
-    replay: float = 1.0
-    """weight of the pre-training's loss in fine-tuning; the paper's: 0"""
+    patience: int = setting(
+        0,
+        at_least=0,
+        help="epochs of pre-training that do no better on held-out windows before it "
+        "stops, and goes back to the best; 0: it never does; the paper's: 30",
+    )
+    held_out: float = setting(
+        0.1, above=0, below=1, help="share of training windows held out for patience"
+    )
+    pretraining: int = setting(150, at_least=1, help="epochs before any fine-tuning")
+    fine_step_size: float = setting(1e-4, above=0, help="step size in fine-tuning")
+    threshold: float = setting(0.5, at_least=0, below=1, help="G: least probability")
+    margin: float = setting(0.2, at_least=0, help="of the triplet loss")
+    triplet: str = setting(
+        "hinge",
+        choices=TRIPLETS,
+        help="hinge: on features of length 1; paper: no hinge, no length, no lower "
+        "bound",
+    )
+    gradient: str = setting(
+        "one_step",
+        choices=GRADIENTS,
+        help="what fine-tuning is graded on: one_step: clean windows as the denoiser "
+        "sees them in noised ones, at a random step; last_steps: windows sampled from "
+        "noise, of which the last gradient_steps learn",
+    )
+    gradient_steps: int = setting(2, at_least=1, help="steps that learn (last_steps)")
+    replay: float = setting(
+        1.0, at_least=0, help="weight of the first loss in fine-tuning; paper: 0"
+    )
 
-    epsilon: float = 0.0
-    """ε of a training window, spent in paid_epochs; 0: no noise, unless it is named"""
-    noise_multiplier: float = 0.0
-    """deviation of the noise over max_norm, in place of what epsilon buys"""
-    delta: float = 1e-5
-    """δ of the guarantee, below 1 / records"""
-    max_norm: float = 1.0
-    """clip norm of a window's gradient, of all networks together (with noise)"""
-    records: int | None = None
-    """training windows that there are at most, a public number; noise needs it"""
-    paid_epochs: int = 20
-    """epochs that epsilon pays for; training stops after them"""
-
-    @property
-    def may_rest(self) -> bool:
-        """A strength of 0 leaves windows as they are, but for those to hide."""
-        return bool(self.hide)
+    epsilon: float = setting(
+        0.0, at_least=0, help="ε of a training window in paid_epochs; 0: no noise"
+    )
+    noise_multiplier: float = setting(0.0, at_least=0, help="noise over max_norm")
+    delta: float = setting(1e-5, above=0, below=1, help="δ, below 1 / records")
+    max_norm: float = setting(1.0, above=0, help="clip norm of a window's gradient")
+    records: int | None = setting(
+        None, at_least=1, help="most training windows, in public; noise needs it"
+    )
+    paid_epochs: int = setting(
+        20, at_least=1, help="epochs that epsilon pays for; training stops after them"
+    )
 
     @property
     def noisy(self) -> bool:
@@ -103,28 +115,10 @@ class PrivateHubConfig(DiffusionConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        at_least(1, gradient_steps=self.gradient_steps, pretraining=self.pretraining)
-        at_least(
-            1,
-            classifier_filters=self.classifier_filters,
-            classifier_features=self.classifier_features,
-        )
-        at_least(0, patience=self.patience)
-        finite(
-            zero=False,
-            classifier_step_size=self.classifier_step_size,
-            fine_step_size=self.fine_step_size,
-            held_out=self.held_out,
-        )
-        names = "threshold", "margin", "replay", "suspicion"
-        finite(zero=True, **{name: getattr(self, name) for name in names})
-        below_1(
-            threshold=self.threshold,
-            held_out=self.held_out,
-            suspicion=self.suspicion,
-        )
-        one_of("triplet", self.triplet, TRIPLETS)
-        one_of("gradient", self.gradient, GRADIENTS)
+        if self.strength == 0 and not self.hide:
+            raise ValueError(
+                f"strength must be > 0 without classes to hide, got {self.strength!r}."
+            )
         check_noise(self)
         if self.smoothing and (self.noisy or not self.hide):
             raise ValueError(
@@ -158,16 +152,8 @@ def check_noise(config: Any) -> None:
       config: ``PrivateHubConfig``.
 
     Raises:
-      ValueError: for a number out of its range, and settings that do not go together.
-      TypeError: for a number that should be whole and is not.
+      ValueError: for settings that do not go together.
     """
-    finite(zero=True, epsilon=config.epsilon, noise_multiplier=config.noise_multiplier)
-    finite(zero=False, delta=config.delta, max_norm=config.max_norm)
-    at_least(1, paid_epochs=config.paid_epochs)
-    if config.delta >= 1:
-        raise ValueError(f"delta must be below 1, got {config.delta!r}.")
-    if config.records is not None:
-        at_least(1, records=config.records)
     if not config.noisy:
         return
     if config.epsilon and config.noise_multiplier:

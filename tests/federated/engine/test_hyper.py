@@ -10,7 +10,8 @@ import pytest
 
 from jaxanon import federated
 from jaxanon.federated import Lots, Steps
-from jaxanon.federated.engine.hyper import POSITIVE, RANGES, in_range
+from jaxanon.federated.engine.hyper import RANGES, in_range
+from jaxanon.kernels.bounds import POSITIVE
 
 ONE = Steps(num_steps=1)
 FORMS = {

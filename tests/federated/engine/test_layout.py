@@ -146,10 +146,3 @@ def test_learners_on_lots_say_what_their_examples_take(name, monkeypatch):
         clients = federated.stack([np.ones((4, time, 6), np.float32)] * 2)
         jax.eval_shape(algorithm.update, jax.random.key(1), state, clients)
         assert seen.pop() == {"example_bytes": 4 * 4 * floats}
-
-
-def test_refuses_what_cannot_be_laid_out():
-    with pytest.raises(ValueError, match=r"chunk must be >= 1, or None.*got 0"):
-        Layout(chunk=0)
-    with pytest.raises(ValueError, match="unroll must be >= 1, got -1"):
-        Layout(unroll=-1)

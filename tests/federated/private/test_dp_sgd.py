@@ -181,24 +181,12 @@ def test_what_an_attacker_finds_is_below_what_is_accounted_for(steps):
     assert most_told(2.0 / 3, steps) > epsilon
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"sampling_probability": 0.0}, "sampling_probability must be finite and > 0"),
-        ({"size": 0.0}, "size must be finite and > 0"),
-        ({"capacity": 0}, "capacity must be >= 1, got 0"),
-        ({"records": None}, "records must be given, the most rows"),
-    ],
-)
-def test_says_what_was_wrong_with_lots(settings, message):
-    given = {"sampling_probability": 0.5, "size": 4.0, "records": 8}
-    with pytest.raises(ValueError, match=message):
-        Lots(**given | settings)
+def test_lots_need_records_or_a_capacity():
+    with pytest.raises(ValueError, match="records must be given, the most rows"):
+        Lots(sampling_probability=0.5, size=4.0)
 
 
 def test_lots_and_steps_are_counted_in_whole_numbers():
-    with pytest.raises(TypeError, match=r"records must be a Python int, got 7\.5"):
-        Lots(sampling_probability=0.5, size=4.0, records=7.5)
     with pytest.raises(TypeError, match=r"num_steps must be a Python int, got 2\.5"):
         federated.descend_privately(
             lambda w, x, key: w * x, jax.random.key(0), jnp.zeros(()), jnp.ones(2),

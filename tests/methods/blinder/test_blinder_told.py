@@ -47,10 +47,6 @@ def test_a_share_of_windows_shows_another_class_than_the_predicted(data):
         built = build(data.spec, **settings, hidden=(4,), latent=2)
         judged = jax.eval_shape(built.init, jax.random.key(0)).params["classifiers"]
         assert set(judged) == {"activity", "gender"} and built.config.flip == 0.75
-    with pytest.raises(ValueError, match=r"flip must be a probability, got 1\.5"):
-        methods.BlinderConfig(flip=1.5)
-    with pytest.raises(ValueError, match=r"flip must be a probability, got 2\.0"):
-        methods.FedBlinderConfig(flip=2.0)
 
 
 @pytest.mark.parametrize("build", [methods.blinder, methods.fed_blinder])

@@ -189,7 +189,10 @@ def test_a_step_size_must_be_known(data):
 def test_a_run_is_told_in_windows(data):
     player = _towards("a", lambda params, batch, given: batch)()
     method = _method(data, (player,))
-    assert (method.schedule.work_per_round(None), method.schedule.unit) == (7, "windows")
+    assert (method.schedule.work_per_round(None), method.schedule.unit) == (
+        7,
+        "windows",
+    )
 
 
 def test_pool_draws_each_class_from_its_own(data):

@@ -166,8 +166,6 @@ def test_says_what_does_not_fit():
     ]:
         with pytest.raises(Incompatible, match=message):
             DEEProtectConfig(**settings)
-    with pytest.raises(ValueError, match="features must be one of"):
-        DEEProtectConfig(features="wavelets")
 
 
 def test_windows_are_in_range(data):

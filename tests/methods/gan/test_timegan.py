@@ -216,7 +216,9 @@ def test_it_makes_windows_in_the_data_s_range():
     assert infos[-1]["embedder"] < infos[20]["embedder"]
     assert infos[-1]["moments"] < 0.7 * infos[14]["moments"]
     classes = {"activity": np.arange(30) % 3}
-    made = np.asarray(jax.jit(method.generate.sample)(jax.random.key(2), state, classes))
+    made = np.asarray(
+        jax.jit(method.generate.sample)(jax.random.key(2), state, classes)
+    )
     assert made.shape == (30, 16, 2)
     low, high = (getattr(DATA.train.windows, f)(axis=(0, 1)) for f in ("min", "max"))
     assert (made >= low - 1e-3).all() and (made <= high + 1e-3).all()
@@ -235,11 +237,6 @@ def test_losses_at_nothing_have_slopes():
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"features": (8,)}, r"features must name two layers at least, got \(8,\)"),
-        ({"threshold": 1.0}, "threshold must be < 1, got 1.0"),
-        ({"joint": 0}, "joint must be >= 1, got 0"),
-        ({"gamma": -1.0}, "gamma must be finite and >= 0, got -1.0"),
-        ({"fine_step_size": 0.0}, "fine_step_size must be finite and > 0"),
         ({"hide": ("d",)}, "hide must name classes of 'activity'"),
         ({"categories": ("z",)}, "categories must name channels"),
     ],

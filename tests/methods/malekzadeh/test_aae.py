@@ -55,7 +55,10 @@ def test_one_client_trains_on_in_the_last_phase(data):
     alone = jax.tree.map(lambda rows: rows[:1], datasets.by_client(data.train))
     state = method.init(jax.random.key(0))
     own, _ = personalise(method, jax.random.key(1), state, alone, num_rounds=1)
-    assert int(own.round) == 2 * method.schedule.rounds_per_epoch(method.prepare(alone)) + 1
+    assert (
+        int(own.round)
+        == 2 * method.schedule.rounds_per_epoch(method.prepare(alone)) + 1
+    )
     groups = {"readers": True, "encoder": False}
     for name, same in groups.items():
         leaves = [jax.tree.leaves(each.params[name]) for each in (state, own)]

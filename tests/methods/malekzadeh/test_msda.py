@@ -2,7 +2,6 @@
 
 import jax
 import numpy as np
-import pytest
 
 from jaxanon import datasets
 from jaxanon.methods.common.pool import draw_weighed, weigh
@@ -127,10 +126,3 @@ def test_weights_make_classes_count_the_same(data):
     np.testing.assert_array_equal(
         batch.weights["gender"], found.weights["gender"][batch.labels["gender"]]
     )
-
-
-def test_settings_are_refused(data):
-    with pytest.raises(ValueError, match="form must be one of"):
-        msda(data.spec, form="sure")
-    with pytest.raises(TypeError, match=r"turn must be whole, got 0\.5"):
-        msda(data.spec, turn=0.5)

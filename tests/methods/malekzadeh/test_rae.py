@@ -113,8 +113,6 @@ def test_lists_of_classes_that_cannot_be(data):
         rae(data.spec, black=("jog",), gray=("a",))
     with pytest.raises(ValueError, match=r"different classes, both have \['a'\]"):
         rae(data.spec, black=("a", "b"), gray=("a",))
-    with pytest.raises(ValueError, match="targets must be one of"):
-        rae(data.spec, **LISTS, targets="any")
     clients = datasets.by_client(data.train)
     clients.labels["activity"][clients.labels["activity"] == 2] = 1
     with pytest.raises(ValueError, match=r"black must have training windows, \['c'\]"):

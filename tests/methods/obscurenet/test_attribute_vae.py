@@ -106,11 +106,3 @@ def test_sizes_are_those_published_for_a_data_set(data):
     assert sizes(methods.general_vae, "motion_sense")[1][0] == 4096
     own = methods.attribute_vae(name("mobi_act"), latent=7, hidden=(9,)).config
     assert (own.latent, own.hidden) == (7, (9,))
-
-
-@pytest.mark.parametrize("setting", ["alpha", "beta"])
-def test_says_what_was_wrong(data, setting):
-    with pytest.raises(ValueError, match=f"{setting} must be finite and >= 0, got -1"):
-        methods.attribute_vae(data.spec, **{setting: -1})
-    with pytest.raises(ValueError, match="form must be one of .* got 'keras'"):
-        methods.attribute_vae(data.spec, form="keras")

@@ -225,7 +225,10 @@ def test_a_round_is_a_batch_of_every_model(data):
     prepared = method.prepare(datasets.by_client(data.train))
     most = int(prepared.counts.max())
     assert method.schedule.rounds_per_epoch(prepared) == round(most / 16)
-    assert (method.schedule.work_per_round(prepared), method.schedule.unit) == (3 * 16, "windows")
+    assert (method.schedule.work_per_round(prepared), method.schedule.unit) == (
+        3 * 16,
+        "windows",
+    )
 
 
 @pytest.mark.parametrize("count", [0, 1])

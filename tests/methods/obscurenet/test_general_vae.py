@@ -47,12 +47,7 @@ def test_one_model_has_means_for_every_public_class(data):
     params = jax.eval_shape(method.init, jax.random.key(0)).params
     assert params["means"].shape == (1, 3, 2, 3)
     prepared = method.prepare(datasets.by_client(data.train))
-    assert method.schedule.rounds_per_epoch(prepared) == round(len(prepared.windows) / 16)
+    assert method.schedule.rounds_per_epoch(prepared) == round(
+        len(prepared.windows) / 16
+    )
     assert method.schedule.work_per_round(prepared) == 16
-
-
-def test_says_what_was_wrong(data):
-    with pytest.raises(ValueError, match="beta must be finite and >= 0, got -1"):
-        methods.general_vae(data.spec, beta=-1)
-    with pytest.raises(ValueError, match="form must be one of .* got 'loose'"):
-        methods.general_vae(data.spec, form="loose")

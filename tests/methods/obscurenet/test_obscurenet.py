@@ -119,33 +119,3 @@ def test_the_adversary_makes_the_shown_gender_count(plenty):
     assert abs(high - low) < gap / 2  # Anybody's.
     low, high = _amplitudes(plenty, hidden, **settings, anonymization="deterministic")
     assert low > high + 0.8  # The other gender's.
-
-
-@pytest.mark.parametrize(
-    ("error", "settings", "message"),
-    [
-        (ValueError, {"gamma": -1.0}, "gamma must be finite and >= 0, got -1.0"),
-        (ValueError, {"beta": float("nan")}, "beta must be finite and >= 0, got nan"),
-        (ValueError, {"adversary_steps": 0}, "adversary_steps must be >= 1, got 0"),
-        (ValueError, {"adversary_hidden": (0,)}, r"adversary_hidden must be >= 1, got"),
-        (ValueError, {"form": "loose"}, "form must be one of .* got 'loose'"),
-        (ValueError, {"anonymization": "none"}, "anonymization must be one of .* got"),
-        (ValueError, {"initialisation": "x"}, "initialisation must be one of .* got"),
-        (ValueError, {"flip": 1.5}, "flip must be a probability, got 1.5"),
-        (ValueError, {"flip": -0.5}, "flip must be finite and >= 0, got -0.5"),
-        (ValueError, {"batch": 0}, "batch must be >= 1, got 0"),
-        (ValueError, {"judge_batch": 0}, "judge_batch must be >= 1, got 0"),
-        (ValueError, {"step_size": 0.0}, "step_size must be finite and > 0, got 0.0"),
-        (
-            ValueError,
-            {"judge_step_size": 0.0},
-            "judge_step_size must be finite and > 0",
-        ),
-        (ValueError, {"hidden": (8, 0)}, r"hidden must be >= 1, got \(8, 0\)"),
-        (TypeError, {"latent": 2.5}, "latent must be whole, got 2.5"),
-        (TypeError, {"gamma": "high"}, "gamma must be a number, got 'high'"),
-    ],
-)
-def test_says_what_was_wrong(data, error, settings, message):
-    with pytest.raises(error, match=message):
-        methods.obscurenet(data.spec, **settings)

@@ -200,19 +200,6 @@ def test_members_of_a_sweep_stop_by_themselves(data):
     assert same == [True, False]
 
 
-@pytest.mark.parametrize(
-    ("settings", "match"),
-    [
-        ({"patience": -1}, "patience must be >= 0, got -1"),
-        ({"held_out": 0.0}, "held_out must be finite and > 0, got 0.0"),
-        ({"held_out": 1.0}, "held_out must be < 1, got 1.0"),
-    ],
-)
-def test_what_is_refused(settings, match):
-    with pytest.raises(ValueError, match=match):
-        PrivateHubConfig(**settings)
-
-
 def test_the_method_says_which_windows_it_learns_from():
     data = toy.data()
     clients = datasets.by_client(data.train)

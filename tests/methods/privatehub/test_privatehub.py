@@ -237,23 +237,11 @@ def test_classifiers_learn_every_class_alike_however_rare():
         ({"hide": ("a", "b", "c")}, "hide names every class of 'activity'"),
         ({"prediction": "noise"}, "where no signal is left, as schedule 'cosine' has"),
         ({"sampling_steps": 51, "num_steps": 50}, "<= num_steps, 50, got 51"),
-        ({"num_steps": 1, "sampling_steps": 1}, "num_steps must be >= 2, got 1"),
-        ({"strength": 1.5}, "strength must be <= 1, got 1.5"),
-        ({"ema": 1.0}, "ema must be < 1, got 1.0"),
-        ({"threshold": 1.0}, "threshold must be < 1, got 1.0"),
-        ({"classifier_filters": (8, 0)}, r"classifier_filters must be >= 1, got"),
-        ({"classifier_features": 0}, "classifier_features must be >= 1, got 0"),
-        ({"suspicion": 1.0}, "suspicion must be < 1, got 1.0"),
-        ({"suspicion": -0.1}, "suspicion must be .* >= 0, got -0.1"),
         (
             {"gradient": "last_steps", "gradient_steps": 21},
             "gradient_steps must be <= sampling_steps, 20, got 21",
         ),
-        ({"triplet": "soft"}, "triplet must be one of"),
-        ({"gradient": "all"}, "gradient must be one of"),
         ({"categories": ("z",)}, r"must name channels, of \('x', 'y'\), got 'z'"),
-        ({"schedule": "linear"}, "schedule must be one of"),
-        ({"dtype": "float16"}, "dtype must be one of"),
     ],
 )
 def test_settings_that_cannot_be(settings, match):

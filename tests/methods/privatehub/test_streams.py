@@ -59,7 +59,9 @@ def test_a_stream_as_long_as_a_window_is_one():
     full = generator.every(NETS, classes)
     run = lambda *given, avoid: sampling.stream(NETS, *given, 16, avoid=avoid)
     for avoid in (None, {"gender": np.array([1, 0])}):
-        one = jax.jit(METHOD.generate.sample)(jax.random.key(1), state, classes, avoid=avoid)
+        one = jax.jit(METHOD.generate.sample)(
+            jax.random.key(1), state, classes, avoid=avoid
+        )
         other = jax.jit(run)(jax.random.key(1), state, full, avoid=avoid)
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
 
