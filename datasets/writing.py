@@ -1,6 +1,7 @@
 """Files written whole or not at all, and never over others unasked."""
 
 import contextlib
+import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -55,6 +56,34 @@ def write(path: str | os.PathLike, content: bytes | str) -> None:
     """Writes a file of these bytes, or of this text in UTF-8."""
     with replacing(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
+
+
+def file_name(name: str) -> str:
+    """Returns a name of one file, in no other folder, for any text.
+
+    Letters, digits, spaces and ``_-.,=()`` stay; other characters, and dots and spaces
+    at an end, become ``%`` and their bytes. Different names give different files.
+    Names of more than 150 bytes end in a digest instead.
+
+    Args:
+      name: such as an attribute's, which may be any text.
+
+    Example:
+      >>> file_name("activity"), file_name("../a / b"), file_name("100%")
+      ('activity', '%2E.%2Fa %2F b', '100%25')
+    """
+    last = len(name) - 1
+    parts = [
+        char
+        if char.isalnum() or char in "_-,=()" or (char in ". " and 0 < at < last)
+        else "".join(f"%{byte:02X}" for byte in char.encode("utf-8", "surrogatepass"))
+        for at, char in enumerate(name)
+    ]
+    escaped = "".join(parts) or "%"  # No escape is a lone percent sign.
+    if len(escaped.encode()) <= 150:
+        return escaped
+    digest = hashlib.sha256(escaped.encode()).hexdigest()[:32]
+    return f"{escaped.encode()[:100].decode(errors='ignore')}%~{digest}"
 
 
 def refuse_unwritable(path: str | os.PathLike, overwrite: bool) -> None:

@@ -65,7 +65,7 @@ MAY_IMPORT = {
         },
         {
             *("jax", "numpy", "optax", "orbax", "etils", "sklearn", "scipy"),
-            *("matplotlib", "rich", "tyro"),
+            *("jinja2", "matplotlib", "rich", "tyro"),
         },
     ),
 }
