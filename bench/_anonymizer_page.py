@@ -9,8 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from jaxanon.report.figures import Picture
-from jaxanon.report.page import document, figure, section
-from jaxanon.report.tables import table
+from jaxanon.report.page import document, figure, section, table
 
 INK, FAINT = "#1c2430", "#767676"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")

@@ -1,6 +1,6 @@
 """Tables in Markdown, and such tables as HTML."""
 
-from jaxanon.report.tables import table as html_table
+from jaxanon.report.page import table as html_table
 
 
 def table(head, lines) -> str:

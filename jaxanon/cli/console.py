@@ -108,13 +108,13 @@ def losses(run) -> None:
 
 def costs(folder) -> None:
     """What ``--profile`` found, and how to look at the trace."""
-    from jaxanon.report import words
+    from jaxanon.report import text
     from jaxanon.training import profiling
 
     told = profiling.read(folder)
     if told is None:
         return
-    for line in words.costs(told):
+    for line in text.costs(told):
         say(line)
     if told["trace"] is None:
         say("No trace was written: only a second call would have been traced.")

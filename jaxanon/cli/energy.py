@@ -129,7 +129,7 @@ def evaluate(folder, *, seed, dataset, source, overwrite) -> None:
     from jaxanon.datasets import writing
     from jaxanon.energy import method as energy_method
     from jaxanon.evaluation import energy as evaluation_energy
-    from jaxanon.report.street import sentences
+    from jaxanon.report.energy import sentences
 
     writing.refuse_unwritable(folder / "report.json", overwrite)
     settings, _ = energy_method.settings_in(folder)

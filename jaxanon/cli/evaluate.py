@@ -53,7 +53,7 @@ def evaluate(
     """
     from jaxanon.datasets import writing
     from jaxanon.evaluation import anonymizers, attackers
-    from jaxanon.report.learned import sentences
+    from jaxanon.report.federated import sentences
     from jaxanon.sweeps import folder as sweeps_folder
     from jaxanon.training import run_folder
 
@@ -153,7 +153,7 @@ def _number(text):
 def _joined(run, data, share, num_rounds, seed):
     """Prints how well newcomers predict, and writes the report of it."""
     from jaxanon.evaluation import federated, newcomers
-    from jaxanon.report.learned import sentences
+    from jaxanon.report.federated import sentences
 
     if newcomers.algorithm_of(run) is None:
         name = run.method.name

@@ -100,7 +100,7 @@ def privacy(
 
 def _told(folder):
     from jaxanon.privacy import ledger
-    from jaxanon.report.learned import guaranteed
+    from jaxanon.report.text import guaranteed
     from jaxanon.training import run_folder
 
     trained = (folder / "config.json").is_file()
@@ -354,7 +354,7 @@ def tell(learner: str, config, found) -> None:
       config: its settings.
       found: of ``guarantee_of``.
     """
-    from jaxanon.report.learned import guaranteed
+    from jaxanon.report.text import guaranteed
 
     table = console.table_of("Noise, in clip norms", "of what", "noise multiplier")
     if learner == "ldpfl":

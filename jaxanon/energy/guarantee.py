@@ -141,7 +141,7 @@ def told(
       days: done; None is all that there are to learn from.
 
     Returns:
-      What ``jaxanon.report.learned.guaranteed`` puts into words.
+      What ``jaxanon.report.text.guaranteed`` puts into words.
 
     Example:
       >>> told(energy.PFDRLSettings(), 6) is None

@@ -1,7 +1,10 @@
-"""The report of an evaluation: its words, its figures, its page."""
+"""The report of an evaluation: its sentences, its figures, its page."""
 
-from jaxanon.report.describe import choose_examples, describe_data, describe_method
-from jaxanon.report.files import (
+from jaxanon.report.text import headline, protocol, unfinished
+from jaxanon.report.writer import (
+    choose_examples,
+    describe_data,
+    describe_method,
     write,
     write_budget,
     write_front,
@@ -9,7 +12,6 @@ from jaxanon.report.files import (
     write_search,
     write_street,
 )
-from jaxanon.report.words import headline, protocol, unfinished
 
 __all__ = [
     "choose_examples",

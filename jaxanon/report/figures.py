@@ -7,18 +7,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import FixedFormatter, FuncFormatter
 
-from jaxanon.report.words import adversaries, among, raw_scores, to_hide
+from jaxanon.report.text import adversaries, among, attacked, raw_scores, to_hide
 
-# Told apart by the colour-blind; ``INK`` is that of the page's text.
+# Colour-blind safe; ``INK`` is that of the page's text.
 RAW, SAFE, GOOD, QUIET, INK = "#0072B2", "#D55E00", "#009E73", "#767676", "#1c2430"
 MOST_CLASSES, MOST_CHANNELS, MOST_NUMBERS = 8, 6, 12
 DPI = 130
 FAR = 300  # Times the reach of most values: what lies beyond is cut off.
+LINES, GUESS = ("-", "--", "-.", (0, (1, 1))), (0, (6, 6))
 
 
 class Picture(NamedTuple):
-    """A figure and what it says to whoever cannot see it."""
+    """A figure and its caption, which is also its alternative text."""
 
     png: bytes
     caption: str
@@ -30,10 +33,7 @@ def draw(report: dict, examples, history: list[dict]) -> dict[str, Picture]:
     curves = training(history)
     if curves is not None:
         drawn["training"] = curves
-    names = [report["utility"]["attribute"], *report["intrusive"]]
-    if report["linkage"] and "subject" not in names:
-        names.append("subject")
-    for attribute in names:
+    for attribute in [report["utility"]["attribute"], *attacked(report)]:
         panels = _matrices(report, attribute)
         if panels:
             drawn[f"confusion_{attribute}"] = confusion(report, attribute, panels)
@@ -51,8 +51,44 @@ def grid(rows, columns, width, height, *, layout: Any = "constrained", **options
     return figure, axes
 
 
+def wrapped(count, columns, width, height):
+    """``(figure, axes)`` of ``count`` panels, so many in a row; others are hidden."""
+    figure, axes = grid(math.ceil(count / columns) or 1, columns, width, height)
+    for axis in axes.flat[count:]:
+        axis.set_visible(False)
+    return figure, axes
+
+
+def label(axis, x: str = "", y: str = "", title: str = "", lines: bool = True):
+    """Names an axis and draws faint grid lines."""
+    axis.set_xlabel(x, fontsize=9)
+    axis.set_ylabel(y, fontsize=9)
+    axis.set_title(title, fontsize=10)
+    if lines:
+        axis.grid(alpha=0.25, lw=0.5)
+
+
+def literal(figure):
+    """Shows ``$`` in names as it is: matplotlib would read formulas between two.
+
+    Numbers on axes keep their formulas, such as powers of ten.
+    """
+    numbers = []
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            labels = axis.get_ticklabels()  # Makes them, too.
+            named = FixedFormatter | FuncFormatter  # As set_xticks makes them.
+            if not isinstance(axis.get_major_formatter(), named):
+                numbers += labels
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
+    for text in numbers:
+        text.set_parse_math(True)
+
+
 def picture(figure, caption) -> Picture:
     """A figure as PNG."""
+    literal(figure)
     file = io.BytesIO()
     figure.savefig(file, format="png", facecolor="white")
     return Picture(file.getvalue(), caption)
@@ -72,31 +108,24 @@ def windows(dataset: dict, examples) -> Picture:
             axis.plot(seconds, examples.raw[row, :, column], color=RAW, lw=1.1)
             axis.plot(seconds, examples.safe[row, :, column], color=SAFE, lw=1.1)
             axis.set_xlim(0, seconds[-1])
-            axis.grid(alpha=0.25, lw=0.5)
-            if row == 0:
-                unit = dataset["units"][column]
-                axis.set_title(f"{channel} [{unit}]", fontsize=10)
-            if row == len(names) - 1:
-                axis.set_xlabel("s", fontsize=9)
+            unit = dataset["units"][column]
+            title = f"{channel} [{unit}]" if unit else channel
+            last = row == len(names) - 1
+            label(axis, "s" if last else "", title="" if row else title)
         axes[row, 0].set_ylabel(name, fontsize=10, fontweight="bold")
     # By hand: matplotlib's own layout of many panels takes seconds.
     wide, high = figure.get_size_inches()
-    figure.subplots_adjust(
-        left=0.85 / wide,
-        right=1 - 0.1 / wide,
-        bottom=0.45 / high,
-        top=1 - 0.6 / high,
-        wspace=0.3,
-        hspace=0.25,
-    )
-    lines = axes[0, 0].lines
-    figure.legend(
-        lines, ("raw", "anonymized"), loc="upper left", ncols=2, frameon=False
-    )
-    left_out = len(dataset["channels"]) - len(channels)
-    more = f" The last {left_out} channels are not shown." if left_out else ""
-    left_out = len(examples.names) - len(names)
-    more += f" The last {left_out} classes are not shown." if left_out else ""
+    sides = {"left": 0.85 / wide, "right": 1 - 0.1 / wide}
+    ends = {"bottom": 0.45 / high, "top": 1 - 0.6 / high}
+    figure.subplots_adjust(**sides, **ends, wspace=0.3, hspace=0.25)
+    lines, words = axes[0, 0].lines, ("raw", "anonymized")
+    figure.legend(lines, words, loc="upper left", ncols=2, frameon=False)
+    more = ""
+    for what, count in (
+        ("channels", len(dataset["channels"]) - len(channels)),
+        ("classes", len(examples.names) - len(names)),
+    ):
+        more += f" The last {count} {what} are not shown." if count else ""
     return picture(
         figure,
         f"One test window of each {dataset['public']}, raw (blue) and anonymized "
@@ -110,23 +139,19 @@ def training(history: list[dict]) -> Picture | None:
     if not names or len(history) < 2:
         return None
     columns = 2 if len(names) in (2, 4) else min(3, len(names))
-    figure, axes = grid(math.ceil(len(names) / columns), columns, 3.3, 2.3)
+    figure, axes = wrapped(len(names), columns, 3.3, 2.3)
     rounds = [entry.get("round", index) for index, entry in enumerate(history)]
     for axis, name in zip(axes.flat, names, strict=False):
         values = [entry.get(name, math.nan) for entry in history]
         marker = "o" if len(rounds) < 10 else None
         axis.plot(rounds, values, color=RAW, lw=1.3, marker=marker, ms=3)
         cut_peaks(axis, values)
-        axis.set_title(name.replace("_", " "), fontsize=10)
-        axis.set_xlabel("round", fontsize=9)
-        axis.grid(alpha=0.25, lw=0.5)
-    for axis in list(axes.flat)[len(names) :]:
-        axis.set_visible(False)
+        label(axis, "round", title=name.replace("_", " "))
     return picture(figure, "What training reported, over its rounds.")
 
 
 def cut_peaks(axis, values):
-    """Keeps what most values do in sight where a few are far beyond them."""
+    """Keeps what most values do in sight if a few are far beyond them."""
     finite = np.array([value for value in values if math.isfinite(value)])
     if not len(finite):
         return
@@ -142,17 +167,14 @@ def cut_peaks(axis, values):
 
 
 def _matrices(report, attribute):
-    """(title, scores) of each confusion matrix that there is of ``attribute``."""
+    """(title, scores) of each confusion matrix of ``attribute``."""
+    judged = report["intrusive"].get(attribute)
     if attribute == report["utility"]["attribute"]:
         judged = report["utility"]
-    else:
-        judged = report["intrusive"].get(attribute)
     panels = []
     if judged:
-        panels.append(("raw windows,\njudge trained on raw", judged["raw"]))
-        panels.append(
-            ("anonymized windows,\njudge trained on raw", judged["anonymized"])
-        )
+        for side in ("raw", "anonymized"):
+            panels.append((f"{side} windows,\njudge trained on raw", judged[side]))
     section = report["reidentification"].get(attribute)
     if section is None and attribute == "subject":
         section = report["linkage"]
@@ -175,13 +197,16 @@ def confusion(report: dict, attribute: str, panels) -> Picture:
         counts = np.array(scores["confusion"], float)
         shares = 100 * counts / np.maximum(counts.sum(1, keepdims=True), 1)
         axis.imshow(shares, cmap="Blues", vmin=0, vmax=100)
+        label(axis, f"called {attribute}", lines=False)
         axis.set_title(title, fontsize=9)
         axis.spines[:].set_visible(False)
-        axis.set_xlabel(f"called {attribute}", fontsize=9)
         axis.set_xticks(range(len(classes)), classes, rotation=90)
         axis.set_yticks(range(len(classes)), classes)
         if len(classes) <= MOST_NUMBERS:
-            _write_numbers(axis, shares)
+            for (row, column), share in np.ndenumerate(shares):
+                style = {"ha": "center", "va": "center", "fontsize": 8}
+                colour = "white" if share > 55 else "black"
+                axis.text(column, row, f"{share:.0f}", color=colour, **style)
     axes[0, 0].set_ylabel(f"true {attribute}", fontsize=9)
     return picture(
         figure,
@@ -190,37 +215,17 @@ def confusion(report: dict, attribute: str, panels) -> Picture:
     )
 
 
-def _write_numbers(axis, shares):
-    for (row, column), share in np.ndenumerate(shares):
-        colour = "white" if share > 55 else "black"
-        axis.text(
-            column,
-            row,
-            f"{share:.0f}",
-            ha="center",
-            va="center",
-            color=colour,
-            fontsize=8,
-        )
-
-
 def plane(report: dict) -> Picture:
     """What survives over what leaks, a panel per attribute that is attacked."""
-    names = list(report["intrusive"])
-    if report["linkage"] and "subject" not in names:
-        names.append("subject")
-    names = [name for name in names if raw_scores(report, name)]
+    names = [name for name in attacked(report) if raw_scores(report, name)]
     names = [name for name in names if adversaries(report, name)]
-    columns = max(1, min(3, len(names)))
-    figure, axes = grid(math.ceil(len(names) / columns) or 1, columns, 3.9, 3.7)
+    figure, axes = wrapped(len(names), max(1, min(3, len(names))), 3.9, 3.7)
     for axis, name in zip(axes.flat, names, strict=False):
         _draw_plane(axis, report, name, raw_scores(report, name))
-    for axis in list(axes.flat)[len(names) :]:
-        axis.set_visible(False)
     return picture(
         figure,
-        f"Utility ({report['utility']['attribute']} accuracy) over what an adversary "
-        "reads of each attribute. Raw windows lie at the top right; the goal is the "
+        f"Utility ({report['utility']['attribute']} accuracy) over what an attacker "
+        "infers of each attribute. Raw windows lie at the top right; the goal is the "
         "star: all utility, and the attribute at chance level.",
     )
 
@@ -236,22 +241,52 @@ def _draw_plane(axis, report, attribute, raw):
     axis.plot(100 * raw["balanced_accuracy"], top, "o", color=RAW, ms=9, label="raw")
     axis.plot(chance, top, "*", color=GOOD, ms=15, label="goal")
     markers = dict(zip(report["attackers"], "D^vPX<>hp", strict=False))
+    hollow = {"color": SAFE, "mfc": "none", "mew": 1.8, "ms": 9, "clip_on": False}
     for name, scores in adversaries(report, attribute).items():
-        axis.plot(
-            100 * scores["balanced_accuracy"],
-            kept,
-            markers.get(name.split()[0], "s"),
-            color=SAFE,
-            mfc="none",
-            mew=1.8,
-            ms=9,
-            label=name.split(" on ")[0].replace(" trained", ", trained on raw"),
-            clip_on=False,
-        )
+        marker = markers.get(name.split()[0], "s")
+        short = name.split(" on ")[0].replace(" trained", ", trained on raw")
+        reached = 100 * scores["balanced_accuracy"]
+        axis.plot(reached, kept, marker, label=short, **hollow)
     axis.set_xlim(0, 105)
     axis.set_ylim(0, 105)
     axis.text(chance + 1, 2, "chance", color=QUIET, fontsize=8)
     axis.text(104, level + 1, "majority", color=QUIET, fontsize=8, ha="right")
-    axis.set_xlabel(f"{attribute} read [% balanced accuracy]", fontsize=9)
-    axis.set_ylabel(f"{utility['attribute']} kept [% accuracy]", fontsize=9)
+    inferred = f"{attribute} inferred [% balanced accuracy]"
+    label(axis, inferred, f"{utility['attribute']} kept [% accuracy]", lines=False)
     axis.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)
+
+
+def budget(heading: str, rows: list[dict]) -> Picture:
+    """Balanced accuracy of every inference over ε; dotted, what raw windows tell."""
+    raw, *released = rows
+    figure, axes = grid(1, 1, 6.4, 4.4)
+    axis = axes[0, 0]
+    epsilons = [row["epsilon"] for row in released]
+    styles = {True: 0, False: 0}
+    for name in raw["scores"]:
+        keeps = name in raw["useful"]
+        line, colour = LINES[styles[keeps] % len(LINES)], RAW if keeps else SAFE
+        styles[keeps] += 1
+        told = [100 * row["scores"][name]["balanced_accuracy"] for row in released]
+        role = "useful" if keeps else "sensitive"
+        axis.plot(epsilons, told, line, marker="o", ms=4, color=colour, lw=1.5)
+        axis.lines[-1].set_label(f"{name} ({role})")
+        level = 100 * raw["scores"][name]["balanced_accuracy"]
+        axis.axhline(level, color=colour, ls=":", lw=1.2)
+        chance = 100 * raw["scores"][name]["chance"]
+        axis.axhline(chance, color=colour, ls=GUESS, lw=0.8, alpha=0.6)
+    axis.plot([], [], color=QUIET, ls=":", lw=1.2, label="raw windows")
+    axis.plot([], [], color=QUIET, ls=GUESS, lw=0.8, label="guessing")
+    label(axis, "ε of a window", "balanced accuracy, %")
+    axis.set_title(heading, fontsize=9)
+    axis.set_xscale("log")
+    axis.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
+    axis.minorticks_off()
+    axis.set_ylim(0, 100)
+    axis.legend(fontsize=8, frameon=False, loc="best")
+    return picture(
+        figure,
+        "Balanced accuracy of classifiers that are taught on released training windows "
+        "and tried on released test windows, over the ε of each window. In the same "
+        "colour what raw windows tell (dotted) and what guessing does (thin, dashed).",
+    )

@@ -11,7 +11,7 @@ from jaxanon import energy
 from jaxanon.energy import PFDRLSettings, guarantee, method, training
 from jaxanon.energy.homes import take
 from jaxanon.evaluation import energy as evaluation_energy
-from jaxanon.report import street as report_street
+from jaxanon.report import energy as pages
 from jaxanon.training import metrics_log
 
 SIZES = {"homes": 3, "devices": 2, "days": 2, "held_out": 1}
@@ -236,7 +236,7 @@ def test_the_report_is_written(run, report):
     html = (run.folder / "report.html").read_text()
     assert "was forecast for it 60 minutes at a time" in html
     assert "standby switched off in 2 homes" in html and html.count("<figure") == 4
-    first, second, third, heard, fourth, fifth = report_street.sentences(report)
+    first, second, third, heard, fourth, fifth = pages.sentences(report)
     assert heard == "A device hears 1.0 others of its kind on average; 0 hear nobody."
     assert (
         "On 1 held-out day 2 homes saved" in first and "at 11.67 cents a kWh" in first
@@ -266,8 +266,8 @@ def test_words_where_there_is_nothing_to_tell(report):
     quiet["method"] = report["method"] | {
         "settings": report["method"]["settings"] | {"graph": "full", "slot_min": 20}
     }
-    assert "next 20 minutes" in report_street.sentences(quiet | forecast)[1]
-    first, second, third, known, fourth, fifth = report_street.sentences(quiet)
+    assert "next 20 minutes" in pages.sentences(quiet | forecast)[1]
+    first, second, third, known, fourth, fifth = pages.sentences(quiet)
     assert known.startswith("1 of the 2 devices that joined are known to the street")
     assert first == "On 1 held-out day no device of 2 homes stood by."
     assert "from off of 4 devices" in second and "tv of b and 1 more" in second
@@ -277,10 +277,7 @@ def test_words_where_there_is_nothing_to_tell(report):
     assert "after 192 noisy broadcasts; broadcasts of a device by themselves" in fourth
     assert fifth.startswith("Not covered: what a home's own meter or power company")
     told = {"settings": report["method"]["settings"] | {"sharing": "local"}}
-    assert (
-        report_street.sentences(report | {"method": told})[-1]
-        == "Nothing leaves a home."
-    )
+    assert pages.sentences(report | {"method": told})[-1] == "Nothing leaves a home."
 
 
 def test_a_seed_that_would_be_another_s_is_refused():

@@ -17,7 +17,7 @@ from jaxanon.energy import (
     training,
 )
 from jaxanon.evaluation import energy as evaluation_energy
-from jaxanon.report import street_search
+from jaxanon.report.energy import draw_search
 
 SMALL = PFDRLSettings(
     days=2, held_out=2, forecaster="lr", hidden=(6,), alpha=1, fit_steps=1,
@@ -114,7 +114,7 @@ def test_who_never_reaches_it_has_no_day(searched, homes, monkeypatch, tmp_path)
     assert found[1] == {"mean": None, "std": None, "never": 2}
     column = energy_sweep.table(summary).columns[-1]
     assert [*column.cells] == ["4.00 (1 of 2 never)", "(2 of 2 never)"]
-    picture = street_search.draw(summary)
+    picture = draw_search(summary)
     assert "with as many of the best actions: 3 of 4 never did" in " ".join(
         picture.caption.split()
     )

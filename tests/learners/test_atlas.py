@@ -7,7 +7,7 @@ import jaxanon as ja
 from jaxanon.federated.engine import layout
 from jaxanon.learners.atlas import OF_ATLAS, AtlasConfig, of_atlas
 from jaxanon.privacy import SampledGaussian, epsilon_spent, ledger
-from jaxanon.report.learned import guaranteed
+from jaxanon.report.text import guaranteed
 from jaxanon.training import run_folder
 
 pytestmark = pytest.mark.long

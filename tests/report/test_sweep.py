@@ -5,7 +5,7 @@ import hypothesis.strategies as st
 import pytest
 
 from jaxanon import report
-from jaxanon.report import figures, front
+from jaxanon.report import figures, sweep
 
 
 def row(settings, kept, *scores, diverged=0, std=None):
@@ -36,7 +36,7 @@ SHARES = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 
 @hypothesis.given(st.lists(st.tuples(SHARES, SHARES), max_size=8))
 def test_a_point_is_on_the_front_unless_another_beats_it(points):
-    for own, on in zip(points, front.best(points), strict=True):
+    for own, on in zip(points, sweep.best(points), strict=True):
         as_useful = [other for other in points if other[0] >= own[0]]
         as_private = [other for other in points if other[1] <= own[1]]
         more_useful = any(other[0] > own[0] for other in as_private)
@@ -45,7 +45,7 @@ def test_a_point_is_on_the_front_unless_another_beats_it(points):
 
 
 def test_panels_are_of_the_attributes_that_somebody_reads():
-    found = front.panels(SUMMARY, REPORT)
+    found = sweep.panels(SUMMARY, REPORT)
     told = {
         name: [(kept["mean"], leaked["mean"], on) for _, kept, leaked, on in own.points]
         for name, own in found.items()
@@ -85,9 +85,9 @@ def test_nothing_is_drawn_where_nobody_was_tried(tmp_path):
 
 def test_the_goal_is_drawn_where_raw_windows_were_judged():
     """With no classifier of raw windows there is no level of theirs to draw."""
-    one = front.draw(SUMMARY, REPORT).png
+    one = sweep.draw(sweep.panels(SUMMARY, REPORT), REPORT).png
     blind = {**REPORT, "intrusive": {"sex": None, "age": None}}
-    assert one != front.draw(SUMMARY, blind).png
+    assert one != sweep.draw(sweep.panels(SUMMARY, blind), blind).png
 
 
 def test_words_never_stand_over_other_words(monkeypatch):
@@ -96,7 +96,7 @@ def test_words_never_stand_over_other_words(monkeypatch):
     rows += [row({"alpha": 0.8}, 0.6, 0.52), row({"alpha": 0.9}, 0.8, 0.6)]
     drawn = []
     monkeypatch.setattr(figures, "picture", lambda figure, words: drawn.append(figure))
-    front.draw(rows, REPORT)
+    sweep.draw(sweep.panels(rows, REPORT), REPORT)
     (axis,) = drawn[0].axes
     drawn[0].draw_without_rendering()
     goal = {"goal", "raw windows"}
