@@ -14,7 +14,8 @@ class Method(NamedTuple):
     The state is a tree of arrays with ``round`` (``int32[]``, rounds done), ``params``,
     ``average`` (their running mean, or None) and ``hyper`` (dict of ``float[]``);
     ``init`` and ``update`` may be vmapped over keys and hyper-parameters, so ten seeds
-    and a grid are one program.
+    and a grid are one program. ``anonymize`` draws by ``jaxanon.kernels.portable``, or
+    it cannot be exported.
     """
 
     name: str

@@ -10,7 +10,7 @@ from jaxanon.core.method import Method
 from jaxanon.datasets import spec as datasets_spec
 from jaxanon.federated.engine.cohort import cohort_size
 from jaxanon.federated.meta_learning.maml import meta
-from jaxanon.kernels import Objective
+from jaxanon.kernels import Objective, portable
 from jaxanon.kernels.checks import one_of
 from jaxanon.kernels.setting_checks import at_least, configured, finite, of_kinds
 from jaxanon.methods.common import client_batches
@@ -236,14 +236,14 @@ def anonymized(key, params, windows, spec, config, networks, judges):
         name: jnp.argmax(net.apply({"params": params["classifiers"][name]}, x), -1)
         for name, net in judges.items()
     }
-    noise_key, class_key = jax.random.split(key)
+    noise_key, class_key = portable.split(key)
     z, log_variance = networks.encode(params, x)
     if config.anonymization != "deterministic":
-        z = autoencoder.sample(z, log_variance, jax.random.normal(noise_key, z.shape))
+        z = autoencoder.sample(z, log_variance, portable.normal(noise_key, z.shape))
     private, unknown = [], jnp.zeros(len(x), jnp.int32)
     for index, name in enumerate(spec.private):
         shown = shown_class(
-            jax.random.fold_in(class_key, index),
+            portable.fold_in(class_key, index),
             config.anonymization,
             predicted.get(name, unknown),
             spec.num_classes(name),
