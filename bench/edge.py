@@ -26,8 +26,8 @@ from jaxanon import datasets, edge, exporting, methods
 from jaxanon.attacks import train_judges
 from jaxanon.core.run import Run
 from jaxanon.datasets import spec as datasets_spec
-from jaxanon.exporting import agreement, graphs, quantization
-from jaxanon.exporting.export import WEIGHTS
+from jaxanon.exporting import agreement, onnx_graph, quantization
+from jaxanon.exporting.exporter import WEIGHTS
 from jaxanon.methods.dysan import online_selection
 
 PARTS = ("windows", "choice", "privatehub", "start", "stream")
@@ -189,7 +189,7 @@ def choice(report, data, folder, smoke):
         rows.append(windows | {"public": np.zeros(1, np.int32)} | row)
     shapes = {k: jax.ShapeDtypeStruct(v.shape, v.dtype) for k, v in rows[0].items()}
     outputs = ["safe", "public class", "private classes"]
-    model = graphs.to_onnx(rewritten, shapes, outputs, "dysan")
+    model = onnx_graph.to_onnx(rewritten, shapes, outputs, "dysan")
     numbers = sum(leaf.size for leaf in jax.tree.leaves(composed))
     for weights, size in (("float32", 4), ("int8", 1)):
         path = folder / f"choice-{weights}.onnx"

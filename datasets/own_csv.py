@@ -13,6 +13,7 @@ from jaxanon.datasets.own_arrays import ABOUT, ENDING, distinct
 from jaxanon.datasets.recordings import Recording
 from jaxanon.datasets.sources import naming
 from jaxanon.datasets.windows import cut_each
+from jaxanon.recordings import csv_rows
 
 JITTER = 0.05  # By which the rates of files may differ, that clocks set.
 GAP = 3  # Periods from one row to the next after which a recording is two.
@@ -35,11 +36,12 @@ def import_csv(
 ) -> Path:
     """Cuts CSV files into windows and writes them as an ``.npz`` that ``load`` reads.
 
-    A file has a line of names and a row for each sample, with commas, semicolons or
-    tabs between, in UTF-8. A window lies in one file and in rows of one person and one
-    class of every label, none of which lacks a number or a label; rows that do are left
-    out, and told in a warning. Cells that are empty, ``NA``, ``NaN``, ``null`` or
-    ``None`` lack a number; an empty one lacks a label.
+    A file has a line of names and a row for each sample, in the dialect of
+    ``jaxanon.recordings.csv_rows``, which ``jaxanon-edge`` reads, too. A window lies in
+    one file and in rows of one person and one class of every label, none of which lacks
+    a number or a label; rows that do are left out, and told in a warning. Cells that
+    are empty, ``NA``, ``NaN``, ``null`` or ``None`` lack a number; an empty one lacks a
+    label. A channel is named with or without its unit in brackets.
 
     Args:
       paths: of the files, in order of time for each person.
@@ -201,7 +203,7 @@ def _check_numbers(rate_hz, time, length, stride):
 def _read_people(path):
     """The attributes of each person, of a CSV."""
     found = {}
-    for line, row in csv_tables.lines(path, ("subject",)):
+    for line, row in csv_rows.records(path, ("subject",)):
         who = row.pop("subject")
         if who in found or not who or not row or not all(row.values()):
             raise ValueError(

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxanon.kernels.portable import SuppliedKey
+
 
 def is_key(array) -> bool:
     """Whether an array holds typed PRNG keys.
@@ -26,7 +28,7 @@ def typed_key(key) -> None:
     Example:
       >>> typed_key(jax.random.key(0))
     """
-    if not is_key(key):
+    if not is_key(key) and not isinstance(key, SuppliedKey):
         raise TypeError(
             "key must be a typed PRNG key such as jax.random.key(0), "
             f"got {type(key).__name__} with dtype {getattr(key, 'dtype', None)}."

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.portable import by_platform
 from jaxanon.kernels.precision import wide
 
 LARGE = 1 << 18  # Numbers in a leaf that a CPU should not copy.
@@ -29,9 +30,7 @@ def weighted(factor, used, leaf):
     factor = factor.astype(wide(leaf.dtype))
     # A CPU is slow to sum columns, and to copy a large leaf without its bad rows.
     on_cpu = by_product if leaf.size <= LARGE else row_by_row
-    return jax.lax.platform_dependent(
-        factor, used, leaf, cpu=on_cpu, default=by_columns
-    )
+    return by_platform(factor, used, leaf, cpu=on_cpu, default=by_columns)
 
 
 def by_columns(factor, used, leaf):

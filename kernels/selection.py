@@ -6,6 +6,7 @@ import operator
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels.portable import by_platform
 from jaxanon.kernels.sorting import in_order, integers, restored
 
 SMALL = 1 << 14  # Numbers that are sorted as soon, by a smaller program.
@@ -34,7 +35,7 @@ def sum_of_places(x, first, last):
       Array([6.], dtype=float32)
     """
     on_cpu = by_sort if x.size <= SMALL else by_search
-    return jax.lax.platform_dependent(x, first, last, cpu=on_cpu, default=by_sort)
+    return by_platform(x, first, last, cpu=on_cpu, default=by_sort)
 
 
 @sum_of_places.defjvp

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-FOLDERS = ("kernels", "datasets", "federated")
+FOLDERS = ("kernels", "datasets", "federated", "recordings")
 MOST_LINES = 15
 BLOCK = re.compile(r"^```(python|diff)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

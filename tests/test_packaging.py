@@ -20,6 +20,7 @@ TOPS = {
     "kernels": "jaxanon.kernels",
     "federated": "jaxanon.federated",
     "datasets": "jaxanon.datasets",
+    "recordings": "jaxanon.recordings",
 }
 
 

@@ -58,12 +58,12 @@ def export(
         writing.refuse_unwritable(path, overwrite)
 
     from jaxanon import exporting
-    from jaxanon.exporting import beside
+    from jaxanon.exporting import files
     from jaxanon.training import run_folder
 
-    beside.check_ending(output, format)
+    files.check_ending(output, format)
     if attackers is not None:
-        beside.check_ending(attackers, "onnx")
+        files.check_ending(attackers, "onnx")
     run = run_folder.open_run(folder)
     console.unfinished(run)
     data = cli_data.recall(run, dataset=dataset, source=source, split_seed=split_seed)

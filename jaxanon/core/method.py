@@ -81,7 +81,8 @@ class Method(NamedTuple):
     The state is a tree of arrays with ``round`` (``int32[]``, rounds done), ``params``,
     ``average`` (their running mean, or None) and ``hyper`` (dict of ``float[]``).
     ``init`` and ``update`` may be vmapped over keys and hyper-parameters, so seeds and
-    a grid are one program. A method of a registered name can be pickled.
+    a grid are one program. ``anonymize`` draws by ``jaxanon.kernels.portable``, or it
+    cannot be exported. A method of a registered name can be pickled.
     """
 
     name: str

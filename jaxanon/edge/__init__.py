@@ -4,11 +4,10 @@ Needs the standard library, NumPy and onnxruntime, no JAX: on a phone, watch or 
 ``pip install --no-deps jaxanon`` and ``pip install numpy onnxruntime paho-mqtt`` do.
 """
 
-from jaxanon.edge.blocks import Block, Window
 from jaxanon.edge.budget import UNBOUNDED, Budget, Exhausted
 from jaxanon.edge.model import Attackers, Model, load, load_attackers
-from jaxanon.edge.signature import Signature
 from jaxanon.edge.stream import Stream
+from jaxanon.edge.types import Block, Signature, Window
 
 __all__ = [
     "UNBOUNDED",

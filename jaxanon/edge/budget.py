@@ -1,13 +1,86 @@
 """A privacy budget in a file: charged before a window leaves, across restarts."""
 
 import contextlib
+import fractions
+import hashlib
+import json
 import math
 import operator
 import os
 import pathlib
 import time
 
-from jaxanon.edge import budget_text
+DAMAGE = AttributeError, KeyError, OverflowError, RecursionError, TypeError
+FIELDS = "format", "epsilon", "neighbours", "releases"  # That the check is of.
+FORMAT = 2
+EPSILON, ROUNDS = "epsilon", "rounds"  # Units: a file that names none is of ε.
+
+
+def exact(value) -> fractions.Fraction:
+    """The decimal number that a float is written as: 0.1 is a tenth, three are 0.3."""
+    return fractions.Fraction(repr(float(value)))
+
+
+def total(releases: dict[str, int]) -> fractions.Fraction:
+    """ε of all releases together."""
+    return sum((exact(name) * n for name, n in releases.items()), fractions.Fraction())
+
+
+def check_epsilon(epsilon, name: str) -> None:
+    """Raises ValueError unless ``epsilon`` is one that can be spent."""
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise ValueError(f"{name} must be > 0 and finite, got {epsilon!r}.")
+
+
+def body(
+    epsilon, neighbours: str, releases: dict[str, int], unit: str = EPSILON
+) -> dict:
+    """What a file says, but for its check; ``epsilon`` counts units of ``unit``."""
+    values = FORMAT, float(epsilon), neighbours, releases
+    named = {} if unit == EPSILON else {"unit": unit}
+    return dict(zip(FIELDS, values, strict=True)) | named
+
+
+def as_text(told: dict) -> str:
+    """A file that says ``told``, and a check by which a bit that flipped is seen."""
+    return json.dumps(told | {"check": _digest(told)}, indent=1) + "\n"
+
+
+def parsed(written: str) -> dict:
+    """What ``as_text`` wrote.
+
+    Raises:
+      ValueError: for what no budget says, be its check right.
+
+    Example:
+      >>> parsed(as_text(body(1.0, "any two windows", {"0.25": 3})))["releases"]
+      {'0.25': 3}
+    """
+    try:
+        told = json.loads(written)
+        if told.get("format") != FORMAT and "releases" in told:
+            raise ValueError(f"of another version, format {told.get('format')}")
+        found = {name: told[name] for name in FIELDS}
+        if "unit" in told:
+            found["unit"] = told["unit"]
+        if told["check"] != _digest(found):
+            raise ValueError("its check does not match")
+        releases, epsilon = found["releases"], found["epsilon"]
+        whole = all(type(n) is int and n >= 0 for n in releases.values())
+        kinds = type(epsilon) is float and isinstance(found["neighbours"], str)
+        kinds &= found.get("unit", ROUNDS) == ROUNDS
+        for each in (epsilon, *map(float, releases)):
+            check_epsilon(each, "epsilon")
+        if not (whole and kinds and total(releases) <= exact(epsilon)):
+            raise ValueError("its numbers are none of a budget")
+    except DAMAGE as error:
+        raise ValueError(str(error) or type(error).__name__) from error
+    return found
+
+
+def _digest(told):
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
 
 MADE = b"made\n"  # In the lock: there was a budget; one that is gone was removed.
 ANY = "any two windows"
@@ -61,10 +134,10 @@ class Budget:
         neighbours: str | None = None,
         *,
         wait_s: float = 1.0,
-        unit: str = budget_text.EPSILON,
+        unit: str = EPSILON,
     ):
         if epsilon is not None:
-            budget_text.check(epsilon, "epsilon of a budget")
+            check_epsilon(epsilon, "epsilon of a budget")
         if not wait_s >= 0:
             raise ValueError(f"wait_s must be >= 0, got {wait_s!r}.")
         self.path = pathlib.Path(path).resolve()
@@ -83,7 +156,7 @@ class Budget:
                 if was_there or epsilon is None:
                     raise self._nothing(was_there)
                 hidden = ANY if neighbours is None else neighbours
-                self._write(budget_text.body(epsilon, hidden, {}, unit))
+                self._write(body(epsilon, hidden, {}, unit))
             told = self._told()
             if not was_there:
                 os.pwrite(lock, MADE, 0)
@@ -115,7 +188,7 @@ class Budget:
     @property
     def spent(self) -> float:
         """ε so far."""
-        return float(budget_text.total(self.releases))
+        return float(total(self.releases))
 
     @property
     def left(self) -> float:
@@ -149,20 +222,20 @@ class Budget:
         with self._alone():
             releases = self._after(self._own()["releases"], epsilon, count)
             own = self.epsilon, self.neighbours, releases, self._unit
-            self._write(budget_text.body(*own))
+            self._write(body(*own))
         return float(self._left(releases))
 
     def _left(self, releases):
         """What is left after these, exactly."""
-        return budget_text.exact(self.epsilon) - budget_text.total(releases)
+        return exact(self.epsilon) - total(releases)
 
     def _after(self, releases, epsilon, count):
         """What was released with ``count`` windows more, which are not too many."""
-        budget_text.check(epsilon, "epsilon")
+        check_epsilon(epsilon, "epsilon")
         whole = operator.index(count) if hasattr(count, "__index__") else -1
         if whole < 0:  # A fraction would be lost.
             raise ValueError(f"count must be whole and >= 0, got {count!r}.")
-        each, left = budget_text.exact(epsilon), self._left(releases)
+        each, left = exact(epsilon), self._left(releases)
         if each * whole > left:
             raise Exhausted(
                 f"{float(each * whole):g} is asked for, and {float(left):g} of "
@@ -225,9 +298,9 @@ class Budget:
             time.sleep(0.001)
 
     def _told(self):
-        """What the file says, as ``budget_text.body`` has it."""
+        """What the file says, as ``body`` has it."""
         try:
-            told = budget_text.read(self.path.read_text(encoding="utf-8"))
+            told = parsed(self.path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise FileNotFoundError(
                 f"{self.path} is gone, and with it what was spent; restore it."
@@ -237,17 +310,17 @@ class Budget:
                 f"{self.path} is no budget, or damaged ({error}); nothing is released "
                 "from it. Restore it, or count its stream as spent."
             ) from error
-        if (unit := told.get("unit", budget_text.EPSILON)) != self._unit:
+        if (unit := told.get("unit", EPSILON)) != self._unit:
             raise ValueError(
                 f"{self.path} must be a budget of {self._unit}, got one of {unit}; "
                 "name another file."
             )
         return told
 
-    def _write(self, body):
+    def _write(self, told):
         partial = self.path.with_name(f".{self.path.name}.partial")
         with partial.open("w", encoding="utf-8") as file:
-            file.write(budget_text.text(body))
+            file.write(as_text(told))
             file.flush()
             os.fsync(file.fileno())
         partial.replace(self.path)

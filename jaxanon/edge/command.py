@@ -152,6 +152,9 @@ def _run(words):
         counts["malformed"] = rows.malformed
     names = {"released": "windows released", "late windows": "windows late"}
     told = [f"{n} {names.get(name, name)}" for name, n in counts.items() if n]
+    if rows.malformed:
+        first = f"line {rows.first_malformed} of {words.input}"
+        print(f"jaxanon-edge: the first malformed row is {first}.", file=sys.stderr)
     print(f"jaxanon-edge: {', '.join(told) or 'no rows'}", file=sys.stderr)
     if lost:
         print(f"jaxanon-edge: error: {lost}", file=sys.stderr)
@@ -186,8 +189,8 @@ def _through(words, loaded, rows):
     Returns ``(counts, lost, interrupted)``: the stream's counts, what never left, in a
     sentence, and whether somebody stopped it, who still gets what it held.
     """
+    from jaxanon.edge.csv_input import paced
     from jaxanon.edge.outlets import open_outlet
-    from jaxanon.edge.pacing import paced
     from jaxanon.edge.stream import Stream
 
     stream = Stream(loaded, **_settings(words, loaded, rows))

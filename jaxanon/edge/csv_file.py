@@ -10,8 +10,7 @@ import time
 import numpy as np
 
 from jaxanon.edge import rows
-from jaxanon.edge.blocks import Block
-from jaxanon.edge.signature import Signature
+from jaxanon.edge.types import Block, Signature
 
 MENDABLE = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EAGAIN, errno.ENOBUFS}
 TAIL = 1 << 16  # Bytes at a file's end in which its last whole row must lie.

@@ -1,15 +1,137 @@
 """An anonymizer or attackers in a file, and what they make of a window."""
 
 import contextlib
+import hashlib
 import itertools
+import json
 import os
+import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxanon.edge import draws, model_file
-from jaxanon.edge import signature as signatures
+from jaxanon.edge import draws, types
+
+FORMAT = 1
+# As a node's type is written in an ONNX file: a field's tag, its length, its text.
+_DRAWING = [
+    b"\x22" + bytes([len(name)]) + name
+    for name in (
+        *(b"RandomNormal", b"RandomUniform", b"RandomNormalLike", b"Multinomial"),
+        *(b"RandomUniformLike", b"Bernoulli"),
+    )
+]
+
+
+def read_checked(
+    path: str | os.PathLike, digest: str | None = None, how: str = "jaxanon export"
+) -> bytes:
+    """The bytes of a file whose SHA-256 is what it has to be.
+
+    Args:
+      path: of the model.
+      digest: 64 hexadecimal digits; None takes them from the file beside it, of the
+        same name and ``.sha256`` behind it, as ``sha256sum`` writes it.
+      how: such a file is made.
+
+    Raises:
+      FileNotFoundError: without the file, or without a digest.
+      ValueError: if the digest is none, or of other bytes.
+
+    Example:
+      >>> import tempfile
+      >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.onnx"
+      >>> digest = hashlib.sha256(b"a").hexdigest()
+      >>> read_checked(path.write_bytes(b"a") and path, digest)
+      b'a'
+    """
+    path = pathlib.Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no model {path}; write one with {how}.")
+    beside, source = path.with_name(path.name + ".sha256"), "digest"
+    if digest is None:
+        if not beside.is_file():
+            raise FileNotFoundError(
+                f"nothing tells whether {path} is whole: {beside.name} is not beside "
+                "it; copy both files, or give its digest (of the model: --digest)."
+            )
+        digest, source = beside.read_text(errors="replace"), beside.name
+    wanted = digest.split()[0].lower() if digest.split() else ""
+    if len(wanted) != 64 or set(wanted) - set("0123456789abcdef"):
+        raise ValueError(
+            f"{source} must begin with the 64 hexadecimal digits of a SHA-256, got "
+            f"{digest[:80]!r}; make it with sha256sum where the model was exported."
+        )
+    data = path.read_bytes()
+    found = hashlib.sha256(data).hexdigest()
+    if found != wanted:
+        raise ValueError(
+            f"{path} has SHA-256 {found[:12]}..., and {source} says {wanted[:12]}...: "
+            "it was truncated, tampered with or replaced; copy it anew with its digest."
+        )
+    return data
+
+
+def read_metadata(path, properties: dict[str, str], kind: str) -> dict:
+    """What a file tells of itself.
+
+    Args:
+      path: for messages.
+      properties: ONNX metadata.
+      kind: that it must be of.
+
+    Raises:
+      ValueError: without it, for a newer format or another kind.
+
+    Example:
+      >>> told = {"jaxanon": '{"format": 1, "kind": "attackers"}'}
+      >>> read_metadata("a", told, "attackers")
+      {'format': 1, 'kind': 'attackers'}
+    """
+    if "jaxanon" not in properties:
+        raise ValueError(
+            f"{path} is an ONNX file without jaxanon's metadata; make it with jaxanon "
+            "export."
+        )
+    try:
+        told = json.loads(properties["jaxanon"])
+        made, found = int(told["format"]), told["kind"]
+    except (KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"the metadata of {path} cannot be read ({error!r}); export it again."
+        ) from error
+    if made > FORMAT:
+        raise ValueError(
+            f"{path} is of format {made}, and this jaxanon reads {FORMAT}; run pip "
+            "install --upgrade jaxanon."
+        )
+    if found != kind:
+        raise ValueError(
+            f"{path} must hold {kind!r}, and holds {found!r}; name the other file."
+        )
+    return told
+
+
+def refuse_drawing(path, data: bytes) -> None:
+    """Refuses a graph with nodes that draw: their generators are no secret.
+
+    Args:
+      path: for messages.
+      data: of the file.
+
+    Raises:
+      ValueError: if there is such a node.
+
+    Example:
+      >>> refuse_drawing("a", b"")
+    """
+    for mark in _DRAWING:
+        if mark in data:
+            raise ValueError(
+                f"{path} draws inside its graph ({mark[2:].decode()}), not from the "
+                "operating system; export it again, its draws as inputs."
+            )
 
 
 def _session(path, data, threads):
@@ -63,7 +185,7 @@ def _check(path, what, found, wanted):
 class _Graph:
     """Of windows, one at a time, whose run can be stopped from another thread."""
 
-    def __init__(self, session, metadata: dict, signature: signatures.Signature):
+    def __init__(self, session, metadata: dict, signature: types.Signature):
         import onnxruntime
 
         self.signature, self.metadata = signature, metadata
@@ -96,7 +218,7 @@ class Model(_Graph):
     spends, or None; ``card``, text for people; ``metadata``, all that the file tells.
     """
 
-    def __init__(self, session, metadata: dict, signature: signatures.Signature):
+    def __init__(self, session, metadata: dict, signature: types.Signature):
         super().__init__(session, metadata, signature)
         self.epsilon: float | None = metadata["epsilon"]
         self.card: str = str(metadata.get("card", ""))
@@ -155,15 +277,15 @@ class Attackers(_Graph):
 def _opened(path, digest, threads, kind):
     """Session, metadata, signature and what the graph takes windows as."""
     option = " --attackers" if kind == "attackers" else ""
-    data = model_file.read(path, digest, f"jaxanon export{option}")
-    model_file.draws_nothing(path, data)
+    data = read_checked(path, digest, f"jaxanon export{option}")
+    refuse_drawing(path, data)
     session = _session(path, data, threads)
-    told = model_file.metadata(path, session.get_modelmeta().custom_metadata_map, kind)
+    told = read_metadata(path, session.get_modelmeta().custom_metadata_map, kind)
     described: Any = told.get("input")
     if not isinstance(described, dict) or not isinstance(described.get("name"), str):
         raise ValueError(f"{path} does not describe its input; export it again.")
     with _naming(path):
-        signature = signatures.read(described)
+        signature = types.read(described)
     windows = "tensor(float)", [1, signature.time, len(signature.channels)]
     return session, told, signature, windows
 

@@ -12,8 +12,7 @@ import urllib.parse
 import numpy as np
 
 from jaxanon.edge import rows
-from jaxanon.edge.blocks import Block
-from jaxanon.edge.signature import Signature
+from jaxanon.edge.types import Block, Signature
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 USER, PASSWORD = "JAXANON_MQTT_USER", "JAXANON_MQTT_PASSWORD"

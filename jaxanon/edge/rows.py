@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxanon.edge.blocks import Block
-from jaxanon.edge.signature import Signature
+from jaxanon.edge.types import Block, Signature
 
 FORMAT = 1
 MOST_REASON = 200  # Letters of a gap's reason that are written.

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from jaxanon.edge import grid, signature
-from jaxanon.edge.blocks import Block, Window
+from jaxanon.edge import grid, types
 from jaxanon.edge.guard import Anonymizer, Guard
-from jaxanon.edge.overlap import Overlap
+from jaxanon.edge.overlap_add import Overlap, Timeline
 from jaxanon.edge.resampling import Resampler, step
-from jaxanon.edge.timeline import Timeline
+from jaxanon.edge.types import Block, Window
 
 COUNTS = (
     *("pushed", "invalid", "duplicate", "late", "samples", "missing", "released"),
@@ -61,7 +60,7 @@ class Stream:
     Example:
       >>> import types
       >>> model = types.SimpleNamespace(
-      ...     signature=signature.Signature(4, ("x",), ("g",), 50.0),
+      ...     signature=types.Signature(4, ("x",), ("g",), 50.0),
       ...     anonymize=lambda window: -window,
       ... )
       >>> stream = Stream(model)
@@ -87,7 +86,7 @@ class Stream:
         longest_gap_s: float = 10.0,
     ):
         own = model.signature
-        self._order = signature.order(own, channels, units, reorder)
+        self._order = types.order(own, channels, units, reorder)
         rate = float(own.rate_hz if rate_hz is None else rate_hz)
         hop = max(1, own.time // 2) if hop is None else hop
         _check(rate, hop, own.time, max_gap, longest_gap_s)

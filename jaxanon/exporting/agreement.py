@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import jax
 import numpy as np
 
-from jaxanon.exporting.explicit import Draw
-from jaxanon.exporting.graphs import missing
+from jaxanon.exporting.onnx_graph import missing
+from jaxanon.kernels.portable import Draw
 
 
 def some(rng: np.random.Generator, draw: Draw) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxanon import __version__
 from jaxanon.attacks import attacker_data
 from jaxanon.datasets import spec as datasets_spec
-from jaxanon.exporting import beside, card, graphs
+from jaxanon.exporting import card, files, onnx_graph
 from jaxanon.models.fit import fit_classifier
 
 
@@ -63,8 +63,8 @@ def export_attackers(
       'who.onnx'
     """
     path = pathlib.Path(path)
-    beside.check_ending(path, "onnx")
-    beside.refuse_unwritable(path, overwrite=overwrite)
+    files.check_ending(path, "onnx")
+    files.refuse_unwritable(path, overwrite=overwrite)
     spec = data.spec
     trainings = [(spec.public, "public", "raw")]
     trainings += [(name, "private", "raw") for name in spec.private]
@@ -90,7 +90,7 @@ def export_attackers(
         return tuple(jax.nn.softmax(logits, axis=-1) for logits in told)
 
     shape = jax.ShapeDtypeStruct((1, spec.time, len(spec.channels)), np.float32)
-    model = graphs.to_onnx(read, {"windows": shape}, outputs, "attackers")
+    model = onnx_graph.to_onnx(read, {"windows": shape}, outputs, "attackers")
     reads = [
         {
             "output": output,
@@ -109,8 +109,8 @@ def export_attackers(
         "dataset": card.dataset(spec),
         "reads": reads,
     }
-    graphs.tell(model, json.dumps(facts))
-    beside.write(path, model.SerializeToString())
+    onnx_graph.tell(model, json.dumps(facts))
+    files.write(path, model.SerializeToString())
     return path
 
 

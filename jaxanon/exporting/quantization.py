@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxanon.exporting.agreement import session
-from jaxanon.exporting.graphs import made, missing, outside, quiet, rename, tidy
+from jaxanon.exporting.onnx_graph import made, missing, outside, quiet, rename, tidy
 
 # What holds most weights, and what int8 is fast for.
 QUANTIZED = ("MatMul", "Gemm", "Conv")

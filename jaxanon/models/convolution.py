@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
+from jaxanon.kernels.portable import by_platform
+
 NARROW = 16  # Channels up to which a product with patches beats XLA's convolution.
 WIDE = 32  # Channels from which half the products pay for the sums around them.
 # Sums of six samples, of a kernel of three, and of their products, that make four
@@ -89,7 +91,7 @@ def convolve(x, kernel, *, widen: bool = False):
 @functools.partial(jax.jit, static_argnums=2)  # Traced once for all blocks of a shape.
 def _wide(x, kernel, widen):
     edge = (kernel.shape[0] - 1,) * 2 if widen else (0, 0)
-    return jax.lax.platform_dependent(
+    return by_platform(
         x,
         kernel,
         cpu=functools.partial(_product, edge=edge),

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels import portable
 from jaxanon.models.losses import balanced_error
 from jaxanon.models.sanitizer import (
     REACH,
@@ -78,7 +79,7 @@ class Networks(NamedTuple):
 
     def sanitize(self, key, composed, windows, sides=None):
         """Windows and their sides, shaped as given, sanitized with fresh noise."""
-        noise = jax.random.uniform(key, (len(windows), NOISE))
+        noise = portable.uniform(key, (len(windows), NOISE))
         return sanitize(composed, windows, self._known(sides, windows), noise)
 
     def predict(self, params, windows, sides=None, key=None):

@@ -1,14 +1,18 @@
 """Several processes that train one run together, on one machine or many."""
 
 import contextlib
+import errno
 import hashlib
+import hmac
 import importlib
 import json
 import os
 import pathlib
 import platform
+import secrets
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -33,9 +37,30 @@ LOST = 3  # Exit status of a process that lost another.
 # JAX's errors that are this process' own.
 OWN = ("RESOURCE_EXHAUSTED", "INVALID_ARGUMENT", "UNIMPLEMENTED")
 
-_APART = "federated", "kernels", "datasets"  # In a checkout, beside the package.
+_APART = "federated", "kernels", "datasets", "recordings"  # Beside the package.
 
 _LONGEST = 4096  # Bytes of an error that the first process tells the others.
+
+SECRET = "JAXANON_SECRET"  # Environment variable with what all processes know.
+
+LEAST_SECRET = 16  # Characters.
+
+RESERVED = "JAXANON_RESERVED_PORT"  # Environment variable, of ``launching`` alone.
+
+GREETING_S = 1.0  # That a guest may take to say who it is.
+
+_NONCE, _PROOF = 32, 32  # Bytes.
+
+_HELLO = b"jaxanon "
+
+_CLAIM = struct.Struct(f"!QQ{_NONCE}s")  # num_processes, process_id, a random number
+
+_REFUSALS = {
+    b"auth": f"secret must be that of process 0; set the same {SECRET} for all.",
+    b"many": "num_processes must be that of process 0.",
+    b"none": "process_id must be at least 1 and below num_processes.",
+    b"same": "process_id is taken; give each process its own.",
+}
 
 
 class ProcessLost(ConnectionError):
@@ -52,8 +77,14 @@ def join(
     process_id: int,
     local_device_ids=None,
     joining_s: int = JOINING_S,
+    secret: str | None = None,
 ) -> None:
     """Makes this process one of several, before JAX is used for anything else.
+
+    The first process listens at ``coordinator`` and nowhere else. It lets in those who
+    know the secret; then JAX's coordinator takes the same address. That service and
+    what processes send each other are neither authenticated nor encrypted, so that all
+    machines must be in a trusted network.
 
     Args:
       coordinator: ``"host:port"`` of the first process, which listens there.
@@ -61,21 +92,26 @@ def join(
       process_id: which one this is, from 0.
       local_device_ids: which of the machine's devices are its own; None is all.
       joining_s: seconds to wait until all have come.
+      secret: at least 16 characters, the same in all processes; None takes the
+        environment variable ``JAXANON_SECRET``.
 
     Raises:
-      ValueError: for a number out of its range, or an address without a port.
-      OSError: if this is the first process and the port cannot be had.
-      ConnectionError: if the others did not come, or the first cannot be reached.
+      ValueError: for a number out of its range, an address without a port, or a secret
+        that is missing or too short.
+      OSError: if this is the first process and cannot listen at ``coordinator``.
+      ConnectionError: if the others did not come, the first cannot be reached, or it
+        refuses this process.
     """
     check_numbers(num_processes, process_id)
     first_one = "coordinator", " of the first process"
     host, port = checks.host_and_port(coordinator, *first_one)
+    known = _secret(secret)
     given = f"process {process_id} of {num_processes} waited {joining_s} s at"
     try:
         if process_id == 0:
-            _meet_all(port, num_processes, joining_s)
+            _meet_all(host, port, num_processes, known, joining_s)
         else:
-            _meet_first(host, port, process_id, joining_s)
+            _meet_first(host, port, num_processes, process_id, known, joining_s)
         jax.distributed.initialize(
             coordinator,
             num_processes,
@@ -84,6 +120,7 @@ def join(
             initialization_timeout=joining_s,
             heartbeat_timeout_seconds=HEARTBEAT_S,
             shutdown_timeout_seconds=ENDING_S,
+            coordinator_bind_address=coordinator,
         )
         # What they talk by later waits for nobody who still loads data.
         multihost_utils.sync_global_devices("joined")
@@ -110,49 +147,137 @@ def check_numbers(num_processes: int, process_id: int) -> None:
         )
 
 
-def _meet_all(port, num_processes, joining_s):
-    """Waits at a port for the others to come, each under a number of its own.
+def _secret(secret):
+    secret = os.environ.get(SECRET) if secret is None else secret
+    if secret is None or len(secret) < LEAST_SECRET:
+        raise ValueError(
+            f"secret must have at least {LEAST_SECRET} characters, got "
+            f"{0 if secret is None else len(secret)}; set {SECRET} to the same random "
+            "text for all processes."
+        )
+    return secret.encode()
+
+
+def _meet_all(host, port, num_processes, secret, joining_s):
+    """Waits at the address for the others, each under a number of its own.
 
     JAX would abort the process where they do not come in time.
     """
     end, here = time.monotonic() + joining_s, {}
     with contextlib.ExitStack() as guests:
-        both = socket.has_dualstack_ipv6()  # By old and new addresses, where there are.
-        family = socket.AF_INET6 if both else socket.AF_INET
-        how = {"family": family, "backlog": num_processes, "dualstack_ipv6": both}
-        try:
-            door = guests.enter_context(socket.create_server(("", port), **how))
-        except OSError as error:
-            raise OSError(
-                f"port {port} is in use on this machine, or not to be had ({error}); "
-                "name another one, the same to all processes."
-            ) from error
+        door = guests.enter_context(_door(host, port, num_processes))
         while len(here) < num_processes - 1:
             door.settimeout(max(0.01, end - time.monotonic()))
             try:
                 guest = guests.enter_context(door.accept()[0])
             except TimeoutError as error:
                 raise TimeoutError(f"There came {sorted(here)}.") from error
-            guest.settimeout(1.0)
-            with contextlib.suppress(OSError, ValueError):  # Whoever else it may be.
-                here[int(guest.recv(16))] = guest
-        for guest in here.values():
+            with contextlib.suppress(OSError):  # Whoever else it may be.
+                word, index, seal = _greeted(guest, num_processes, secret)
+                if word == b"come" and index in here and not _left(here[index][0]):
+                    word = b"same"
+                if word == b"come":
+                    here[index] = guest, seal
+                else:
+                    guest.sendall(word + seal(word))
+                    guest.close()
+        for guest, seal in here.values():
             with contextlib.suppress(OSError):
-                guest.sendall(b"come")
+                guest.sendall(b"come" + seal(b"come"))
 
 
-def _meet_first(host, port, process_id, joining_s):
+def _door(host, port, num_processes):
+    """A socket that listens at one address, of the names that the host has."""
+    # A launcher of this machine holds the port, for nobody else to take it meanwhile.
+    reserved = os.environ.get(RESERVED) == str(port)
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )[0]
+        how = {"backlog": num_processes, "reuse_port": reserved}
+        return socket.create_server(address[:2], family=family, **how)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise OSError(
+                f"port {port} is in use on this machine; name another one, the same to "
+                "all processes."
+            ) from error
+        raise OSError(
+            f"coordinator must be an address of process 0's machine, got {host}:{port} "
+            f"({error}); name one, the same to all processes."
+        ) from error
+
+
+def _greeted(guest, num_processes, secret):
+    """What a guest is told, its number, and ``seal(word)``, which proves who tells."""
+    end = time.monotonic() + GREETING_S
+    challenge = os.urandom(_NONCE)
+    guest.sendall(_HELLO + challenge)
+    claim = _read(guest, _CLAIM.size, end)
+    count, index, _ = _CLAIM.unpack(claim)
+    proof = _read(guest, _PROOF, end)
+    seal = lambda word: _proof(secret, word, challenge, claim)
+    if not hmac.compare_digest(proof, seal(b"join")):
+        # To a stranger no proof: it would be the one who asks another time.
+        return b"auth", None, lambda word: bytes(_PROOF)
+    if count != num_processes:
+        return b"many", None, seal
+    return (b"come" if 0 < index < num_processes else b"none"), index, seal
+
+
+def _proof(secret, word, challenge, claim):
+    return hmac.digest(secret, b"jaxanon " + word + challenge + claim, "sha256")
+
+
+def _read(end_point, size, end):
+    """So many bytes until a time, or OSError."""
+    data = b""
+    while len(data) < size:
+        end_point.settimeout(max(0.01, end - time.monotonic()))
+        part = end_point.recv(size - len(data))
+        if not part:
+            raise ConnectionError("the other end has left.")
+        data += part
+    return data
+
+
+def _left(guest):
+    guest.setblocking(False)
+    try:
+        return not guest.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def _meet_first(host, port, num_processes, process_id, secret, joining_s):
     """Tells the first process that this one is here, and waits for the rest."""
     end = time.monotonic() + joining_s
+    claim = _CLAIM.pack(num_processes, process_id, os.urandom(_NONCE))
     while time.monotonic() < end:
+        word = b""
         try:
             with socket.create_connection((host, port), timeout=1.0) as door:
-                door.sendall(str(process_id).encode())
-                door.settimeout(max(0.01, end - time.monotonic()))
-                if door.recv(16) == b"come":
-                    return
+                hello = _read(door, len(_HELLO), time.monotonic() + GREETING_S)
+                if hello != _HELLO:  # JAX's coordinator, of processes that have met.
+                    raise ConnectionError("another service listens.")
+                challenge = _read(door, _NONCE, time.monotonic() + GREETING_S)
+                door.sendall(claim + _proof(secret, b"join", challenge, claim))
+                word = _read(door, 4, end)
+                proof = _read(door, _PROOF, end)
         except OSError:
             pass
+        else:
+            same = hmac.compare_digest(proof, _proof(secret, word, challenge, claim))
+            if same and word == b"come":
+                return
+            if not same or word in _REFUSALS:
+                why = _REFUSALS[word if same else b"auth"]
+                raise ConnectionError(
+                    f"process {process_id} of {num_processes} was refused at "
+                    f"{host}:{port}: {why}"
+                )
         time.sleep(0.1)
     raise TimeoutError("The first was not there, or waits for others.")
 
@@ -330,14 +455,21 @@ def launch(words: list[str], num_processes: int, devices: int | None = None) -> 
         raise ValueError(
             "devices must be told (--devices) where processes share a machine's GPUs."
         )
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    # Held to the end, so that no other program gets the port: process 0 shares it.
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        reserved.bind(("127.0.0.1", 0))
+        return _launched(words, num_processes, devices, reserved.getsockname()[1])
+
+
+def _launched(words, num_processes, devices, port):
+    known = os.environ.get(SECRET) or secrets.token_hex(32)
+    told = {SECRET: known, RESERVED: str(port)}
     command = [sys.executable, "-P", "-c", MAIN, *words]
     command += ["--coordinator", f"127.0.0.1:{port}", "--process-id"]
 
     def start(index):
-        env = dict(os.environ)
+        env = os.environ | told
         if devices is not None:
             share = devices // num_processes
             own = range(index * share, (index + 1) * share)

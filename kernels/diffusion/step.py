@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels import portable
 from jaxanon.kernels.checks import one_of
 from jaxanon.kernels.diffusion import checks, coefficients
 
@@ -94,7 +95,7 @@ def advance(key, state, output, t, weights, fresh):
     keep, move, scale = weights
     state = keep * state + move * output.astype(state.dtype)
     if fresh:
-        noise = jax.random.normal(jax.random.fold_in(key, t), state.shape, state.dtype)
+        noise = portable.normal(portable.fold_in(key, t), state.shape, state.dtype)
         state += scale * noise
     return state
 

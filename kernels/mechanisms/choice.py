@@ -1,8 +1,8 @@
 """Private answers that are one of k: randomised response, and the best of k scores."""
 
-import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels import portable
 from jaxanon.kernels.checks import known, not_traced, one_of, positive, typed_key, whole
 from jaxanon.kernels.mechanisms.bounded import BoundedValue, bounded_only
 from jaxanon.kernels.precision import widened
@@ -46,7 +46,7 @@ def randomized_response(key, labels, num_classes, epsilon):
     num_classes = whole("num_classes", num_classes, least=2)
     positive(epsilon=epsilon)
     labels = _integers(labels, "labels")
-    keep_key, other_key = jax.random.split(key)
+    keep_key, other_key = portable.split(key)
     if num_classes - 1 > jnp.iinfo(labels.dtype).max:
         raise ValueError(
             f"labels of {labels.dtype} cannot name num_classes {num_classes} classes; "
@@ -54,9 +54,9 @@ def randomized_response(key, labels, num_classes, epsilon):
         )
     # Kept, or drawn anew from all k: the same law, without excluding the truth.
     keep, _ = _law(num_classes, epsilon)
-    kept = jax.random.uniform(keep_key, labels.shape, jnp.float32) < keep
+    kept = portable.uniform(keep_key, labels.shape, dtype=jnp.float32) < keep
     inside = (labels >= 0) & (labels < num_classes)
-    other = jax.random.randint(other_key, labels.shape, 0, num_classes, jnp.int32)
+    other = portable.randint(other_key, labels.shape, 0, num_classes)
     return jnp.where(kept & inside, labels, other.astype(labels.dtype))
 
 
@@ -206,9 +206,10 @@ def report_noisy_max(
       Noise, 2021.
     """
     one_of("noise", noise, NOISES)
-    draw = jax.random.exponential if noise == "exponential" else jax.random.laplace
-    draw = lambda key, shape, draw=draw: draw(key, shape, jnp.float32)
-    return _best(key, scores, epsilon, monotonic, draw)
+    draw = portable.exponential if noise == "exponential" else portable.laplace
+    return _best(
+        key, scores, epsilon, monotonic, lambda *given: draw(*given, jnp.float32)
+    )
 
 
 def gumbel(key, shape):
@@ -216,7 +217,7 @@ def gumbel(key, shape):
 
     Made of one word of 32 bits, as is JAX's default, none would be above 15.95.
     """
-    return jax.random.gumbel(key, shape, jnp.float32, mode="high")
+    return portable.gumbel(key, shape, jnp.float32, mode="high")
 
 
 def _law(num_classes, epsilon):

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxanon.kernels import portable
 from jaxanon.kernels.checks import not_negative, positive, typed_key, whole
 from jaxanon.kernels.mechanisms import checks
 from jaxanon.kernels.mechanisms.bounded import BoundedValue, bounded_only
@@ -120,36 +121,29 @@ def discrete_laplace_noise(key, shape, scale):
     scale = whole("scale", scale, least=1)
     if scale > MAX_SCALE:
         raise ValueError(f"scale must be in [1, {MAX_SCALE}], got {scale!r}.")
-    return _digits(scale)(key, shape)
+    if isinstance(key, portable.SuppliedKey):
+        return key.draw("discrete laplace", shape, scale=scale)
+    return _drawn(key, shape, scale)
 
 
-@functools.lru_cache(maxsize=64)
-def _digits(scale):
-    """``(key, shape) -> int32[shape]``, a program whose name tells the scale.
-
-    So whoever exports what draws by it can hand in integers drawn elsewhere.
-    """
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _drawn(key, shape, scale):
     first, *digits = thresholds(scale)
+    nonzero_key, sign_key, top_key, key = jax.random.split(key, 4)
+    nonzero = _below(nonzero_key, first, shape)
+    negative = jax.random.bits(sign_key, shape, jnp.uint32) >> 31 != 0
 
-    def drawn(key, shape):
-        nonzero_key, sign_key, top_key, key = jax.random.split(key, 4)
-        nonzero = _below(nonzero_key, first, shape)
-        negative = jax.random.bits(sign_key, shape, jnp.uint32) >> 31 != 0
+    def add_digit(number, place_and_threshold):
+        place, threshold = place_and_threshold
+        digit = _below(jax.random.fold_in(key, place), threshold, shape)
+        return 2 * number + digit, None
 
-        def add_digit(number, place_and_threshold):
-            place, threshold = place_and_threshold
-            digit = _below(jax.random.fold_in(key, place), threshold, shape)
-            return 2 * number + digit, None
-
-        # The top digit starts the scan: inside shard_map a constant would not do.
-        number = _below(top_key, digits[0], shape).astype(jnp.int32)
-        rest = jnp.asarray(np.array(digits[1:], np.uint32))
-        number, _ = jax.lax.scan(add_digit, number, (jnp.arange(len(rest)), rest))
-        size = jnp.where(nonzero, 1 + number, 0)
-        return jnp.where(negative, -size, size)
-
-    drawn.__name__ = f"discrete_laplace_{scale}"
-    return jax.jit(drawn, static_argnums=1)
+    # The top digit starts the scan: inside shard_map a constant would not do.
+    number = _below(top_key, digits[0], shape).astype(jnp.int32)
+    rest = jnp.asarray(np.array(digits[1:], np.uint32))
+    number, _ = jax.lax.scan(add_digit, number, (jnp.arange(len(rest)), rest))
+    size = jnp.where(nonzero, 1 + number, 0)
+    return jnp.where(negative, -size, size)
 
 
 def grid_laplace_mechanism(key, bounded: BoundedValue, epsilon, *, max_magnitude):

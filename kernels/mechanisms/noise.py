@@ -1,8 +1,8 @@
 """Laplace and Gaussian noise, in floating point, scaled by a carried sensitivity."""
 
-import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels import portable
 from jaxanon.kernels.checks import not_negative, positive, typed_key
 from jaxanon.kernels.mechanisms.bounded import BoundedValue, bounded_only
 from jaxanon.kernels.precision import wide, widened
@@ -34,7 +34,7 @@ def laplace_noise(key, shape, scale, dtype=jnp.float32):
     """
     typed_key(key)
     not_negative(scale=scale)
-    noise = jax.random.laplace(key, shape, wide(dtype))
+    noise = portable.laplace(key, shape, wide(dtype))
     return (noise * _not_negative(scale, noise.dtype)).astype(dtype)
 
 
@@ -64,7 +64,7 @@ def gaussian_noise(key, shape, stddev, dtype=jnp.float32):
     """
     typed_key(key)
     not_negative(stddev=stddev)
-    noise = jax.random.normal(key, shape, wide(dtype))
+    noise = portable.normal(key, shape, wide(dtype))
     return (noise * _not_negative(stddev, noise.dtype)).astype(dtype)
 
 

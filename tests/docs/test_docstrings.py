@@ -14,7 +14,8 @@ def _modules():
     """Dotted names of all modules: by folder, an editable install knows no other."""
     rooms = ("kernels", "federated", "datasets", "models", "methods", "attacks")
     names = {"jaxanon"}
-    for room in ("jaxanon", *(f"jaxanon.{name}" for name in (*rooms, "metrics"))):
+    rooms += ("metrics", "recordings")
+    for room in ("jaxanon", *(f"jaxanon.{name}" for name in rooms)):
         package = importlib.import_module(room)
         names.add(room)
         names.update(

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from jaxanon import edge
-from jaxanon.edge.guard import Guard
-from jaxanon.edge.watchdog import Late, Watchdog
+from jaxanon.edge.guard import Guard, Late, Watchdog
 
 WINDOW = np.ones((8, 1), np.float32)
 

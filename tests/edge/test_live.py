@@ -15,9 +15,9 @@ import live_stand_ins as stand_ins
 import numpy as np
 import pytest
 
-from jaxanon.edge import feed, live, readings, show
+from jaxanon.edge import live, page_server
 from jaxanon.edge import stream as edge_stream
-from jaxanon.edge.blocks import Window
+from jaxanon.edge.types import Window
 
 
 def _events(address, until):
@@ -107,13 +107,13 @@ def test_attackers_that_fail_do_not_end_the_show():
 
 
 def _question(*classes):
-    return readings.Question("side", "private", classes, "raw", "safe", True)
+    return live.Question("side", "private", classes, "raw", "safe", True)
 
 
 def test_averages_are_over_the_last_windows():
     answers = iter(np.eye(2)[[0, 0, 1, 1, 0, 1, 0, 1]])
     attackers = lambda window: dict.fromkeys(("raw", "safe"), next(answers))
-    reader = readings.Readings(attackers, [_question("left", "right")], average=2)
+    reader = live.Readings(attackers, [_question("left", "right")], average=2)
     nothing = np.zeros((1, 1), np.float32)
     first = reader.add(Window(0.0, nothing, None))[0]
     assert first.raw.tolist() == [1, 0] and first.safe is None
@@ -121,7 +121,7 @@ def test_averages_are_over_the_last_windows():
         (answer,) = reader.add(Window(0.0, nothing, nothing))
         assert (answer.raw.tolist(), answer.safe.tolist()) == (raw, safe)
     with pytest.raises(ValueError, match="average must be > 0 windows, got 0"):
-        readings.Readings(attackers, [], average=0)
+        live.Readings(attackers, [], average=0)
 
 
 @pytest.mark.parametrize(
@@ -139,10 +139,10 @@ def test_averages_are_over_the_last_windows():
     ],
 )
 def test_sentences(raw, safe, said):
-    answer = readings.Answer(
+    answer = live.Answer(
         *(None if each is None else np.float64(each) for each in (raw, safe))
     )
-    pairs = readings.sentence(_question("a", "b"), answer)
+    pairs = live.sentence(_question("a", "b"), answer)
     assert "".join(text for text, _ in pairs).endswith(said)
     assert {side for _, side in pairs} <= {"raw", "safe", ""}
 
@@ -157,7 +157,7 @@ def test_rows_are_played_at_their_pace():
     days = np.concatenate([np.arange(100) / 50, 1e6 + np.arange(100) / 50])
     given = [(days, np.zeros((200, 2)))]
     start = time.monotonic()
-    show.play(given, stream, shown, 4.0, stop)
+    live.play(given, stream, shown, 4.0, stop)
     # 4 s of samples at 4 × speed; the jump of a million seconds is not waited out.
     assert 0.9 < time.monotonic() - start < 3
     for wall, clock in seen:
@@ -185,7 +185,7 @@ def test_what_is_not_finite_is_null():
 def test_the_page_counts_from_the_first_time_there_is():
     sent = []
     heard = types.SimpleNamespace(send=lambda *event: sent.append(event))
-    shown = show.Show(heard, show.Timed(stand_ins.Model()), None, [])
+    shown = live.Show(heard, live.Timed(stand_ins.Model()), None, [])
     for times in ([np.nan, np.inf], [np.nan, 0.5], [0.75]):
         shown.raw(np.array(times), np.ones((len(times), 2)))
     assert _of(sent, "raw")[0]["t"] == [None, None]
@@ -228,7 +228,7 @@ def test_ctrl_c_is_the_end(tmp_path):
 
 
 def test_a_slow_reader_holds_up_nobody():
-    hall = feed.Feed(("hello", {}), frozenset({"raw"}))
+    hall = page_server.Feed(("hello", {}), frozenset({"raw"}))
     slow, fast = hall.join(), hall.join()
     taken = [fast.take(0)]
     for number in range(2000):
@@ -236,7 +236,7 @@ def test_a_slow_reader_holds_up_nobody():
         taken.append(fast.take(0))
     assert b"".join(taken).count(b"event: raw") == 2000
     left = slow.take(0)
-    assert left.count(b"event:") == feed.MOST_WAITING
+    assert left.count(b"event:") == page_server.MOST_WAITING
     assert b'"number": 1999}' in left and b'"number": 1743}' not in left
     hall.send("bye", {}, last=True)
     assert slow.take(0).startswith(b"event: bye")
@@ -253,7 +253,7 @@ def test_a_browser_that_takes_nothing_is_left_alone(monkeypatch):
     from jaxanon.edge import page_server
 
     monkeypatch.setattr(page_server._Handler, "timeout", 0.3)
-    hall = feed.Feed(("hello", {}), frozenset())
+    hall = page_server.Feed(("hello", {}), frozenset())
     with page_server.serving(hall, "127.0.0.1", 0) as address:
         _, _, host, word, _ = address.split("/")
         name, port = host.split(":")

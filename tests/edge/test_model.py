@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from jaxanon import edge
-from jaxanon.edge import model_file
+from jaxanon.edge.model import refuse_drawing
 
 WINDOW = np.arange(16, dtype=np.float32).reshape(8, 2)
 
@@ -167,8 +167,8 @@ def test_a_graph_that_draws_by_itself_is_refused(models, tmp_path):
 def test_every_operator_that_draws_is_known(models, kind):
     data = models.node(kind, "windows").SerializeToString()
     with pytest.raises(ValueError, match=f"draws inside its graph .{kind}."):
-        model_file.draws_nothing("a.onnx", data)
-    model_file.draws_nothing("a.onnx", models.node("Relu", kind).SerializeToString())
+        refuse_drawing("a.onnx", data)
+    refuse_drawing("a.onnx", models.node("Relu", kind).SerializeToString())
 
 
 def test_a_draw_that_is_not_described_is_refused(models, tmp_path):
@@ -225,7 +225,6 @@ def test_attackers_are_no_anonymizer_and_say_what_they_read(models, tmp_path):
 PROGRAM = """
 import json, sys
 from jaxanon import edge
-from jaxanon.edge import model_file
 model = edge.load(sys.argv[1])
 stream = edge.Stream(model)
 stream.push([0.0], [[1.0, 2.0]])

@@ -7,12 +7,12 @@ import urllib.parse
 
 import pytest
 
-from jaxanon.edge import feed, page_server
+from jaxanon.edge import page_server
 
 
 @pytest.fixture
 def address():
-    hall = feed.Feed(("hello", {}), frozenset())
+    hall = page_server.Feed(("hello", {}), frozenset())
     with page_server.serving(hall, "127.0.0.1", 0) as address:
         hall.send("bye", {}, last=True)
         yield urllib.parse.urlsplit(address)
@@ -53,7 +53,7 @@ def test_nothing_is_found_without_the_word(address):
 
 
 def test_two_pages_have_two_words():
-    hall = feed.Feed(("hello", {}), frozenset())
+    hall = page_server.Feed(("hello", {}), frozenset())
     with page_server.serving(hall, "127.0.0.1", 0) as one:
         with page_server.serving(hall, "127.0.0.1", 0) as other:
             assert one.split("/")[3] != other.split("/")[3]
@@ -88,7 +88,7 @@ def test_other_sites_get_nothing(address):
 
 
 def test_other_machines_only_when_asked_for():
-    hall = feed.Feed(("hello", {}), frozenset())
+    hall = page_server.Feed(("hello", {}), frozenset())
     for host in ("0.0.0.0", "192.168.1.7", "", "::"):
         with pytest.raises(
             ValueError, match="others could read it; .*allow_other_hosts"
@@ -108,7 +108,7 @@ def test_other_machines_only_when_asked_for():
 
 
 def test_a_port_in_use_says_what_to_do():
-    hall = feed.Feed(("hello", {}), frozenset())
+    hall = page_server.Feed(("hello", {}), frozenset())
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         said = f"port {port} of 127.0.0.1 is in use; take another \\(--port\\), or 0"
@@ -124,8 +124,8 @@ def test_a_port_in_use_says_what_to_do():
 
 
 def test_only_so_many_pages():
-    hall = feed.Feed(("hello", {}), frozenset())
-    readers = [hall.join() for _ in range(feed.MOST_BROWSERS)]
+    hall = page_server.Feed(("hello", {}), frozenset())
+    readers = [hall.join() for _ in range(page_server.MOST_BROWSERS)]
     with page_server.serving(hall, "127.0.0.1", 0) as address:
         parts = urllib.parse.urlsplit(address)
         answer, body = _ask(parts, f"{parts.path}events")

@@ -52,3 +52,11 @@ def untrained(data):
         return Run(method, state, data.spec, None, [], {})
 
     return untrained
+
+
+@pytest.fixture(scope="session")
+def small_blinder(untrained):
+    """A federated run that is soon compiled."""
+    small = {"latent": 2, "hidden": (8,), "per_class": 4, "support": 1, "query": 3}
+    quick = {"adversary_hidden": (4,), "discriminator_steps": 0, "second_order": False}
+    return untrained("blinder", **small, **quick, extra=0, shadows=False)

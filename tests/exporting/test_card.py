@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from jaxanon.exporting import card, measured
+from jaxanon.exporting import card
 
 TINY = {"latent": 3, "hidden": (8,)}
 
@@ -50,7 +50,7 @@ def written(untrained):
 
     def text(report=REPORT, **changed):
         asked = settings | changed
-        lines = measured.lines(report, asked["weights"])
+        lines = card.measured_lines(report, asked["weights"])
         return card.card(run, measured=lines, **asked)
 
     return text
@@ -100,6 +100,6 @@ def test_what_was_measured_of_another_state_is_not_told(
     run = dataclasses.replace(untrained("obscurenet", **TINY), folder=tmp_path)
     report = REPORT | {"method": {"name": "obscurenet", "rounds": rounds}}
     (tmp_path / "report.json").write_text(json.dumps(report))
-    lines = "\n".join(measured.of_run(run, "float32"))
+    lines = "\n".join(card.measured_of_run(run, "float32"))
     assert told in lines
     assert ("Not measured after 0 rounds" in lines) == bool(rounds)

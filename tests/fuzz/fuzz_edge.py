@@ -81,10 +81,10 @@ def read_model(folder):
 
 def read_attackers(folder):
     from jaxanon import edge
-    from jaxanon.edge import readings
+    from jaxanon.edge import live
 
     attackers = edge.load_attackers(str(_whole(folder, READERS)))
-    readings.questions(attackers.reads)
+    live.questions(attackers.reads)
     attackers(np.zeros((8, 2), np.float32))
 
 
@@ -136,7 +136,7 @@ def read_csv(folder):
 
 def csv_file(folder):
     from jaxanon.edge import csv_file
-    from jaxanon.edge.blocks import Block
+    from jaxanon.edge.types import Block
 
     path = folder / "out.csv"
     outlet = csv_file.CsvFile(path, signature(), append=path.exists())

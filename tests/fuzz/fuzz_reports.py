@@ -79,9 +79,9 @@ def make_report(folder):
 
 
 def read_report(folder):
-    from jaxanon.exporting import measured
+    from jaxanon.exporting import card
 
-    measured.of_run(Evaluated(folder), "float16")
+    card.measured_of_run(Evaluated(folder), "float16")
 
 
 def make_letter(folder):

@@ -180,7 +180,7 @@ def test_a_csv_without_a_header_is_named(tmp_path):
     from jaxanon.edge import csv_input
 
     (tmp_path / "in.csv").write_text("1,2\n")
-    with pytest.raises(ValueError, match="in.csv: the first line must name"):
+    with pytest.raises(ValueError, match="in.csv, line 1: the first line must name"):
         csv_input.open_rows(tmp_path / "in.csv")
 
 

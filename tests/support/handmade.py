@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from jaxanon.edge.signature import Signature
+from jaxanon.edge.types import Signature
 
 CHANNELS = ("acc x", "acc y")
 

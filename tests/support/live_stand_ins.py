@@ -8,8 +8,7 @@ import types
 import numpy as np
 
 from jaxanon.edge import live
-from jaxanon.edge.blocks import Block, Window
-from jaxanon.edge.signature import Signature
+from jaxanon.edge.types import Block, Signature, Window
 
 SIGNATURE = Signature(20, ("acc x", "acc y"), ("g", "g"), 50.0)
 

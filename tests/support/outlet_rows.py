@@ -5,7 +5,7 @@ import types
 
 import numpy as np
 
-from jaxanon.edge.blocks import Block
+from jaxanon.edge.types import Block
 
 SIGNATURE = types.SimpleNamespace(
     channels=("acc x", "acc, y"), units=("g", "m/s²"), rate_hz=50.0

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import chex
@@ -28,12 +29,18 @@ BLINDER = methods.BLINDER_PAPER | {
     **{"second_order": False, "shadows": False},
 }
 pytestmark = pytest.mark.long
+SECRET = "sixteen or more characters"
 LIMIT_S = 240  # Of a whole run of processes, on a busy machine.
 
 
 @pytest.fixture(scope="module")
 def data():
     return ja.load("smartwatch", public="exercise", private=["side"])
+
+
+@pytest.fixture(autouse=True)
+def secret(monkeypatch):
+    monkeypatch.setenv(training_processes.SECRET, SECRET)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +88,139 @@ def test_process_id_and_coordinator_go_together(capsys):
 def test_others_that_do_not_come_are_told_in_time(process_id):
     with pytest.raises(ConnectionError, match="waited 1 s at .* and not all came"):
         training_processes.join(f"127.0.0.1:{free_port()}", 2, process_id, joining_s=1)
+
+
+@pytest.mark.parametrize("own", [None, "too short"])
+def test_a_secret_is_needed(monkeypatch, own):
+    monkeypatch.delenv(training_processes.SECRET)
+    size = 0 if own is None else len(own)
+    with pytest.raises(ValueError, match=f"secret must .* 16 characters, got {size};"):
+        training_processes.join("127.0.0.1:1", 2, 0, secret=own)
+
+
+@pytest.fixture
+def meeting():
+    """``(port, first)``: process 0 of three, which waits for the others in a thread."""
+    port, came = free_port(), threading.Event()
+    waits = threading.Thread(
+        target=lambda: (
+            training_processes._meet_all("127.0.0.1", port, 3, SECRET.encode(), 60),
+            came.set(),
+        ),
+        daemon=True,
+    )
+    waits.start()
+    yield port, came
+    if came.is_set():
+        return
+    others = [threading.Thread(target=come, args=(port, index)) for index in (1, 2)]
+    for other in others:
+        other.start()
+    for thread in (*others, waits):
+        thread.join(timeout=60)
+    assert came.is_set()
+
+
+def come(port, index, num_processes=3, secret=SECRET, joining_s=20):
+    training_processes._meet_first(
+        "127.0.0.1", port, num_processes, index, secret.encode(), joining_s
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"index": 1, "secret": SECRET + "!"}, "secret must be that of process 0"),
+        ({"index": 0}, "process_id must be at least 1 and below num_processes"),
+        ({"index": 3}, "process_id must be at least 1 and below num_processes"),
+        ({"index": 2**40}, "process_id must be at least 1 and below num_processes"),
+        ({"index": 1, "num_processes": 2}, "num_processes must be that of process 0"),
+    ],
+)
+def test_whom_the_first_process_refuses_at_once(meeting, given, message):
+    port, came = meeting
+    with pytest.raises(ConnectionError, match=f"was refused at .*{port}: {message}"):
+        come(port, **given)
+    assert not came.is_set()  # And it waits on, for those that belong to it.
+
+
+def test_an_id_is_taken_as_long_as_its_process_is_there(meeting):
+    port, came = meeting
+    with pytest.raises(TimeoutError):  # Who leaves before the others are there,
+        come(port, 1, joining_s=1)
+    patient = threading.Thread(target=come, args=(port, 1))
+    patient.start()  # leaves a free place, for one.
+    time.sleep(0.5)
+    with pytest.raises(ConnectionError, match="process_id is taken; give each process"):
+        come(port, 1)
+    come(port, 2)
+    patient.join(timeout=20)
+    assert not patient.is_alive() and came.wait(20)
+
+
+def test_strangers_neither_come_nor_keep_others_from_coming(meeting):
+    port, came = meeting
+    for said in (b"", b"1", b"\0" * 500, b"GET / HTTP/1.1\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as door:
+            door.sendall(said)
+    assert not came.is_set()
+
+
+def test_a_first_process_that_knows_no_secret_is_not_joined():
+    """Who took the port in its place proves nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as door:
+
+        def lie():
+            guest = door.accept()[0]
+            with guest:
+                guest.sendall(b"jaxanon " + bytes(32))
+                training_processes._read(guest, 80, time.monotonic() + 10)
+                guest.sendall(b"come" + bytes(32))
+
+        liar = threading.Thread(target=lie)
+        liar.start()
+        with pytest.raises(ConnectionError, match="secret must be that of process 0"):
+            come(door.getsockname()[1], 1)
+        liar.join(timeout=20)
+
+
+def test_the_first_process_listens_at_the_named_address_alone():
+    with training_processes._door("127.0.0.1", free_port(), 2) as door:
+        host, port = door.getsockname()
+        assert host == "127.0.0.1"
+        with socket.create_server(("127.0.0.2", port)):  # Free at another one.
+            pass
+    with pytest.raises(OSError, match="coordinator must be an address of process 0's"):
+        training_processes.join("192.0.2.1:5115", 2, 0)  # Of no machine: RFC 5737.
+
+
+def test_jax_is_told_to_listen_at_the_named_address_alone(monkeypatch):
+    told = {}
+    monkeypatch.setattr(training_processes, "_meet_all", lambda *given: None)
+    monkeypatch.setattr(
+        jax.distributed, "initialize", lambda *given, **more: told.update(more)
+    )
+    monkeypatch.setattr(training_processes.multihost_utils, "sync_global_devices", id)
+    training_processes.join("127.0.0.1:5115", 2, 0)
+    assert told["coordinator_bind_address"] == "127.0.0.1:5115"
+
+
+def test_nobody_gets_the_port_that_a_launcher_named(monkeypatch):
+    """Neither before nor after the first process had it."""
+    found = []
+
+    def launched(words, num_processes, devices, port):
+        monkeypatch.setenv(training_processes.RESERVED, str(port))
+        for _ in range(2):
+            with pytest.raises(OSError, match="in use"):
+                socket.create_server(("127.0.0.1", port))
+            with training_processes._door("127.0.0.1", port, 2):
+                found.append(port)
+        return 0
+
+    monkeypatch.setattr(training_processes, "_launched", launched)
+    assert training_processes.launch([], 2, 2) == 0
+    assert len(found) == 2
 
 
 def watched(*programs):

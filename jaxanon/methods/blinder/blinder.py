@@ -11,7 +11,7 @@ from jaxanon.core.registry import register
 from jaxanon.datasets import spec as datasets_spec
 from jaxanon.federated.engine.cohort import cohort_size
 from jaxanon.federated.meta_learning.maml import meta
-from jaxanon.kernels import Objective
+from jaxanon.kernels import Objective, portable
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.common import client_batches
 from jaxanon.methods.common.target_class import (
@@ -331,15 +331,15 @@ def anonymized(key, params, windows, spec, config, networks, judges):
         name: jnp.argmax(net.apply({"params": params["classifiers"][name]}, x), -1)
         for name, net in judges.items()
     }
-    noise_key, class_key = jax.random.split(key)
+    noise_key, class_key = portable.split(key)
     z, log_variance = networks.encode(params, x)
     if config.anonymization != "deterministic":
-        z = autoencoder.sample(z, log_variance, jax.random.normal(noise_key, z.shape))
+        z = autoencoder.sample(z, log_variance, portable.normal(noise_key, z.shape))
     private, unknown = [], jnp.zeros(len(x), jnp.int32)
     for index, name in enumerate(spec.private):
         num_classes = spec.num_classes(name)
         shown = shown_class(
-            jax.random.fold_in(class_key, index),
+            portable.fold_in(class_key, index),
             settled(config.anonymization, num_classes),
             predicted.get(name, unknown),
             num_classes,

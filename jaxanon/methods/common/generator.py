@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon.datasets.spec import attributes
+from jaxanon.kernels import portable
 from jaxanon.methods.common import pool
 from jaxanon.methods.common.alternating import Player, Room
 from jaxanon.models.classifiers import WindowClassifier
@@ -174,7 +175,7 @@ def shown_classes(nets: Judging, key, found):
     """
     secret = is_hidden(nets)
     shown = jnp.log(1.0 - secret)
-    other = jax.random.categorical(key, shown, shape=found.shape).astype(jnp.int32)
+    other = portable.categorical(key, shown, found.shape)
     return jnp.where(secret[found], other, found), secret[found]
 
 

@@ -1,7 +1,8 @@
 """Which private class an anonymized window shows."""
 
-import jax
 import jax.numpy as jnp
+
+from jaxanon.kernels import portable
 
 ANONYMIZATIONS = ("stochastic", "deterministic", "probabilistic")
 
@@ -48,11 +49,11 @@ def shown_class(
       section 5.3 (Modify).
     """
     if kind == "stochastic":
-        return jax.random.randint(key, predicted.shape, 0, num_classes)
+        return portable.randint(key, predicted.shape, 0, num_classes)
     other = (predicted + FLIPS[flip_to]) % num_classes
     if kind == "deterministic":
         return other
-    moves = jax.random.bernoulli(key, flip, predicted.shape)
+    moves = portable.bernoulli(key, flip, predicted.shape)
     return jnp.where(moves, other, predicted)
 
 
@@ -96,7 +97,7 @@ def shown_vector(key, count: int, num_classes: int):
       third manipulation, whose three weights are left unnormalised by a slip).
     """
     if num_classes == 2:
-        share = jax.random.uniform(key, (count, 1))
+        share = portable.uniform(key, (count, 1))
         return jnp.concatenate([share, 1 - share], axis=1)
-    weights = jax.random.uniform(key, (count, num_classes), minval=1e-6)
+    weights = portable.uniform(key, (count, num_classes), low=1e-6)
     return weights / jnp.sum(weights, axis=1, keepdims=True)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import kernels
+from jaxanon.kernels import portable
 from jaxanon.models import deeprotect, feature_extraction
 
 TOLERANCE = 1e-4  # Of rows from orthonormal ones; beyond it nothing leaves.
@@ -152,7 +153,7 @@ def _hidden(key, away, bounds, config):
     """Numbers of windows brought near to the middle one's, with noise."""
     away = bring_in(away, config.radius)
     add = lambda key, x: _noisy(key, x, bounds, config)
-    return jax.vmap(add)(jax.random.split(key, len(away)), away)
+    return portable.vmap(add, key, away)
 
 
 def sensitivities(config, num_layers: int, inputs: int, apart: Apart) -> dict:

@@ -10,6 +10,7 @@ import optax
 
 from jaxanon.core.method import Generation, Method
 from jaxanon.core.registry import register
+from jaxanon.kernels import portable
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.kernels.checks import typed_key
 from jaxanon.methods.common import generator as common_generator
@@ -106,7 +107,7 @@ class Networks(NamedTuple):
 
     def make(self, key, generator, classes):
         """``float[batch, time, d]``, windows of public classes, from noise."""
-        noise = jax.random.normal(key, (len(classes), self.config.latent))
+        noise = portable.normal(key, (len(classes), self.config.latent))
         return apply(self.generator, generator, noise, classes)
 
     def judge(self, critic, windows, classes):
@@ -185,7 +186,7 @@ def rewriter(nets: Judging, see_fn, make_fn):
     """
 
     def anonymize(key, state, windows):
-        class_key, make_key = jax.random.split(key)
+        class_key, make_key = portable.split(key)
         x = see_fn(state.params, windows)
         logits, _ = common_generator.classify(nets, state.params, nets.spec.public, x)
         found = jnp.argmax(logits, axis=-1)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxanon.kernels import portable
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.common import generator, pool
 from jaxanon.methods.common.alternating import Room
@@ -113,7 +114,7 @@ class Networks(NamedTuple):
         Both ``float[batch, time, d]``, as windows are embedded.
         """
         shape = (len(classes), self.spec.time, len(self.spec.channels))
-        noise = jax.random.uniform(key, shape)
+        noise = portable.uniform(key, shape)
         told = with_classes(noise, classes, self.sizes[self.spec.public])
         first = self.run(params, GENERATOR, told)
         return first, self.run(params, SUPERVISOR, first)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from jaxanon import kernels
 from jaxanon.core.method import Adjustable, Method
+from jaxanon.kernels import portable
 from jaxanon.kernels.bounds import setting
 from jaxanon.methods.common import diffusion, generator
 from jaxanon.methods.common.alternating import (
@@ -203,13 +204,13 @@ def rewritten(nets: Any, key, params, hyper, x0, public, private):
       Meng et al., SDEdit, ICLR 2022; Ho and Salimans, Classifier-free diffusion
       guidance, 2022; Liu et al., ECCV 2022, for the negative condition.
     """
-    noise_key, sample_key = jax.random.split(key)
+    noise_key, sample_key = portable.split(key)
     every = lambda *known: jnp.broadcast_to(jnp.array([known]), (len(x0), 2))
     alone = lambda *known: told(public, private, every(*known))
     conditions = alone(True, False), alone(False, True)
     denoise_fn = diffusion.guided(nets, params, *conditions, hyper)
     steps = levels(nets.config, hyper["strength"])
-    noise = jax.random.normal(noise_key, x0.shape)
+    noise = portable.normal(noise_key, x0.shape)
     x = kernels.diffuse(nets.schedule, x0, noise, steps[0])
     return diffusion.sampled(nets, sample_key, denoise_fn, x, steps)
 

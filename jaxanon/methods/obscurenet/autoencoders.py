@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxanon.core.method import Method
 from jaxanon.datasets.spec import attributes
 from jaxanon.federated.engine.algorithm import State
+from jaxanon.kernels import portable
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.common import pool, target_class
 from jaxanon.methods.common.alternating import Player, Room, central
@@ -145,7 +146,7 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
     def classes_of(key, seen):
         return {
             private: target_class.shown_class(
-                jax.random.fold_in(key, index),
+                portable.fold_in(key, index),
                 config.anonymization,
                 seen[private],
                 spec.num_classes(private),
@@ -158,20 +159,20 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
     def vectors_of(key, count):
         return tuple(
             target_class.shown_vector(
-                jax.random.fold_in(key, index), count, spec.num_classes(private)
+                portable.fold_in(key, index), count, spec.num_classes(private)
             )
             for index, private in enumerate(spec.private)
         )
 
     def anonymize_fn(key, params, windows):
-        noise_key, class_key = jax.random.split(key)
+        noise_key, class_key = portable.split(key)
         seen = predict(spec, params, windows)
         if config.anonymization == "vector":
             show, told = {}, vectors_of(class_key, len(windows))
         else:
             show = classes_of(class_key, seen)
             told = _one_hots(spec, show)
-        noise = jax.random.normal(noise_key, (len(windows), config.latent))
+        noise = portable.normal(noise_key, (len(windows), config.latent))
         public, none = seen[spec.public], jnp.zeros(len(windows), jnp.int32)
 
         def rewritten(params):
@@ -190,7 +191,7 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
             take = lambda number: jax.tree.map(lambda leaf: leaf[number], models)
             count = len(jax.tree.leaves(models)[0])
             turns = [functools.partial(rewritten, take(n)) for n in range(count)]
-            return jax.lax.switch(which[0], turns)
+            return _branch(which[0], turns)
         every = jax.vmap(rewritten)(models)
         return jnp.take_along_axis(every, which[None, :, None, None], axis=0)[0]
 
@@ -213,6 +214,15 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
         finish_fn=finish_fn if moved else None,
     )
     return beside(models, judges(spec, config.judge_batch, hyper))
+
+
+def _branch(index, branches):
+    """``jax.lax.switch`` by halves: an exported graph knows two branches at a time."""
+    if len(branches) == 1:
+        return branches[0]()
+    half = len(branches) // 2
+    later = lambda: _branch(index - half, branches[half:])
+    return jax.lax.cond(index >= half, later, lambda: _branch(index, branches[:half]))
 
 
 def _one_hots(spec, labels):

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import kernels
+from jaxanon.kernels import portable
 from jaxanon.kernels.checks import whole
 from jaxanon.methods.common import diffusion, generator
 from jaxanon.methods.common.diffusion import denoised, first_step, guided
@@ -97,11 +98,11 @@ def rewrite(nets: Networks, key, params, hyper, windows):
       Meng et al., SDEdit, ICLR 2022; Yang and Ardakanian, PrivDiffuser, PoPETs 2025,
       for the negative condition.
     """
-    class_key, noise_key, sample_key = jax.random.split(key, 3)
+    class_key, noise_key, sample_key = portable.split(key, 3)
     x0 = nets.bits.encode(windows)
     positive, negative, hidden = _wanted(nets, class_key, params, hyper, x0)
     denoise_fn = guided(nets, params, positive, negative, hyper)
-    noise = jax.random.normal(noise_key, x0.shape)
+    noise = portable.normal(noise_key, x0.shape)
     start, last = first_step(nets.config), nets.config.num_steps
     anew = lambda: denoised(nets, sample_key, denoise_fn, noise, last)
 

@@ -11,6 +11,7 @@ from optimized import optimized
 
 from jaxanon import datasets, methods
 from jaxanon.core.programs import rounds_program
+from jaxanon.methods.obscurenet import autoencoders
 from jaxanon.models.conditional_autoencoder import Batch, rewriter_loss
 
 pytestmark = pytest.mark.long
@@ -119,3 +120,10 @@ def test_the_adversary_makes_the_shown_gender_count(plenty):
     assert abs(high - low) < gap / 2  # Anybody's.
     low, high = _amplitudes(plenty, hidden, **settings, anonymization="deterministic")
     assert low > high + 0.8  # The other gender's.
+
+
+def test_each_of_five_branches_is_the_one_of_its_index():
+    branches = [lambda n=n: jnp.float32(n) for n in range(5)]
+    chosen = jax.jit(lambda index: autoencoders._branch(index, branches))
+    found = [float(chosen(jnp.int32(n))) for n in range(-1, 6)]
+    assert found == [0, 0, 1, 2, 3, 4, 4]

@@ -12,8 +12,9 @@ pytest.importorskip("jax2onnx", reason="needs the extra `export`")
 from onnx import TensorProto, checker, helper, numpy_helper
 
 from jaxanon import exporting
-from jaxanon.exporting import graphs, quantization
+from jaxanon.exporting import onnx_graph, quantization
 from jaxanon.exporting.agreement import examples, run_graph
+from jaxanon.kernels import portable
 
 X = np.array([[1.0, -2.0, 0.5, 3.0]], np.float32)
 WEIGHTS = np.random.default_rng(0).normal(size=(4, 4, 4)).astype(np.float32)
@@ -61,7 +62,7 @@ def made(model, inputs):
 
 def names(graph):
     """All that a graph gives names to, as often as it does."""
-    found = collections.Counter(graphs.made(graph))
+    found = collections.Counter(onnx_graph.made(graph))
     for one in graph.node:
         for attribute in one.attribute:
             if attribute.HasField("g"):
@@ -78,7 +79,7 @@ def test_branches_may_call_different_things_alike():
             for kind in (then, other)
         ]
         graph = model([either("on", "safe", *own)], "on")
-        graphs._unwrap(graph.graph, {})
+        onnx_graph._unwrap(graph.graph, {})
         found = made(graph, [given(on=True), given(on=False)])
         np.testing.assert_allclose(found[:1], -kinds[then], rtol=1e-6)
         np.testing.assert_allclose(found[1:], -kinds[other], rtol=1e-6)
@@ -105,8 +106,8 @@ def test_a_bias_is_added_where_it_is_multiplied():
     graph = model(nodes, "on", **constants)
     inputs = [given(on=True), given(on=False)]
     before = made(graph, inputs)
-    graphs._fuse(graph.graph, {})
-    graphs.tidy(graph.graph)
+    onnx_graph._fuse(graph.graph, {})
+    onnx_graph.tidy(graph.graph)
     np.testing.assert_allclose(made(graph, inputs), before, rtol=1e-6)
     assert [one.op_type for one in graph.graph.node] == ["Gemm", "If", "Add"]
     (choice,) = [one for one in graph.graph.node if one.op_type == "If"]
@@ -127,7 +128,7 @@ def test_a_product_that_others_read_keeps_its_own_sum(also):
     constants = {"w": WEIGHTS[0], "zero": np.zeros(4, np.float32)}
     graph = model(nodes, "on", bias=np.ones(4, np.float32), **constants)
     before = made(graph, [given(on=True)])
-    graphs._fuse(graph.graph, {})
+    onnx_graph._fuse(graph.graph, {})
     np.testing.assert_allclose(made(graph, [given(on=True)]), before, rtol=1e-6)
     assert "first_product" in names(graph.graph)
 
@@ -181,7 +182,7 @@ def test_loops_in_branches_do_what_jax_does():
     """As where a diffusion hides classes: which of two loops, of the same weights."""
 
     def fn(key, x):
-        noise = jax.random.normal(key, x.shape)
+        noise = portable.normal(key, x.shape)
         step = lambda x, scale: (jnp.tanh(scale * (x @ WEIGHTS[0] + WEIGHTS[1, :1])), x)
         anew = lambda: jax.lax.scan(step, noise, jnp.linspace(0.1, 1, 5))[0]
         part = lambda: jax.lax.scan(step, x + noise, jnp.linspace(0.5, 1, 3))[0]
@@ -190,13 +191,46 @@ def test_loops_in_branches_do_what_jax_does():
     rewritten, draws = exporting.explicit(fn, X)
     inputs = examples([X[0], -X[0], X[0] / 3, -X[0] / 3], draws)  # Either is taken.
     shapes = {k: jax.ShapeDtypeStruct(v.shape, v.dtype) for k, v in inputs[0].items()}
-    graph = graphs.to_onnx(rewritten, shapes, ["safe"], "loops")
+    graph = onnx_graph.to_onnx(rewritten, shapes, ["safe"], "loops")
     program = jax.jit(rewritten)
     wanted = np.concatenate([program(*one.values()) for one in inputs])
     np.testing.assert_allclose(made(graph, inputs), wanted, rtol=1e-4)
     (choice,) = [one for one in graph.graph.node if one.op_type == "If"]
     for branch in choice.attribute:
         assert "Loop" in [one.op_type for one in branch.g.node]
+
+
+def test_weights_that_are_made_of_weights_stand_as_they_are_used():
+    """Unless that takes more room, as a weight in half precision does."""
+    nodes = [
+        node("Gather", "stack one", "chosen"),
+        node("Transpose", "chosen", "turned", perm=[1, 0]),
+        node("Cast", "half", "whole", to=TensorProto.FLOAT),
+        node("MatMul", "x turned", "a"),
+        node("MatMul", "x whole", "b"),
+        either(
+            "on",
+            "c",
+            branch([node("Neg", "turned", "n"), node("MatMul", "x n", "then")]),
+            branch([node("MatMul", "x whole", "other")]),
+        ),
+        node("Add", "a b", "sum"),
+        node("Add", "sum c", "safe"),
+    ]
+    constants = {"stack": WEIGHTS, "one": np.array(1), "half": np.float16(WEIGHTS[3])}
+    graph = model(nodes, "on", **constants)
+    inputs = [given(on=True), given(on=False)]
+    before = made(graph, inputs)
+    onnx_graph._fold(graph.graph, {})
+    onnx_graph.tidy(graph.graph)
+    np.testing.assert_allclose(made(graph, inputs), before, rtol=1e-6)
+    kinds = collections.Counter(one.op_type for one in graph.graph.node)
+    assert kinds == {"Cast": 1, "MatMul": 2, "If": 1, "Add": 2}
+    kept = {one.name: one for one in graph.graph.initializer}
+    assert set(kept) == {"turned", "half"}
+    np.testing.assert_array_equal(numpy_helper.to_array(kept["turned"]), WEIGHTS[1].T)
+    (choice,) = [one for one in graph.graph.node if one.op_type == "If"]
+    assert [len(one.g.node) for one in choice.attribute] == [1, 1]
 
 
 def looped(output, weights, then):
@@ -235,7 +269,7 @@ def test_weights_of_loops_stay_where_they_are(inside):
         yes=np.array(True),
         weights=WEIGHTS[0],
     )
-    graphs._still(graph.graph)
+    onnx_graph._still(graph.graph)
     wanted = 2 * X @ np.linalg.matrix_power(WEIGHTS[0], 3) + X @ WEIGHTS[0]
     np.testing.assert_allclose(made(graph, [given(on=True)]), wanted, rtol=1e-4)
     for loop in graph.graph.node[:2]:

@@ -14,8 +14,8 @@ import numpy as np
 
 from jaxanon.core import checks, release
 from jaxanon.datasets.choices import choose
-from jaxanon.exporting import agreement, beside, card, graphs, measured, quantization
-from jaxanon.exporting.explicit import explicit
+from jaxanon.exporting import agreement, card, files, onnx_graph, quantization
+from jaxanon.kernels.portable import explicit
 from jaxanon.methods import build
 
 WEIGHTS = ("float32", "float16", "int8")
@@ -98,7 +98,7 @@ def export(
     path = pathlib.Path(path)
     _check(run, path, format, weights, calibration)
     endings = (".md", ".json") if format == "stablehlo" else (".md",)
-    beside.refuse_unwritable(path, *endings, overwrite=overwrite)
+    files.refuse_unwritable(path, *endings, overwrite=overwrite)
     run, epsilon = _releasable(run, weights)
     spec = run.spec
     if windows is None:
@@ -133,12 +133,14 @@ def export(
     if weights != "float32":
         told.append(f"{moved(rounding)}, of {len(away)} windows.")
     kind = {"weights": weights, "epsilon": epsilon}
-    text = card.card(run, measured=measured.of_run(run, weights), told=told, **kind)
+    text = card.card(
+        run, measured=card.measured_of_run(run, weights), told=told, **kind
+    )
     facts = json.dumps(card.facts(run, draws, text=text, **kind))
     if model is not None:
-        graphs.tell(model, facts)
+        onnx_graph.tell(model, facts)
         raw = model.SerializeToString()
-    digest = beside.write(path, raw, md=text, json=facts if model is None else None)
+    digest = files.write(path, raw, md=text, json=facts if model is None else None)
     return Exported(path, digest, len(raw), len(away), share, median, rounding)
 
 
@@ -187,7 +189,7 @@ def _nameless():
 def _onnx(run, rewritten, inputs, draws, calibration):
     """The graph as a model, in 8 bits where there are windows to calibrate it with."""
     shapes = {k: jax.ShapeDtypeStruct(v.shape, v.dtype) for k, v in inputs[0].items()}
-    model = graphs.to_onnx(rewritten, shapes, ["safe"], run.method.name)
+    model = onnx_graph.to_onnx(rewritten, shapes, ["safe"], run.method.name)
     if not len(calibration):
         return model
     few = checks.windows(calibration, run.spec.time, run.spec.channels)
@@ -229,7 +231,7 @@ def _check(run, path, format, weights, calibration):
         raise ValueError(
             "weights='int8' needs calibration windows, such as those of training."
         )
-    beside.check_ending(path, format)
+    files.check_ending(path, format)
 
 
 def _releasable(run, weights):

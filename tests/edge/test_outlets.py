@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from jaxanon.edge import rows
-from jaxanon.edge.blocks import Block
-from jaxanon.edge.pipe import Pipe
-from jaxanon.edge.signature import Signature
+from jaxanon.edge.outlets import Pipe
+from jaxanon.edge.types import Block, Signature
 
 ONE = Signature(8, ("x",), ("g",), 4.0)
 
@@ -21,7 +20,7 @@ PROGRAM = """
 import types, sys
 import numpy as np
 from jaxanon.edge import outlets
-from jaxanon.edge.blocks import Block
+from jaxanon.edge.types import Block
 
 print("before")
 signature = types.SimpleNamespace(channels=("x",), units=("g",), rate_hz=4.0)

@@ -5,7 +5,9 @@ import logging
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 
+import jax
 import numpy as np
+from jax.extend.core import jaxpr_as_fun
 
 OPSET = 21  # ONNX Runtime knows it since 1.20.
 
@@ -45,10 +47,16 @@ def to_onnx(fn: Callable, inputs: Mapping, outputs: Iterable[str], name: str):
         import jax2onnx
     except ImportError as error:
         raise missing("an ONNX file") from error
+    shapes = list(inputs.values())
+    # Traced beforehand, for the converter replaces functions of jax.numpy meanwhile.
+    program = jaxpr_as_fun(jax.make_jaxpr(fn)(*shapes))
     try:
         with quiet():
             model = jax2onnx.to_onnx(
-                fn, list(inputs.values()), model_name=name, opset=OPSET
+                lambda *args: tuple(program(*args)),
+                shapes,
+                model_name=name,
+                opset=OPSET,
             )
     except Exception as error:  # Whatever it met; its own types are many.
         what = str(error).strip().partition("\n")[0]
@@ -62,6 +70,7 @@ def to_onnx(fn: Callable, inputs: Mapping, outputs: Iterable[str], name: str):
     rename(graph, named)
     _still(graph)
     _unwrap(graph, {})
+    _fold(graph, {})
     _fuse(graph, {})
     tidy(graph)
     return model
@@ -116,6 +125,41 @@ def _unwrap(graph, named):
                 _unwrap(attribute.g, dict(named))  # Its names are its own.
     del graph.node[:]
     graph.node.extend(kept)
+
+
+def _fold(graph, before):
+    """Works out beforehand what is made of constants, unless it is larger than they.
+
+    So a weight stands in the file as it is used, and one in half precision stays so.
+    """
+    from onnx import numpy_helper
+    from onnx.reference import ReferenceEvaluator
+
+    own = {one.name: one for one in graph.initializer}
+    last = {one.name for one in graph.output}
+    rest = []
+    for node in graph.node:
+        known = before | own
+        inner = [one.g for one in node.attribute if one.HasField("g")]
+        for branch in inner:
+            _fold(branch, known)
+        names = {name for name in node.input if name}
+        rest.append(node)
+        if inner or not names or names - set(known) or last & set(node.output):
+            continue
+        given = {name: numpy_helper.to_array(known[name]) for name in names}
+        try:
+            values = ReferenceEvaluator(node).run(None, given)
+        except Exception:  # An operator, or a type, that only a runtime knows.
+            continue
+        if sum(x.nbytes for x in values) > sum(x.nbytes for x in given.values()):
+            continue
+        rest.pop()
+        for name, value in zip(node.output, values, strict=True):
+            own[name] = numpy_helper.from_array(np.asarray(value), name)
+    del graph.node[:], graph.initializer[:]
+    graph.node.extend(rest)
+    graph.initializer.extend(own.values())
 
 
 def _fuse(graph, before):

@@ -10,6 +10,8 @@ import pathlib
 import jax
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 pytest.importorskip("jax2onnx", reason="needs the extra `export`")
 
@@ -17,7 +19,7 @@ import onnx
 
 from jaxanon import exporting, learners
 from jaxanon.core.run import Run
-from jaxanon.exporting import agreement, graphs
+from jaxanon.exporting import agreement, onnx_graph
 
 TINY = {"latent": 3, "hidden": (8,)}
 DIFFUSION = {"widths": (4,), "heads": 2, "sampling_steps": 3, "num_steps": 20}
@@ -136,12 +138,12 @@ def test_stablehlo_is_read_by_jax_alone(run, data, tmp_path):
 def test_a_graph_that_does_something_else_is_not_written(
     run, data, tmp_path, monkeypatch
 ):
-    right = graphs.to_onnx
+    right = onnx_graph.to_onnx
 
     def wrong(fn, *rest):
         return right(lambda windows, *drawn: fn(windows, *drawn) + 0.1, *rest)
 
-    monkeypatch.setattr(graphs, "to_onnx", wrong)
+    monkeypatch.setattr(onnx_graph, "to_onnx", wrong)
     path = tmp_path / "phone.onnx"
     with pytest.raises(ValueError, match=r"of JAX for 0.0 % of 5 windows.*nothing is"):
         exporting.export(run, path, windows=data.test.windows[:5])
@@ -267,3 +269,10 @@ def test_what_the_converter_does_not_know_is_told(run, tmp_path):
     run = dataclasses.replace(run, method=method)
     with pytest.raises(ValueError, match="blinder cannot be made an ONNX graph"):
         exporting.export(run, tmp_path / "phone.onnx")
+
+
+@given(st.floats(0, 99, width=16))
+def test_what_rounding_moves_is_told_by_its_first_digit(rounding):
+    told = exporting.moved(rounding)
+    number = float(told.split(" by ")[1].split(" ")[0])
+    assert number == pytest.approx(rounding, rel=0.34)

@@ -1,0 +1,1 @@
+"""Recordings of sensors as files, for data sets and devices alike: NumPy alone."""

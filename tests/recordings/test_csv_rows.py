@@ -1,0 +1,246 @@
+"""One CSV dialect for data sets and devices; what is wrong is placed by its line."""
+
+import io
+import os
+import subprocess
+import sys
+import threading
+import warnings
+
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+
+from jaxanon.datasets import csv_tables
+from jaxanon.recordings import csv_rows
+from jaxanon.recordings.csv_rows import Rows
+
+
+class Trickle:
+    """A file whose reads give so many bytes, again and again."""
+
+    def __init__(self, data, sizes):
+        self._file, self._sizes = io.BytesIO(data), sizes
+        self._count = 0
+
+    def read1(self, most):
+        self._count += 1
+        return self._file.read(min(most, self._sizes[self._count % len(self._sizes)]))
+
+    def close(self):
+        self._file.close()
+
+
+def read(data, sizes=(1 << 20,)):
+    rows = Rows(Trickle(data, sizes))
+    parts = list(rows)
+    width = len(rows.channels)
+    times = np.concatenate([np.zeros(0), *(part[0] for part in parts)])
+    samples = np.concatenate([np.zeros((0, width)), *(part[1] for part in parts)])
+    return rows, times, samples
+
+
+TEXT = b"""\xef\xbb\xbftime, acc x [g],acc y [m/s2],heart rate
+# a comment
+0.0,1,2,3
+0.02,4,5
+0.04,7,8,9,10
+0.06,x,8,9
+
+0.08,nan,8.5,9e1\r
+0.1,,8,9
+0.12,inf,8,9
+0.14,1,2,3"""
+
+
+@hypothesis.given(sizes=st.lists(st.integers(1, 40), min_size=1, max_size=5))
+def test_rows_are_the_same_however_they_come(sizes):
+    rows, times, samples = read(TEXT, sizes)
+    assert rows.channels == ("acc x", "acc y", "heart rate")
+    assert rows.units == ("g", "m/s2", None)
+    np.testing.assert_array_equal(times, [0.0, 0.08, 0.1, 0.12, 0.14])
+    wanted = [[1, 2, 3], [np.nan, 8.5, 90], [np.nan, 8, 9], [np.inf, 8, 9], [1, 2, 3]]
+    np.testing.assert_array_equal(samples, wanted)
+    assert (rows.malformed, rows.first_malformed) == (3, 4)
+
+
+@pytest.mark.parametrize("text", [b"", b"\n\n", b"0.0,5,6\n", b"time\n1\n", b"# c"])
+def test_a_file_without_a_header_is_refused_and_not_shown(text):
+    with pytest.raises(ValueError) as raised:
+        Rows(io.BytesIO(text))
+    assert "the first line must name the columns" in str(raised.value)
+    assert "5" not in str(raised.value)
+
+
+def test_a_header_alone_is_no_rows():
+    rows, times, _ = read(b"time [s],x")
+    assert rows.channels == ("x",) and not len(times) and rows.malformed == 0
+
+
+@pytest.mark.parametrize("size", [7, 1000, 1 << 16])
+def test_a_line_without_end_takes_no_memory(size):
+    data = b"time,x\n0,1\n" + b"9" * (3 << 16) + b"\n1,2\n" + b"8" * (2 << 16)
+    rows, times, _ = read(data, (size,))
+    np.testing.assert_array_equal(times, [0, 1])
+    assert rows.malformed == 2
+
+
+def test_rows_of_a_pipe_come_at_once():
+    here, there = os.pipe()
+    with open(there, "wb", buffering=0) as pipe, open(here, "rb") as file:
+        pipe.write(b"time,x\n0,1\n0.5,")
+        rows = Rows(file)
+        got = iter(rows)
+        threading.Timer(20, pipe.close).start()  # Else a failure would wait for ever.
+        assert next(got)[0].tolist() == [0.0]
+        pipe.write(b"2\n")
+        assert next(got)[1].tolist() == [[2.0]]
+
+
+# What either reader accepted before they were one: text, and rows of time, x and y.
+ROWS = [[0.0, 1.0, 2.0], [0.5, -3.0, 40.0]]
+ACCEPTED = {
+    "plain": (b"time,x,y\n0,1,2\n0.5,-3,40\n", ROWS),
+    "no newline at the end": (b"time,x,y\n0,1,2\n0.5,-3,40", ROWS),
+    "CRLF": (b"time,x,y\r\n0,1,2\r\n0.5,-3,40\r\n", ROWS),
+    "CR": (b"time,x,y\r0,1,2\r0.5,-3,40\r", ROWS),
+    "byte order mark": (b"\xef\xbb\xbftime,x,y\n0,1,2\n0.5,-3,40\n", ROWS),
+    "semicolons": (b"time;x;y\n0;1;2\n0.5;-3;40\n", ROWS),
+    "tabs": (b"time\tx\ty\n0\t1\t2\n0.5\t-3\t40\n", ROWS),
+    "blanks": (b"time , x,  y\n 0 ,1 , 2\n0.5,\t-3,40 \n", ROWS),
+    "quotes": (b'"time","x","y"\n"0","1","2"\n0.5, "-3",40\n', ROWS),
+    "blank lines": (b"\ntime,x,y\n\n0,1,2\n  \n0.5,-3,40\n\n", ROWS),
+    "comments": (b"# of a, b\n#c\ntime,x,y\n# d,e,f\n0,1,2\n#\n0.5,-3,40\n", ROWS),
+    "a delimiter at the end": (b"time,x,y,\n0,1,2,\n0.5,-3,40,\n", ROWS),
+    "exponents": (b"time,x,y\n0.,+1.0,.2e1\n5e-1,-3E0,4e+1\n", ROWS),
+    "units": (b"time,x [g],y [m/s2]\n0,1,2\n0.5,-3,40\n", ROWS),
+    "other places": (b"y,time,x\n2,0,1\n40,0.5,-3\n", [[0, 2, 1], [0.5, 40, -3]]),
+    "a unit of time": (b"Time [s],x,y\n0,1,2\n0.5,-3,40\n", ROWS),
+    "empty cells": (b"time,x,y\n0,,2\n0.5,NA, \n", [[0, None, 2], [0.5, None, None]]),
+    "words": (b"time,x,y\n0,null,2\n0.5,NaN,none\n", [[0, None, 2], [0.5, None, None]]),
+    "a long line": (b"time,x,y\n0,1,2%s\n0.5,-3,40\n" % (b" " * 6_000), ROWS),
+}
+
+
+def imported(path, names=("x", "y"), time="time"):
+    """``time, *names`` of each row, as the import reads them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # Of rows that lack a number.
+        table = csv_tables.read(path, names, (), None, time)
+    return np.column_stack([table.times, table.rows])
+
+
+@pytest.mark.parametrize("case", ACCEPTED)
+def test_both_accept_what_either_did(tmp_path, case):
+    text, wanted = ACCEPTED[case]
+    wanted = np.array(wanted, float)
+    for sizes in ((1 << 20,), (1,), (7, 2)):
+        rows, times, samples = read(text, sizes)
+        np.testing.assert_array_equal(np.column_stack([times, samples]), wanted)
+        assert rows.malformed == 0
+    path = tmp_path / "a.csv"
+    path.write_bytes(text)
+    time = "Time [s]" if b"Time" in text else "time"
+    found = imported(path, rows.channels, time)
+    np.testing.assert_array_equal(found, wanted)
+
+
+REFUSED = {
+    "too few cells": (b"0,1", "line 3 must have 3 cells of text, .* got 2"),
+    "too many cells": (b"0,1,2,3", "line 3 must have 3 cells of text, .* got 4"),
+    "a word": (
+        b"0,oh,2",
+        "line 3: x must be a number with a point, or empty, got 'oh'",
+    ),
+    "a decimal comma": (b'0,"1,5",2', "line 3: x must be a number with a point"),
+    "an underscore": (b"0,1_0,2", "line 3: x must be a number"),
+    "digits of another script": ("0,١,2".encode(), "line 3: x must be a number"),
+    "a nought byte": (b"0,1\0,2", "line 3 must have 3 cells of text"),
+    "no UTF-8": (b"0,1\xff,2", "no CSV file in UTF-8, after line"),
+    "a quote without end": (b'0,"1,2', "no CSV file in UTF-8, after line 2"),
+    "text behind a quote": (b'0,"1"5,2', "no CSV file in UTF-8, after line 2"),
+    "hexadecimal": (b"0,0x1,2", "line 3: x must be a number"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_both_refuse_what_is_wrong_and_say_in_which_line(tmp_path, case):
+    line, message = REFUSED[case]
+    text = b"time,x,y\n0,1,2\n" + line + b"\n1,2,3\n"
+    rows, times, _ = read(text)
+    np.testing.assert_array_equal(times, [0, 1])  # A device goes on behind it.
+    assert (rows.malformed, rows.first_malformed) == (1, 3)
+    path = tmp_path / "a.csv"
+    path.write_bytes(text)
+    with pytest.raises(ValueError, match=f"a.csv.*{message}"):
+        imported(path)
+
+
+def test_lines_are_counted_with_all_that_says_nothing(tmp_path):
+    text = b"# one\n\ntime,x,y\r\n# four\r\n\r\n0,1,2\noh\n"
+    for sizes in ((1 << 20,), (1,), (3, 5)):
+        assert read(text, sizes)[0].first_malformed == 7
+    path = tmp_path / "a.csv"
+    path.write_bytes(text)
+    assert (
+        [line for line, _ in csv_rows.records(tmp_path / "b.csv")] == []
+        if (tmp_path / "b.csv").exists()
+        else True
+    )
+    with pytest.raises(ValueError, match="a.csv': line 7 must have 3 cells"):
+        list(csv_rows.records(path))
+
+
+@pytest.mark.parametrize(
+    ("names", "needed", "wanted"),
+    [
+        ("x [g],y", "x", "x"),
+        ("x [g],y", "x [g]", "x [g]"),
+        ("x [g],x", "x", "x"),  # The name itself goes first.
+    ],
+)
+def test_a_column_is_named_with_its_unit_or_without(tmp_path, names, needed, wanted):
+    path = tmp_path / "a.csv"
+    path.write_text(f"{names}\n1,2\n")
+    ((_, row),) = csv_rows.records(path, (needed,))
+    assert row[needed] == ("2" if needed == "x" and ",x" in names else "1")
+    assert wanted in row
+
+
+@pytest.mark.parametrize("names", ["x [g],x [m]", "x,x", "y,z", ""])
+def test_a_column_that_is_not_there_once_is_refused(tmp_path, names):
+    path = tmp_path / "a.csv"
+    path.write_text(f"{names}\n")
+    with pytest.raises(ValueError, match="a.csv': it must have one column 'x'; its"):
+        list(csv_rows.records(path, ("x",)))
+
+
+def test_a_cell_of_several_lines_is_read_by_the_import(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('x,act\n1,"sit\ndown"\n2,walk\n')
+    found = list(csv_rows.records(path))
+    assert found == [
+        (3, {"x": "1", "act": "sit\ndown"}),
+        (4, {"x": "2", "act": "walk"}),
+    ]
+
+
+PROBE = """
+import sys, time
+import jaxanon, numpy, csv
+start = time.perf_counter()
+import jaxanon.recordings.csv_rows
+print(time.perf_counter() - start)
+assert not {"jax", "scipy", "tensorflow_datasets"} & set(sys.modules)
+"""
+
+
+def test_it_is_imported_in_a_few_milliseconds_without_jax(tmp_path):
+    took = [
+        float(
+            subprocess.check_output([sys.executable, "-P", "-c", PROBE], cwd=tmp_path)
+        )
+        for _ in range(3)
+    ]
+    assert min(took) < 0.02
