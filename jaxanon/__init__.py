@@ -15,6 +15,7 @@ _HOMES = {
     "export": "jaxanon.exporting",
     "sweep": "jaxanon.sweeps",
     "open_run": "jaxanon.training",
+    "register": "jaxanon.core.registry",
 }
 
 _ROOMS = (

@@ -1,6 +1,7 @@
 """The command line: the verbs of the training API, on the same names."""
 
 import contextlib
+import importlib.metadata
 import itertools
 import os
 import re
@@ -30,7 +31,8 @@ from jaxanon.cli import (
 ABOUT = f"""Sensor data made safe to share (jaxanon {__version__}).
 
 Start with `jaxanon demo`. Each verb has a --help of its own; --version prints the
-version. JAXANON_DEBUG=1 in the environment shows where an error came from."""
+version. --plugin MODULE imports a module that registers methods, learners or data
+sets of your own. JAXANON_DEBUG=1 in the environment shows where an error came from."""
 
 CONFIG = (tyro.conf.FlagCreatePairsOff,)  # --resume, without a --no-resume.
 
@@ -60,13 +62,13 @@ def main(argv: Sequence[str] | None = None) -> int:
       0
     """
     argv = list(sys.argv[1:] if argv is None else argv)
-    arguments.words.set(argv)
+    arguments.words.set(argv)  # With plugins, which further processes load, too.
     if argv[:1] == ["--version"]:
         print(f"jaxanon {__version__}")
         return 0
     try:
         with _warnings_in_a_line():
-            _run(argv)
+            _run(_load_plugins(argv))
     except SystemExit as ended:
         if ended.code == 2 and _by_parser(ended):  # A box said what was wrong.
             print(f"jaxanon: {_how_to_say_it(argv)}", file=sys.stderr)
@@ -91,6 +93,26 @@ def _warnings_in_a_line():
         yield
     finally:
         warnings.formatwarning = before
+
+
+def _load_plugins(argv) -> list[str]:
+    """Imports entry points and every ``--plugin MODULE``; returns the other words."""
+    modules, words, rest = [], [], iter(argv)
+    for word in rest:
+        name, equals, module = word.partition("=")
+        if name != "--plugin":
+            words.append(word)
+            continue
+        module = module if equals else next(rest, "")
+        if not module or module.startswith("-"):
+            raise ValueError("--plugin must name a module, such as my_package.methods.")
+        modules.append(module)
+    if modules or importlib.metadata.entry_points(group="jaxanon.plugins"):
+        from jaxanon.core import registry
+
+        sys.path.insert(0, "")  # As ``python -m`` finds modules.
+        registry.load_plugins(*modules)
+    return words
 
 
 def _run(argv):

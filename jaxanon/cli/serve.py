@@ -98,12 +98,12 @@ def command(method: str | None):
 
 
 def _serve(method, options, settings, serving, start, epochs, seed, out, resume):
-    from jaxanon.flower.terms import methods_of
+    from jaxanon.core import registry
 
     files.refuse_folder(out, resume)
     data = cli_data.load(options)
     run = start(
-        methods_of(method).build(method, data.spec, **fields_of(settings)),
+        registry.build(method, data.spec, **fields_of(settings)),
         data,
         serving,
         epochs=epochs,

@@ -14,7 +14,7 @@ def command(method: str | None):
     """The function behind ``jaxanon sweep METHOD``, with the method's settings."""
     if method == energy.METHOD:
         return energy_sweep.command()
-    settings_class = _settings_of(method)
+    settings_class = train.settings_of(method)
 
     def sweep(
         method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
@@ -48,8 +48,8 @@ def command(method: str | None):
           splits: how many splits of the data everything is trained on; with --split
             subject, whose test subjects --split-seed and the seeds after it draw
           epochs: passes over the data
-          evaluate: attack every member, report mean and deviation over seeds, and draw
-            what the settings keep over what they leak; --no-evaluate does nothing of it
+          evaluate: evaluate every member, report mean and deviation over seeds, and draw
+            the settings' scores; --no-evaluate leaves that out
           halving: stop settings early that others beat: 3 keeps a third of them or more
             after 1/9 and 1/3 of the epochs
           resume: go on with the sweep in --out
@@ -63,11 +63,10 @@ def command(method: str | None):
 
         for name, value in (("splits", splits), ("seeds", seeds), ("epochs", epochs)):
             whole(name, value, least=1)
-        _settings_of(method)  # Not checked yet, if it did not come first.
+        train.settings_of(method)  # Not checked yet, if it did not come first.
         folder = out or pathlib.Path("runs") / f"{method}-sweep"
         writing.refuse_unwritable_folder(folder)  # Now, and not after all the work.
 
-        from jaxanon import methods
         from jaxanon.sweeps import folder as sweeps_folder
         from jaxanon.sweeps import runner, summary
 
@@ -75,7 +74,7 @@ def command(method: str | None):
         result = runner.sweep(
             method,
             loaded,
-            grid=arguments.parse(grid, methods.config_class(method)),
+            grid=arguments.parse(grid, train.settings_of(method)),
             seeds=seeds,
             splits=more,
             epochs=epochs,
@@ -101,28 +100,13 @@ def command(method: str | None):
         if not evaluate:
             console.say(
                 "Next: the same command with --resume and without --no-evaluate "
-                "attacks its members."
+                "evaluates its members."
             )
         page = folder / "sweep.html"
         if page.is_file():
-            console.say(f"What settings keep over what they leak: {page}")
+            console.say(f"The settings' scores: {page}")
 
     return sweep
-
-
-def _settings_of(method):
-    """As ``train.settings_of``; ValueError for what no sweep trains, too."""
-    found = train.settings_of(method)
-    if method is not None:  # Else there is nothing to load JAX for.
-        from jaxanon import learners
-
-        if method in learners.NAMES:
-            raise ValueError(
-                f"a sweep trains what anonymizes, and {method} predicts; run jaxanon "
-                f"train {method} for each of its settings and seeds, with an --out for "
-                "each."
-            )
-    return found
 
 
 def _address(words):

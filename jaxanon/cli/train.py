@@ -20,12 +20,16 @@ def settings_of(method: str | None) -> type:
     """The dataclass of a method's settings; ValueError for an unknown method."""
     if method is None:
         return NoSettings
-    return _builders(method).config_class(method)
+    return registered(method).config or NoSettings
 
 
-def _builders(name):
-    """Where a name is built: among learners, or among methods."""
-    from jaxanon import learners, methods
+def registered(name: str):
+    """Returns the registry's entry of a method or learner.
+
+    Raises:
+      ValueError: if the name is unknown.
+    """
+    from jaxanon.core import registry
     from jaxanon.kernels.checks import did_you_mean
 
     if name == energy.METHOD:
@@ -33,15 +37,15 @@ def _builders(name):
             f"{name} trains a street of homes, by `jaxanon train {name}` or `jaxanon "
             f"sweep {name}`, its name right behind the verb; nothing else takes it."
         )
-    known = (*learners.NAMES, *methods.NAMES, energy.METHOD)
+    anonymizers, learners = map(registry.names, ("anonymizer", "learner"))
+    known = (*learners, *anonymizers, energy.METHOD)
     if name not in known:
         raise ValueError(
             f"there is no method {name!r}.{did_you_mean(name, known)} Methods that "
-            f"anonymize are {', '.join(sorted(methods.NAMES))}; those that predict "
-            f"{', '.join(sorted(learners.NAMES))}; {energy.METHOD} switches standby "
-            "off."
+            f"anonymize are {', '.join(sorted(anonymizers))}; those that predict "
+            f"{', '.join(sorted(learners))}; {energy.METHOD} switches standby off."
         )
-    return learners if name in learners.NAMES else methods
+    return registry.entry(name, "anonymizer", "learner")
 
 
 def epochs_of(method: str | None) -> int:
@@ -156,13 +160,14 @@ def train_run(
 
 
 def _trained(method, options, settings, epochs, seed, out, resume, profile, devices):
+    from jaxanon.core import registry
     from jaxanon.training import trainer
 
     files.refuse_folder(out, resume)
     if resume and not (pathlib.Path(out) / "config.json").is_file():
         console.say(f"There is no run in {out} yet; this is its beginning.")
     data = cli_data.load(options)
-    built = _builders(method).build(method, data.spec, **fields_of(settings))
+    built = registry.build(method, data.spec, **fields_of(settings))
     run = trainer.train(
         built,
         data,

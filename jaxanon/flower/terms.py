@@ -8,7 +8,8 @@ import os
 import jax
 import numpy as np
 
-from jaxanon import __version__, datasets, learners, methods
+from jaxanon import __version__, datasets
+from jaxanon.core import registry
 from jaxanon.datasets.spec import contradict, rates_differ
 from jaxanon.edge.budget import Budget
 from jaxanon.federated.engine import exchange
@@ -25,11 +26,6 @@ class Unfit(ValueError):
     def __init__(self, why: str, told: str):
         super().__init__(why)
         self.told = told
-
-
-def methods_of(name: str):
-    """The package that builds a method or a learner of that name."""
-    return learners if name in learners.NAMES else methods
 
 
 def check_method(method) -> None:
@@ -158,7 +154,7 @@ def agreed(terms: dict, own: datasets.Spec, expected: str | None):
         name: tuple(value) if isinstance(value, list) else value
         for name, value in terms["settings"].items()
     }
-    method = methods_of(terms["method"]).build(terms["method"], spec, **settings)
+    method = registry.build(terms["method"], spec, **settings)
     # A shape needs no numbers.
     state = jax.eval_shape(method.init, jax.random.key(len(terms["clients"])))
     found = checkpoint.architecture(exchange.sent_out(state))

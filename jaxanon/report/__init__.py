@@ -9,6 +9,7 @@ from jaxanon.report.writer import (
     write_budget,
     write_front,
     write_learned,
+    write_scores,
     write_search,
     write_street,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "write_budget",
     "write_front",
     "write_learned",
+    "write_scores",
     "write_search",
     "write_street",
 ]

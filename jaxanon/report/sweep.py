@@ -92,6 +92,33 @@ def draw(found: dict[str, Panel], report: dict) -> Picture:
     )
 
 
+def draw_scores(summary: list[dict]) -> Picture:
+    """Draws every score of a learner's settings, a panel per score.
+
+    Args:
+      summary: of a sweep whose members were evaluated; rows without scores are left
+        out, at least one has some.
+    """
+    rows = [row for row in summary if row["scores"]]
+    names = [text.settings(row["settings"]) or "all seeds" for row in rows]
+    measures = list(rows[0]["scores"])
+    height = 1.2 + 0.3 * len(rows)
+    figure, axes = figures.grid(1, len(measures), 4.6, height, sharey=True)
+    for axis, measure in zip(axes.flat, measures, strict=True):
+        for place, row in enumerate(rows):
+            score = row["scores"][measure]
+            bars = {"xerr": score["std"], "lw": 0.8, "color": SAFE}
+            axis.errorbar(score["mean"], place, fmt="o", ms=6, **bars)
+        axis.set_yticks(range(len(rows)), names, fontsize=8)
+        axis.set_ylim(len(rows) - 0.5, -0.5)
+        figures.label(axis, measure)
+    return figures.picture(
+        figure,
+        "Mean over clients of each score, a row per setting; bars are standard "
+        "deviations over seeds and splits.",
+    )
+
+
 def _draw(axis, report, name, panel):
     public = report["utility"]["attribute"]
     for _, kept, leaked, on in panel.points:

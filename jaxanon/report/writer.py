@@ -116,6 +116,20 @@ def write_front(folder, title: str, summary: list[dict], report: dict):
     return _written(folder, "sweep", None, pictures, page)
 
 
+def write_scores(folder, title: str, summary: list[dict]) -> pathlib.Path:
+    """Writes ``scores.png`` and ``sweep.html`` of a learner's sweep.
+
+    Args:
+      folder: of the sweep.
+      title: of the page.
+      summary: of the sweep, one row per setting, at least one with scores.
+    """
+    pictures = {"scores": sweep.draw_scores(summary)}
+    values = {"title": title, "summary": summary, "panels": {}}
+    page = render("sweep.html", pictures=pictures, **values)
+    return _written(folder, "sweep", None, pictures, page)
+
+
 def write_budget(folder, title: str, about: str, rows: list[dict]) -> pathlib.Path:
     """Writes ``budget.json``, ``budget.png`` and ``budget.html``.
 

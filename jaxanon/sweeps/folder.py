@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxanon.core.run import Run
 from jaxanon.datasets import writing
+from jaxanon.privacy import ledger
 from jaxanon.training import checkpoint, metrics_log, run_folder
 
 FILE = "sweep.json"
@@ -101,9 +102,12 @@ def member_folder(folder, index: int) -> pathlib.Path:
 
 def save(run: Run) -> Run:
     """Writes a trained member as a run that ``open_run`` opens; returns it."""
+    assert run.folder is not None
     with checkpoint.alone(run.folder):
         run_folder.claim(run.folder, run.config, resume=True)
         metrics_log.write(run.folder, run.history)
+        # Before the checkpoint: the ledger never shows less than was spent.
+        ledger.write(run.folder, run.method, run.state, asked=int(run.state.round))
         with contextlib.closing(checkpoint.Checkpoints(run.folder)) as saved:
             saved.save(run.state)
     return run

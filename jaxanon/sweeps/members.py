@@ -12,7 +12,7 @@ import jax
 from jaxanon import datasets
 from jaxanon.core import programs
 from jaxanon.core.run import Run
-from jaxanon.evaluation import anonymizers, protocol
+from jaxanon.evaluation import anonymizers, federated, protocol
 from jaxanon.federated.engine import memory
 from jaxanon.sweeps import folder as sweeps_folder
 from jaxanon.sweeps import program, splits
@@ -49,6 +49,13 @@ def evaluate_all(job: Job, runs: dict[int, Run], attacks) -> Iterator:
       ``(index, report)`` of each; None of one that diverged.
     """
     members = job.plan.members
+    if job.plan.groups[0].method.predict is not None:
+        for index, run in runs.items():
+            data = job.data[members[index].split]
+            seed = members[index].seed
+            diverged = not _all_finite(run)
+            yield index, None if diverged else federated.evaluate(run, data, seed=seed)
+        return
     for split in dict.fromkeys(members[index].split for index in runs):
         data = job.data[split]
         if ("judges", split) not in job.kept:
@@ -76,14 +83,19 @@ def evaluate_all(job: Job, runs: dict[int, Run], attacks) -> Iterator:
 
 def _sound(run, seed, data):
     """Whether a member is fit for an evaluation, or diverged."""
-    losses = run.history[-1]["losses"].values()
-    if not (all(map(math.isfinite, losses)) and programs.sound(run.state)):
+    if not _all_finite(run):
         return False
     try:
         run.anonymize(protocol.root(seed), data.test.windows)
     except FloatingPointError:
         return False
     return True
+
+
+def _all_finite(run):
+    """Whether a member's last losses and its state are finite."""
+    losses = run.history[-1]["losses"].values()
+    return all(map(math.isfinite, losses)) and programs.sound(run.state)
 
 
 def chunks(indices: list[int], size: int) -> list[list[int]]:
@@ -232,7 +244,9 @@ def _run(job, group, index, place, trained, config, before):
     method, out = group.methods[place.split], job.out
     folder = None if out is None else sweeps_folder.member_folder(out, index)
     run = Run(method, state, method.spec, folder, history, config)
-    return run if out is None else sweeps_folder.save(run)
+    if out is None:
+        return run
+    return sweeps_folder.save(run)
 
 
 def _tell_useless(run, index, ended):

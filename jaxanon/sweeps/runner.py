@@ -1,11 +1,11 @@
 """``sweep``: a grid of hyper-parameters times seeds, trained as one program."""
 
 import contextlib
-import dataclasses
 import functools
 import json
 import os
 import pathlib
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,12 +17,13 @@ from jaxanon.datasets.extras import need
 from jaxanon.evaluation import attackers
 from jaxanon.kernels.checks import whole
 from jaxanon.methods import default_epochs
+from jaxanon.privacy.guarantee import paid_for
 from jaxanon.sweeps import folder, program, ray_backend, scheduler, space
 from jaxanon.sweeps import halving as sweeps_halving
 from jaxanon.sweeps import members as sweeps_members
 from jaxanon.sweeps import splits as sweeps_splits
 from jaxanon.sweeps.summary import reference, summarise, table
-from jaxanon.training import checkpoint, trainer
+from jaxanon.training import checkpoint, run_folder, trainer
 
 __all__ = ["Member", "Sweep", "sweep", "table"]
 
@@ -80,7 +81,8 @@ def sweep(
     well: for each of its values there is one more program, one after the other.
 
     Args:
-      method: a builder such as ``jaxanon.methods.blinder.blinder``, its name, or a ``Method``.
+      method: a builder such as ``jaxanon.methods.blinder``, its name, or a ``Method``;
+        an anonymizer or a learner.
       data: of ``jaxanon.load``.
       grid: name of a setting -> its values; ``None`` varies the seed alone.
       seeds: how many; member seeds are 0, 1, ..., as ``train`` takes them.
@@ -161,7 +163,7 @@ def sweep(
                 f"halving must be >= 2, for one setting in so many goes on; got "
                 f"{halving!r}; leave it out to train all of them to the end."
             )
-    if evaluate:
+    if evaluate and attacks is not None:
         attackers.choose(attacks)  # Refused now, and not after all are trained.
     grid = dict(grid or {})
     every = (data, *splits)
@@ -170,6 +172,16 @@ def sweep(
     plan = space.plan(method, data.spec, grid, seeds, settings, specs)
     name = plan.groups[0].method.name
     epochs = default_epochs(name) if epochs is None else int(epochs)
+    epochs = min(paid_for(group.method, epochs, stacklevel=3) for group in plan.groups)
+    private = plan.groups[0].method.guarantee is not None
+    if private and len(plan.members) > 1:
+        warnings.warn(
+            f"{len(plan.members)} runs train on the same data, each with a privacy "
+            "budget of its own; whoever sees all of them sees what their budgets add "
+            "up to.",
+            UserWarning,
+            stacklevel=3,
+        )
     for group in plan.groups:
         for method_of, own in zip(group.methods, every, strict=True):
             trainer.check_data(method_of, own)
@@ -182,6 +194,11 @@ def sweep(
         )
     if ray is not False:
         need("ray", "sweep", "a sweep by Ray")  # Before the folder is anybody's.
+    if halving is not None and plan.groups[0].method.predict is not None:
+        raise ValueError(
+            f"halving must be None for a learner such as {name}, got {halving!r}: it "
+            "compares settings by what an attacker infers from anonymized windows."
+        )
     if halving is not None:
         for each in every:
             sweeps_halving.held_out(each)  # Refuses what could not be compared.
@@ -225,16 +242,17 @@ def sweep(
             found = {"rungs": rungs, "members": rows, "summary": summary}
             folder.write(out, described | found)
             raw = reference(members, reports) if reports else None
-            if raw is not None:
-                name = f"{described['method']} on {data.spec.name}"
-                title = f"{name}: {len(summary)} settings"
+            title = f"{name} on {data.spec.name}: {len(summary)} settings"
+            if raw is not None and "utility" in raw:
                 report.write_front(out, title, summary, raw)
+            elif raw is not None:
+                report.write_scores(out, title, summary)
         return Sweep(members, runs, reports, summary)
 
 
 def _describe(method, prints, grid, seeds, epochs, halving):
     """What makes a sweep this one; swept settings stand in the grid alone."""
-    settings = dataclasses.asdict(method.config)
+    settings = run_folder.settings_of(method)
     return {
         "method": method.name,
         "settings": {k: v for k, v in settings.items() if k not in grid},

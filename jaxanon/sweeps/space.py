@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import jax
 
-from jaxanon import methods
-from jaxanon.core.method import Incompatible, check_hyper, check_measured
+from jaxanon.core import registry
+from jaxanon.core.method import Incompatible, Method, check_hyper, check_measured
 from jaxanon.kernels.checks import did_you_mean, whole
 
 
@@ -33,12 +33,12 @@ class Place(NamedTuple):
 class Group(NamedTuple):
     """Members that differ in nothing but arrays."""
 
-    methods: tuple[methods.Method, ...]  # by split, whose statistics they know
+    methods: tuple[Method, ...]  # by split, whose statistics they know
     indices: list[int]  # into the members
     hyper: list[dict[str, float]]  # one per member
 
     @property
-    def method(self) -> methods.Method:
+    def method(self) -> Method:
         """That of the first split."""
         return self.methods[0]
 
@@ -65,19 +65,19 @@ def plan(
     """
     whole("seeds", num_seeds, least=1)
     build = _builder(builder, settings)
-    if more and isinstance(builder, methods.Method):
+    if more and isinstance(builder, Method):
         raise ValueError(
             "a method that is built already knows the statistics of one split; pass "
             f"its builder, such as {builder.name!r}, to train it on several."
         )
     method = build(spec)
     check_measured(method)
-    _check_budget(method)
     known = jax.eval_shape(lambda: method.init(jax.random.key(num_seeds))).hyper
-    fields = {field.name for field in dataclasses.fields(method.config)}
+    config = method.config
+    fields = {each.name for each in dataclasses.fields(config)} if config else set()
     for name, values in grid.items():
         _check_axis(name, values, known, fields)
-        if name not in known and isinstance(builder, methods.Method):
+        if name not in known and isinstance(builder, Method):
             raise ValueError(
                 f"grid name {name!r} is compiled into a method that is built already; "
                 f"pass its builder, such as {method.name!r}, in place of the method."
@@ -93,7 +93,6 @@ def plan(
     groups = []
     for static, indices in alike(members, known):
         own = build(spec, **static) if static else method
-        _check_budget(own)
         built = (own, *(build(other, **static) for other in more))
         groups.append(Group(built, indices, [hyper(members[i][0]) for i in indices]))
     return Plan(members, groups)
@@ -152,19 +151,6 @@ def check_values(name: str, values) -> None:
         )
 
 
-def _check_budget(method):
-    if method.predict is not None:
-        what = "is a learner"
-    elif method.guarantee is not None:
-        what = "has noise in its training"
-    else:
-        return
-    raise TypeError(
-        f"{method.name} {what}, which `jaxanon.train` trains one at a time: members of "
-        "a sweep would share a privacy budget that nobody counts."
-    )
-
-
 def _possible(method, grid, hyper_fn):
     """The points of the grid that the method's settings allow."""
     all_points = points(grid)
@@ -189,7 +175,7 @@ def _possible(method, grid, hyper_fn):
 
 def _builder(builder, settings) -> Callable:
     """``(spec, **static) -> Method``, whatever way the method was given."""
-    if isinstance(builder, methods.Method):
+    if isinstance(builder, Method):
         if settings:
             raise ValueError(
                 f"settings {sorted(settings)} do not apply to a method that is built "
@@ -197,7 +183,7 @@ def _builder(builder, settings) -> Callable:
             )
         return lambda spec: builder
     if isinstance(builder, str):
-        return lambda spec, **static: methods.build(builder, spec, **settings | static)
+        return lambda spec, **static: registry.build(builder, spec, **settings | static)
     if not callable(builder):
         raise TypeError(
             "method must be a builder such as jaxanon.methods.blinder.blinder, its name, or a "

@@ -58,7 +58,7 @@ def reference(members, reports) -> dict | None:
       members, reports: as in ``summarise``.
     """
     told = {m.split: r for m, r in zip(members, reports, strict=True) if r}
-    if len(told) < 2:
+    if len(told) < 2 or "utility" not in next(iter(told.values())):
         return next(iter(told.values()), None)
     found = copy.deepcopy(next(iter(told.values())))
 
@@ -88,10 +88,13 @@ def scores(report: dict) -> dict[str, float]:
     """The figures of a report that settings are chosen by, each in [0, 1].
 
     Returns:
-      ``"<public> accuracy"``; for each private attribute ``"<name> intrusive"`` and
+      ``"<public> accuracy"``, and of a learner every mean score over clients; for each private attribute ``"<name> intrusive"`` and
       ``"<name> re-identified"``, balanced accuracies of classifiers of raw windows and
       of the worst adversary retrained on anonymized ones, where there are such.
     """
+    if "utility" not in report:
+        public = report["attribute"]
+        return {f"{public} {name}": value for name, value in report["mean"].items()}
     kept = report["utility"]
     found = {f"{kept['attribute']} accuracy": kept["anonymized"]["accuracy"]}
     for name, of_raw in report["intrusive"].items():

@@ -8,7 +8,7 @@ import time
 
 import jax
 
-from jaxanon import methods
+from jaxanon.core.method import Method
 from jaxanon.privacy import ledger
 from jaxanon.training import checkpoint, metrics_log, placement, processes, progress
 
@@ -19,7 +19,7 @@ ROUNDS_PER_CALL = 50
 class Loop:
     """What stays the same from call to call."""
 
-    method: methods.Method
+    method: Method
     key: jax.Array
     spread: placement.Spread
     out: str | os.PathLike | None
