@@ -74,7 +74,7 @@ def command(method: str | None):
                 "sums alone can refuse no bad message; let noise hide clients, as "
                 "atlas --guarantee client does."
             )
-        from jaxanon.flower.serving import serve as start
+        from jaxanon.flower.server import serve as start
         from jaxanon.flower.settings import Serving
 
         path = lambda given: None if given is None else str(given)
@@ -132,14 +132,14 @@ def client(
     root_certificate: arguments.File = None,
     private_key: arguments.File = None,
     insecure: bool = False,
-    wait_s: float = 60.0,
+    wait_s: float = 90.0,
     data: Annotated[DataOptions, tyro.conf.arg(name="")] = DataOptions(),  # noqa: B008
 ) -> None:
     """Takes part in a training that `jaxanon serve` serves.
 
     It trains on the training windows of one subject of a data set, or of a file of its
     own. They never leave it, nor do layers that it keeps; the server's code never
-    comes here, only numbers and settings.
+    runs here, only numbers and settings come.
 
     Args:
       server: where `jaxanon serve` listens
@@ -155,7 +155,7 @@ def client(
       insecure: talk to another machine without TLS
       wait_s: seconds without a server after which to give up
     """
-    from jaxanon.flower.joining import credentials, join
+    from jaxanon.flower.client import credentials, join
 
     credentials(server, root_certificate, private_key, insecure)  # Before data are.
     loaded = cli_data.load(data)

@@ -6,10 +6,11 @@ import ssl
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
     load_ssh_private_key,
     load_ssh_public_key,
 )
-from flwr.supercore.primitives.asymmetric import public_key_to_bytes
 
 UNREAD = (NotImplementedError, UnsupportedAlgorithm, ValueError)
 
@@ -38,6 +39,8 @@ def private_key(path):
 def public_keys(path) -> dict[int, bytes]:
     """Each client's public key, of lines that are its number and what is in ``.pub``.
 
+    Without comments, as OpenSSH writes it.
+
     Raises:
       FileNotFoundError: if there is no such file.
       ValueError: for a line that is none, or a client or a key that comes twice.
@@ -51,10 +54,10 @@ def public_keys(path) -> dict[int, bytes]:
             loaded = load_ssh_public_key(key.encode())
             if not isinstance(loaded, ec.EllipticCurvePublicKey):
                 raise ValueError("the key is none of ECDSA")
-            pem = public_key_to_bytes(loaded)
-            if int(client) in found or pem in found.values():
+            bare = loaded.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+            if int(client) in found or bare in found.values():
                 raise ValueError("the client, or its key, stands there twice")
-            found[int(client)] = pem
+            found[int(client)] = bare
         except UNREAD as error:
             raise ValueError(
                 f"{path}, line {number}, must be a client's number and its ECDSA "

@@ -3,22 +3,18 @@
 import time
 from collections.abc import Callable
 
-from flwr.app import Message
-from flwr.common.constant import ErrorCode
-
 from jaxanon import __version__
-from jaxanon.flower.records import Letter, to_letter, to_record
+from jaxanon.flower.records import JOIN, LEAVE, WORK, Failure, Letter
 
-POLL_S = 0.05
-JOIN, WORK, LEAVE = "query.join", "train", "query.leave"
-EXPIRED = (ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.REPLY_MESSAGE_UNAVAILABLE)
+POLL_S = 0.2
+FAREWELL_S = 30.0  # For Flower to hand out and bring back a last message.
 
 
 class Roster:
     """A server's clients. A class because they come and go while it waits.
 
     Args:
-      grid: Flower's.
+      link: ``server_transport.Link``.
       terms: letter that says what clients must agree to.
       digest: of the terms.
       num_clients: that there may be.
@@ -30,7 +26,7 @@ class Roster:
 
     def __init__(
         self,
-        grid,
+        link,
         terms: Letter,
         digest: str,
         num_clients: int,
@@ -39,7 +35,7 @@ class Roster:
         refuse: Callable,
         tell: Callable,
     ):
-        self._grid, self._terms, self._digest = grid, terms, digest
+        self._link, self._terms, self._digest = link, terms, digest
         self._num_clients, self._keyed, self._timeout_s = num_clients, nodes, timeout_s
         self._refuse, self._tell = refuse, tell
         self._nodes, self._asked = {}, {}  # client: node; node: id of its invitation
@@ -53,14 +49,14 @@ class Roster:
     def poll(self) -> None:
         """Invites who came, hears who agrees, forgets who went."""
         waiting = {asked: node for node, asked in self._asked.items() if asked}
-        for reply in self._grid.pull_messages(waiting) if waiting else []:
-            node = waiting[reply.metadata.reply_to_message_id]
-            if _expired(reply):
+        for name, reply in (self._link.pull(waiting) if waiting else {}).items():
+            node = waiting[name]
+            if isinstance(reply, Failure) and not reply.told:
                 del self._asked[node]  # It is invited anew, if it is there.
                 continue
             self._asked[node] = None  # Asked and answered.
             self._heard(node, reply)
-        online = set(self._grid.get_node_ids())
+        online = set(self._link.nodes())
         for client, node in [*self._nodes.items()]:
             if node not in online:
                 self._gone(client, "went away")
@@ -68,13 +64,13 @@ class Roster:
             del self._asked[node]
         # It may be lost on the way; who was slow to answer is quick the second time.
         for node in online - set(self._asked):
-            letter = self._to(node, JOIN, self._terms, self._timeout_s)
-            ids = self._grid.push_messages([letter])
-            self._asked[node] = ids[0] if ids else None
+            self._asked[node] = self._link.push(
+                node, JOIN, self._terms, self._timeout_s
+            )
 
     def _heard(self, node, reply):
         try:
-            facts = _letter(reply).facts
+            facts = _read(reply).facts
             client, version = facts.get("client"), facts.get("version")
             if "why" in facts:
                 return self._refuse(self._keyed.get(node), _printable(facts["why"]))
@@ -112,17 +108,16 @@ class Roster:
             if client in self._nodes:
                 own = facts | {"accepted": self.accepted.get(client)}
                 letter = Letter(own, arrays)
-                message = self._to(self._nodes[client], WORK, letter, self._timeout_s)
-                for name in self._grid.push_messages([message]):
+                node, later = self._nodes[client], self._timeout_s + FAREWELL_S
+                # Beyond our own clock, so that Flower's does not run out before.
+                if name := self._link.push(node, WORK, letter, later):
                     waiting[name] = client
         replies, end = {}, time.monotonic() + self._timeout_s
         while waiting and time.monotonic() < end:
-            for reply in self._grid.pull_messages(waiting):
-                if _expired(reply):
-                    continue  # Flower's clock runs out a moment before ours.
-                client = waiting.pop(reply.metadata.reply_to_message_id, None)
+            for name, reply in self._link.pull(waiting).items():
+                client = waiting.pop(name)
                 try:
-                    replies[client] = _letter(reply)
+                    replies[client] = _read(reply)
                 except ValueError as error:
                     self._refuse(client, _printable(error))
             self.poll()
@@ -141,29 +136,20 @@ class Roster:
         self._asked.pop(node, None)  # It is invited anew, if it is there.
         self._tell(f"Client {client} {how}; {len(self._nodes)} are there.")
 
-    def dismiss(self, why: str, *, failed: bool, wait_s: float = 5.0) -> None:
+    def dismiss(self, why: str, *, failed: bool, wait_s: float = FAREWELL_S) -> None:
         """Tells all who are there that it is over, and waits until they heard it."""
         names = []
         for client in self.present:
             names += self._dismiss(self._nodes[client], client, why, failed=failed)
         end = time.monotonic() + wait_s
         while names and time.monotonic() < end:
-            heard = self._grid.pull_messages(names)
-            names = list(set(names) - {r.metadata.reply_to_message_id for r in heard})
+            names = list(set(names) - set(self._link.pull(names)))
             time.sleep(POLL_S)
 
     def _dismiss(self, node, client, why, *, failed):
         facts = {"why": why, "failed": failed, "accepted": self.accepted.get(client)}
-        letter = Letter(facts, {})
-        return self._grid.push_messages([self._to(node, LEAVE, letter, 60.0)])
-
-    def _to(self, node, kind, letter, ttl):
-        return Message(to_record(letter), node, kind, ttl=ttl)
-
-
-def _expired(reply):
-    """Whether it only says that a question is answered no more."""
-    return reply.has_error() and reply.error.code in EXPIRED
+        name = self._link.push(node, LEAVE, Letter(facts, {}), 60.0)
+        return [name] if name else []
 
 
 def _printable(said) -> str:
@@ -171,8 +157,8 @@ def _printable(said) -> str:
     return "".join(filter(str.isprintable, str(said)))[:500]
 
 
-def _letter(reply):
+def _read(reply: Letter | Failure) -> Letter:
     """A reply's letter; ValueError if it has none."""
-    if reply.has_error():
-        raise ValueError(f"it failed ({reply.error.reason}).")
-    return to_letter(reply.content)
+    if isinstance(reply, Failure):
+        raise ValueError(f"it failed ({reply.why}).")
+    return reply

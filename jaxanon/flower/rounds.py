@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxanon.core.programs import sound
 from jaxanon.federated.engine import exchange as engine_exchange
-from jaxanon.flower import device
+from jaxanon.flower.client import parts_of
 
 
 class TooFew(ValueError):
@@ -56,7 +56,7 @@ def rounds(method, key, clients: list[int], rows: Any, bounds: Bounds) -> Rounds
       FloatingPointError: from it, if the state is no longer finite.
     """
     num_clients = len(clients)
-    parts = device.parts_of(method)
+    parts = parts_of(method)
     programs = [
         jax.jit(functools.partial(engine_exchange.merged, each))
         for each in parts.exchanges

@@ -1,16 +1,27 @@
-"""Small data of four people, and a server with clients, in threads, on loopback."""
+"""Small data of four people, and a server with clients in threads.
+
+Letters go through Flower's records, and no further: ``meet`` has an office in memory in
+place of Flower's programs. ``test_real`` has those.
+"""
 
 import concurrent.futures
+import contextlib
 import dataclasses
+import itertools
+import queue
 import socket
 import threading
 import time
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 import jaxanon as ja
-import jaxanon.flower  # Flower takes hold of stdout as it is, so before a test has it.
+import jaxanon.flower
+
+# Flower takes hold of stdout as it is, so before a test has it.
 
 
 def write(path):
@@ -43,6 +54,42 @@ def data(file):
     return ja.load(str(file), public="activity", private="gender")
 
 
+def _pem(key, kind=serialization.PrivateFormat.PKCS8):
+    """A private key's PEM, without a password."""
+    nothing = serialization.NoEncryption()
+    return key.private_bytes(serialization.Encoding.PEM, kind, nothing)
+
+
+@pytest.fixture(scope="session")
+def pem():
+    return _pem
+
+
+@pytest.fixture(scope="session")
+def tls(tmp_path_factory):
+    """Paths of a certificate of 127.0.0.1, signed by itself, and of its key."""
+    from jaxanon.flower import server_transport
+
+    return server_transport.certify(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(scope="session")
+def client_keys(tmp_path_factory):
+    """Paths of three clients' keys, and of the lines of the first two."""
+    folder, lines, paths = tmp_path_factory.mktemp("keys"), [], []
+    for number in range(3):
+        key = ec.generate_private_key(ec.SECP384R1())
+        paths.append(folder / f"client{number}")
+        paths[-1].write_bytes(_pem(key, serialization.PrivateFormat.OpenSSH))
+        public = key.public_key().public_bytes(
+            serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+        )
+        lines.append(f"{number} {public.decode()} somebody@somewhere")
+    known = folder / "known"
+    known.write_text("\n".join(lines[:2]) + "\n\n")
+    return paths, known
+
+
 @pytest.fixture
 def port():
     """A port that nobody has, as far as one can know."""
@@ -50,43 +97,121 @@ def port():
         return found.getsockname()[1]
 
 
-class _Built:
-    """Hands out a method that is there, so that it compiles once for all clients."""
-
-    def __init__(self, method):
-        self._method = method
-
-    def build(self, name, spec, **settings):
-        config = dataclasses.asdict(self._method.config)
-        assert (name, spec) == (self._method.name, self._method.spec)
-        assert settings == config
-        return self._method
-
-
 @pytest.fixture
 def hand_out(monkeypatch):
     """``hand_out(method)``: whoever builds it has this one, compiled once for all."""
     from jaxanon.flower import terms
 
-    return lambda method: monkeypatch.setattr(
-        terms, "methods_of", lambda name: _Built(method)
-    )
+    def hand_out(method):
+        def build(name, spec, **settings):
+            assert (name, spec) == (method.name, method.spec)
+            assert settings == dataclasses.asdict(method.config)
+            return method
+
+        monkeypatch.setattr(terms.registry, "build", build)
+
+    return hand_out
+
+
+class Office:
+    """``server_transport.Link`` and ``client_transport.answer``, in memory.
+
+    Args:
+      lost: so many first letters of every node never arrive.
+    """
+
+    def __init__(self, lost=0):
+        self._lost, self._count = lost, itertools.count(1)
+        self._boxes, self._replies, self._expire, self.closed = {}, {}, {}, False
+
+    def nodes(self):
+        return [*self._boxes]
+
+    def push(self, node, kind, letter, ttl):
+        from jaxanon.flower.records import to_record
+
+        if node not in self._boxes:
+            return None
+        name = str(next(self._count))
+        box, left = self._boxes[node]
+        if left:
+            self._boxes[node] = box, left - 1
+            self._expire[name] = time.monotonic() + min(ttl, 0.2)
+        else:
+            box.put((name, kind, to_record(letter)))
+        return name
+
+    def pull(self, ids):
+        from jaxanon.flower.records import Failure
+
+        now = time.monotonic()
+        over = [name for name in ids if self._expire.get(name, now) < now]
+        gone = {name: Failure("no such message", False) for name in over}
+        here = [name for name in [*self._replies] if name in set(ids)]
+        return gone | {name: self._replies.pop(name) for name in here}
+
+    def answer(self, respond, done, **_):
+        from jaxanon.flower.client_transport import _answer
+        from jaxanon.flower.records import Failure, to_letter, to_record
+
+        node, box = next(self._count), queue.SimpleQueue()
+        self._boxes[node] = box, self._lost
+        try:
+            while not done():
+                if self.closed and box.empty():
+                    raise ConnectionError("the server is gone")
+                with contextlib.suppress(queue.Empty):
+                    name, kind, record = box.get(timeout=0.05)
+                    found = _answer(respond, kind, to_letter(record))
+                    told = isinstance(found, str)
+                    self._replies[name] = (
+                        Failure(found, True) if told else to_letter(to_record(found))
+                    )
+        finally:
+            del self._boxes[node]
 
 
 @pytest.fixture
-def meet(data, port, tmp_path, hand_out):
+def office(monkeypatch):
+    """``office(lost=0)``: whoever serves or joins from now on does so there."""
+    from jaxanon.flower import client_transport, roster, server_transport
+
+    monkeypatch.setattr(roster, "POLL_S", 0.01)
+    monkeypatch.setattr(roster, "POLL_S", 0.01)
+
+    def opened(lost=0):
+        found = Office(lost)
+
+        @contextlib.contextmanager
+        def serving(port, **_):
+            try:
+                yield found, {}
+            finally:
+                found.closed = True
+
+        monkeypatch.setattr(server_transport, "serving", serving)
+        monkeypatch.setattr(client_transport, "answer", found.answer)
+        monkeypatch.setattr(client_transport, "wait_for_server", lambda *_: None)
+        return found
+
+    return opened
+
+
+@pytest.fixture
+def meet(data, port, tmp_path, hand_out, office):
     """``meet(method, devices, ...)``: serves; ``(run or error, told, outcomes)``."""
-    from jaxanon.flower import joining, serving
+    from jaxanon.flower import client, server
     from jaxanon.flower.settings import Serving
 
-    def run(method, devices, *, out=None, epochs=2, resume=False, how=None, **settings):
+    def run(method, devices, *, out=None, epochs=2, resume=False, lost=0, **settings):
         hand_out(method)
+        office(lost)
         address, told = f"127.0.0.1:{port}", []
         patient = {"wait_s": 60.0, "timeout_s": 120.0}  # Clients compile side by side.
         settings = {"clients": len(devices)} | patient | settings
         pool = concurrent.futures.ThreadPoolExecutor(len(devices) + 1)
         serve = pool.submit(
-            serving.serve,
+            server.serve,
             *(method, data, Serving(address=address, **settings)),
             epochs=epochs,
             seed=5,
@@ -95,18 +220,15 @@ def meet(data, port, tmp_path, hand_out):
             show=False,
             tell=told.append,
         )
-        clients = [
-            pool.submit(joining.take_part, address, device, wait_s=60.0, **(how or {}))
-            for device in devices
-        ]
+        clients = [pool.submit(client.take_part, address, each) for each in devices]
         try:
             ended = serve.result(240)
         except Exception as error:
             ended = error
         outcomes = []
-        for client in clients:
+        for each in clients:
             try:
-                outcomes.append(client.result(90))
+                outcomes.append(each.result(90))
             except (Exception, SystemExit) as error:
                 outcomes.append(error)
         pool.shutdown(wait=False)

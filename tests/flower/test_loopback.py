@@ -1,12 +1,12 @@
-"""Rounds over HTTP on loopback: the simulation's numbers, and bad clients."""
+"""Rounds of a server and its clients: the simulation's numbers, and bad clients."""
 
+import concurrent.futures
 import itertools
 import json
 import sys
 import time
 
 import chex
-import httpx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,14 +16,12 @@ import jaxanon as ja
 from jaxanon import datasets, learners, methods
 from jaxanon.cli import app
 from jaxanon.evaluation import newcomers
-from jaxanon.flower import node
-from jaxanon.flower.device import Device
+from jaxanon.flower import client as flower_client
+from jaxanon.flower.client import Device
 from jaxanon.flower.records import Letter
 from jaxanon.flower.rounds import TooFew
 from jaxanon.privacy import ledger
 from jaxanon.training import run_folder
-
-pytestmark = pytest.mark.long
 
 SMALL = {"filters": (4,), "hidden": (8,), "local_steps": 2, "batch": 4}
 BLINDER = methods.BLINDER_PAPER | {
@@ -78,6 +76,7 @@ def _refused(run):
         return [*map(json.loads, lines)]
 
 
+@pytest.mark.long
 def test_blinder_is_that_of_train(data, meet):
     method = methods.blinder(data.spec, **BLINDER)
     run, _, why = meet(method, _four(data), epochs=1)
@@ -91,6 +90,7 @@ def test_blinder_is_that_of_train(data, meet):
     assert why == ["the training is done; round 2 was its last."] * 4
 
 
+@pytest.mark.long
 def test_atlas_is_that_of_train_and_keeps_at_home_what_clients_keep(data, meet):
     method = learners.build("atlas", data.spec, **SMALL, epsilon=0.0)
     run, _, _ = meet(method, devices := _four(data))
@@ -103,6 +103,7 @@ def test_atlas_is_that_of_train_and_keeps_at_home_what_clients_keep(data, meet):
     chex.assert_trees_all_close(run.state.own, first.own, atol=1e-7)
 
 
+@pytest.mark.long
 def test_noise_of_a_guarantee_is_nobody_elses_and_losses_are_not_told(
     data, meet, tmp_path
 ):
@@ -117,39 +118,30 @@ def test_noise_of_a_guarantee_is_nobody_elses_and_losses_are_not_told(
     assert (run.folder / "privacy.json").exists()
 
 
-@pytest.mark.parametrize("what", ["_fetched", "_send"])
-def test_a_line_that_breaks_for_a_moment_ends_nobody(
-    data, fedavg, simulated, meet, monkeypatch, what
-):
-    call, broken = getattr(node, what), iter([True])
-
-    def once(*given):
-        if next(broken, False):
-            raise httpx.ConnectError("the line broke")
-        return call(*given)
-
-    monkeypatch.setattr(node, what, once)
-    run, _, _ = meet(fedavg, _four(data))
-    assert next(broken, None) is None
+def test_who_never_had_its_invitation_is_invited_anew(data, fedavg, simulated, meet):
+    run, _, _ = meet(fedavg, _four(data), lost=1)
     _close(run, simulated(2))
 
 
-def test_who_never_had_its_invitation_is_invited_anew(
-    data, fedavg, simulated, meet, monkeypatch
+def test_a_served_run_goes_on_from_the_shell(
+    data, file, fedavg, office, hand_out, port, tmp_path, capsys
 ):
-    pull, lost = node.FleetHttpClient.PullMessages, set()
-
-    def losing(client, request):
-        found = pull(client, request)
-        if not found.messages_list or client in lost:
-            return found
-        lost.add(client)  # Flower takes it for delivered, and hands it out no more.
-        raise httpx.ReadError("the line broke")
-
-    monkeypatch.setattr(node.FleetHttpClient, "PullMessages", losing)
-    run, _, _ = meet(fedavg, _four(data), timeout_s=4.0)
-    assert len(lost) == 4
-    _close(run, simulated(2))
+    hand_out(fedavg)
+    out = tmp_path / "run"
+    words = ["serve", "fedavg", "--filters", "4", "--hidden", "8", "--local-steps", "2"]
+    words += ["--batch", "4", "--dataset", str(file), "--public", "activity"]
+    words += ["--private", "gender", "--address", f"127.0.0.1:{port}", "--clients", "1"]
+    for epochs, more in (("1", []), ("2", ["--resume"])):
+        office()
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            why = pool.submit(flower_client.join, f"127.0.0.1:{port}", 0, data)
+            words_now = [*words, "--out", str(out), "--epochs", epochs, *more]
+            assert app.main(words_now) == 0, capsys.readouterr()
+            assert (
+                why.result(20) == f"the training is done; round {epochs} was its last."
+            )
+    assert int(run_folder.open_run(out).state.round) == 2
+    assert len((out / "metrics.jsonl").read_text().splitlines()) == 2
 
 
 class Bad(Device):
@@ -228,6 +220,7 @@ def test_too_few_end_the_run_whose_last_good_round_stays(
     _close(run, simulated(2))
 
 
+@pytest.mark.long
 def test_what_clients_sent_in_vain_is_spent(data, meet, tmp_path, capsys):
     settings = {"epsilon": 2.0, "records": 24, "rounds": 2}
     method = learners.build("fedsgd_ldp", data.spec, **SMALL, **settings)

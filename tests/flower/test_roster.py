@@ -1,92 +1,98 @@
-"""Who is there, heard through a grid that is made up."""
+"""Who is there, heard through a link that is made up."""
 
+import numpy as np
 import pytest
 
-pytest.importorskip("flwr", reason="needs the extra `flower`")
-
-from flwr.app import Error, Message
-from flwr.common.constant import ErrorCode
-from flwr.supercore.task_identity import TaskIdentity
-
 from jaxanon import __version__
-from jaxanon.flower.records import Letter, to_record
-from jaxanon.flower.roster import WORK, Roster
+from jaxanon.flower import records
+from jaxanon.flower.records import WORK, Failure, Letter
+from jaxanon.flower.roster import Roster
 
 FACTS = {"client": 3, "version": __version__, "digest": "same"}
 
 
-class Grid:
-    """One node; its replies to work are errors, ``code``."""
+class Link:
+    """One node, 7, that joins at once, and whose work is answered by ``work``."""
 
-    def __init__(self, code):
-        self.code, self.sent = code, []
+    def __init__(self, work=None, joins=None):
+        self.work, self.joins = work, iter(joins or [])
+        self.kinds, self.ttls = [], []
 
-    def get_node_ids(self):
+    def nodes(self):
         return [7]
 
-    def push_messages(self, messages):
-        self.sent += messages
-        for message in messages:  # Flower's link does so.
-            message.metadata.__dict__["_message_id"] = str(len(self.sent))
-        return [message.metadata.message_id for message in messages]
+    def push(self, node, kind, letter, ttl):
+        self.kinds.append(kind)
+        self.ttls.append(ttl)
+        return str(len(self.kinds) - 1)
 
-    def pull_messages(self, ids):
-        asked = [message for message in self.sent if message.metadata.message_id in ids]
-        return [self._reply(message) for message in asked]
+    def pull(self, names):
+        found = {name: self._reply(self.kinds[int(name)]) for name in names}
+        return {name: reply for name, reply in found.items() if reply}
 
-    def _reply(self, message):
-        if message.metadata.message_type == WORK:
-            return Message(Error(self.code, "so it is"), reply_to=message)
-        return Message(to_record(Letter(FACTS, {})), reply_to=message)
+    def _reply(self, kind):
+        return self.work if kind == WORK else next(self.joins, Letter(FACTS, {}))
+
+
+@pytest.fixture
+def roster():
+    """``roster(link)``: the roster, and what it refused."""
+
+    def made(link, nodes=None):
+        refused = []
+        refuse = lambda *row: refused.append(row)
+        terms, tell = Letter({}, {}), lambda said: None
+        return Roster(link, terms, "same", 4, nodes or {}, 0.2, refuse, tell), refused
+
+    return made
 
 
 @pytest.mark.parametrize(
-    ("code", "why", "present"),
+    ("work", "why", "present"),
     [
-        (ErrorCode.MESSAGE_UNAVAILABLE, "it did not answer in 0.2 s.", []),
-        (ErrorCode.REPLY_MESSAGE_UNAVAILABLE, "it did not answer in 0.2 s.", []),
-        (ErrorCode.CLIENT_APP_RAISED_EXCEPTION, "it failed (so it is).", [3]),
+        (None, "it did not answer in 0.2 s.", []),
+        (Failure("OSError", True), "it failed (OSError).", [3]),
+        (Failure("its process ended", False), "it failed (its process ended).", [3]),
     ],
 )
-def test_why_work_that_failed_is_refused(code, why, present, monkeypatch):
-    for name in ("_run_id", "_task_id", "_node_id"):  # As if a server ran.
-        monkeypatch.setattr(TaskIdentity, name, 1)
-    refused, said = [], []
-    roster = Roster(
-        Grid(code),
-        Letter({}, {}),
-        "same",
-        4,
-        {},
-        0.2,
-        lambda *row: refused.append(row),
-        said.append,
-    )
-    roster.poll()
-    roster.poll()
-    assert roster.present == [3]
-    answers = roster.ask([3], {}, {})
-    assert answers == {}
-    assert refused == [(3, why)]
-    assert roster.present == present
+def test_why_work_that_failed_is_refused(roster, work, why, present):
+    found, refused = roster(link := Link(work))
+    found.poll()
+    found.poll()
+    assert found.present == [3]
+    assert found.ask([3], {}, {}) == {}
+    assert refused == [(3, why)] and found.present == present
+    # Flower's clock, which tells less, runs out after ours.
+    assert link.ttls[link.kinds.index(WORK)] > 0.2
 
 
-class Late(Grid):
-    """Its first reply never arrives whole, of which Flower says that there is none."""
-
-    def _reply(self, message):
-        if len(self.sent) == 1:
-            code = ErrorCode.MESSAGE_UNAVAILABLE
-            return Message(Error(code, "no such message"), reply_to=message)
-        return super()._reply(message)
-
-
-def test_who_could_not_bring_its_yes_is_asked_again(monkeypatch):
-    for name in ("_run_id", "_task_id", "_node_id"):
-        monkeypatch.setattr(TaskIdentity, name, 1)
-    refused, grid = [], Late(0)
-    ends = lambda *row: refused.append(row), lambda said: None
-    roster = Roster(grid, Letter({}, {}), "same", 4, {}, 0.2, *ends)
+def test_who_could_not_bring_its_yes_is_asked_again(roster):
+    found, refused = roster(link := Link(joins=[Failure("no such message", False)]))
     for _ in range(3):  # Invited, given up and invited anew, heard.
-        roster.poll()
-    assert roster.present == [3] and not refused and len(grid.sent) == 2
+        found.poll()
+    assert found.present == [3] and not refused and len(link.kinds) == 2
+
+
+@pytest.mark.parametrize(
+    ("nodes", "why"),
+    [
+        ({7: 1}, "a process with the key of client 1 says that it is client 3."),
+        # Whoever else is let in by Flower has no key that the server knows.
+        ({8: 3}, "a process with the key of client None says that it is client 3."),
+    ],
+)
+def test_a_client_has_the_key_of_its_number(roster, nodes, why):
+    found, refused = roster(link := Link(), nodes)
+    found.poll()
+    found.poll()
+    assert refused == [(nodes.get(7), why)] and found.present == []
+    assert link.kinds[-1] == "query.leave"
+
+
+def test_letters_share_no_part():
+    """Flower keeps equal parts once, and deletes them with their first owner."""
+    letter = Letter({"a": 1}, {"x": np.zeros(3)})
+    first, second = (records.to_record(letter) for _ in range(2))
+    for name in ("told", "numbers"):
+        assert first[name].object_id != second[name].object_id
+    assert records.to_letter(first).facts == records.to_letter(second).facts

@@ -10,7 +10,7 @@ import pytest
 
 from jaxanon import datasets, learners, methods
 from jaxanon.flower import terms
-from jaxanon.flower.device import Device
+from jaxanon.flower.client import Device
 from jaxanon.flower.records import Letter
 from jaxanon.flower.rounds import Bounds, TooFew, rounds
 
@@ -197,12 +197,14 @@ def test_what_no_honest_client_says_is_refused(data, served):
         assert int(after.round) == 1 and not refused
 
 
+@pytest.mark.long
 def test_rounds_of_an_anonymizer_are_those_of_train(data, hand_out):
     settings = {"latent": 3, "hidden": (8,), "cohort": 0.5, "adversary_hidden": (4,)}
     settings |= {"local_rounds": 1, "batch": 4}
     method = methods.build("kd_blinder", data.spec, **settings)
     hand_out(method)
-    begun, key = method.init(jax.random.key(0)), jax.random.split(jax.random.key(5))[1]
+    begun = jax.jit(method.init)(jax.random.key(0))
+    key = jax.random.split(jax.random.key(5))[1]
     agreed, parts = _rounds(data, method, begun, key, Bounds(2))
     asked = {client: Device(client, data) for client in parts.cohort(begun)}
     assert len(asked) == 2

@@ -12,6 +12,7 @@ import pytest
 from jaxanon import datasets, learners, methods
 from jaxanon.cli import serve
 from jaxanon.cli.data import DataOptions
+from jaxanon.core import registry
 from jaxanon.datasets.targets import Target
 from jaxanon.flower import terms
 from jaxanon.flower.records import Letter, to_letter, to_record
@@ -100,7 +101,7 @@ def test_what_differs_is_named(agreed, data):
 
 @pytest.mark.parametrize("name", ["fedavg", "blinder"])
 def test_a_clients_windows_are_its_rows_of_the_simulation(name, data):
-    method = terms.methods_of(name).build(name, data.spec)
+    method = registry.build(name, data.spec)
     clients, rows = terms.clients_of(method, data), 20  # 20, 17, 20 and 15 to train on
     agreed = {"clients": clients, "rows": rows}
     whole = method.prepare(datasets.by_client(data.train))
@@ -118,7 +119,7 @@ def test_methods_without_messages_of_clients_are_refused(data):
         ("dpfedavg", "for its rounds do not come apart"),
         ("cvae", "for it learns from everybody's windows in one place"),
     ):
-        method = terms.methods_of(name).build(name, data.spec)
+        method = registry.build(name, data.spec)
         match = f"{name} can't run on real devices, {reason}"
         with pytest.raises(ValueError, match=match):
             terms.check_method(method)
@@ -176,5 +177,5 @@ def test_no_setting_of_a_method_has_the_name_of_an_option_of_serve():
     options |= {field.name for field in dataclasses.fields(DataOptions)}
     assert "max_message_norm" in options
     for name in (*learners.NAMES, *methods.NAMES):
-        settings = terms.methods_of(name).config_class(name)
+        settings = registry.entry(name).config
         assert not {field.name for field in dataclasses.fields(settings)} & options

@@ -11,7 +11,7 @@ import pytest
 from jaxanon import edge, learners
 from jaxanon.federated.engine import exchange
 from jaxanon.flower import terms
-from jaxanon.flower.device import Device
+from jaxanon.flower.client import Device
 from jaxanon.flower.records import Letter
 
 SMALL = {"filters": (4,), "hidden": (8,), "local_steps": 1, "batch": 4}
@@ -22,7 +22,7 @@ def served(data):
     """A state of a private learner of two rounds, and a server's letter of terms."""
     private = {"epsilon": 8.0, "rounds": 2, "records": 20}
     method = learners.build("fedsgd_ldp", data.spec, **SMALL, **private)
-    state = method.init(jax.random.key(0))
+    state = jax.jit(method.init)(jax.random.key(0))
     clients = terms.clients_of(method, data)
     agreed = terms.terms(method, state, clients, 20, 5)
     first = exchange.packed(exchange.first_own(state))

@@ -1,4 +1,4 @@
-"""What a client does: agrees to a server's terms, answers its rounds, keeps its own."""
+"""A client: it agrees to a server's terms, answers its rounds, and keeps its own."""
 
 import functools
 import hashlib
@@ -10,11 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import __version__
+from jaxanon.core import checks
 from jaxanon.datasets import Data
 from jaxanon.edge.budget import Budget, Exhausted
 from jaxanon.federated.engine import exchange as engine_exchange
+from jaxanon.flower import client_transport, keys
 from jaxanon.flower import terms as agreements
-from jaxanon.flower.records import Letter
+from jaxanon.flower.records import JOIN, LEAVE, WORK, Letter
+from jaxanon.flower.settings import local
 
 
 def parts_of(method) -> engine_exchange.Parts:
@@ -187,6 +190,14 @@ class Device:
             self._own = self._waiting[1]
         self._waiting = None
 
+    def respond(self, kind: str, letter: Letter) -> Letter:
+        """``join``, ``work`` or ``leave``, by the kind of a message.
+
+        Raises:
+          KeyError: for another kind.
+        """
+        return {JOIN: self.join, WORK: self.work, LEAVE: self.leave}[kind](letter)
+
     def leave(self, letter: Letter) -> Letter:
         """Hears that it is over, and why."""
         self._settle(letter.facts["accepted"])
@@ -224,3 +235,102 @@ def _digest(exchange, step, arrays):
     for name in sorted(arrays):
         sha.update(name.encode() + arrays[name].tobytes())
     return sha.digest()
+
+
+def join(
+    server: str,
+    client: int,
+    data,
+    *,
+    all_rows: bool = False,
+    expected: str | None = None,
+    budget=None,
+    **how,
+) -> str:
+    """Takes part until the server says that it is over.
+
+    Args:
+      server: ``HOST:PORT``.
+      client: its number.
+      data: ``jaxanon.datasets.Data``; see ``Device``.
+      all_rows: all training windows are this client's.
+      expected: digest that the server printed; None agrees to any settings.
+      budget: file that counts the rounds it answers; see ``Device``.
+      **how: of ``take_part``.
+
+    Returns:
+      What the server said at the end.
+
+    Raises:
+      ConnectionError, ValueError: as ``take_part``.
+    """
+    device = Device(client, data, all_rows=all_rows, expected=expected, budget=budget)
+    return take_part(server, device, **how)
+
+
+def take_part(
+    server: str,
+    device: Device,
+    *,
+    root_certificate=None,
+    private_key=None,
+    insecure: bool = False,
+    wait_s: float = 90.0,
+) -> str:
+    """Answers a server as ``device`` does until it is over.
+
+    Args:
+      server: ``HOST:PORT``.
+      device: ``Device``.
+      root_certificate: path of a PEM file that the server's certificate follows from;
+        None is plain HTTP.
+      private_key: path of an ECDSA key whose public half the server knows.
+      insecure: plain HTTP beyond this machine.
+      wait_s: seconds without a server after which to give up.
+
+    Returns:
+      What the server said at the end.
+
+    Raises:
+      ConnectionError: if nobody answers there, or not for such a client.
+      ValueError: if client and server do not agree, or the server gave up.
+      FileNotFoundError, ValueError: of ``credentials``.
+    """
+    host, port = credentials(server, root_certificate, private_key, insecure)
+    client_transport.wait_for_server(host, port, wait_s)
+    client_transport.answer(
+        *(device.respond, lambda: device.why is not None),
+        host=host,
+        port=port,
+        root_certificate=root_certificate,
+        private_key=private_key,
+        wait_s=wait_s,
+    )
+    if device.failed:
+        raise ValueError(
+            f"client {device.client} left the training at {server}: {device.why}"
+        )
+    return device.why or ""
+
+
+def credentials(server: str, root_certificate, private_key, insecure: bool):
+    """Looks at what a client asks by: ``(host, port)``; arguments of ``take_part``.
+
+    Raises:
+      FileNotFoundError: for a file that is not there.
+      ValueError: for settings that do not go together, or a file of another kind.
+    """
+    host, port = checks.host_and_port(server)
+    if root_certificate is None:
+        if private_key is not None:
+            raise ValueError("private_key needs TLS; give --root-certificate too.")
+        if not local(host) and not insecure:
+            raise ValueError(
+                f"{host} is another machine, and without TLS all could read along; "
+                "give --root-certificate, or --insecure."
+            )
+    if private_key is not None:
+        keys.private_key(private_key)
+    if root_certificate is not None:
+        keys.root_certificate(root_certificate)
+    return host, port

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import pytest
 
-from jaxanon.flower import folder as folders
-from jaxanon.flower.folder import Folder
+from jaxanon.flower import server
+from jaxanon.flower.server import Folder
 from jaxanon.privacy import ledger
 
 
@@ -67,7 +67,7 @@ def test_a_ledger_that_is_ahead_of_its_checkpoint_counts(tmp_path):
 def test_what_takes_long_to_reckon_is_reckoned_of_more_rounds_at_once(
     opened, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(folders, "SLOW_S", -1.0)
+    monkeypatch.setattr(server, "SLOW_S", -1.0)
     reckoned = []
 
     def told(rounds, accountant="pld"):
