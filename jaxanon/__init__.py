@@ -19,7 +19,7 @@ _HOMES = {
 
 _ROOMS = (
     *("attacks", "datasets", "energy", "federated", "kernels", "learners"),
-    *("methods", "metrics", "models", "privacy"),
+    *("methods", "metrics", "models", "privacy", "recordings"),
 )
 
 __all__ = [*_HOMES, *_ROOMS, "__version__"]
@@ -41,6 +41,7 @@ def _room(name):
             "jaxanon.datasets",
             "jaxanon.federated",
             "jaxanon.kernels",
+            "jaxanon.recordings",
         ):
             raise
         # In a checkout these folders lie beside this one, not in it.
