@@ -20,7 +20,7 @@ _HOMES = {
 
 _ROOMS = (
     *("attacks", "datasets", "energy", "federated", "kernels", "learners"),
-    *("methods", "metrics", "models", "privacy"),
+    *("methods", "metrics", "models", "privacy", "recordings"),
 )
 
 __all__ = [*_HOMES, *_ROOMS, "__version__"]
@@ -42,6 +42,7 @@ def _room(name):
             "jaxanon.datasets",
             "jaxanon.federated",
             "jaxanon.kernels",
+            "jaxanon.recordings",
         ):
             raise
         # In a checkout these folders lie beside this one, not in it.

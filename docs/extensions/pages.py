@@ -16,8 +16,10 @@ LEFT_OUT = {"jaxanon.cli"}
 # how the names of those modules end.
 WHOLE = {
     "jaxanon.flower": "",
+    "jaxanon.kernels": ("portable",),
     "jaxanon.learners": ("builders", "config"),
     "jaxanon.models": "",
+    "jaxanon.recordings": "",
 }
 # Modules of ``jaxanon`` itself that are there to be imported; the others serve these.
 BESIDE = (

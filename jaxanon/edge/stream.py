@@ -58,8 +58,8 @@ class Stream:
         contradict the model; a model that spends ε without a budget.
 
     Example:
-      >>> import types
-      >>> model = types.SimpleNamespace(
+      >>> from types import SimpleNamespace
+      >>> model = SimpleNamespace(
       ...     signature=types.Signature(4, ("x",), ("g",), 50.0),
       ...     anonymize=lambda window: -window,
       ... )

@@ -17,7 +17,7 @@ pytest.importorskip("jax2onnx", reason="needs the extra `export`")
 
 import onnx
 
-from jaxanon import exporting, learners
+from jaxanon import exporting, learners, methods
 from jaxanon.core.run import Run
 from jaxanon.exporting import agreement, onnx_graph
 
@@ -276,3 +276,42 @@ def test_what_rounding_moves_is_told_by_its_first_digit(rounding):
     told = exporting.moved(rounding)
     number = float(told.split(" by ")[1].split(" ")[0])
     assert number == pytest.approx(rounding, rel=0.34)
+
+
+SMALL_FILTERS = {"predictor_filters": (8,), "filters": (8, 8)}
+SMALL_UNET = {"widths": (4,), "heads": 2}
+REPLACING = {"black": ("a",), "gray": ("b",)}
+OWN = {
+    **dict.fromkeys(("dysan_gen", "dysan_msda", "olympus"), SMALL_FILTERS),
+    **dict.fromkeys(("rae", "rae_aae"), REPLACING),
+    **dict.fromkeys(("cloak", "privdiffuser"), SMALL_UNET),
+    "occupancy_gan": SETTINGS["cgan"],
+}
+LAWS = {
+    **dict.fromkeys(("aae", "gen", "msda", "orf", "rae", "rae_aae"), ()),
+    **dict.fromkeys(("blinder", "fed_blinder", "kd_blinder"), ("normal", "integers")),
+    **dict.fromkeys(("attribute_vae", "cae", "cvae"), ("integers", "normal")),
+    **dict.fromkeys(("general_vae", "obscurenet"), ("integers", "normal")),
+    **dict.fromkeys(("cgan", "occupancy_gan", "privatehub"), ("gumbel", "normal")),
+    **dict.fromkeys(("cloak", "privdiffuser"), ("normal",)),
+    **dict.fromkeys(("dysan", "dysan_gen", "dysan_msda", "olympus"), ("uniform",)),
+    **{"deeprotect": ("discrete laplace",), "timegan": ("gumbel", "uniform")},
+}
+
+
+@pytest.mark.parametrize("name", methods.NAMES)
+def test_what_every_method_draws_can_be_supplied(name, data):
+    """Traced alone: nothing is compiled or drawn."""
+    classes = data.spec.classes | {"activity": ("a", "b", "c", "d")}
+    spec = dataclasses.replace(data.spec, time=32, classes=classes)
+    method = methods.build(name, spec, **SETTINGS.get(name, {}) | OWN.get(name, {}))
+    windows = jax.ShapeDtypeStruct((1, 32, 2), np.float32)
+    if name == "deeprotect":  # It compares its weights with one another.
+        state = jax.jit(method.init)(jax.random.key(0))
+        anonymize = lambda key, windows: method.anonymize(key, state, windows)
+        _, draws = exporting.explicit(anonymize, windows)
+    else:
+        state = jax.eval_shape(method.init, jax.random.key(0))
+        _, draws = exporting.explicit(method.anonymize, state, windows)
+    assert tuple(draw.law for draw in draws) == LAWS[name]
+    assert all(draw.shape[0] == 1 for draw in draws)

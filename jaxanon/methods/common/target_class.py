@@ -41,6 +41,7 @@ def shown_class(
       ``int32[N]``.
 
     Example:
+      >>> import jax
       >>> shown_class(jax.random.key(0), "deterministic", jnp.array([0, 1, 2]), 3)
       Array([1, 2, 0], dtype=int32)
 
@@ -88,6 +89,7 @@ def shown_vector(key, count: int, num_classes: int):
       ``float32[count, num_classes]``, each row of sum 1.
 
     Example:
+      >>> import jax
       >>> rows = shown_vector(jax.random.key(0), 3, 2)
       >>> rows.shape, bool(jnp.allclose(rows.sum(axis=1), 1))
       ((3, 2), True)
