@@ -261,7 +261,10 @@ class Steps:
 
     num_steps: int = setting(at_least=1, help="steps in a round")
     batch_size: int | None = setting(
-        None, at_least=1, help="rows of a step; None is all of a client's"
+        None,
+        at_least=1,
+        remedy="None takes all rows",
+        help="rows of a step; None is all of a client's",
     )
     shuffle: bool = setting(True, help="rows in a fresh order each round")
 

@@ -28,6 +28,7 @@ class Layout:
     chunk: int | None = setting(
         None,
         at_least=1,
+        remedy="None takes all clients",
         help="clients computed side by side (``vmap``). ``None`` is all of them; 1 is "
         "one after another (``scan``), where a client's weights stay in cache; the "
         "rest wait their turn, and only a running sum of their results is kept",

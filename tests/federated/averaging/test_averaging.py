@@ -189,7 +189,7 @@ def test_says_what_was_wrong():
         fed_sgd(_params, _network, weighting="size")
     with pytest.raises(ValueError, match="num_steps must be >= 1, got 0"):
         fed_avg(_params, _network, num_steps=0)
-    with pytest.raises(ValueError, match=r"batch_size must be >= 1, or None.*got 0"):
+    with pytest.raises(ValueError, match="batch_size must be >= 1, got 0; None takes"):
         fed_avg(_params, _network, num_steps=1, batch_size=0)
     with pytest.raises(TypeError, match=r"num_steps must be whole, got 2\.5"):
         fed_avg(_params, _network, num_steps=2.5)
