@@ -46,7 +46,7 @@ class Method(NamedTuple):
     # (key, state, windows, labels) -> {what: float[n]}, how badly a generator explains
     # each window, in one or more ways.
     losses: Callable | None = None
-    # ``federated.guarantee.Guarantee`` of the noise in its training; None without.
+    # ``privacy.guarantee.Guarantee`` of the noise in its training; None without.
     guarantee: Any = None
     takes_padding: bool = False  # whether more padding of clients changes no draw
     # Hyper-parameters that rewriting heeds and training does not: they may be set anew.

@@ -14,7 +14,7 @@ class Letter(NamedTuple):
     """Content of a message either way."""
 
     facts: dict  # what JSON can say
-    arrays: dict[str, np.ndarray]  # see ``federated.messages``
+    arrays: dict[str, np.ndarray]  # see ``federated.engine.exchange``
 
 
 def to_record(letter: Letter) -> RecordDict:

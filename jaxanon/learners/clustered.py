@@ -88,7 +88,7 @@ def fedmask(spec, config) -> Learner:
 
 
 def centralized_clustering(spec, config) -> Learner:
-    """A model for each group of clients; see ``jaxanon.federated.clustering.centralised``."""
+    """A model for each group of clients; see ``federated.clustering.centralised``."""
     network = network_of(spec, config)
     algorithm = federated.clustered(
         network.init,

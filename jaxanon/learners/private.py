@@ -23,7 +23,7 @@ from jaxanon.privacy import guarantee
 
 
 def fedsgd_ldp(spec, config) -> Learner:
-    """FedSGD-LDP; see ``jaxanon.federated.private.fed_sgd_ldp``. Without ε it is FedAvg."""
+    """FedSGD-LDP; see ``federated.private.fed_sgd_ldp``. Without ε it is FedAvg."""
     found = guarantee.of_steps(config)
     if found is None:
         made = fedavg(spec, config, weighting="clients")
@@ -129,7 +129,7 @@ def ldpfl(spec, config) -> Learner:
 
 
 def dpfedavg(spec, config) -> Learner:
-    """DP-FedAvg; see ``jaxanon.federated.private.dp_fed_avg``. Without ε it is FedAvg."""
+    """DP-FedAvg; see ``federated.private.dp_fed_avg``. Without ε it is FedAvg."""
     found = guarantee.of_clients(config, spec.num_classes("subject"))
     if found is None:
         made = fedavg(spec, config, weighting="clients")

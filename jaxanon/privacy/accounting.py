@@ -63,7 +63,7 @@ def epsilon_spent(
 
 
 def spent(releases, delta, accountant):
-    """``epsilon_spent``, or by ``sampled.COARSE``; None where "rdp" cannot tell."""
+    """``epsilon_spent``, or by ``COARSE``; None where "rdp" cannot tell."""
     if not releases:
         return 0.0
     spill = sum(release.steps * beyond(release) for release in releases)

@@ -15,7 +15,7 @@ def draw(heading: str, rows: list[dict]) -> Picture:
 
     Args:
       heading: above it.
-      rows: of ``budget_curve.curve``.
+      rows: of ``evaluation.budgets.curve``.
     """
     raw, *released = rows
     figure, axes = figures.grid(1, 1, 6.4, 4.4)

@@ -63,7 +63,7 @@ def write_budget(folder, title: str, about: str, rows: list[dict]) -> pathlib.Pa
       folder: made if it does not exist.
       title: of the page and the figure.
       about: what was released, and who read it.
-      rows: of ``budget_curve.curve``.
+      rows: of ``evaluation.budgets.curve``.
 
     Returns:
       The path of ``budget.html``.

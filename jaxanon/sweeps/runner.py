@@ -79,7 +79,7 @@ def sweep(
     well: for each of its values there is one more program, one after the other.
 
     Args:
-      method: a builder such as ``jaxanon.methods.blinder.blinder``, its name, or a ``Method``.
+      method: a builder such as ``jaxanon.methods.blinder``, its name, or a ``Method``.
       data: of ``jaxanon.load``.
       grid: name of a setting -> its values; ``None`` varies the seed alone.
       seeds: how many; member seeds are 0, 1, ..., as ``train`` takes them.
