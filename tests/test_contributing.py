@@ -80,7 +80,7 @@ import pathlib, sys
 import jax, numpy as np
 import jaxanon as ja
 from jaxanon import attacks, kernels, learners, methods
-from jaxanon.evaluation import attackers as trial_names
+from jaxanon.evaluation import attackers
 from jaxanon.kernels.power import reference
 
 assert ja.__file__.startswith(sys.argv[1]), ja.__file__
@@ -103,7 +103,7 @@ assert set(data.test.labels["gait"]) == {0, 1}
 noisy = ja.train(methods.build("noisy", data.spec), data, epochs=1, progress=False)
 moved = noisy.anonymize(jax.random.key(1), data.test.windows) - data.test.windows
 assert abs(np.std(moved / data.spec.std) - 0.5) < 0.05
-assert trial_names.choose(["neighbours"]).attackers == ("neighbours",)
+assert attackers.choose(["neighbours"]).attackers == ("neighbours",)
 walks, runs = (data.test.windows[data.test.labels["gait"] == k] for k in (0, 1))
 shown = np.concatenate([walks, runs])
 labels = np.repeat([0, 1], [len(walks), len(runs)])

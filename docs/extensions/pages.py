@@ -12,22 +12,29 @@ import jaxanon
 
 # What is neither a part of the library's surface nor data: verbs have their own pages.
 LEFT_OUT = {"jaxanon.cli"}
-# Rooms whose modules are imported by their own names, beside what ``__all__`` has, and
-# how the names of those modules end.
-WHOLE = {
-    "jaxanon.flower": "",
-    "jaxanon.kernels": ("portable",),
-    "jaxanon.learners": ("builders", "config"),
-    "jaxanon.models": "",
-    "jaxanon.recordings": "",
-}
-# Modules of ``jaxanon`` itself that are there to be imported; the others serve these.
+# Packages whose modules are imported by their own names, beside what ``__all__`` has.
+WHOLE = ("jaxanon.flower", "jaxanon.learners", "jaxanon.models")
+# Single modules that are imported by their own names; the others serve these.
 BESIDE = (
-    *("audit", "audit_clients", "evaluation", "guarantee", "inferences"),
-    *("learned", "ledger", "newcomers", "online", "online_run", "processes"),
-    *("profiling", "run"),
-    *("street_evaluation", "street_run", "street_searching", "street_training"),
-    *("summary", "sweep_summary", "sweeping"),
+    "jaxanon.attacks.auditing",
+    "jaxanon.core.programs",
+    "jaxanon.core.release",
+    "jaxanon.core.run",
+    "jaxanon.energy.method",
+    "jaxanon.energy.sweeping",
+    "jaxanon.energy.training",
+    "jaxanon.evaluation.energy",
+    "jaxanon.evaluation.federated",
+    "jaxanon.evaluation.newcomers",
+    "jaxanon.evaluation.summary",
+    "jaxanon.methods.deeprotect.inferences",
+    "jaxanon.methods.dysan.online_selection",
+    "jaxanon.privacy.ledger",
+    "jaxanon.privacy.lots",
+    "jaxanon.sweeps.online_selection",
+    "jaxanon.sweeps.summary",
+    "jaxanon.training.processes",
+    "jaxanon.training.profiling",
 )
 KINDS = ("function", "class", "exception", "data")  # In the order of a page.
 
@@ -113,8 +120,7 @@ def _is_package(name):
 def _top(claimed):
     functions = [n for n in jaxanon.__all__ if inspect.isfunction(getattr(jaxanon, n))]
     members = tuple(_claim("jaxanon", name, claimed) for name in functions)
-    pages = (_page(f"jaxanon.{name}", claimed) for name in BESIDE)
-    return Room("jaxanon", members, tuple(page for page in pages if page.members), ())
+    return Room("jaxanon", members, (), ())
 
 
 def _room(name, claimed):
@@ -133,11 +139,10 @@ def _room(name, claimed):
             pages.setdefault(_page_of(name, home, thing), []).append(member)
     for found in (own, *pages.values()):
         found.sort(key=lambda member: KINDS.index(member.kind))
-    if name in WHOLE:
-        modules = (each for each in _modules(room) if each.endswith(WHOLE[name]))
-        for module in sorted(modules):
-            page = _page(module, claimed)
-            pages.setdefault(module, []).extend(page.members)
+    beside = [each for each in BESIDE if each.startswith(f"{name}.")]
+    for module in sorted(_modules(room)) if name in WHOLE else beside:
+        page = _page(module, claimed)
+        pages.setdefault(module, []).extend(page.members)
     made = (Page(page, tuple(found)) for page, found in sorted(pages.items()) if found)
     return Room(name, tuple(own), tuple(made), tuple(elsewhere))
 
@@ -150,7 +155,7 @@ def _page_of(room, home, thing):
         methods = importlib.import_module(room)
         for name in methods.NAMES:
             if methods.config_class(name) is thing:
-                return f"{room}.{name}"
+                return getattr(methods, name).__module__
     return home
 
 

@@ -83,7 +83,7 @@ def cluster_fl(
       num_clusters: k >= 1, columns of F.
       outputs_fn: ``(params, rows) -> float[q, classes]``, logits for the probe's rows.
       probe_fn: ``key -> rows`` that anybody may see, drawn once, as ``init`` is called.
-      numbers: as ``similarity.divergences`` takes it: outputs are no logits.
+      numbers: as ``divergences`` takes it: outputs are no logits.
       members: ``float[clients, k]``, not negative: F, but for the length of its
         columns, where clusters are known; in place of outputs and probe.
       every: rounds after which F is found anew, >= 1; the first is after round 1.

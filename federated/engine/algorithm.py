@@ -57,7 +57,7 @@ class Acts(NamedTuple):
     is then that of ``ids``, in their order. None is where their numbers say. After
     stage 0 the same cohort works and is merged in ``more_stages`` further ones, 1, 2,
     ..., whose ``info`` nobody reads, and ``finish(state) -> state`` ends the round.
-    ``way``, ``most`` and ``legal``: see ``devices.Exchange``.
+    ``way``, ``most`` and ``legal``: see ``exchange.Exchange``.
     """
 
     cohort: Callable

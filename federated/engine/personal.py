@@ -134,7 +134,7 @@ def personal(
         gradients that are alive at once; None where there are none.
       alone_fn: ``client_fn`` of a round whose reply nobody gets; None is the same.
       ranges: ``Range`` of hyper-parameters, where not that of ``RANGES``.
-      way_fn: ``way`` of ``devices.Exchange``.
+      way_fn: ``way`` of ``exchange.Exchange``.
       legal_fn: ``legal`` of it.
 
     Raises:

@@ -91,7 +91,7 @@ class Round(NamedTuple):
 def observed_shuffled(algorithm, key, state, clients, num_rounds: int, num_slots: int):
     """Runs rounds of Atlas and keeps how their layers arrived.
 
-    As ``jaxanon.federated.engine.observed``, of a server that gets every layer by itself.
+    As ``jaxanon.federated.observed``, of a server that gets every layer by itself.
 
     Args:
       algorithm: of ``atlas``.

@@ -46,7 +46,7 @@ def fit_networks(
       net, steps: module to train and about how many steps, as
         ``models.fit.fit_classifier`` takes them.
       hold_back: whether the epoch is chosen by blocks of windows that do not train
-        (``shares.blocks``); else the last one is kept.
+        (``attacker_data.blocks``); else the last one is kept.
 
     Returns:
       Per set a function from ``float[M, time, channels]`` to ``float32[M,
@@ -311,9 +311,8 @@ def number(name: str) -> int:
 def get(name: str) -> Attacker:
     """The attacker of that name; ValueError that lists the names if there is none.
 
-    ``"mlp"`` is the network of ``models.classifier``, ``"cnn"`` and ``"lstm"`` those of
-    ``models.attack_networks``, all with early stopping on validation blocks of their
-    own; ``"forest"`` (100 trees), ``"boosting"`` (100 trees of depth 3, each on half of
+    ``"mlp"``, ``"cnn"`` and ``"lstm"`` are the networks of ``models.classifiers``, all
+    with early stopping on validation blocks of their own; ``"forest"`` (100 trees), ``"boosting"`` (100 trees of depth 3, each on half of
     the windows), ``"logistic"``, ``"tree"`` and ``"svm"`` (radial basis functions, at
     most 4,000 windows) are scikit-learn's, on ``features``. All of them weigh classes
     by majority over count, or alike.

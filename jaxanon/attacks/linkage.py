@@ -40,8 +40,8 @@ def link_strangers(
       subjects: ``int[M]``.
       activities: ``int[M]``, the public attribute.
       num_subjects: number of subjects that there may be.
-      overlap: which windows share samples, as ``shares.halves`` takes it; those that
-        share some with known ones are not scored.
+      overlap: which windows share samples, as ``attacker_data.halves`` takes it; those
+        that share some with known ones are not scored.
 
     Returns:
       ``Linked`` for each anonymizer.

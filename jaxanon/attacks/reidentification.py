@@ -42,8 +42,8 @@ def know(keys, target: Target, share: float, *, rows=None, at_least: int = 0) ->
       at_least: windows of each class that he knows where the share is fewer.
 
     Raises:
-      ValueError: as ``shares.pick``, and for labels beyond ``num_classes``; before
-        anything is anonymized.
+      ValueError: as ``attacker_data.pick``, and for labels beyond ``num_classes``;
+        before anything is anonymized.
 
     Example:
       >>> windows, labels = np.ones((20, 4, 1)), np.arange(20) % 2
@@ -86,7 +86,7 @@ def reidentify(
 
     Raises:
       ValueError: for an unknown attacker, labels beyond ``num_classes``, and as
-        ``shares.pick``.
+        ``attacker_data.pick``.
 
     Example:
       An anonymizer that flips the sign fools nobody who may run it himself.

@@ -27,7 +27,7 @@ def lives(
 ):
     """Lets a street learn for some days and tests it on others, once for each member.
 
-    A member is the run that ``street_training.train`` makes of its seed and
+    A member is the run that ``energy.training.train`` makes of its seed and
     hyper-parameters, up to rounding; only sums leave the program.
 
     Args:

@@ -56,7 +56,7 @@ def search(
 
     Args:
       settings: ``PFDRLSettings``, where the grid has nothing else.
-      homes: as ``street_training.train`` takes them.
+      homes: as ``energy.training.train`` takes them.
       grid: name of a setting -> its values; not of those that choose the homes.
       seeds: how many; 0, 1, ...
       out: folder for ``sweep.json``, written after every call of the program, and

@@ -126,7 +126,7 @@ def check_attacks(runs, data, chosen, share: float, attacked, overlap) -> None:
       chosen: names of attacks beside those of retrained attackers.
       share: that an attacker knows of each class.
       attacked: attributes that they retrain for.
-      overlap: of ``trial.overlap``, of the test windows.
+      overlap: of ``protocol.overlap``, of the test windows.
     """
     for run in runs:
         check_hooks(run, chosen)

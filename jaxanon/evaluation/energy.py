@@ -34,7 +34,7 @@ def evaluate(
     """Lets a street's homes act on their held-out days, with models as they are.
 
     Args:
-      run: of ``street_training.train`` or ``open_run``.
+      run: of ``energy.training.train`` or ``open_run``.
       seed: of what homes that join draw.
       out: folder for ``report.json``, figures and ``report.html``; None is
         ``run.folder``, and nothing is written if that is None.

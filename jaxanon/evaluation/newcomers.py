@@ -33,8 +33,8 @@ def join(run: Run, data: Data, *, num_rounds: int = 1) -> Run:
       num_rounds: that a newcomer goes through alone, >= 0.
 
     Returns:
-      A ``Run`` for ``jaxanon.evaluation.federated.predictions`` and ``jaxanon.evaluate``, given the
-      same ``data``; without a folder.
+      A ``Run`` for ``jaxanon.evaluation.federated.predictions`` and
+      ``jaxanon.evaluate``, given the same ``data``; without a folder.
 
     Raises:
       TypeError: for a run of a method, which learns nothing of its clients' own.

@@ -179,7 +179,7 @@ class Case(NamedTuple):
     """What the evaluation already knows when further attacks begin."""
 
     trials: Sequence[Trial]
-    evidence: list[dict]  # of ``trial.reidentify``
+    evidence: list[dict]  # of ``attackers.reidentify``
     judges: attacks.Judges
 
 

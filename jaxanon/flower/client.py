@@ -29,7 +29,7 @@ def parts_of(method) -> engine_exchange.Parts:
     return parts if method.guarantee is None else _silent(parts)
 
 
-@functools.lru_cache(maxsize=8)  # As ``devices.parts_of``.
+@functools.lru_cache(maxsize=8)  # As ``exchange.parts_of``.
 def _silent(parts):
     def silent(exchange):
         def reply(*args):

@@ -32,7 +32,7 @@ class Letter(NamedTuple):
     """Content of a message either way."""
 
     facts: dict  # what JSON can say
-    arrays: dict[str, np.ndarray]  # see ``federated.messages``
+    arrays: dict[str, np.ndarray]  # see ``federated.engine.exchange``
 
 
 class Failure(NamedTuple):

@@ -21,7 +21,7 @@ class Bounds(NamedTuple):
     """What a round's messages must keep to, and how many it needs."""
 
     min_clients: int = 1
-    max_norm: float | None = None  # None is ``messages.FACTOR`` times the median.
+    max_norm: float | None = None  # None is ``exchange.FACTOR`` times the median.
 
 
 MOST_INFO = 1e30  # Of a loss, say; a sum of those is finite still.

@@ -87,7 +87,7 @@ def fedmask(spec, config) -> Method:
 
 
 def centralized_clustering(spec, config) -> Method:
-    """A model for each group of clients; see ``jaxanon.federated.clustering.centralised``."""
+    """A model for each group of clients; see ``federated.clustering.centralised``."""
     network = network_of(spec, config)
     algorithm = federated.clustered(
         network.init,

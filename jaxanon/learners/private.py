@@ -22,7 +22,7 @@ from jaxanon.privacy import guarantee
 
 
 def fedsgd_ldp(spec, config) -> Method:
-    """FedSGD-LDP; see ``jaxanon.federated.private.fed_sgd_ldp``. Without ε it is FedAvg."""
+    """FedSGD-LDP; see ``federated.private.fed_sgd_ldp``. Without ε it is FedAvg."""
     found = guarantee.of_steps(config)
     if found is None:
         made = fedavg(spec, config, weighting="clients")
@@ -118,7 +118,7 @@ def ldpfl(spec, config) -> Method:
 
 
 def dpfedavg(spec, config) -> Method:
-    """DP-FedAvg; see ``jaxanon.federated.private.dp_fed_avg``. Without ε it is FedAvg."""
+    """DP-FedAvg; see ``federated.private.dp_fed_avg``. Without ε it is FedAvg."""
     found = guarantee.of_clients(config, spec.num_classes("subject"))
     if found is None:
         made = fedavg(spec, config, weighting="clients")

@@ -166,7 +166,7 @@ def scores(labels, predictions, names: Sequence[str], *, evidence=None) -> dict:
       ``equal_error_rate`` with None for nan. Chance of the two that rank is 0.5.
 
     Raises:
-      ValueError: as ``confusion_matrix``, and as ``ranking.auc``.
+      ValueError: as ``confusion_matrix``, and as ``roc_analysis.auc``.
 
     Example:
       >>> scores([0, 0, 0, 1], [0, 0, 0, 0], ["left", "right"])["balanced_accuracy"]

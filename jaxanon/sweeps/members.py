@@ -29,7 +29,7 @@ class Job:
     plan: Plan
     data: tuple[datasets.Data, ...]  # by split
     epochs: int  # that were asked for
-    layout: str  # one of ``sweep_program.LAYOUTS``
+    layout: str  # one of ``program.LAYOUTS``
     chunk: int | None  # members trained at once; None is what fits
     out: pathlib.Path | None
     show: bool

@@ -109,7 +109,7 @@ def choose_online(
       runs: of ``dysan`` or what it re-implements, alike but for hyper-parameters.
       data: whose windows are rewritten, training windows and test windows; each
         subject's in order of time.
-      utility, privacy: weights of ``online.scores``, finite and >= 0.
+      utility, privacy: weights of ``online_selection.scores``, finite and >= 0.
       folder: where an evaluation writes its report; None: nowhere.
       progress: called as ``progress(done, total, what)`` before each piece of work.
 

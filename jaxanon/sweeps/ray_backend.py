@@ -41,7 +41,7 @@ def cluster(address: str | None, recipe: tuple, job: Job, out: pathlib.Path):
     Args:
       address: of a cluster, as ``ray.init`` takes it; None starts a local one. Where
         Ray is connected already, that is used, and stays.
-      recipe: arguments of ``sweep_grid.plan``, by which a machine lays out the plan.
+      recipe: arguments of ``space.plan``, by which a machine lays out the plan.
       job: of the sweep.
       out: its folder, one that all machines see.
 
@@ -83,7 +83,7 @@ def cluster(address: str | None, recipe: tuple, job: Job, out: pathlib.Path):
 
 
 def train(of: Cluster, job: Job, runs: dict, epochs: int) -> Iterator:
-    """``sweep_training.train_all``, by tasks; None in place of a run that got lost.
+    """``members.train_all``, by tasks; None in place of a run that got lost.
 
     A task that fails costs its members, of which a warning tells; the others go on.
     """
@@ -101,7 +101,7 @@ def _trained(run, epochs):
 
 
 def evaluate(of: Cluster, job: Job, runs: dict, attacks) -> Iterator:
-    """``sweep_evaluation.evaluate_all``, by tasks; an empty report of a lost one."""
+    """``members.evaluate_all``, by tasks; an empty report of a lost one."""
     parts = _parts([*runs], max(1, len(runs) // (4 * of.workers)))
     for indices, told in _done(of, job, parts, "evaluated", "evaluate", attacks):
         yield from (told or {index: {} for index in indices}).items()

@@ -16,7 +16,7 @@ def run(job: Job, train_fn: Callable, eta: int | None):
     Args:
       job: of the sweep.
       train_fn: ``(job, runs, epochs)``, yields ``(index, Run)`` of members that it has
-        trained, such as ``sweep_training.train_all``.
+        trained, such as ``members.train_all``.
       eta: of ``sweep_halving``; None trains all members to the end.
 
     Returns:

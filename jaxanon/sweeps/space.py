@@ -186,7 +186,7 @@ def _builder(builder, settings) -> Callable:
         return lambda spec, **static: registry.build(builder, spec, **settings | static)
     if not callable(builder):
         raise TypeError(
-            "method must be a builder such as jaxanon.methods.blinder.blinder, its name, or a "
+            "method must be a builder such as jaxanon.methods.blinder, its name, or a "
             f"Method, got {type(builder).__name__}."
         )
     return lambda spec, **static: builder(spec, **settings | static)

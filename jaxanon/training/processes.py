@@ -342,7 +342,7 @@ def check_alike(config: dict) -> None:
     """Refuses processes that would train different runs.
 
     Args:
-      config: of ``training.describe``, each process' own.
+      config: of ``run_folder.describe``, each process' own.
 
     Raises:
       ValueError: in all processes, if two of them differ; it says in what, and names

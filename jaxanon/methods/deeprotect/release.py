@@ -113,7 +113,7 @@ def release(key, config, layers, windows, usual, apart: Apart, directions: Any =
     Args:
       key: typed PRNG key; every window has noise of its own.
       config: ``DEEProtectConfig``.
-      layers: of ``models.tied``.
+      layers: of ``models.deeprotect``.
       windows: ``float32[batch, inputs]`` in [0, 1].
       usual: ``float32[1, inputs]``, a public window that others are near, such as the
         mean of those that the weights were learned from; where ``config`` has a radius,

@@ -171,7 +171,7 @@ def reading(nets: Networks, when_fn) -> Player:
 
 
 def disentangling(nets: Networks):
-    """``more_fn`` of ``acp.classifying``: what public latents tell of private classes.
+    """``more_fn`` of ``generator.classifying``: what latents tell of private classes.
 
     Below 0, which the bound may be where the law lags behind, there is no more to gain.
     """

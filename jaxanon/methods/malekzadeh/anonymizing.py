@@ -56,7 +56,7 @@ def anonymizing(
       nets: ``Networks``.
       spec: ``jaxanon.datasets.Spec``.
       when_fn: as of ``Player``.
-      form: of ``models.confusion.confusion``.
+      form: of ``models.losses.confusion``.
       source_fn: ``(params, windows) -> windows`` that it is given; None: as drawn.
     """
     source_fn = source_fn or (lambda params, windows: windows)
@@ -382,7 +382,7 @@ def players(nets, spec, config, rounds: int, start: int = 0, source_fn=None) -> 
       config: ``AAEConfig``.
       rounds: of an epoch.
       start: epoch in which the readers begin.
-      source_fn: as in ``anonymizers.anonymizing``.
+      source_fn: as in ``anonymizing``.
     """
     begin = start + config.pretraining
     early, late = during(rounds, start, begin), during(rounds, begin)

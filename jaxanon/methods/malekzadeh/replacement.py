@@ -89,7 +89,7 @@ class Paired(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """``weighed.Batch`` with what its windows are to become."""
+    """``pool.Batch`` with what its windows are to become."""
 
     windows: jax.Array
     labels: dict[str, jax.Array]
@@ -154,7 +154,7 @@ def pair(spec, clients, classes: Classes, kept: tuple[int, ...] | None = None):
       spec: ``jaxanon.datasets.Spec``.
       clients: ``jaxanon.datasets.Clients`` of the training windows.
       classes: ``Classes``.
-      kept: as in ``weighed.weigh``.
+      kept: as in ``pool.weigh``.
 
     Raises:
       ValueError: if no window is black, or none gray.

@@ -95,8 +95,8 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
     moved = not nets.told
     if moved and config.anonymization == "vector":
         raise ValueError(
-            f"anonymization must be one of {list(target_class.ANONYMIZATIONS)} for {name}, "
-            "whose decoder is told no class, got 'vector'."
+            f"anonymization must be one of {list(target_class.ANONYMIZATIONS)} for "
+            f"{name}, whose decoder is told no class, got 'vector'."
         )
     copies = spec.num_classes(spec.public) if by_class else 1
     hyper = {"step_size": config.step_size, "judge_step_size": config.judge_step_size}

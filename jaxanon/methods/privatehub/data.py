@@ -22,7 +22,7 @@ class Prepared(NamedTuple):
 
     pool: pool.Pool
     moments: jax.Array  # float32[N, 2 d]; mean and deviation of each channel as bits
-    # Of each public class; see ``class_statistics``, and ``hub_smoothing.roughness``.
+    # Of each public class; see ``class_statistics``, and ``roughness``.
     statistics: dict[str, jax.Array]
     held_out: Any = None  # Batch, all windows that nothing is learned from
 

@@ -175,16 +175,16 @@ def stream(
     is denoised by itself, and where windows overlap the mean of what they say is taken,
     with weights that fall to its ends; so neighbours agree from the first step on, and
     there are no seams to hide. All windows of a stream share their statistics. A stream
-    as long as a window is what ``hub_sampling.synthesise`` makes.
+    as long as a window is what ``synthesise`` makes.
 
     Args:
       nets: ``Networks``.
       key: typed PRNG key.
       state: of PrivateHub, trained.
-      classes: ``int32[n]`` of each attribute, of ``hub_sampling.every``.
+      classes: ``int32[n]`` of each attribute, of ``generator.every``.
       samples: how many a stream has, a window's at least.
       stride: samples from window to window, at most a window's; default: half of one.
-      avoid: as ``hub_sampling.synthesise`` takes it.
+      avoid: as ``synthesise`` takes it.
 
     Returns:
       ``float32[n, samples, channels]``, in physical units.
