@@ -224,7 +224,7 @@ def laplace(key, shape=(), dtype=float):
       (4,)
     """
     if isinstance(key, SuppliedKey):
-        u = uniform(key, shape, -1 + jnp.finfo(jnp.float32).epsneg, 1.0)
+        u = uniform(key, shape, -1 + float(jnp.finfo(jnp.float32).epsneg), 1.0)
         return (-jnp.sign(u) * jnp.log1p(-jnp.abs(u))).astype(dtype)
     return jax.random.laplace(key, shape, dtype)
 

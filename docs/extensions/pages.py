@@ -13,11 +13,18 @@ import jaxanon
 # What is neither a part of the library's surface nor data: verbs have their own pages.
 LEFT_OUT = {"jaxanon.cli"}
 # Packages whose modules are imported by their own names, beside what ``__all__`` has.
-WHOLE = ("jaxanon.flower", "jaxanon.learners", "jaxanon.models")
+WHOLE = (
+    "jaxanon.flower",
+    "jaxanon.learners",
+    "jaxanon.models",
+    "jaxanon.recordings",
+)
 # Single modules that are imported by their own names; the others serve these.
 BESIDE = (
     "jaxanon.attacks.auditing",
+    "jaxanon.core.method",
     "jaxanon.core.programs",
+    "jaxanon.core.registry",
     "jaxanon.core.release",
     "jaxanon.core.run",
     "jaxanon.energy.method",
@@ -27,6 +34,7 @@ BESIDE = (
     "jaxanon.evaluation.federated",
     "jaxanon.evaluation.newcomers",
     "jaxanon.evaluation.summary",
+    "jaxanon.kernels.portable",
     "jaxanon.methods.deeprotect.inferences",
     "jaxanon.methods.dysan.online_selection",
     "jaxanon.privacy.ledger",

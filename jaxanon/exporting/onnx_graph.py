@@ -4,6 +4,7 @@ import contextlib
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import jax
 import numpy as np
@@ -149,7 +150,7 @@ def _fold(graph, before):
             continue
         given = {name: numpy_helper.to_array(known[name]) for name in names}
         try:
-            values = ReferenceEvaluator(node).run(None, given)
+            values: Any = ReferenceEvaluator(node).run(None, given)
         except Exception:  # An operator, or a type, that only a runtime knows.
             continue
         if sum(x.nbytes for x in values) > sum(x.nbytes for x in given.values()):

@@ -208,7 +208,11 @@ def report_noisy_max(
     one_of("noise", noise, NOISES)
     draw = portable.exponential if noise == "exponential" else portable.laplace
     return _best(
-        key, scores, epsilon, monotonic, lambda *given: draw(*given, jnp.float32)
+        key,
+        scores,
+        epsilon,
+        monotonic,
+        lambda key, shape: draw(key, shape, jnp.float32),
     )
 
 
