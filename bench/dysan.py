@@ -1,4 +1,4 @@
-"""What DySan costs: python bench/dysan.py [--smoke] [--json F].
+"""What DySan costs: python bench dysan [--smoke] [--json F].
 
 An iteration as the released program trains, one step of the sanitizer and 50 each of
 the predictor and the discriminator; a round of our schedule, one step of each; the
@@ -6,22 +6,29 @@ hours that the grid of 36 models takes by it; with ``--part choice`` the choice 
 36 models for one window, by one core. Windows are random ones of the published shape,
 125 samples of 6 channels, and the models untrained: neither changes what is computed.
 ``--part quality`` trains one model on MotionSense by either schedule and tries it as it
-grows. (The choice among the grid's models is attacked by ``anonymizers.py``.)
+grows. (The choice among the grid's models is attacked by ``anonymizers``.)
 """
 
+import functools
+import json
 import os
-import sys
+import shutil
+from typing import NamedTuple
 
-import _schedules
-import _timing
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+import jaxanon as ja
+from harness import timing
+from harness.data import made_spec, thin
+from harness.results import plain
 from jaxanon import datasets, methods
 from jaxanon.core.programs import rounds_program
-from jaxanon.datasets import Data, Spec, Windows
+from jaxanon.datasets import Data, Windows
+from jaxanon.evaluation import anonymizers
 from jaxanon.methods.dysan import online_selection
+from jaxanon.sweeps.summary import scores
 
 PARTS = ("training", "choice", "quality")
 # An iteration of the released program, run on 2 cores.
@@ -34,6 +41,7 @@ GRID = 36
 SANITIZER = 2 * (116 * 60 * 128 + 14_854 * 64 + 64 * 14_848 + 116 * 60 * 128)
 PREDICTOR = 2 * (120 * 36 * 100 + 56 * 500 * 100 + 24 * 500 * 160 + 8 * 800 * 160)
 DISCRIMINATOR = 2 * (120 * 36 * 64 + 64 * 60 * 64)
+CLASSES = {"activity": tuple("wxyz"), "gender": ("f", "m"), "subject": ("0", "1")}
 SMALL = {
     "filters": (2, 3),
     "hidden": (4, 3),
@@ -46,21 +54,18 @@ SMALL = {
 
 def main():
     """Measures the two schedules and the choice, and prints the table."""
-    args = _timing.arguments(
-        __doc__.splitlines()[0],
-        part=f"one of {', '.join(PARTS)}; training by default",
-        folder="of quality: where models are, runs/dysan by default",
+    args = timing.arguments(
+        __doc__,
+        folder="dysan",
+        part=timing.one_of(PARTS, "training by default"),
     )
-    _timing.among("part", args.part, PARTS)
     if args.part == "choice":
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    report = _timing.Report(args.json, smoke=args.smoke)
+    report = timing.Report(args.json, smoke=args.smoke)
     if args.part == "choice":
         choice(report, args.smoke)
     elif args.part == "quality":
-        folder = args.folder or "runs/dysan" + "-smoke" * args.smoke
-        settings = SMALL if args.smoke else {}
-        _schedules.quality(report, args.smoke, folder, settings)
+        quality(report, args.smoke, args.folder, SMALL if args.smoke else {})
     else:
         training(report, args.smoke)
     report.write()
@@ -102,7 +107,7 @@ def a_round(data, steps, settings):
         state, *told = call(key, state, prepared, rounds)
         return state, told
 
-    return _timing.timed(again, repeats=3).seconds / rounds
+    return timing.timed(again, repeats=3).seconds / rounds
 
 
 def operations(steps):
@@ -119,7 +124,7 @@ def choice(report, smoke):
     trier = online_selection.trier(method, states)
     window, public = data.test.windows[:1], np.zeros(1, np.int32)
     key = jax.random.key(0)
-    seconds = _timing.timed(lambda: trier(key, window, public), repeats=21).seconds
+    seconds = timing.timed(lambda: trier(key, window, public), repeats=21).seconds
     work = models * (SANITIZER + PREDICTOR + DISCRIMINATOR)
     report.add(
         "choice among models for one window",
@@ -133,23 +138,8 @@ def choice(report, smoke):
 
 def waves(count) -> Data:
     """Random windows of MotionSense's shape, with labels of their classes."""
-    spec = Spec(
-        name="waves",
-        preset="raw6",
-        channels=tuple("abcdef"),
-        units=("g",) * 6,
-        rate_hz=50.0,
-        time=125,
-        public="activity",
-        private=("gender",),
-        classes={
-            "activity": tuple("wxyz"),
-            "gender": ("f", "m"),
-            "subject": ("0", "1"),
-        },
-        mean=(0.0,) * 6,
-        std=(1.0,) * 6,
-        split="trial",
+    spec = made_spec(
+        *("waves", 125, tuple("abcdef")), preset="raw6", split="trial", classes=CLASSES
     )
     number = np.arange(count, dtype=np.int32)
     labels = {"activity": number % 4, "gender": number // 4 % 2, "subject": number % 2}
@@ -158,5 +148,66 @@ def waves(count) -> Data:
     return Data(spec, part, part)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+class Schedule(NamedTuple):
+    """How one model is trained, and when it is tried."""
+
+    steps: int  # of the judges in a round
+    checks: tuple[int, ...]  # epochs
+
+
+SCHEDULES = {
+    "ours": Schedule(1, (10, 20, 40)),
+    "as released": Schedule(50, (1, 2)),
+}
+SCHEDULES_SMOKE = {"ours": Schedule(1, (1, 2))}
+
+
+def quality(report, smoke, folder, settings):
+    """Trains a model by every schedule, and tries it as it grows.
+
+    Args:
+      report: ``_timing.Report``.
+      smoke: whether a few windows and epochs are enough.
+      folder: where models, and what was found of them, are kept, so that the next call
+        goes on with them.
+      settings: of the method, beside its schedule.
+    """
+    data = load(smoke)
+    judges = functools.cache(lambda: anonymizers.raw_judges(data))
+    for name, schedule in (SCHEDULES_SMOKE if smoke else SCHEDULES).items():
+        steps, checks = schedule
+        method = methods.dysan(data.spec, inner_steps=steps, **settings)
+        before = None
+        for epochs in checks:
+            kept = folder / plain(name)
+            out = kept / f"{epochs}-epochs"
+            answer = out / "found.json"
+            if not answer.exists():
+                if before is not None and not out.exists():
+                    _copy(before, out)
+                run = ja.train(method, data, epochs=epochs, out=out, resume=True)
+                found = scores(anonymizers.evaluate(run, data, judges=judges()))
+                told = {"rounds": run.history[-1]["round"], "scores": found}
+                answer.write_text(json.dumps(told))
+            before = out
+            rounds, found = json.loads(answer.read_text()).values()
+            for what, value in found.items():
+                report.add(
+                    f"{name}, {epochs} epochs: {what}",
+                    100 * value,
+                    "%",
+                    f"{rounds} rounds of 1 + {steps} + {steps} steps",
+                    rounds=rounds,
+                )
+
+
+def _copy(before, out):
+    """A model to go on from, without what was found of it, which stays as it is."""
+    shutil.copytree(before, out, ignore=shutil.ignore_patterns("found.json"))
+
+
+def load(smoke):
+    """MotionSense as DySan cuts it; for a smoke test, or without it, the smartwatch."""
+    if smoke:
+        return thin(ja.load("smartwatch", private=["side"]))
+    return ja.load("motion_sense", preset="raw6", private=["gender"])

@@ -1,4 +1,4 @@
-"""What a sweep saves over single runs: python bench/sweep.py [--smoke] [--json F].
+"""What a sweep saves over single runs: python bench sweep [--smoke] [--json F].
 
 Blinder on MotionSense (without it, on the smartwatch recordings), 10 seeds x 12
 settings: ``jaxanon sweep`` in a fresh process, against as many runs one after another,
@@ -20,12 +20,12 @@ import time
 # Each run's process needs the GPU's memory, this one hardly.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
-import _timing
-import blinder
 import jax
 import numpy as np
 
 import jaxanon as ja
+from harness import data as shared
+from harness import timing
 from jaxanon import datasets, methods
 from jaxanon.sweeps import folder as sweeps_folder
 from jaxanon.training import run_folder
@@ -40,21 +40,21 @@ CLOSE = 1e-2  # Of losses of one member, trained in a sweep and alone.
 
 def main():
     """Times the sweep and the runs."""
-    args = _timing.arguments(
-        __doc__.splitlines()[0],
-        epochs="passes of training, 2 by default",
-        runs="single runs that are timed, 6 by default",
+    args = timing.arguments(
+        __doc__,
+        epochs=timing.number(2, "passes of training"),
+        runs=timing.number(6, "single runs that are timed"),
         ray="yes: the sweep by Ray as well",
         data="file of MotionSense's windows; the recordings by default",
     )
     if not args.smoke:
         os.environ.pop("JAX_COMPILATION_CACHE_DIR", None)
         jax.config.update("jax_compilation_cache_dir", None)
-    report = _timing.Report(args.json, smoke=args.smoke)
-    epochs = 1 if args.smoke else int(args.epochs or 2)
-    timed = 1 if args.smoke else int(args.runs or 6)
+    report = timing.Report(args.json, smoke=args.smoke)
+    epochs = 1 if args.smoke else args.epochs
+    timed = 1 if args.smoke else args.runs
     seeds, grid = (2, GRID_SMOKE) if args.smoke else (10, GRID)
-    settings = SETTINGS | (blinder.SMOKE | ALONE if args.smoke else {})
+    settings = SETTINGS | (shared.SMOKE | ALONE if args.smoke else {})
     data = load(args.data, args.smoke)
     cells = [dict(zip(grid, each, strict=True)) for each in _product(grid)]
     members = seeds * len(cells)
@@ -84,11 +84,11 @@ def main():
 
 
 def load(file, smoke):
-    """MotionSense of ``file``, or where there is none of ``blinder.load``."""
+    """MotionSense of ``file``, or where there is none of ``harness.data``."""
     if not file:
-        return blinder.load(smoke)
+        return shared.load(smoke)
     data = ja.load(file, public="activity", private=["gender"])
-    return blinder.thin(data) if smoke else data
+    return shared.thin(data) if smoke else data
 
 
 def _product(grid):
@@ -170,7 +170,3 @@ def _check(run, folder):
         found = member.history[0]["losses"][name]
         if not np.isclose(found, value, rtol=CLOSE, atol=CLOSE):
             raise SystemExit(f"{name} is {found} in {folder.name} and {value} alone.")
-
-
-if __name__ == "__main__":
-    main()

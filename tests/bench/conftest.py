@@ -29,17 +29,17 @@ def bench():
 @pytest.fixture
 def unmeasured(bench, monkeypatch):
     """Reports whose machine nobody looks at: it is measured by next to nothing."""
-    monkeypatch.setattr(bench("_timing"), "FILLS", ((64, 1 << 12),) * 2)
+    monkeypatch.setattr(bench("harness.timing"), "FILLS", ((64, 1 << 12),) * 2)
 
 
 @pytest.fixture(scope="module")
 def run_script(bench):
-    """``(script, *words) -> what it printed``, as ``python bench/script words``.
+    """``(benchmark, *words) -> what it printed``, as ``python bench benchmark words``.
 
     In this process, which has loaded already what each of them would load anew.
     """
 
-    def run(script, *words):
+    def run(benchmark, *words):
         given = sys.argv
         cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
         strict = {name: getattr(jax.config, name) for name in STRICT}
@@ -47,7 +47,7 @@ def run_script(bench):
         try:
             for name, value in STRICT.items():
                 jax.config.update(name, value)
-            sys.argv = [str(BENCH / script), *map(str, words)]
+            sys.argv = [str(BENCH / "__main__.py"), benchmark, *map(str, words)]
             with (
                 warnings.catch_warnings(),
                 contextlib.redirect_stdout(printed),

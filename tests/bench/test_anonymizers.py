@@ -18,7 +18,7 @@ from jaxanon.evaluation.attackers import ATTACKS
 def written(run_script, tmp_path_factory):
     folder = tmp_path_factory.mktemp("anonymizers")
     words = ["--smoke", "--folder", folder, "--json", folder / "rows.json"]
-    return folder, run_script("anonymizers.py", *words)
+    return folder, run_script("anonymizers", *words)
 
 
 def test_smoke_writes_rows_a_table_a_page_and_a_figure(written):
@@ -65,7 +65,7 @@ def test_only_what_is_missing_is_done(written, bench, tmp_path, monkeypatch):
     missing = folder / "smartwatch" / "found" / "ORF" / "seeds-1.json"
     before = json.loads(missing.read_text())
     missing.unlink()
-    module, (case,) = bench("anonymizers"), bench("_entries").SMOKE
+    module, (case,) = bench("anonymizers.command"), bench("anonymizers.entries").SMOKE
     asked = []
 
     def evaluate(run, data, *, attacks, seed, **options):
@@ -75,9 +75,9 @@ def test_only_what_is_missing_is_done(written, bench, tmp_path, monkeypatch):
     monkeypatch.setattr(module.evaluation, "evaluate", evaluate)
     monkeypatch.setattr(module.evaluation, "raw_judges", lambda data: None)
     again = module.Bench(case, module.load(case, True), folder, True)
-    for stage, seed in bench("_stages").passes(2, further=True):
+    for stage, seed in bench("anonymizers.entries").passes(2, further=True):
         for name in case.entries:
-            again.run(bench("_entries").ENTRIES[name], stage, seed, math.inf)
+            again.run(bench("anonymizers.entries").ENTRIES[name], stage, seed, math.inf)
     assert asked == [(1, 1, ("forest", "stream"))]
     assert json.loads(missing.read_text())["report"] == before["report"]
     first = json.loads((folder / "rows.json").read_text())
@@ -87,7 +87,7 @@ def test_only_what_is_missing_is_done(written, bench, tmp_path, monkeypatch):
 
 def test_models_of_another_case_are_opened_not_trained(written, bench, tmp_path):
     folder = shutil.copytree(written[0], tmp_path / "copy")
-    module, entries = bench("anonymizers"), bench("_entries")
+    module, entries = bench("anonymizers.command"), bench("anonymizers.entries")
     (case,) = entries.SMOKE
     other = case._replace(name="elsewhere", trained_on=case.name)
     taken = module.Bench(other, module.load(other, True), folder, True)
@@ -99,7 +99,7 @@ def test_models_of_another_case_are_opened_not_trained(written, bench, tmp_path)
 
 
 def test_epochs_are_those_of_the_case_that_trains(bench, tmp_path):
-    module, entries = bench("anonymizers"), bench("_entries")
+    module, entries = bench("anonymizers.command"), bench("anonymizers.entries")
     there = next(case for case in entries.CASES if case.trained_on)
     taken = module.Bench(there, None, tmp_path, False)
     # On MotionSense DySan has as many rounds as on raw axes, not as many epochs.
@@ -109,7 +109,7 @@ def test_epochs_are_those_of_the_case_that_trains(bench, tmp_path):
 
 def test_what_was_trained_before_took_what_it_took(written, bench, tmp_path):
     folder = shutil.copytree(written[0], tmp_path / "copy")
-    module, entries = bench("anonymizers"), bench("_entries")
+    module, entries = bench("anonymizers.command"), bench("anonymizers.entries")
     (case,) = entries.SMOKE
     again = module.Bench(case, module.load(case, True), folder, True)
     run, seconds = again.train(entries.ENTRIES["ORF"], 0)
@@ -117,7 +117,7 @@ def test_what_was_trained_before_took_what_it_took(written, bench, tmp_path):
 
 
 def test_what_is_taken_elsewhere_is_trained_there(bench):
-    entries = bench("_entries")
+    entries = bench("anonymizers.entries")
     for case in entries.CASES:
         if case.trained_on:
             (source,) = (one for one in entries.CASES if one.name == case.trained_on)
@@ -125,9 +125,9 @@ def test_what_is_taken_elsewhere_is_trained_there(bench):
 
 
 def test_after_its_hours_nothing_is_begun(written, bench, tmp_path):
-    module, (case,) = bench("anonymizers"), bench("_entries").SMOKE
+    module, (case,) = bench("anonymizers.command"), bench("anonymizers.entries").SMOKE
     again = module.Bench(case, module.load(case, True), tmp_path, True)
-    again.run(bench("_entries").ENTRIES["ORF"], "seeds", 0, -math.inf)
+    again.run(bench("anonymizers.entries").ENTRIES["ORF"], "seeds", 0, -math.inf)
     assert again.rows() == [] and not list(tmp_path.iterdir())
 
 
@@ -147,13 +147,13 @@ def test_after_its_hours_nothing_is_begun(written, bench, tmp_path):
     ],
 )
 def test_verdicts(bench, activity, private, inverted, said):
-    published = bench("_published")
+    published = bench("anonymizers.published")
     told = published.Published(90.0, 60.0, "a paper", inverted=inverted)
     assert published.verdict(told, activity, private) == said
 
 
 def test_raw_windows_hide_nothing_better(bench):
-    published = bench("_published")
+    published = bench("anonymizers.published")
     told = published.Published(95.0, 98.0, "a paper", hides=False)
     assert published.verdict(told, 99.0, 98.0) == "reproduced"
     told = told._replace(private_band=(90.0, 98.5))
@@ -165,7 +165,7 @@ def test_raw_windows_hide_nothing_better(bench):
 
 
 def test_bands_come_before_the_points_of_the_rest(bench):
-    published = bench("_published")
+    published = bench("anonymizers.published")
     told = published.Published(96.0, 17.9, "a paper", 94.5, (0, 30), inverted=True)
     assert published.verdict(told, 94.5, 30.0) == "reproduced"
     assert published.verdict(told, 94.4, 30.0) == "worse"
@@ -174,7 +174,10 @@ def test_bands_come_before_the_points_of_the_rest(bench):
 
 
 def test_every_phase_of_every_entry_is_trained(bench):
-    entries, spec = bench("_entries"), load("smartwatch", private=["side"]).spec
+    entries, spec = (
+        bench("anonymizers.entries"),
+        load("smartwatch", private=["side"]).spec,
+    )
     names = spec.classes["exercise"]
     # What MotionSense has defaults for.
     replaced = {"black": names[:1], "gray": names[1:2]}
@@ -191,8 +194,10 @@ def test_every_phase_of_every_entry_is_trained(bench):
 
 
 def test_every_attacker_and_attack_that_a_run_of_windows_has_is_tried(bench):
-    tried = {name for names in bench("_stages").STAGES.values() for name in names}
-    for entry in bench("_entries").ENTRIES.values():
+    tried = {
+        name for names in bench("anonymizers.entries").STAGES.values() for name in names
+    }
+    for entry in bench("anonymizers.entries").ENTRIES.values():
         # Clients send gradients, a grid's models are chosen between.
         assert ("inversion" in entry.attacks) <= ("blinder" in entry.method)
         assert ("fingerprint" in entry.attacks) == bool(entry.grid)
@@ -203,14 +208,14 @@ def test_every_attacker_and_attack_that_a_run_of_windows_has_is_tried(bench):
 
 
 def test_every_entry_builds_and_everything_published_is_tried(bench):
-    entries = bench("_entries")
+    entries = bench("anonymizers.entries")
     tried = {
         (case.name, name, variant)
         for case in entries.CASES
         for name in case.entries
         for variant in entries.ENTRIES[name].variants
     }
-    published = bench("_published").PUBLISHED
+    published = bench("anonymizers.published").PUBLISHED
     assert set(published) <= tried
     for told in published.values():
         assert (told.reidentified is None) == (told.reidentified_source is None)
@@ -225,7 +230,11 @@ def test_every_entry_builds_and_everything_published_is_tried(bench):
 def test_a_grid_is_trained_as_one_sweep_and_its_choice_is_a_run(
     bench, monkeypatch, tmp_path
 ):
-    module, entries, asked = bench("anonymizers"), bench("_entries"), {}
+    module, entries, asked = (
+        bench("anonymizers.command"),
+        bench("anonymizers.entries"),
+        {},
+    )
     entry = entries.ENTRIES["DySan, chosen online"]
     pairs = [(a, b) for a in entry.grid["alpha"] for b in entry.grid["lambda_"]]
     assert sum(round(a + b, 1) < 1 for a, b in pairs) == 36
@@ -248,12 +257,12 @@ def test_a_grid_is_trained_as_one_sweep_and_its_choice_is_a_run(
     assert asked["args"] == ("dysan", "data")
     assert asked["epochs"] == entry.epochs and asked["resume"] is True
     assert one.as_variant(entry, found, {}) is found
-    assert (case.name, entry.name, "") in bench("_published").PUBLISHED
+    assert (case.name, entry.name, "") in bench("anonymizers.published").PUBLISHED
 
 
 def test_an_entry_s_own_attacks_are_tried_with_the_others(bench, monkeypatch, tmp_path):
-    module, (case,) = bench("anonymizers"), bench("_entries").SMOKE
-    entry = bench("_entries").ENTRIES["ORF"]._replace(attacks=("inversion",))
+    module, (case,) = bench("anonymizers.command"), bench("anonymizers.entries").SMOKE
+    entry = bench("anonymizers.entries").ENTRIES["ORF"]._replace(attacks=("inversion",))
     one, asked = module.Bench(case, None, tmp_path, True), []
     monkeypatch.setattr(one, "train", lambda entry, seed: ("run", 0.0))
     monkeypatch.setattr(one, "as_variant", lambda entry, run, settings: run)

@@ -54,7 +54,7 @@ def one(module, name, **size):
 
 @pytest.mark.parametrize("name", RELEASES)
 def test_a_kernel_keeps_its_claim_and_bugs_are_caught(bench, name):
-    releases = bench("_audit_releases")
+    releases = bench("audit.releases")
     case = one(releases, name)
     told = releases.counted(case, RUNS, CONFIDENCE)
     assert set(told) == {HONEST, *case.bugs}
@@ -63,8 +63,8 @@ def test_a_kernel_keeps_its_claim_and_bugs_are_caught(bench, name):
 
 @pytest.mark.parametrize("name", WINDOWS)
 def test_deeprotect_keeps_its_claim_from_window_to_window(bench, name):
-    case = one(bench("_audit_windows"), name)
-    held(case.claimed, bench("_audit_releases").counted(case, RUNS, CONFIDENCE), 0.7)
+    case = one(bench("audit.deeprotect"), name)
+    held(case.claimed, bench("audit.releases").counted(case, RUNS, CONFIDENCE), 0.7)
 
 
 @pytest.mark.parametrize(("name", "side"), RUN.items())
@@ -79,7 +79,7 @@ def test_one_run_of_a_long_training_keeps_its_claim(bench, name, side, optimized
 
 
 def held_by_one_run(bench, name, side):
-    runs = bench("_audit_runs")
+    runs = bench("audit.runs")
     case = one(runs, name, side=side)
     told = runs.counted(case)
     assert set(told) == {HONEST, "noise × 0.5", "clip × 2", "one left bare"}
@@ -89,7 +89,7 @@ def held_by_one_run(bench, name, side):
 @pytest.mark.long
 @pytest.mark.parametrize("name", MANY)
 def test_many_runs_of_a_learner_keep_its_claim_and_bugs_are_caught(bench, name):
-    learners = bench("_audit_federated")
+    learners = bench("audit.learners")
     case = one(learners, name)
     told = learners.counted(case, RUNS)
     assert set(told) == {HONEST, *case.bugs}
@@ -98,15 +98,15 @@ def test_many_runs_of_a_learner_keep_its_claim_and_bugs_are_caught(bench, name):
 
 def test_none_is_left_out(bench):
     names = lambda module: tuple(case.name for case in bench(module).cases())
-    assert names("_audit_releases") == RELEASES
-    assert names("_audit_windows") == WINDOWS
-    assert sorted(names("_audit_runs")) == sorted([*RUN, *SLOW])
-    assert names("_audit_federated") == MANY
+    assert names("audit.releases") == RELEASES
+    assert names("audit.deeprotect") == WINDOWS
+    assert sorted(names("audit.runs")) == sorted([*RUN, *SLOW])
+    assert names("audit.learners") == MANY
 
 
 def test_bugs_are_gone_when_they_were_looked_at(bench):
     before = kernels.add_noise_to_sum, clipping.clip_and_noise_per_client
-    runs, bugs = bench("_audit_runs"), bench("_audit_releases").BUGS
+    runs, bugs = bench("audit.runs"), bench("audit.releases").BUGS
     with runs.planted(bugs["clip × 2"]):
         total = kernels.clipped_sum(jax.numpy.array([[3.0, 4.0]]), 1.0)
         assert kernels.add_noise_to_sum is not before[0]

@@ -17,7 +17,7 @@ def timing(monkeypatch):
     if not BENCH.exists():
         pytest.skip("the benchmarks are not beside the tests")
     monkeypatch.syspath_prepend(str(BENCH))
-    module = importlib.import_module("_timing")
+    module = importlib.import_module("harness.timing")
     monkeypatch.setattr(module, "matmul_rate", lambda n: 200.0)
     monkeypatch.setattr(module, "copy_bandwidth", lambda num_bytes: 10.0)
     return module
@@ -76,7 +76,7 @@ def test_a_run_that_is_stopped_keeps_its_rows_and_replaces_none(timing, tmp_path
 
 def test_every_row_of_an_area_has_its_work(timing):
     report = timing.KernelReport(smoke=True)
-    importlib.import_module("_aggregation").rows(report, smoke=True)
+    importlib.import_module("kernels.aggregation").rows(report, smoke=True)
     assert len(report.rows) == 9
     for row in report.rows:
         assert NEEDED < set(row)
@@ -84,7 +84,7 @@ def test_every_row_of_an_area_has_its_work(timing):
 
 
 def test_a_clipped_sum_reads_twice_and_need_read_once(timing):
-    clipping = importlib.import_module("_clipping")
+    clipping = importlib.import_module("kernels.clipping")
     took = timing.Timed(1.0, 0.0, None)
     # 8 rows of 4 float32 numbers are 128 bytes, their sum 16.
     work = clipping._work(32, 4, 4, took)

@@ -1,0 +1,1 @@
+"""Every anonymizer under one protocol, beside what papers report."""

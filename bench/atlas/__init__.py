@@ -1,0 +1,1 @@
+"""Atlas beside what it is compared with."""

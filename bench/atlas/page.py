@@ -1,0 +1,155 @@
+"""The comparison with Atlas as tables, a page and figures."""
+
+import functools
+
+from atlas import applications, tables
+from harness import pages
+from harness.pages import GREY, Question, Section, by, label
+from jaxanon.report.figures import picture
+
+KINDS = {
+    "traditional": GREY,
+    "federated": "#0072B2",
+    "personal": "#009E73",
+    "noisy": "#D55E00",
+}
+COLOURS = ("#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#D55E00")
+METRICS = {"accuracy": "accuracy", "r2": "R²"}
+THIN = {"ms": 3, "lw": 1.3}
+
+
+def panels(rows, width=4.4, height=3.3):
+    """``(figure, {application: axis})``, a panel for each application."""
+    places = by(rows, tables.PLACE)
+    drawn, axes = pages.panels(list(places), width, height)
+    for name, axis in axes.items():
+        stands_for = places[name][0]["stands_for"]
+        axis.set_title(f"{name} (for {stands_for})", fontsize=9)
+    return drawn, axes
+
+
+def methods(rows):
+    """Figure 3.9: every method's mean over clients, whiskers one deviation of them."""
+    drawn, axes = panels(rows, 4.6, 4.8)
+    for name, axis in axes.items():
+        own = tables.over_seeds(by(rows, tables.PLACE)[name])
+        own = sorted(own.values(), key=lambda row: tables.ORDER.index(row["name"]))
+        places = range(len(own))
+        axis.barh(
+            places,
+            [row["value"] for row in own],
+            xerr=[row["spread"] for row in own],
+            color=[KINDS[row["kind"]] for row in own],
+            error_kw={"lw": 0.8, "alpha": 0.6},
+        )
+        axis.set_yticks(places, [row["name"] for row in own], fontsize=7)
+        axis.invert_yaxis()
+        axis.grid(axis="y", alpha=0)
+        low = min(row["value"] for row in own)
+        axis.set_xlim(max(-1.0, min(0.0, low - 0.05)), 1)
+        axis.set_xlabel(METRICS[own[0]["metric"]], fontsize=8)
+    return picture(
+        drawn,
+        "Mean over clients, each on its own test windows; whiskers: one standard "
+        "deviation of clients. Grey: traditional, blue: one model, green: personal, "
+        "orange: with noise, ε = 2.",
+    )
+
+
+def over(what, x, log=False):
+    """A figure of lines over ``what``, a line for each method."""
+
+    def draw(rows):
+        drawn, axes = panels(rows)
+        names = [n for n in tables.ORDER if any(r["name"] == n for r in rows)]
+        for place, axis in axes.items():
+            own = by(rows, tables.PLACE)[place]
+            for name, colour in zip(names, COLOURS * 2, strict=False):
+                line = tables.line(own, name, what)
+                if line[0]:
+                    axis.plot(*line, "-o", color=colour, label=name, **THIN)
+            for name, row in tables.over_seeds(own).items():
+                if row.get("reference"):
+                    axis.axhline(row["value"], label=name, **pages.DOTTED)
+            if log:
+                axis.set_xscale("log", base=2)
+                axis.xaxis.set_major_formatter("{x:g}")
+            label(axis, x, METRICS[own[0]["metric"]])
+        return pages.with_legend(drawn, axes, f"Mean over clients, over {x}.")
+
+    return draw
+
+
+def joining(rows):
+    """Figure 3.12: each new client by a method, over what it gets alone."""
+    drawn, axes = panels(rows, 3.6, 3.6)
+    for place, axis in axes.items():
+        own = [row for row in by(rows, tables.PLACE)[place] if not row["seed"]]
+        for row, colour in zip(own, COLOURS, strict=False):
+            pair = row["alone"], row["joined"]
+            axis.scatter(*pair, s=14, color=colour, label=row["name"])
+        low = min(min(row["alone"] + row["joined"]) for row in own)
+        low = max(-1.0, low - 0.05)
+        axis.plot([low, 1], [low, 1], color=GREY, lw=0.8, ls=":")
+        axis.set(xlim=(low, 1), ylim=(low, 1))
+        trained = f"{METRICS[own[0]['metric']]}, trained alone"
+        label(axis, trained, "joined what was shared")
+    caption = (
+        "Each dot is a client that joined when training was over; above the line it "
+        "is better off than alone."
+    )
+    return pages.with_legend(drawn, axes, caption, columns=2)
+
+
+def traffic(rows):
+    """Figure 3.13: the score over all bytes sent both ways."""
+    drawn, axes = panels(rows)
+    names = [n for n in applications.OVER_ROUNDS if any(r["name"] == n for r in rows)]
+    for place, axis in axes.items():
+        own = [row for row in by(rows, tables.PLACE)[place] if not row["seed"]]
+        for row in own:
+            colour = COLOURS[names.index(row["name"])]
+            marks = row["curve"]
+            sent = [tables.bytes_until(row, mark["round"]) / 1e6 for mark in marks]
+            values = [mark["value"] for mark in marks]
+            axis.plot(sent, values, "-o", color=colour, label=row["name"], **THIN)
+        label(axis, "MB of a client, both ways", METRICS[own[0]["metric"]])
+    caption = "Mean over clients, over all that a client sent and got."
+    return pages.with_legend(drawn, axes, caption)
+
+
+QUESTIONS = {
+    "methods": Question(
+        "Every method (figure 3.9)", tables.methods_table, {"methods": methods}
+    ),
+    "differences": Question(tables.DIFFERENCES, tables.margins_table),
+    "clients": Question(
+        "Number of clients (figure 3.10)",
+        functools.partial(tables.over_table, what="clients"),
+        {"clients": over("clients", "number of clients")},
+    ),
+    "epsilon": Question(
+        "Privacy budget (figure 3.11)",
+        functools.partial(tables.over_table, what="epsilon"),
+        {"epsilon": over("epsilon", "ε", log=True)},
+    ),
+    "joining": Question(
+        "New clients (figure 3.12)", tables.joining_table, {"joining": joining}
+    ),
+    "traffic": Question(
+        "Communication (figure 3.13)", tables.traffic_table, {"traffic": traffic}
+    ),
+}
+
+
+def sections(rows) -> list[Section]:
+    """The chapter's words, and every question."""
+    asked = lambda rows, name: tables.asked(
+        rows, "methods" if name == "differences" else name
+    )
+    about = Section("Beside the chapter", tuple(tables.about(rows)))
+    return [about, *pages.answered(QUESTIONS, rows, asked)]
+
+
+PAGE = pages.Page("Atlas beside its rivals", sections)
+markdown, write = PAGE.markdown, PAGE.write

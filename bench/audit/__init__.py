@@ -1,0 +1,1 @@
+"""What a federation's server sees, attacked."""

@@ -1,0 +1,1 @@
+"""Blinder: its variants, the flip of its shown class, its front, its meta-gradient."""

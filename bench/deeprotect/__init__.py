@@ -1,0 +1,1 @@
+"""DEEProtect over its budget."""

@@ -1,0 +1,1 @@
+"""Rounds on several devices and processes, and clients on disk."""

@@ -1,0 +1,124 @@
+"""What a round costs on paper, and what the compiler counts of its program."""
+
+import itertools
+import re
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from federated import ours
+from jaxanon import federated
+
+
+class Round(NamedTuple):
+    """A round of FedAvg with a dense network, all clients alike."""
+
+    clients: int  # of the population
+    cohort: int
+    rows: int  # of a client
+    widths: tuple[int, ...]
+    steps: int
+    batch: int
+    chunk: int  # clients side by side on a device
+
+    @property
+    def weights(self) -> int:
+        """Of the network, biases too."""
+        return sum((a + 1) * b for a, b in itertools.pairwise(self.widths))
+
+
+def operations(case: Round) -> int:
+    """Of products, and of weights that move.
+
+    A row of a step costs two operations a weight forward and four back, less the two of
+    the first layer's input, whose gradient nobody wants. A step moves every weight by
+    two, and a client's are then taken from the first ones, weighed and added up.
+    """
+    kernels = sum(a * b for a, b in itertools.pairwise(case.widths))
+    first = case.widths[0] * case.widths[1]
+    products = case.steps * case.batch * (6 * kernels - 2 * first)
+    return case.cohort * (products + case.weights * (2 * case.steps + 3))
+
+
+def memory_bytes(case: Round) -> int:
+    """Clients' rows, the state, and what clients side by side hold.
+
+    A client that trains has a gradient, from its second step on weights of its own,
+    too, and what its layers made of a batch; the state is read and written.
+    """
+    data = case.clients * case.rows * (4 * case.widths[0] + 1)
+    own = min(case.steps, 2) * case.weights + case.batch * sum(case.widths)
+    return data + 4 * (2 * case.weights + case.chunk * own)
+
+
+POINTS = (
+    Round(64, 64, 64, (768, 256, 128, 25, 128, 256, 768), 5, 16, 64),
+    Round(256, 64, 16, (256, 128, 256), 2, 16, 64),
+    Round(512, 512, 8, (64, 512, 64), 1, 8, 512),
+)
+SMOKE = (Round(8, 4, 8, (32, 16, 32), 2, 4, 4),)
+
+
+def rows(smoke):
+    """Rows of a report: on paper, over what the compiler counts."""
+    for case in SMOKE if smoke else POINTS:
+        found = compiled(case)
+        shapes = (
+            f"{case.cohort} of {case.clients} clients x {case.rows} x "
+            f"{'-'.join(map(str, case.widths))}, {case.steps} steps of {case.batch}"
+        )
+        for name, paper in (
+            ("operations", operations(case)),
+            ("memory", memory_bytes(case)),
+            ("reduced", 4 * case.weights),
+        ):
+            yield {
+                "name": f"{name} of a round, on paper over compiled",
+                "value": paper / found[name],
+                "unit": "x as many",
+                "shapes": shapes,
+                "on_paper": paper,
+                "compiled": found[name],
+            }
+
+
+def compiled(case: Round) -> dict:
+    """What XLA counts: operations of products, bytes of memory, bytes that are summed.
+
+    The loop over steps is written out, since XLA counts a loop's body once.
+    """
+    pairs = itertools.pairwise(case.widths)
+    layers = [(np.zeros((a, b), np.float32), np.zeros(b, np.float32)) for a, b in pairs]
+    algorithm = federated.fed_avg(
+        lambda key: ours.tree_of(layers),
+        ours.loss_fn,
+        num_steps=case.steps,
+        batch_size=case.batch,
+        shuffle=False,
+        cohort_size=case.cohort,
+        layout=federated.Layout(chunk=None, unroll=case.steps),
+    )
+    clients = federated.population(
+        np.zeros((case.clients, case.rows, case.widths[0]), np.float32),
+        np.ones((case.clients, case.rows), bool),
+    )
+    placed = federated.place(clients, jax.devices()[:1], copies=True)
+    state, key = algorithm.init(jax.random.key(0)), jax.random.key(1)
+    lowered = jax.jit(algorithm.update).lower(key, state, placed)
+    program = lowered.compile()
+    told = program.memory_analysis()
+    memory = told.argument_size_in_bytes + told.temp_size_in_bytes
+    return {
+        "operations": program.cost_analysis()["flops"],
+        "memory": memory + told.output_size_in_bytes,
+        "reduced": reduced(lowered.as_text()),
+    }
+
+
+def reduced(text) -> int:
+    """Bytes of all float32 arrays that a program sums over devices."""
+    found = re.findall(
+        r'all_reduce"?.*?\}\) : \(tensor<(\d+)xf32>\)', text, flags=re.DOTALL
+    )
+    return sum(4 * int(size) for size in found)

@@ -1,0 +1,107 @@
+"""Two algorithms to be timed: in a program, by workers, by processes.
+
+As a script it is one of several processes: ``INDEX NUM PORT CASE ROUNDS``
+and ``smoke`` or ``full`` are its words.
+"""
+
+import json
+import sys
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from blinder import meta_gradient
+from federated import ours
+from federated import work as fed_work
+from harness import timing
+from jaxanon import federated
+from jaxanon.models import blinder
+
+
+def case(name, smoke):
+    """``(algorithm, clients, operations of a client)``: FedAvg, or Blinder's update."""
+    return {"FedAvg": fed_avg, "Blinder": blinder_update}[name](smoke)
+
+
+def fed_avg(smoke):
+    """Of ``federated``, over 256 clients."""
+    sizes = fed_work.SMOKE if smoke else fed_work.Sizes()._replace(clients=256)
+    made = fed_work.make(sizes)
+    algorithm, _ = ours.fed_avg(made)
+    flops = fed_work.flops_per_update(sizes)
+    return algorithm, federated.stack(list(made.rows)), flops
+
+
+def blinder_update(smoke, clients=None):
+    """Blinder's at MobiAct's sizes, second order, over 256 clients or so many."""
+    clients = clients or (6 if smoke else 256)
+    hidden = meta_gradient.SMOKE_HIDDEN if smoke else meta_gradient.HIDDEN
+    networks, params, (support, query) = meta_gradient.problem(clients, hidden)
+    scale = blinder.LossScale(*meta_gradient.SCALE)
+    of = lambda tree, client: jax.tree.map(lambda leaf: leaf[client], tree)
+    algorithm = federated.meta(
+        lambda key: params,
+        lambda key, client, data: (*of(data, client), jnp.ones(())),
+        lambda hyper: blinder.phases(
+            networks,
+            scale,
+            meta_gradient.STEP_SIZE,
+            discriminator_steps=1 if smoke else 5,
+        ),
+        lambda hyper: (blinder.joint_objective(networks, scale),),
+        hyper={"server_step_size": 1e-3},
+        server_optimizer=optax.adam(1.0),
+    )
+    return algorithm, (support, query), meta_gradient.flops_per_update(params)
+
+
+def one_program(algorithm, clients, rounds):
+    """Seconds of a round in one program, and the parameters.
+
+    On one device, or on those of ``federated.place``.
+    """
+    placed = isinstance(clients, federated.Placed)
+    put = clients.replicated if placed else lambda tree: tree
+    key, state = put(jax.random.key(1)), put(algorithm.init(jax.random.key(0)))
+    state, _ = federated.simulate(algorithm, key, state, clients, rounds)
+    jax.block_until_ready(state)
+    start = time.perf_counter()
+    state, _ = federated.simulate(algorithm, key, state, clients, rounds)
+    jax.block_until_ready(state)
+    return (time.perf_counter() - start) / rounds, state.params
+
+
+def by_workers(algorithm, clients, rounds, devices):
+    """The same by ``federated.shard``."""
+    sharded, key = federated.shard(algorithm, devices), jax.random.key(1)
+    placed, state = sharded.place(clients), algorithm.init(jax.random.key(0))
+    for index in range(2 * rounds):
+        if index == rounds:
+            jax.block_until_ready(state)
+            start = time.perf_counter()
+        state, _ = sharded.update(key, state, placed)
+    jax.block_until_ready(state)
+    return (time.perf_counter() - start) / rounds, state.params
+
+
+def checksum(params) -> list[float]:
+    """A few numbers that two routes to the same parameters must share."""
+    return [float(np.abs(np.asarray(x)).mean()) for x in jax.tree.leaves(params)[:4]]
+
+
+def main():
+    """Is one of several processes; the first prints what it measured."""
+    from jaxanon.training import processes
+
+    index, num, port = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    name, rounds, smoke = sys.argv[4], int(sys.argv[5]), sys.argv[6] == "smoke"
+    processes.join(f"127.0.0.1:{port}", num, index)
+    algorithm, clients, _ = case(name, smoke)
+    placed = federated.place(clients)
+    seconds, params = one_program(algorithm, placed, rounds)
+    if index == 0:
+        told = {"seconds": seconds, "checksum": checksum(params)}
+        print(json.dumps(told | {"device": timing.device()}))

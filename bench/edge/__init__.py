@@ -1,0 +1,1 @@
+"""What an exported model costs on a device."""

@@ -1,0 +1,1 @@
+"""Rounds of federated training, ours and rivals'."""

@@ -1,0 +1,158 @@
+"""Ours on federated's work: python bench federated.ours WORK OUT BLOCKS CASE.
+
+A case of many clients has no WORK: -; it makes its own.
+"""
+
+import sys
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from federated import many_clients
+from federated import work as fed_work
+from federated.check import EPSILON, NOISE_MULTIPLIER, RADIUS
+from jaxanon import federated
+from jaxanon.federated import Layout, Lots, Rounds, Steps
+
+FIRST_SCORE = 0.6  # Above the threshold: all layers are shared, as in FedAvg.
+KEYS = {"init": 0, "run": 1}
+
+
+def loss_fn(layers, x, key):
+    """Mean squared error of every row."""
+    del key
+    h = x
+    for i in range(len(layers)):
+        layer = layers[f"layer_{i}"]
+        h = h @ layer["kernel"] + layer["bias"][None]
+        h = jax.nn.relu(h) if i + 1 < len(layers) else h
+    return jnp.mean((h - x) ** 2, axis=1)
+
+
+def tree_of(layers):
+    """Layers as a dict of dicts."""
+    return {
+        f"layer_{i}": {"kernel": jnp.asarray(kernel), "bias": jnp.asarray(bias)}
+        for i, (kernel, bias) in enumerate(layers)
+    }
+
+
+def layers_of(tree):
+    """The reverse of ``tree_of``."""
+    tree = jax.device_get(tree)
+    layers = (tree[f"layer_{i}"] for i in range(len(tree)))
+    return [(layer["kernel"], layer["bias"]) for layer in layers]
+
+
+def fed_avg(work, layout=None):
+    """FedAvg over all clients, rows in the order that they stand in."""
+    sizes = work.sizes
+    algorithm = federated.fed_avg(
+        lambda key: tree_of(work.layers),
+        loss_fn,
+        num_steps=sizes.steps,
+        batch_size=sizes.batch,
+        shuffle=False,
+        layout=layout,
+    )
+    return algorithm, {"step_size": sizes.step_size}
+
+
+def steps_of(sizes):
+    """The same steps, for algorithms whose clients keep something."""
+    return Steps(num_steps=sizes.steps, batch_size=sizes.batch, shuffle=False)
+
+
+def lots_of(sizes):
+    """Poisson lots of as many rows on average as a batch has."""
+    probability = sizes.batch / sizes.rows
+    return Lots(
+        sampling_probability=probability, size=float(sizes.batch), records=sizes.rows
+    )
+
+
+def atlas(work, noisy, layout=None):
+    """Atlas by plain steps, or by clipped examples of Poisson lots with noise."""
+    sizes = work.sizes
+    algorithm = federated.atlas(
+        lambda key: tree_of(work.layers),
+        loss_fn,
+        steps_of(sizes),
+        num_clients=sizes.clients,
+        lots=lots_of(sizes) if noisy else None,
+        rounds=Rounds(weighting="clients", layout=layout),
+    )
+    hyper = {"step_size": sizes.step_size, "first_score": FIRST_SCORE}
+    return algorithm, hyper | {"noise_multiplier": NOISE_MULTIPLIER}
+
+
+def ldp_fl(work):
+    """LDP-FL: the same steps, then one of two values for every weight."""
+    sizes = work.sizes
+    algorithm = federated.ldp_fl(
+        lambda key: tree_of(work.layers),
+        loss_fn,
+        steps_of(sizes),
+        radii=RADIUS,
+        num_clients=sizes.clients,
+        cut_mean=False,  # The check tells two values by their means.
+    )
+    return algorithm, {"step_size": sizes.step_size, "weight_epsilon": EPSILON}
+
+
+def simulated(algorithm, hyper, clients, rounds=fed_work.COMPARED):
+    """``(state, block)``: a block of rounds is one program on one device."""
+    state = algorithm.init(jax.random.key(KEYS["init"]), **hyper)
+    key = jax.random.key(KEYS["run"])
+
+    def block(state):
+        return federated.simulate(algorithm, key, state, clients, rounds)[0]
+
+    return state, block
+
+
+def sharded(algorithm, hyper, clients, rounds=fed_work.COMPARED):
+    """The same with a shard of the clients on each device."""
+    state = algorithm.init(jax.random.key(KEYS["init"]), **hyper)
+    key = jax.random.key(KEYS["run"])
+    shards = federated.shard(algorithm)
+    placed = shards.place(clients)
+
+    def block(state):
+        for _ in range(rounds):
+            state, _ = shards.update(key, state, placed)
+        return state
+
+    return state, block
+
+
+CASES = {
+    "FedAvg, a shard per device": (sharded, fed_avg),
+    "FedAvg, one device": (simulated, fed_avg),
+    "FedAvg, side by side": (simulated, lambda work: fed_avg(work, Layout())),
+    "Atlas, one device": (simulated, lambda work: atlas(work, noisy=False)),
+    "Atlas with noise, one device": (simulated, lambda work: atlas(work, noisy=True)),
+    "LDP-FL, one device": (simulated, ldp_fl),
+}
+
+
+def main():
+    """Measures one case in this process."""
+    path, out, blocks, name = sys.argv[1:]
+    if name in many_clients.CASES:
+        return many_clients.measure(out, name)
+    work = fed_work.load(path)
+    run, make = CASES[name]
+    mask = np.ones(work.rows.shape[:2], bool)
+    state, block = run(*make(work), federated.population(work.rows, mask))
+    seconds, layers = [], None
+    for _ in range(int(blocks) + 1):  # The first compiles, and is compared.
+        start = time.perf_counter()
+        state = jax.block_until_ready(block(state))
+        seconds.append((time.perf_counter() - start) / fed_work.COMPARED)
+        layers = layers_of(state.params) if layers is None else layers
+    fed_work.write(
+        out, seconds[1:], layers, seconds[0] * fed_work.COMPARED, jax=jax.__version__
+    )

@@ -1,0 +1,1 @@
+"""What all questions share: timing, results, pages, rivals."""

@@ -1,0 +1,1 @@
+"""How fast the kernels are, an area a file."""

@@ -1,0 +1,1 @@
+"""PFDRL beside what it is compared with."""

@@ -1,0 +1,139 @@
+"""PFDRL beside what it is compared with: python bench pfdrl [--smoke] [options].
+
+Answers chapter 2's questions on homes composed of Tracebase's devices and on the five
+homes of REFIT, UK-DALE and IDEAL: how much standby energy each method saves on held-out
+days and whom it disturbs (figures 2.7 to 2.10), how well loads are forecast (2.5 and
+2.6 a), over α, β and γ (2.4), how soon a new home saves as much (2.11 b). Money (2.8)
+is that of one month, reckoned from held-out days, and not drawn by months; 2.6 b, over
+the number of homes, is not drawn. A table says what must be reached and what is. Asked
+besides: other graphs than everybody's, messages that get lost, noise on broadcasts and
+its ε. ``--question speed`` times homes by the hundred, and our deep Q-learning beside
+others, core for core.
+
+``--json F`` writes the rows to F, beside those there that were not found anew, tables
+as F with .md and .html, figures as F with the question and .png. What was found is kept
+in ``--folder`` (runs/pfdrl), so that the same command goes on where it was stopped;
+``--hours`` says when to begin nothing new. ``--case`` names one of tracebase,
+households, simulated; ``--question`` one of methods, forecasts, joining, alpha, gamma,
+beta, graphs, messages, privacy, speed; ``--seeds`` how many seeds, 1 by default.
+``--rivals DIR`` is where Stable-Baselines3 is installed: ``python bench harness.rivals
+DIR`` prints how.
+"""
+
+import functools
+import time
+
+import numpy as np
+
+from harness import results, timing
+from harness.results import file_name
+from jaxanon import energy
+from jaxanon.energy import neighbourhood
+from jaxanon.energy.guarantee import DELTA
+from pfdrl import homes as streets
+from pfdrl import jobs as work
+from pfdrl import newcomers, page, runs, speed
+
+QUESTIONS = (*work.QUESTIONS, "speed")
+
+
+def main():
+    """Runs what is missing, then writes all that there is."""
+    args = timing.arguments(
+        __doc__,
+        folder="pfdrl",
+        hours=True,
+        case=timing.one_of(streets.SIZES, "the first two by default"),
+        question=timing.one_of(QUESTIONS, "all but speed by default"),
+        seeds=timing.number(1, "how many seeds"),
+        rivals="where Stable-Baselines3 is installed",
+    )
+    failed = []
+    if args.question == "speed":
+        found = speed.rows(args.smoke, args.rivals)
+        results.keep(args.folder / "speed.json", found)
+    else:
+        failed = results.go_through(jobs(args), args.end)
+    rows = results.with_earlier(args, found_in(args.folder))
+    if args.json is not None:
+        page.write(args.json, rows)
+    print(page.markdown(rows))
+    results.stop_if(failed)
+
+
+def jobs(args):
+    """``(name, what to do)`` for each answer."""
+    asked = [args.question] if args.question else work.QUESTIONS
+    for seed in range(args.seeds):
+        places = streets.every(args.smoke, args.case, seed)
+        for question in asked:
+            for place in places:
+                for job in work.jobs(question, args.smoke):
+                    given = args.folder, place, job, seed, args.smoke
+                    do = functools.partial(answer, *given)
+                    yield (place.name, question, job.name), do
+
+
+def answer(folder, place, job, seed, smoke):
+    """Finds and keeps one answer, unless that was done."""
+    path = folder / job.question / file_name(place.name, job.name, seed)
+    if path.is_file():
+        return
+    start = time.monotonic()
+    street = streets.street(place, streets.graph(job.graph, place.homes, seed))
+    hearing = neighbourhood.hearing(street)
+    config, hyper = work.config(job, smoke), work.hyper(job, smoke)
+    if job.question == "joining":
+        found = newcomers.joining(place, config, hyper, seed)
+    else:
+        best = runs.chosen(place, config, hyper, seed, job.rates) if job.rates else {}
+        hyper |= {"fit_rate": best["fit_rate"]} if best else {}
+        marks = runs.marks(place.train_days)
+        found = best | runs.follow(place, street, config, hyper, seed, marks)
+    row = {
+        "question": job.question,
+        "place": place.name,
+        "name": job.name,
+        "x": job.x,
+        "seed": seed,
+        "homes": place.homes,
+        "devices": int(np.asarray(street.present).sum()),
+        "heard": hearing["mean"],
+        "hear_nobody": hearing["nobody"],
+        "train_days": place.train_days,
+        "test_days": place.test_days,
+        "seconds": time.monotonic() - start,
+        **found,
+        **(budgets(config, place) if job.question == "privacy" else {}),
+        **timing.about(),
+    }
+    results.keep(path, row)
+    print(f"{place.name}, {job.question}: {job.name}, {told(row)}", flush=True)
+
+
+def budgets(config, place):
+    """ε of a device and of a home whose devices are all there; None is infinite."""
+    slots, most = runs.SLOTS * place.train_days, place.power.shape[2]
+    each = {"epsilon_device": 1, "epsilon_home": most}
+    found = {
+        name: energy.broadcast_epsilon(config, slots, DELTA, devices=devices)
+        for name, devices in each.items()
+    }
+    return {name: e if np.isfinite(e) else None for name, e in found.items()}
+
+
+def found_in(folder):
+    """Every answer that there is."""
+    rows = results.answers(folder, work.QUESTIONS)
+    return rows + results.kept(folder / "speed.json")
+
+
+def told(row):
+    """A row in a few words."""
+    if "saved" not in row:
+        return ""
+    return (
+        f"{100 * row['saved']:.1f} % saved, {100 * row['switched_off']:.2f} % off in "
+        f"use, {100 * row['optimal']:.2f} % optimal, MASE {row['mase']:.3f}, "
+        f"{row['seconds']:.0f} s"
+    )

@@ -1,0 +1,65 @@
+"""New homes join a street that has learned: how many days until they save as much."""
+
+import jax
+import numpy as np
+
+from jaxanon import energy
+from pfdrl import homes as streets
+from pfdrl import runs
+
+NEW = 0.3  # Of the homes.
+DAYS = 14  # That newcomers are watched, or as many as teach.
+LAST = 3  # Of them, that say what is had in the end.
+
+
+def joining(place, config, hyper, seed) -> dict:
+    """Days of new homes until they save 95 % of what they save in the end.
+
+    The others learn all days that teach first; then new ones live the same days, with
+    what the street gives them. Online: every slot counts before it has taught anything.
+    Those who join and those who do not draw the same random numbers.
+    """
+    new = max(1, round(NEW * place.homes))
+    old_homes = streets.some(place, slice(new, None))
+    old = streets.street(old_homes)
+    later = streets.street(streets.some(place, slice(new)))
+    system = energy.pfdrl(config)
+    begin_key, life_key, fresh_key, new_key = jax.random.split(jax.random.key(seed), 4)
+    state = system.init(begin_key, old, **hyper)
+    slots = runs.SLOTS * place.train_days
+    state, _ = energy.live(system, life_key, state, old, slots)
+    joined = energy.join(system, fresh_key, state, old, later)
+    alone = system.init(jax.random.clone(fresh_key), later, **hyper)
+    days, found = min(DAYS, place.train_days), {}
+    for name, begin in (("joined", joined), ("alone", alone)):
+        own_key = jax.random.clone(new_key)
+        _, info = energy.live(system, own_key, begin, later, runs.SLOTS * days)
+        found[name] = told(info, days, new)
+    return {"newcomers": new, **found}
+
+
+def told(info, days, homes) -> dict:
+    """Of what ``live`` tells of new homes: each one's days."""
+    each = {
+        name: np.asarray(x).reshape(days, runs.SLOTS, homes, -1).sum(axis=(1, 3))
+        for name, x in info.items()
+    }
+    last = min(LAST, days)
+    saved, standby = each["saved_wh"], each["standby_wh"]
+    reached = energy.days_to_reach(saved, standby, 1, last=last)
+    share = saved.sum(axis=1) / np.maximum(standby.sum(axis=1), 1e-9)
+    of = lambda which, home: runs.shares({n: x[which, home] for n, x in each.items()})
+    marks = [
+        [{"day": day + 1, **of(day, home)} for day in range(days)]
+        for home in range(homes)
+    ]
+    for home, own in enumerate(marks):
+        for mark, some in zip(own, standby[:, home], strict=True):
+            mark["saved"] = mark["saved"] if some else None
+    return {
+        "days": [int(day) for day in reached.days],
+        "final": [float(each) for each in reached.final],
+        "by_day": [round(float(each), 5) for each in share],
+        "curves": marks,
+        "last": [of(slice(-last, None), home) for home in range(homes)],
+    }

@@ -1,0 +1,231 @@
+"""One run of a method on a street: what it does day by day, and on held-out days."""
+
+import functools
+import os
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon import energy, metrics
+from jaxanon.energy.saving import DAY
+from pfdrl import homes
+
+SLOTS = 24  # A day.
+HOUR = DAY // SLOTS
+ENOUGH = 0.95  # Of the last saving, and of the last minutes with the best action.
+MORE_OFF = 0.01  # Of in-use minutes, that may be switched off beyond the last share.
+CHOOSING = 5  # One in so many of the days that teach, the last of them, chooses.
+STEPS = 20  # Of accuracies, for how many forecasts reach each.
+_system = functools.lru_cache(maxsize=2)(energy.pfdrl)  # One program for more runs.
+
+
+class Run:
+    """A street that lives; a class, for its state changes and is parted by cores."""
+
+    def __init__(self, config, street, seed, hyper, states=None):
+        self.system = _system(config)
+        start, self.key = jax.random.split(jax.random.key(seed))
+        self.places, self.streets = energy.apart(street, os.cpu_count() or 1)
+        begin = lambda own: self.system.init(jax.random.clone(start), own, **hyper)
+        self.states = states or [begin(own) for own in self.streets]
+
+    def live(self, days) -> dict:
+        """Days that teach; ``{name: float[slots, agents]}``, before each slot did."""
+        lived = []
+        for _ in range(days):  # Longer programs of other lengths are other programs.
+            self.states, infos = energy.live_apart(
+                self.system, self.key, self.states, self.streets, SLOTS
+            )
+            lived.append(self._joined(infos))
+        return {name: np.concatenate([day[name] for day in lived]) for name in lived[0]}
+
+    def held_out(self, first_day, days) -> dict:
+        """The same of days that only test, and loads and forecasts by minute."""
+        tested = [
+            _held_out(self.system, state, own, SLOTS * first_day, SLOTS * days)
+            for state, own in zip(self.states, self.streets, strict=True)
+        ]
+        return self._joined(tested)
+
+    def _joined(self, parts):
+        total = sum(map(len, self.places))
+        found = {}
+        for name in parts[0]:
+            slots, _, *minutes = parts[0][name].shape
+            found[name] = np.zeros((slots, total, *minutes))
+            for own, part in zip(self.places, parts, strict=True):
+                found[name][:, own] = part[name]
+        return found
+
+
+@functools.partial(jax.jit, static_argnames=("system", "slots"))
+def _held_out(system, state, street, first, slots):
+    price = energy.variable_price(DAY)
+
+    def one(slot):
+        did = system.act(state, street, slot)
+        found = energy.measured(did, street.present)
+        each = energy.savings(did.load, did.mode, did.action)
+        now = jax.lax.dynamic_slice(price, (HOUR * (slot % SLOTS),), (HOUR,))
+        total = lambda x: jnp.where(street.present, jnp.sum(x, axis=1), 0)
+        return found | {
+            **{name: getattr(did, name) for name in ("load", "forecast", "held")},
+            "fixed_cents": total(energy.cents(each.saved_wh, energy.FIXED_CENTS)),
+            "variable_cents": total(energy.cents(each.saved_wh, now[None])),
+        }
+
+    return jax.lax.map(one, first + jnp.arange(slots))
+
+
+def follow(place, street, config, hyper, seed, marks) -> dict:
+    """A whole run: what it did, and its held-out days after each of ``marks``."""
+    run, curve, lived, done = Run(config, street, seed, hyper), [], [], 0
+    for mark in marks:
+        lived.append(run.live(mark - done))
+        tested = run.held_out(place.train_days, place.test_days)
+        curve.append({"day": mark, **shares(tested), **forecasts(tested)})
+        done = mark
+    lived = {name: np.concatenate([part[name] for part in lived]) for name in lived[0]}
+    by_home = lambda x: x.reshape(len(x), place.homes, -1).sum(axis=2)
+    saved, standby = (by_home(tested[name]) for name in ("saved_wh", "standby_wh"))
+    month = 30 / place.test_days / place.homes
+    hours = lambda x: (
+        x.reshape(-1, SLOTS, place.homes).sum(axis=(0, 2))
+        / (place.test_days * place.homes)
+    )
+    days = lambda x: by_home(x).reshape(-1, SLOTS, place.homes).sum(axis=1)
+    lived_saved, lived_standby = days(lived["saved_wh"]), days(lived["standby_wh"])
+    return {
+        **curve[-1],
+        "held": forecasts(tested, "held"),
+        **accuracies(tested),
+        "curve": curve,
+        "days": settled(curve),
+        "by_day": _told(lived_saved.mean(axis=1)),
+        "standby_by_day": _told(lived_standby.mean(axis=1)),
+        "by_hour": _told(hours(saved)),
+        "standby_by_hour": _told(hours(standby)),
+        "by_home": shares_of_homes(saved, standby),
+        "fixed_cents": float(tested["fixed_cents"].sum() * month),
+        "variable_cents": float(tested["variable_cents"].sum() * month),
+    }
+
+
+def shares_of_homes(saved, standby) -> list[float | None]:
+    """Of ``float[slots, homes]``, what each home saves; None where nothing is to be.
+
+    Example:
+      >>> shares_of_homes(np.array([[1.0, 0.0]]), np.array([[4.0, 0.0]]))
+      [0.25, None]
+    """
+    total = standby.sum(axis=0)
+    told = _told(energy.share_of(saved.sum(axis=0), total))
+    return [share if whole else None for share, whole in zip(told, total, strict=True)]
+
+
+def shares(tested) -> dict:
+    """What of standby was saved, of use disturbed, of minutes as well as can be."""
+    total = {name: one.sum() for name, one in tested.items()}
+    part = lambda a, b: float(energy.share_of(total[a], total[b]))
+    return {
+        "saved": part("saved_wh", "standby_wh"),
+        "switched_off": part("switched_off", "in_use"),
+        "dimmed": part("dimmed", "in_use"),
+        "optimal": part("optimal", "minutes"),
+    }
+
+
+def forecasts(tested, name="forecast") -> dict:
+    """Accuracy, MAE, RMSE and MASE of forecasts, or of what is held."""
+    there = tested["minutes"].any(axis=0)
+    loads, told, held = (tested[which][:, there] for which in ("load", name, "held"))
+    errors, scales = (np.abs(x - loads).sum(axis=(0, 2)) for x in (told, held))
+    some = scales > 0
+    each = errors[some] / scales[some] if some.any() else np.ones(1)
+    return {
+        **metrics.forecast_errors(loads, told, held),
+        "mase_median": float(np.median(each)),  # Of devices, each by its own.
+    }
+
+
+def accuracies(tested) -> dict:
+    """Figure 2.5: the share of devices' hours whose accuracy is at most so much; by
+    hour of the day, all devices together."""
+    there = tested["minutes"].any(axis=0)
+    pairs = [tested[name][:, there] for name in ("load", "forecast")]
+    each = [
+        metrics.load_accuracy(*minutes)
+        for slot in zip(*pairs, strict=True)
+        for minutes in zip(*slot, strict=True)
+    ]
+    hours = [
+        metrics.load_accuracy(*(x[hour::SLOTS] for x in pairs)) for hour in range(SLOTS)
+    ]
+    at_most = [np.mean(np.array(each) <= k / STEPS + 1e-9) for k in range(STEPS + 1)]
+    return {"accuracy_cdf": _told(at_most), "accuracy_by_hour": _told(hours)}
+
+
+def marks(train_days) -> list[int]:
+    """Days after which held-out days are looked at: at first each, then fewer."""
+    early = [day for day in (1, 2, 3, 4, 5, 6, 8, 10) if day < train_days]
+    return [*early, *range(12, train_days, 4), train_days]
+
+
+def _told(values):
+    return [round(float(value), 5) for value in values]
+
+
+def settled(curve, careful=False, last=None):
+    """The first day from whose end on a share of the last saving is held; 0 if never.
+
+    Saving alone is had by switching everything off. ``careful`` asks as much of the
+    minutes with the best action, and that minutes in which something in use is
+    switched off are at most a hundredth more than in the end.
+
+    Args:
+      curve: marks, ``{"day", "saved"}`` and, for ``careful``, ``"optimal"`` and
+        ``"switched_off"``, by day; shares. ``saved`` is None of a day without standby.
+      careful: whether these count too.
+      last: what is had in the end, as a mark; None is the last mark.
+
+    Example:
+      >>> mark = lambda d, s, off: {
+      ...     "day": d, "saved": s, "switched_off": off, "optimal": 1 - off}
+      >>> curve = [mark(1, 0.99, 0.4), mark(2, 0.5, 0.0), mark(4, 0.97, 0.0)]
+      >>> settled(curve[::2]), settled(curve[::2], careful=True), settled(curve)
+      (1, 4, 4)
+    """
+    last = last or curve[-1]
+    low = [i for i, mark in enumerate(curve) if not _enough(mark, last, careful)]
+    after = low[-1] + 1 if low else 0
+    return curve[after]["day"] if after < len(curve) else 0
+
+
+def _enough(mark, last, careful):
+    reached = lambda name: mark[name] >= ENOUGH * last[name]
+    if mark["saved"] is not None and not reached("saved"):
+        return False
+    if not careful:
+        return True
+    return reached("optimal") and mark["switched_off"] <= (
+        last["switched_off"] + MORE_OFF
+    )
+
+
+def chosen(place, config, hyper, seed, rates) -> dict:
+    """The step size with the lowest MASE on the last fifth of the days that teach.
+
+    Half of the homes learn the days before, at every step size; no held-out day is
+    looked at. The run itself then learns all days at the best.
+    """
+    half = homes.some(place, slice(-(-place.homes // 2)))
+    last = max(1, round(place.train_days / CHOOSING))
+    street, found = homes.street(half), {}
+    for rate in rates:
+        run = Run(config, street, seed, hyper | {"fit_rate": rate})
+        run.live(place.train_days - last)
+        tested = run.held_out(place.train_days - last, last)
+        found[rate] = forecasts(tested)["mase"]
+    best = min(found, key=found.get)
+    return {"fit_rate": best, "mase_by_rate": {f"{r:g}": x for r, x in found.items()}}

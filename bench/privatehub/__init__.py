@@ -1,0 +1,1 @@
+"""PrivateHub beside the generators that it is compared with."""

@@ -1,0 +1,101 @@
+"""Forecasts of rewritten streams, and how like real windows synthetic ones are."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxanon import metrics
+from jaxanon.models.fit import Fitted
+from jaxanon.models.forecaster import fit_forecaster
+from privatehub import runs
+
+
+def forecasts(place, known, made, taught, seed, smoke) -> dict:
+    """Mean absolute errors of forecasts, in channels' own units.
+
+    An LSTM reads every ``place.ahead``-th sample and tells the next of those.
+
+    Args:
+      place: ``Place``, with ``predicted``.
+      known: raw training windows, ``Windows``.
+      made: test windows, rewritten; taught: ``known``, rewritten.
+      seed, smoke: as elsewhere.
+
+    Returns:
+      ``errors``: for each thing that is predicted ``held`` (that all stays as it is)
+      and ``raw`` (taught by raw windows, of raw test windows); ``of_made``: taught by
+      raw windows, of rewritten ones what follows in them; ``of_real``: what really
+      followed; ``taught``: taught by rewritten windows, of raw ones.
+    """
+    options = {"steps": 20} if smoke else {"steps": 1000}
+    thin = lambda windows: runs.standard(place, windows)[:, :: place.ahead]
+    real, seen, test = map(thin, (known.windows, made, place.data.test.windows))
+    key = runs.key_of(seed, "measure")
+    own = fit_forecaster(key, real, **options)
+    other = fit_forecaster(key, thin(taught), **options)
+    errors = {
+        "held": np.abs(test[:, :-1] - test[:, 1:]),
+        "raw": missed(own, test, test),
+        "of_made": missed(own, seen, seen),
+        "of_real": missed(own, seen, test),
+        "taught": missed(other, test, test),
+    }
+    channels, std = place.data.spec.channels, np.array(place.data.spec.std)
+    found = {}
+    for what, names in place.predicted.items():
+        columns = [channels.index(name) for name in names]
+        found[what] = {
+            kind: float((error.mean(axis=(0, 1)) * std)[columns].mean())
+            for kind, error in errors.items()
+        }
+    seconds = place.ahead / place.data.spec.rate_hz
+    return {"errors": found, "ahead_s": seconds}
+
+
+def missed(forecasts, read, came):
+    """``float[N, time - 1, channels]``, how far what follows was from what came."""
+    told = forecasts.net.apply(forecasts.params, jnp.asarray(read[:, :-1]))
+    return np.abs(np.asarray(told) - came[:, 1:])
+
+
+def likeness(place, known, made, net, seed, smoke) -> dict:
+    """Every measure of synthesis of ``jaxanon.metrics``, on test windows.
+
+    Args:
+      place: ``Place``.
+      known: raw training windows.
+      made: ``Windows`` made from nothing, of the classes of ``known``.
+      net: ``Fitted``, whose features the Fréchet distance is of.
+      seed, smoke: as elsewhere.
+    """
+    quick = {"steps": 20} if smoke else {"steps": 500}
+    spec, key = place.data.spec, runs.key_of(seed, "measure")
+    test = runs.few(place.data.test)
+    real, seen, synthetic = (
+        runs.standard(place, side.windows) for side in (test, known, made)
+    )
+    pairs = ((real, test.labels), (synthetic, made.labels))
+    told = [(windows, labels[runs.PUBLIC]) for windows, labels in pairs]
+    read = lambda windows: features(net, windows)
+    return {
+        **metrics.transfer_scores(key, *told, spec.num_classes(runs.PUBLIC), **quick),
+        "discriminative": metrics.discriminative_score(key, real, synthetic, **quick),
+        "predictive": metrics.predictive_score(key, real, synthetic, **quick),
+        "predictive_raw": metrics.predictive_score(key, real, seen, **quick),
+        "mmd": metrics.mmd(real, synthetic),
+        "fid": metrics.frechet_distance(read(real), read(synthetic)),
+        "autocorrelation": metrics.autocorrelation_error(real, synthetic),
+        "cross_channel": metrics.cross_channel_error(real, synthetic),
+        "memorisation": metrics.memorisation(seen, synthetic, real),
+    }
+
+
+def features(net: Fitted, windows):
+    """``float[N, features]``, what the last hidden layer of a classifier says.
+
+    Of ``jaxanon.models.classifiers.Classifier``, whose dense layers are numbered.
+    """
+    layer = f"Dense_{len(net.net.hidden) - 1}"
+    _, seen = net.net.apply(
+        net.params, jnp.asarray(windows), capture_intermediates=True
+    )
+    return np.maximum(np.asarray(seen["intermediates"][layer]["__call__"][0]), 0)

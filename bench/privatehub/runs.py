@@ -1,0 +1,225 @@
+"""Trains generators at a place, and says what a judge makes of their windows."""
+
+import dataclasses
+import time
+
+import jax
+import numpy as np
+from scipy.special import logsumexp
+
+import jaxanon as ja
+from harness import releases
+from harness.data import Untouched
+from jaxanon import methods, metrics
+from jaxanon.attacks import attackers
+from jaxanon.datasets.spec import Data, take
+from jaxanon.models.fit import Fitted, fit_classifier, predict_logits
+from privatehub import jobs as work
+
+KEYS = {"judge": 1, "rewrite": 2, "train side": 3, "ask": 4, "attack": 5, "measure": 6}
+MOST = 1500  # Windows of a kind that are made, attacked with, or compared.
+ATTACKERS = ("mlp", "forest")  # Trained on what was made.
+PUBLIC = "activity"
+
+
+def key_of(seed, what):
+    """A key for one purpose of a seed."""
+    return jax.random.fold_in(jax.random.key(seed), KEYS[what])
+
+
+def trained(folder, place, hidden, method, seed, smoke, before=None):
+    """``(run, told)``: trained, or found as trained; what was trained, in words.
+
+    It goes on from a run ``before`` that hides nothing, by fresh optimizers, as if it
+    had been one.
+    """
+    start, earlier = time.monotonic(), 0.0
+    name = work.METHODS[method]
+    if not name:
+        return Untouched(), {"hidden": list(hidden), "training_s": 0.0}
+    given, epochs = work.settings(name, place, hidden, smoke)
+    built = methods.build(name, place.data.spec, **given)
+    if before is not None:
+        built = beginning_with(built, before.state.params, before.state.round)
+        earlier = sum(row["seconds"] for row in before.history)
+    run = fit(built, place.data, epochs, seed, folder)
+    found = told(run, hidden, start)
+    return run, found | {"training_s": earlier + found["training_s"]}
+
+
+def beginning_with(method, params, round_=0):
+    """A method that begins with parameters of another of its shapes, at its round."""
+
+    def init(key, **hyper):
+        state = method.init(key, **hyper)
+        return state._replace(params=params, round=state.round + round_)
+
+    return method._replace(init=init)
+
+
+def fit(method, data, epochs, seed, folder=None):
+    """A run, kept in ``folder`` if there is one."""
+    more = {} if folder is None else {"out": folder, "resume": True}
+    return ja.train(method, data, epochs=epochs, seed=seed, progress=False, **more)
+
+
+def told(run, hidden, start) -> dict:
+    """What was trained, and for how long: rounds' own time, for it may be resumed."""
+    rounds = sum(row["seconds"] for row in run.history)
+    return {
+        "hidden": list(hidden),
+        "settings": {k: v for k, v in run.config["settings"].items() if k != "hide"},
+        "epochs": run.config["epochs"],
+        "rounds": int(run.state.round),
+        "training_s": rounds,
+        "waited_s": time.monotonic() - start,
+    }
+
+
+def standard(place, windows):
+    """Windows as judges read them."""
+    spec = place.data.spec
+    return ((windows - np.float32(spec.mean)) / np.float32(spec.std)).astype(np.float32)
+
+
+_JUDGES: dict[tuple, Fitted] = {}
+
+
+def judge(place, seed, smoke) -> Fitted:
+    """A classifier of raw windows, dense as no generator is; trained once, for all."""
+    train = place.data.train
+    at = place.name, len(train.windows), seed, smoke
+    if at not in _JUDGES:
+        _JUDGES[at] = fit_classifier(
+            key_of(seed, "judge"),
+            standard(place, train.windows),
+            train.labels[PUBLIC],
+            place.data.spec.num_classes(PUBLIC),
+            **({"steps": 20, "hidden": (16,)} if smoke else {"steps": 1000}),
+        )
+    return _JUDGES[at]
+
+
+def evidence(place, seed, smoke, windows):
+    """``float32[N, classes]``, what the judge says of windows in physical units."""
+    return predict_logits(judge(place, seed, smoke), standard(place, windows))
+
+
+def few(side, most=MOST):
+    """Every so many windows, at most about ``most``, in order."""
+    return take(side, np.arange(0, len(side.windows), -(-len(side.windows) // most)))
+
+
+def rewritten(run, place, seed, side=None):
+    """Test windows as a run rewrites them, or another side's."""
+    windows = (place.data.test if side is None else side).windows
+    what = "rewrite" if side is None else "train side"
+    return run.anonymize(key_of(seed, what), windows)
+
+
+def concealment(said, labels, names, hidden) -> dict:
+    """What the judge tells of classes to show, and of classes to hide.
+
+    Args:
+      said: ``float[N, classes]``, evidence of windows as they were made.
+      labels: ``int[N]`` of the raw ones.
+      names: of classes.
+      hidden: of those, to hide.
+
+    Returns:
+      ``shown``: accuracy over windows of classes to show, with the chance and majority
+      levels of that; ``private``: for each class to hide, against all others, accuracy
+      and its majority level, ``recall`` (which the chapter's accuracy is taken to be),
+      balanced accuracy and the area under the curve; ``worst``: the largest balanced,
+      turned over where that tells more.
+    """
+    secret = [names.index(name) for name in hidden]
+    open_ = ~np.isin(labels, secret)
+    guess = said.argmax(axis=1)
+    counts = np.bincount(labels[open_], minlength=len(names))
+    found = {
+        "shown": float(np.mean(guess[open_] == labels[open_])),
+        "shown_chance": 1 / len(names),
+        "shown_majority": float(counts.max() / counts.sum()),
+        "windows": len(labels),
+        "private": {
+            name: against(said, labels == k, guess == k, [k])
+            for name, k in zip(hidden, secret, strict=True)
+        },
+    }
+    each = [one["balanced"] for one in found["private"].values()]
+    # Whoever is wrong more often than by chance tells it by saying the opposite.
+    return found | {"worst": max(max(one, 1 - one) for one in each)}
+
+
+def against(said, truth, guess, columns) -> dict:
+    """One class, or some, against all others."""
+    matrix = metrics.confusion_matrix(truth.astype(int), guess.astype(int), 2)
+    rest = [k for k in range(said.shape[1]) if k not in columns]
+    for_, other = (logsumexp(said[:, own], axis=1) for own in (columns, rest))
+    both = np.stack([other - for_, for_ - other], axis=1)
+    return {
+        "accuracy": metrics.accuracy(matrix),
+        "majority": metrics.majority(matrix),
+        "recall": float(np.mean(guess[truth])),
+        "balanced": metrics.balanced_accuracy(matrix),
+        "auc": float(metrics.auc(truth.astype(int), both)[1]),
+        "count": int(truth.sum()),
+    }
+
+
+def retrained(run, place, hidden, made, seed, names=ATTACKERS) -> dict:
+    """Balanced accuracies of who learns from what was made whether it is to hide."""
+    classes = place.data.spec.classes[PUBLIC]
+    secret = [classes.index(name) for name in hidden]
+    known = few(place.data.train)
+    own = standard(place, rewritten(run, place, seed, known))
+    truth = lambda side: np.isin(side.labels[PUBLIC], secret).astype(np.int32)
+    found = {}
+    for name in names:
+        key = jax.random.fold_in(key_of(seed, "attack"), attackers.number(name))
+        read = attackers.get(name).fit(key, own, truth(known), 2)
+        guess = read(standard(place, made)).argmax(axis=1)
+        matrix = metrics.confusion_matrix(truth(place.data.test), guess, 2)
+        found[name] = metrics.balanced_accuracy(matrix)
+    return found
+
+
+def asked(run, place, classes, seed):
+    """Windows made from nothing, of such public classes."""
+    labels = np.asarray(classes, np.int32)
+    return run.sample(key_of(seed, "ask"), {PUBLIC: labels})
+
+
+def another(labels, shown, seed):
+    """For each label a class to show that is another one, drawn evenly."""
+    generator = np.random.default_rng(seed)
+    found = np.empty_like(labels)
+    for label in np.unique(labels):
+        rows = np.flatnonzero(labels == label)
+        found[rows] = generator.choice([k for k in shown if k != label], len(rows))
+    return found
+
+
+def with_steps(run, steps, **way):
+    """The same run, sampling in so many steps, of windows that are noised altogether.
+
+    What is noised little would be sampled in few, however many there may be.
+    """
+    return releases.by(run, {"sampling_steps": steps, "strength": 1.0} | way)
+
+
+def without_labels(place, pair):
+    """The data with two classes' windows told as of one, "unlabelled", the last."""
+    spec = place.data.spec
+    kept = [name for name in spec.classes[PUBLIC] if name not in pair]
+    to = np.array(
+        [kept.index(n) if n in kept else len(kept) for n in spec.classes[PUBLIC]],
+        np.int32,
+    )
+    classes = spec.classes | {PUBLIC: (*kept, "unlabelled")}
+    renamed = lambda side: side._replace(
+        labels=side.labels | {PUBLIC: to[side.labels[PUBLIC]]}
+    )
+    spec = dataclasses.replace(spec, classes=classes)
+    return Data(spec, renamed(place.data.train), renamed(place.data.test))

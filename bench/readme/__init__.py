@@ -1,0 +1,1 @@
+"""README's tables, from the rows of bench/results."""

@@ -1,0 +1,1 @@
+"""Rivals' own scripts; each runs in an environment of its own."""

@@ -1,0 +1,64 @@
+"""What DySan's schedules come to: a model that grows, tried on its way."""
+
+import types
+
+import pytest
+
+
+@pytest.fixture
+def schedules(bench):
+    return bench("dysan")
+
+
+def test_each_try_goes_on_from_the_one_before(schedules, monkeypatch, tmp_path):
+    asked, rows = [], []
+
+    def train(method, data, *, epochs, out, resume):
+        out.mkdir(parents=True, exist_ok=True)
+        grown = sorted(path.name for path in out.iterdir())
+        asked.append((method.config.inner_steps, epochs, grown))
+        (out / f"after {epochs}").touch()
+        history = [{"round": 3 * number} for number in (1, epochs)]
+        return types.SimpleNamespace(history=history)
+
+    def evaluate(run, data, *, judges):
+        judged = {"anonymized": {"accuracy": 0.5, "balanced_accuracy": 0.6}}
+        return {
+            "utility": {"attribute": "exercise", **judged},
+            "intrusive": {"side": judged},
+            "reidentification": {},
+        }
+
+    def add(name, value, unit, shapes, **more):
+        rows.append((name, value, more["rounds"]))
+
+    monkeypatch.setattr(schedules.ja, "train", train)
+    monkeypatch.setattr(schedules.evaluation, "raw_judges", lambda data: None)
+    monkeypatch.setattr(schedules.evaluation, "evaluate", evaluate)
+    report = types.SimpleNamespace(add=add)
+    schedules.quality(report, True, tmp_path, {})
+    assert asked == [(1, 1, []), (1, 2, ["after 1"])]
+    assert rows == [
+        ("ours, 1 epochs: exercise accuracy", 50.0, 3),
+        ("ours, 1 epochs: side intrusive", 60.0, 3),
+        ("ours, 2 epochs: exercise accuracy", 50.0, 6),
+        ("ours, 2 epochs: side intrusive", 60.0, 6),
+    ]
+    told = rows.copy()
+    schedules.quality(report, True, tmp_path, {})  # What was found is not looked for.
+    assert (rows[4:], asked[2:]) == (told, [])
+    (tmp_path / "ours" / "2-epochs" / "found.json").unlink()
+    schedules.quality(report, True, tmp_path, {})  # Its model is still there.
+    assert asked[2:] == [(1, 2, ["after 1", "after 2"])]
+    assert rows[8:] == told
+
+
+def test_both_schedules_are_tried_about_as_long(schedules):
+    """By the seconds of a round that bench/results/dysan_cpu.json tells: 0.18, 4.86."""
+    ours, released = (schedules.SCHEDULES[name] for name in ("ours", "as released"))
+    assert (ours.steps, released.steps) == (1, 50)
+    seconds = [
+        38 * spent * max(schedule.checks)
+        for spent, schedule in zip((0.18, 4.86), (ours, released), strict=True)
+    ]
+    assert seconds[0] < seconds[1]  # Ours is not given more.
