@@ -71,6 +71,23 @@ class Adjustable(NamedTuple):
     settings: tuple[str, ...] = ()  # settings of which the same is true
 
 
+class Release(NamedTuple):
+    """Capability of a method whose released windows have a local guarantee.
+
+    ``epsilon`` is that of each window, ``None`` without noise. The arithmetic in which
+    the guarantee holds is part of the claim.
+    """
+
+    epsilon: float | None
+    # (state) -> words for the windows that a release does not distinguish; raises
+    # ValueError if nothing is guaranteed.
+    neighbours: Callable
+    # (windows) -> words for what was clipped to the public range.
+    clipped: Callable
+    before: str = ""  # what precedes the claim, such as a caveat
+    after: str = ""  # what follows it
+
+
 class Method(NamedTuple):
     """A system for the windows of one data set, in the manner of Optax.
 
@@ -101,6 +118,7 @@ class Method(NamedTuple):
     guarantee: Any = (
         None  # of ``privacy.guarantee``: what the noise of training protects
     )
+    release: Release | None = None
     tokens: bool = False  # whether windows may hold tokens of events
 
     @property

@@ -3,21 +3,16 @@
 import dataclasses
 import os
 import secrets
-import zlib
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxanon.core import registry
+from jaxanon.core.method import Release
 from jaxanon.core.run import Run
-from jaxanon.edge.budget import ANY, Budget
-from jaxanon.kernels import orthonormality_residual
-from jaxanon.methods import build
-from jaxanon.methods.deeprotect.config import outside
-from jaxanon.methods.deeprotect.release import TOLERANCE
+from jaxanon.edge.budget import Budget
 from jaxanon.privacy import per_hour
-
-IDEALISED = "Idealised arithmetic, no guarantee in floating point"  # Of "span".
 
 
 def secret_key() -> jax.Array:
@@ -40,10 +35,8 @@ def epsilon_of(run: Run) -> float | None:
     Args:
       run: of ``train`` or ``open_run``.
     """
-    config = run.method.config
-    if getattr(config, "mechanism", "none") == "none":
-        return None
-    return config.epsilon
+    release = run.method.release
+    return None if release is None else release.epsilon
 
 
 def with_epsilon(run: Run, epsilon: float | None = None) -> Run:
@@ -56,46 +49,35 @@ def with_epsilon(run: Run, epsilon: float | None = None) -> Run:
     Raises:
       ValueError: if the run's releases have no ε, or ``epsilon`` is not > 0 and finite.
     """
-    if epsilon_of(run) is None:
+    _guaranteed(run)
+    if epsilon is None:
+        return run
+    config = dataclasses.replace(run.method.config, epsilon=epsilon)
+    method = registry.rebuild(run.method.name, run.spec, config)
+    return dataclasses.replace(run, method=method)
+
+
+def neighbours(run: Run) -> str:
+    """Returns the windows that a run's releases do not distinguish, in words.
+
+    Args:
+      run: of a method with the capability ``release``, such as DEEProtect.
+
+    Raises:
+      ValueError: as ``with_epsilon``, and if the state guarantees nothing.
+    """
+    return _guaranteed(run)[0].neighbours(run.state)
+
+
+def _guaranteed(run) -> tuple[Release, float]:
+    """A run's release and its ε; ValueError if it has none."""
+    release = run.method.release
+    if release is None or release.epsilon is None:
         raise ValueError(
             f"{run.method.name} gives no guarantee, as it was trained, and so has no "
             "epsilon; train deeprotect, with a mechanism other than none."
         )
-    if epsilon is None:
-        return run
-    config = dataclasses.asdict(run.method.config) | {"epsilon": epsilon}
-    return dataclasses.replace(run, method=build(run.method.name, run.spec, **config))
-
-
-def neighbours(run: Run) -> str:
-    """Which windows a run's releases do not tell apart, in words.
-
-    Args:
-      run: of DEEProtect. In mode "named" the words end in a number of the directions,
-        so that no two runs' budgets are taken for one.
-
-    Raises:
-      ValueError: as ``with_epsilon``, and if the weights' rows are not orthonormal or,
-        in mode "named", no directions are known: nothing is guaranteed then.
-    """
-    config, params = with_epsilon(run).method.config, run.state.params
-    layers = [params[name] for name in sorted(params) if name.startswith("layer")]
-    worst = max(float(orthonormality_residual(layer.kernel)) for layer in layers)
-    if not worst <= TOLERANCE:
-        raise ValueError(
-            f"the weights' rows are {worst:.1e} from orthonormal ones, and nothing is "
-            f"guaranteed beyond {TOLERANCE:g}; train the run anew."
-        )
-    if config.mode == "everything":
-        return ANY
-    directions = np.asarray(params["named"].directions)
-    if not np.any(directions):
-        raise ValueError(
-            "nothing tells the private attributes yet; train for an epoch at least."
-        )
-    number = zlib.crc32(directions.tobytes())
-    hidden = ", ".join(run.spec.private)
-    return f"windows that differ along what tells {hidden} ({number:08x})"
+    return release, release.epsilon
 
 
 def open_budget(
@@ -138,7 +120,7 @@ def release(run: Run, key, windows, budget: Budget) -> tuple[np.ndarray, list[st
       FileNotFoundError, TimeoutError: as ``Budget.charge``.
     """
     budget.check_neighbours(neighbours(run))
-    epsilon = run.method.config.epsilon
+    _, epsilon = _guaranteed(run)
     budget.check(epsilon, len(np.atleast_1d(windows)))  # Before there is work to lose.
     safe = run.anonymize(key, windows)
     left = budget.charge(epsilon, len(safe))
@@ -148,8 +130,7 @@ def release(run: Run, key, windows, budget: Budget) -> tuple[np.ndarray, list[st
 
 def headline(run, windows) -> list[str]:
     """The same of whatever was evaluated; nothing of what has no such settings."""
-    config = getattr(getattr(run, "method", None), "config", None)
-    if not hasattr(config, "mechanism"):
+    if not isinstance(run, Run) or run.method.release is None:
         return []
     what, *rest = told(run, windows)
     claim = what.startswith("epsilon")
@@ -164,33 +145,17 @@ def told(run: Run, windows, *, known_seed: bool = False) -> list[str]:
       windows: what it was given.
       known_seed: whether its noise can be drawn again, and so taken off.
     """
-    config, spec = run.method.config, run.spec
-    if not hasattr(config, "mechanism"):
+    release, spec = run.method.release, run.spec
+    if release is None:
         return []
-    if epsilon_of(run) is None or known_seed:
+    if release.epsilon is None or known_seed:
         why = "the noise of a known seed can be taken off" if known_seed else "no noise"
         return [f"No guarantee: {why}."]
-    epsilon, seconds = config.epsilon, spec.time / spec.rate_hz
-    hour = per_hour(epsilon, seconds)
-    numbers, count = outside(config, windows)
-    reach = f"outside the public range {config.low} to {config.high}"
-    clipped = f"no number was {reach}"
-    if count:
-        clipped = (
-            f"{numbers} numbers of {count} windows were {reach}, and clipped to it"
-        )
-    if config.mode == "named" and count:
-        clipped += "; what is said of neighbours is of windows after that"
-    idealised = f"{IDEALISED}: " if config.mechanism == "span" else ""
+    seconds = spec.time / spec.rate_hz
+    hour = per_hour(release.epsilon, seconds)
     return [
-        f"{idealised}epsilon {epsilon:g} for each window of {seconds:g} s, between "
-        f"{neighbours(run)}; {hour:g} for an hour of windows that do not overlap"
-        f"{_on_paper(config)}.",
-        f"{clipped[0].upper()}{clipped[1:]}.",
+        f"{release.before}epsilon {release.epsilon:g} for each window of {seconds:g} "
+        f"s, between {neighbours(run)}; {hour:g} for an hour of windows that do not "
+        f"overlap{release.after}.",
+        f"{release.clipped(windows)}.",
     ]
-
-
-def _on_paper(config):
-    if config.mechanism in ("grid", "span"):
-        return ""
-    return "; on paper: only mechanism grid accounts for floating point"

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from jaxanon import datasets, report
+from jaxanon.core.method import Adjustable
 from jaxanon.core.run import BATCH, Run
 from jaxanon.federated.engine.algorithm import State
 from jaxanon.methods import Method
@@ -144,7 +145,7 @@ def test_weights_that_rewriting_heeds_may_be_set_anew():
     shifts = lambda key, state, windows: windows + state.hyper["guidance"]
     config = GuidedConfig(guidance=0.5)
     heeds = RUN.method._replace(
-        config=config, anonymize=shifts, at_release=("guidance",)
+        config=config, anonymize=shifts, adjustable=Adjustable(("guidance",))
     )
     state = State(jnp.int32(3), {}, {}, {"guidance": jnp.float32(0.5)})
     run = dataclasses.replace(RUN, method=heeds, state=state)

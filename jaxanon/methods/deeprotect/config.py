@@ -248,7 +248,7 @@ def outside(config, windows) -> tuple[int, int]:
       ``(numbers, windows)``: how many numbers, and in how many windows.
 
     Example:
-      >>> from jaxanon.methods.deeprotect.deeprotect.config import DEEProtectConfig
+      >>> from jaxanon.methods.deeprotect.config import DEEProtectConfig
       >>> config = DEEProtectConfig(low=(-1.0,), high=(1.0,))
       >>> outside(config, np.array([[[0.5], [3.0]], [[0.0], [1.0]]]))
       (1, 1)

@@ -208,6 +208,7 @@ def _method(spec, config, sizes, rounds):
     method = with_phases(
         method, min_epochs=before + 1, phases=("epochs_per_layer",) if before else ()
     )
+    method = method._replace(release=release.of_release(spec, config))
     if learned:
         return method
 

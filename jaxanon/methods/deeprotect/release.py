@@ -2,6 +2,7 @@
 
 import functools
 import math
+import zlib
 from typing import Any, NamedTuple
 
 import jax
@@ -9,9 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import kernels
+from jaxanon.core.method import Release
 from jaxanon.kernels import portable
+from jaxanon.methods.deeprotect.config import outside
 from jaxanon.models import deeprotect, feature_extraction
 
+ANY = "any two windows"
+IDEALISED = "Idealised arithmetic, no guarantee in floating point"  # Of "span".
 TOLERANCE = 1e-4  # Of rows from orthonormal ones; beyond it nothing leaves.
 
 ROUNDING = 1e-5  # Of a radius: features are brought near in float32.
@@ -26,6 +31,57 @@ class Apart(NamedTuple):
 
     l2: Any  # float, or float32[]
     per_input: Any  # likewise; the mean over the inputs, ΔQ of the paper
+
+
+def of_release(spec, config) -> Release:
+    """Returns what DEEProtect's releases guarantee, by its mechanism and mode."""
+    after = "; on paper: only mechanism grid accounts for floating point"
+    return Release(
+        None if config.mechanism == "none" else config.epsilon,
+        lambda state: _neighbours(spec, config, state.params),
+        lambda windows: _clipped(config, windows),
+        before=f"{IDEALISED}: " if config.mechanism == "span" else "",
+        after="" if config.mechanism in ("grid", "span") else after,
+    )
+
+
+def _neighbours(spec, config, params) -> str:
+    """Which windows nothing distinguishes, by weights whose rows are orthonormal.
+
+    In mode "named" the words end in a number of the directions, so that no two runs'
+    budgets are taken for one.
+    """
+    layers = [params[name] for name in sorted(params) if name.startswith("layer")]
+    worst = max(
+        float(kernels.orthonormality_residual(layer.kernel)) for layer in layers
+    )
+    if not worst <= TOLERANCE:
+        raise ValueError(
+            f"the weights' rows are {worst:.1e} from orthonormal ones, and nothing is "
+            f"guaranteed beyond {TOLERANCE:g}; train the run anew."
+        )
+    if config.mode == "everything":
+        return ANY
+    directions = np.asarray(params["named"].directions)
+    if not np.any(directions):
+        raise ValueError(
+            "nothing tells the private attributes yet; train for an epoch at least."
+        )
+    number = zlib.crc32(directions.tobytes())
+    hidden = ", ".join(spec.private)
+    return f"windows that differ along what tells {hidden} ({number:08x})"
+
+
+def _clipped(config, windows) -> str:
+    """What was clipped to the public range, as a sentence without its dot."""
+    numbers, count = outside(config, windows)
+    reach = f"outside the public range {config.low} to {config.high}"
+    if not count:
+        return f"No number was {reach}"
+    said = f"{numbers} numbers of {count} windows were {reach}, and clipped to it"
+    if config.mode == "named":
+        said += "; what is said of neighbours is of windows after that"
+    return said
 
 
 def anything(inputs: int) -> Apart:
@@ -163,7 +219,7 @@ def sensitivities(config, num_layers: int, inputs: int, apart: Apart) -> dict:
     a quarter, and its values lie in (0, 1).
 
     Example:
-      >>> from jaxanon.methods.deeprotect.deeprotect.config import DEEProtectConfig
+      >>> from jaxanon.methods.deeprotect.config import DEEProtectConfig
       >>> config = DEEProtectConfig(curve="sigmoid", radius=None)
       >>> found = sensitivities(config, 2, 30, anything(30))
       >>> round(found["l2"], 3), round(found["l1"], 3)

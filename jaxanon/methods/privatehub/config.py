@@ -221,7 +221,7 @@ def guarantee_of(config: Any) -> Guarantee | None:
       config: ``PrivateHubConfig``.
 
     Example:
-      >>> from jaxanon.methods.privatehub.privatehub.config import PrivateHubConfig
+      >>> from jaxanon.methods.privatehub.config import PrivateHubConfig
       >>> config = PrivateHubConfig(epsilon=4.0, records=1280, paid_epochs=2)
       >>> found = guarantee_of(config)
       >>> found.rounds, 3.9 < found.epsilon(20) <= 4.0
