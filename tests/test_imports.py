@@ -28,8 +28,9 @@ class Row(NamedTuple):
 MAY_IMPORT = {
     "": Row("cli", ""),  # ``jaxanon`` itself: ``__init__`` and ``__main__``.
     "kernels": Row("", "jax numpy"),
-    "edge": Row("", "numpy onnxruntime paho"),
-    "datasets": Row("", "numpy tensorflow_datasets etils edfio"),
+    "edge": Row("recordings", "numpy onnxruntime paho"),
+    "datasets": Row("recordings", "numpy tensorflow_datasets etils edfio"),
+    "recordings": Row("", "numpy"),
     "report": Row("datasets.writing", "numpy matplotlib jinja2"),
     "privacy": Row("kernels datasets.writing", "jax numpy optax scipy dp_accounting"),
     "models": Row("kernels", "jax numpy optax flax"),
@@ -49,8 +50,8 @@ MAY_IMPORT = {
     ),
     "training": Row("kernels core federated privacy datasets", "jax numpy orbax rich"),
     "flower": Row(
-        "kernels core training federated privacy datasets",
-        "jax numpy flwr cryptography fastapi httpx starlette uvicorn",
+        "kernels core training federated privacy datasets edge.budget",
+        "jax numpy flwr cryptography httpx starlette uvicorn",
     ),
     "exporting": Row(
         "kernels core methods.common models attacks datasets",
@@ -62,8 +63,8 @@ MAY_IMPORT = {
         "jax numpy",
     ),
     "sweeps": Row(
-        "kernels core training evaluation methods.dysan attacks federated report "
-        "datasets",
+        "kernels core training evaluation methods.dysan attacks federated privacy "
+        "report datasets",
         "jax numpy rich ray",
     ),
     "cli": Row(
@@ -104,18 +105,8 @@ WITHIN = {
 BENCH_ALONE = "harness"  # All that the other folders of ``bench/`` may import.
 
 # Arrows against the table that are still there: module -> (what it imports, why).
-BY_NAME = "a registry in core is to build methods and learners by their names"
 ONE_LOOP = "PFDRL has a run, a loop and a sweep of its own until it is a Method"
 EXCEPTIONS = {
-    "core.release": ("methods", "a method is to declare its release as a capability"),
-    "core.run": ("methods learners", BY_NAME),
-    "training.loop": ("methods", BY_NAME),
-    "training.run_folder": ("methods learners", BY_NAME),
-    "flower.terms": ("methods learners", BY_NAME),
-    "sweeps.space": ("methods learners", BY_NAME),
-    "sweeps.online_selection": ("methods", "Method is to come from core.method"),
-    "exporting.export": ("methods learners", BY_NAME),
-    "exporting.own": ("methods", "methods.personalise is a name of the facade"),
     "energy.method": ("training", ONE_LOOP),
     "energy.training": ("training", ONE_LOOP),
     "energy.sweeping": ("evaluation report sweeps", ONE_LOOP),

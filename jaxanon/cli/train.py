@@ -52,7 +52,7 @@ def epochs_of(method: str | None) -> int:
     """How many epochs a method is trained for by default."""
     if method is None:  # Only its help is asked for, which needs no method.
         return 20
-    from jaxanon.methods import default_epochs
+    from jaxanon.core.registry import default_epochs
 
     return default_epochs(method)
 

@@ -21,13 +21,21 @@ class Entry(NamedTuple):
     builder: Callable  # (spec, config) -> Method
     config: type | None  # frozen dataclass of the settings
     kind: str  # one of ``KINDS``
+    epochs: int = 20  # that it is trained for by default
 
 
 _ENTRIES: dict[str, Entry] = {}
 _BUILT_IN = ("jaxanon.methods", "jaxanon.learners")
 
 
-def register(name: str, builder=None, *, config=None, kind: str = "anonymizer") -> Any:
+def register(
+    name: str,
+    builder=None,
+    *,
+    config=None,
+    kind: str = "anonymizer",
+    epochs: int = 20,
+) -> Any:
     """Registers a method, a learner, a controller or a data set under a name.
 
     A registered method trains, resumes, reopens, sweeps, evaluates and exports like a
@@ -42,6 +50,7 @@ def register(name: str, builder=None, *, config=None, kind: str = "anonymizer") 
       config: frozen dataclass of the settings, each with a default; ``None`` for a
         method without settings.
       kind: ``"anonymizer"``, ``"learner"``, ``"controller"`` or ``"dataset"``.
+      epochs: that the method is trained for by default.
 
     Returns:
       ``(spec, **settings) -> Method``; of a data set, its description.
@@ -71,7 +80,8 @@ def register(name: str, builder=None, *, config=None, kind: str = "anonymizer") 
     if kind == "dataset":
         return datasets.register(name, cast(datasets.Dataset, builder))
     if builder is None:
-        return functools.partial(register, name, config=config, kind=kind)
+        given = {"config": config, "kind": kind, "epochs": epochs}
+        return functools.partial(register, name, **given)
     if not callable(builder):
         raise TypeError(f"builder must be (spec, config) -> Method, got {builder!r}.")
     old = _ENTRIES.get(name)
@@ -80,7 +90,7 @@ def register(name: str, builder=None, *, config=None, kind: str = "anonymizer") 
             f"name must be new, got {name!r}, which {_origin(old.builder)} has; choose "
             "another name."
         )
-    _ENTRIES[name] = Entry(name, builder, config, kind)
+    _ENTRIES[name] = Entry(name, builder, config, kind, epochs)
 
     @functools.wraps(builder)
     def build(spec, **settings):
@@ -144,6 +154,17 @@ def entry(name: str, *kinds: str) -> Entry:
             f"{what} must be one of {known}, got {name!r}.{did_you_mean(name, known)}"
         )
     return _ENTRIES[name]
+
+
+def default_epochs(name: str | None) -> int:
+    """Returns the default epochs of a method, 20 if the name is not registered.
+
+    Example:
+      >>> default_epochs("blinder"), default_epochs("obscurenet")
+      (22, 20)
+    """
+    _load()
+    return _ENTRIES[name].epochs if name in _ENTRIES else 20
 
 
 def build(name: str, spec, **settings):

@@ -12,11 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.core import checks, release
+from jaxanon.core import checks, registry, release
 from jaxanon.datasets.choices import choose
 from jaxanon.exporting import agreement, card, files, onnx_graph, quantization
 from jaxanon.kernels.portable import explicit
-from jaxanon.methods import build
 
 WEIGHTS = ("float32", "float16", "int8")
 
@@ -257,10 +256,9 @@ def _releasable(run, weights):
             "that is private in floating point; train deeprotect with --mode "
             "everything --sensitivity corrected --mechanism grid to export it."
         )
-    settings = dataclasses.asdict(config) | {"mechanism": "grid"}
-    return dataclasses.replace(
-        run, method=build(run.method.name, run.spec, **settings)
-    ), float(epsilon)
+    config = dataclasses.replace(config, mechanism="grid")
+    method = registry.rebuild(run.method.name, run.spec, config)
+    return dataclasses.replace(run, method=method), float(epsilon)
 
 
 def _program(run, weights) -> Callable:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxanon.core import checks
 from jaxanon.datasets import Windows, by_client
 from jaxanon.datasets.own import read_arrays
-from jaxanon.methods import personalise
+from jaxanon.methods.common.personalise import personalise
 
 
 def personalised(run, path: str | os.PathLike, *, num_rounds: int = 80, seed: int = 0):

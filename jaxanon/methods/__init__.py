@@ -81,7 +81,6 @@ __all__ = [
     "config_class",
     "cvae",
     "deeprotect",
-    "default_epochs",
     "dysan",
     "dysan_gen",
     "dysan_msda",
@@ -114,16 +113,6 @@ def config_class(name: str) -> Any:
       'BlinderConfig'
     """
     return registry.entry(name, "anonymizer").config
-
-
-def default_epochs(name: str | None) -> int:
-    """Epochs that a method or learner of that name is trained for by default.
-
-    Example:
-      >>> default_epochs("blinder"), default_epochs("obscurenet")
-      (22, 20)
-    """
-    return 22 if name == "blinder" else 20
 
 
 def build(name: str, spec, **settings) -> Method:

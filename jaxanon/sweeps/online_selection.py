@@ -10,11 +10,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxanon.core.method import Method
 from jaxanon.core.programs import single, sound
 from jaxanon.core.run import Run
 from jaxanon.datasets import Data, Spec
 from jaxanon.kernels.bounds import finite
-from jaxanon.methods import Method
 from jaxanon.methods.dysan import online_selection
 from jaxanon.sweeps import folder as sweeps_folder
 from jaxanon.training import run_folder

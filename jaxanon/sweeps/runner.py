@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from jaxanon import report
 from jaxanon.core.method import warn_of_epochs
 from jaxanon.core.programs import single
+from jaxanon.core.registry import default_epochs
 from jaxanon.core.run import Run
 from jaxanon.datasets.extras import need
 from jaxanon.evaluation import attackers
 from jaxanon.kernels.checks import whole
-from jaxanon.methods import default_epochs
 from jaxanon.privacy.guarantee import paid_for
 from jaxanon.sweeps import folder, program, ray_backend, scheduler, space
 from jaxanon.sweeps import halving as sweeps_halving

@@ -11,9 +11,9 @@ from jaxanon import datasets
 from jaxanon.core import checks
 from jaxanon.core.method import check_hyper, check_measured, warn_of_epochs
 from jaxanon.core.programs import single
+from jaxanon.core.registry import default_epochs
 from jaxanon.core.run import Run
 from jaxanon.kernels.checks import whole
-from jaxanon.methods import default_epochs
 from jaxanon.privacy import ledger
 from jaxanon.privacy.guarantee import paid_for
 from jaxanon.training import (
@@ -59,7 +59,7 @@ def train(
         with a privacy guarantee stops where its budget ends.
       data: ``jaxanon.datasets.Data``.
       epochs: passes of ``schedule.rounds_per_epoch`` rounds, at least 1; ``None`` is
-        ``jaxanon.methods.default_epochs``. A finished run may be resumed with more.
+        ``jaxanon.core.registry.default_epochs``. A finished run may be resumed with more.
       seed: of everything random, a Python int.
       out: folder for settings, checkpoints and metrics; ``None`` keeps nothing.
       resume: go on with the run in ``out``; where there is none, start it.

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from jaxanon.core.method import Method, check_hyper
-from jaxanon.methods import BLINDER_PAPER, BlinderConfig, default_epochs
+from jaxanon.core.registry import default_epochs
+from jaxanon.methods import BLINDER_PAPER, BlinderConfig
 
 NAN = float("nan")
 

@@ -120,7 +120,7 @@ class BlinderConfig:
     __post_init__ = check
 
 
-@register("blinder", config=BlinderConfig)
+@register("blinder", config=BlinderConfig, epochs=22)
 def blinder(spec, config) -> Method:
     """Builds Blinder for windows of ``spec``.
 
