@@ -1,4 +1,4 @@
-"""FedSGD and FedAvg as the paper's two loops: for readers, and for the tests."""
+"""FedSGD, FedAvg, FedProx and SCAFFOLD as plain loops, which tests compare with."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""FedSGD and FedAvg as the paper's two loops: for readers, and for the tests."""
+"""Helpers of the plain loops that the algorithms are compared with."""
 
 import jax
 import jax.numpy as jnp

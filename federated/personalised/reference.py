@@ -1,4 +1,4 @@
-"""FedMask and FedDL as loops: for readers, and for the tests.
+"""Personalised algorithms as plain loops: for readers, and for the tests.
 
 Every client takes part in every round.
 """

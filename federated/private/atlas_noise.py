@@ -1,4 +1,4 @@
-"""Gradients of Atlas's steps, plain or noisy, by a reading of its equations."""
+"""Noise of Atlas: on gradients, and on the scores that are released beside them."""
 
 import dataclasses
 import math

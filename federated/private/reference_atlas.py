@@ -1,4 +1,4 @@
-"""Atlas without noise as the chapter's loops: for readers, and for the tests."""
+"""Atlas as the chapter's loops, with and without noise: for readers and tests."""
 
 import jax
 import jax.numpy as jnp

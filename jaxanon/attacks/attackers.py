@@ -312,10 +312,11 @@ def get(name: str) -> Attacker:
     """The attacker of that name; ValueError that lists the names if there is none.
 
     ``"mlp"``, ``"cnn"`` and ``"lstm"`` are the networks of ``models.classifiers``, all
-    with early stopping on validation blocks of their own; ``"forest"`` (100 trees), ``"boosting"`` (100 trees of depth 3, each on half of
-    the windows), ``"logistic"``, ``"tree"`` and ``"svm"`` (radial basis functions, at
-    most 4,000 windows) are scikit-learn's, on ``features``. All of them weigh classes
-    by majority over count, or alike.
+    with early stopping on validation blocks of their own; ``"forest"`` (100 trees),
+    ``"boosting"`` (100 trees of depth 3, each on half of the windows), ``"logistic"``,
+    ``"tree"`` and ``"svm"`` (radial basis functions, at most 4,000 windows) are
+    scikit-learn's, on ``features``. All of them weigh classes by majority over count,
+    or alike.
 
     Example:
       >>> get("mlp").name

@@ -1,4 +1,4 @@
-"""One run, many canaries: who of them was in it, and the ε that right guesses prove."""
+"""Audits: what canaries and messages of a training prove about its ε."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Many rounds of a method as one program, however many they are."""
+"""Many rounds of a method as one program, in single precision."""
 
 import functools
 from collections.abc import Callable

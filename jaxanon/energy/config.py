@@ -1,4 +1,4 @@
-"""After how many slots somebody is heard, and how long nobody is."""
+"""Settings of PFDRL, and the periods at which agents share."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""Homes: what each of their devices takes, whole days one after the other."""
+"""Homes: the readings of their devices, checked and cut into whole days."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Further attacks by the chosen attackers."""
+"""The attacks of an evaluation, by name, and the attackers that run them."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What Atlas's noise is worth: of examples or of clients, and of scores beside them."""
+"""The learner Atlas: its settings, its builder and its guarantee."""
 
 import dataclasses
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""One builder for each learner: its algorithm, on the windows of a data set."""
+"""Learners whose clients share one model or none: FedAvg and its kin."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Builders of learners that group clients."""
+"""Learners that group clients: their settings and builders."""
 
 import dataclasses
 

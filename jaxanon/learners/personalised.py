@@ -1,4 +1,4 @@
-"""One builder for each learner: its algorithm, on the windows of a data set."""
+"""Learners whose clients each end with a model of their own."""
 
 import dataclasses
 

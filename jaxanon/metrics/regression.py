@@ -1,4 +1,4 @@
-"""How far predicted numbers are from the true ones."""
+"""How far predicted numbers and forecasts are from the true ones."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The network that judges and attacks windows: a multi-layer perceptron."""
+"""Networks that judge and attack windows: perceptron, convolutional, recurrent."""
 
 from collections.abc import Sequence
 

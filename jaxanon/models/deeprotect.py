@@ -1,4 +1,4 @@
-"""What reads an attribute off a window, and is taught beside an autoencoder."""
+"""DEEProtect's networks: tied autoencoders, and classifiers of inferences."""
 
 import itertools
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A generator of windows of a class, and a critic that tells them from real ones."""
+"""Generators and critics of windows, plain and recurrent."""
 
 import math
 from collections.abc import Sequence

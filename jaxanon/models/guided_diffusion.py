@@ -1,4 +1,4 @@
-"""An autoencoder of windows whose latents are windows too, only shorter."""
+"""Networks of guided diffusion: autoencoders of windows, laws of their latents."""
 
 from collections.abc import Sequence
 

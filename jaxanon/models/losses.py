@@ -1,4 +1,4 @@
-"""Losses of whoever wants a reader to keep guessing, and of the reader."""
+"""Losses of classifiers, of those that confuse them, and of features and latents."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""The anonymizing autoencoder's networks: what rewrites windows, what reads them."""
+"""Networks of anonymizing and replacement autoencoders, and of guardians."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What ε-private releases of a stream's windows add up to."""
+"""What ε-private releases add up to, and sums of randomised responses."""
 
 import math
 import numbers

@@ -1,4 +1,4 @@
-"""Members of a sweep on trial, by judges that they share and attackers side by side."""
+"""Trains the members of a sweep in chunks, and evaluates them with shared judges."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""How many members of a sweep fit into the memory at once."""
+"""One program for many members of a sweep, and how many fit into memory."""
 
 import functools
 import time

@@ -1,4 +1,4 @@
-"""The rows of a run's ``metrics.jsonl``, one for each call of the training."""
+"""The rows of a run's ``metrics.jsonl``, and losses that leap and come back."""
 
 import json
 import pathlib

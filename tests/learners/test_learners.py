@@ -10,7 +10,7 @@ import pytest
 
 import jaxanon as ja
 from jaxanon import datasets, learners
-from jaxanon import federated as jaxanon_federated
+from jaxanon import federated as algorithms
 from jaxanon.datasets import spec as datasets_spec
 from jaxanon.evaluation import federated, newcomers
 from jaxanon.learners.learner import population_of
@@ -174,8 +174,8 @@ def test_what_a_learner_s_clients_send_can_be_observed(small, data):
     population = learner.prepare(datasets.by_client(data.train))
     state = learner.init(jax.random.key(0))
     args = (learner, jax.random.key(1), state, population, 2)
-    _, mean = jaxanon_federated.observed(*args)
-    _, own = jaxanon_federated.observed(*args, client=3)
+    _, mean = algorithms.observed(*args)
+    _, own = algorithms.observed(*args, client=3)
     chex.assert_trees_all_equal_shapes(own, mean)
     assert own.weight.tolist() == [1.0, 1.0] and mean.weight.tolist() == [5.0, 5.0]
     second = jax.tree.map(lambda leaf: leaf[1], mean.before)

@@ -10,7 +10,7 @@ import pytest
 
 import jaxanon as ja
 from jaxanon import datasets, methods
-from jaxanon import federated as jaxanon_federated
+from jaxanon import federated as algorithms
 from jaxanon.datasets import Windows
 from jaxanon.datasets import spec as datasets_spec
 from jaxanon.evaluation import federated, newcomers
@@ -70,7 +70,7 @@ def test_a_newcomers_model_is_that_of_their_own_windows(run_of, fresh):
     found = population_of(run.spec, datasets.by_client(fresh.train))
     x = (fresh.test.windows - np.float32(run.spec.mean)) / np.float32(run.spec.std)
     for subject in (3, 4):
-        layers = jaxanon_federated.join(
+        layers = algorithms.join(
             run.method.federation.algorithm,
             jax.random.fold_in(jax.random.key(7), subject),
             *(run.state, own),

@@ -1,4 +1,4 @@
-"""DySan: a sanitizer between a predictor and discriminators that learn against it."""
+"""DySan and the methods that it is compared with: DySan-GEN, DySan-MSDA, Olympus."""
 
 from jaxanon.core.method import Method
 from jaxanon.core.registry import register

@@ -1,4 +1,4 @@
-"""Settings of the adversarial generators that PrivateHub is compared with."""
+"""Conditional GANs that PrivateHub is compared with: settings, players, methods."""
 
 import dataclasses
 import functools

@@ -1,4 +1,4 @@
-"""Settings of the diffusions that are guided by latents, which check themselves."""
+"""Settings and guidance of the diffusions that are guided by latents."""
 
 import dataclasses
 from collections.abc import Callable

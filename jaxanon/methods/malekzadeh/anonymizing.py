@@ -1,4 +1,4 @@
-"""The players of an anonymizing autoencoder: it, and those that read its windows."""
+"""MSDA and the anonymizing autoencoder: settings, players and methods."""
 
 import dataclasses
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Which windows a replacement autoencoder replaces, by which, and how it learns to."""
+"""Replacement autoencoders, alone (RAE) and before an anonymizing one (RAE + AAE)."""
 
 import dataclasses
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Variational autoencoders of one public class each, moved between class means."""
+"""ObscureNet's baselines: attribute-specific, general and conditional autoencoders."""
 
 import dataclasses
 

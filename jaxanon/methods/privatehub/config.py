@@ -1,4 +1,4 @@
-"""Settings of PrivateHub, which check themselves."""
+"""Settings of PrivateHub, and of its noise, which check themselves."""
 
 import dataclasses
 from typing import Any
