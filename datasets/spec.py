@@ -133,6 +133,10 @@ class Spec:
             )
         return len(self.classes[attribute])
 
+    def __hash__(self):
+        """Hashes what equal specs have in common; dicts of classes are unordered."""
+        return hash((self.name, self.preset, self.channels, self.time, self.mean))
+
     def to_json(self) -> str:
         """The spec as one JSON object; targets and tokens only where there are."""
         fields = dataclasses.asdict(self)

@@ -127,8 +127,24 @@ class Method(NamedTuple):
         return None if self.federation is None else self.federation.algorithm.acts
 
     def __reduce__(self):
-        """Pickles the name, spec and config, from which ``registry`` rebuilds it."""
-        return registry.rebuild, (self.name, self.spec, self.config)
+        """Pickles the name, spec and config, from which the registry rebuilds it.
+
+        A method that the registry does not build so is pickled field by field, which
+        takes functions that can be pickled.
+        """
+        recipe = self.name, self.spec, self.config
+        try:
+            if _functions(registry.rebuild(*recipe)) == _functions(self):
+                return registry.rebuild, recipe
+        except (TypeError, ValueError):
+            pass
+        return Method._make, (tuple(self),)
+
+
+def _functions(method):
+    """The code of every function of a method and its capabilities, in order."""
+    parts = [part if isinstance(part, tuple) else (part,) for part in method]
+    return [getattr(each, "__code__", None) for part in parts for each in part]
 
 
 class Incompatible(ValueError):

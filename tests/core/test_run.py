@@ -74,7 +74,7 @@ def noisy(key, state, windows):
 
 
 RUN = Run(
-    Method("toy", None, SPEC, None, None, None, noisy, None, None),
+    Method("toy", None, SPEC, None, None, None, None, anonymize=noisy),
     jnp.float32(0.5),
     SPEC,
     None,

@@ -36,7 +36,7 @@ def test_what_may_be_nothing():
 
 
 def test_hyper_parameters_are_refused_as_settings_are():
-    method = Method("blinder", BlinderConfig(), *[None] * 7)
+    method = Method("blinder", BlinderConfig(), *[None] * 5)
     check_hyper(method, {"gamma": np.float32(0.5), "beta": 0, "latent": 3})
     for value in (-1.0, np.asarray(-1.0)):
         with pytest.raises(ValueError, match=r"beta must be finite and >= 0, got -1.0"):

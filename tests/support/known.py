@@ -56,7 +56,6 @@ def build(spec, **settings):
         prepare=lambda clients: jnp.zeros(()),
         init=init,
         update=update,
+        schedule=Schedule(lambda data: 3, lambda data: 2),
         anonymize=lambda key, state, windows: windows,
-        rounds_per_epoch=lambda data: 3,
-        work_per_round=lambda data: 2,
     )

@@ -112,7 +112,7 @@ def test_the_best_weights_are_kept_step_by_step(monkeypatch, hide):
         params["denoiser"] = state.params["denoiser"] + 1.0
         return state._replace(round=state.round + 1, params=params), {}
 
-    plain = Method(*("x", config, None), *[None] * 2, update, *[None] * 3)
+    plain = Method(*("x", config, None), *[None] * 2, update, None)
     method = privatehub_early_stopping.watching(nets, rounds, plain)
     params = {"denoiser": jnp.float32(0), "average": jnp.float32(-7)}
     params |= privatehub_early_stopping.groups(jax.random.key(0), params)
