@@ -72,7 +72,7 @@ def test_one_run_of_a_training_keeps_its_claim(bench, name, side):
     held_by_one_run(bench, name, side)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "side"), SLOW.items())
 def test_one_run_of_a_long_training_keeps_its_claim(bench, name, side, optimized):
     held_by_one_run(bench, name, side)
@@ -86,7 +86,7 @@ def held_by_one_run(bench, name, side):
     held(case.claimed, told, 0.4)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MANY)
 def test_many_runs_of_a_learner_keep_its_claim_and_bugs_are_caught(bench, name):
     learners = bench("_audit_federated")

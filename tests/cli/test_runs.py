@@ -269,7 +269,7 @@ def judged(monkeypatch):
     monkeypatch.setattr(anonymizers, "evaluate_each", one_by_one(evaluate))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_sweep_leaves_runs_a_table_and_its_front(
     file, tmp_path, capsys, monkeypatch, train_words, judged
 ):
@@ -293,7 +293,7 @@ def test_a_sweep_leaves_runs_a_table_and_its_front(
     assert "★ gamma 1.0" in page and "★ gamma 0.1" not in page
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_sweep_over_splits_leaves_runs_that_know_theirs(
     file, tmp_path, capsys, refused
 ):

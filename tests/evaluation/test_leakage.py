@@ -139,7 +139,7 @@ HUB = {"widths": (8, 16), "heads": 2, "batch": 24, "num_steps": 50}
 HASTY = {"step_size": 3e-3, "forgetting": 0.0, "ema": 0.98}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_diffusion_that_learned_a_handful_by_heart_is_caught(cases):
     """Of 24 windows; and 72 that it never saw are not told from 72 others."""
     data = cases.data()

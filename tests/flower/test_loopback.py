@@ -23,7 +23,7 @@ from jaxanon.flower.rounds import TooFew
 from jaxanon.privacy import ledger
 from jaxanon.training import run_folder
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 SMALL = {"filters": (4,), "hidden": (8,), "local_steps": 2, "batch": 4}
 BLINDER = methods.BLINDER_PAPER | {

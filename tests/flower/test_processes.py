@@ -17,7 +17,7 @@ from jaxanon.cli import app
 from jaxanon.flower import joining
 from jaxanon.training import run_folder
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 SETTINGS = "--filters 4 --hidden 8 --local-steps 2 --batch 4".split()
 SMALL = {"filters": (4,), "hidden": (8,), "local_steps": 2, "batch": 4}

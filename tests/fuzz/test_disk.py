@@ -148,7 +148,7 @@ def test_a_second_run_in_a_folder_is_refused_without_resume(data, tmp_path):
         train(data, tmp_path / "run")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_two_runs_in_one_folder_at_once_leave_a_whole_one(data, tmp_path):
     """Each works, or says why not; what is there afterwards is the run."""
     random = np.random.default_rng(0)

@@ -11,7 +11,7 @@ import pytest
 SCRIPT = pathlib.Path(__file__).with_name("kills.py")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_is_killed_and_gone_on_with_ends_in_the_same_bits(tmp_path):
     """In a process of its own, which forks before JAX has begun."""
     words = [sys.executable, "-P", str(SCRIPT), "--kills", "6", "--seed", "1"]

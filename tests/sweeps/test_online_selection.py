@@ -167,7 +167,7 @@ def test_models_are_tried_in_pieces_of_one_shape(data, monkeypatch):
     np.testing.assert_array_equal(tried.private[:, 0], wanted + 1)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_sweep_s_folder_is_attacked_as_one(folder, capsys):
     assert app.main(["evaluate", str(folder), "--epsilons", "1"]) == 2
     assert "are of one run; give a member's folder" in capsys.readouterr().err

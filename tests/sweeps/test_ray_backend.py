@@ -55,7 +55,7 @@ def children():
     return " ".join(path.read_text() for path in lists).split()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_members_by_ray_are_those_without_and_a_failed_task_costs_its_own(
     data, tmp_path, capsys
 ):

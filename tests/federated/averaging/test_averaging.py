@@ -13,7 +13,7 @@ from jaxanon import federated
 from jaxanon.federated import Layout, Population, fed_avg, fed_sgd
 from jaxanon.federated.averaging import reference
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 def _network(params, batch, key):

@@ -13,7 +13,7 @@ from jaxanon.federated import Layout, Steps
 from jaxanon.federated.clustering import grouping
 from jaxanon.federated.clustering import reference as loops
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("chunk", [None, 1])

@@ -13,7 +13,7 @@ from jaxanon.federated import Layout, Rounds, Steps
 from jaxanon.federated.clustering import cluster_fl
 from jaxanon.federated.clustering.reference import cluster_fl as loops
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 OPTIONS = {"num_steps": 2, "batch_size": 2}
 HYPER = {"step_size": 0.1, "alpha": 0.1, "beta": 0.05, "rho": 0.3}

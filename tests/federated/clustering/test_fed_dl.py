@@ -14,7 +14,7 @@ from jaxanon.federated import Layout, Population, Rounds, Steps
 from jaxanon.federated.clustering import grouping
 from jaxanon.federated.clustering.reference import fed_dl as loops
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 OPTIONS = {"num_steps": 3, "batch_size": 2}
 ORDER = ("base", "head")

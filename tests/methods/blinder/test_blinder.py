@@ -13,7 +13,7 @@ from jaxanon.methods.common.target_class import ANONYMIZATIONS
 from jaxanon.models import autoencoder
 from jaxanon.models import blinder as models
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 SETTINGS = methods.BLINDER_PAPER | {

@@ -176,7 +176,7 @@ def test_epsilon_buys_the_noise_of_all_paid_epochs():
     assert named.rounds is None and named.noise_multiplier == 1.0
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_run_says_what_it_spent_and_stops_where_its_budget_ends(
     data, tmp_path, capsys
 ):
