@@ -52,6 +52,7 @@ def one(module, name, **size):
     return next(case for case in module.cases(**size) if case.name == name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RELEASES)
 def test_a_kernel_keeps_its_claim_and_bugs_are_caught(bench, name):
     releases = bench("_audit_releases")
@@ -61,12 +62,14 @@ def test_a_kernel_keeps_its_claim_and_bugs_are_caught(bench, name):
     held(case.claimed, told, 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WINDOWS)
 def test_deeprotect_keeps_its_claim_from_window_to_window(bench, name):
     case = one(bench("_audit_windows"), name)
     held(case.claimed, bench("_audit_releases").counted(case, RUNS, CONFIDENCE), 0.7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "side"), RUN.items())
 def test_one_run_of_a_training_keeps_its_claim(bench, name, side):
     held_by_one_run(bench, name, side)

@@ -11,6 +11,7 @@ import pytest
 SCRIPT = pathlib.Path(__file__).parents[2] / "bench" / "layouts.py"
 
 
+@pytest.mark.slow
 def test_smoke(tmp_path):
     if not SCRIPT.exists():
         pytest.skip("the benchmarks are not beside the tests")
