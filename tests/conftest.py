@@ -43,7 +43,7 @@ hypothesis.settings.load_profile("house")
 MANY = 500  # Programs compiled and kept.
 # Reasons to skip that JAXANON_CI=1 turns into failures: a service that is not there.
 SERVICES = re.compile(r"browser|chrom|selenium|mosquitto|paho|flwr|flower", re.I)
-# Fixtures that run whole programs, export networks or serve rounds: their tests are slow.
+# Fixtures that run programs, export networks or serve rounds: their tests are slow.
 SLOW_FIXTURES = {"chromium", "exported", "meet", "run_script"}
 
 

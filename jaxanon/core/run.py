@@ -88,7 +88,7 @@ class Run:
         Example:
           >>> import jaxanon as ja
           >>> data = ja.load("smartwatch")
-          >>> tiny = {"widths": (4,), "heads": 1, "autoencoder_widths": (4,), "latent": 2}
+          >>> tiny = {"widths": (4,), "heads": 1, "autoencoder_widths": (4,)}
           >>> method = ja.methods.cloak(data.spec, **tiny)
           >>> state = jax.jit(method.init)(jax.random.key(0))
           >>> run = Run(method, state, data.spec, None, [], {})

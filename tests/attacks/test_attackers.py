@@ -91,6 +91,7 @@ def test_a_name_is_that_of_what_trains(name, monkeypatch):
     assert set(KINDS) == set(ATTACKERS)
 
 
+@pytest.mark.slow
 @EACH
 @pytest.mark.parametrize(("told", "low", "high"), [(True, 0.9, 1.0), (False, 0.4, 0.6)])
 def test_finds_what_is_there_and_only_that(fitted, name, told, low, high):

@@ -27,6 +27,7 @@ def learned(file, tmp_path_factory):
     return learned
 
 
+@pytest.mark.slow
 def test_a_learner_is_trained_and_evaluated(learned, capsys):
     folder = learned("fedper", "--shared-layers", "1")
     assert app.main(["evaluate", str(folder)]) == 0
@@ -66,6 +67,7 @@ def test_a_private_learner_says_what_it_keeps(learned, capsys):
     assert "has no privacy.json" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_learners_do_not_anonymize(learned, file, tmp_path, capsys):
     folder = learned("fedavg")
     words = ["--input", str(file), "--output", str(tmp_path / "safe.npy")]

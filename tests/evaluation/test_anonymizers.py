@@ -84,6 +84,7 @@ def watched(reported):
     return keys, seen
 
 
+@pytest.mark.slow
 def test_identity_keeps_all_and_hides_nothing(cases, known):
     report = known(cases.identity)
     utility, side = report["utility"], report["intrusive"]["side"]
@@ -101,6 +102,7 @@ def test_identity_keeps_all_and_hides_nothing(cases, known):
     assert "subject is exposed, though nobody asked" in report["headline"][2]
 
 
+@pytest.mark.slow
 def test_noise_keeps_nothing_and_hides_all(cases, known):
     report = known(cases.noise)
     # 96 windows at chance: a standard deviation of 5 points, of 3 classes 7.

@@ -19,6 +19,7 @@ from jaxanon.training import run_folder, trainer
 ALL = pytest.mark.parametrize("name", learners.NAMES)
 
 
+@pytest.mark.slow
 @ALL
 def test_every_learner_trains_and_tells_how_its_clients_predict(name, trained, data):
     run = trained(name)

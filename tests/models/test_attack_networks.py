@@ -52,6 +52,7 @@ def fitted(name):
     return fit.fit_classifier(jax.random.key(0), *frequencies(256), 2, **options)
 
 
+@pytest.mark.slow
 @each
 def test_learns_a_frequency_whatever_its_phase(name):
     windows, labels = frequencies(256, 1)
