@@ -136,6 +136,7 @@ def test_a_class_that_was_never_seen_is_never_said(name):
     assert set(alone.argmax(1)) == {3}
 
 
+@pytest.mark.slow
 def test_networks_train_together_and_apart_alike():
     sets = [waves(90, 0), waves(100, 1), waves(30, 2)]
     windows, labels = zip(*sets, strict=True)

@@ -23,6 +23,7 @@ def test_what_is_killed_and_gone_on_with_ends_in_the_same_bits(tmp_path):
     assert "'findings': 0" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_hook_kills_before_the_call_that_was_named(script, tmp_path):
     """The second file is never made, the first is."""
     kills = script("kills")

@@ -162,6 +162,7 @@ def cluster(monkeypatch):
     return put
 
 
+@pytest.mark.slow
 def test_a_cluster_is_asked_for_a_gpu_a_task_where_it_has_some(data, tmp_path, cluster):
     asked = cluster()
     asked["gpus"] = 2.0
@@ -177,6 +178,7 @@ def test_a_cluster_is_asked_for_a_gpu_a_task_where_it_has_some(data, tmp_path, c
     assert {"num_cpus": 1, "max_retries": 1} in asked["remote"]
 
 
+@pytest.mark.slow
 def test_members_are_evaluated_by_tasks_and_rungs_go_on(
     data, tmp_path, cluster, monkeypatch
 ):
@@ -204,6 +206,7 @@ def test_members_are_evaluated_by_tasks_and_rungs_go_on(
     assert first["scores"]["activity accuracy"] == {"mean": 0.5, "std": None}
 
 
+@pytest.mark.slow
 def test_a_machine_that_does_not_see_the_folder_is_named(data, tmp_path, cluster):
     asked = cluster(blind=True)
     with pytest.raises(
@@ -213,6 +216,7 @@ def test_a_machine_that_does_not_see_the_folder_is_named(data, tmp_path, cluster
     assert asked["ended"]
 
 
+@pytest.mark.slow
 def test_what_ray_needs_is_said(data, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="ray needs out .--out., a folder that all"):
         quick(known.build, data, ray=True)

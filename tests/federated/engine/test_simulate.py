@@ -124,6 +124,7 @@ for make in (shared_out.keeping, shared_out.meta):
 """
 
 
+@pytest.mark.slow
 def test_one_shard_per_device_is_the_same_algorithm(tmp_path):
     # Devices are counted when JAX starts, so this takes a process of its own.
     flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=2"

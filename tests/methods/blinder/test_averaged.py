@@ -7,6 +7,8 @@ import pytest
 from jaxanon import datasets, methods
 from jaxanon.training import trainer
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = {"hidden": (12,), "latent": 3, "adversary_hidden": (7,), "batch": 8}
 HYPER = {"beta": 0.1, "step_size": 0.003}
 
@@ -35,7 +37,6 @@ def test_trains_learns_and_goes_on_where_it_was(data, name, tmp_path):
     np.testing.assert_allclose(safe.mean(), 10, atol=1)
 
 
-@pytest.mark.slow
 def test_runs_side_by_side_keep_to_themselves(data):
     method = methods.kd_blinder(data.spec, **SETTINGS, batches=1, local_rounds=1)
     clients = method.prepare(datasets.by_client(data.train))

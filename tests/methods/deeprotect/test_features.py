@@ -137,6 +137,7 @@ def test_noise_in_the_span_leaves_everything_else_as_it_was(data, radius, epsilo
     assert np.median(np.abs(moved @ along)) == pytest.approx(np.log(2) * scale, rel=0.2)
 
 
+@pytest.mark.slow
 def test_fine_tuning_goes_on_where_layers_ended(data):
     settings = {"features": "autoencoder", "epochs_per_layer": 40, "step_size": 0.01}
     greedy = trained(data, epochs=80, training="greedy", **settings)
@@ -145,6 +146,7 @@ def test_fine_tuning_goes_on_where_layers_ended(data):
     assert "rebuilding, all layers" in tuned.history[-1]["losses"]
 
 
+@pytest.mark.slow
 def test_named_without_training_releases_nothing(data):
     method = methods.deeprotect(data.spec, **SMALL | {"mode": "named"})
     run = trained(data, features="pca")

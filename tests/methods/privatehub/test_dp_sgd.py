@@ -259,6 +259,7 @@ def test_a_delta_that_gives_a_window_away_is_warned_of(data):
         methods.privatehub(data.spec, **NOISY | {"delta": 0.01})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grid", [{"max_norm": [1.0]}, {"noise_multiplier": [1.0]}])
 def test_no_sweep_shares_a_budget(data, grid):
     settings = SMALL | ({} if "noise_multiplier" in grid else NOISY)
