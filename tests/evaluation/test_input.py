@@ -27,7 +27,6 @@ def changed(full, part, windows=None, labels=None):
     return full._replace(**{part: type(own)(windows, labels)})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "shape", "message"),
     [
@@ -43,7 +42,6 @@ def test_windows_of_a_wrong_shape(cases, part, shape, message):
     refuses(cases, message, changed(cases.data(), part, windows=np.zeros(shape)))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_windows_that_are_not_numbers(cases, value):
     full = cases.data()
@@ -53,7 +51,6 @@ def test_windows_that_are_not_numbers(cases, value):
     refuses(cases, message, changed(full, "train", windows=windows))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "attribute", "labels", "message"),
     [
@@ -68,7 +65,6 @@ def test_labels_out_of_range(cases, part, attribute, labels, message):
     refuses(cases, message, changed(cases.data(), part, labels={attribute: labels}))
 
 
-@pytest.mark.slow
 def test_labels_that_are_missing(cases):
     full = cases.data()
     labels = {k: v for k, v in full.test.labels.items() if k != "side"}
@@ -76,7 +72,6 @@ def test_labels_that_are_missing(cases):
     refuses(cases, r"lacks attribute 'side'.*it has \['activity', 'subject'\]", own)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -89,7 +84,6 @@ def test_attackers_that_there_are_not(cases, options, message):
     refuses(cases, message, cases.data(), **options)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("share", "message"),
     [
@@ -101,7 +95,6 @@ def test_shares_that_do_not_do(cases, share, message):
     refuses(cases, message, cases.data(), cases.identity, share=share)
 
 
-@pytest.mark.slow
 def test_output_that_does_not_do(cases):
     cut = lambda key, windows: windows[:, :4]
     message = r"keep the shape .*\(96, 16, 3\), got \(96, 4, 3\)"
@@ -110,7 +103,6 @@ def test_output_that_does_not_do(cases):
     refuses(cases, "run.anonymize's output holds NaN", cases.data(), lost)
 
 
-@pytest.mark.slow
 def test_judges_of_other_data(cases, judges):
     less = judges._replace(read={"side": judges.read["side"]})
     message = r"judges lack \['activity', 'subject'\]; make them by raw_judges"
@@ -128,13 +120,11 @@ def test_many_refuses_nothing_and_one_folder(cases):
         evaluate_many([cases.Run(cases.identity)], cases.data(), out="somewhere")
 
 
-@pytest.mark.slow
 def test_a_folder_s_name_is_no_run(cases):
     with pytest.raises(TypeError, match="got str; open a folder by ja.open_run"):
         evaluate("runs/a", cases.data())
 
 
-@pytest.mark.slow
 def test_another_split_of_what_the_run_was_trained_on(cases):
     full = cases.data()
     run = cases.Run(lambda key, windows: pytest.fail("too late"))
@@ -147,7 +137,6 @@ def test_another_split_of_what_the_run_was_trained_on(cases):
         evaluate(run, full, **cases.QUICK)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", [-1, 2**32])
 def test_seeds_that_would_be_another_s(cases, seed):
     refuses(cases, "seed must be from 0 to 4294967295, got", cases.data(), seed=seed)
@@ -155,7 +144,6 @@ def test_seeds_that_would_be_another_s(cases, seed):
         raw_judges(cases.data(), seed=seed)
 
 
-@pytest.mark.slow
 def test_files_of_one_name_may_be_of_different_people(cases):
     """Who gave the split of a file answers for it."""
     full = cases.data()

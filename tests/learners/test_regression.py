@@ -207,7 +207,6 @@ def test_a_run_is_found_again_and_draws_its_page(run, data):
     assert "Without a model, by persistence: R²" in page and " W off (MAE; RMSE" in page
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "change, message",
     [
@@ -234,7 +233,6 @@ def test_anonymizers_refuse_a_number_and_name_the_remedy(name, data):
             build(data.spec, **needed)
 
 
-@pytest.mark.slow
 def test_so_do_attackers_and_sweeps(run, data):
     with pytest.raises(ValueError, match="'power' of 'linear' is a number"):
         ja.sweep("blinder", data, progress=False)

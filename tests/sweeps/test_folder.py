@@ -69,7 +69,6 @@ def test_members_are_numbered_by_the_order_of_axes(tmp_path):
         folder.claim(tmp_path / "a", {"grid": other}, resume=True)
 
 
-@pytest.mark.slow
 def test_a_member_without_rows_is_none_and_a_damaged_one_is_named(
     blinders, data, tmp_path
 ):
@@ -113,7 +112,6 @@ def test_the_folder_says_what_was_swept_and_found(blinders):
     assert told["summary"] == found.summary
 
 
-@pytest.mark.slow
 def test_a_finished_sweep_is_not_trained_again(blinders, data, monkeypatch):
     found, out = blinders
     options = {"grid": {"gamma": [0.1, 2.0]}, "seeds": 2, "epochs": 1, "out": out}

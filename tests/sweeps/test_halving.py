@@ -99,7 +99,6 @@ def test_what_is_kept_and_leaked_is_what_windows_tell(data):
     assert halving.tried(lost, held, judges, 0) is None
 
 
-@pytest.mark.slow
 def test_a_killed_sweep_decides_as_it_did(data, tmp_path, monkeypatch):
     calls, real = [], program.run_members
 

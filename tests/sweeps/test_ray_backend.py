@@ -206,7 +206,6 @@ def test_members_are_evaluated_by_tasks_and_rungs_go_on(
     assert first["scores"]["activity accuracy"] == {"mean": 0.5, "std": None}
 
 
-@pytest.mark.slow
 def test_a_machine_that_does_not_see_the_folder_is_named(data, tmp_path, cluster):
     asked = cluster(blind=True)
     with pytest.raises(
@@ -216,7 +215,6 @@ def test_a_machine_that_does_not_see_the_folder_is_named(data, tmp_path, cluster
     assert asked["ended"]
 
 
-@pytest.mark.slow
 def test_what_ray_needs_is_said(data, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="ray needs out .--out., a folder that all"):
         quick(known.build, data, ray=True)

@@ -227,7 +227,6 @@ def test_an_attack_that_there_is_not_is_refused_before_training(data, monkeypatc
         quick(build, data, evaluate=True, attacks=("oracle",))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "value"),
     [("epochs", 1.5), ("epochs", 0.5), ("seeds", 1.5), ("seeds", True), ("chunk", 2.5)],
@@ -243,7 +242,6 @@ def test_a_grid_is_refused_as_settings_are(data):
             quick("blinder", data, grid=grid, hidden=(8,))
 
 
-@pytest.mark.slow
 def test_a_built_method_takes_no_settings(data):
     method = build(data.spec)
     with pytest.raises(ValueError, match="'width' is compiled into a method"):

@@ -125,7 +125,6 @@ def test_nobody_is_made_up_to_pad_a_split(splits):
     assert sweeps_splits.padded([few, more]) == [few, more]
 
 
-@pytest.mark.slow
 def test_members_of_one_split_that_are_lost_are_trained_again(
     splits, tmp_path, monkeypatch
 ):
@@ -161,7 +160,6 @@ def test_a_member_is_judged_by_its_own_split(splits, monkeypatch):
     assert found.summary[0]["scores"]["activity accuracy"] == expected
 
 
-@pytest.mark.slow
 def test_splits_are_different_ones_of_one_data_set(splits):
     with pytest.raises(
         ValueError, match="splits 0 and 2 hold the same windows.*--split"

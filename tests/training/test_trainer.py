@@ -147,7 +147,6 @@ def test_stopped_at_every_kind_of_moment(finished, method, data, tmp_path):
     assert [row["round"] for row in resumed.history] == [20, 40, 60, 80, 100, 120]
 
 
-@pytest.mark.slow
 def test_a_damaged_checkpoint_gives_way_to_the_one_before(
     finished, method, data, tmp_path
 ):
@@ -171,7 +170,6 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(
         run_folder.open_run(out)
 
 
-@pytest.mark.slow
 def test_a_folder_is_not_taken_from_another_run(finished, method, data, tmp_path):
     out = finished.folder
     with pytest.raises(FileExistsError, match=r"holds a run already.*resume=True"):
@@ -239,7 +237,6 @@ def test_says_what_is_missing_or_damaged(finished, tmp_path):
         run_folder.open_run(tmp_path)
 
 
-@pytest.mark.slow
 def test_a_loss_that_is_not_finite_stops_the_run(method, data, tmp_path):
     out = tmp_path / "run"
     with pytest.raises(FloatingPointError, match="no longer finite in round 2; lower"):
@@ -247,7 +244,6 @@ def test_a_loss_that_is_not_finite_stops_the_run(method, data, tmp_path):
     assert not list((out / "checkpoints").glob("[0-9]*"))
 
 
-@pytest.mark.slow
 def test_parameters_that_the_last_round_broke_are_not_kept(method, data, tmp_path):
     """Losses are of the parameters before a step, so none of them tells."""
     out = tmp_path / "run"
@@ -266,7 +262,6 @@ def test_a_loss_that_leapt_and_came_back_is_warned_of(method, data):
     assert np.isfinite([row["losses"]["loss"] for row in run.history]).all()
 
 
-@pytest.mark.slow
 def test_epochs_must_be_positive(method, data):
     with pytest.raises(ValueError, match="epochs must be >= 1, got 0"):
         trainer.train(method, data, epochs=0)
