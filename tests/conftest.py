@@ -3,6 +3,7 @@
 import gc
 import importlib.metadata
 import os
+import re
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -40,6 +41,37 @@ hypothesis.settings.register_profile("house", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("house")
 
 MANY = 500  # Programs compiled and kept.
+# Reasons to skip that JAXANON_CI=1 turns into failures: a service that is not there.
+SERVICES = re.compile(r"browser|chrom|selenium|mosquitto|paho|flwr|flower", re.I)
+# Fixtures that run programs, export networks or serve rounds: their tests are slow.
+SLOW_FIXTURES = {"chromium", "exported", "meet", "run_script"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if not SLOW_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
+
+
+def _fail_without_service(report):
+    if report.skipped and os.environ.get("JAXANON_CI") == "1":
+        longrepr = report.longrepr  # Of a skip, (path, line, reason).
+        reason = str(longrepr[2] if isinstance(longrepr, tuple) else longrepr)
+        if not hasattr(report, "wasxfail") and SERVICES.search(reason):
+            report.outcome = "failed"
+            report.longrepr = f"JAXANON_CI=1 needs what this test skips for: {reason}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_make_collect_report(collector):
+    return _fail_without_service((yield))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item, call):
+    return _fail_without_service((yield))
 
 
 def pytest_collection_finish():

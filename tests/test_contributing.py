@@ -118,7 +118,7 @@ print("all of it")
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_recipes_work(changed, tmp_path):
     command = [sys.executable, "-P", "-c", PROGRAM, str(changed), str(tmp_path)]
     done = subprocess.run(

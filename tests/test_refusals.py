@@ -97,6 +97,7 @@ def _opened(folder):
     return "as saved" if same else "other numbers"
 
 
+@pytest.mark.slow
 def test_a_state_of_the_callers_arrays_leaves_them_alone(method, data):
     gamma = jnp.asarray(0.3, jnp.float32)
     train(method, data, hyper={"gamma": gamma})
@@ -129,6 +130,7 @@ def test_hyper_parameters_out_of_range(method, data, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_numpy_seed_is_its_number(finished, method, data, tmp_path):
     run = train(method, data, seed=np.int64(0), out=tmp_path / "run", epochs=2)
     chex.assert_trees_all_equal(run.state, finished.state)
@@ -177,6 +179,7 @@ def test_metrics_that_are_no_rows_end_the_list(finished, tmp_path):
     assert run_folder.open_run(copy).history == finished.history
 
 
+@pytest.mark.slow
 def test_divergence_names_the_round_and_a_checkpoint_that_is_there(
     finished, method, data, tmp_path, monkeypatch
 ):

@@ -87,6 +87,7 @@ def test_a_second_process_is_refused(write, held, data):
     assert [path.name for path in folder.iterdir()] == [checkpoint.LOCK]
 
 
+@pytest.mark.slow
 def test_a_kill_gives_the_folder_free(held, data):
     folder, process = held
     process.kill()

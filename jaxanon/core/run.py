@@ -88,8 +88,9 @@ class Run:
         Example:
           >>> import jaxanon as ja
           >>> data = ja.load("smartwatch")
-          >>> method = ja.methods.cloak(data.spec, widths=(8,), heads=2, pretraining=1)
-          >>> state = method.init(jax.random.key(0))
+          >>> tiny = {"widths": (4,), "heads": 1, "autoencoder_widths": (4,)}
+          >>> method = ja.methods.cloak(data.spec, **tiny)
+          >>> state = jax.jit(method.init)(jax.random.key(0))
           >>> run = Run(method, state, data.spec, None, [], {})
           >>> float(run.adjusted(guidance=2.0).state.hyper["guidance"])
           2.0

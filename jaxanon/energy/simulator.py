@@ -1,5 +1,6 @@
 """Households that are made up, for tests and for scale."""
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -84,6 +85,14 @@ def households(
         raise ValueError("appliances must not be empty; APPLIANCES has six.")
     numbers = jnp.array([one[1:] for one in appliances], jnp.float32)
 
+    power, mode, standby, on = _simulated(key, numbers, num_homes, days)
+    return Households(power, mode, standby, on, tuple(one.name for one in appliances))
+
+
+@functools.partial(jax.jit, static_argnames=("num_homes", "days"))
+def _simulated(key, numbers, num_homes, days):
+    """Power, mode and levels of homes; compiled once for all keys of a size."""
+
     def device(key, number):
         level_key, habit_key, chain_key, noise_key = jax.random.split(key, 4)
         standby, on, uses, minutes, peak = number
@@ -105,8 +114,7 @@ def households(
         keys = jax.random.split(jax.random.fold_in(key, number), len(numbers))
         return jax.vmap(device, out_axes=(1, 1, 0, 0))(keys, numbers)
 
-    power, mode, standby, on = jax.jit(jax.vmap(home))(jnp.arange(num_homes))
-    return Households(power, mode, standby, on, tuple(one.name for one in appliances))
+    return jax.vmap(home)(jnp.arange(num_homes))
 
 
 def _chain(begins, ends, draws):

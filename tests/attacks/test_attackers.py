@@ -91,6 +91,7 @@ def test_a_name_is_that_of_what_trains(name, monkeypatch):
     assert set(KINDS) == set(ATTACKERS)
 
 
+@pytest.mark.slow
 @EACH
 @pytest.mark.parametrize(("told", "low", "high"), [(True, 0.9, 1.0), (False, 0.4, 0.6)])
 def test_finds_what_is_there_and_only_that(fitted, name, told, low, high):
@@ -135,6 +136,7 @@ def test_a_class_that_was_never_seen_is_never_said(name):
     assert set(alone.argmax(1)) == {3}
 
 
+@pytest.mark.slow
 def test_networks_train_together_and_apart_alike():
     sets = [waves(90, 0), waves(100, 1), waves(30, 2)]
     windows, labels = zip(*sets, strict=True)

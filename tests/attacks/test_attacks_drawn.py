@@ -26,6 +26,7 @@ def wide(x):
     return np.asarray(x, np.float64)
 
 
+@pytest.mark.slow
 @few(max_examples=12)
 @given(SEEDS, DTYPES, st.sampled_from([(1,), (4,), (3, 2)]), st.booleans())
 def test_correlation_is_pearson_s(seed, dtype, shape, constant):
@@ -80,6 +81,7 @@ def test_alignments_are_inner_products_over_norms(seed, dtype, zeros):
         assert abs(one) <= np.linalg.norm(own) * (1 + 1e-5)
 
 
+@pytest.mark.slow
 @few(max_examples=15)
 @given(SEEDS, DTYPES, st.sampled_from([1, 2, 5]), st.floats(-50, 50, width=16))
 def test_log_odds_are_those_of_a_softmax(seed, dtype, classes, shift):

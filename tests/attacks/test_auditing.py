@@ -69,6 +69,7 @@ def accounted(multiplier=1.0, lots=EVERY, steps=1):
     return epsilon_spent([release], DELTA)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "num_steps, num_rounds, multiplier", [(1, 1, 1.0), (2, 2, 2.0)]
 )

@@ -9,7 +9,7 @@ from jaxanon.attacks import auditing
 from jaxanon.federated import Lots, Steps
 from jaxanon.privacy import SampledGaussian, epsilon_spent, responses_spent
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 DELTA, ONE = 1e-3, Steps(num_steps=1)
 EVERY = Lots(sampling_probability=1.0, size=2.0, records=2)

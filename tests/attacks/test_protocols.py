@@ -73,6 +73,7 @@ def test_a_flip_fools_the_judge_that_reidentification_is_not():
     assert np.mean(judges.read["side"](-test).argmax(1) == truth) < 0.03
 
 
+@pytest.mark.slow
 def test_judges_of_several_attributes_are_those_of_each_alone():
     windows, side = sides(100, 0)
     labels = {"side": side, "half": np.repeat([0, 1], 50)}

@@ -231,6 +231,7 @@ def test_judges_know_raw_windows_of_every_attribute(seed, labels, swap):
     np.testing.assert_array_equal(found.raw[alone], judges.raw[alone])
 
 
+@pytest.mark.slow
 @few(max_examples=15)
 @given(SEEDS, st.integers(0, 12), st.sampled_from([0, 1, 3]), st.integers(2, 4))
 def test_who_trains_himself_reads_what_hangs_together(seed, number, rounds, classes):

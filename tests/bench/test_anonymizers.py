@@ -227,6 +227,7 @@ def test_every_entry_builds_and_everything_published_is_tried(bench):
                 assert set(settings) <= set(fields)
 
 
+@pytest.mark.slow
 def test_a_grid_is_trained_as_one_sweep_and_its_choice_is_a_run(
     bench, monkeypatch, tmp_path
 ):

@@ -132,6 +132,7 @@ def test_work_for_a_gpu_has_to_be_asked_for(bench):
     assert [name for name, only in named.items() if only] == ["Photographs"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*delta")
 def test_smoke(atlas, tmp_path, monkeypatch, capsys):
     rows = tmp_path / "rows.json"

@@ -52,6 +52,7 @@ def one(module, name, **size):
     return next(case for case in module.cases(**size) if case.name == name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RELEASES)
 def test_a_kernel_keeps_its_claim_and_bugs_are_caught(bench, name):
     releases = bench("audit.releases")
@@ -61,18 +62,20 @@ def test_a_kernel_keeps_its_claim_and_bugs_are_caught(bench, name):
     held(case.claimed, told, 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WINDOWS)
 def test_deeprotect_keeps_its_claim_from_window_to_window(bench, name):
     case = one(bench("audit.deeprotect"), name)
     held(case.claimed, bench("audit.releases").counted(case, RUNS, CONFIDENCE), 0.7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "side"), RUN.items())
 def test_one_run_of_a_training_keeps_its_claim(bench, name, side):
     held_by_one_run(bench, name, side)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "side"), SLOW.items())
 def test_one_run_of_a_long_training_keeps_its_claim(bench, name, side, optimized):
     held_by_one_run(bench, name, side)
@@ -86,7 +89,7 @@ def held_by_one_run(bench, name, side):
     held(case.claimed, told, 0.4)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MANY)
 def test_many_runs_of_a_learner_keep_its_claim_and_bugs_are_caught(bench, name):
     learners = bench("audit.learners")

@@ -276,6 +276,7 @@ def test_new_homes_are_kept_day_by_day(bench, one_core, place, tmp_path):
     assert "days of a new home" in bench("pfdrl.goals").table([row])
 
 
+@pytest.mark.slow
 def test_a_smoke_run_writes_tables_and_figures_and_goes_on(
     run_script, one_core, tmp_path
 ):

@@ -197,6 +197,7 @@ def test_every_job_can_be_trained(work, places):
     assert len(work.pairs(other)) == work.SETUPS
 
 
+@pytest.mark.slow
 def test_fewer_steps_are_those_of_the_same_network(bench, runs, work, places):
     place = places.simulated()
     settings, _ = work.settings("privatehub", place, ("c",), True)
@@ -247,6 +248,7 @@ def smoke(bench, work, tmp_path, monkeypatch):
     return ask
 
 
+@pytest.mark.slow
 def test_a_smoke_run_writes_tables_and_figures_and_goes_on(
     smoke, work, tmp_path, monkeypatch
 ):

@@ -79,6 +79,7 @@ def test_help_and_version_load_no_jax(tmp_path):
     assert done.stdout.startswith("jaxanon 0.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "status"), [("--version", 0), ("evalute x", 2)])
 def test_python_finds_the_command_where_the_shell_does_not(words, status, tmp_path):
     command = [sys.executable, "-P", "-m", "jaxanon", *words.split()]

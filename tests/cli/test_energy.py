@@ -20,7 +20,7 @@ WORDS = (
     "--max-age 1 --graph k-regular --degree 1 --seed 3"
 ).split()
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 def test_a_street_is_trained_and_evaluated(tmp_path, capsys):

@@ -9,7 +9,7 @@ from jaxanon.edge import command
 
 pytest.importorskip("jax2onnx", reason="needs the extra `export`")
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 def test_a_run_becomes_files_that_the_runtime_reads(folder, file, tmp_path, capsys):

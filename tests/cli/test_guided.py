@@ -6,7 +6,7 @@ import pytest
 from jaxanon.cli import app
 from jaxanon.training.run_folder import open_run
 
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("built_plainly")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("built_plainly")]
 
 TINY = "--widths 4 --heads 1 --batch 16 --num-steps 6 --sampling-steps 2".split()
 TINY += "--latent 4 --pretraining 1 --epochs 2".split()

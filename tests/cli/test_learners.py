@@ -27,6 +27,7 @@ def learned(file, tmp_path_factory):
     return learned
 
 
+@pytest.mark.slow
 def test_a_learner_is_trained_and_evaluated(learned, capsys):
     folder = learned("fedper", "--shared-layers", "1")
     assert app.main(["evaluate", str(folder)]) == 0
@@ -40,7 +41,7 @@ def test_a_learner_is_trained_and_evaluated(learned, capsys):
     assert "--overwrite" in capsys.readouterr().err
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_private_learner_says_what_it_keeps(learned, capsys):
     folder = learned("atlas", "--epsilon", "1", "--records", "32", "--rounds", "2")
     spent = "Spent after 2 rounds: epsilon 1 of 1, bought for 2 rounds; "
@@ -66,6 +67,7 @@ def test_a_private_learner_says_what_it_keeps(learned, capsys):
     assert "has no privacy.json" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_learners_do_not_anonymize(learned, file, tmp_path, capsys):
     folder = learned("fedavg")
     words = ["--input", str(file), "--output", str(tmp_path / "safe.npy")]
@@ -80,7 +82,7 @@ def test_names_of_both_kinds_are_offered(capsys):
     assert " blinder," in told and " fedavg," in told
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_numbers_are_predicted_and_not_kept(file, tmp_path, capsys):
     arrays = dict(np.load(file))
     power = 100 + 9 * arrays["windows"][:, -1, 0]
@@ -101,7 +103,7 @@ def test_numbers_are_predicted_and_not_kept(file, tmp_path, capsys):
     assert "predict it by a learner" in capsys.readouterr().err
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_people_join_a_run_from_the_command_line(file, tmp_path, capsys):
     """Who has windows to test alone is new; of a trial split nobody is."""
     arrays = dict(np.load(file))

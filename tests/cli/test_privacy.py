@@ -13,7 +13,7 @@ from jaxanon.privacy import (
     responses_spent,
 )
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 FEW = "--rounds 1 --records 9 --batch 9"  # Whose noise is soon found.
 
 

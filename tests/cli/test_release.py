@@ -12,7 +12,7 @@ from jaxanon.cli import app, files
 from jaxanon.core import release
 from jaxanon.training import run_folder
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 RANGE = "--low -1.0 -1.0 --high 1.0 1.0 --hidden 4 2 --batch 16 --epochs 1".split()
 
 

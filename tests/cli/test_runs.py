@@ -14,6 +14,7 @@ from jaxanon.evaluation import anonymizers
 from jaxanon.training import loop, run_folder
 
 
+@pytest.mark.slow
 def test_training_leaves_a_run_that_knows_its_data(
     folder, file, capsys, refused, train_words
 ):
@@ -56,6 +57,7 @@ def test_anonymize_is_the_run_s_own_and_repeats_itself(
     assert len(list((tmp_path / "made").iterdir())) == 3  # And no drafts.
 
 
+@pytest.mark.slow
 def test_anonymize_refuses_what_it_cannot_read_or_write(folder, tmp_path, refused):
     good, out = tmp_path / "good.npy", tmp_path / "out.npy"
     np.save(good, np.zeros((2, 8, 2), np.float32))
@@ -231,6 +233,7 @@ def test_a_source_belongs_to_its_data_set(tmp_path):
         cli_data.with_given(stored, tmp_path, dataset="wisdm")
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_says_how_to_go_on(
     file, tmp_path, monkeypatch, capsys, train_words
 ):
@@ -269,7 +272,7 @@ def judged(monkeypatch):
     monkeypatch.setattr(anonymizers, "evaluate_each", one_by_one(evaluate))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_sweep_leaves_runs_a_table_and_its_front(
     file, tmp_path, capsys, monkeypatch, train_words, judged
 ):
@@ -293,7 +296,7 @@ def test_a_sweep_leaves_runs_a_table_and_its_front(
     assert "★ gamma 1.0" in page and "★ gamma 0.1" not in page
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_sweep_over_splits_leaves_runs_that_know_theirs(
     file, tmp_path, capsys, refused
 ):

@@ -12,6 +12,7 @@ from jaxanon import learners, methods
 from jaxanon.training import trainer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("room", "name", "settings"),
     [
@@ -35,6 +36,7 @@ def test_64_bits_change_nothing(room, name, settings):
     chex.assert_trees_all_equal(*found)
 
 
+@pytest.mark.slow
 def test_warnings_of_training_are_of_who_called_it(monkeypatch):
     spec = toy.data().spec
     small = {"model": "mlp", "hidden": (4,), "rounds": 1}

@@ -197,7 +197,7 @@ def test_says_where_to_get_it(tmp_path, monkeypatch):
         load("casas")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_events_are_learned_and_made_as_events(homes, tmp_path):
     for home in ("milan", "cairo"):  # Of Kyoto's there is one window.
         shutil.copytree(homes / home, tmp_path / home)

@@ -24,7 +24,15 @@ def _modules():
     return sorted(name for name in names if not name.endswith("__main__"))
 
 
-@pytest.mark.parametrize("name", _modules())
+# Whose examples train, audit or reconstruct.
+SLOW = ("jaxanon.attacks.auditing", "jaxanon.attacks.inversion", "jaxanon.core.run")
+
+
+def _marked(name):
+    return pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
+
+
+@pytest.mark.parametrize("name", [_marked(name) for name in _modules()])
 def test_docstring_examples(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     module = importlib.import_module(name)

@@ -47,6 +47,7 @@ def test_parts_are_found():
     assert list(_parts(text)) == found
 
 
+@pytest.mark.slow
 def test_readme_python_runs(tmp_path, monkeypatch):
     """Whoever comes to a part need have read its section's beginning, and no other."""
     monkeypatch.chdir(tmp_path)

@@ -17,7 +17,7 @@ webdriver = pytest.importorskip(
 CHROMIUM = shutil.which("chromium", path="/usr/bin:/usr/local/bin")
 DRIVER = shutil.which("chromedriver", path="/usr/bin:/usr/local/bin")
 pytestmark = [
-    pytest.mark.long,
+    pytest.mark.slow,
     pytest.mark.skipif(
         CHROMIUM is None or DRIVER is None,
         reason="no browser is installed (Debian: chromium chromium-driver)",

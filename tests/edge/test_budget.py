@@ -181,7 +181,7 @@ for second in range(10**6):
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_kill_at_any_moment_undercounts_nothing_and_leaks_nothing(tmp_path):
     """Six windows of 32 bytes are charged, then written at once, again and again."""
     path, out = tmp_path / "budget.json", tmp_path / "out"

@@ -13,8 +13,6 @@ from jaxanon import energy, metrics
 from jaxanon.energy import ForecastConfig, Trace
 from jaxanon.energy.forecasting import KINDS
 
-pytestmark = pytest.mark.long
-
 SMALL = {"lookback": 24, "every": 2, "ahead": 4, "hidden": (16,), "features": 8}
 
 
@@ -40,6 +38,7 @@ def fitted(model, key, trace, steps, learning_rate=0.02, batch_size=64, known=No
     return jax.lax.scan(one, energy.begin_fit(layers), length=steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_kinds_begin_as_persistence_and_beat_it(kind):
     model = energy.forecaster(ForecastConfig(kind=kind, **SMALL))
@@ -80,6 +79,7 @@ def changes(trace, ends, ahead):
     return power[minutes] - power[np.maximum(ends - 1, 0)][:, None]
 
 
+@pytest.mark.slow
 def test_linear_regression_is_least_squares():
     config = ForecastConfig(kind="lr", lookback=4, every=2, ahead=2)
     model = energy.forecaster(config)
@@ -99,6 +99,7 @@ def test_linear_regression_is_least_squares():
     np.testing.assert_allclose(model.loss(state.layers, trace, ends), best, rtol=0.02)
 
 
+@pytest.mark.slow
 def test_the_linear_svm_is_scikit_learn_s():
     config = ForecastConfig(
         kind="svm", lookback=4, every=2, ahead=1, tolerance=0.1, penalty=0.01
@@ -141,6 +142,7 @@ def test_too_few_minutes_teach_nothing():
     assert not losses.any() and not state.layers["dense_1"]["bias"].any()
 
 
+@pytest.mark.slow
 def test_minutes_before_the_first_are_the_first():
     model = energy.forecaster(ForecastConfig(kind="lr", **SMALL))
     key = jax.random.key(3)

@@ -78,6 +78,7 @@ def lived(**settings):
     return energy.live(made, jax.random.key(1), state, home(), 6)[0]
 
 
+@pytest.mark.slow
 def test_broadcasts_are_those_of_a_run():
     config, state = SMALL(noise_multiplier=1.0), lived(noise_multiplier=1.0)
     assert state.fit_mail.mail.round == energy.num_broadcasts(config, 6, 1.0) == 2
@@ -85,6 +86,7 @@ def test_broadcasts_are_those_of_a_run():
     assert energy.num_broadcasts(config, 7, 0.7) == 3  # The last was after the sixth.
 
 
+@pytest.mark.slow
 def test_noise_parts_homes_that_would_agree_and_none_changes_nothing():
     """Where there is none nothing is clipped: a norm of a millionth would be seen."""
     kernels = {

@@ -57,7 +57,7 @@ def test_pecan_street_by_home_and_circuit(austin, tmp_path):
     assert street.levels.standby[1] == pytest.approx(3) and not street.levels.standby[0]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_tracebase_shows_standby():
     """Of homes composed of it, some devices stand by, and none takes less than 0."""
     if not (SHARED / "tracebase").exists():
@@ -72,7 +72,7 @@ def test_tracebase_shows_standby():
     assert (ratio >= 3).all()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_british_homes_have_days_in_common():
     if not (SHARED / "households").exists():
         pytest.skip("the homes are not in shared/data/households")

@@ -115,6 +115,7 @@ def fitting(kind):
     return drawn, jax.jit(each)
 
 
+@pytest.mark.slow
 @few(max_examples=24)
 @given(
     SEEDS, st.sampled_from(["lr", "svm", "bp"]), st.integers(0, 6),

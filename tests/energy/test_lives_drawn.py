@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jaxanon import energy
 from jaxanon.energy import STANDBY, ForecastConfig
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 SEEDS = st.integers(0, 2**32 - 1)
 few = functools.partial(settings, deadline=None)

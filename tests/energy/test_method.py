@@ -19,7 +19,7 @@ SETTINGS = PFDRLSettings(
     **SIZES | {"homes": 2}, joining=1, forecaster="lr", hidden=(6,), alpha=1,
     fit_steps=1, gamma_hours=2.0, lost=0.2, max_age=1, graph="k-regular", degree=1,
 )  # fmt: skip
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -98,7 +98,7 @@ def test_a_kind_that_the_street_lacks_begins_with_nothing():
     np.testing.assert_array_equal(kernel(found)[1], kernel(fresh)[1])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_newcomers_go_on_and_the_street_does_too():
     system, state = learned("pfdrl")
     new = homes([4, 5])

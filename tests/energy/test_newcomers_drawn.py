@@ -38,7 +38,7 @@ def streets():
     return state, join
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(st.integers(0, 3), st.integers(0, 2**16))
 def test_newcomers_have_the_street_s_mean_of_what_is_shared(alpha, seed):

@@ -13,7 +13,7 @@ from jaxanon.energy import DQNConfig, ForecastConfig, PFDRLConfig, Series, Trace
 from jaxanon.federated import Layout, Messages
 from jaxanon.models.predictors import q_network
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 HOMES, SLOT = 3, 20
 AGENTS = 2 * HOMES

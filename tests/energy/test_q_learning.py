@@ -14,7 +14,7 @@ from jaxanon.energy import DQNConfig, Levels, Series
 from jaxanon.energy.q_learning import Transition, blank, draw, store, td_target
 from jaxanon.models.predictors import Predictor, q_network
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 DISCOUNT = 0.8
 

@@ -12,7 +12,7 @@ from jaxanon.evaluation import energy as evaluation_energy
 from jaxanon.privacy import SampledGaussian, epsilon_spent
 from jaxanon.training import metrics_log
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

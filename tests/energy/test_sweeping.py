@@ -25,7 +25,7 @@ SMALL = PFDRLSettings(
 )  # fmt: skip
 GRID = {"gamma_hours": [2.0, 12.0], "sharing": ["pfdrl", "local"]}
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

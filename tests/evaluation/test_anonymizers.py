@@ -84,6 +84,7 @@ def watched(reported):
     return keys, seen
 
 
+@pytest.mark.slow
 def test_identity_keeps_all_and_hides_nothing(cases, known):
     report = known(cases.identity)
     utility, side = report["utility"], report["intrusive"]["side"]
@@ -101,6 +102,7 @@ def test_identity_keeps_all_and_hides_nothing(cases, known):
     assert "subject is exposed, though nobody asked" in report["headline"][2]
 
 
+@pytest.mark.slow
 def test_noise_keeps_nothing_and_hides_all(cases, known):
     report = known(cases.noise)
     # 96 windows at chance: a standard deviation of 5 points, of 3 classes 7.
@@ -137,6 +139,7 @@ def test_chance_and_majority_stand_beside_every_accuracy(cases, known):
     assert link["chance"] == link["majority"] == 1 / 3
 
 
+@pytest.mark.slow
 def test_the_seed_decides(cases, known, reported):
     one, again = known(cases.noise), reported(cases.noise)
     assert one == again
@@ -154,6 +157,7 @@ def test_a_private_subject_is_linkage(cases, judges):
     assert not report["linkage"]["strangers"]
 
 
+@pytest.mark.slow
 def test_new_people_are_linked_by_halves(linked):
     report, _ = linked
     # Two subjects, two activities, 24 windows each: the last 9 of each are scored.
@@ -185,6 +189,7 @@ def test_one_test_subject_cannot_be_linked(cases, new_people):
     assert report["protocol"]["Linkage"].startswith("Left out")
 
 
+@pytest.mark.slow
 def test_the_mlp_attacks_too(cases, reported):
     report = reported(cases.flip_side, attacks=("mlp", "forest"))
     found = report["reidentification"]["side"]
@@ -212,6 +217,7 @@ def test_the_seed_gives_other_keys_than_training_has(watched):
     assert keys[0] != keys[1] != keys[2] != keys[0]
 
 
+@pytest.mark.slow
 def test_progress_counts_to_its_total(alone, linked):
     for told in (alone[1], linked[1]):
         total = told[0][1]
@@ -223,6 +229,7 @@ def test_judges_count_their_progress(judging):
     assert judging[1] == [(0, 1)]  # One program for all attributes.
 
 
+@pytest.mark.slow
 def test_many_runs_train_their_judges_themselves(cases, known, alone, judges):
     """Which are those of ``raw_judges``, the same to the bit every time."""
     reports = [known(cases.identity)]
@@ -235,6 +242,7 @@ def test_many_runs_train_their_judges_themselves(cases, known, alone, judges):
         np.testing.assert_array_equal(made.raw[attribute], evidence)
 
 
+@pytest.mark.slow
 def test_many_runs_share_judges(cases, known, judges):
     got = evaluate_many(
         [cases.Run(cases.identity), cases.Run(cases.noise)],
@@ -267,6 +275,7 @@ def test_the_api_finds_it():
     assert ja.evaluate is evaluate
 
 
+@pytest.mark.slow
 def test_what_is_guaranteed_stands_behind_what_was_found(
     cases, known, reported, monkeypatch
 ):

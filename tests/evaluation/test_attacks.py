@@ -187,6 +187,7 @@ def test_who_chooses_a_model_of_his_own_is_unique(reports):
     assert found["p = 1"] == {"uniqueness": 1.0, "std": 0.0} and len(found) == 5
 
 
+@pytest.mark.slow
 def test_the_page_shows_them(reports, cases, judges, tmp_path):
     run, names = cases.Run(cases.noise), ("tree", "stream", "fingerprint")
     run.choices = choices
@@ -211,6 +212,7 @@ def test_distortion_is_that_of_the_windows(reports, cases):
     assert set(found["steps"]) == {"threshold", "jerk_pace"}
 
 
+@pytest.mark.slow
 def test_strangers_are_matched_too(cases, judges):
     run, names = cases.Run(cases.identity), ("tree", "pairs")
     report = evaluate(run, cases.strangers(), judges=judges, attacks=names)

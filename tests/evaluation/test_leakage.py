@@ -59,6 +59,7 @@ def fewer_are_made(monkeypatch):
     monkeypatch.setattr(leakage, "MADE", 400)
 
 
+@pytest.mark.slow
 def test_a_generator_that_copies_is_caught_by_all_that_is_asked(cases, judges):
     data = cases.data()
     told = found(generator(data, data.train.windows), data, judges)
@@ -76,6 +77,7 @@ def test_a_generator_that_copies_is_caught_by_all_that_is_asked(cases, judges):
     assert 0.3 < untrained["AUC"] < 0.7
 
 
+@pytest.mark.slow
 def test_a_generator_that_never_saw_them_tells_nothing(cases, judges):
     data = cases.data()
     others = cases.part(2, (0, 1, 2), 8).windows  # As those, and neither of them.
@@ -85,6 +87,7 @@ def test_a_generator_that_never_saw_them_tells_nothing(cases, judges):
         assert figures["from"] < 0.5 < figures["to"] and figures["AUC"] < 0.65
 
 
+@pytest.mark.slow
 def test_windows_that_only_said_when_to_stop_are_no_members(cases, judges):
     data = cases.data()
     held = np.arange(len(data.train.windows)) % 2 == 0
@@ -99,6 +102,7 @@ def test_windows_that_only_said_when_to_stop_are_no_members(cases, judges):
     assert mixed["AUC"] < 0.85 and told["AUC"] > 0.95
 
 
+@pytest.mark.slow
 def test_of_other_generators_what_they_make_is_all_there_is(cases, judges):
     data = cases.data()
     run = generator(data, data.train.windows, losses=False)
@@ -139,7 +143,7 @@ HUB = {"widths": (8, 16), "heads": 2, "batch": 24, "num_steps": 50}
 HASTY = {"step_size": 3e-3, "forgetting": 0.0, "ema": 0.98}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_diffusion_that_learned_a_handful_by_heart_is_caught(cases):
     """Of 24 windows; and 72 that it never saw are not told from 72 others."""
     data = cases.data()

@@ -23,6 +23,7 @@ def written(cases, judges, tmp_path_factory):
     return evaluate(run, cases.data(), judges=judges, **cases.QUICK), folder
 
 
+@pytest.mark.slow
 def test_json_is_what_evaluate_returned(written):
     report, folder = written
 
@@ -35,6 +36,7 @@ def test_json_is_what_evaluate_returned(written):
     assert report["method"] == told
 
 
+@pytest.mark.slow
 def test_every_figure_is_a_png_and_stands_in_the_page(written):
     _, folder = written
     names = {path.stem for path in folder.glob("*.png")}
@@ -48,6 +50,7 @@ def test_every_figure_is_a_png_and_stands_in_the_page(written):
     assert all(png.startswith(b"\x89PNG") for png in inside)
 
 
+@pytest.mark.slow
 def test_out_comes_before_the_folder_of_the_run(cases, judges, tmp_path):
     run = cases.Run(cases.identity, tmp_path / "run")
     out = tmp_path / "new" / "out"

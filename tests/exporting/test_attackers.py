@@ -31,6 +31,7 @@ def told(data, tmp_path_factory):
     return path, pieces
 
 
+@pytest.mark.slow
 def test_they_read_raw_windows_and_not_anonymized_ones(told, data):
     path, pieces = told
     assert [row[:2] for row in pieces] == [(0, 3), (1, 3), (2, 3)]
@@ -50,6 +51,7 @@ def test_they_read_raw_windows_and_not_anonymized_ones(told, data):
     assert right("private gender, anonymized", safe) < 0.65
 
 
+@pytest.mark.slow
 def test_what_is_told_of_them(told, data):
     onnx = pytest.importorskip("onnx")
     (entry,) = onnx.load(told[0]).metadata_props
@@ -63,6 +65,7 @@ def test_what_is_told_of_them(told, data):
     assert facts["reads"][1]["classes"] == ["f", "m"]
 
 
+@pytest.mark.slow
 def test_nothing_is_replaced_without_being_asked(told, data):
     with pytest.raises(FileExistsError, match=r"who.onnx exists; pass overwrite"):
         exporting.export_attackers(Hides(data.spec), data, told[0])

@@ -110,6 +110,7 @@ def test_int8_is_near_and_its_weights_are_bytes(exported, data, tmp_path):
     assert worse.median > 4 * told.median
 
 
+@pytest.mark.slow
 def test_stablehlo_is_read_by_jax_alone(run, data, tmp_path):
     path = tmp_path / "phone.stablehlo"
     shown = data.test.windows[:10]
@@ -176,6 +177,7 @@ def test_what_is_drawn_matters_and_nothing_else_does(exported, data):
     assert np.all(agreement.away(rewritten, twice[0], one, data.spec.std) < 1e-4)
 
 
+@pytest.mark.slow
 def test_a_flip_of_some_windows_is_drawn_outside(untrained, data, tmp_path):
     settings = {"anonymization": "probabilistic", "flip": 0.75}
     run, path = untrained("blinder", **TINY, **settings), tmp_path / "phone.onnx"
@@ -239,6 +241,7 @@ def test_a_learner_rewrites_nothing(data, tmp_path):
         exporting.export(run, tmp_path / "phone.onnx")
 
 
+@pytest.mark.slow
 def test_an_epsilon_leaves_on_a_grid_or_not_at_all(untrained, data, tmp_path):
     own = SETTINGS["deeprotect"]
     run = untrained("deeprotect", **own | {"mechanism": "laplace"})

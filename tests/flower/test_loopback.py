@@ -76,7 +76,7 @@ def _refused(run):
         return [*map(json.loads, lines)]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_blinder_is_that_of_train(data, meet):
     method = methods.blinder(data.spec, **BLINDER)
     run, _, why = meet(method, _four(data), epochs=1)
@@ -90,7 +90,7 @@ def test_blinder_is_that_of_train(data, meet):
     assert why == ["the training is done; round 2 was its last."] * 4
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_atlas_is_that_of_train_and_keeps_at_home_what_clients_keep(data, meet):
     method = learners.build("atlas", data.spec, **SMALL, epsilon=0.0)
     run, _, _ = meet(method, devices := _four(data))
@@ -103,7 +103,7 @@ def test_atlas_is_that_of_train_and_keeps_at_home_what_clients_keep(data, meet):
     chex.assert_trees_all_close(run.state.own, first.own, atol=1e-7)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_noise_of_a_guarantee_is_nobody_elses_and_losses_are_not_told(
     data, meet, tmp_path
 ):
@@ -220,7 +220,7 @@ def test_too_few_end_the_run_whose_last_good_round_stays(
     _close(run, simulated(2))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_clients_sent_in_vain_is_spent(data, meet, tmp_path, capsys):
     settings = {"epsilon": 2.0, "records": 24, "rounds": 2}
     method = learners.build("fedsgd_ldp", data.spec, **SMALL, **settings)

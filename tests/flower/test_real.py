@@ -20,6 +20,8 @@ from jaxanon.cli import app
 from jaxanon.flower import client as flower_client
 from jaxanon.training import run_folder
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = "--filters 4 --hidden 8 --local-steps 2 --batch 4".split()
 SMALL = {"filters": (4,), "hidden": (8,), "local_steps": 2, "batch": 4}
 PROGRAM = [sys.executable, "-P", "-c", "from jaxanon.cli.app import main; exit(main())"]
@@ -74,7 +76,7 @@ def _until(condition, *processes):
         time.sleep(0.1)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the server does not take this client's key yet")
 def test_clients_with_certificate_and_key_take_part_though_one_is_killed(
     start, data, port, tmp_path, tls, client_keys

@@ -197,7 +197,7 @@ def test_what_no_honest_client_says_is_refused(data, served):
         assert int(after.round) == 1 and not refused
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_rounds_of_an_anonymizer_are_those_of_train(data, hand_out):
     settings = {"latent": 3, "hidden": (8,), "cohort": 0.5, "adversary_hidden": (4,)}
     settings |= {"local_rounds": 1, "batch": 4}

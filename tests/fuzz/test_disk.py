@@ -94,6 +94,7 @@ def test_a_budget_that_cannot_be_written_spends_nothing_and_allows_nothing(
     assert budget.spent == 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fails", ["config", "checkpoint"])
 def test_training_on_a_full_disk_says_so_and_goes_on_when_there_is_room(
     fails, full, data, tmp_path, monkeypatch
@@ -117,6 +118,7 @@ def unwritable():
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(unwritable() is None, reason="every folder here can be written")
 def test_a_folder_that_cannot_be_written_is_named(data):
     from jaxanon.cli import files
@@ -148,7 +150,7 @@ def test_a_second_run_in_a_folder_is_refused_without_resume(data, tmp_path):
         train(data, tmp_path / "run")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_two_runs_in_one_folder_at_once_leave_a_whole_one(data, tmp_path):
     """Each works, or says why not; what is there afterwards is the run."""
     random = np.random.default_rng(0)
@@ -184,6 +186,7 @@ def test_two_runs_in_one_folder_at_once_leave_a_whole_one(data, tmp_path):
     assert (checkpoint.digest(found.state) == checkpoint.digest(wanted.state)).all()
 
 
+@pytest.mark.slow
 def test_a_clock_that_goes_back_changes_no_result(data, tmp_path, monkeypatch):
     wanted = train(data, tmp_path / "alone", epochs=2)
     clock = iter(range(2_000_000_000, 0, -1000))

@@ -30,6 +30,7 @@ def names():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_a_damaged_file_is_read_or_refused_by_name(name, script, tmp_path):
     if name in NEEDED:

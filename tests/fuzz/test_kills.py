@@ -11,7 +11,7 @@ import pytest
 SCRIPT = pathlib.Path(__file__).with_name("kills.py")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_is_killed_and_gone_on_with_ends_in_the_same_bits(tmp_path):
     """In a process of its own, which forks before JAX has begun."""
     words = [sys.executable, "-P", str(SCRIPT), "--kills", "6", "--seed", "1"]
@@ -23,6 +23,7 @@ def test_what_is_killed_and_gone_on_with_ends_in_the_same_bits(tmp_path):
     assert "'findings': 0" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_hook_kills_before_the_call_that_was_named(script, tmp_path):
     """The second file is never made, the first is."""
     kills = script("kills")

@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 from jaxanon import kernels
 
-pytestmark = pytest.mark.long
-
 few = settings(max_examples=8, deadline=None)
 seeds = st.integers(0, 2**16)
 positive = st.floats(0.125, 8.0, width=32)
@@ -81,6 +79,7 @@ def assert_near(found, expected, at=np.float32):
         np.testing.assert_allclose(one, other, rtol=near, atol=near)
 
 
+@pytest.mark.slow
 @few
 @given(rows=trees((0, 1, 5), (np.float32, np.float16)), bound=bounds())
 def test_rows_are_within_their_bounds_and_otherwise_as_they_were(rows, bound):

@@ -53,6 +53,7 @@ def test_noise_of_a_sum_has_the_deviation_asked_for():
             assert _p_normal(sample, wrong * stddev) < 1e-9
 
 
+@pytest.mark.slow
 def test_each_leaf_s_noise_is_that_of_its_key_however_small_it_is():
     shapes = (3, 5), (64,), (2, 2, 17), (), (0, 4), (300, 250), (7,)
     total = clipping.clipped_sum([jnp.zeros((1, *shape)) for shape in shapes], 2.0)
@@ -85,6 +86,7 @@ def test_noise_of_two_clients_is_independent_and_equal_noise_is_rejected():
         assert _p_normal(noisy[name], stddev * 3 / 2) < 1e-9
 
 
+@pytest.mark.slow
 def test_noise_is_added_to_what_was_clipped():
     case = cases.CASES["groups"]
     rows = cases.rows(case, 0)
@@ -115,6 +117,7 @@ def _many_sums(run, times=4000):
     return np.concatenate([np.asarray(x) for x in jax.tree.leaves(trees)], axis=1)
 
 
+@pytest.mark.slow
 def test_one_draw_is_distributed_as_the_clients_own():
     rng = np.random.default_rng(0)
     rows = {name: jnp.asarray(rng.normal(size=(6, 3)), jnp.float32) for name in BOUNDS}

@@ -36,6 +36,7 @@ def test_agrees_with_reference(name):
     np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_agrees_with_scikit_learn():
     # Its noise is 1e-10 of the scale; drawn numbers lie further apart than that.
     selection = pytest.importorskip("sklearn.feature_selection")
@@ -55,6 +56,7 @@ def test_agrees_with_scikit_learn():
     assert theirs[2] > theirs[1] > theirs[0]
 
 
+@pytest.mark.slow
 def test_by_hand():
     # 0 and 1 have each other at distance 1 and only themselves nearer; so has 9, whose
     # peer is at distance 6; but 3, with the same peer, has 0, 1 and itself.
@@ -90,6 +92,7 @@ def test_labels_drawn_apart_from_the_rows_tell_nothing():
     assert 0 <= got < 0.06
 
 
+@pytest.mark.slow
 def test_nothing_to_compare_is_zero_and_padding_changes_nothing():
     estimate = _estimator()
     x, labels = np.array([1.0, 2.0, 3.0]), np.array([0, 1, 2])
@@ -122,6 +125,7 @@ def test_rows_equally_far_may_come_in_any_order():
         np.testing.assert_allclose(got, 1 / 3 + 1 / 4 + 1 / 5, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [1.0, 0.1, 1 / 16])
 def test_rounded_numbers_tell_what_scikit_learn_finds_behind_its_noise(step):
     selection = pytest.importorskip("sklearn.feature_selection")
@@ -163,6 +167,7 @@ def test_order_names_and_units_change_nothing(seed, names, scale):
     np.testing.assert_allclose(got, estimate(x, labels, mask), atol=2e-6)
 
 
+@pytest.mark.slow
 def test_a_column_beside_zeros_is_the_column():
     # Sorted along the line, or all distances in the plane: one estimate.
     x, labels, mask = cases.sample(cases.CASES["ragged"], 2)
@@ -195,6 +200,7 @@ def test_gradient_is_zero_and_it_compiles_once(traced_once):
         assert value > 0 and not gradient.any()
 
 
+@pytest.mark.slow
 def test_clients_side_by_side_and_over_a_mesh(over_a_mesh):
     samples = [cases.sample(cases.CASES["ragged"], seed) for seed in range(2)]
     x, labels, mask = map(np.stack, zip(*samples, strict=True))

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 
 from jaxanon import kernels
 
-pytestmark = pytest.mark.long
-
 few = settings(max_examples=8, deadline=None)
 seeds = st.integers(0, 2**16)
 KINDS = ("noise", "x0", "v")

@@ -21,6 +21,7 @@ def _no_denoiser(xp):
 
 
 # Noise alone tells no x0 where no signal is left.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "prediction, zero",
     [("noise", False), ("x0", False), ("v", False), ("x0", True), ("v", True)],
@@ -76,6 +77,7 @@ def _errors(sample, counts):
     return np.array(found)
 
 
+@pytest.mark.slow
 def test_half_as_long_steps_leave_a_fourth_of_the_error_and_ddims_half():
     dpm = functools.partial(diffusion.dpm_solver_sample, prediction="x0")
     ddim = lambda denoise, *given: diffusion.ddim_sample(
@@ -88,6 +90,7 @@ def test_half_as_long_steps_leave_a_fourth_of_the_error_and_ddims_half():
     np.testing.assert_allclose(first[:-1] / first[1:], 2, atol=0.3)
 
 
+@pytest.mark.slow
 def test_repeated_levels_change_nothing():
     schedule = diffusion.noise_schedule(BETAS, zero_terminal_snr=True)
     x = jax.random.normal(jax.random.key(0), (2, 3))

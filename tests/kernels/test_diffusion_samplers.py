@@ -13,7 +13,7 @@ from jax.test_util import check_grads
 from jaxanon.kernels import diffusion
 from jaxanon.kernels.diffusion import cases, reference
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 CASE = cases.CASES["small"]
 BETAS, T = CASE.betas, len(CASE.betas)

@@ -13,7 +13,7 @@ import pytest
 
 from jaxanon import kernels
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 def random_factors(seed, rows, d_in, d_out, *lead):

@@ -44,6 +44,7 @@ def of_client(tree, i):
     return jax.tree.map(lambda leaf: leaf[i], tree)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_each_client_ends_where_plain_gradient_steps_end(name):
     (params, losses, grads), expected = solved(name)

@@ -12,7 +12,7 @@ import pytest
 from jaxanon.kernels import ghost
 from jaxanon.kernels.ghost import cases, reference
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 EACH = pytest.mark.parametrize("name", sorted(cases.CASES))
 MASK = np.array([True, False, True, True])

@@ -12,7 +12,7 @@ from jaxanon import kernels
 from jaxanon.kernels import ghost
 from jaxanon.kernels.ghost import cases, reference
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 def names_without_factors(loss_fn, params, batch):

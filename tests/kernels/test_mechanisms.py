@@ -96,6 +96,7 @@ def test_clients_draw_different_noise_and_sweeps_are_one_program(traced_once):
         np.testing.assert_allclose(noisy[i], expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_inside_shard_map_over_clients(over_a_mesh):
     def one(key, x):
         bounded = mechanisms.clip_to_range(x, 0.0, 1.0)

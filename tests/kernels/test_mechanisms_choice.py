@@ -12,7 +12,7 @@ from scipy import integrate, stats
 from jaxanon.kernels import mechanisms
 from jaxanon.kernels.mechanisms import cases, choice, reference
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 NUM = 6000
 MAKERS = {

@@ -15,7 +15,7 @@ from scipy import stats
 from jaxanon.kernels import mechanisms
 from jaxanon.kernels.mechanisms import reference, sphere
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 NUM = 200_000
 NORMS = {"l2": lambda z: np.linalg.norm(z, axis=-1), "linf": lambda z: abs(z).max(-1)}

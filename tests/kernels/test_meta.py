@@ -14,7 +14,7 @@ from jaxanon.kernels.meta import reference
 from jaxanon.kernels.meta.api import IMPLEMENTATIONS
 from jaxanon.kernels.meta.cases import adversarial
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 FAST = [name for name in IMPLEMENTATIONS if name != "reference"]
 

@@ -15,7 +15,7 @@ from scipy import optimize, spatial
 from jaxanon.kernels import mechanisms, orthogonal
 from jaxanon.kernels.orthogonal import cases, reference
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 SPANS = pytest.mark.parametrize("name", cases.SPANS)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jaxanon import kernels
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 few = settings(max_examples=8, deadline=None)
 seeds = st.integers(0, 2**16)

@@ -13,7 +13,7 @@ from scipy import stats
 from jaxanon import kernels
 from jaxanon.kernels.resample import cases, reference
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 SMALL = pytest.mark.parametrize("name", ["ragged", "no_padding"])
 # One program each; operation by operation there would be dozens to compile.

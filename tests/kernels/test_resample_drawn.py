@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jaxanon import kernels
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 few = settings(max_examples=10, deadline=None)
 CLASSES = 3

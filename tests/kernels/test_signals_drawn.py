@@ -10,7 +10,7 @@ from plain_warping import warped
 
 from jaxanon import kernels
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 few = settings(max_examples=8, deadline=None)
 seeds = st.integers(0, 2**16)

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 
 from jaxanon.kernels.warping import cases, dtw, dtw_path, reference
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 SETTINGS = [
     ("wide", None, "squared_euclidean"),

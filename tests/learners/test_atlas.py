@@ -10,7 +10,7 @@ from jaxanon.privacy import SampledGaussian, epsilon_spent, ledger
 from jaxanon.report.text import guaranteed
 from jaxanon.training import run_folder
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 def test_released_scores_are_paid_for_beside_the_steps(small):

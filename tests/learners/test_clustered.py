@@ -11,7 +11,7 @@ from jaxanon.learners import learner as learners_learner
 from jaxanon.learners.clustered import ClusterFLConfig
 from jaxanon.models.predictors import predictor
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -33,6 +33,7 @@ def events(data):
     return data._replace(spec=spec, train=side(data.train), test=side(data.test))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cnn", "lstm", "mlp"])
 def test_networks_of_every_kind_read_events(kind, events):
     learner = learners.build(
@@ -48,12 +49,14 @@ def test_networks_of_every_kind_read_events(kind, events):
     )
 
 
+@pytest.mark.slow
 def test_models_of_events_are_compared_on_events(events):
     learner = learners.build("clusterfl", events.spec, filters=(4,), probe=50)
     probe = learner.init(jax.random.key(0)).server.probe
     assert probe.shape == (50, 16, 1) and set(np.unique(probe)) == set(range(6))
 
 
+@pytest.mark.slow
 def test_classes_that_one_event_tells_are_learned(events):
     learner = learners.build(
         *("fedavg", events.spec),
@@ -63,6 +66,7 @@ def test_classes_that_one_event_tells_are_learned(events):
     assert ja.evaluate(run, events)["pooled"]["accuracy"] > 0.9  # Guessing: 1/3.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["fedper", "fedsgd_ldp"])
 def test_the_table_is_a_layer_like_others(name, events):
     extra = {"records": 64, "rounds": 2} if name != "fedper" else {"shared_layers": 1}

@@ -11,7 +11,7 @@ from jaxanon.cli import app
 from jaxanon.privacy import SampledGaussian, epsilon_spent, ledger
 from jaxanon.training import metrics_log, run_folder, trainer
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 PRIVATE = pytest.mark.parametrize("name", ["atlas", "fedsgd_ldp"])
 

@@ -28,6 +28,7 @@ def test_dp_fed_avg_spends_on_sums_and_counts_together(small):
     )
 
 
+@pytest.mark.slow
 def test_dp_fed_avg_noise_is_what_is_left_beside_the_counts(small, data):
     """Nobody moves by steps of 1e-30: parameters differ by the sum's noise alone, of
     z / √(1 - 1/4) clip norms over 5 clients."""
@@ -43,6 +44,7 @@ def test_dp_fed_avg_noise_is_what_is_left_beside_the_counts(small, data):
     assert noise.std() == pytest.approx(want, rel=4 / math.sqrt(2 * len(noise)))
 
 
+@pytest.mark.slow
 def test_the_page_says_whose_eyes_dp_fed_avg_guards_against(trained, data, tmp_path):
     ja.evaluate(trained("dpfedavg", epochs=3), data, out=tmp_path)
     page = " ".join((tmp_path / "report.html").read_text().split())
@@ -64,6 +66,7 @@ def test_a_delta_that_allows_to_give_a_client_away_is_warned_of(small):
         small("ldpfl", delta=0.5)
 
 
+@pytest.mark.slow
 def test_the_published_claim_is_of_one_weight_and_does_not_hold(
     trained, data, tmp_path
 ):

@@ -10,7 +10,7 @@ import jaxanon as ja
 from jaxanon import datasets, learners
 from jaxanon.training import trainer
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from jaxanon.training import run_folder, trainer
 ALL = pytest.mark.parametrize("name", learners.NAMES)
 
 
+@pytest.mark.slow
 @ALL
 def test_every_learner_trains_and_tells_how_its_clients_predict(name, trained, data):
     run = trained(name)
@@ -88,6 +89,7 @@ def test_populations_are_standardised_and_every_subject_has_its_place(data):
     np.testing.assert_array_equal(found.rows["y"][3, : len(own)], activity)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["clusterfl", "fedavg", "ditto", "pfedme"])
 def test_a_client_that_has_just_joined_predicts_with_what_is_shared(name, small, data):
     some = data.train.labels["subject"] != 4
@@ -183,6 +185,7 @@ def test_what_a_learner_s_clients_send_can_be_observed(small, data):
     chex.assert_trees_all_close(second, first, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_another_split_is_no_test_of_a_run(small, data):
     """Who is new in it may have been trained on; of newcomers' own nobody was."""
     run = trainer.train(small("fedavg"), data, epochs=1, progress=False)

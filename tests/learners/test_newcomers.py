@@ -17,7 +17,7 @@ from jaxanon.evaluation import federated, newcomers
 from jaxanon.learners.learner import population_of
 from jaxanon.training import trainer
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="session")

@@ -67,6 +67,7 @@ def run(data, tmp_path_factory):
     return trainer.train(learner, data, epochs=250, out=out, progress=False)
 
 
+@pytest.mark.slow
 def test_federated_averaging_reaches_the_closed_form(run, data):
     """One step of equal clients is one step of all together."""
     told = federated.predictions(run, data)
@@ -74,6 +75,7 @@ def test_federated_averaging_reaches_the_closed_form(run, data):
     np.testing.assert_allclose(told, least_squares(data), atol=0.02 * SCALE)
 
 
+@pytest.mark.slow
 def test_so_does_one_model_of_all_windows(data):
     learner = learners.build(
         "centralized", data.spec, local_steps=10, **LINEAR | {"batch": 72}
@@ -83,6 +85,7 @@ def test_so_does_one_model_of_all_windows(data):
     np.testing.assert_allclose(told, least_squares(data), atol=0.02 * SCALE)
 
 
+@pytest.mark.slow
 def test_the_report_is_in_the_targets_unit(run, data):
     report = ja.evaluate(run, data)
     told, truth = least_squares(data), data.test.labels["power"]
@@ -112,6 +115,7 @@ def test_the_report_is_in_the_targets_unit(run, data):
     assert report["example"]["truth"] == truth[own].tolist()
 
 
+@pytest.mark.slow
 def test_what_needs_no_model_is_told_beside_it(run, data):
     report = ja.evaluate(run, data)
     truth, subject = data.test.labels["power"], data.test.labels["subject"]
@@ -181,6 +185,7 @@ def test_targets_and_losses_are_standardised(data):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["atlas", "ditto", "fedrep"])
 def test_others_predict_numbers_too(name, data):
     own = {"atlas": {"records": 32, "rounds": 2}, "fedrep": {"shared_layers": 1}}
@@ -190,6 +195,7 @@ def test_others_predict_numbers_too(name, data):
     assert np.isfinite(ja.evaluate(run, data)["mean"]["rmse"])
 
 
+@pytest.mark.slow
 def test_a_run_is_found_again_and_draws_its_page(run, data):
     found = run_folder.open_run(run.folder)
     assert found.spec == data.spec

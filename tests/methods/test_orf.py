@@ -88,6 +88,7 @@ def test_means_and_deviations_that_are_removed_are_everyones():
     np.testing.assert_allclose(methods_orf.normalise(flat, chosen, common), flat, 1e-6)
 
 
+@pytest.mark.slow
 def test_amplitude_goes_and_frequency_stays(data):
     # Genders differ in amplitude, activities in frequency.
     run = trainer.train(orf(data.spec), data, epochs=3, progress=False)
@@ -104,6 +105,7 @@ def test_amplitude_goes_and_frequency_stays(data):
     np.testing.assert_allclose(shown.mean(), data.test.windows.mean(), atol=0.1)
 
 
+@pytest.mark.slow
 def test_statistics_that_the_public_attribute_uses_stay(data):
     # Deviations tell the gender, and now means the activity. No frequency is chosen.
     def shifted(part):

@@ -175,6 +175,7 @@ def beside(draw, times=(2, 6), channels=(1, 3)):
     return [drawn(seed, number, *shape, dtype=dtype) for seed in (one, two)]
 
 
+@pytest.mark.slow
 @few
 @given(beside())
 def test_warping_is_a_table_of_sums_for_each_channel(pair):
@@ -207,6 +208,7 @@ def changes(before, after, found):
         assert found["relative_error"] is None
 
 
+@pytest.mark.slow
 @few
 @given(beside())
 def test_statistics_are_numpy_s_and_scipy_s(pair):
@@ -234,6 +236,7 @@ def test_statistics_are_numpy_s_and_scipy_s(pair):
         assert again[name]["std"] == pytest.approx(found[name]["std"], rel=1e-4)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(seeds, st.sampled_from([1, 3]), st.sampled_from([50.0, 20, 7.3, 7.334]))
 def test_steps_are_those_of_two_counters_sample_by_sample(seed, axes, rate_hz):

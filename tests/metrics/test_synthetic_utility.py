@@ -10,7 +10,7 @@ from jaxanon import metrics
 from jaxanon.metrics import synthetic_utility
 from jaxanon.models import forecaster
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 PLAIN = {"net": None, "hidden": (16,), "steps": 300}
 

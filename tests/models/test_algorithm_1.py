@@ -8,7 +8,7 @@ import pytest
 from jaxanon.kernels import meta_gradient
 from jaxanon.models import blinder
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 STEP, ALPHA, BETA, GAMMA = 0.05, 0.9, 2.0, 3.0
 ROWS = 3  # of the query; the support has one.

@@ -21,6 +21,7 @@ def standardised(windows):
     return jnp.asarray((windows - np.float32(BITS.mean)) / np.float32(BITS.std))
 
 
+@pytest.mark.slow
 def test_there_and_back_with_noise_short_of_the_sign():
     windows = standardised(physical())
     encoded = BITS.encode(windows)

@@ -52,6 +52,7 @@ def fitted(name):
     return fit.fit_classifier(jax.random.key(0), *frequencies(256), 2, **options)
 
 
+@pytest.mark.slow
 @each
 def test_learns_a_frequency_whatever_its_phase(name):
     windows, labels = frequencies(256, 1)
@@ -67,6 +68,7 @@ def test_any_length_of_window(name):
         assert logits.shape == (2, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("channels", "time", "d"), [(6, 9, 3), (1, 2, 1)])
 def test_the_convolution_is_flax_s(channels, time, d):
     x = jax.random.normal(jax.random.key(0), (2, channels, time, d))
@@ -98,6 +100,7 @@ def moments(windows, real):
     return updated["batch_stats"]["BatchNorm_0"]
 
 
+@pytest.mark.slow
 def test_rows_that_do_not_count_leave_the_averages_alone():
     windows = jax.random.normal(jax.random.key(2), (4, 8, 1))
     strange = windows.at[2:].add(100.0)
@@ -142,6 +145,7 @@ def test_prediction_drops_nothing_and_is_by_moving_averages():
     np.testing.assert_allclose(together, alone, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_moving_averages_forget_their_start_within_100_steps():
     net = SMALL["conv"]
     windows, _ = frequencies(64)

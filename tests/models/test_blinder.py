@@ -13,7 +13,7 @@ from jaxanon.models import autoencoder, blinder
 from jaxanon.models import losses as models_losses
 from jaxanon.models.layers import Dense, flatten, unflatten
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 def count(tree):

@@ -7,7 +7,7 @@ import pytest
 from jaxanon.models import fit
 from jaxanon.models.fit import arrange
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 SMALL = {"hidden": (16,), "epochs": 8, "batch": 16}
 

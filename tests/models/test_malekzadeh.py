@@ -10,7 +10,7 @@ import pytest
 from jaxanon.models import malekzadeh
 from jaxanon.models.malekzadeh import Estimator, Guardian, Replacement, Replacer
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 MAGNITUDES = (1, 128, 2)  # MotionSense's windows of 2 channels.
 

@@ -16,7 +16,7 @@ from jaxanon.models.sanitizer import (
     sanitize,
 )
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 TIME, CHANNELS, ROWS = 20, 3, 4
 SANITIZER = Sanitizer(filters=(4, 5), hidden=(6, 3))

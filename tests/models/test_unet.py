@@ -10,7 +10,7 @@ import pytest
 from jaxanon.models import conditions, unet
 from jaxanon.models.unet import UNet, check_halved, check_heads
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 SIZES = {"activity": 3, "gender": 2}
 NET = UNet(tuple(SIZES.items()), widths=(8, 16), heads=2)

@@ -43,6 +43,7 @@ def blinders(data, tmp_path_factory):
     return quick("blinder", data, grid=grid, seeds=2, epochs=1, out=out, **BLINDER), out
 
 
+@pytest.mark.slow
 def test_members_of_blinder_are_runs_to_open_and_to_train_alone(blinders, data):
     found, out = blinders
     method = methods.build("blinder", data.spec, **BLINDER)
@@ -84,6 +85,7 @@ def test_a_member_without_rows_is_none_and_a_damaged_one_is_named(
         folder.opened(out, 2, method)
 
 
+@pytest.mark.slow
 def test_what_could_not_be_read_makes_room(blinders, data, tmp_path):
     """A member whose last checkpoint is damaged is trained again, and then kept."""
     run = blinders[0].runs[0]
@@ -123,6 +125,7 @@ def test_a_finished_sweep_is_not_trained_again(blinders, data, monkeypatch):
         quick("blinder", data, resume=True, **other, **BLINDER)
 
 
+@pytest.mark.slow
 def test_members_that_are_there_are_not_trained_again(
     blinders, data, tmp_path, monkeypatch
 ):

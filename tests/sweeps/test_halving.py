@@ -66,6 +66,7 @@ def test_many_windows_are_thinned(data, monkeypatch):
     assert len(held.train.windows) == len(held.test.windows) == 7
 
 
+@pytest.mark.slow
 def test_a_setting_that_another_beats_in_both_is_stopped(data):
     grid = {"goal": [IDLE, CLEAN, WRONG]}
     found = quick(front, data, grid=grid, seeds=2, halving=2)
@@ -83,6 +84,7 @@ def test_a_setting_that_another_beats_in_both_is_stopped(data):
     assert list(shown[-1].cells) == ["-", "-", "epoch 2"]
 
 
+@pytest.mark.slow
 def test_what_is_kept_and_leaked_is_what_windows_tell(data):
     held = halving.held_out(data)
     judges = halving.judge(held)
@@ -174,6 +176,7 @@ def test_settings_are_compared_when_their_last_phase_has_begun():
     assert halving.rungs(1, 2, 100) == []
 
 
+@pytest.mark.slow
 def test_members_that_learned_nothing_are_told_of_and_cost_the_others_nothing(data):
     asked = []
 

@@ -78,6 +78,7 @@ def tried_nothing(key, windows, known):
     )
 
 
+@pytest.mark.slow
 def test_each_window_goes_through_the_model_chosen_by_the_run_before(
     data, runs, monkeypatch
 ):
@@ -126,6 +127,7 @@ def test_each_window_goes_through_the_model_chosen_by_the_run_before(
         run.choices(jax.random.key(2), test.windows[:2] + 1)
 
 
+@pytest.mark.slow
 def test_of_equal_windows_the_first_counts_and_the_test_s(data, runs, monkeypatch):
     alike = lambda part: part._replace(windows=part.windows[:1].repeat(20, axis=0))
     few = lambda part: jax.tree.map(lambda rows: rows[:20], part)
@@ -150,6 +152,7 @@ def test_of_equal_windows_the_first_counts_and_the_test_s(data, runs, monkeypatc
     assert run.choices(jax.random.key(1), same.test.windows).tolist() == [0] * 20
 
 
+@pytest.mark.slow
 def test_models_are_tried_in_pieces_of_one_shape(data, monkeypatch):
     shapes = []
 
@@ -167,7 +170,7 @@ def test_models_are_tried_in_pieces_of_one_shape(data, monkeypatch):
     np.testing.assert_array_equal(tried.private[:, 0], wanted + 1)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_sweep_s_folder_is_attacked_as_one(folder, capsys):
     assert app.main(["evaluate", str(folder), "--epsilons", "1"]) == 2
     assert "are of one run; give a member's folder" in capsys.readouterr().err
@@ -203,6 +206,7 @@ def test_others_are_refused(data, runs):
         choose(runs, utility=-1.0)
 
 
+@pytest.mark.slow
 def test_members_are_one_of_a_setting_that_was_trained_to_the_end(folder, tmp_path):
     """The second one's parameters become too large, or it was stopped, or a further."""
     copy = lambda name: pathlib.Path(shutil.copytree(folder, tmp_path / name))

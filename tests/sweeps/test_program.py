@@ -26,6 +26,7 @@ def quick(method, data, **options):
     return sweep(method, data, **{"epochs": 2, "progress": False, **options})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", program.LAYOUTS)
 def test_chunks_change_nothing_and_share_a_program(layout, data):
     whole = quick(known.build, data, grid=GRID, seeds=2, layout=layout, chunk=8)
@@ -41,6 +42,7 @@ def test_chunks_change_nothing_and_share_a_program(layout, data):
         assert [row["round"] for row in one.history] == [3, 6]
 
 
+@pytest.mark.slow
 def test_one_after_another_saves_every_few(data, monkeypatch):
     sizes = []
     real = program.run_members
@@ -62,6 +64,7 @@ def test_one_after_another_saves_every_few(data, monkeypatch):
     assert max(sizes) < 10 and sum(sizes) >= 10 and len(set(sizes)) == 1
 
 
+@pytest.mark.slow
 def test_a_killed_sweep_goes_on_after_the_chunks_that_are_done(
     data, tmp_path, monkeypatch
 ):

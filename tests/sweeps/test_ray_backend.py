@@ -55,7 +55,7 @@ def children():
     return " ".join(path.read_text() for path in lists).split()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_members_by_ray_are_those_without_and_a_failed_task_costs_its_own(
     data, tmp_path, capsys
 ):
@@ -162,6 +162,7 @@ def cluster(monkeypatch):
     return put
 
 
+@pytest.mark.slow
 def test_a_cluster_is_asked_for_a_gpu_a_task_where_it_has_some(data, tmp_path, cluster):
     asked = cluster()
     asked["gpus"] = 2.0
@@ -177,6 +178,7 @@ def test_a_cluster_is_asked_for_a_gpu_a_task_where_it_has_some(data, tmp_path, c
     assert {"num_cpus": 1, "max_retries": 1} in asked["remote"]
 
 
+@pytest.mark.slow
 def test_members_are_evaluated_by_tasks_and_rungs_go_on(
     data, tmp_path, cluster, monkeypatch
 ):

@@ -27,6 +27,7 @@ def quick(method, data, **options):
     return sweep(method, data, **{"epochs": 2, "progress": False, **options})
 
 
+@pytest.mark.slow
 def test_members_are_the_grid_in_order_with_seeds_running_fastest(data):
     found = quick(build, data, grid={"goal": [1, 5], "width": [2, 3]}, seeds=2)
     expected = [
@@ -45,6 +46,7 @@ def test_members_are_the_grid_in_order_with_seeds_running_fastest(data):
         assert run.config["settings"]["width"] == cell["width"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", program.LAYOUTS)
 def test_a_member_is_the_run_of_its_seed_and_hyper_parameters(layout, data):
     found = quick(build, data, grid={"rate": [0.1, 0.7]}, seeds=2, layout=layout)
@@ -63,11 +65,13 @@ def test_a_member_is_the_run_of_its_seed_and_hyper_parameters(layout, data):
         assert [row["epoch"] for row in run.history] == [1.0, 2.0]
 
 
+@pytest.mark.slow
 def test_seeds_draw_their_own_weights_and_noise(data):
     first, second = quick(build, data, seeds=2).runs
     assert not np.isclose(first.state.params, second.state.params, rtol=1e-7).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", program.LAYOUTS)
 def test_another_hyper_parameter_or_round_count_compiles_nothing_anew(layout, data):
     method = build(data.spec)
@@ -78,6 +82,7 @@ def test_another_hyper_parameter_or_round_count_compiles_nothing_anew(layout, da
     assert TRACES == []
 
 
+@pytest.mark.slow
 def test_one_program_per_setting_that_is_compiled_in(data):
     TRACES.clear()
     quick(build, data, grid={"rate": [0.1, 0.2]}, seeds=3, epochs=40)
@@ -92,6 +97,7 @@ def fake_report(rate):
     return {"utility": kept, "intrusive": {}, "reidentification": {}}
 
 
+@pytest.mark.slow
 def test_a_member_that_diverges_stops_nobody_else(data, monkeypatch):
     def fake(run, given, **options):
         return fake_report(run.config["hyper"]["rate"])
@@ -109,6 +115,7 @@ def test_a_member_that_diverges_stops_nobody_else(data, monkeypatch):
     assert shown[1:] == [["-", "50.0 ± 0.0"], ["2 of 2", "0 of 2"]]
 
 
+@pytest.mark.slow
 def test_a_member_broken_by_its_last_round_is_not_evaluated(data, monkeypatch):
     """Its losses are finite; its parameters are not, or its windows are not."""
     monkeypatch.setattr(anonymizers, "raw_judges", lambda given: None)
@@ -165,6 +172,7 @@ def test_scores_are_the_figures_that_settings_are_chosen_by():
     assert list(table([row]).columns[1].cells) == ["90.0"]
 
 
+@pytest.mark.slow
 def test_every_member_is_evaluated_by_the_same_judges(data, monkeypatch):
     def fake(run, given, *, attacks, seed, judges):
         assert given is data and judges == "judges" and attacks == ("forest",)

@@ -51,6 +51,7 @@ def quick(method, splits, **options):
     return sweep(method, first, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", program.LAYOUTS)
 @pytest.mark.parametrize("chunk", [None, 2, 7])  # 2 is fewer than there are splits.
 def test_members_learn_from_their_own_split_in_one_program(layout, chunk, splits):
@@ -79,6 +80,7 @@ def test_members_learn_from_their_own_split_in_one_program(layout, chunk, splits
     assert table(found.summary).title.endswith("over 2 seeds x 3 splits")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", program.LAYOUTS)
 def test_a_method_that_knows_its_statistics_has_a_program_for_each(layout, splits):
     def build(spec, **settings):
@@ -96,6 +98,7 @@ def test_a_method_that_knows_its_statistics_has_a_program_for_each(layout, split
     assert len({round(100 * data.spec.std[0]) for data in splits}) == 3
 
 
+@pytest.mark.slow
 def test_blinder_does_not_mind_padding(splits):
     """Members of padded splits are the runs that ``train`` makes of the others."""
     clients = [datasets.by_client(data.train) for data in splits]
@@ -142,6 +145,7 @@ def test_members_of_one_split_that_are_lost_are_trained_again(
         quick(moved, splits[:1], resume=True, **options)
 
 
+@pytest.mark.slow
 def test_a_member_is_judged_by_its_own_split(splits, monkeypatch):
     def fake(run, data, *, attacks, seed, judges):
         assert judges is data.spec is run.spec

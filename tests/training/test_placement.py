@@ -7,7 +7,7 @@ import jaxanon as ja
 from jaxanon import methods
 from jaxanon.training import placement, trainer
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ BLINDER = methods.BLINDER_PAPER | {
     **{"extra": 0, "adversary_hidden": (4,), "adversary_rounds": 1},
     **{"second_order": False, "shadows": False},
 }
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 SECRET = "sixteen or more characters"
 LIMIT_S = 240  # Of a whole run of processes, on a busy machine.
 

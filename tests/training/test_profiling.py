@@ -92,6 +92,7 @@ def test_what_devices_and_processes_held_in_words():
     assert len(report_text.costs(COSTS | {"memory_bytes": None})) == 1
 
 
+@pytest.mark.slow
 def test_a_run_is_the_same_whether_watched_or_not(tmp_path):
     data = ja.load("smartwatch", public="exercise", private=["side"])
     small = {"model": "mlp", "hidden": (4,), "local_steps": 1, "batch": 4}

@@ -75,6 +75,7 @@ def losses(run):
     return [(row["round"], row["losses"]) for row in run.history]
 
 
+@pytest.mark.slow
 def test_the_folder_holds_settings_metrics_and_a_run_to_open(finished, data):
     config = json.loads((finished.folder / "config.json").read_text())
     assert config["method"] == "blinder" and config["settings"]["latent"] == 3
@@ -94,6 +95,7 @@ def test_the_folder_holds_settings_metrics_and_a_run_to_open(finished, data):
         )
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss(finished):
     first, last = finished.history[0]["losses"], finished.history[-1]["losses"]
     assert last["loss"] < first["loss"]
@@ -110,6 +112,7 @@ t.train(method, data, {out!r}, resume=True, checkpoint_s=0.0)
 """
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_ends_in_the_same_bits(finished, method, data, tmp_path):
     out = tmp_path / "killed"
     make_file(tmp_path / "waves.npz")
@@ -132,6 +135,7 @@ def test_killed_and_resumed_ends_in_the_same_bits(finished, method, data, tmp_pa
     assert losses(resumed) == losses(finished)
 
 
+@pytest.mark.slow
 def test_stopped_at_every_kind_of_moment(finished, method, data, tmp_path):
     out = tmp_path / "run"
     train(method, data, out, epochs=3, checkpoint_s=0.0)  # Of rounds 20, 40, 60.
@@ -209,6 +213,7 @@ def test_a_setting_that_is_no_more_makes_another_run(old, tmp_path):
         run_folder.claim(tmp_path, made | {"settings": {"latent": 3}}, resume=True)
 
 
+@pytest.mark.slow
 def test_a_finished_run_resumed_changes_nothing(finished, method, data):
     before = (finished.folder / "metrics.jsonl").read_text()
     again = train(method, data, finished.folder, resume=True)
@@ -250,6 +255,7 @@ def test_parameters_that_the_last_round_broke_are_not_kept(method, data, tmp_pat
     assert not list((out / "checkpoints").glob("[0-9]*"))
 
 
+@pytest.mark.slow
 def test_a_loss_that_leapt_and_came_back_is_warned_of(method, data):
     with pytest.warns(UserWarning, match="leapt to .* lower adversary_step_size"):
         run = train(method, data, None, hyper={"server_step_size": 1.0})
@@ -273,6 +279,7 @@ def test_a_class_of_one_window_is_refused_before_any_work(method, data):
             trainer.train(method._replace(prepare=None), lone, epochs=1)
 
 
+@pytest.mark.slow
 def test_lines_where_there_is_no_terminal(method, data, capsys):
     train(method, data, None, epochs=5, progress=True)
     legend, first, *lines = capsys.readouterr().out.strip().splitlines()

@@ -5,8 +5,8 @@ import dataclasses
 import jax
 
 from jaxanon.core.method import Method
+from jaxanon.core.registry import register
 from jaxanon.kernels.bounds import check, setting
-from jaxanon.kernels.setting_checks import configured
 from jaxanon.methods.blinder.averaged import Course, averaged, judging, system_of
 from jaxanon.methods.blinder.blinder import FORMS
 from jaxanon.methods.common.client_batches import batch_of, in_turn
@@ -81,7 +81,8 @@ class FedBlinderConfig:
     __post_init__ = check
 
 
-def fed_blinder(spec, *, layout=None, **settings) -> Method:
+@register("fed_blinder", config=FedBlinderConfig)
+def fed_blinder(spec, config) -> Method:
     """Builds FedBlinder for windows of ``spec``.
 
     In every round, which is an epoch, a cohort of clients is sent the parameters; each
@@ -94,7 +95,6 @@ def fed_blinder(spec, *, layout=None, **settings) -> Method:
 
     Args:
       spec: ``jaxanon.datasets.Spec`` with at least one private attribute.
-      layout: ``jaxanon.federated.Layout`` of a cohort; changes no result.
       **settings: fields of ``FedBlinderConfig``.
 
     Returns:
@@ -115,7 +115,11 @@ def fed_blinder(spec, *, layout=None, **settings) -> Method:
       al., Communication-efficient learning of deep networks from decentralized data,
       AISTATS 2017.
     """
-    config = configured(FedBlinderConfig, settings)
+    return build(spec, config)
+
+
+def build(spec, config, layout=None) -> Method:
+    """Builds FedBlinder with a ``federated.Layout``, which changes no result."""
     system = system_of(spec, config)
 
     def course_fn(key, client):

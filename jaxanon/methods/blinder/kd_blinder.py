@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.core.method import Method
+from jaxanon.core.registry import register
 from jaxanon.kernels import Phase
 from jaxanon.kernels.bounds import setting
-from jaxanon.kernels.setting_checks import configured
 from jaxanon.methods.blinder.averaged import (
     Client,
     Course,
@@ -54,7 +54,8 @@ class KDBlinderConfig(FedBlinderConfig):
     )
 
 
-def kd_blinder(spec, *, layout=None, **settings) -> Method:
+@register("kd_blinder", config=KDBlinderConfig)
+def kd_blinder(spec, config) -> Method:
     """Builds KD-Blinder for windows of ``spec``.
 
     FedBlinder, where the discriminators inherit what they were sent of private classes
@@ -70,7 +71,6 @@ def kd_blinder(spec, *, layout=None, **settings) -> Method:
 
     Args:
       spec: ``jaxanon.datasets.Spec`` with at least one private attribute.
-      layout: ``jaxanon.federated.Layout`` of a cohort; changes no result.
       **settings: fields of ``KDBlinderConfig``.
 
     Returns:
@@ -90,7 +90,7 @@ def kd_blinder(spec, *, layout=None, **settings) -> Method:
       Yang and Ardakanian, Blinder, ACM TOSN 2023, section 7, baseline 4; Shuai et al.,
       BalanceFL: Addressing Class Imbalance in Long-tail Federated Learning, IPSN 2022.
     """
-    system = system_of(spec, configured(KDBlinderConfig, settings))
+    system = system_of(spec, config)
 
     def course_fn(key, client):
         phases = (
@@ -101,7 +101,7 @@ def kd_blinder(spec, *, layout=None, **settings) -> Method:
         return Course(_draws(system, key, client), phases)
 
     names = (*HYPER, *INHERITING, "augmentation")
-    return averaged("kd_blinder", system, names, course_fn, layout)
+    return averaged("kd_blinder", system, names, course_fn)
 
 
 def _draws(system: System, key, client: Client):

@@ -13,8 +13,6 @@ from jaxanon import federated
 from jaxanon.federated import Layout, Population, fed_avg, fed_sgd
 from jaxanon.federated.averaging import reference
 
-pytestmark = pytest.mark.long
-
 
 def _network(params, batch, key):
     hidden = jnp.tanh(batch["x"] @ params["w"] + params["b"][None])
@@ -80,6 +78,7 @@ def _loops_of_fed_avg():
     )
 
 
+@pytest.mark.slow
 def test_fed_sgd_agrees_with_the_loops_in_float64():
     with jax.enable_x64(True):
         clients, optimizer = _clients(), optax.adam(0.1)
@@ -97,6 +96,7 @@ def test_fed_sgd_agrees_with_the_loops_in_float64():
         chex.assert_trees_all_close(state.params, expected, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [None, 1, 2])
 def test_fed_avg_agrees_with_the_loops_in_float64(chunk):
     with jax.enable_x64(True):
@@ -115,6 +115,7 @@ def test_fed_avg_agrees_with_the_loops_in_float64(chunk):
         chex.assert_trees_all_close(state.params, expected, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_one_full_batch_step_of_fed_avg_is_fed_sgd():
     quiet = lambda params, batch, key: _network(params, batch, jax.random.key(0))
     common = dict(cohort_size=2, weighting="clients")
@@ -143,6 +144,7 @@ def test_quadratic_has_the_closed_form():
     assert info["loss"].shape == (2,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "weighting"), [("sgd", "clients"), ("avg", "rows")])
 def test_padded_clients_and_rows_change_nothing(kind, weighting):
     layout = Layout(chunk=1)
@@ -164,6 +166,7 @@ def test_padded_clients_and_rows_change_nothing(kind, weighting):
     chex.assert_trees_all_close(plain_info, padded_info, **close)
 
 
+@pytest.mark.slow
 def test_seeds_and_hyper_parameters_are_one_more_axis_and_compile_nothing():
     optimizer = optax.inject_hyperparams(optax.adam)(learning_rate=0.1)
     algorithm = fed_avg(

@@ -13,9 +13,8 @@ from jaxanon.federated import Layout, Steps
 from jaxanon.federated.clustering import grouping
 from jaxanon.federated.clustering import reference as loops
 
-pytestmark = pytest.mark.long
 
-
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [None, 1])
 def test_agrees_with_the_loops_in_float64_however_padded(
     chunk, network, start, population, grown

@@ -13,8 +13,6 @@ from jaxanon.federated import Layout, Rounds, Steps
 from jaxanon.federated.clustering import cluster_fl
 from jaxanon.federated.clustering.reference import cluster_fl as loops
 
-pytestmark = pytest.mark.long
-
 OPTIONS = {"num_steps": 2, "batch_size": 2}
 HYPER = {"step_size": 0.1, "alpha": 0.1, "beta": 0.05, "rho": 0.3}
 SQUARE = lambda w, x, key: 0.5 * (w - x) ** 2
@@ -44,6 +42,7 @@ def found(network, start):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["corrected", "released"])
 def test_agrees_with_the_loops_in_float64_however_padded(
     form, found, network, start, population, grown

@@ -14,12 +14,11 @@ from jaxanon.federated import Layout, Population, Rounds, Steps
 from jaxanon.federated.clustering import grouping
 from jaxanon.federated.clustering.reference import fed_dl as loops
 
-pytestmark = pytest.mark.long
-
 OPTIONS = {"num_steps": 3, "batch_size": 2}
 ORDER = ("base", "head")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("similarity", "chunk"), [(0.5, 2), (0.75, 1)])
 def test_agrees_with_the_loops_in_float64_however_padded(
     similarity, chunk, network, start, population, grown

@@ -97,6 +97,7 @@ ALGORITHMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ALGORITHMS))
 def test_rounds_over_single_clients_are_the_simulation(
     name, start, network, population
@@ -153,6 +154,7 @@ def _meta(**more):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alone_rounds", [0, 2])
 def test_meta_gradients_of_single_clients_are_the_simulation(alone_rounds):
     algorithm = _meta(alone_rounds=alone_rounds)
@@ -204,6 +206,7 @@ def test_two_clients_by_hand_and_one_of_them_absent():
     assert float(nobody.params["w"]) == 0.0 and int(nobody.round) == 1
 
 
+@pytest.mark.slow
 def test_an_absent_client_keeps_what_it_had_and_the_others_go_on(
     start, network, population
 ):

@@ -70,6 +70,7 @@ def population():
     return Population(rows, jnp.asarray(mask))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_the_server_took_the_mean_of_what_was_sent(name):
     make, server = CASES[name]
@@ -110,6 +111,7 @@ def _later(tree):
     return jax.tree.map(lambda x: x[1:], tree)
 
 
+@pytest.mark.slow
 def test_two_clients_by_hand():
     """Gradient steps of 0.5 from 0 to 4 and to 0, clipped to 2 by DP-SGD: 1 and 0."""
     algorithm = federated.fed_sgd_ldp(

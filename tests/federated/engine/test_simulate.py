@@ -92,6 +92,7 @@ def check_shards(make, size, devices=None):
 
 
 # Cohorts of 7 and 1 by three: a ragged last shard, and shards with no client at all.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "size"),
     [
@@ -105,6 +106,7 @@ def test_shards_of_one_device_are_the_same_algorithm(make, size):
     check_shards(make, size, jax.devices()[:1] * 3)
 
 
+@pytest.mark.slow
 def test_a_cpu_that_is_one_device_has_a_shard_for_each_core():
     placed = check_shards(shared_out.averaging, 5)
     assert len(placed) == os.cpu_count()
@@ -122,6 +124,7 @@ for make in (shared_out.keeping, shared_out.meta):
 """
 
 
+@pytest.mark.slow
 def test_one_shard_per_device_is_the_same_algorithm(tmp_path):
     # Devices are counted when JAX starts, so this takes a process of its own.
     flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=2"

@@ -12,7 +12,7 @@ from jaxanon import federated
 from jaxanon.federated import Messages
 from jaxanon.federated.gossip import gossip, reference
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 KEY = 3
 HALF = np.full((2, 2), 0.5, np.float32)

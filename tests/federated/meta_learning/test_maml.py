@@ -11,7 +11,7 @@ from jaxanon import federated
 from jaxanon.federated import meta
 from jaxanon.kernels import Objective, Phase
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 TARGETS = jnp.array([1.0, 3.0, 8.0])  # One client each.
 

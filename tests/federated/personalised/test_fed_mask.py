@@ -10,7 +10,7 @@ from jaxanon import federated
 from jaxanon.federated import Layout, Population, Rounds, Steps
 from jaxanon.federated.personalised.reference import fed_mask as loops
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 OPTIONS = {"num_steps": 3, "batch_size": 2}
 BOTH = ("base", "head")

@@ -17,7 +17,7 @@ from jaxanon.federated.engine.reference import descended
 from jaxanon.federated.meta_learning import reference as meta_learning_reference
 from jaxanon.federated.personalised import reference as personalised_reference
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 OPTIONS = {"num_steps": 2, "batch_size": 2}
 HEAD = ("head",)

@@ -11,7 +11,7 @@ from jaxanon.federated import Layout, Lots, Rounds, Steps
 from jaxanon.federated.engine import importance
 from jaxanon.federated.private.reference_atlas import atlas as loops
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 OPTIONS = {"num_steps": 2, "batch_size": 2}
 HYPER = {"step_size": 0.1, "mask_step_size": 2.0, "threshold": 0.58}

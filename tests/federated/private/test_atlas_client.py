@@ -13,7 +13,7 @@ from jaxanon.federated import Steps
 from jaxanon.federated.private.atlas_noise import layer_multipliers
 from jaxanon.privacy import SampledGaussian, epsilon_spent
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 ZERO = jnp.zeros(())
 SCORES = {"a": 0.9, "b": 0.5, "c": 0.7, "d": 0.3}

@@ -18,7 +18,7 @@ from jaxanon.federated.private.atlas_noise import (
 )
 from jaxanon.privacy import effective_noise_multiplier
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 ZERO = jnp.zeros(())
 SCORES = {"a": 0.9, "b": 0.5, "c": 0.7, "d": 0.3}

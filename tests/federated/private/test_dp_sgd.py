@@ -13,7 +13,7 @@ from jaxanon import federated
 from jaxanon.federated import Lots, Rounds, Steps
 from jaxanon.privacy import epsilon_spent
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 EVERY = Lots(sampling_probability=1.0, size=4.0, records=4)
 

@@ -8,7 +8,7 @@ from jaxanon import federated
 from jaxanon.federated import Lots, Rounds, Steps
 from jaxanon.federated.private import reference as loops
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-11}
 OPTIONS = {"num_steps": 2, "batch_size": 2}

@@ -20,7 +20,7 @@ from jaxanon.federated.private.shuffling import (
     share_linked,
 )
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 CLIENTS = 12
 

@@ -7,7 +7,7 @@ import pytest
 from jaxanon import datasets, methods
 from jaxanon.training import trainer
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 SETTINGS = {"hidden": (12,), "latent": 3, "adversary_hidden": (7,), "batch": 8}
 HYPER = {"beta": 0.1, "step_size": 0.003}

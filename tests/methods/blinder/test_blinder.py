@@ -13,9 +13,6 @@ from jaxanon.methods.common.target_class import ANONYMIZATIONS
 from jaxanon.models import autoencoder
 from jaxanon.models import blinder as models
 
-pytestmark = pytest.mark.long
-
-
 SETTINGS = methods.BLINDER_PAPER | {
     "hidden": (12,),
     "latent": 3,
@@ -48,6 +45,7 @@ def update(method):
     return jax.jit(chex.assert_max_traces(method.update, n=1))
 
 
+@pytest.mark.slow
 def test_a_round_moves_every_group_and_counts(method, prepared, update):
     state = method.init(jax.random.key(0))
     after, info = update(jax.random.key(1), state, prepared)
@@ -83,6 +81,7 @@ def test_hyper_parameters_count_and_compile_nothing(method, prepared, update):
         method.init(jax.random.key(0), gama=1.0)
 
 
+@pytest.mark.slow
 def test_a_padded_client_changes_nothing(data, method, prepared, update):
     clients = datasets.by_client(data.train)
     longer = jax.tree.map(
@@ -99,6 +98,7 @@ def test_a_padded_client_changes_nothing(data, method, prepared, update):
     chex.assert_trees_all_close(one, two, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_listed_batches_are_the_same_windows_with_other_noise(data, prepared):
     @jax.jit
     def draw(seed, rows_seed):
@@ -130,6 +130,7 @@ def test_draws_agree_with_their_labels_and_with_one_client(data, prepared):
     np.testing.assert_array_equal(spectrum.argmax(1), np.argmax(batch.public, 1))
 
 
+@pytest.mark.slow
 def test_joint_classes_keep_private_labels_that_vary_within_a_client(data):
     rng = np.random.default_rng(0)
     labels = dict(data.train.labels)
@@ -156,6 +157,7 @@ def test_other_class_is_uniform_and_never_the_same():
         assert abs(rest[0] - 1000) < 100  # 4.5 standard deviations.
 
 
+@pytest.mark.slow
 def test_stochastic_shows_every_class_and_deterministic_does_not_change(data):
     windows = data.test.windows[:200]
     for kind in ANONYMIZATIONS:
@@ -172,6 +174,7 @@ def test_stochastic_shows_every_class_and_deterministic_does_not_change(data):
         assert judges == {"activity"} | extra
 
 
+@pytest.mark.slow
 def test_windows_come_back_in_their_own_units(data, method):
     # A decoder that says 0 everywhere stands for the training mean.
     state = method.init(jax.random.key(0))
@@ -181,6 +184,7 @@ def test_windows_come_back_in_their_own_units(data, method):
     np.testing.assert_allclose(safe[0, 0], data.spec.mean, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_guided_adversaries_see_the_true_class_and_the_judge_the_public_one(data):
     more = {"guided": True, "adversary_rounds": 2, "averaging": 0.9}
     method = methods.blinder(data.spec, **SETTINGS | more)
@@ -200,6 +204,7 @@ def test_guided_adversaries_see_the_true_class_and_the_judge_the_public_one(data
     assert jnp.any(by_mean != by_last)
 
 
+@pytest.mark.slow
 def test_guided_terms_by_hand():
     net = models.networks(8, 2, [2], latent=3, hidden=(9,))
     params = jax.jit(net.init, static_argnums=(1, 2, 3))(jax.random.key(0), 8, 2, 4)
@@ -250,6 +255,7 @@ def test_guided_terms_by_hand():
     assert not any(jnp.any(leaf) for leaf in jax.tree.leaves(own["decoder"]))
 
 
+@pytest.mark.slow
 def test_personalisation_trains_on_from_the_shared_state(data, method):
     alone = jax.tree.map(lambda rows: rows[:1], datasets.by_client(data.train))
     state = method.init(jax.random.key(0))

@@ -15,7 +15,7 @@ from jaxanon.evaluation import checks
 from jaxanon.methods.blinder.blinder import anonymized
 from jaxanon.models.classifiers import Classifier
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import pytest
 from jaxanon import datasets
 from jaxanon.federated import Layout
 from jaxanon.methods.blinder.averaged import system_of
-from jaxanon.methods.blinder.fed_blinder import FedBlinderConfig, fed_blinder
+from jaxanon.methods.blinder.fed_blinder import FedBlinderConfig, build, fed_blinder
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 OTHER = {"weighting": "clients", "batches": 2, "form": "released"}
@@ -21,7 +21,8 @@ OTHER = {"weighting": "clients", "batches": 2, "form": "released"}
 )
 def test_rounds_agree_with_plain_loops_over_clients(data, chunk, settings):
     spec, population = plain.moody(data.spec), plain.clients(data)
-    method = fed_blinder(spec, layout=Layout(chunk=chunk), **plain.SETTINGS, **settings)
+    config = FedBlinderConfig(**plain.SETTINGS, **settings)
+    method = build(spec, config, Layout(chunk=chunk))
     update, key = jax.jit(method.update), jax.random.key(1)
     jax.clear_caches()  # Else a full cache forgets what is counted below.
     losses = plain.Losses(system_of(spec, method.config))

@@ -9,7 +9,7 @@ from jaxanon.federated import Population
 from jaxanon.methods.blinder.averaged import system_of
 from jaxanon.methods.blinder.kd_blinder import KDBlinderConfig, kd_blinder
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 # Heavier than published, so that each of them is seen after a round.

@@ -16,7 +16,7 @@ from jaxanon.methods.common import pool
 from jaxanon.methods.common.alternating import Player, Room, central
 from jaxanon.training import trainer
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 SGD = {"optimizer": optax.identity()}
 

@@ -36,6 +36,7 @@ def test_padding_is_zero_in_standardised_windows_too(data):
     np.testing.assert_allclose(prepared.windows, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_shadows_are_other_classes_and_shown_ones_any_class_at_all(data):
     prepared = client_batches.prepare(data.spec, datasets.by_client(data.train), 3)
     draw = lambda key: client_batches.draw_batch(

@@ -25,6 +25,7 @@ def evenly():
     return lambda labels, mask: draw(jnp.asarray(labels), jnp.asarray(mask))
 
 
+@pytest.mark.slow
 def test_balanced_classes_are_equally_frequent_and_rows_within_them(evenly):
     index, real = evenly(LABELS, MASK)
     assert np.all(real)
@@ -39,6 +40,7 @@ def test_balanced_classes_are_equally_frequent_and_rows_within_them(evenly):
     np.testing.assert_allclose(own, 4000 / 24, atol=4.5 * np.sqrt(4000 / 24))
 
 
+@pytest.mark.slow
 def test_balanced_draws_do_not_depend_on_padding(evenly):
     index, real = evenly(LABELS, MASK)
     longer = evenly(np.append(LABELS, [1, 1, 3, 0]), np.append(MASK, [False] * 4))

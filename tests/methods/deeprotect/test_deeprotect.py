@@ -40,6 +40,7 @@ def layers_of(run):
     return [run.state.params["layer 1"], run.state.params["layer 2"]]
 
 
+@pytest.mark.slow
 def test_training_leaves_orthonormal_rows_and_features_that_serve(trained, data):
     for layer in layers_of(trained):
         assert float(kernels.orthonormality_residual(layer.kernel)) < 1e-5
@@ -60,6 +61,7 @@ def forest(data, train, test, attribute):
     return model.score(test.reshape(len(test), -1), data.test.labels[attribute])
 
 
+@pytest.mark.slow
 def test_less_privacy_is_less_noise_and_windows_stay_in_range(trained, data):
     windows, found = data.test.windows, []
     for epsilon in (0.5, 5.0, 500.0):
@@ -73,6 +75,7 @@ def test_less_privacy_is_less_noise_and_windows_stay_in_range(trained, data):
     assert found[0] > found[1] > 10 * found[2] > 0
 
 
+@pytest.mark.slow
 def test_named_neighbours_are_bounded_and_others_are_not(data):
     """What mode "named" says, and what it does not say."""
     method = methods.deeprotect(data.spec, **SMALL, mode="named", mechanism="none")
@@ -93,6 +96,7 @@ def test_named_neighbours_are_bounded_and_others_are_not(data):
         assert np.linalg.norm(moved) <= float(told["l2"]) * (1 + 1e-5)
 
 
+@pytest.mark.slow
 def test_a_private_class_that_is_not_linear_is_read_from_a_named_release(data):
     """Gender is an amplitude here: no direction tells it, and nothing hides it."""
     settings = SMALL | {"mode": "named", "mechanism": "span", "epsilon": 0.5}

@@ -41,6 +41,7 @@ def runs(data):
     return {name: trained(data, features=name) for name in names}
 
 
+@pytest.mark.slow
 def test_every_extractor_rebuilds_from_as_many_features(data, runs):
     x = unit(data)
     best = PCA(4).fit(x)
@@ -55,6 +56,7 @@ def test_every_extractor_rebuilds_from_as_many_features(data, runs):
     assert lost(data, runs["pca"]) == pytest.approx(least, rel=0.05)
 
 
+@pytest.mark.slow
 def test_windows_themselves_with_laplace_noise_are_the_baseline(data):
     """Scale d / ε of numbers in a range of width 1, each for itself."""
     run = trained(data, epochs=1, features="window")
@@ -72,6 +74,7 @@ def test_windows_themselves_with_laplace_noise_are_the_baseline(data):
     assert np.abs(noise).mean() == pytest.approx(32 / 32_000, rel=0.02)
 
 
+@pytest.mark.slow
 def test_a_dictionary_is_as_good_as_scikit_learn_s(data, runs):
     """By the subspace of its atoms, from which windows are rebuilt."""
     x = unit(data) - unit(data).mean(0)
@@ -83,6 +86,7 @@ def test_a_dictionary_is_as_good_as_scikit_learn_s(data, runs):
     assert lost(data, run) < 1.05 * np.sum(away**2, 1).mean()
 
 
+@pytest.mark.slow
 def test_named_directions_are_those_of_a_ridge_classifier(data):
     slope = np.linspace(0, 1, 16)[None, :, None]  # Genders are told by a trend.
     trend = [
@@ -104,6 +108,7 @@ def test_named_directions_are_those_of_a_ridge_classifier(data):
     assert cosine > 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("radius", "epsilon"), [(None, 300.0), (0.01, 25.0)])
 def test_noise_in_the_span_leaves_everything_else_as_it_was(data, radius, epsilon):
     run = trained(data, features="pca", mode="named")
@@ -132,6 +137,7 @@ def test_noise_in_the_span_leaves_everything_else_as_it_was(data, radius, epsilo
     assert np.median(np.abs(moved @ along)) == pytest.approx(np.log(2) * scale, rel=0.2)
 
 
+@pytest.mark.slow
 def test_fine_tuning_goes_on_where_layers_ended(data):
     settings = {"features": "autoencoder", "epochs_per_layer": 40, "step_size": 0.01}
     greedy = trained(data, epochs=80, training="greedy", **settings)
@@ -140,6 +146,7 @@ def test_fine_tuning_goes_on_where_layers_ended(data):
     assert "rebuilding, all layers" in tuned.history[-1]["losses"]
 
 
+@pytest.mark.slow
 def test_named_without_training_releases_nothing(data):
     method = methods.deeprotect(data.spec, **SMALL | {"mode": "named"})
     run = trained(data, features="pca")

@@ -20,7 +20,7 @@ from jaxanon.methods.deeprotect import release as releasing
 from jaxanon.methods.deeprotect.config import DEEProtectConfig, in_range
 from jaxanon.models import deeprotect
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 RANGE = {"low": (0.0, 0.0), "high": (20.0, 20.0)}
 CURVES = pytest.mark.parametrize("curve", ["sigmoid", "linear"])

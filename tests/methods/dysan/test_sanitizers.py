@@ -16,7 +16,7 @@ from jaxanon.methods.dysan import sanitizers
 from jaxanon.methods.dysan.dysan import dysan, dysan_gen, dysan_msda, olympus
 from jaxanon.training import trainer
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 SMALL = small_dysan.SMALL | {"inner_steps": 2}

@@ -16,7 +16,7 @@ from jaxanon.methods.common import generator
 from jaxanon.methods.gan import conditional
 from jaxanon.methods.gan.conditional import CGANConfig, OccupancyGANConfig
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 DATA = toy.data(per_subject=120)
 SMALL = {"widths": (32, 16), "latent": 8, "batch": 32}

@@ -15,7 +15,7 @@ from jaxanon.methods.gan.timegan_networks import TimeGANConfig
 from jaxanon.methods.privatehub.fine_tuning import FILTERED
 from jaxanon.models import layers
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 DATA = toy.data()
 MODULE = importlib.import_module("jaxanon.methods.gan.timegan")

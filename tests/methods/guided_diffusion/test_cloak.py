@@ -14,7 +14,7 @@ from jaxanon.methods.common.generator import Batch
 from jaxanon.methods.guided_diffusion import guidance
 from jaxanon.methods.guided_diffusion.guidance import CloakConfig
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 DATA = toy.data(per_subject=120)
 SMALL = {"widths": (8, 16), "heads": 2, "batch": 64, "num_steps": 50}

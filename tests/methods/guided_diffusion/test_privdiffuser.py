@@ -15,7 +15,7 @@ from jaxanon import datasets, methods
 from jaxanon.methods.guided_diffusion import guidance
 from jaxanon.methods.guided_diffusion.guidance import PrivDiffuserConfig
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 DATA = toy.data(per_subject=120)
 FIRST, LAST = 36, 96  # Epochs: of the first phase, and of both.

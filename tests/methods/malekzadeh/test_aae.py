@@ -12,7 +12,7 @@ from jaxanon.methods import personalise
 from jaxanon.methods.common.pool import draw_weighed, weigh
 from jaxanon.methods.malekzadeh.anonymizing import aae
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 SMALL = {

@@ -11,7 +11,7 @@ import toy
 from jaxanon import datasets
 from jaxanon.methods.malekzadeh.gen import gen
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 TIME = 32  # Three convolutions need so many samples.
 

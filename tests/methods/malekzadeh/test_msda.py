@@ -2,6 +2,7 @@
 
 import jax
 import numpy as np
+import pytest
 
 from jaxanon import datasets
 from jaxanon.methods.common.pool import draw_weighed, weigh
@@ -98,6 +99,7 @@ def test_readers_of_latents_learn_from_what_the_encoder_makes(given_to_central, 
     np.testing.assert_allclose(loss(mute, encoder), loss(mute, other), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_run_in_released_form(data):
     settings = SMALL | {"form": "released", "latent_hidden": (12,), "warm_up": 0}
     method = msda(data.spec, **settings)

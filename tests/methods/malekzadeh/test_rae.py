@@ -84,6 +84,7 @@ def _trained():
     return data, run, np.asarray(shown)
 
 
+@pytest.mark.slow
 def test_what_leaves_is_neutral_in_place_of_the_sensitive_and_kept_otherwise():
     data, run, shown = _trained()
     windows, labels = data.test

@@ -78,6 +78,7 @@ def test_rae_aae_reads_the_white_classes_of_replaced_windows(given_to_central, d
     assert np.abs(shown[0] - shown[1]).max() > 1e-4
 
 
+@pytest.mark.slow
 def test_rae_aae_runs(data):
     four = _four(data)
     widths = {"filters": 4, "reader_filters": 4, "reader_hidden": (6,)}

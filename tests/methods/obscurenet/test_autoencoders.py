@@ -12,7 +12,7 @@ from jaxanon.core import run as core_run
 from jaxanon.methods.obscurenet import autoencoders
 from jaxanon.training import trainer
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 TINY = {"latent": 3, "batch": 16, "judge_batch": 8, "hidden": ()}
 

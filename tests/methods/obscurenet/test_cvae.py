@@ -5,6 +5,7 @@ import importlib
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxanon import methods
 from jaxanon.models.conditional_autoencoder import Batch
@@ -63,6 +64,7 @@ def test_a_code_is_no_sample_and_a_latent_is_one(data):
         assert bool(jnp.all(one == two)) == same
 
 
+@pytest.mark.slow
 def test_it_learns_to_rebuild(data):
     method = methods.cae(
         data.spec, **TINY, batch=32, judge_batch=8, initialisation="lecun"

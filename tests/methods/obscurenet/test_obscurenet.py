@@ -14,7 +14,7 @@ from jaxanon.core.programs import rounds_program
 from jaxanon.methods.obscurenet import autoencoders
 from jaxanon.models.conditional_autoencoder import Batch, rewriter_loss
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -176,7 +176,7 @@ def test_epsilon_buys_the_noise_of_all_paid_epochs():
     assert named.rounds is None and named.noise_multiplier == 1.0
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_run_says_what_it_spent_and_stops_where_its_budget_ends(
     data, tmp_path, capsys
 ):
@@ -259,6 +259,7 @@ def test_a_delta_that_gives_a_window_away_is_warned_of(data):
         methods.privatehub(data.spec, **NOISY | {"delta": 0.01})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grid", [{"max_norm": [1.0]}, {"noise_multiplier": [1.0]}])
 def test_no_sweep_shares_a_budget(data, grid):
     settings = SMALL | ({} if "noise_multiplier" in grid else NOISY)

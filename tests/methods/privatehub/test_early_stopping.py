@@ -151,7 +151,7 @@ def alike(one, other):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_who_has_stopped_rests(data, tmp_path):
     method = methods.privatehub(data.spec, **PATIENT)
     train = lambda epochs, **given: ja.train(
@@ -174,7 +174,7 @@ def test_who_has_stopped_rests(data, tmp_path):
     alike(again.state, late.state)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_members_of_a_sweep_stop_by_themselves(data):
     jax.config.update("jax_debug_key_reuse", False)  # It takes a select for two uses.
     try:

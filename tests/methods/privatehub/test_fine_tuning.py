@@ -15,7 +15,7 @@ from jaxanon.methods.privatehub import data as privatehub_data
 from jaxanon.methods.privatehub import fine_tuning, networks
 from jaxanon.methods.privatehub.config import PrivateHubConfig
 
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("built_plainly")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("built_plainly")]
 
 DATA = toy.data()
 SMALL = {"widths": (4,), "heads": 2, "batch": 32, "num_steps": 20}

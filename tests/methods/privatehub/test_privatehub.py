@@ -17,7 +17,7 @@ from jaxanon.methods.privatehub import data as privatehub_data
 from jaxanon.methods.privatehub import networks
 from jaxanon.methods.privatehub.config import PrivateHubConfig
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 DATA = toy.data(per_subject=120)
 SMALL = {"widths": (8, 16), "heads": 2, "batch": 64, "num_steps": 50}

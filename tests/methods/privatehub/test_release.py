@@ -13,7 +13,7 @@ from jaxanon.core.run import Run
 from jaxanon.datasets.spec import take
 from jaxanon.training import run_folder, trainer
 
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("built_plainly")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("built_plainly")]
 
 DATA = toy.data()
 SMALL = {"widths": (4,), "heads": 1, "num_steps": 20, "sampling_steps": 5}

@@ -12,7 +12,7 @@ from jaxanon.methods.common import diffusion, generator
 from jaxanon.methods.privatehub import networks, sampling
 from jaxanon.methods.privatehub.config import PrivateHubConfig
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 TIME = 3
 DATA = toy.data(time=TIME)

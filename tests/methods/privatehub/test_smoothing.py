@@ -12,7 +12,7 @@ from jaxanon.core.run import Run
 from jaxanon.methods.common import diffusion
 from jaxanon.methods.privatehub import data as privatehub_data
 
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("built_plainly")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("built_plainly")]
 
 DATA = toy.data()
 SMALL = {"widths": (4,), "heads": 1, "num_steps": 20, "sampling_steps": 5}

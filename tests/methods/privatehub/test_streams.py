@@ -11,7 +11,7 @@ from jaxanon import methods
 from jaxanon.methods.common import diffusion, generator
 from jaxanon.methods.privatehub import networks, sampling
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 SPEC = toy.data().spec
 with plain_denoiser():
