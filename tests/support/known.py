@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxanon.methods import Method
+from jaxanon.core.method import Method, Schedule
 
 
 class State(NamedTuple):
