@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxanon.methods import Method
+from jaxanon.core.method import Method, Schedule
 
 
 class State(NamedTuple):
@@ -57,6 +57,5 @@ def build(spec, **settings):
         init=init,
         update=update,
         anonymize=lambda key, state, windows: windows,
-        rounds_per_epoch=lambda data: 3,
-        work_per_round=lambda data: 2,
+        schedule=Schedule(lambda data: 3, lambda data: 2),
     )
