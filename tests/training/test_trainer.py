@@ -247,7 +247,8 @@ def test_a_loss_that_is_not_finite_stops_the_run(method, data, tmp_path):
 def test_parameters_that_the_last_round_broke_are_not_kept(method, data, tmp_path):
     """Losses are of the parameters before a step, so none of them tells."""
     out = tmp_path / "run"
-    short = method._replace(rounds_per_epoch=lambda prepared: 1)
+    schedule = method.schedule._replace(rounds_per_epoch=lambda prepared: 1)
+    short = method._replace(schedule=schedule)
     sizes = "adversary_step_size or inner_step_size or server_step_size"
     message = f"squares are no longer finite in round 1; lower {sizes}"
     with pytest.raises(FloatingPointError, match=message):
