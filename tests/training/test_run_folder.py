@@ -11,7 +11,7 @@ import toy
 
 from jaxanon import energy, learners, methods
 from jaxanon.energy import sweeping, training
-from jaxanon.flower.serving import serve
+from jaxanon.flower.server import serve
 from jaxanon.flower.settings import Serving
 from jaxanon.sweeps import runner
 from jaxanon.training import checkpoint, run_folder, trainer
