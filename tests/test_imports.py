@@ -62,8 +62,8 @@ MAY_IMPORT = {
         "jax numpy",
     ),
     "sweeps": Row(
-        "kernels core training evaluation methods.dysan attacks federated report "
-        "datasets",
+        "kernels core training evaluation methods.dysan attacks energy federated "
+        "report datasets",
         "jax numpy rich ray",
     ),
     "cli": Row(
@@ -105,7 +105,6 @@ BENCH_ALONE = "harness"  # All that the other folders of ``bench/`` may import.
 
 # Arrows against the table that are still there: module -> (what it imports, why).
 BY_NAME = "a registry in core is to build methods and learners by their names"
-ONE_LOOP = "PFDRL has a run, a loop and a sweep of its own until it is a Method"
 EXCEPTIONS = {
     "core.release": ("methods", "a method is to declare its release as a capability"),
     "core.run": ("methods learners", BY_NAME),
@@ -116,9 +115,6 @@ EXCEPTIONS = {
     "sweeps.online_selection": ("methods", "Method is to come from core.method"),
     "exporting.export": ("methods learners", BY_NAME),
     "exporting.own": ("methods", "methods.personalise is a name of the facade"),
-    "energy.method": ("training", ONE_LOOP),
-    "energy.training": ("training", ONE_LOOP),
-    "energy.sweeping": ("evaluation report sweeps", ONE_LOOP),
 }
 
 

@@ -6,6 +6,7 @@ import importlib.metadata
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
+from jaxanon.datasets import Spec
 from jaxanon.datasets import registry as datasets
 from jaxanon.kernels.checks import did_you_mean, one_of
 from jaxanon.kernels.setting_checks import configured
@@ -21,13 +22,21 @@ class Entry(NamedTuple):
     builder: Callable  # (spec, config) -> Method
     config: type | None  # frozen dataclass of the settings
     kind: str  # one of ``KINDS``
+    spec: type = Spec  # of ``builder``, with ``from_json``
 
 
 _ENTRIES: dict[str, Entry] = {}
-_BUILT_IN = ("jaxanon.methods", "jaxanon.learners")
+_BUILT_IN = ("jaxanon.methods", "jaxanon.learners", "jaxanon.energy")
 
 
-def register(name: str, builder=None, *, config=None, kind: str = "anonymizer") -> Any:
+def register(
+    name: str,
+    builder=None,
+    *,
+    config=None,
+    kind: str = "anonymizer",
+    spec: type = Spec,
+) -> Any:
     """Registers a method, a learner, a controller or a data set under a name.
 
     A registered method trains, resumes, reopens, sweeps, evaluates and exports like a
@@ -42,6 +51,8 @@ def register(name: str, builder=None, *, config=None, kind: str = "anonymizer") 
       config: frozen dataclass of the settings, each with a default; ``None`` for a
         method without settings.
       kind: ``"anonymizer"``, ``"learner"``, ``"controller"`` or ``"dataset"``.
+      spec: class of the specs that ``builder`` takes, with ``to_json`` and
+        ``from_json``; controllers have other data than windows.
 
     Returns:
       ``(spec, **settings) -> Method``; of a data set, its description.
@@ -71,7 +82,7 @@ def register(name: str, builder=None, *, config=None, kind: str = "anonymizer") 
     if kind == "dataset":
         return datasets.register(name, cast(datasets.Dataset, builder))
     if builder is None:
-        return functools.partial(register, name, config=config, kind=kind)
+        return functools.partial(register, name, config=config, kind=kind, spec=spec)
     if not callable(builder):
         raise TypeError(f"builder must be (spec, config) -> Method, got {builder!r}.")
     old = _ENTRIES.get(name)
@@ -80,7 +91,7 @@ def register(name: str, builder=None, *, config=None, kind: str = "anonymizer") 
             f"name must be new, got {name!r}, which {_origin(old.builder)} has; choose "
             "another name."
         )
-    _ENTRIES[name] = Entry(name, builder, config, kind)
+    _ENTRIES[name] = Entry(name, builder, config, kind, spec)
 
     @functools.wraps(builder)
     def build(spec, **settings):

@@ -135,8 +135,13 @@ class Run:
             DEEProtect's release is when its guarantee would not hold.
         """
         if self.method.anonymize is None:
+            does = (
+                ""
+                if self.method.predict is None
+                else f"predicts {self.spec.public} and "
+            )
             raise TypeError(
-                f"{self.method.name} predicts {self.spec.public} and rewrites no "
+                f"{self.method.name} {does}rewrites no "
                 "windows; train a method of jaxanon.methods to anonymize."
             )
         typed_key(key)
