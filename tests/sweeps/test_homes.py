@@ -10,7 +10,7 @@ from jaxanon import energy
 from jaxanon.cli import app
 from jaxanon.cli import sweep as cli_sweep
 from jaxanon.core import registry
-from jaxanon.energy import PFDRLSettings, settings
+from jaxanon.energy import PFDRLSettings, newcomers, settings
 from jaxanon.energy import system as energy_system
 from jaxanon.evaluation import energy as evaluation_energy
 from jaxanon.report.energy import draw_search
@@ -106,7 +106,7 @@ def test_who_never_reaches_it_has_no_day(searched, homes, monkeypatch, tmp_path)
     """Means are over the others; a table and a figure say how many never did."""
     days = iter([[0], [4], [0], [0]])
     reached = lambda *_, **told: energy.Reached(np.array(next(days)), told["minutes"])
-    monkeypatch.setattr(energy, "days_to_reach", reached)
+    monkeypatch.setattr(newcomers, "days_to_reach", reached)
     grid = {"gamma_hours": [2.0, 12.0]}
     members, summary = sweeping.search(SMALL, homes, grid=grid, seeds=2, out=tmp_path)
     assert [one.scores["reached_day"] for one in members] == [None, 4, None, None]
