@@ -1,7 +1,7 @@
 """``jaxanon sweep``: a grid of settings and several seeds, as one program."""
 
 import pathlib
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.table import Table
@@ -13,7 +13,7 @@ from jaxanon.cli.data import DataOptions, HomesOptions
 
 def command(method: str | None):
     """The function behind ``jaxanon sweep METHOD``, with the method's settings."""
-    if train.is_controller(method):
+    if method is not None and train.is_controller(method):
         return _of_homes(method)
     settings_class = _settings_of(method)
 
@@ -115,7 +115,7 @@ def _of_homes(method: str):
     """The function behind ``jaxanon sweep pfdrl``."""
     from jaxanon.core import registry
 
-    settings_class = registry.entry(method).config
+    settings_class: Any = registry.entry(method).config
 
     def sweep(
         method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],

@@ -2,7 +2,7 @@
 
 import dataclasses
 import pathlib
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -61,10 +61,8 @@ def fields_of(settings) -> dict:
     return {field.name: getattr(settings, field.name) for field in fields}
 
 
-def is_controller(method: str | None) -> bool:
+def is_controller(method: str) -> bool:
     """Whether a method learns from homes in place of windows."""
-    if method is None:
-        return False
     from jaxanon.core import registry
 
     return method in registry.names("controller")
@@ -74,7 +72,7 @@ def _of_homes(method: str):
     """The function behind ``jaxanon train pfdrl``."""
     from jaxanon.core import registry
 
-    settings_class = registry.entry(method).config
+    settings_class: Any = registry.entry(method).config
 
     def train(
         method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
@@ -130,7 +128,7 @@ def _of_homes(method: str):
 
 def command(method: str | None):
     """The function behind ``jaxanon train METHOD``, with the method's settings."""
-    if is_controller(method):
+    if method is not None and is_controller(method):
         return _of_homes(method)
     settings_class = settings_of(method)
 

@@ -43,7 +43,7 @@ class Member(NamedTuple):
 class Sweep(NamedTuple):
     """What ``sweep`` returns; the i-th entry of each belongs to the i-th member."""
 
-    members: tuple[Member | sweeps_homes.Member, ...]
+    members: tuple[Any, ...]  # ``Member``; of homes, ``sweeps.homes.Member``
     runs: tuple[Run | None, ...]  # None of one that got lost
     # Of ``evaluate``, if asked for: None of who diverged, {} where it got lost.
     reports: tuple[dict | None, ...]
