@@ -63,8 +63,8 @@ MAY_IMPORT = {
         "jax numpy",
     ),
     "sweeps": Row(
-        "kernels core training evaluation methods.dysan attacks federated privacy "
-        "report datasets",
+        "kernels core training evaluation methods.dysan attacks energy federated "
+        "privacy report datasets",
         "jax numpy rich ray",
     ),
     "cli": Row(
@@ -104,13 +104,8 @@ WITHIN = {
 }
 BENCH_ALONE = "harness"  # All that the other folders of ``bench/`` may import.
 
-# Arrows against the table that are still there: module -> (what it imports, why).
-ONE_LOOP = "PFDRL has a run, a loop and a sweep of its own until it is a Method"
-EXCEPTIONS = {
-    "energy.method": ("training", ONE_LOOP),
-    "energy.training": ("training", ONE_LOOP),
-    "energy.sweeping": ("evaluation report sweeps", ONE_LOOP),
-}
+# Arrows against the table: module -> (what it imports, why).
+EXCEPTIONS: dict[str, tuple[str, str]] = {}
 
 
 def _package(name):

@@ -6,6 +6,7 @@ from typing import Annotated
 import tyro
 
 from jaxanon.cli import arguments, console, files
+from jaxanon.cli import data as cli_data
 
 ROOT = 0x616E6F6E  # "anon"; large, for split and small numbers give training's keys.
 
@@ -71,9 +72,8 @@ def anonymize(
     import jax
 
     from jaxanon.core import release
-    from jaxanon.training import run_folder
 
-    run = run_folder.open_run(folder)
+    run = cli_data.open_run(folder)
     console.unfinished(run)
     windows, about = files.read_windows(input)
     files.refuse_others(about, run.spec)

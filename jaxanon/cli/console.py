@@ -98,6 +98,15 @@ def spent(run) -> None:
     )
 
 
+def homes(homes, settings) -> None:
+    """How many homes there are, and of what."""
+    joining = f", {settings.joining} of which join later" if settings.joining else ""
+    say(
+        f"{len(homes.names)} homes{joining}, {homes.kinds.shape[1]} devices each; "
+        f"{settings.days} days to learn from, {settings.held_out} held out."
+    )
+
+
 def losses(run) -> None:
     """The last row of a run's metrics."""
     if run.history:

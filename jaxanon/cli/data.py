@@ -34,6 +34,82 @@ class DataOptions:
     """folder or file of the original data, where it is not found alone"""
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HomesOptions:
+    """Which homes to load, as ``jaxanon.energy.load_homes`` takes it."""
+
+    dataset: Annotated[str, tyro.conf.arg(metavar="NAME_OR_NPZ")] = "tracebase"
+    """tracebase (homes composed of metered devices), households, pecan_street,
+    simulated, or an .npz file of readings: arrays home, device, minute (since 1970) and
+    power (W)"""
+    source: Path = None
+    """folder or file of the original data, where it is not found alone"""
+
+
+def load_homes(options: HomesOptions, settings):
+    """The homes of a run: those that learn, and after them those that join.
+
+    Args:
+      options: ``HomesOptions``.
+      settings: ``PFDRLSettings``.
+    """
+    from jaxanon import energy
+    from jaxanon.energy.loading import COMPOSED, HOMES
+
+    count = settings.homes
+    if count is None and options.dataset in COMPOSED:
+        count = HOMES
+    kinds = settings.kinds
+    return energy.load_homes(
+        options.dataset,
+        homes=None if count is None else count + settings.joining,
+        devices=settings.devices,
+        days=settings.days,
+        held_out=settings.held_out,
+        kinds=None if kinds is None else names(kinds, "kinds"),
+        seed=settings.homes_seed,
+        source=options.source,
+    )
+
+
+def recall_homes(run, *, dataset: str | None = None, source: str | None = None):
+    """The homes that a run was trained on, as ``recall`` finds windows again."""
+    known = dataclasses.asdict(HomesOptions())
+    record = run.folder / RECORD
+    if record.exists():
+        known |= recorded(record)
+    known = with_given(known, record, dataset=dataset, source=source)
+    return load_homes(HomesOptions(**known), run.method.config)
+
+
+def of_homes(folder: pathlib.Path) -> bool:
+    """Whether a folder holds a run of a controller, damaged or not."""
+    from jaxanon.core import registry
+
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        return config["method"] in registry.names("controller")
+    except (LookupError, OSError, RecursionError, TypeError, ValueError):
+        return False
+
+
+def open_run(folder: pathlib.Path):
+    """Opens a run that was trained on windows.
+
+    Raises:
+      ValueError: as ``run_folder.open_run``; for a run that has other data.
+    """
+    from jaxanon.training import run_folder
+
+    run = run_folder.open_run(folder)
+    if run.method.own_data is not None:
+        raise ValueError(
+            f"{folder} holds a run of {run.method.name}, which has no windows to read "
+            "or rewrite; `jaxanon evaluate` tests it."
+        )
+    return run
+
+
 def load(options: DataOptions):
     """``jaxanon.datasets.Data`` for the options."""
     from jaxanon import datasets
@@ -107,7 +183,7 @@ def names(text: str, argument: str) -> tuple[str, ...]:
     return parts
 
 
-def remember(folder: pathlib.Path, options: DataOptions) -> None:
+def remember(folder: pathlib.Path, options: DataOptions | HomesOptions) -> None:
     """Writes into a run's folder where its data came from."""
     from jaxanon.datasets import writing
 

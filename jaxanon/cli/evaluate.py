@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 from rich.table import Table
 
-from jaxanon.cli import arguments, console, energy
+from jaxanon.cli import arguments, console
 from jaxanon.cli import data as cli_data
 
 
@@ -61,7 +61,7 @@ def evaluate(
         raise ValueError("--join-rounds are of those who join; give --join, too.")
     if join is not None and attacks is not None:
         raise ValueError("nobody attacks who joins; give --join or --attacks.")
-    if energy.is_street(folder):
+    if cli_data.of_homes(folder):
         if join is not None or epsilons is not None:
             raise ValueError(
                 "--join and --epsilons are not of pfdrl, whose homes that join are "
@@ -71,9 +71,8 @@ def evaluate(
             raise ValueError("nobody attacks a street of homes; leave --attacks out.")
         if split_seed is not None:
             raise ValueError("--split-seed is of windows, and a street has none.")
-        energy.evaluate(
-            folder, seed=seed, overwrite=overwrite, dataset=dataset, source=source
-        )
+        writing.refuse_unwritable(folder / "report.json", overwrite)
+        _homes(folder, seed, dataset=dataset, source=source)
         return
     written = "report.json" if epsilons is None else "budget.json"
     if join is not None:
@@ -119,6 +118,21 @@ def evaluate(
     else:
         console.report(report)
         _show_further(report["attacks"])
+    console.say(f"The report: {(folder / 'report.html').absolute()}")
+
+
+def _homes(folder, seed, **where):
+    """Tests the homes of a run on held-out days, and those that join."""
+    from jaxanon.evaluation import energy
+    from jaxanon.report.energy import sentences
+    from jaxanon.training import run_folder
+
+    run = run_folder.open_run(folder)
+    homes = cli_data.recall_homes(run, **where)
+    with console.pieces() as tell:
+        report = energy.evaluate(run, homes, seed=seed, progress=tell)
+    for sentence in sentences(report):
+        console.say(sentence)
     console.say(f"The report: {(folder / 'report.html').absolute()}")
 
 

@@ -59,12 +59,11 @@ def export(
 
     from jaxanon import exporting
     from jaxanon.exporting import files
-    from jaxanon.training import run_folder
 
     files.check_ending(output, format)
     if attackers is not None:
         files.check_ending(attackers, "onnx")
-    run = run_folder.open_run(folder)
+    run = cli_data.open_run(folder)
     console.unfinished(run)
     data = cli_data.recall(run, dataset=dataset, source=source, split_seed=split_seed)
     if own is not None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import tyro
 
 from jaxanon.cli import arguments, console, files
+from jaxanon.cli import data as cli_data
 
 ROOT = 0x73616D70  # "samp"; as large as that of ``anonymize``, and another.
 
@@ -62,9 +63,8 @@ def sample(
 
     from jaxanon.core import release
     from jaxanon.core.method import generation
-    from jaxanon.training import run_folder
 
-    run = run_folder.open_run(folder)
+    run = cli_data.open_run(folder)
     console.unfinished(run)
     generation(run.method)  # Who makes none may have no classes to name.
     public = run.spec.public

@@ -1,19 +1,20 @@
 """``jaxanon sweep``: a grid of settings and several seeds, as one program."""
 
 import pathlib
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
+from rich.table import Table
 
-from jaxanon.cli import arguments, console, energy, energy_sweep, train
+from jaxanon.cli import arguments, console, train
 from jaxanon.cli import data as cli_data
-from jaxanon.cli.data import DataOptions
+from jaxanon.cli.data import DataOptions, HomesOptions
 
 
 def command(method: str | None):
     """The function behind ``jaxanon sweep METHOD``, with the method's settings."""
-    if method == energy.METHOD:
-        return energy_sweep.command()
+    if method is not None and train.is_controller(method):
+        return _of_homes(method)
     settings_class = train.settings_of(method)
 
     def sweep(
@@ -48,8 +49,8 @@ def command(method: str | None):
           splits: how many splits of the data everything is trained on; with --split
             subject, whose test subjects --split-seed and the seeds after it draw
           epochs: passes over the data
-          evaluate: evaluate every member, report mean and deviation over seeds, and draw
-            the settings' scores; --no-evaluate leaves that out
+          evaluate: evaluate every member, report mean and deviation over seeds, and
+            draw the settings' scores; --no-evaluate leaves that out
           halving: stop settings early that others beat: 3 keeps a third of them or more
             after 1/9 and 1/3 of the epochs
           resume: go on with the sweep in --out
@@ -107,6 +108,88 @@ def command(method: str | None):
             console.say(f"The settings' scores: {page}")
 
     return sweep
+
+
+def _of_homes(method: str):
+    """The function behind ``jaxanon sweep pfdrl``."""
+    from jaxanon.core import registry
+
+    settings_class: Any = registry.entry(method).config
+
+    def sweep(
+        method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
+        /,
+        *,
+        out: arguments.Folder = None,
+        grid: Annotated[tuple[str, ...], arguments.optional("NAME=A,B,... ...")] = (),
+        seeds: int = 1,
+        data: Annotated[HomesOptions, tyro.conf.arg(name="")] = HomesOptions(),  # noqa: B008
+        chunk: arguments.Whole = None,
+        resume: bool = False,
+        settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
+    ) -> None:
+        """Trains a street with every setting of a grid, and tests it on held-out days.
+
+        --grid alpha=0:8:1,gamma_hours=6:24:6 are 9 times 4 runs. alpha, beta_hours,
+        gamma_hours and the rates are arrays of one program; others, such as sharing,
+        are compiled anew for each value.
+
+        Args:
+          method: pfdrl; comes first
+          out: folder for sweep.json and sweep.png; default: runs/METHOD-sweep
+          grid: NAME=VALUE,VALUE,... or NAME=FIRST:LAST:STEP for each setting to vary
+          seeds: how many; 0, 1, ...
+          chunk: runs side by side; default: one on a CPU, else all of a program
+          resume: go on with the sweep in --out
+        """
+        from jaxanon.sweeps import homes as sweeps_homes
+
+        folder = out or pathlib.Path("runs") / f"{method}-sweep"
+        axes = arguments.parse(grid, settings_class)
+        homes = cli_data.load_homes(data, settings)
+        console.homes(homes, settings)
+        with console.pieces() as progress:
+            _, summary = sweeps_homes.search(
+                settings,
+                homes,
+                grid=axes,
+                seeds=seeds,
+                out=folder,
+                resume=resume,
+                chunk=chunk,
+                progress=progress,
+            )
+        console.table(homes_table(summary))
+        console.say(f"The sweep is in {folder}.")
+
+    return sweep
+
+
+def homes_table(summary: list[dict]) -> Table:
+    """A row for each setting: mean and deviation over seeds."""
+    found = Table(title=f"held-out days, mean over {summary[0]['seeds']} seeds")
+    for name in summary[0]["settings"]:
+        found.add_column(name)
+    for name in ("saved %", "off in use %", "best action %", "95 % on day"):
+        found.add_column(name, justify="right")
+    scales = {
+        "saved_share": 100,
+        "switched_off_share": 100,
+        "optimal_share": 100,
+        "reached_day": 1,
+    }
+    for row in summary:
+        cells = [str(value) for value in row["settings"].values()]
+        for name, scale in scales.items():
+            score = row["scores"][name]
+            mean, std, never = score["mean"], score["std"], score.get("never")
+            spread = "" if std is None else f" ± {scale * std:.2f}"
+            told = "" if mean is None else f"{scale * mean:.2f}{spread}"
+            if never:
+                told = f"{told} ({never} of {row['seeds']} never)".strip()
+            cells.append(told)
+        found.add_row(*cells)
+    return found
 
 
 def _address(words):

@@ -2,13 +2,13 @@
 
 import dataclasses
 import pathlib
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
-from jaxanon.cli import arguments, console, energy, files
+from jaxanon.cli import arguments, console, files
 from jaxanon.cli import data as cli_data
-from jaxanon.cli.data import DataOptions
+from jaxanon.cli.data import DataOptions, HomesOptions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,18 +32,20 @@ def registered(name: str):
     from jaxanon.core import registry
     from jaxanon.kernels.checks import did_you_mean
 
-    if name == energy.METHOD:
+    controllers = registry.names("controller")
+    if name in controllers:
         raise ValueError(
             f"{name} trains a street of homes, by `jaxanon train {name}` or `jaxanon "
             f"sweep {name}`, its name right behind the verb; nothing else takes it."
         )
     anonymizers, learners = map(registry.names, ("anonymizer", "learner"))
-    known = (*learners, *anonymizers, energy.METHOD)
+    known = (*learners, *anonymizers, *controllers)
     if name not in known:
         raise ValueError(
             f"there is no method {name!r}.{did_you_mean(name, known)} Methods that "
             f"anonymize are {', '.join(sorted(anonymizers))}; those that predict "
-            f"{', '.join(sorted(learners))}; {energy.METHOD} switches standby off."
+            f"{', '.join(sorted(learners))}; {', '.join(controllers)} switches "
+            "standby off."
         )
     return registry.entry(name, "anonymizer", "learner")
 
@@ -63,10 +65,75 @@ def fields_of(settings) -> dict:
     return {field.name: getattr(settings, field.name) for field in fields}
 
 
+def is_controller(method: str) -> bool:
+    """Whether a method learns from homes in place of windows."""
+    from jaxanon.core import registry
+
+    return method in registry.names("controller")
+
+
+def _of_homes(method: str):
+    """The function behind ``jaxanon train pfdrl``."""
+    from jaxanon.core import registry
+
+    settings_class: Any = registry.entry(method).config
+
+    def train(
+        method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
+        /,
+        *,
+        out: arguments.Folder = None,
+        data: Annotated[HomesOptions, tyro.conf.arg(name="")] = HomesOptions(),  # noqa: B008
+        seed: int = 0,
+        resume: bool = False,
+        settings: Annotated[settings_class, tyro.conf.arg(name="")],  # pyrefly: ignore
+    ) -> None:
+        """Homes learn to switch standby off, sharing what they learn without a server.
+
+        Every device of every home forecasts what it will take, and chooses minute by
+        minute between off, standby and on. A run that was interrupted, or killed, goes
+        on by the same command with --resume and ends in the same bits.
+
+        Args:
+          method: pfdrl; comes first
+          out: folder for settings, checkpoints and metrics; default: runs/METHOD
+          seed: of everything random but the homes
+          resume: go on with the run in --out; where there is none, begin it
+        """
+        from jaxanon.core import registry
+        from jaxanon.training import trainer
+
+        folder = out or pathlib.Path("runs") / method
+        files.refuse_folder(folder, resume)
+        homes = cli_data.load_homes(data, settings)
+        console.homes(homes, settings)
+        run = trainer.train(
+            registry.build(method, homes.spec, **fields_of(settings)),
+            homes,
+            seed=seed,
+            out=folder,
+            resume=resume,
+            # Before the first day: a run may be killed at any moment.
+            on_claim=lambda: cli_data.remember(folder, data),
+        )
+        if run.history:  # Else its file was lost.
+            last = run.history[-1]["losses"]
+            console.say(
+                f"On the last of {settings.days} days homes saved "
+                f"{100 * last['saved_share']:.1f} % of standby energy; "
+                f"{100 * last['switched_off_share']:.1f} % of minutes in use were "
+                "switched off."
+            )
+        console.spent(run)
+        console.say(f"The run is in {folder}. Next: jaxanon evaluate {folder}")
+
+    return train
+
+
 def command(method: str | None):
     """The function behind ``jaxanon train METHOD``, with the method's settings."""
-    if method == energy.METHOD:
-        return energy.command()
+    if method is not None and is_controller(method):
+        return _of_homes(method)
     settings_class = settings_of(method)
 
     def train(

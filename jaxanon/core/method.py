@@ -29,6 +29,8 @@ class Schedule(NamedTuple):
     # (history, *, ended) -> None; raises if further training is useless or, at the end,
     # if the run is.
     check_history: Callable | None = None
+    round_name: str = "round"
+    epochs: int | None = None  # that the settings ask for; None leaves it to ``train``
 
 
 class Prediction(NamedTuple):
@@ -88,12 +90,35 @@ class Release(NamedTuple):
     after: str = ""  # what follows it
 
 
+class OwnData(NamedTuple):
+    """Capability of a method that learns from other data than windows of clients.
+
+    ``prepare`` takes the data themselves, which have a ``spec``.
+    """
+
+    check: Callable  # (data) -> None; raises if the method cannot learn from them
+    arrays: Callable  # (data) -> list of all their arrays, for a fingerprint
+
+
+class Spread(NamedTuple):
+    """Where a run's rounds are computed."""
+
+    call: Callable  # (key, state, data, num) -> (state, mean info, bad)
+    data: Any  # what it reads
+    put: Callable  # (tree) -> tree, of a key or a state, where ``call`` wants it
+    collect: Callable = lambda tree: tree  # what ``put`` did to a state undone
+
+
+class StateByLeaves:
+    """Base of states of which a checkpoint holds ``(round, leaves)``, none empty."""
+
+
 class Method(NamedTuple):
     """A system for the windows of one data set, in the manner of Optax.
 
     The first seven fields are the core, which training needs; each later field is a
     capability, ``None`` where a method lacks it. An anonymizer has ``anonymize``, a
-    learner ``predict``.
+    learner ``predict``, a controller ``own_data``.
 
     The state is a tree of arrays with ``round`` (``int32[]``, rounds done), ``params``,
     ``average`` (their running mean, or None) and ``hyper`` (dict of ``float[]``).
@@ -119,6 +144,8 @@ class Method(NamedTuple):
         None  # of ``privacy.guarantee``: what the noise of training protects
     )
     release: Release | None = None
+    own_data: OwnData | None = None
+    place: Callable | None = None  # (data, devices) -> ``Spread``
     tokens: bool = False  # whether windows may hold tokens of events
 
     @property

@@ -6,6 +6,7 @@ import importlib.metadata
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
+from jaxanon.datasets import Spec
 from jaxanon.datasets import registry as datasets
 from jaxanon.kernels.checks import did_you_mean, one_of
 from jaxanon.kernels.setting_checks import configured
@@ -22,10 +23,11 @@ class Entry(NamedTuple):
     config: type | None  # frozen dataclass of the settings
     kind: str  # one of ``KINDS``
     epochs: int = 20  # that it is trained for by default
+    spec: type = Spec  # of ``builder``, with ``from_json``
 
 
 _ENTRIES: dict[str, Entry] = {}
-_BUILT_IN = ("jaxanon.methods", "jaxanon.learners")
+_BUILT_IN = ("jaxanon.methods", "jaxanon.learners", "jaxanon.energy")
 
 
 def register(
@@ -35,6 +37,7 @@ def register(
     config=None,
     kind: str = "anonymizer",
     epochs: int = 20,
+    spec: type = Spec,
 ) -> Any:
     """Registers a method, a learner, a controller or a data set under a name.
 
@@ -51,6 +54,8 @@ def register(
         method without settings.
       kind: ``"anonymizer"``, ``"learner"``, ``"controller"`` or ``"dataset"``.
       epochs: that the method is trained for by default.
+      spec: class of the specs that ``builder`` takes, with ``to_json`` and
+        ``from_json``; controllers have other data than windows.
 
     Returns:
       ``(spec, **settings) -> Method``; of a data set, its description.
@@ -80,7 +85,7 @@ def register(
     if kind == "dataset":
         return datasets.register(name, cast(datasets.Dataset, builder))
     if builder is None:
-        given = {"config": config, "kind": kind, "epochs": epochs}
+        given = {"config": config, "kind": kind, "epochs": epochs, "spec": spec}
         return functools.partial(register, name, **given)
     if not callable(builder):
         raise TypeError(f"builder must be (spec, config) -> Method, got {builder!r}.")
@@ -90,7 +95,7 @@ def register(
             f"name must be new, got {name!r}, which {_origin(old.builder)} has; choose "
             "another name."
         )
-    _ENTRIES[name] = Entry(name, builder, config, kind, epochs)
+    _ENTRIES[name] = Entry(name, builder, config, kind, epochs, spec)
 
     @functools.wraps(builder)
     def build(spec, **settings):

@@ -74,7 +74,7 @@ class Run:
         """The same run with other weights where it rewrites; nothing is trained anew.
 
         Args:
-          **hyper: of those that ``method.adjustable.hyper`` names, such as ``guidance`` and
+          **hyper: of those that ``method.adjustable.hyper`` names, such as ``guidance``,
             ``negative_guidance`` of ``cloak``: what is kept against what is hidden; or
             of ``method.adjustable.settings``, such as ``sampling_steps``.
 
@@ -136,8 +136,13 @@ class Run:
             DEEProtect's release is when its guarantee would not hold.
         """
         if self.method.anonymize is None:
+            does = (
+                ""
+                if self.method.predict is None
+                else f"predicts {self.spec.public} and "
+            )
             raise TypeError(
-                f"{self.method.name} predicts {self.spec.public} and rewrites no "
+                f"{self.method.name} {does}rewrites no "
                 "windows; train a method of jaxanon.methods to anonymize."
             )
         typed_key(key)

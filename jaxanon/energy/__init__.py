@@ -15,7 +15,7 @@ from jaxanon.energy.forecasting import (
     scale_of,
 )
 from jaxanon.energy.guarantee import broadcast_epsilon, num_broadcasts
-from jaxanon.energy.homes import Homes, Meters, from_readings, metered
+from jaxanon.energy.homes import Homes, HomesSpec, Meters, from_readings, metered
 from jaxanon.energy.loading import load as load_homes
 from jaxanon.energy.mdp import (
     Environment,
@@ -26,6 +26,7 @@ from jaxanon.energy.mdp import (
     optimal_values,
     reward,
 )
+from jaxanon.energy.method import HomesState, pfdrl_method
 from jaxanon.energy.modes import OFF, ON, STANDBY, Levels, find_levels, mode_of
 from jaxanon.energy.neighbourhood import Street, street
 from jaxanon.energy.newcomers import Reached, days_to_reach, join
@@ -41,10 +42,9 @@ from jaxanon.energy.saving import (
     share_of,
     variable_price,
 )
-from jaxanon.energy.searching import lives
 from jaxanon.energy.settings import PFDRLSettings, street_of
 from jaxanon.energy.simulator import APPLIANCES, Appliance, Households, households
-from jaxanon.energy.system import System, SystemState, live, pfdrl
+from jaxanon.energy.system import System, SystemState, live, lives, pfdrl
 
 __all__ = [
     "APPLIANCES",
@@ -63,6 +63,8 @@ __all__ = [
     "ForecastConfig",
     "Forecaster",
     "Homes",
+    "HomesSpec",
+    "HomesState",
     "Households",
     "Levels",
     "Meters",
@@ -107,6 +109,7 @@ __all__ = [
     "per_hour",
     "persistence",
     "pfdrl",
+    "pfdrl_method",
     "reward",
     "savings",
     "scale_of",

@@ -2,14 +2,14 @@
 
 import functools
 import math
-import os
+from typing import NamedTuple
 
 from jaxanon.energy import settings as energy_settings
 from jaxanon.energy.config import PFDRLConfig, period
 from jaxanon.energy.saving import DAY
 from jaxanon.kernels.bounds import finite
 from jaxanon.kernels.checks import whole
-from jaxanon.privacy import SampledGaussian, epsilon_spent, ledger
+from jaxanon.privacy import SampledGaussian, epsilon_spent
 from jaxanon.privacy.accounting import checked_delta
 
 LEAST_MULTIPLIER = 0.1  # Below it ε is beyond 90: an upper bound says enough.
@@ -189,19 +189,33 @@ def told(
     }
 
 
-def write(
-    folder: str | os.PathLike,
-    settings: energy_settings.PFDRLSettings,
-    devices: int,
-    *,
-    days: int,
-) -> None:
-    """Writes ``privacy.json`` beside a checkpoint, where there is a guarantee.
+class BroadcastGuarantee(NamedTuple):
+    """Noise on what homes broadcast, as ``privacy.guarantee.Guarantee``.
 
-    Args:
-      folder: of the run.
-      settings, devices, days: of ``told``.
+    Example:
+      >>> noisy = energy.PFDRLSettings(noise_multiplier=20.0, days=1)
+      >>> BroadcastGuarantee(noisy, devices=4).told(1)["steps"]
+      16
     """
-    found = told(settings, devices, days=days)
-    if found is not None:
-        ledger.keep(folder, found)
+
+    settings: energy_settings.PFDRLSettings
+    devices: int  # of a home; the ε of each adds up
+
+    rests_on = "noise_multiplier"
+    rounds = None  # Noise is named, not bought.
+    holds = True
+    most_windows = None
+
+    def trained_with(self, state) -> "BroadcastGuarantee":
+        """The same: noise is compiled into the method."""
+        del state
+        return self
+
+    def epsilon(self, rounds: int) -> float:
+        """ε of a home after so many days."""
+        return self.told(rounds)["epsilon"]
+
+    def told(self, rounds: int, accountant: str = "pld") -> dict:
+        """What a report says of the guarantee after so many days."""
+        del accountant  # Of Gaussian mechanisms without sampling both are quick.
+        return told(self.settings, self.devices, days=rounds) or {}

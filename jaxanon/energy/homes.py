@@ -1,11 +1,37 @@
 """Homes: the readings of their devices, checked and cut into whole days."""
 
+import dataclasses
+import json
 from typing import NamedTuple
 
 import numpy as np
 
 from jaxanon.energy.saving import DAY
 from jaxanon.kernels.checks import whole
+
+
+@dataclasses.dataclass(frozen=True)
+class HomesSpec:
+    """Which homes there are, and their devices; what a method of homes is made for."""
+
+    homes: tuple[str, ...]
+    devices: tuple[tuple[str, ...], ...]  # of each home, as many in all of them
+
+    def to_json(self) -> str:
+        """As ``config.json`` of a run has it."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "HomesSpec":
+        """The spec of ``to_json``, or of a run of version 0.1.
+
+        Example:
+          >>> HomesSpec.from_json('{"homes": ["a"], "devices": ["pc + tv"]}').devices
+          (('pc', 'tv'),)
+        """
+        told = json.loads(text)
+        own = (d.split(" + ") if isinstance(d, str) else d for d in told["devices"])
+        return cls(tuple(told["homes"]), tuple(map(tuple, own)))
 
 
 class Homes(NamedTuple):
@@ -17,6 +43,11 @@ class Homes(NamedTuple):
     kind_names: tuple[str, ...]
     names: tuple[str, ...]  # of homes
     dates: np.ndarray | None  # datetime64[D][homes, days]; None of what has no calendar
+
+    @property
+    def spec(self) -> HomesSpec:
+        """Names of homes and of their devices."""
+        return HomesSpec(self.names, tuple(map(tuple, device_names(self))))
 
 
 def take(homes: Homes, start: int, stop: int) -> Homes:

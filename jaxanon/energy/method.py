@@ -1,98 +1,199 @@
-"""A street that has learned: what ``train`` returns, and its folder gives back."""
+"""PFDRL as a ``Method``: its data are homes, and a round is a day."""
 
 import dataclasses
 import functools
-import json
-import pathlib
-from typing import NamedTuple
+import math
+import os
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon import __version__
-from jaxanon.datasets.sources import naming
-from jaxanon.energy import homes as energy_homes
-from jaxanon.energy import neighbourhood
+from jaxanon.core import registry
+from jaxanon.core.method import Method, OwnData, Schedule, Spread, StateByLeaves
+from jaxanon.energy import neighbourhood, placement, saving
 from jaxanon.energy import settings as energy_settings
-from jaxanon.energy import system as energy_system
-from jaxanon.energy.homes import device_names, take
+from jaxanon.energy.guarantee import BroadcastGuarantee
+from jaxanon.energy.homes import Homes, HomesSpec, take
+from jaxanon.energy.modes import Levels
 from jaxanon.energy.saving import DAY
-from jaxanon.training import checkpoint, metrics_log, run_folder
+from jaxanon.energy.system import SystemState, finite, pfdrl
+
+NAME = "pfdrl"
+
+_finite = jax.jit(finite)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class StreetRun:
-    """A street that has learned. A class, as ``Run`` is, so that it has a name.
+@jax.tree_util.register_pytree_with_keys_class
+@dataclasses.dataclass(frozen=True)
+class HomesState(StateByLeaves):
+    """State of a run: that of the system, whose leaves it has, counted in days."""
 
-    ``history`` has a row for each day: ``round`` is its number; ``config`` is what
-    ``config.json`` holds; ``folder`` is None for a run that was not saved.
-    """
+    system: SystemState
+    slots: int  # of a day
 
-    settings: energy_settings.PFDRLSettings
-    homes: energy_homes.Homes  # Those that learn, and those that join.
-    system: energy_system.System
-    state: energy_system.SystemState
-    street: neighbourhood.Street  # Of those that learn.
-    folder: pathlib.Path | None
-    history: list[dict]
-    config: dict
+    average = None
 
     @property
-    def days(self) -> int:
-        """Days that the street has learned from."""
-        return int(self.state.slot) * self.settings.slot_min // DAY
+    def round(self) -> jax.Array:
+        """Days done, ``int32[]``."""
+        return self.system.slot // self.slots
 
     @property
-    def unfinished(self) -> dict | None:
-        """Days done and asked for, of a training that was interrupted; else None."""
-        asked = self.settings.days
-        return None if self.days >= asked else {"done": self.days, "asked": asked}
+    def params(self):
+        """Layers of all forecasters and Q-networks."""
+        return {
+            "forecast": self.system.fits.layers,
+            "control": self.system.control.params,
+        }
+
+    @property
+    def hyper(self) -> dict:
+        """Hyper-parameters of the system and of its agents, ``float[]`` each."""
+        own = {name: x[0] for name, x in self.system.control.hyper.items()}
+        return self.system.hyper | own
+
+    def tree_flatten_with_keys(self):
+        """The leaves of the system, under the names that they have there."""
+        keys = map(jax.tree_util.GetAttrKey, SystemState._fields)
+        return [*zip(keys, self.system, strict=True)], self.slots
+
+    @classmethod
+    def tree_unflatten(cls, slots, parts):
+        """As ``jax.tree_util`` asks for it."""
+        return cls(SystemState(*parts), slots)
 
 
-class Kept(NamedTuple):
-    """What a checkpoint holds."""
-
-    round: jax.Array  # int32[]; days done
-    leaves: list[jax.Array]  # of the state; Orbax takes none of no size
-
-
-def begin(settings, homes, seed: int):
-    """The system, its street, its first state, and the run's key.
-
-    Args:
-      settings: ``PFDRLSettings``.
-      homes: of ``train``, those that join included.
-      seed: a Python int.
-
-    Raises:
-      ValueError: as ``train``, for homes that join too.
-    """
-    days = homes.power.shape[1] // DAY
-    wanted = settings.days + settings.held_out
-    if days != wanted:
-        raise ValueError(
-            f"homes must have {wanted} days, {settings.days} to learn from and "
-            f"{settings.held_out} held out, got {days}."
-        )
-    learning = len(homes.names) - settings.joining
+def _pfdrl(spec: HomesSpec, config: energy_settings.PFDRLSettings) -> Method:
+    """The method for the homes of ``spec``, of which the last ``joining`` wait."""
+    learning = len(spec.homes) - config.joining
     if learning < 1:
         raise ValueError(
-            f"joining must leave a home that learns, got {settings.joining} of "
-            f"{len(homes.names)} homes."
+            f"joining must leave a home that learns, got {config.joining} of "
+            f"{len(spec.homes)} homes."
         )
-    system = energy_system.pfdrl(energy_settings.config_of(settings))
-    street = energy_settings.street_of(settings, take(homes, 0, learning))
-    if settings.joining:
-        newcomers(settings, homes)  # Refused now, and not after days of learning.
-    init_key, run_key = jax.random.split(jax.random.key(int(seed)))
-    # Not traced, so that they are checked.
-    hyper = energy_settings.hyper_of(settings)
-    first = jax.jit(functools.partial(system.init, **hyper))
-    return system, street, first(init_key, street), run_key
+    devices = len(spec.devices[0])
+    system = pfdrl(energy_settings.config_of(config))
+    slots = DAY // config.slot_min
+
+    def check(homes):
+        days = homes.power.shape[1] // DAY
+        wanted = config.days + config.held_out
+        if days != wanted:
+            raise ValueError(
+                f"homes must have {wanted} days, {config.days} to learn from and "
+                f"{config.held_out} held out, got {days}."
+            )
+        if config.joining:
+            newcomers(config, homes)  # Refused now, and not after days of learning.
+
+    def prepare(homes):
+        return energy_settings.street_of(config, take(homes, 0, learning))
+
+    def init(key, **hyper):
+        # Not traced, so that they are checked.
+        hyper = energy_settings.hyper_of(config) | hyper
+        first = jax.jit(functools.partial(system.init, **hyper))
+        return HomesState(first(key, _blank(learning * devices)), slots)
+
+    def update(key, state, street):
+        def slot(state, _):
+            state, info = system.update(key, state, street)
+            return state, {name: jnp.sum(x) for name, x in info.items()}
+
+        state_of_system, sums = jax.lax.scan(slot, state.system, length=slots)
+        total = {name: jnp.sum(x) for name, x in sums.items()}
+        losses = _losses(total, config.slot_min, _share)
+        return HomesState(state_of_system, slots), losses
+
+    def place(street, number):
+        places, streets = placement.apart(street, number or _cores())
+
+        def put(tree):
+            if not isinstance(tree, HomesState):
+                return tree
+            return tree, placement.deal_state(system, tree.system, places, streets)
+
+        def call(key, state, streets, num):
+            whole, states = state
+            rows, bad = [], num
+            for done in range(num):
+                states, infos = placement.live_apart(
+                    system, key, states, streets, slots
+                )
+                rows.append(_told(infos, config.slot_min))
+                fine = all(map(math.isfinite, rows[-1].values()))
+                if not (fine and all(bool(_finite(each)) for each in states)):
+                    bad = min(bad, done)
+            info = {name: sum(row[name] for row in rows) / num for name in rows[0]}
+            return (whole, states), info, bad
+
+        def collect(state):
+            whole, states = state
+            found = placement.collect_state(whole.system, states, places)
+            return HomesState(found, slots)
+
+        return Spread(call, streets, put, collect)
+
+    noisy = config.sharing == "pfdrl" and config.noise_multiplier
+    return Method(
+        name=NAME,
+        config=config,
+        spec=spec,
+        prepare=prepare,
+        init=init,
+        update=update,
+        schedule=Schedule(
+            rounds_per_epoch=lambda street: 1,
+            work_per_round=lambda street: len(street.power) * DAY,
+            unit="device minutes",
+            round_name="day",
+            epochs=config.days,
+        ),
+        guarantee=BroadcastGuarantee(config, devices) if noisy else None,
+        own_data=OwnData(check, arrays_of),
+        place=place,
+    )
 
 
-def newcomers(settings, homes: energy_homes.Homes) -> neighbourhood.Street:
+_build = registry.register(
+    NAME,
+    _pfdrl,
+    config=energy_settings.PFDRLSettings,
+    kind="controller",
+    spec=HomesSpec,
+)
+
+
+def pfdrl_method(spec: HomesSpec, **settings) -> Method:
+    """Builds PFDRL for homes that learn to switch standby off.
+
+    A round is a day. On a CPU kinds of device, which never hear of each other, are
+    dealt out to its cores: a run that was resumed ends in the same bits as one that was
+    not, on as many cores.
+
+    Args:
+      spec: of ``Homes``; the last ``joining`` homes do not learn.
+      **settings: fields of ``PFDRLSettings``.
+
+    Raises:
+      ValueError: if a setting is out of range, or no home is left that learns.
+      TypeError: for an unknown setting.
+
+    Example:
+      >>> import jaxanon as ja
+      >>> homes = energy.load_homes("simulated", homes=2, devices=1, days=1, held_out=1)
+      >>> method = pfdrl_method(
+      ...     homes.spec, days=1, held_out=1, forecaster="lr", hidden=(4,), alpha=1,
+      ...     slot_min=720)
+      >>> run = ja.train(method, homes, progress=False)
+      >>> sorted(run.history[0]["losses"])[:3]
+      ['forecast_error_w', 'held_error_w', 'optimal_share']
+    """
+    return _build(spec, **settings)
+
+
+def newcomers(settings, homes: Homes) -> neighbourhood.Street:
     """The street of the homes that join, who all hear each other.
 
     Args:
@@ -114,123 +215,55 @@ def newcomers(settings, homes: energy_homes.Homes) -> neighbourhood.Street:
     return energy_settings.street_of(settings, new, everybody=True)
 
 
-def open_run(folder, homes: energy_homes.Homes) -> StreetRun:
-    """The run that ``folder`` holds, at its last checkpoint, with its homes.
+def arrays_of(homes: Homes) -> list[np.ndarray]:
+    """All minutes of all devices, by which a run tells whether its homes changed."""
+    return [homes.power.astype(np.float32), homes.kinds.astype(np.int32)]
 
-    Args:
-      folder: of ``train``.
-      homes: that it was trained on.
 
-    Raises:
-      FileNotFoundError: if there is no run in ``folder``, or it has no checkpoint yet.
-      ValueError: if the run is damaged or no street's, or of an architecture that this
-        version of jaxanon does not build of its settings; for other homes.
-    """
-    folder = pathlib.Path(folder)
-    settings, config = settings_in(folder)
-    known = config["data"]["fingerprint"]
-    if (found := fingerprint(homes)) != known:
-        raise ValueError(
-            f"these are not the homes that the run in {folder} was trained on: their "
-            f"fingerprint is {found} and was {known}; restore the data, or say where "
-            "it is now."
-        )
-    system, street, like, _ = begin(settings, homes, config["seed"])
-    found = checkpoint.restored(folder, config, like, kept(0, like))
-    return StreetRun(
-        settings=settings,
-        homes=homes,
-        system=system,
-        state=state_of(found, like),
-        street=street,
-        folder=folder,
-        history=metrics_log.read(folder, int(found.round)),
-        config=config,
+def _blank(agents):
+    """As much of a street as the first state takes: it sees no minute of it."""
+    zeros = jnp.zeros(agents)
+    return neighbourhood.Street(
+        power=jnp.zeros((agents, 1)),
+        scale=zeros,
+        levels=Levels(*[zeros] * len(Levels._fields)),
+        present=zeros,
+        neighbours=zeros,
+        everybody=zeros,
+        kind=zeros,
+        number=zeros,
     )
 
 
-def settings_in(folder) -> tuple[energy_settings.PFDRLSettings, dict]:
-    """The settings that ``config.json`` of a street's run tells, and all it says.
-
-    Args:
-      folder: of the run.
-
-    Raises:
-      FileNotFoundError: if there is no run in ``folder``.
-      ValueError: if the file is damaged, or the run is one of something else.
-    """
-    config = run_folder.read_config(folder)
-    if config["method"] != run_folder.STREET:
-        raise ValueError(
-            f"the run in {folder} is one of {config['method']}, and no street's; open "
-            "it by jaxanon.open_run."
-        )
-    with naming(str(pathlib.Path(folder) / "config.json")):
-        told = config["settings"]
-        config["data"]["fingerprint"]
-        settings = energy_settings.PFDRLSettings(
-            **told | {"hidden": tuple(told["hidden"])}
-        )
-    return settings, config
+def _cores():
+    """Streets to deal kinds of device out to: small products keep one core busy."""
+    if jax.default_backend() != "cpu":
+        return 1
+    allowed = getattr(os, "sched_getaffinity", None)  # Not on every system.
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
-def fingerprint(homes: energy_homes.Homes) -> str:
-    """A digest of all minutes of all devices, to tell whether data changed.
-
-    Args:
-      homes: ``Homes``.
-
-    Example:
-      >>> homes = energy.load_homes("simulated", homes=1, days=1, held_out=1)
-      >>> fingerprint(homes) == fingerprint(homes._replace(power=homes.power + 1))
-      False
-    """
-    return checkpoint.fingerprint(
-        [homes.power.astype(np.float32), homes.kinds.astype(np.int32)]
-    )
+def _told(infos, slot_min) -> dict[str, float]:
+    """A day of all devices, as agents did before each slot taught them."""
+    sums = lambda name: (np.asarray(i[name]).sum(dtype=np.float64) for i in infos)
+    total = {name: float(sum(sums(name))) for name in infos[0]}
+    losses = _losses(total, slot_min, saving.share_of)
+    return {name: float(loss) for name, loss in losses.items()}
 
 
-def describe(settings, homes, state, seed: int) -> dict:
-    """What ``config.json`` says of a run, all of which makes it this run.
+def _share(part, whole):
+    return jnp.where(whole > 0, part / jnp.where(whole > 0, whole, 1), 0)
 
-    Args:
-      settings, homes, seed: of ``begin``.
-      state: its first state.
-    """
-    config = {
-        "version": __version__,
-        "method": run_folder.STREET,
-        "settings": dataclasses.asdict(settings),
-        "seed": int(seed),
-        "epochs": settings.days,
-        "data": {"fingerprint": fingerprint(homes)},
-        "spec": {
-            "homes": homes.names,
-            "devices": [" + ".join(own) for own in device_names(homes)],
-        },
-        "architecture": checkpoint.architecture(state),
+
+def _losses(total, slot_min, share_of):
+    share = lambda part, whole: share_of(total[part], total[whole])
+    return {
+        "saved_share": share("saved_wh", "standby_wh"),
+        "switched_off_share": share("switched_off", "in_use"),
+        "optimal_share": share("optimal", "minutes"),
+        "forecast_error_w": share("forecast_error", "minutes"),
+        "held_error_w": share("held_error", "minutes"),
+        "reward": slot_min * share("reward", "minutes"),
+        "standby_kwh": total["standby_wh"] / 1000,
+        "saved_kwh": total["saved_wh"] / 1000,
     }
-    return json.loads(json.dumps(config))
-
-
-def kept(day, state) -> Kept:
-    """What a checkpoint holds of a state.
-
-    Args:
-      day: days done.
-      state: ``SystemState``.
-    """
-    leaves = [leaf for leaf in jax.tree.leaves(state) if leaf.size]
-    return Kept(jnp.asarray(day, jnp.int32), leaves)
-
-
-def state_of(kept: Kept, like):
-    """The state with what was kept, and what has no size as it is.
-
-    Args:
-      kept: ``Kept``.
-      like: a state of the same run.
-    """
-    leaves, structure = jax.tree.flatten(like)
-    found = iter(kept.leaves)
-    return structure.unflatten([next(found) if x.size else x for x in leaves])

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -13,7 +14,7 @@ from jaxanon.core.programs import single
 from jaxanon.core.run import Run
 from jaxanon.datasets import Data
 from jaxanon.datasets.spec import physical, standardise
-from jaxanon.evaluation import attackers, federated, protocol
+from jaxanon.evaluation import attackers, energy, federated, protocol
 from jaxanon.evaluation import checks as evaluation_checks
 from jaxanon.evaluation.protocol import INFORMATION, Case, Trial
 from jaxanon.evaluation.summary import aggregate, of_runs
@@ -122,12 +123,16 @@ def evaluate(
         than two windows, judges that lack an attribute; for attacks, a share or judges
         where a learner's run is evaluated.
     """
-    if isinstance(run, Run) and run.method.predict is not None:
+    own = isinstance(run, Run) and run.method.own_data is not None
+    if own or (isinstance(run, Run) and run.method.predict is not None):
         if any(given is not None for given in (attacks, share, judges)):
             raise ValueError(
-                f"{run.method.name} predicts, and there is nothing to attack; leave "
-                "attacks, share and judges out."
+                f"{run.method.name} rewrites nothing, and there is nothing to attack; "
+                "leave attacks, share and judges out."
             )
+        if own:
+            homes: Any = data
+            return energy.evaluate(run, homes, seed=seed, out=out, progress=progress)
         return federated.evaluate(run, data, seed=seed, out=out, progress=progress)
     share = SHARE if share is None else share
     options = {"attacks": attacks, "share": share, "judges": judges}

@@ -12,12 +12,13 @@ import numpy as np
 from jaxanon import __version__, energy, report
 from jaxanon.core import checks
 from jaxanon.core.programs import single
-from jaxanon.energy import guarantee, method, neighbourhood, scores, settings
-from jaxanon.energy.homes import device_names, take
-from jaxanon.energy.method import StreetRun
+from jaxanon.core.run import Run
+from jaxanon.energy import method, neighbourhood, scores, settings
+from jaxanon.energy.homes import Homes, device_names, take
 from jaxanon.energy.newcomers import LAST_DAYS
 from jaxanon.energy.saving import DAY
 from jaxanon.evaluation import protocol
+from jaxanon.privacy import ledger
 from jaxanon.training import run_folder
 
 _JOIN, _ALONE, _LIFE = range(3)  # Streams of the evaluation's key.
@@ -25,7 +26,8 @@ _JOIN, _ALONE, _LIFE = range(3)  # Streams of the evaluation's key.
 
 @single
 def evaluate(
-    run: StreetRun,
+    run: Run,
+    homes: Homes,
     *,
     seed: int = 0,
     out: str | os.PathLike | None = None,
@@ -34,7 +36,8 @@ def evaluate(
     """Lets a street's homes act on their held-out days, with models as they are.
 
     Args:
-      run: of ``energy.training.train`` or ``open_run``.
+      run: of ``pfdrl``, as ``train`` and ``open_run`` return it.
+      homes: that it was trained on, those that join included.
       seed: of what homes that join draw.
       out: folder for ``report.json``, figures and ``report.html``; None is
         ``run.folder``, and nothing is written if that is None.
@@ -48,29 +51,34 @@ def evaluate(
       ``privacy`` (ε of what was broadcast, None without broadcasts or noise),
       ``method``, ``dataset``, ``seed``.
 
+    Raises:
+      ValueError: for other homes than those of the run.
+
     Example:
-      >>> from jaxanon.energy import training as street_training
+      >>> import jaxanon as ja
       >>> homes = energy.load_homes("simulated", homes=2, devices=1, days=1, held_out=1)
-      >>> small = energy.PFDRLSettings(
-      ...     days=1, held_out=1, forecaster="lr", hidden=(4,), alpha=1, slot_min=720)
-      >>> run = street_training.train(small, homes, progress=False)
-      >>> sorted(evaluate(run)["overall"])[:2]
+      >>> method = energy.pfdrl_method(
+      ...     homes.spec, days=1, held_out=1, forecaster="lr", hidden=(4,), alpha=1,
+      ...     slot_min=720)
+      >>> run = ja.train(method, homes, progress=False)
+      >>> sorted(evaluate(run, homes)["overall"])[:2]
       ['cents_fixed', 'cents_variable']
     """
     checks.seed(seed)
-    chosen, street = run.settings, run.street
-    learning = take(run.homes, 0, len(run.homes.names) - chosen.joining)
+    check_homes(run, homes)
+    chosen, street = run.method.config, run.method.prepare(homes)
+    learning = take(homes, 0, len(homes.names) - chosen.joining)
     tell = progress or (lambda done, total, what: None)
     total = chosen.held_out + (1 if chosen.joining else 0)
     days = []
     for day in range(chosen.held_out):
         tell(day, total, f"held-out day {day + 1}")
-        days.append(_acted(run, chosen.days + day))
+        days.append(_acted(run, street, chosen.days + day))
     did = energy.Acted._make(np.concatenate(x, axis=1) for x in zip(*days, strict=True))
     newcomers = None
     if chosen.joining:
         tell(chosen.held_out, total, f"{chosen.joining} homes that join")
-        newcomers = joined(run, seed=seed)
+        newcomers = joined(run, homes, seed=seed)
     names = [
         f"{device} of {home}"
         for home, own in zip(learning.names, device_names(learning), strict=True)
@@ -79,7 +87,7 @@ def evaluate(
     since = {"first_day": chosen.days}
     made = {
         "method": {
-            "name": run_folder.STREET,
+            "name": run.method.name,
             "settings": run.config["settings"],
             "unfinished": run.unfinished,
         },
@@ -93,7 +101,7 @@ def evaluate(
         "newcomers": newcomers,
         "hearing": neighbourhood.hearing(street) if chosen.sharing == "pfdrl" else None,
         # By the state, for rows of metrics may be lost.
-        "privacy": guarantee.told(chosen, run.homes.kinds.shape[1], days=run.days),
+        "privacy": _privacy(run),
         "example": scores.example(did, street, learning, **since),
     }
     made = json.loads(json.dumps(made, allow_nan=False))
@@ -103,7 +111,27 @@ def evaluate(
     return made
 
 
-def joined(run: StreetRun, *, seed: int = 0) -> dict:
+def check_homes(run: Run, homes: Homes) -> None:
+    """ValueError unless a run was trained on these homes."""
+    known = run.config["data"]["fingerprint"]
+    found = run_folder.fingerprint(homes, run.method)
+    if found != known:
+        raise ValueError(
+            f"these are not the homes that the run in {run.folder} was trained on: "
+            f"their fingerprint is {found} and was {known}; restore the data, or say "
+            "where it is now."
+        )
+
+
+def _privacy(run):
+    days = int(run.state.round)
+    told = ledger.told_of(run.method, run.state, days)
+    if told is None:
+        return None
+    return told | {"rounds": {"done": days, "asked": run.method.config.days}}
+
+
+def joined(run: Run, homes: Homes, *, seed: int = 0) -> dict:
     """How soon homes that join save as much as in the end, beside ones that are alone.
 
     They live through the days to learn from, as the others did before, and all of them
@@ -111,7 +139,8 @@ def joined(run: StreetRun, *, seed: int = 0) -> dict:
     them from the first one on.
 
     Args:
-      run: whose ``settings.joining`` is at least 1.
+      run: whose setting ``joining`` is at least 1.
+      homes: that it was trained on, those that join included.
       seed: of all that they draw.
 
     Returns:
@@ -125,29 +154,31 @@ def joined(run: StreetRun, *, seed: int = 0) -> dict:
     Raises:
       ValueError: for a run whose settings have nobody join.
     """
-    chosen = run.settings
+    chosen = run.method.config
     if not chosen.joining:
         raise ValueError("joining must be >= 1 in the run's settings, got 0.")
-    count = len(run.homes.names) - chosen.joining
-    new = method.newcomers(chosen, run.homes)
+    count = len(homes.names) - chosen.joining
+    new = method.newcomers(chosen, homes)
+    system = energy.pfdrl(settings.config_of(chosen))
+    state, street = run.state.system, run.method.prepare(homes)
     # Of a root of their own: of the same seed the street drew what it began with.
     keys = [jax.random.fold_in(protocol.root(seed), stream) for stream in range(3)]
     hyper = settings.hyper_of(chosen)
     begun = {
-        "joined": energy.join(run.system, keys[_JOIN], run.state, run.street, new),
-        "alone": run.system.init(keys[_ALONE], new, **hyper),
+        "joined": energy.join(system, keys[_JOIN], state, street, new),
+        "alone": system.init(keys[_ALONE], new, **hyper),
     }
     slots = DAY // chosen.slot_min
-    found: dict = {"homes": list(run.homes.names[count:])}
-    found["known"] = neighbourhood.known_devices(run.street, new)
+    found: dict = {"homes": list(homes.names[count:])}
+    found["known"] = neighbourhood.known_devices(street, new)
     found["devices"] = int(new.present.sum())
     for name, state in begun.items():
-        _, info = energy.live(run.system, keys[_LIFE], state, new, slots * chosen.days)
+        _, info = energy.live(system, keys[_LIFE], state, new, slots * chosen.days)
         of_home = lambda x: np.asarray(x, np.float64).reshape(
             len(x), chosen.joining, -1
         )
-        homes = {key: of_home(x).sum(axis=2) for key, x in info.items()}
-        found[name] = _sooner_or_later(homes, slots)
+        sums = {key: of_home(x).sum(axis=2) for key, x in info.items()}
+        found[name] = _sooner_or_later(sums, slots)
     return found
 
 
@@ -173,10 +204,11 @@ def _sooner_or_later(homes, slots):
     }
 
 
-def _acted(run, day):
+def _acted(run, street, day):
     """What all agents do on a day, ``[agents, 1440]`` each."""
-    slots = DAY // run.settings.slot_min
-    did = _of_slots(run.system, run.state, run.street, day * slots, slots)
+    slots = run.state.slots
+    system = energy.pfdrl(settings.config_of(run.method.config))
+    did = _of_slots(system, run.state.system, street, day * slots, slots)
     one = lambda x: np.moveaxis(np.asarray(x), 0, 1).reshape(x.shape[1], -1)
     return energy.Acted._make(map(one, did))
 

@@ -113,7 +113,7 @@ def unfinished(told: dict | None, what: str = "epochs") -> list[str]:
     """That a run was interrupted.
 
     Args:
-      told: of ``Run.unfinished`` or ``StreetRun.unfinished``.
+      told: of ``Run.unfinished``.
       what: the unit of its numbers.
 
     Example:

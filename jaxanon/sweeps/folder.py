@@ -126,7 +126,7 @@ def opened(folder, index: int, method) -> Run | None:
     """
     path = member_folder(folder, index)
     try:
-        config = run_folder.read_config(path, of_windows=True)
+        config = run_folder.read_config(path)
         like = jax.eval_shape(method.init, jax.random.key(config["seed"]))
         state = checkpoint.restored(path, config, like)
     except FileNotFoundError:

@@ -15,11 +15,13 @@ from jaxanon.core.programs import single
 from jaxanon.core.registry import default_epochs
 from jaxanon.core.run import Run
 from jaxanon.datasets.extras import need
+from jaxanon.energy import Homes
 from jaxanon.evaluation import attackers
 from jaxanon.kernels.checks import whole
 from jaxanon.privacy.guarantee import paid_for
 from jaxanon.sweeps import folder, program, ray_backend, scheduler, space
 from jaxanon.sweeps import halving as sweeps_halving
+from jaxanon.sweeps import homes as sweeps_homes
 from jaxanon.sweeps import members as sweeps_members
 from jaxanon.sweeps import splits as sweeps_splits
 from jaxanon.sweeps.summary import reference, summarise, table
@@ -42,7 +44,7 @@ class Member(NamedTuple):
 class Sweep(NamedTuple):
     """What ``sweep`` returns; the i-th entry of each belongs to the i-th member."""
 
-    members: tuple[Member, ...]
+    members: tuple[Any, ...]  # ``Member``; of homes, ``sweeps.homes.Member``
     runs: tuple[Run | None, ...]  # None of one that got lost
     # Of ``evaluate``, if asked for: None of who diverged, {} where it got lost.
     reports: tuple[dict | None, ...]
@@ -81,9 +83,11 @@ def sweep(
     well: for each of its values there is one more program, one after the other.
 
     Args:
-      method: a builder such as ``jaxanon.methods.blinder``, its name, or a ``Method``;
-        an anonymizer or a learner.
-      data: of ``jaxanon.load``.
+      method: a builder such as ``jaxanon.methods.blinder``, its name, or a ``Method``:
+        an anonymizer, a learner or a controller.
+      data: of ``jaxanon.load``; of ``pfdrl`` ``jaxanon.energy.Homes``. Those are tested
+        on their held-out days, and only sums leave the program: members have scores in
+        place of losses, and no runs; see ``jaxanon.sweeps.homes.search``.
       grid: name of a setting -> its values; ``None`` varies the seed alone.
       seeds: how many; member seeds are 0, 1, ..., as ``train`` takes them.
       splits: further splits of the data set that ``data`` is one of, such as
@@ -151,6 +155,18 @@ def sweep(
       >>> [(member.settings, member.seed) for member in found.members]
       [({'step_size': 0.001}, 0), ({'step_size': 0.01}, 0)]
     """
+    if isinstance(data, Homes):
+        given = {"splits": splits, "epochs": epochs, "attacks": attacks}
+        given |= {"halving": halving, "layout": layout, "ray": ray}
+        if wrong := sorted(name for name, value in given.items() if value):
+            raise ValueError(
+                f"a sweep of homes takes no {' and no '.join(wrong)}; leave them out."
+            )
+        chosen = sweeps_homes.settings_of(method, data, settings)
+        options = {"grid": grid or {}, "seeds": seeds, "out": out, "resume": resume}
+        found, summary = sweeps_homes.search(chosen, data, chunk=chunk, **options)
+        none = (None,) * len(found)
+        return Sweep(tuple(found), none, none, summary)
     if epochs is not None:
         epochs = whole("epochs", epochs, 1)
     seeds = whole("seeds", seeds, 1)

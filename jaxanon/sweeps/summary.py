@@ -88,7 +88,8 @@ def scores(report: dict) -> dict[str, float]:
     """The figures of a report that settings are chosen by, each in [0, 1].
 
     Returns:
-      ``"<public> accuracy"``, and of a learner every mean score over clients; for each private attribute ``"<name> intrusive"`` and
+      Of a learner every mean score over clients. Of an anonymizer
+      ``"<public> accuracy"``; for each private attribute ``"<name> intrusive"`` and
       ``"<name> re-identified"``, balanced accuracies of classifiers of raw windows and
       of the worst adversary retrained on anonymized ones, where there are such.
     """

@@ -7,6 +7,7 @@ import logging
 import pathlib
 import sys
 import warnings
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -14,6 +15,7 @@ import orbax.checkpoint as ocp
 
 from jaxanon import __version__
 from jaxanon.core import checks
+from jaxanon.core.method import StateByLeaves
 from jaxanon.training import metrics_log
 
 LOCK = ".lock"  # Held by the process that writes a folder; never deleted.
@@ -85,14 +87,43 @@ def _lock(handle):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def restored(folder, config: dict, like, kept=None):
+class Kept(NamedTuple):
+    """What a checkpoint holds of a ``StateByLeaves``."""
+
+    round: Any  # int32[]
+    leaves: list  # those of a size; Orbax takes none without
+
+
+def _by_leaves(state):
+    return isinstance(state, StateByLeaves)
+
+
+def _kept(state):
+    """What a checkpoint holds of a state."""
+    if not _by_leaves(state):
+        return state
+    leaves = [leaf for leaf in jax.tree.leaves(state) if leaf.size]
+    return Kept(state.round, leaves)  # pyrefly: ignore
+
+
+def _state_of(kept, like):
+    """The state that ``_kept`` was told, with arrays without a size again."""
+    if not _by_leaves(like):
+        return kept
+    leaves, structure = jax.tree.flatten(like)
+    found = iter(kept.leaves)
+    empty = lambda leaf: np.zeros(leaf.shape, leaf.dtype)
+    leaves = [next(found) if leaf.size else empty(leaf) for leaf in leaves]
+    return structure.unflatten(leaves)
+
+
+def restored(folder, config: dict, like):
     """The last checkpoint of a run, of an architecture that is built here.
 
     Args:
       folder: of the run.
       config: of ``read_config``.
       like: a state that the run's settings make, or its shapes.
-      kept: what a checkpoint holds of such a state; None is all of it.
 
     Raises:
       FileNotFoundError: if there is no checkpoint yet.
@@ -105,7 +136,7 @@ def restored(folder, config: dict, like, kept=None):
             "open it with that version or train it anew."
         )
     with contextlib.closing(Checkpoints(folder)) as saved:
-        found = saved.restore(like if kept is None else kept)
+        found = saved.restore(like)
     if found is None:
         raise FileNotFoundError(
             f"{folder} has no checkpoint yet; go on with the run by --resume."
@@ -150,7 +181,7 @@ class Checkpoints:
 
         What is there of that round or of later ones could not be read, or is given up.
         """
-        host = jax.tree.map(np.asarray, state)
+        host = jax.tree.map(np.asarray, _kept(state))
         kept = {"state": host, "digest": digest(host)}
         self._forget(int(host.round) - 1)
         with _quiet():
@@ -185,14 +216,16 @@ class Checkpoints:
         return None
 
     def _read(self, round_, like):
-        wanted = {"state": like, "digest": jax.ShapeDtypeStruct((32,), np.uint8)}
+        shapes = jax.eval_shape(_kept, like) if _by_leaves(like) else like
+        wanted = {"state": shapes, "digest": jax.ShapeDtypeStruct((32,), np.uint8)}
         with _quiet():
             found = self._manager.restore(round_, args=ocp.args.StandardRestore(wanted))
         # Orbax's own checksums cover its index and not the numbers.
         if not np.array_equal(digest(found["state"]), found["digest"]):
             raise ValueError("its numbers are not those that were saved")
         # Orbax's arrays are bound to a device, for which programs compile once more.
-        return jax.tree.map(lambda x: jax.numpy.asarray(np.asarray(x)), found["state"])
+        state = _state_of(found["state"], like)
+        return jax.tree.map(lambda x: jax.numpy.asarray(np.asarray(x)), state)
 
     def rounds(self) -> list[int]:
         """Rounds of which there is a checkpoint."""

@@ -8,7 +8,7 @@ import time
 
 import jax
 
-from jaxanon.core.method import Method
+from jaxanon.core.method import Method, Spread
 from jaxanon.privacy import ledger
 from jaxanon.training import checkpoint, metrics_log, placement, processes, progress
 
@@ -21,7 +21,7 @@ class Loop:
 
     method: Method
     key: jax.Array
-    spread: placement.Spread
+    spread: Spread
     out: str | os.PathLike | None
     saved: checkpoint.Checkpoints | None
     epochs: int
@@ -40,9 +40,15 @@ def run(loop: Loop, state, history: list, show: bool, watch):
     method = loop.method
     total = loop.epochs * loop.per_epoch
     done, last_save = int(state.round), time.monotonic()
+    hyper = [*state.hyper]
     state, key = loop.spread.put(state), loop.spread.put(loop.key)
     with progress.rounds(
-        total, done, show=show, epochs=loop.epochs, legend=progress.LEGEND
+        total,
+        done,
+        show=show,
+        epochs=loop.epochs,
+        unit=method.schedule.round_name,
+        legend=progress.LEGEND,
     ) as tell:
         while done < total:
             num = rounds_of_call(done, loop.per_epoch)
@@ -57,7 +63,7 @@ def run(loop: Loop, state, history: list, show: bool, watch):
             done += num
             if watch:
                 watch.called(num, seconds, done)
-            _refuse_broken(info, int(bad), num, done - num, loop, state.hyper)
+            _refuse_broken(info, int(bad), num, done - num, loop, hyper)
             work = num * loop.work
             row = progress.row(method, done, loop.per_epoch, info, seconds, work)
             history.append(row)
@@ -67,11 +73,12 @@ def run(loop: Loop, state, history: list, show: bool, watch):
                 metrics_log.append(loop.out, row)
                 if done == total or time.monotonic() - last_save >= loop.checkpoint_s:
                     # Before the checkpoint: never less is told than was spent.
-                    ledger.write(loop.out, method, state, asked=total, accountant="rdp")
-                    loop.saved.save(state)
+                    whole = loop.spread.collect(state)
+                    ledger.write(loop.out, method, whole, asked=total, accountant="rdp")
+                    loop.saved.save(whole)
                     last_save = time.monotonic()
             tell(row)
-    return placement.to_host(state)
+    return placement.to_host(loop.spread.collect(state))
 
 
 def rounds_of_call(done: int, per_epoch: int) -> int:

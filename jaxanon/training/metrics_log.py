@@ -71,7 +71,7 @@ def remedy(hyper: Iterable[str]) -> str:
       >>> remedy([])
       'look at its windows'
     """
-    lengths = [name for name in hyper if name.endswith("step_size")]
+    lengths = [name for name in hyper if name.endswith(("step_size", "_rate"))]
     return f"lower {' or '.join(lengths)}" if lengths else "look at its windows"
 
 

@@ -1,23 +1,14 @@
 """A method's rounds on one device, on the cores of a CPU, or on many devices."""
 
 import os
-from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from jaxanon.core.method import Spread
 from jaxanon.core.programs import rounds_program, sound
 from jaxanon.federated import place, shard
 from jaxanon.training import processes
-
-
-class Spread(NamedTuple):
-    """Where a run's rounds are computed."""
-
-    call: Callable  # of ``rounds_program``
-    data: Any  # what it reads
-    put: Callable  # (tree) -> tree, of a key or a state, where ``call`` wants it
 
 
 def check_devices(method, devices: int | None) -> None:
@@ -43,6 +34,8 @@ def check_devices(method, devices: int | None) -> None:
             f"devices must be all {available} that the processes have, or None, got "
             f"{devices!r}; give processes fewer by JAX_LOCAL_DEVICE_IDS."
         )
+    if method.place is not None and not processes.several():
+        return
     if method.stages is None and (processes.several() or devices not in (None, 1)):
         raise ValueError(
             f"{method.name} cannot be shared out to devices: only methods can whose "
@@ -72,10 +65,12 @@ def spread(method, data, devices: int | None) -> Spread:
     for itself for ever.
 
     Args:
-      method: ``Method``; checked by ``check_devices``.
+      method: ``Method``; checked by ``check_devices``. One may place itself.
       data: of ``method.prepare``.
       devices: as in ``check_devices``.
     """
+    if method.place is not None:
+        return method.place(data, devices)
     if processes.several() or (devices or 1) > 1:
         if not processes.several() and jax.default_backend() == "cpu":
             return _by_workers(method, data, devices)
@@ -87,7 +82,7 @@ def spread(method, data, devices: int | None) -> Spread:
 def _by_workers(method, data, devices):
     local = jax.local_devices()
     workers = local[:devices] if len(local) > 1 else local * devices
-    sharded = shard(method, workers)
+    sharded = shard(method.federation.algorithm, workers)
 
     def call(key, state, placed, num):
         infos = []

@@ -3,10 +3,11 @@
 import dataclasses
 import json
 import pathlib
+from typing import Any
 
 import jax
 
-from jaxanon import __version__, datasets
+from jaxanon import __version__
 from jaxanon.core import registry
 from jaxanon.core.method import Method
 from jaxanon.core.run import Run
@@ -17,8 +18,6 @@ from jaxanon.training import checkpoint, metrics_log
 FIELDS = dict.fromkeys(("version", "method"), str) | {"architecture": list}
 
 FIELDS |= dict.fromkeys(("settings", "spec", "data"), dict) | {"seed": int}
-
-STREET = "pfdrl"  # The method whose runs have homes in place of windows.
 
 
 def refuse_taken(folder, *, resume: bool) -> None:
@@ -95,16 +94,15 @@ def _short(value):
     return text if len(text) < 80 else f"{text[:77]}..."
 
 
-def read_config(folder, *, of_windows: bool = False) -> dict:
+def read_config(folder) -> dict:
     """What ``config.json`` says.
 
     Args:
       folder: of the run.
-      of_windows: whether the run must have been trained on windows.
 
     Raises:
       FileNotFoundError: if there is no run in ``folder``.
-      ValueError: if the file is damaged, or the run is a street's and must not be.
+      ValueError: if the file is damaged.
     """
     path = pathlib.Path(folder) / "config.json"
     if not path.exists():
@@ -121,11 +119,6 @@ def read_config(folder, *, of_windows: bool = False) -> dict:
         raise ValueError(
             f"{path} describes no run: it lacks {sorted(lacking)}; name the folder of "
             "a run."
-        )
-    if of_windows and config["method"] == STREET:
-        raise ValueError(
-            f"{folder} holds a street of homes, which has no windows to read or "
-            "rewrite: `jaxanon evaluate` tests it, street_run.open_run opens it."
         )
     return config
 
@@ -158,9 +151,13 @@ def open_run(folder, method: Method | None = None) -> Run:
         of jaxanon builds from its settings.
     """
     folder = pathlib.Path(folder)
-    config = read_config(folder, of_windows=True)
+    config = read_config(folder)
     with naming(str(folder / "config.json")):
-        spec = datasets.Spec.from_json(json.dumps(config["spec"]))
+        if method is None:
+            spec_class: Any = registry.entry(config["method"]).spec
+        else:
+            spec_class = type(method.spec)
+        spec = spec_class.from_json(json.dumps(config["spec"]))
         if method is None:
             settings = _as_built(config["settings"])
             method = registry.build(config["method"], spec, **settings)
@@ -172,14 +169,20 @@ def open_run(folder, method: Method | None = None) -> Run:
     return Run(method, state, spec, folder, history, config)
 
 
-def fingerprint(data) -> str:
+def fingerprint(data, method: Method | None = None) -> str:
     """A digest of all windows and labels, to tell whether data changed.
+
+    Args:
+      data: of ``train``.
+      method: that learns from it; only one with ``own_data`` has to be named.
 
     Example:
       >>> data = datasets.load("smartwatch")
       >>> fingerprint(data) == fingerprint(datasets.load("smartwatch"))
       True
     """
+    if method is not None and method.own_data is not None:
+        return checkpoint.fingerprint(method.own_data.arrays(data))
     arrays = []
     for part in (data.train, data.test):
         arrays += [part.windows, *(part.labels[name] for name in sorted(part.labels))]
@@ -188,17 +191,9 @@ def fingerprint(data) -> str:
 
 def describe(method, data, state, *, epochs: int, seed: int) -> dict:
     """What ``config.json`` says of a run; all but ``epochs`` makes it this run."""
-    spec = data.spec
-    told = {
-        "name": spec.name,
-        "preset": spec.preset,
-        "public": spec.public,
-        "private": spec.private,
-        "split": spec.split,
-        "fingerprint": fingerprint(data),
-    }
-    if unseen := _unseen(method, data):
-        told["unseen"] = unseen
+    own = method.own_data
+    told = {} if own is not None else _describe_windows(method, data)
+    told["fingerprint"] = fingerprint(data, method)
     config = {
         "version": __version__,
         "method": method.name,
@@ -207,10 +202,23 @@ def describe(method, data, state, *, epochs: int, seed: int) -> dict:
         "seed": seed,
         "epochs": epochs,
         "data": told,
-        "spec": json.loads(spec.to_json()),
+        "spec": json.loads(data.spec.to_json()),
         "architecture": checkpoint.architecture(state),
     }
     return json.loads(json.dumps(config))
+
+
+def _describe_windows(method, data):
+    spec = data.spec
+    told = {
+        "name": spec.name,
+        "preset": spec.preset,
+        "public": spec.public,
+        "private": spec.private,
+        "split": spec.split,
+    }
+    unseen = _unseen(method, data)
+    return told | {"unseen": unseen} if unseen else told
 
 
 def _unseen(method, data) -> dict[str, list[str]]:

@@ -57,9 +57,11 @@ def train(
     Args:
       method: a ``Method``, such as ``jaxanon.methods.blinder(data.spec)``. A learner
         with a privacy guarantee stops where its budget ends.
-      data: ``jaxanon.datasets.Data``.
+      data: ``jaxanon.datasets.Data``; of a controller such as ``pfdrl`` its own, such
+        as ``jaxanon.energy.Homes``.
       epochs: passes of ``schedule.rounds_per_epoch`` rounds, at least 1; ``None`` is
-        ``jaxanon.core.registry.default_epochs``. A finished run may be resumed with more.
+        ``jaxanon.core.registry.default_epochs``, or what the settings say. A finished
+        run may be resumed with more.
       seed: of everything random, a Python int.
       out: folder for settings, checkpoints and metrics; ``None`` keeps nothing.
       resume: go on with the run in ``out``; where there is none, start it.
@@ -101,7 +103,7 @@ def train(
       >>> run.anonymize(jax.random.key(1), data.test.windows[:3]).shape
       (3, 128, 6)
     """
-    epochs = default_epochs(method.name) if epochs is None else epochs
+    epochs = _epochs(method, epochs)
     checks.seed(seed)
     epochs, seed = whole("epochs", epochs, least=1), int(seed)
     if out is not None and not processes.several():
@@ -113,7 +115,8 @@ def train(
     check_hyper(method, hyper)
     watched = profile is not None and processes.first()
     watch = profiling.Watch(profile) if watched else None
-    prepared = method.prepare(datasets.by_client(data.train))
+    own = method.own_data is not None
+    prepared = method.prepare(data if own else datasets.by_client(data.train))
     per_epoch = method.schedule.rounds_per_epoch(prepared)
     warn_of_epochs(method, epochs, per_epoch)
     work = method.schedule.work_per_round(prepared)
@@ -171,6 +174,19 @@ def train(
     return Run(method, state, data.spec, folder, history, config)
 
 
+def _epochs(method, epochs):
+    """Epochs to train for; ValueError for others than the settings ask for."""
+    wanted = method.schedule.epochs
+    if epochs is None:
+        return default_epochs(method.name) if wanted is None else wanted
+    if wanted is not None and epochs != wanted:
+        raise ValueError(
+            f"epochs must be {wanted}, as the settings of {method.name} say, got "
+            f"{epochs!r}; change the settings."
+        )
+    return epochs
+
+
 def check_data(method, data) -> None:
     """ValueError unless a method was made for data, and its windows can be used."""
     if method.spec != data.spec:
@@ -180,6 +196,9 @@ def check_data(method, data) -> None:
             f"method was made for another data set: {[*filter(differ, fields)]} of its "
             "spec differ from data.spec; make it from data.spec."
         )
+    if method.own_data is not None:
+        method.own_data.check(data)
+        return
     spec, (windows, labels) = data.spec, data.train
     check_measured(method)
     checks.windows(windows, spec.time, spec.channels)

@@ -7,7 +7,8 @@ import pytest
 
 from jaxanon import energy
 from jaxanon.cli import app
-from jaxanon.energy import PFDRLSettings, method
+from jaxanon.energy import PFDRLSettings
+from jaxanon.training import run_folder
 
 SIZES = {"homes": 2, "devices": 2, "days": 2, "held_out": 1}
 SETTINGS = PFDRLSettings(
@@ -31,9 +32,10 @@ def test_a_street_is_trained_and_evaluated(tmp_path, capsys):
     assert "day 2/2  saved_share" in told and f"Next: jaxanon evaluate {out}" in told
     # What the shell trains is what Python trains of these: energy/test_method.py.
     homes = energy.load_homes("simulated", homes=3, devices=2, days=2, held_out=1)
-    settings, config = method.settings_in(out)
-    assert settings == SETTINGS and config["seed"] == 3
-    assert config["data"]["fingerprint"] == method.fingerprint(homes)
+    run = run_folder.open_run(out)
+    assert run.method.config == SETTINGS and run.config["seed"] == 3
+    found = run_folder.fingerprint(homes, run.method)
+    assert run.config["data"]["fingerprint"] == found
     lines = (tmp_path / "shell" / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["round"] for line in lines] == [1, 2]
     assert app.main(["evaluate", out]) == 0
@@ -48,7 +50,7 @@ def test_a_street_is_trained_and_evaluated(tmp_path, capsys):
         ),
         (
             ["sample", out, "--label", "x", "--output", "x.npz"],
-            "a street of homes, which",
+            "a run of pfdrl, which has no windows to read",
         ),
         (["train", "pfdrl", *WORDS, "--out", out], "holds a run already"),
         (

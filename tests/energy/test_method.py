@@ -2,17 +2,20 @@
 
 import dataclasses
 import json
+import pickle
+import shutil
 
 import jax
 import numpy as np
 import pytest
 
 from jaxanon import energy
-from jaxanon.energy import PFDRLSettings, guarantee, method, training
+from jaxanon.core import registry
+from jaxanon.energy import PFDRLSettings, guarantee, settings
 from jaxanon.energy.homes import take
 from jaxanon.evaluation import energy as evaluation_energy
 from jaxanon.report import energy as pages
-from jaxanon.training import metrics_log
+from jaxanon.training import metrics_log, run_folder, trainer
 
 SIZES = {"homes": 3, "devices": 2, "days": 2, "held_out": 1}
 SETTINGS = PFDRLSettings(
@@ -20,6 +23,21 @@ SETTINGS = PFDRLSettings(
     fit_steps=1, gamma_hours=2.0, lost=0.2, max_age=1, graph="k-regular", degree=1,
 )  # fmt: skip
 pytestmark = pytest.mark.slow
+
+
+def train(settings, homes, **options):
+    method = registry.rebuild("pfdrl", homes.spec, settings)
+    return trainer.train(method, homes, progress=False, **options)
+
+
+def change(run, **given):
+    """The run as if its settings were others."""
+    config = dataclasses.replace(run.method.config, **given)
+    return dataclasses.replace(run, method=run.method._replace(config=config))
+
+
+def system_of(run):
+    return energy.pfdrl(settings.config_of(run.method.config))
 
 
 @pytest.fixture(scope="module")
@@ -30,12 +48,12 @@ def homes():
 @pytest.fixture(scope="module")
 def run(homes, tmp_path_factory):
     out = tmp_path_factory.mktemp("street") / "run"
-    return training.train(SETTINGS, homes, seed=3, out=out, progress=False)
+    return train(SETTINGS, homes, seed=3, out=out)
 
 
 @pytest.fixture(scope="module")
-def report(run):
-    return evaluation_energy.evaluate(run, seed=2)
+def report(run, homes):
+    return evaluation_energy.evaluate(run, homes, seed=2)
 
 
 def bits(state):
@@ -47,7 +65,7 @@ def rows(run):
 
 
 def test_a_killed_run_goes_on_to_the_same_bits(run, homes, tmp_path, monkeypatch):
-    more = {"seed": 3, "out": tmp_path / "killed", "progress": False}
+    more = {"seed": 3, "out": tmp_path / "killed"}
     append = metrics_log.append
 
     def killed(folder, row):
@@ -57,63 +75,64 @@ def test_a_killed_run_goes_on_to_the_same_bits(run, homes, tmp_path, monkeypatch
 
     monkeypatch.setattr(metrics_log, "append", killed)
     with pytest.raises(KeyboardInterrupt):
-        training.train(SETTINGS, homes, checkpoint_s=0, **more)
+        train(SETTINGS, homes, checkpoint_s=0, **more)
     monkeypatch.undo()
-    kept = method.open_run(tmp_path / "killed", homes)
-    assert len(kept.history) == 1 and int(kept.state.slot) == 24
-    again = training.train(SETTINGS, homes, resume=True, **more)
+    kept = run_folder.open_run(tmp_path / "killed")
+    assert len(kept.history) == 1 and int(kept.state.system.slot) == 24
+    assert int(kept.state.round) == 1 and kept.unfinished == {"done": 1, "asked": 2}
+    again = train(SETTINGS, homes, resume=True, **more)
     assert bits(again.state) == bits(run.state) and rows(again) == rows(run)
-    opened = method.open_run(run.folder, homes)
+    opened = run_folder.open_run(run.folder)
     assert bits(opened.state) == bits(run.state) and rows(opened) == rows(run)
 
 
 def test_a_folder_is_of_one_run(run, homes, tmp_path):
-    train = lambda settings=SETTINGS, homes=homes, **more: training.train(
-        settings, homes, **{"seed": 3, "out": run.folder, "progress": False} | more
+    again = lambda homes=homes, **more: train(
+        SETTINGS, homes, **{"seed": 3, "out": run.folder} | more
     )
     with pytest.raises(FileExistsError, match="holds a run already"):
-        train()
+        again()
     with pytest.raises(ValueError, match="another run: seed was 3 there and is 4 now"):
-        train(seed=4, resume=True)
+        again(seed=4, resume=True)
     other = homes._replace(power=homes.power + 1)
     with pytest.raises(ValueError, match="another run: data.fingerprint was"):
-        train(homes=other, resume=True)
+        again(homes=other, resume=True)
     with pytest.raises(
         ValueError, match="not the homes that the run in .* was trained"
     ):
-        method.open_run(run.folder, other)
+        evaluation_energy.evaluate(run, other)
     with pytest.raises(FileNotFoundError, match="holds no run"):
-        method.open_run(tmp_path, homes)
+        run_folder.open_run(tmp_path)
     config = json.loads((run.folder / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(FileNotFoundError, match="has no checkpoint yet"):
-        method.open_run(tmp_path, homes)
+        run_folder.open_run(tmp_path)
     old = config | {"architecture": ["another"]}
     (tmp_path / "config.json").write_text(json.dumps(old))
     with pytest.raises(ValueError, match="a checkpoint of another architecture"):
-        method.open_run(tmp_path, homes)
-    (tmp_path / "config.json").write_text(json.dumps(config | {"settings": {}}))
-    with pytest.raises(ValueError, match=r"config.json: damaged .*'hidden'"):
-        method.open_run(tmp_path, homes)
-    (tmp_path / "config.json").write_text(json.dumps(config | {"method": "blinder"}))
-    with pytest.raises(ValueError, match="one of blinder, and no street's"):
-        method.open_run(tmp_path, homes)
+        run_folder.open_run(tmp_path)
+    for damaged in ({"spec": {}}, {"method": "blinder"}):
+        (tmp_path / "config.json").write_text(json.dumps(config | damaged))
+        with pytest.raises(ValueError, match=r"config.json: damaged"):
+            run_folder.open_run(tmp_path)
     with pytest.raises(TypeError, match="seed must be a Python int"):
-        train(seed=0.5, out=None)
+        again(seed=0.5, out=None)
+    with pytest.raises(ValueError, match="epochs must be 2, as the settings"):
+        again(epochs=3, out=None)
+    with pytest.raises(ValueError, match="for another data set: .'homes', 'devices'."):
+        trainer.train(run.method, take(homes, 0, 2), progress=False)
 
 
 def test_homes_must_be_enough(homes):
-    train = lambda **more: training.train(
-        PFDRLSettings(**{"days": 2, "held_out": 1} | more), homes, progress=False
-    )
+    of = lambda **more: train(PFDRLSettings(**{"days": 2, "held_out": 1} | more), homes)
     with pytest.raises(
         ValueError, match="homes must have 5 days, 2 to learn from and 3"
     ):
-        train(held_out=3)
+        of(held_out=3)
     with pytest.raises(ValueError, match="must leave a home that learns, got 3 of 3"):
-        train(joining=3)
+        of(joining=3)
     with pytest.raises(ValueError, match=r"alpha must lie in \[0, 2\]"):
-        train(alpha=3, hidden=(4,))
+        of(alpha=3, hidden=(4,))
 
 
 def test_homes_that_join_are_looked_at_before_anything_is_learned(homes, monkeypatch):
@@ -121,20 +140,19 @@ def test_homes_that_join_are_looked_at_before_anything_is_learned(homes, monkeyp
     wrong = homes._replace(power=homes.power.copy())
     wrong.power[2, 100:150, 1] = np.nan
     with pytest.raises(ValueError, match="of home 3 lacks 50 minutes from minute 100"):
-        training.train(SETTINGS, wrong, progress=False)
+        train(SETTINGS, wrong)
 
 
-def test_who_has_nobody_join_asks_for_nothing(run):
-    alone = dataclasses.replace(SETTINGS, joining=0)
+def test_who_has_nobody_join_asks_for_nothing(run, homes):
     with pytest.raises(ValueError, match="joining must be >= 1 in the run's settings"):
-        evaluation_energy.joined(dataclasses.replace(run, settings=alone))
+        evaluation_energy.joined(change(run, joining=0), homes)
 
 
 def test_what_is_no_longer_finite_ends_the_run(homes):
     with pytest.raises(
-        FloatingPointError, match="on day 1; lower fit_rate or learning"
+        FloatingPointError, match="finite in round 1; lower fit_rate or learning_rate"
     ):
-        training.train(
+        train(
             PFDRLSettings(
                 days=2,
                 held_out=1,
@@ -144,13 +162,17 @@ def test_what_is_no_longer_finite_ends_the_run(homes):
                 learning_rate=1e38,
             ),
             take(homes, 0, 1),
-            progress=False,
         )
 
 
-def test_days_are_told_as_agents_went_through_them(run):
-    """The last day's row is what 24 slots of the same program say."""
-    system, plain, state, key = method.begin(SETTINGS, run.homes, 3)
+def test_days_are_told_as_agents_went_through_them(run, homes):
+    """The last day's row is what 24 slots of the same program say.
+
+    The agents begin with the minutes of their street, where the method has none.
+    """
+    system, plain = system_of(run), run.method.prepare(homes)
+    first, key = jax.random.split(jax.random.key(3))
+    state = system.init(first, plain, **settings.hyper_of(SETTINGS))
     state, _ = energy.live(system, key, state, plain, 24)
     _, info = energy.live(system, key, state, plain, 24)
     told = run.history[1]["losses"]
@@ -160,10 +182,42 @@ def test_days_are_told_as_agents_went_through_them(run):
     assert told["standby_kwh"] == pytest.approx(float(standby) / 1000, rel=1e-4)
 
 
-def test_held_out_days_are_the_agents_own_acts(run, report):
+def test_the_pure_round_is_the_day_that_is_dealt_out(run, homes):
+    """``update``, which may be vmapped, on the whole street: the same losses."""
+    first, key = jax.random.split(jax.random.key(3))
+    state, street = run.method.init(first), run.method.prepare(homes)
+    state, told = jax.jit(run.method.update)(key, state, street)
+    assert int(state.round) == 1
+    for name, loss in run.history[0]["losses"].items():
+        assert float(told[name]) == pytest.approx(loss, rel=1e-3), name
+
+
+def test_a_run_of_another_place_of_leaves_reopens(run, tmp_path):
+    """Version 0.1 wrote devices of a home as one word, and no hyper-parameters."""
+    folder = tmp_path / "old"
+    shutil.copytree(run.folder, folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["spec"]["devices"] = [" + ".join(own) for own in config["spec"]["devices"]]
+    del config["hyper"]
+    (folder / "config.json").write_text(json.dumps(config))
+    assert bits(run_folder.open_run(folder).state) == bits(run.state)
+
+
+def test_the_method_is_of_the_registry(run, homes):
+    assert "pfdrl" in registry.names("controller")
+    again = pickle.loads(pickle.dumps(run.method))
+    assert (again.name, again.config, again.spec) == run.method[:3]
+    told = json.loads((run.folder / "config.json").read_text())["architecture"]
+    assert told[0] == ".slot: int32[]"  # As version 0.1 described it.
+    spread = run.method.place(run.method.prepare(homes), 2)
+    kept = spread.collect(spread.put(run.state))
+    assert bits(kept) == bits(run.state)
+
+
+def test_held_out_days_are_the_agents_own_acts(run, homes, report):
     """Minutes of the third day, slot by slot, as ``act`` has them."""
-    act = jax.jit(run.system.act)
-    slots = [act(run.state, run.street, slot) for slot in range(48, 72)]
+    act, street = jax.jit(system_of(run).act), run.method.prepare(homes)
+    slots = [act(run.state.system, street, slot) for slot in range(48, 72)]
     present = np.ones(4, bool)
     sums = [energy.measured(did, present) for did in slots]
     total = {k: float(sum(np.sum(one[k]) for one in sums)) for k in sums[0]}
@@ -177,12 +231,12 @@ def test_held_out_days_are_the_agents_own_acts(run, report):
     assert [row["day"] for row in report["per_day"]] == [3]
     assert [row["day"] for row in report["training"]] == [1, 2]
     example = report["example"]
-    home = run.homes.names.index(example["home"])
+    home = homes.names.index(example["home"])
     load = example["devices"][1]["load"]
-    np.testing.assert_allclose(load, run.homes.power[home, 2880:, 1], atol=0.006)
+    np.testing.assert_allclose(load, homes.power[home, 2880:, 1], atol=0.006)
 
 
-def test_a_home_that_joins_lives_through_the_days(run, report, monkeypatch):
+def test_a_home_that_joins_lives_through_the_days(run, homes, report, monkeypatch):
     """With the street's first layer or without; its last one is its own both times."""
     begun, live = [], energy.live
 
@@ -192,13 +246,13 @@ def test_a_home_that_joins_lives_through_the_days(run, report, monkeypatch):
         return live(system, key, state, street, num_slots)
 
     monkeypatch.setattr(energy, "live", seen)
-    assert evaluation_energy.joined(run, seed=2) == report["newcomers"]
+    assert evaluation_energy.joined(run, homes, seed=2) == report["newcomers"]
     (joined, shape, slots), (alone, *_) = begun
     assert shape == (2, 3 * 1440) and slots == 48
-    street = run.state.control.params["dense_1"]["kernel"]
+    street = run.state.system.control.params["dense_1"]["kernel"]
     np.testing.assert_allclose(joined["dense_1"][0], (street[0] + street[2]) / 2)
     assert not np.allclose(alone["dense_1"][0], joined["dense_1"][0], atol=0.1)
-    last = run.state.control.params["dense_2"]["kernel"]
+    last = run.state.system.control.params["dense_2"]["kernel"]
     assert not np.allclose(joined["dense_2"][0], (last[0] + last[2]) / 2, atol=0.1)
     found = report["newcomers"]
     assert found["homes"] == ["home 3"]
@@ -213,7 +267,7 @@ def test_a_home_that_joins_lives_through_the_days(run, report, monkeypatch):
         assert found[name]["days"] == [reached if final else 0]
 
 
-def test_who_joins_draws_nothing_that_the_street_drew(run, monkeypatch):
+def test_who_joins_draws_nothing_that_the_street_drew(run, homes, monkeypatch):
     """By the same seed: else both would begin alike, and that is what is compared."""
     keys = []
 
@@ -223,7 +277,7 @@ def test_who_joins_draws_nothing_that_the_street_drew(run, monkeypatch):
 
     monkeypatch.setattr(energy, "join", seen)
     with pytest.raises(InterruptedError):
-        evaluation_energy.joined(run, seed=3)
+        evaluation_energy.joined(run, homes, seed=3)
     drawn = jax.random.key_data(jax.random.split(jax.random.key(3), 3)).tolist()
     assert keys[0] not in drawn
 
@@ -282,4 +336,4 @@ def test_words_where_there_is_nothing_to_tell(report):
 
 def test_a_seed_that_would_be_another_s_is_refused():
     with pytest.raises(ValueError, match="seed must be from 0 to"):
-        evaluation_energy.evaluate(None, seed=-1)
+        evaluation_energy.evaluate(None, None, seed=-1)

@@ -20,21 +20,21 @@ def homes():
 
 def make_street(folder):
     from jaxanon import energy
-    from jaxanon.energy import training
+    from jaxanon.training import trainer
 
-    settings = energy.PFDRLSettings(
-        **SIZES, joining=0, forecaster="lr", hidden=(6,), alpha=1,
+    method = energy.pfdrl_method(
+        homes().spec, **SIZES, joining=0, forecaster="lr", hidden=(6,), alpha=1,
         fit_steps=1, max_age=1, graph="k-regular", degree=1,
     )  # fmt: skip
-    training.train(settings, homes(), out=folder / "run", progress=False)
+    trainer.train(method, homes(), out=folder / "run", progress=False)
 
 
 def open_street(folder):
-    from jaxanon.cli import energy as cli_energy
-    from jaxanon.energy import method
+    from jaxanon.cli import data as cli_data
+    from jaxanon.training import run_folder
 
-    cli_energy.is_street(folder / "run")
-    return method.open_run(folder / "run", homes())
+    cli_data.of_homes(folder / "run")
+    return run_folder.open_run(folder / "run")
 
 
 def make_readings(folder):

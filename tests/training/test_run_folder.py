@@ -10,9 +10,10 @@ import pytest
 import toy
 
 from jaxanon import energy, learners, methods
-from jaxanon.energy import sweeping, training
+from jaxanon.core import registry
 from jaxanon.flower.server import serve
 from jaxanon.flower.settings import Serving
+from jaxanon.sweeps import homes as sweeps_homes
 from jaxanon.sweeps import runner
 from jaxanon.training import checkpoint, run_folder, trainer
 
@@ -52,11 +53,12 @@ def homes():
 
 
 def street(data, out):
-    return training.train(STREET, homes(), out=out, resume=True, progress=False)
+    method = registry.rebuild("pfdrl", homes().spec, STREET)
+    return trainer.train(method, homes(), out=out, resume=True, progress=False)
 
 
 def search(data, out):
-    return sweeping.search(STREET, homes(), grid={}, out=out, resume=True)
+    return sweeps_homes.search(STREET, homes(), grid={}, out=out, resume=True)
 
 
 @pytest.fixture(scope="module")

@@ -134,8 +134,8 @@ def blinder(spec, config) -> Method:
     ``anonymization="probabilistic"``, the default for two classes, shows the class
     after the predicted one in a share ``flip`` of windows. A little above one half it
     makes up, in the eyes of who learned from raw windows, for what the rest of a window
-    still gives away (``bench blinder.flip``: of MotionSense's genders 50.8 to 50.0 %, by
-    0.51); who learns from anonymized ones reads the share, too. Of more than two
+    still gives away (``bench blinder.flip``: of MotionSense's genders 50.8 to 50.0 %,
+    by 0.51); who learns from anonymized ones reads the share, too. Of more than two
     classes it hides less than a random one: the wearer's is the one shown, or the one
     before. ``BLINDER_PAPER`` has the paper's settings.
 

@@ -96,8 +96,8 @@ class DEEProtectConfig:
         choices=MECHANISMS,
         help='noise. "priv unit": least of all, needs a radius; laplace, l2, linf: '
         "added; grid: as laplace, and private in floating point, too; span: mode named "
-        "alone, noise only where neighbours differ (idealised arithmetic, no guarantee in "
-        "floating point); none: no noise and no guarantee",
+        "alone, noise only where neighbours differ (idealised arithmetic, no guarantee "
+        "in floating point); none: no noise and no guarantee",
     )
     sensitivity: str = setting(
         "corrected",

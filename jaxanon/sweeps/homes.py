@@ -11,18 +11,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import report
+from jaxanon.core import registry
+from jaxanon.core.method import Method
 from jaxanon.core.programs import single
 from jaxanon.datasets.sources import naming
 from jaxanon.energy import homes as energy_homes
-from jaxanon.energy import method, newcomers, saving
+from jaxanon.energy import method as energy_method
+from jaxanon.energy import newcomers, saving
 from jaxanon.energy import settings as of_settings
+from jaxanon.energy import system as energy_system
 from jaxanon.energy.newcomers import LAST_DAYS
 from jaxanon.energy.saving import DAY
-from jaxanon.energy.searching import lives
 from jaxanon.evaluation.summary import aggregate
 from jaxanon.kernels.checks import did_you_mean, whole
 from jaxanon.sweeps import folder, space
-from jaxanon.training import checkpoint
+from jaxanon.training import checkpoint, run_folder, trainer
 
 _ARRAYS = frozenset(of_settings.HYPER)
 
@@ -56,7 +59,7 @@ def search(
 
     Args:
       settings: ``PFDRLSettings``, where the grid has nothing else.
-      homes: as ``energy.training.train`` takes them.
+      homes: as ``train`` takes them.
       grid: name of a setting -> its values; not of those that choose the homes.
       seeds: how many; 0, 1, ...
       out: folder for ``sweep.json``, written after every call of the program, and
@@ -94,13 +97,14 @@ def search(
     if chunk is not None:
         whole("chunk", chunk, least=1)
     cells = _cells(settings, grid)
+    built = _built(settings, homes)
     members = [(cell, seed) for cell in cells for seed in range(seeds)]
     described = {
         "method": "pfdrl",
         "settings": dataclasses.asdict(settings),
         "grid": {name: list(values) for name, values in grid.items()},
         "seeds": int(seeds),
-        "fingerprint": method.fingerprint(homes),
+        "fingerprint": run_folder.fingerprint(homes, built),
     }
     with checkpoint.alone(out):
         found: dict[int, dict] = {}
@@ -115,7 +119,8 @@ def search(
             if not left:
                 continue
             own = dataclasses.replace(settings, **static)
-            system, street, _, _ = method.begin(own, homes, 0)
+            street = _built(own, homes).prepare(homes)
+            system = energy_system.pfdrl(of_settings.config_of(own))
             at_once = _at_once(chunk, len(left))
             for first in range(0, len(left), at_once):
                 some = left[first : first + at_once]
@@ -138,6 +143,36 @@ def search(
             _write(out, described, members, found, summary)
             report.write_search(out, summary)
         return done, summary
+
+
+def settings_of(method, homes, given: dict):
+    """The settings that ``sweep`` is to begin with.
+
+    Args:
+      method: a name, a builder, or a ``Method`` that is built already.
+      homes: ``Homes``.
+      given: settings, of a method that is not built.
+
+    Raises:
+      ValueError: for another method than one of homes; for settings of a ``Method``.
+    """
+    if isinstance(method, str):
+        method, given = registry.build(method, homes.spec, **given), {}
+    elif not isinstance(method, Method):
+        method, given = method(homes.spec, **given), {}
+    if given or method.own_data is None:
+        raise ValueError(
+            f"homes are learned from by pfdrl, with settings that stand in a built "
+            f"method; got {method.name} and {sorted(given)}."
+        )
+    return method.config
+
+
+def _built(settings, homes):
+    """The method of settings, for homes that it can learn from."""
+    method = registry.rebuild(energy_method.NAME, homes.spec, settings)
+    trainer.check_data(method, homes)
+    return method
 
 
 def _cells(settings, grid):
@@ -170,7 +205,7 @@ def _scores(settings, system, street, members, at_once):
     filled = members + [members[-1]] * (at_once - len(members))
     each = [of_settings.hyper_of(settings) | _arrays(cell) for cell, _ in filled]
     hyper = {name: jnp.array([float(one[name]) for one in each]) for name in each[0]}
-    learned, tested, finite = lives(
+    learned, tested, finite = energy_system.lives(
         system,
         jnp.array([seed for _, seed in filled], jnp.int32),
         hyper,

@@ -7,17 +7,16 @@ import numpy as np
 import pytest
 
 from jaxanon import energy
-from jaxanon.cli import app, energy_sweep
-from jaxanon.energy import (
-    PFDRLSettings,
-    method,
-    searching,
-    settings,
-    sweeping,
-    training,
-)
+from jaxanon.cli import app
+from jaxanon.cli import sweep as cli_sweep
+from jaxanon.core import registry
+from jaxanon.energy import PFDRLSettings, newcomers, settings
+from jaxanon.energy import system as energy_system
 from jaxanon.evaluation import energy as evaluation_energy
 from jaxanon.report.energy import draw_search
+from jaxanon.sweeps import homes as sweeping
+from jaxanon.sweeps import runner
+from jaxanon.training import trainer
 
 SMALL = PFDRLSettings(
     days=2, held_out=2, forecaster="lr", hidden=(6,), alpha=1, fit_steps=1,
@@ -45,23 +44,25 @@ def searched(homes, tmp_path_factory):
 @pytest.fixture(scope="module")
 def alone(homes):
     """The run of ``SMALL`` with seed 1."""
-    return training.train(SMALL, homes, seed=1, progress=False)
+    method = registry.rebuild("pfdrl", homes.spec, SMALL)
+    return trainer.train(method, homes, seed=1, progress=False)
 
 
-def test_members_are_the_runs_that_training_makes(searched, alone):
+def test_members_are_the_runs_that_training_makes(searched, homes, alone):
     """The last member but two: γ = 12 h, pfdrl, seed 1."""
     members, _, _, _ = searched
     member = members[5]
     assert member.settings == {"gamma_hours": 12.0, "sharing": "pfdrl"}
     assert member.seed == 1
-    total = evaluation_energy.evaluate(alone)["overall"]
+    total = evaluation_energy.evaluate(alone, homes)["overall"]
     for name in ("saved_share", "switched_off_share", "optimal_share"):
         assert member.scores[name] == pytest.approx(total[name], abs=2e-3)
 
 
 def test_learned_days_are_those_of_training(homes, alone):
     """Both layouts, of two seeds and two values of alpha."""
-    system, street, _, _ = method.begin(SMALL, homes, 0)
+    system = energy.pfdrl(settings.config_of(SMALL))
+    street = alone.method.prepare(homes)
     hyper = settings.hyper_of(SMALL) | {"alpha": jnp.array([0.0, 1.0])}
     hyper = {name: jnp.zeros(2) + value for name, value in hyper.items()}
     sizes = {"slots_a_day": 12, "days": 2, "held_out": 2}
@@ -105,14 +106,14 @@ def test_who_never_reaches_it_has_no_day(searched, homes, monkeypatch, tmp_path)
     """Means are over the others; a table and a figure say how many never did."""
     days = iter([[0], [4], [0], [0]])
     reached = lambda *_, **told: energy.Reached(np.array(next(days)), told["minutes"])
-    monkeypatch.setattr(energy, "days_to_reach", reached)
+    monkeypatch.setattr(newcomers, "days_to_reach", reached)
     grid = {"gamma_hours": [2.0, 12.0]}
     members, summary = sweeping.search(SMALL, homes, grid=grid, seeds=2, out=tmp_path)
     assert [one.scores["reached_day"] for one in members] == [None, 4, None, None]
     found = [row["scores"]["reached_day"] for row in summary]
     assert found[0] == {"mean": 4, "std": None, "never": 1}
     assert found[1] == {"mean": None, "std": None, "never": 2}
-    column = energy_sweep.table(summary).columns[-1]
+    column = cli_sweep.homes_table(summary).columns[-1]
     assert [*column.cells] == ["4.00 (1 of 2 never)", "(2 of 2 never)"]
     picture = draw_search(summary)
     assert "with as many of the best actions: 3 of 4 never did" in " ".join(
@@ -130,13 +131,13 @@ def test_a_search_goes_on_where_it_stopped(searched, homes, monkeypatch):
     del kept["members"][3]
     (out / "sweep.json").write_text(json.dumps(kept))
     done = []
-    lives = searching.lives
+    lives = energy_system.lives
 
     def counted(system, seeds, *rest, **more):
         done.append(seeds.tolist())
         return lives(system, seeds, *rest, **more)
 
-    monkeypatch.setattr(searching, "lives", counted)
+    monkeypatch.setattr(energy_system, "lives", counted)
     again = sweeping.search(SMALL, homes, grid=GRID, seeds=2, out=out, resume=True)
     assert done == [[1]] and again[1] == summary
     with pytest.raises(FileExistsError, match="holds a sweep already"):
@@ -149,6 +150,23 @@ def test_a_search_goes_on_where_it_stopped(searched, homes, monkeypatch):
         sweeping.search(SMALL, homes, grid=other, seeds=2, out=out, resume=True)
 
 
+def test_the_common_sweep_takes_homes(searched, homes):
+    """By a name and by a method; what a sweep of windows has besides is refused."""
+    members, summary, out, _ = searched
+    method = registry.rebuild("pfdrl", homes.spec, SMALL)
+    options = {"grid": GRID, "seeds": 2, "out": out, "resume": True}
+    found = runner.sweep(method, homes, **options)
+    assert found.members == tuple(members) and found.summary == summary
+    assert found.run(0) is None
+    given = {name: getattr(SMALL, name) for name in ("days", "held_out", "slot_min")}
+    given |= {"forecaster": "lr", "hidden": (6,), "alpha": 1}
+    assert runner.sweep("pfdrl", homes, **options, **given).summary == summary
+    with pytest.raises(ValueError, match="takes no epochs and no halving"):
+        runner.sweep(method, homes, epochs=2, halving=3)
+    with pytest.raises(ValueError, match="settings that stand in a built method"):
+        runner.sweep(method, homes, alpha=1)
+
+
 def test_who_diverges_has_no_scores(homes, tmp_path):
     """Agents that value nothing switch off all that there is, and save it all."""
     grid = {"learning_rate": [1e-3, float(np.finfo(np.float32).max)]}
@@ -159,7 +177,7 @@ def test_who_diverges_has_no_scores(homes, tmp_path):
     assert set(members[1].scores.values()) == {None}
     assert members[0].scores["optimal_share"] > 0
     assert summary[1]["scores"]["saved_share"] == {"mean": None, "std": None}
-    shown = [list(column.cells) for column in energy_sweep.table(summary).columns]
+    shown = [list(column.cells) for column in cli_sweep.homes_table(summary).columns]
     assert [cells[1] for cells in shown[1:]] == ["", "", "", "(1 of 1 never)"]
 
 
