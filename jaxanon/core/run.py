@@ -74,9 +74,9 @@ class Run:
         """The same run with other weights where it rewrites; nothing is trained anew.
 
         Args:
-          **hyper: of those that ``method.adjustable.hyper`` names, such as ``guidance``,
-            ``negative_guidance`` of ``cloak``: what is kept against what is hidden; or
-            of ``method.adjustable.settings``, such as ``sampling_steps``.
+          **hyper: of those that ``method.adjustable.hyper`` names, such as
+            ``guidance`` and ``negative_guidance`` of ``cloak``: what is kept against
+            what is hidden; or of ``method.adjustable.settings``, such as ``sampling_steps``.
 
         Returns:
           ``Run``; this one is as it was.
