@@ -173,7 +173,7 @@ def quality(report, smoke, folder, settings):
       settings: of the method, beside its schedule.
     """
     data = load(smoke)
-    judges = functools.cache(lambda: anonymizers.raw_judges(data))
+    judges = functools.cache(lambda: anonymizers.train_raw_classifiers(data))
     for name, schedule in (SCHEDULES_SMOKE if smoke else SCHEDULES).items():
         steps, checks = schedule
         method = methods.dysan(data.spec, inner_steps=steps, **settings)

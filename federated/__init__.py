@@ -1,27 +1,27 @@
 """Clients as an axis: cohorts, local training, aggregation, simulation."""
 
-from jaxanon.federated.averaging.fed_avg import fed_avg
-from jaxanon.federated.averaging.fed_prox import fed_prox
-from jaxanon.federated.averaging.fed_sgd import fed_sgd
+from jaxanon.federated.averaging.fedavg import fedavg
+from jaxanon.federated.averaging.fedprox import fedprox
+from jaxanon.federated.averaging.fedsgd import fedsgd
 from jaxanon.federated.averaging.localized import localized
 from jaxanon.federated.averaging.scaffold import scaffold
-from jaxanon.federated.clustering.centralised import clustered
-from jaxanon.federated.clustering.cluster_fl import cluster_fl
-from jaxanon.federated.clustering.fed_dl import fed_dl
+from jaxanon.federated.clustering.centralised import centralized_clustering
+from jaxanon.federated.clustering.clusterfl import clusterfl
+from jaxanon.federated.clustering.feddl import feddl
 from jaxanon.federated.engine.algorithm import (
-    Acts,
+    CohortConfig,
     FederatedAlgorithm,
-    Rounds,
+    RoundStages,
     State,
     Steps,
 )
 from jaxanon.federated.engine.cohort import Population, population, sample_cohort, stack
 from jaxanon.federated.engine.layout import Layout, default_layout, mean_over_clients
-from jaxanon.federated.engine.local import descend
-from jaxanon.federated.engine.newcomers import join
-from jaxanon.federated.engine.observed import Seen, observed
+from jaxanon.federated.engine.local import local_sgd
+from jaxanon.federated.engine.new_clients import personalize_new_client
+from jaxanon.federated.engine.observation import Seen, simulate_observed
 from jaxanon.federated.engine.personal import PersonalState
-from jaxanon.federated.engine.placing import Placed, place
+from jaxanon.federated.engine.sharding import ShardedClients, shard_clients
 from jaxanon.federated.engine.simulate import Sharded, shard, simulate
 from jaxanon.federated.engine.streaming import (
     Stored,
@@ -30,111 +30,111 @@ from jaxanon.federated.engine.streaming import (
     write_clients,
 )
 from jaxanon.federated.gossip.gossip import (
-    Mailbox,
-    Messages,
+    ChannelConfig,
+    MessageBuffer,
     base_layers,
+    empty_message_buffer,
     exchange,
     exchange_every,
     mix,
-    no_mail,
 )
 from jaxanon.federated.gossip.graphs import (
     check_mixing,
-    complete,
+    complete_graph,
     convergence_rate,
-    k_regular,
-    metropolis,
+    k_regular_graph,
+    metropolis_weights,
     random_graph,
-    ring,
+    ring_graph,
 )
 from jaxanon.federated.gossip.private_gossip import (
-    NoisyMailbox,
+    NoisyMessageBuffer,
+    empty_noisy_message_buffer,
     exchange_noisily,
     exchange_noisily_every,
-    no_noisy_mail,
 )
-from jaxanon.federated.meta_learning.maml import meta
-from jaxanon.federated.meta_learning.per_fed_avg import per_fed_avg
+from jaxanon.federated.meta_learning.maml import fed_maml
+from jaxanon.federated.meta_learning.per_fedavg import per_fedavg
 from jaxanon.federated.personalised.ditto import ditto
-from jaxanon.federated.personalised.fed_mask import fed_mask
-from jaxanon.federated.personalised.fed_per import fed_per
-from jaxanon.federated.personalised.fed_rep import fed_rep
-from jaxanon.federated.personalised.p_fed_me import p_fed_me
+from jaxanon.federated.personalised.fedmask import fedmask
+from jaxanon.federated.personalised.fedper import fedper
+from jaxanon.federated.personalised.fedrep import fedrep
+from jaxanon.federated.personalised.pfedme import pfedme
 from jaxanon.federated.private.atlas import atlas
-from jaxanon.federated.private.dp_fed_avg import dp_fed_avg
-from jaxanon.federated.private.dp_sgd import descend_privately, draw_lot
-from jaxanon.federated.private.fed_sgd_ldp import fed_sgd_ldp
+from jaxanon.federated.private.dp_fedavg import dp_fedavg
+from jaxanon.federated.private.dp_sgd import local_dp_sgd, poisson_sample
+from jaxanon.federated.private.fedsgd_ldp import fedsgd_ldp
 from jaxanon.federated.private.ldp_fl import ldp_fl, two_points
-from jaxanon.federated.private.shuffling import observed_shuffled, shuffled
-from jaxanon.privacy.lots import Lots, sampled_gaussian
+from jaxanon.federated.private.shuffling import shuffled, simulate_observed_shuffled
+from jaxanon.privacy.poisson_sampling import PoissonSampling, sampled_gaussian
 
 __all__ = [
-    "Acts",
+    "ChannelConfig",
+    "CohortConfig",
     "FederatedAlgorithm",
     "Layout",
-    "Lots",
-    "Mailbox",
-    "Messages",
-    "NoisyMailbox",
+    "MessageBuffer",
+    "NoisyMessageBuffer",
     "PersonalState",
-    "Placed",
+    "PoissonSampling",
     "Population",
-    "Rounds",
+    "RoundStages",
     "Seen",
     "Sharded",
+    "ShardedClients",
     "State",
     "Steps",
     "Stored",
     "atlas",
     "base_layers",
+    "centralized_clustering",
     "check_mixing",
-    "cluster_fl",
-    "clustered",
-    "complete",
+    "clusterfl",
+    "complete_graph",
     "convergence_rate",
     "default_layout",
-    "descend",
-    "descend_privately",
     "ditto",
-    "dp_fed_avg",
-    "draw_lot",
+    "dp_fedavg",
+    "empty_message_buffer",
+    "empty_noisy_message_buffer",
     "exchange",
     "exchange_every",
     "exchange_noisily",
     "exchange_noisily_every",
-    "fed_avg",
-    "fed_dl",
-    "fed_mask",
-    "fed_per",
-    "fed_prox",
-    "fed_rep",
-    "fed_sgd",
-    "fed_sgd_ldp",
-    "join",
-    "k_regular",
+    "fed_maml",
+    "fedavg",
+    "feddl",
+    "fedmask",
+    "fedper",
+    "fedprox",
+    "fedrep",
+    "fedsgd",
+    "fedsgd_ldp",
+    "k_regular_graph",
     "ldp_fl",
+    "local_dp_sgd",
+    "local_sgd",
     "localized",
     "mean_over_clients",
-    "meta",
-    "metropolis",
+    "metropolis_weights",
     "mix",
-    "no_mail",
-    "no_noisy_mail",
-    "observed",
-    "observed_shuffled",
     "open_clients",
-    "p_fed_me",
-    "per_fed_avg",
-    "place",
+    "per_fedavg",
+    "personalize_new_client",
+    "pfedme",
+    "poisson_sample",
     "population",
     "random_graph",
-    "ring",
+    "ring_graph",
     "sample_cohort",
     "sampled_gaussian",
     "scaffold",
     "shard",
+    "shard_clients",
     "shuffled",
     "simulate",
+    "simulate_observed",
+    "simulate_observed_shuffled",
     "stack",
     "stream",
     "two_points",

@@ -195,7 +195,7 @@ class Bench:
     def judges(self):
         """Classifiers of raw windows, that all rows of the case share."""
         if self._judges is None:
-            self._judges = anonymizers.raw_judges(self.data)
+            self._judges = anonymizers.train_raw_classifiers(self.data)
         return self._judges
 
     def tell(self, entry, variant, stage, seed, seconds):

@@ -133,7 +133,7 @@ ENTRIES = {
         entry("FedMask", "fedmask")._replace(scale=2000.0),
         entry("FedDL", "feddl"),
         entry("ClusterFL", "clusterfl"),
-        entry("Per-FedAvg", "perfedavg"),
+        entry("Per-FedAvg", "per_fedavg"),
         entry("Ditto", "ditto"),
         entry("pFedMe", "pfedme"),
         entry("Atlas, no noise", "atlas", epsilon=0.0),
@@ -172,9 +172,9 @@ ENTRIES = {
         noisy("FedSGD-LDP, last fit", "fedsgd_ldp", tuned_as="FedSGD-LDP")._replace(
             last_fit=LAST_FIT
         ),
-        noisy("LDP-FL", "ldpfl"),
+        noisy("LDP-FL", "ldp_fl"),
         # Of a whole client: what the server takes of so much noise has to be little.
-        noisy("DP-FedAvg", "dpfedavg")._replace(scale=0.1, tuned="server_step_size"),
+        noisy("DP-FedAvg", "dp_fedavg")._replace(scale=0.1, tuned="server_step_size"),
         noisy("Atlas", "atlas"),
         noisy("Atlas, no last fit", "atlas", tuned_as="Atlas", own_steps=0),
         noisy("Atlas, as claimed", "atlas", tuned_as="Atlas", reading="C"),

@@ -121,7 +121,7 @@ def fitted(run, num_steps: int, step_size: float):
         model_key, fit_key = jax.random.split(key)
         layers = learner.predict.model(model_key, state, data, client)
         rows = jax.tree.map(lambda leaf: leaf[client], data.rows)
-        return engine_local.descend(
+        return engine_local.local_sgd(
             loss_fn,
             *(fit_key, layers, rows, data.mask[client]),
             step_size=step_size,

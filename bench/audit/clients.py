@@ -5,15 +5,15 @@ import jax.numpy as jnp
 
 from jaxanon import federated
 from jaxanon.attacks import auditing
-from jaxanon.federated import Lots, Steps
+from jaxanon.federated import PoissonSampling, Steps
 from jaxanon.privacy import SampledGaussian, epsilon_spent, responses_spent
 
 DELTA = 1e-3
 # Of all of these together: LDP-FL loses just what is accounted, and one bound in twenty
 # is above what it bounds.
 TOGETHER = 0.95
-EVERY = Lots(sampling_probability=1.0, size=2.0, records=2)
-SOME = Lots(sampling_probability=0.4, size=1.0, records=2)
+EVERY = PoissonSampling(sampling_probability=1.0, size=2.0, records=2)
+SOME = PoissonSampling(sampling_probability=0.4, size=1.0, records=2)
 ONE = Steps(num_steps=1)
 NOTHING = jnp.zeros(1)
 
@@ -42,10 +42,10 @@ def cases():
     together = responses_spent(1.0, 3, DELTA)
     yield "LDP-FL, 3 weights of ε 1", ldp_fl(), together, True
     yield "LDP-FL, 3 weights, ε of one", ldp_fl(), 1.0, False
-    yield "DP-FedAvg", dp_fed_avg(EVERY, 1), epsilon(1.0), True
+    yield "DP-FedAvg", dp_fedavg(EVERY, 1), epsilon(1.0), True
     sampled = epsilon(1.0, 3, SOME)
-    yield "DP-FedAvg, samples, 3 rounds", dp_fed_avg(SOME, 3), sampled, True
-    loose = dp_fed_avg(EVERY, 1, noise_multiplier=0.29, count_stddev=0.15)
+    yield "DP-FedAvg, samples, 3 rounds", dp_fedavg(SOME, 3), sampled, True
+    loose = dp_fedavg(EVERY, 1, noise_multiplier=0.29, count_stddev=0.15)
     yield "DP-FedAvg, counts not counted", loose, epsilon(1.0), False
 
 
@@ -110,9 +110,9 @@ def ldp_fl():
     return algorithm, _opposite(), {"num_rounds": 1}, hyper
 
 
-def dp_fed_avg(cohorts=EVERY, num_rounds=1, noise_multiplier=1.0, count_stddev=2.0):
+def dp_fedavg(cohorts=EVERY, num_rounds=1, noise_multiplier=1.0, count_stddev=2.0):
     """Of two clients one moves by nothing, the other is there or not."""
-    algorithm = federated.dp_fed_avg(
+    algorithm = federated.dp_fedavg(
         start, loss_fn, ONE, cohorts=cohorts, count_stddev=count_stddev
     )
     there = federated.stack([jnp.array([9.0]), NOTHING])

@@ -82,7 +82,7 @@ def _everything(settings, key, world, bug):
 def _named(settings, key, world, bug):
     """From corner to corner along both directions that are named."""
     directions = jnp.eye(2, TIME)
-    apart = releasing.Apart(2**0.5 / bug.reach, 2 / TIME)
+    apart = releasing.NeighborDistance(2**0.5 / bug.reach, 2 / TIME)
     if bug.bare:
         directions = directions[:1]
     window = 0.5 + (world - 0.5) * (jnp.arange(TIME) < 2)

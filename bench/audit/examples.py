@@ -6,18 +6,18 @@ import jax.numpy as jnp
 from audit.clients import DELTA, epsilon, loss_fn, start
 from jaxanon import federated
 from jaxanon.attacks import auditing
-from jaxanon.federated import Lots, Steps
-from jaxanon.privacy import effective_noise_multiplier
+from jaxanon.federated import PoissonSampling, Steps
+from jaxanon.privacy import noise_multiplier_of_layers
 
-EVERY = Lots(sampling_probability=1.0, size=4.0, records=2)
-SOME = Lots(sampling_probability=0.4, size=4.0, records=2)
+EVERY = PoissonSampling(sampling_probability=1.0, size=4.0, records=2)
+SOME = PoissonSampling(sampling_probability=0.4, size=4.0, records=2)
 ATLAS = {"threshold": 0.58, "mask_step_size": 0.5, "noise_multiplier": 1.0}
 
 
 def cases():
     """Name, algorithm, rounds, hyper-parameters, ε claimed, whether that holds."""
     once, often = epsilon(1.0), epsilon(1.0, 6, SOME)
-    b = epsilon(effective_noise_multiplier([2**0.5] * 2, [0.6] * 2, reading="B"))
+    b = epsilon(noise_multiplier_of_layers([2**0.5] * 2, [0.6] * 2, reading="B"))
     few = {"first_score": 0.3, "threshold": 0.2, "noise_multiplier": 2.0}
     sharp = {"noise_multiplier": 4.0, "mask_step_size": 8.0}
     at_four = epsilon(4.0)
@@ -34,7 +34,9 @@ def cases():
     yield "Atlas, reading C, z* of 2", _atlas(EVERY, 1, reading="C"), 1, few, two, False
     quarter = {"noise_multiplier": 1 / EVERY.size}
     yield "FedSGD-LDP, noise of the mean", _sgd(EVERY, 1), 1, quarter, once, False
-    claimed = epsilon(1.0, 3, Lots(sampling_probability=0.1, size=4.0, records=2))
+    claimed = epsilon(
+        1.0, 3, PoissonSampling(sampling_probability=0.1, size=4.0, records=2)
+    )
     yield "FedSGD-LDP, samples not drawn", _sgd(EVERY, 1), 3, {}, claimed, False
     none = {"noise_multiplier": 0.0}
     yield "FedSGD-LDP, no noise", _sgd(EVERY, 1), 1, none, once, False
@@ -64,7 +66,7 @@ def found(algorithm, num_rounds, hyper, runs):
 
 
 def _sgd(lots, num_steps):
-    return federated.fed_sgd_ldp(
+    return federated.fedsgd_ldp(
         start, loss_fn, lots=lots, num_steps=num_steps, num_clients=1
     )
 

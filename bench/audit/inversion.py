@@ -8,10 +8,10 @@ import numpy as np
 import jaxanon as ja
 from jaxanon import attacks, federated
 from jaxanon.attacks.auditing import MESSAGES
-from jaxanon.federated import Lots, Steps
+from jaxanon.federated import PoissonSampling, Steps
 
 DELTA, STEP_SIZE, HIDDEN = 1e-3, 0.1, 48
-ALONE = Lots(sampling_probability=1.0, size=1.0, records=1)
+ALONE = PoissonSampling(sampling_probability=1.0, size=1.0, records=1)
 VICTIMS = 4
 # Learner and noise multiplier; None neither clips nor adds noise.
 SETTINGS = (
@@ -133,10 +133,10 @@ def message(learner, multiplier, start, key, window, label):
     own = {"num_clients": 1}
     hyper = {"step_size": STEP_SIZE, "noise_multiplier": multiplier}
     if learner == "FedAvg":
-        algorithm = federated.fed_avg(init, loss_fn, num_steps=1)
+        algorithm = federated.fedavg(init, loss_fn, num_steps=1)
         hyper, kind = {"step_size": STEP_SIZE}, "moves"
     elif learner == "FedSGD-LDP":
-        algorithm = federated.fed_sgd_ldp(init, loss_fn, lots=ALONE, num_steps=1, **own)
+        algorithm = federated.fedsgd_ldp(init, loss_fn, lots=ALONE, num_steps=1, **own)
         kind = "params"
     else:
         algorithm = federated.atlas(
@@ -145,7 +145,7 @@ def message(learner, multiplier, start, key, window, label):
         kind = "layers"
     clients = federated.stack([{"x": window[None], "y": np.asarray(label)[None]}])
     state = algorithm.init(jax.random.key(0), **hyper)
-    _, seen = federated.observed(algorithm, key, state, clients, 1, 0)
+    _, seen = federated.simulate_observed(algorithm, key, state, clients, 1, 0)
     before, sent = jax.tree.map(lambda leaf: leaf[0], (seen.before, seen.message))
     after, _ = MESSAGES[kind](before, sent)
     return jax.tree.map(lambda old, new: (old - new) / STEP_SIZE, before, after)

@@ -40,7 +40,7 @@ def cases():
     yield Learner("Atlas, many runs", claimed, examples.atlas)
     of_clients = lambda given: lambda runs: clients.found(given(), runs)
     yield Learner("Atlas, of clients, many runs", claimed, of_clients(clients.atlas))
-    average = of_clients(clients.dp_fed_avg)
+    average = of_clients(clients.dp_fedavg)
     yield Learner("DP-FedAvg, many runs", claimed, average)
     weights = responses_spent(1.0, 3, DELTA)
     # Nothing is clipped in it: weights are kept within their range.

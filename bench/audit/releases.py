@@ -233,5 +233,5 @@ def _drawn_once(key, world, bug):
     rows = jax.tree.map(lambda leaf: leaf.at[1].multiply(world).at[3].set(0), four)
     total = kernels.clipped_sum(rows, _bounds(bug.reach))
     total = dataclasses.replace(total, max_norms=NORMS)
-    sent = kernels.add_clients_noise_drawn_once(key, total, 0.5 * bug.noise)
+    sent = kernels.add_aggregate_client_noise(key, total, 0.5 * bug.noise)
     return _along(sent, total.value, bug)

@@ -16,7 +16,7 @@ from harness.data import made_spec
 from jaxanon import attacks, energy, federated, kernels
 from jaxanon.datasets import Windows, by_client
 from jaxanon.energy import config as energy_config
-from jaxanon.federated import Lots
+from jaxanon.federated import PoissonSampling
 from jaxanon.kernels import clipping
 from jaxanon.methods.privatehub import data as privatehub_data
 from jaxanon.methods.privatehub import dp_sgd, networks
@@ -52,7 +52,7 @@ def counted(training: Training) -> dict[str, float]:
         coin_key, run_key = jax.random.split(key())  # As ``one_run`` has them.
         inside = jax.random.bernoulli(coin_key, shape=(count,))
         told = evidence(run_key, inside, **BUGS[name]._asdict())
-        found[name] = attacks.tell_canaries(told, inside, **how).epsilon
+        found[name] = attacks.guess_canaries(told, inside, **how).epsilon
     return found
 
 
@@ -121,15 +121,15 @@ def cases(side: int = SIDE):
     Of examples there are ``side ** 2``, of homes, in streets of 64, twice as many:
     ``side`` is a multiple of 8.
     """
-    yield _fed_sgd_ldp(side)
+    yield _fedsgd_ldp(side)
     yield _privatehub(side**2)
     yield _pfdrl(2 * side**2)
 
 
-def _fed_sgd_ldp(side):
+def _fedsgd_ldp(side):
     """Two rounds of two steps; half of the canaries pull at either of two layers."""
     canaries = side**2
-    lots = Lots(sampling_probability=1.0, size=canaries, records=canaries)
+    lots = PoissonSampling(sampling_probability=1.0, size=canaries, records=canaries)
     multiplier = 3.0
     half = side // 2
     place = np.arange(canaries)
@@ -143,7 +143,7 @@ def _fed_sgd_ldp(side):
         return FAR * jnp.sum(went * jax.nn.one_hot(x["column"], half), axis=1)
 
     def observe(key, inside):
-        algorithm = federated.fed_sgd_ldp(
+        algorithm = federated.fedsgd_ldp(
             lambda key: {name: jnp.zeros((side, half)) for name in ("a", "b")},
             loss_fn,
             lots=lots,
@@ -153,7 +153,9 @@ def _fed_sgd_ldp(side):
         state = algorithm.init(key, step_size=1.0, noise_multiplier=multiplier)
         whole = jax.tree.map(lambda x: jnp.asarray(x)[None], rows)
         clients = federated.Population(whole, inside[None])
-        _, seen = federated.observed(algorithm, key, state, clients, 2, client=0)
+        _, seen = federated.simulate_observed(
+            algorithm, key, state, clients, 2, client=0
+        )
         moved = jax.tree.map(lambda a, b: jnp.sum(a - b, 0), seen.before, seen.message)
         gap = 4 / lots.size
         return jnp.concatenate([_told(moved[name], gap).ravel() for name in "ab"])
@@ -224,14 +226,14 @@ def _pfdrl(canaries):
     """
     config = energy.PFDRLConfig(noise_multiplier=3.0)
     homes, slots = 64, 24
-    mixing = federated.metropolis(federated.ring(homes))
+    mixing = federated.metropolis_weights(federated.ring_graph(homes))
     shared = {"w": True, "v": True}
     way = {"w": jnp.array([0.6, 0.6]), "v": jnp.array([0.28**0.5])}
     period = int(energy_config.period(config, 12.0))
 
     def street(key, numbers, inside):
         params = {"w": jnp.zeros((homes, 2)), "v": jnp.zeros((homes, 1))}
-        mail = federated.no_noisy_mail(params, shared, config.messages)
+        mail = federated.empty_noisy_message_buffer(params, shared, config.messages)
 
         def one_slot(carry, slot):
             mail, params = carry

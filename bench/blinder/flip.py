@@ -46,7 +46,7 @@ def main():
     method = methods.blinder(data.spec, **settings)
     epochs = 1 if smoke else EPOCHS
     run = ja.train(method, data, epochs=epochs, seed=0, out=args.folder, resume=True)
-    judges = anonymizers.raw_judges(data)
+    judges = anonymizers.train_raw_classifiers(data)
     shares = SHARES[:1] if smoke else SHARES
     for share in shares:
         told = read_of_training(flipping(run, share), data, judges)

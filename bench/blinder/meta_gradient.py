@@ -37,7 +37,7 @@ MATERIALISED_UP_TO = 64  # Above it every client's weights do not fit.
 TORCH_AT = 14  # The paper's cohort.
 
 
-def draw(key, clients, rows) -> blinder.Batch:
+def draw(key, clients, rows) -> blinder.BlinderBatch:
     """Random batches of ``rows`` windows for each client."""
     keys = jax.random.split(key, 5)
 
@@ -46,7 +46,7 @@ def draw(key, clients, rows) -> blinder.Batch:
         return jax.nn.one_hot(labels, classes)
 
     private = one_hot(keys[2], PRIVATE)
-    return blinder.Batch(
+    return blinder.BlinderBatch(
         0.3 * jax.random.normal(keys[0], (clients, rows, TIME, CHANNELS)),
         one_hot(keys[1], PUBLIC),
         (private,),

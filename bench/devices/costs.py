@@ -90,7 +90,7 @@ def compiled(case: Round) -> dict:
     """
     pairs = itertools.pairwise(case.widths)
     layers = [(np.zeros((a, b), np.float32), np.zeros(b, np.float32)) for a, b in pairs]
-    algorithm = federated.fed_avg(
+    algorithm = federated.fedavg(
         lambda key: ours.tree_of(layers),
         ours.loss_fn,
         num_steps=case.steps,
@@ -103,7 +103,7 @@ def compiled(case: Round) -> dict:
         np.zeros((case.clients, case.rows, case.widths[0]), np.float32),
         np.ones((case.clients, case.rows), bool),
     )
-    placed = federated.place(clients, jax.devices()[:1], copies=True)
+    placed = federated.shard_clients(clients, jax.devices()[:1], copies=True)
     state, key = algorithm.init(jax.random.key(0)), jax.random.key(1)
     lowered = jax.jit(algorithm.update).lower(key, state, placed)
     program = lowered.compile()

@@ -23,14 +23,14 @@ from jaxanon.models import blinder
 
 def case(name, smoke):
     """``(algorithm, clients, operations of a client)``: FedAvg, or Blinder's update."""
-    return {"FedAvg": fed_avg, "Blinder": blinder_update}[name](smoke)
+    return {"FedAvg": fedavg, "Blinder": blinder_update}[name](smoke)
 
 
-def fed_avg(smoke):
+def fedavg(smoke):
     """Of ``federated``, over 256 clients."""
     sizes = fed_work.SMOKE if smoke else fed_work.Sizes()._replace(clients=256)
     made = fed_work.make(sizes)
-    algorithm, _ = ours.fed_avg(made)
+    algorithm, _ = ours.fedavg(made)
     flops = fed_work.flops_per_update(sizes)
     return algorithm, federated.stack(list(made.rows)), flops
 
@@ -42,7 +42,7 @@ def blinder_update(smoke, clients=None):
     networks, params, (support, query) = meta_gradient.problem(clients, hidden)
     scale = blinder.LossScale(*meta_gradient.SCALE)
     of = lambda tree, client: jax.tree.map(lambda leaf: leaf[client], tree)
-    algorithm = federated.meta(
+    algorithm = federated.fed_maml(
         lambda key: params,
         lambda key, client, data: (*of(data, client), jnp.ones(())),
         lambda hyper: blinder.phases(
@@ -61,9 +61,9 @@ def blinder_update(smoke, clients=None):
 def one_program(algorithm, clients, rounds):
     """Seconds of a round in one program, and the parameters.
 
-    On one device, or on those of ``federated.place``.
+    On one device, or on those of ``federated.shard_clients``.
     """
-    placed = isinstance(clients, federated.Placed)
+    placed = isinstance(clients, federated.ShardedClients)
     put = clients.replicated if placed else lambda tree: tree
     key, state = put(jax.random.key(1)), put(algorithm.init(jax.random.key(0)))
     state, _ = federated.simulate(algorithm, key, state, clients, rounds)
@@ -100,7 +100,7 @@ def main():
     name, rounds, smoke = sys.argv[4], int(sys.argv[5]), sys.argv[6] == "smoke"
     processes.join(f"127.0.0.1:{port}", num, index)
     algorithm, clients, _ = case(name, smoke)
-    placed = federated.place(clients)
+    placed = federated.shard_clients(clients)
     seconds, params = one_program(algorithm, placed, rounds)
     if index == 0:
         told = {"seconds": seconds, "checksum": checksum(params)}

@@ -23,7 +23,7 @@ import jaxanon as ja
 from harness import rivals, timing
 from harness.data import thin
 from jaxanon import edge, exporting, methods
-from jaxanon.attacks import train_judges
+from jaxanon.attacks import train_raw_classifiers
 from jaxanon.core.run import Run
 from jaxanon.datasets import spec as datasets_spec
 from jaxanon.exporting import agreement, onnx_graph, quantization
@@ -125,7 +125,9 @@ def _judges(data, attacker):
     names = {name: spec.num_classes(name) for name in (spec.public, *spec.private)}
     key = jax.random.key(7)
     train, test = flat(data.train), flat(data.test)
-    return train_judges(key, train, data.train.labels, names, test, attacker=attacker)
+    return train_raw_classifiers(
+        key, train, data.train.labels, names, test, attacker=attacker
+    )
 
 
 def read(data, judges, path, which):

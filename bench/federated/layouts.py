@@ -50,7 +50,7 @@ def main():
     }
     expected = None
     for name, (place, layout) in choices.items():
-        state, block = place(*ours.fed_avg(made, layout), clients, rounds)
+        state, block = place(*ours.fedavg(made, layout), clients, rounds)
         # Programs may take the state for their own.
         run = lambda state=state, block=block: block(jax.tree.map(jnp.copy, state))
         took = timing.timed(run, repeats=repeats)

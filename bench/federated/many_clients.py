@@ -9,7 +9,7 @@ import optax
 
 from federated import work
 from jaxanon import federated
-from jaxanon.federated import Lots, Rounds, Steps
+from jaxanon.federated import CohortConfig, PoissonSampling, Steps
 from jaxanon.models.predictors import predictor
 
 CLASSES = 6
@@ -96,10 +96,10 @@ def algorithm_of(name, many: Many, init_fn, loss_fn):
     """FedAvg, or Atlas without and with noise."""
     steps = Steps(num_steps=many.steps, batch_size=many.batch)
     if name.startswith("FedAvg"):
-        return federated.fed_avg(
+        return federated.fedavg(
             init_fn, loss_fn, num_steps=many.steps, batch_size=many.batch
         )
-    lots = Lots(
+    lots = PoissonSampling(
         sampling_probability=many.batch / many.rows,
         size=float(many.batch),
         records=many.rows,
@@ -110,5 +110,5 @@ def algorithm_of(name, many: Many, init_fn, loss_fn):
         steps,
         num_clients=many.clients,
         lots=lots if "noise" in name else None,
-        rounds=Rounds(weighting="clients"),
+        rounds=CohortConfig(weighting="clients"),
     )

@@ -14,7 +14,7 @@ from federated import many_clients
 from federated import work as fed_work
 from federated.check import EPSILON, NOISE_MULTIPLIER, RADIUS
 from jaxanon import federated
-from jaxanon.federated import Layout, Lots, Rounds, Steps
+from jaxanon.federated import CohortConfig, Layout, PoissonSampling, Steps
 
 FIRST_SCORE = 0.6  # Above the threshold: all layers are shared, as in FedAvg.
 KEYS = {"init": 0, "run": 1}
@@ -46,10 +46,10 @@ def layers_of(tree):
     return [(layer["kernel"], layer["bias"]) for layer in layers]
 
 
-def fed_avg(work, layout=None):
+def fedavg(work, layout=None):
     """FedAvg over all clients, rows in the order that they stand in."""
     sizes = work.sizes
-    algorithm = federated.fed_avg(
+    algorithm = federated.fedavg(
         lambda key: tree_of(work.layers),
         loss_fn,
         num_steps=sizes.steps,
@@ -68,7 +68,7 @@ def steps_of(sizes):
 def lots_of(sizes):
     """Poisson lots of as many rows on average as a batch has."""
     probability = sizes.batch / sizes.rows
-    return Lots(
+    return PoissonSampling(
         sampling_probability=probability, size=float(sizes.batch), records=sizes.rows
     )
 
@@ -82,7 +82,7 @@ def atlas(work, noisy, layout=None):
         steps_of(sizes),
         num_clients=sizes.clients,
         lots=lots_of(sizes) if noisy else None,
-        rounds=Rounds(weighting="clients", layout=layout),
+        rounds=CohortConfig(weighting="clients", layout=layout),
     )
     hyper = {"step_size": sizes.step_size, "first_score": FIRST_SCORE}
     return algorithm, hyper | {"noise_multiplier": NOISE_MULTIPLIER}
@@ -129,9 +129,9 @@ def sharded(algorithm, hyper, clients, rounds=fed_work.COMPARED):
 
 
 CASES = {
-    "FedAvg, a shard per device": (sharded, fed_avg),
-    "FedAvg, one device": (simulated, fed_avg),
-    "FedAvg, side by side": (simulated, lambda work: fed_avg(work, Layout())),
+    "FedAvg, a shard per device": (sharded, fedavg),
+    "FedAvg, one device": (simulated, fedavg),
+    "FedAvg, side by side": (simulated, lambda work: fedavg(work, Layout())),
     "Atlas, one device": (simulated, lambda work: atlas(work, noisy=False)),
     "Atlas with noise, one device": (simulated, lambda work: atlas(work, noisy=True)),
     "LDP-FL, one device": (simulated, ldp_fl),

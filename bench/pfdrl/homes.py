@@ -39,10 +39,12 @@ def some(place, which) -> Place:
     return place._replace(power=place.power[which], kinds=kinds)
 
 
-def street(place, graph=None) -> energy.Street:
+def street(place, graph=None) -> energy.Neighborhood:
     """The place as agents; ``graph`` of ``jaxanon.federated``, or None."""
     learn = place.train_days * DAY
-    return energy.street(place.power, place.kinds, learn_minutes=learn, graph=graph)
+    return energy.build_neighborhood(
+        place.power, place.kinds, learn_minutes=learn, graph=graph
+    )
 
 
 def graph(name, homes, seed):
@@ -50,9 +52,9 @@ def graph(name, homes, seed):
     four = min(4, homes - 1 - homes % 2)
     made = {
         "everybody": lambda: None,
-        "4-regular": lambda: federated.k_regular(homes, four),
+        "4-regular": lambda: federated.k_regular_graph(homes, four),
         "random, 0.3": lambda: federated.random_graph(jax.random.key(seed), homes, 0.3),
-        "ring": lambda: federated.ring(homes),
+        "ring": lambda: federated.ring_graph(homes),
         "nobody": lambda: np.zeros((homes, homes), bool),
     }
     return made[name]()

@@ -18,11 +18,11 @@ HOURS = (1, 2, 6, 12, 24)  # The chapter's 0.1 and 0.5 are less than a slot.
 NOISE = (0.0, 1e-2, 1e-1, 1.0, 3.0, 10.0)
 CLIP_NORM = 1.0
 MESSAGES = {
-    "all arrive": federated.Messages(),
-    "10 % lost": federated.Messages(lost=0.1),
-    "half lost": federated.Messages(lost=0.5),
-    "half lost, the last kept": federated.Messages(lost=0.5, max_age=4),
-    "half a round late": federated.Messages(late=0.5, max_age=1),
+    "all arrive": federated.ChannelConfig(),
+    "10 % lost": federated.ChannelConfig(lost=0.1),
+    "half lost": federated.ChannelConfig(lost=0.5),
+    "half lost, the last kept": federated.ChannelConfig(lost=0.5, max_age=4),
+    "half a round late": federated.ChannelConfig(late=0.5, max_age=1),
 }
 QUICK = {"forecast": energy.ForecastConfig(kind="bp")}  # Where control is looked at.
 SMALL = {  # Control that costs little, where forecasts alone are looked at.

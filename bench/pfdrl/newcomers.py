@@ -27,13 +27,13 @@ def joining(place, config, hyper, seed) -> dict:
     begin_key, life_key, fresh_key, new_key = jax.random.split(jax.random.key(seed), 4)
     state = system.init(begin_key, old, **hyper)
     slots = runs.SLOTS * place.train_days
-    state, _ = energy.live(system, life_key, state, old, slots)
-    joined = energy.join(system, fresh_key, state, old, later)
+    state, _ = energy.simulate(system, life_key, state, old, slots)
+    joined = energy.add_home(system, fresh_key, state, old, later)
     alone = system.init(jax.random.clone(fresh_key), later, **hyper)
     days, found = min(DAYS, place.train_days), {}
     for name, begin in (("joined", joined), ("alone", alone)):
         own_key = jax.random.clone(new_key)
-        _, info = energy.live(system, own_key, begin, later, runs.SLOTS * days)
+        _, info = energy.simulate(system, own_key, begin, later, runs.SLOTS * days)
         found[name] = told(info, days, new)
     return {"newcomers": new, **found}
 

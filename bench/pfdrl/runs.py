@@ -34,7 +34,7 @@ class Run:
         """Days that teach; ``{name: float[slots, agents]}``, before each slot did."""
         lived = []
         for _ in range(days):  # Longer programs of other lengths are other programs.
-            self.states, infos = energy.live_apart(
+            self.states, infos = energy.simulate_sharded(
                 self.system, self.key, self.states, self.streets, SLOTS
             )
             lived.append(self._joined(infos))

@@ -30,7 +30,7 @@ def main():
             h = jax.nn.relu(h) if i + 1 < len(params) else h
         return jnp.mean((h - batch["x"]) ** 2)
 
-    algorithm = fedjax.algorithms.fed_avg.federated_averaging(
+    algorithm = fedjax.algorithms.fedavg.federated_averaging(
         jax.grad(loss),
         client_optimizer=fedjax.optimizers.sgd(sizes.step_size),
         server_optimizer=fedjax.optimizers.sgd(1.0),

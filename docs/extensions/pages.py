@@ -38,7 +38,7 @@ BESIDE = (
     "jaxanon.methods.deeprotect.inferences",
     "jaxanon.methods.dysan.online_selection",
     "jaxanon.privacy.ledger",
-    "jaxanon.privacy.lots",
+    "jaxanon.privacy.poisson_sampling",
     "jaxanon.sweeps.online_selection",
     "jaxanon.sweeps.summary",
     "jaxanon.training.processes",

@@ -2,12 +2,12 @@
 
 import jax.numpy as jnp
 
-from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Rounds, Steps
+from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
 from jaxanon.federated.engine.personal import Reply, personal, train
 
 
 def localized(
-    init_fn, loss_fn, steps: Steps, *, num_clients, rounds: Rounds | None = None
+    init_fn, loss_fn, steps: Steps, *, num_clients, rounds: CohortConfig | None = None
 ) -> FederatedAlgorithm:
     """The baseline without a federation.
 
@@ -15,17 +15,17 @@ def localized(
 
     Args:
       init_fn: ``key -> params``.
-      loss_fn: as ``fed_prox`` takes it.
+      loss_fn: as ``fedprox`` takes it.
       steps: ``Steps`` of a client in a round.
       num_clients: clients of the population.
-      rounds: ``Rounds``; None is the default.
+      rounds: ``CohortConfig``; None is the default.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` are whole models, and
       ``params`` is None.
 
     Raises:
-      ValueError: as ``Steps``, ``Rounds`` and ``personal``.
+      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``.
 
     Example:
       >>> import jax
@@ -50,5 +50,5 @@ def localized(
         lambda client: client.own,
         num_clients=num_clients,
         hyper={"step_size": 0.1},
-        rounds=rounds or Rounds(),
+        rounds=rounds or CohortConfig(),
     )

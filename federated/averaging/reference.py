@@ -20,7 +20,7 @@ def _server_step(optimizer, opt_state, params, gradient):
     return optax.apply_updates(params, updates), opt_state
 
 
-def fed_sgd(key, params, loss_fn, clients, num_rounds, optimizer, cohort_size):
+def fedsgd(key, params, loss_fn, clients, num_rounds, optimizer, cohort_size):
     """Params after ``num_rounds`` of FedSGD, clients weighted by their rows."""
     opt_state = optimizer.init(params)
     for t in range(num_rounds):
@@ -37,7 +37,7 @@ def fed_sgd(key, params, loss_fn, clients, num_rounds, optimizer, cohort_size):
     return params
 
 
-def fed_avg(
+def fedavg(
     key,
     params,
     loss_fn,
@@ -75,7 +75,7 @@ def fed_avg(
     return params
 
 
-def fed_prox(key, params, loss_fn, clients, num_rounds, options, *, step_size, mu):
+def fedprox(key, params, loss_fn, clients, num_rounds, options, *, step_size, mu):
     """FedProx: penalty and all in the loss."""
     for t in range(num_rounds):
         sent, sizes = [], []

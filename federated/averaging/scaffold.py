@@ -3,14 +3,14 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Rounds, Steps
+from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
 from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import PersonalState, Reply, personal, train
 from jaxanon.kernels.bounds import POSITIVE
 
 
 def scaffold(
-    init_fn, loss_fn, steps: Steps, *, num_clients, rounds: Rounds | None = None
+    init_fn, loss_fn, steps: Steps, *, num_clients, rounds: CohortConfig | None = None
 ) -> FederatedAlgorithm:
     """Clients descend along their gradient less their control, plus everybody's.
 
@@ -21,18 +21,18 @@ def scaffold(
 
     Args:
       init_fn: ``key -> params``.
-      loss_fn: as ``fed_prox`` takes it.
+      loss_fn: as ``fedprox`` takes it.
       steps: ``Steps`` of a client in a round.
       num_clients: clients of the population.
-      rounds: ``Rounds``; None weighs all clients alike, as the paper does: only then
-        is the server's control the mean of theirs where cohorts are parts.
+      rounds: ``CohortConfig``; None weighs all clients alike, as the paper does: only
+        then is the server's control the mean of theirs where cohorts are parts.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` and ``server`` are
       controls, and what is sent is twice the parameters.
 
     Raises:
-      ValueError: as ``Steps``, ``Rounds`` and ``personal``.
+      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``.
 
     Example:
       >>> from jaxanon.federated import stack
@@ -88,5 +88,5 @@ def scaffold(
         num_clients=num_clients,
         hyper={"step_size": 0.1, "server_step_size": 1.0},
         ranges={"step_size": POSITIVE},  # Controls are divided by it.
-        rounds=rounds or Rounds(weighting="clients"),
+        rounds=rounds or CohortConfig(weighting="clients"),
     )

@@ -13,7 +13,7 @@ from jaxanon.federated.engine.personal import Client, PersonalState, train
 from jaxanon.kernels.checks import whole
 
 
-def clustered(
+def centralized_clustering(
     init_fn,
     loss_fn,
     steps: Steps,
@@ -33,7 +33,7 @@ def clustered(
 
     Args:
       init_fn: ``key -> params``; all models begin there.
-      loss_fn: as ``fed_prox`` takes it.
+      loss_fn: as ``fedprox`` takes it.
       steps: ``Steps`` of each model in a round, on its clients' rows together.
       num_clients: clients of the population.
       num_clusters: K, from 1 to the number of clients.

@@ -16,7 +16,7 @@ from jaxanon.federated.engine.reference import (
 )
 
 
-def cluster_fl(
+def clusterfl(
     key,
     params,
     loss_fn,
@@ -95,7 +95,7 @@ def _members(models, outputs_fn, probe, temperature, num_clusters):
     return members
 
 
-def clustered(
+def centralized_clustering(
     key, params, loss_fn, clients, num_rounds, *, step_size, num_steps, k, alone
 ):
     """Centralized clustering, all rows of a group at every step."""
@@ -154,7 +154,7 @@ def plus(a, b, times):
     return jax.tree.map(lambda x, y: x + times * y, a, b)
 
 
-def fed_dl(
+def feddl(
     key, params, loss_fn, clients, num_rounds, options, *, step_size, similarity, layers
 ):
     """FedDL: from the first layer on, groups within groups."""

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import optax
 
 from jaxanon.federated.engine import layout as layouts
-from jaxanon.federated.engine import placing
+from jaxanon.federated.engine import sharding
 from jaxanon.federated.engine.cohort import sample_cohort
 from jaxanon.federated.engine.hyper import in_range
 from jaxanon.federated.engine.layout import Layout
@@ -44,7 +44,7 @@ def hyper_arrays(defaults: dict, values: dict) -> dict[str, jax.Array]:
     return {name: to_array(value) for name, value in (defaults | values).items()}
 
 
-class Acts(NamedTuple):
+class RoundStages(NamedTuple):
     """The acts of a round, apart, for whoever has to place them on devices.
 
     ``cohort(key, state, num_clients) -> int32[m]``; ``work(key, state, clients, ids,
@@ -88,7 +88,7 @@ class FederatedAlgorithm(NamedTuple):
 
     init: Callable
     update: Callable
-    acts: Acts | None = None
+    acts: RoundStages | None = None
     model: Callable | None = None
     sent: Callable | None = None
     alone: Callable | None = None
@@ -101,15 +101,15 @@ def or_nothing(message, weight):
     return jax.tree.map(nothing, message), weight
 
 
-def one_round(acts: Acts) -> Callable:
+def one_round(acts: RoundStages) -> Callable:
     """``update`` of all acts: one program, for one device or those of ``Placed``."""
 
     def update(key, state, clients):
-        placed = isinstance(clients, placing.Placed)
+        placed = isinstance(clients, sharding.ShardedClients)
         num_clients = clients.num_clients if placed else number_of(clients)
         ids = acts.cohort(key, state, num_clients)
         if placed:
-            work = placing.work_together(acts.work, clients)
+            work = sharding.work_together(acts.work, clients)
         else:
             counted = jnp.ones(len(ids), bool)
             work = lambda key, state, ids, stage: acts.work(
@@ -120,7 +120,7 @@ def one_round(acts: Acts) -> Callable:
             state, info = acts.merge(
                 state, ids, *work(key, state, ids, stage), stage=stage
             )
-            return placing.on_all((state, info), clients) if placed else (state, info)
+            return sharding.on_all((state, info), clients) if placed else (state, info)
 
         state, info = done(state, 0)
         if acts.more_stages:
@@ -211,7 +211,7 @@ def build(
         weight = weigh(clients.mask[number]) * jnp.any(ids == number)
         return or_nothing(reply(key, state, clients, number, number)[0], weight)
 
-    acts = Acts(cohort, work, merge, most=most_of(weighting))
+    acts = RoundStages(cohort, work, merge, most=most_of(weighting))
     return FederatedAlgorithm(init, one_round(acts), acts, sent=sent)
 
 
@@ -272,7 +272,7 @@ class Steps:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Rounds:
+class CohortConfig:
     """Who takes part in a round, and what it counts for.
 
     Raises:
@@ -280,7 +280,7 @@ class Rounds:
       ValueError: for a number below 1, or an unknown weighting.
 
     Example:
-      >>> Rounds(cohort_size=10).weighting
+      >>> CohortConfig(cohort_size=10).weighting
       'rows'
     """
 

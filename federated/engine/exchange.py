@@ -62,7 +62,7 @@ def parts_of(algorithm) -> Parts:
 
       >>> import jaxanon.federated as fed
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
-      >>> algorithm = fed.fed_avg(lambda key: jnp.zeros(()), square, num_steps=1)
+      >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
       >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
       >>> (exchange,) = parts_of(algorithm).exchanges
       >>> data = fed.stack([jnp.array([4.0])])
@@ -74,8 +74,8 @@ def parts_of(algorithm) -> Parts:
     acts = algorithm.acts
     if acts is None:
         raise ValueError(
-            "algorithm must have acts to run on real devices, and dp_fed_avg and "
-            "clustered have none; take one such as fed_avg, atlas or meta."
+            "algorithm must have acts to run on real devices, and dp_fedavg and "
+            "clustered have none; take one such as fedavg, atlas or meta."
         )
     exchanges = (_exchange(acts, 0, 1),)
     if acts.more_stages:
@@ -170,7 +170,7 @@ def merged(exchange: Exchange, state, ids, messages, weights):
     Example:
       >>> import jaxanon.federated as fed
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
-      >>> algorithm = fed.fed_avg(lambda key: jnp.zeros(()), square, num_steps=1)
+      >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
       >>> (exchange,) = parts_of(algorithm).exchanges
       >>> messages = jnp.array([-2.0, jnp.nan]), {"loss": jnp.array([8.0, 0.0])}
       >>> state, info = merged(exchange, algorithm.init(jax.random.key(0)),

@@ -90,7 +90,7 @@ def batches(key, rows, mask, batch_size=None, shuffle=True):
     return batch_of
 
 
-def descend(
+def local_sgd(
     loss_fn,
     key,
     params,
@@ -136,7 +136,7 @@ def descend(
     Example:
       >>> loss_fn = lambda w, x, key: 0.5 * (w - x) ** 2
       >>> x, real = jnp.array([4.0, 8.0, 0.0]), jnp.array([True, True, False])
-      >>> w, losses = descend(
+      >>> w, losses = local_sgd(
       ...     loss_fn, jax.random.key(0), jnp.zeros(()), x, real,
       ...     step_size=0.5, num_steps=1, batch_size=None)
       >>> w, losses

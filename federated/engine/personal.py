@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jaxanon.federated.engine import layout as layouts
 from jaxanon.federated.engine import local
 from jaxanon.federated.engine.algorithm import (
-    Acts,
+    CohortConfig,
     FederatedAlgorithm,
-    Rounds,
+    RoundStages,
     Steps,
     hyper_arrays,
     most_of,
@@ -84,7 +84,7 @@ def train(
       >>> train(client, square, jnp.zeros(()), Steps(num_steps=1))
       (Array(3., dtype=float32), Array([20.], dtype=float32))
     """
-    return local.descend(
+    return local.local_sgd(
         loss_fn,
         client.key if key is None else key,
         params,
@@ -107,7 +107,7 @@ def personal(
     *,
     num_clients: int,
     hyper: dict,
-    rounds: Rounds,
+    rounds: CohortConfig,
     example_bytes_fn: Callable | None = None,
     alone_fn: Callable | None = None,
     ranges: dict[str, Range] | None = None,
@@ -129,7 +129,7 @@ def personal(
       model_fn: ``Client -> params`` that it predicts with, ``rows`` those it trains on.
       num_clients: clients of the population.
       hyper: names and defaults of the hyper-parameters.
-      rounds: ``Rounds``.
+      rounds: ``CohortConfig``.
       example_bytes_fn: ``(key, params, rows) -> int``, of a client's single examples'
         gradients that are alive at once; None where there are none.
       alone_fn: ``client_fn`` of a round whose reply nobody gets; None is the same.
@@ -152,7 +152,7 @@ def personal(
       >>> algorithm = personal(
       ...     lambda key: (jnp.zeros(()), jnp.zeros(()), None),
       ...     lambda client: Reply(most(client), most(client), {}), replaced,
-      ...     lambda client: client.own, num_clients=2, hyper={}, rounds=Rounds())
+      ...     lambda client: client.own, num_clients=2, hyper={}, rounds=CohortConfig())
       >>> state = algorithm.init(jax.random.key(0))
       >>> clients = stack([jnp.array([4.0]), jnp.array([1.0])])
       >>> algorithm.update(jax.random.key(1), state, clients)[0][1:3]
@@ -237,7 +237,7 @@ def personal(
         return (alone_fn or client_fn)(seen(key, state, client, rows, mask)).own
 
     most = most_of(rounds.weighting)
-    acts = Acts(cohort, work, merge, way=way_fn, most=most, legal=legal_fn)
+    acts = RoundStages(cohort, work, merge, way=way_fn, most=most, legal=legal_fn)
     return FederatedAlgorithm(init, one_round(acts), acts, model, sent, alone)
 
 
@@ -260,7 +260,7 @@ def shared(
     *,
     num_clients: int,
     hyper: dict,
-    rounds: Rounds | None,
+    rounds: CohortConfig | None,
     server_fn=replaced,
     model_fn=lambda client: client.params,
     traffic_fn=lambda params: {},
@@ -272,7 +272,7 @@ def shared(
       init_fn: ``key -> params``.
       train_fn: ``Client -> (sent, losses)``, of which ``info["loss"]`` is the mean.
       num_clients, hyper, server_fn, model_fn, options: as ``personal`` takes them.
-      rounds: ``Rounds``; None is the default.
+      rounds: ``CohortConfig``; None is the default.
       traffic_fn: ``params -> dict`` of what ``info`` says besides, of messages.
 
     Raises:
@@ -300,7 +300,7 @@ def shared(
         model_fn,
         num_clients=num_clients,
         hyper=hyper,
-        rounds=rounds or Rounds(),
+        rounds=rounds or CohortConfig(),
         **options,
     )
 
@@ -317,7 +317,7 @@ def partly_shared(
       train_fn: ``Client -> (params, info)``, all layers as the client has trained them.
       own_layers: names of the layers that stay with their client.
       num_clients: as ``personal`` takes it.
-      rounds: ``Rounds``; None is the default.
+      rounds: ``CohortConfig``; None is the default.
 
     Raises:
       ValueError: as ``personal``; from ``init``, for a name of no layer.
@@ -350,7 +350,7 @@ def partly_shared(
         lambda client: client.params | client.own,
         num_clients=num_clients,
         hyper={"step_size": 0.1},
-        rounds=rounds or Rounds(),
+        rounds=rounds or CohortConfig(),
     )
 
 

@@ -35,7 +35,7 @@ def simulate(algorithm, key, state, clients, num_rounds):
     Example:
       >>> import jaxanon.federated as fed
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
-      >>> algorithm = fed.fed_avg(lambda key: jnp.zeros(()), square, num_steps=1)
+      >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
       >>> clients = fed.stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
       >>> state, info = fed.simulate(algorithm, jax.random.key(1), state, clients, 2)
@@ -69,7 +69,7 @@ def shard(algorithm, devices=None) -> Sharded:
     ``algorithm.update`` up to rounding.
 
     Args:
-      algorithm: a ``FederatedAlgorithm`` with ``acts``, such as ``fed_avg`` makes, or
+      algorithm: a ``FederatedAlgorithm`` with ``acts``, such as ``fedavg`` makes, or
         a ``jaxanon.methods.Method`` with them.
       devices: a sequence of devices, where one that stands there twice works on two
         shards at a time; ``None`` is ``jax.local_devices()``, and a CPU that is one
@@ -81,7 +81,7 @@ def shard(algorithm, devices=None) -> Sharded:
     Example:
       >>> import jaxanon.federated as fed
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
-      >>> algorithm = fed.fed_avg(lambda key: jnp.zeros(()), square, num_steps=1)
+      >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
       >>> sharded = fed.shard(algorithm)
       >>> placed = sharded.place(fed.stack([jnp.array([4.0]), jnp.array([0.0])]))
       >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
@@ -92,7 +92,7 @@ def shard(algorithm, devices=None) -> Sharded:
     acts = algorithm.acts
     if acts is None:
         raise ValueError(
-            "algorithm must have acts to be sharded, and dp_fed_avg and clustered have "
+            "algorithm must have acts to be sharded, and dp_fedavg and clustered have "
             "none; run it on one device by simulate."
         )
     devices = _workers() if devices is None else list(devices)

@@ -145,7 +145,7 @@ def stream(
       >>> import tempfile
       >>> import jaxanon.federated as fed
       >>> square = lambda w, row, key: 0.5 * (w - row["x"]) ** 2
-      >>> algorithm = fed.fed_avg(lambda key: jnp.zeros(()), square, num_steps=1)
+      >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
       >>> folder = tempfile.mkdtemp() + "/clients"
       >>> fed.write_clients(folder, [{"x": np.float32([x])} for x in (4, 0, 2)])
       >>> clients = fed.open_clients(folder)
@@ -157,7 +157,7 @@ def stream(
     acts = algorithm.acts
     if acts is None:
         raise ValueError(
-            "algorithm must have acts to be streamed; dp_fed_avg and clustered have "
+            "algorithm must have acts to be streamed; dp_fedavg and clustered have "
             "none: run it by simulate, with all clients in memory."
         )
     if num_rounds < 1:

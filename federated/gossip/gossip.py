@@ -60,7 +60,7 @@ def base_layers(layers: Sequence[str], alpha) -> dict:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Messages:
+class ChannelConfig:
     """What becomes of a message, independently for every link and round.
 
     Raises:
@@ -69,7 +69,7 @@ class Messages:
         message can have.
 
     Example:
-      >>> Messages(lost=0.1, max_age=2)
+      >>> ChannelConfig(lost=0.1, max_age=2)
       Messages(lost=0.1, late=0.0, max_age=2)
     """
 
@@ -98,7 +98,7 @@ class Messages:
             )
 
 
-class Mailbox(NamedTuple):
+class MessageBuffer(NamedTuple):
     """What was broadcast lately, and what of it each agent has."""
 
     round: jax.Array  # int32[]; broadcasts done
@@ -107,7 +107,9 @@ class Mailbox(NamedTuple):
     under_way: jax.Array  # bool[agents, agents]; the latest arrives with the next
 
 
-def no_mail(params, shared: dict, messages: Messages | None = None) -> Mailbox:
+def empty_message_buffer(
+    params, shared: dict, messages: ChannelConfig | None = None
+) -> MessageBuffer:
     """The mailbox before the first broadcast.
 
     Args:
@@ -117,16 +119,16 @@ def no_mail(params, shared: dict, messages: Messages | None = None) -> Mailbox:
       ValueError: if ``shared`` and ``params`` have other layers.
 
     Example:
-      >>> no_mail({"w": jnp.zeros((2, 3))}, {"w": True}).age
+      >>> empty_message_buffer({"w": jnp.zeros((2, 3))}, {"w": True}).age
       Array([[0, 1],
              [1, 0]], dtype=int32)
     """
-    depth = (messages or Messages()).max_age
+    depth = (messages or ChannelConfig()).max_age
     sent, _ = _parted(params, shared)
     agents = _agents(params)
     blank = lambda leaf: jnp.zeros((depth, *leaf.shape), leaf.dtype)
     others = ~jnp.eye(agents, dtype=bool)
-    return Mailbox(
+    return MessageBuffer(
         round=jnp.zeros((), jnp.int32),
         sent=jax.tree.map(blank, sent),
         age=jnp.where(others, depth + 1, 0).astype(jnp.int32),
@@ -136,12 +138,12 @@ def no_mail(params, shared: dict, messages: Messages | None = None) -> Mailbox:
 
 def exchange(
     key,
-    mailbox: Mailbox,
+    mailbox: MessageBuffer,
     params,
     mixing,
     *,
     shared,
-    messages: Messages | None = None,
+    messages: ChannelConfig | None = None,
     numbers=None,
 ):
     """One broadcast: all send their shared layers, and mix what has arrived.
@@ -154,12 +156,12 @@ def exchange(
 
     Args:
       key: typed PRNG key of the run; the round's is ``fold_in(key, mailbox.round)``.
-      mailbox: of ``no_mail`` or the last broadcast.
+      mailbox: of ``empty_message_buffer`` or the last broadcast.
       params: dict of layers, trees of arrays ``[agents, ...]``.
       mixing: ``float[agents, agents]``; ``check_mixing`` says whether it is one.
       shared: layer -> whether it is broadcast. Python bools leave other layers
         untouched; ``bool[]`` may be traced.
-      messages: ``Messages``; None is that all arrive. The same at every call.
+      messages: ``ChannelConfig``; None is that all arrive. The same at every call.
       numbers: ``int[agents]``, by which messages' fates are drawn; None is their
         places. Where parts of the agents are exchanged by themselves, theirs in the
         whole.
@@ -178,7 +180,7 @@ def exchange(
       >>> params = {"w": jnp.array([2.0, 4.0]), "v": jnp.array([5.0, 7.0])}
       >>> shared = {"w": True, "v": False}
       >>> _, params = exchange(
-      ...     jax.random.key(0), no_mail(params, shared), params,
+      ...     jax.random.key(0), empty_message_buffer(params, shared), params,
       ...     jnp.full((2, 2), 0.5), shared=shared)
       >>> params["w"], params["v"]
       (Array([3., 3.], dtype=float32), Array([5., 7.], dtype=float32))
@@ -187,7 +189,7 @@ def exchange(
       Lian et al., Can decentralized algorithms outperform centralized algorithms?
       (D-PSGD), NeurIPS 2017.
     """
-    messages = messages or Messages()
+    messages = messages or ChannelConfig()
     fate = fates_now(key, mailbox, params, messages, numbers)
     return delivered(mailbox, params, mixing, *fate, shared=shared, messages=messages)
 
@@ -210,7 +212,7 @@ def exchange_every(
 
     Example:
       >>> params, shared = {"w": jnp.array([2.0, 4.0])}, {"w": True}
-      >>> mail, half = no_mail(params, shared), jnp.full((2, 2), 0.5)
+      >>> mail, half = empty_message_buffer(params, shared), jnp.full((2, 2), 0.5)
       >>> for step in range(2):
       ...     mail, params = exchange_every(
       ...         2, jax.random.key(0), mail, params, half, step, shared=shared)
@@ -219,7 +221,7 @@ def exchange_every(
       [3. 3.]
     """
     due = is_due(period, step)
-    messages = messages or Messages()
+    messages = messages or ChannelConfig()
     # Drawn beforehand: where periods are a sweep, both branches are computed.
     fate = fates_now(key, mailbox, params, messages, numbers)
     speak = functools.partial(delivered, shared=shared, messages=messages)
@@ -277,7 +279,7 @@ def delivered(mailbox, params, mixing, in_time, late, *, shared, messages, told=
     recent = lambda now, before: jnp.concatenate([now[None], before])[
         : messages.max_age
     ]
-    mailbox = Mailbox(
+    mailbox = MessageBuffer(
         round=mailbox.round + 1,
         sent=jax.tree.map(recent, sent, mailbox.sent),
         age=age,
@@ -318,7 +320,7 @@ def _agents(params):
     return len(jax.tree.leaves(params)[0])
 
 
-def fates(key, agents, messages: Messages):
+def fates(key, agents, messages: ChannelConfig):
     """Which of a round's messages are in time, and which come a round later.
 
     Args:
@@ -326,13 +328,13 @@ def fates(key, agents, messages: Messages):
       agents: how many, a Python int >= 1; or ``int[agents]``, their numbers. A fate is
         drawn by the numbers of the two: some agents of a whole have, among themselves,
         the fates that they have in it.
-      messages: ``Messages``.
+      messages: ``ChannelConfig``.
 
     Returns:
       Two ``bool[agents, agents]``, row the receiver; nobody is late to oneself.
 
     Example:
-      >>> in_time, late = fates(jax.random.key(0), 2, Messages(lost=1.0))
+      >>> in_time, late = fates(jax.random.key(0), 2, ChannelConfig(lost=1.0))
       >>> in_time
       Array([[ True, False],
              [False,  True]], dtype=bool)

@@ -9,7 +9,7 @@ from jaxanon.kernels.checks import typed_key, whole
 TOLERANCE = 1e-5  # Of the sums of rows and columns, in float32.
 
 
-def complete(num_agents: int):
+def complete_graph(num_agents: int):
     """Everybody hears everybody, as where all broadcast to all.
 
     Args:
@@ -22,25 +22,26 @@ def complete(num_agents: int):
       ValueError: for fewer than one agent.
 
     Example:
-      >>> complete(2)
+      >>> complete_graph(2)
       Array([[False,  True],
              [ True, False]], dtype=bool)
     """
     return ~jnp.eye(whole("num_agents", num_agents, least=1), dtype=bool)
 
 
-def ring(num_agents: int):
-    """Everybody hears the one before and the one after; as ``complete`` otherwise.
+def ring_graph(num_agents: int):
+    """Everybody hears the one before and the one after; as ``complete_graph``
+    otherwise.
 
     Example:
-      >>> ring(4)[0]
+      >>> ring_graph(4)[0]
       Array([False,  True, False,  True], dtype=bool)
     """
     whole("num_agents", num_agents, least=1)
-    return k_regular(num_agents, min(2, num_agents - 1))
+    return k_regular_graph(num_agents, min(2, num_agents - 1))
 
 
-def k_regular(num_agents: int, degree: int):
+def k_regular_graph(num_agents: int, degree: int):
     """Everybody hears ``degree`` others, the nearest on a circle.
 
     An odd degree takes the one opposite as well, so that the graph is symmetric.
@@ -56,7 +57,7 @@ def k_regular(num_agents: int, degree: int):
       ValueError: if there is no such graph.
 
     Example:
-      >>> k_regular(6, 3)[0]
+      >>> k_regular_graph(6, 3)[0]
       Array([False,  True, False,  True, False,  True], dtype=bool)
     """
     count = whole("num_agents", num_agents, least=1)
@@ -101,7 +102,7 @@ def random_graph(key, num_agents: int, probability):
     return above | above.T
 
 
-def metropolis(graph):
+def metropolis_weights(graph):
     """Mixing weights of a graph: symmetric, rows and columns sum to 1.
 
     A neighbour weighs ``1 / (1 + d)``, d the larger of both's numbers of neighbours,
@@ -118,7 +119,7 @@ def metropolis(graph):
       ValueError: if ``graph`` is not square.
 
     Example:
-      >>> metropolis(jnp.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]], bool))
+      >>> metropolis_weights(jnp.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]], bool))
       Array([[0.5, 0.5, 0. ],
              [0.5, 0.5, 0. ],
              [0. , 0. , 1. ]], dtype=float32)
@@ -180,7 +181,7 @@ def convergence_rate(mixing) -> float:
       ValueError: if it is no mixing matrix, or not symmetric.
 
     Example:
-      >>> round(convergence_rate(metropolis(ring(4))), 3)
+      >>> round(convergence_rate(metropolis_weights(ring_graph(4))), 3)
       0.333
     """
     check_mixing(mixing)

@@ -6,23 +6,23 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.gossip import gossip
-from jaxanon.federated.gossip.gossip import Mailbox, Messages
+from jaxanon.federated.gossip.gossip import ChannelConfig, MessageBuffer
 from jaxanon.kernels.bounds import finite
 from jaxanon.kernels.clipping import clip_and_noise_per_client
 
 NOISE = 2**31 - 1  # Keys of noise, apart from those of broadcasts' messages.
 
 
-class NoisyMailbox(NamedTuple):
+class NoisyMessageBuffer(NamedTuple):
     """What was broadcast lately, and what everybody knows of each agent by now."""
 
-    mail: Mailbox
+    mail: MessageBuffer
     public: Any  # [agents, ...]; shared layers as they were last broadcast
 
 
-def no_noisy_mail(
-    params, shared: dict, messages: Messages | None = None
-) -> NoisyMailbox:
+def empty_noisy_message_buffer(
+    params, shared: dict, messages: ChannelConfig | None = None
+) -> NoisyMessageBuffer:
     """The mailbox before the first broadcast; ``params`` are everybody's to know.
 
     That is so where all begin with the same networks, drawn without anybody's data.
@@ -34,25 +34,27 @@ def no_noisy_mail(
       ValueError: if ``shared`` and ``params`` have other layers.
 
     Example:
-      >>> no_noisy_mail({"w": jnp.ones((2, 1))}, {"w": True}).public["w"].shape
+      >>> empty_noisy_message_buffer({"w": jnp.ones((2, 1))}, {"w": True}).public[
+      ...     "w"
+      ... ].shape
       (2, 1)
     """
-    mail = gossip.no_mail(params, shared, messages)
+    mail = gossip.empty_message_buffer(params, shared, messages)
     sent = {name: params[name] for name in params if shared[name] is not False}
     # Copies, for both may be donated.
-    return NoisyMailbox(mail, jax.tree.map(jnp.copy, sent))
+    return NoisyMessageBuffer(mail, jax.tree.map(jnp.copy, sent))
 
 
 def exchange_noisily(
     key,
-    mailbox: NoisyMailbox,
+    mailbox: NoisyMessageBuffer,
     params,
     mixing,
     *,
     shared,
     clip_norm,
     noise_multiplier,
-    messages: Messages | None = None,
+    messages: ChannelConfig | None = None,
     numbers=None,
 ):
     """``exchange``, but all that leaves an agent is clipped and noisy.
@@ -69,7 +71,7 @@ def exchange_noisily(
 
     Args:
       key: typed PRNG key of the run.
-      mailbox: of ``no_noisy_mail`` or the last broadcast.
+      mailbox: of ``empty_noisy_message_buffer`` or the last broadcast.
       params, mixing, shared, messages: of ``exchange``.
       clip_norm: > 0.
       noise_multiplier: >= 0.
@@ -88,7 +90,7 @@ def exchange_noisily(
       Of a change of 4, one leaves at most; the second agent's own mean has all of 8.
 
       >>> params, shared = {"w": jnp.array([[4.0], [8.0]])}, {"w": True}
-      >>> mail = no_noisy_mail({"w": jnp.zeros((2, 1))}, shared)
+      >>> mail = empty_noisy_message_buffer({"w": jnp.zeros((2, 1))}, shared)
       >>> mail, params = exchange_noisily(
       ...     jax.random.key(0), mail, params, jnp.full((2, 2), 0.5), shared=shared,
       ...     clip_norm=1.0, noise_multiplier=0.0)
@@ -100,7 +102,7 @@ def exchange_noisily(
       2018, for clipping what a client changed; here without a server to trust.
     """
     check_noise(clip_norm, noise_multiplier)
-    messages = messages or Messages()
+    messages = messages or ChannelConfig()
     fate = gossip.fates_now(key, mailbox.mail, params, messages, numbers)
     noise = shared, clip_norm, noise_multiplier
     numbers = jnp.arange(len(fate[0])) if numbers is None else numbers
@@ -109,7 +111,7 @@ def exchange_noisily(
         mailbox.mail, params, mixing, *fate, shared=shared, messages=messages,
         told=public,
     )  # fmt: skip
-    return NoisyMailbox(mail, public), params
+    return NoisyMessageBuffer(mail, public), params
 
 
 def exchange_noisily_every(period, key, mailbox, params, mixing, step, **settings):
@@ -125,7 +127,7 @@ def exchange_noisily_every(period, key, mailbox, params, mixing, step, **setting
 
     Example:
       >>> params, shared = {"w": jnp.array([[4.0], [8.0]])}, {"w": True}
-      >>> mail = no_noisy_mail({"w": jnp.zeros((2, 1))}, shared)
+      >>> mail = empty_noisy_message_buffer({"w": jnp.zeros((2, 1))}, shared)
       >>> _, same = exchange_noisily_every(
       ...     2, jax.random.key(0), mail, params, jnp.full((2, 2), 0.5), 0,
       ...     shared=shared, clip_norm=1.0, noise_multiplier=1.0)

@@ -9,8 +9,8 @@ import optax
 from jaxanon import kernels
 from jaxanon.federated.engine import layout as layouts
 from jaxanon.federated.engine.algorithm import (
-    Acts,
     FederatedAlgorithm,
+    RoundStages,
     State,
     hyper_arrays,
     one_round,
@@ -27,7 +27,7 @@ DEFAULT_CHUNK = 4096
 LIST = 0x6C697374  # "list"; what a run's key is folded with for rows that come again.
 
 
-def meta(
+def fed_maml(
     init_fn: Callable,
     draw_fn: Callable,
     phases_fn: Callable,
@@ -92,7 +92,7 @@ def meta(
       ``(w - t)/4``, and its mean over targets 2 and 6 is 1 below zero.
 
       >>> loss = lambda params, t: 0.5 * (params["net"]["w"] - t) ** 2
-      >>> algorithm = meta(
+      >>> algorithm = fed_maml(
       ...     lambda key: {"net": {"w": jnp.zeros(())}},
       ...     lambda key, client, data: (data[client], data[client], jnp.ones(())),
       ...     lambda hyper: [kernels.Phase(("net",), loss, 0.5)],
@@ -207,7 +207,7 @@ def meta(
         return state._replace(round=state.round + 1)
 
     most = lambda num_rows: 1.0
-    acts = Acts(cohort, work, merge, more_stages, finish, most=most)
+    acts = RoundStages(cohort, work, merge, more_stages, finish, most=most)
     return FederatedAlgorithm(init, one_round(acts), acts)
 
 

@@ -14,7 +14,7 @@ from jaxanon.federated.engine.reference import (
 )
 
 
-def per_fed_avg(
+def per_fedavg(
     key,
     params,
     loss_fn,

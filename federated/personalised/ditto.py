@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Rounds, Steps
+from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
 from jaxanon.federated.engine.personal import (
     Reply,
     own_or_shared,
@@ -20,7 +20,7 @@ def ditto(
     *,
     own_steps: Steps,
     num_clients,
-    rounds: Rounds | None = None,
+    rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
     """A client trains what it was sent and sends it, and its own model for itself.
 
@@ -31,18 +31,18 @@ def ditto(
 
     Args:
       init_fn: ``key -> params``; own models begin there, too.
-      loss_fn: as ``fed_prox`` takes it.
+      loss_fn: as ``fedprox`` takes it.
       steps: ``Steps`` of what is shared.
       own_steps: ``Steps`` of the own model.
       num_clients: clients of the population.
-      rounds: ``Rounds``; None is the default.
+      rounds: ``CohortConfig``; None is the default.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` are whole models;
       a client without rows predicts with what is shared.
 
     Raises:
-      ValueError: as ``Steps``, ``Rounds`` and ``personal``.
+      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``.
 
     Example:
       >>> from jaxanon.federated import stack
@@ -87,5 +87,5 @@ def ditto(
         own_or_shared,
         num_clients=num_clients,
         hyper={"step_size": 0.1, "pull": 0.1},
-        rounds=rounds or Rounds(),
+        rounds=rounds or CohortConfig(),
     )._replace(newcomer=lambda state, own: state.params)

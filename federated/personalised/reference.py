@@ -16,7 +16,7 @@ from jaxanon.federated.engine.reference import (
 )
 
 
-def fed_mask(
+def fedmask(
     key, params, loss_fn, clients, num_rounds, options, *, step_size, certainty, names
 ):
     """FedMask, one weight at a time where masks meet."""
@@ -66,7 +66,7 @@ def _straight_through(e):
     return soft + jax.lax.stop_gradient((e >= 0) - soft)
 
 
-def fed_per(key, params, loss_fn, clients, num_rounds, options, *, step_size, names):
+def fedper(key, params, loss_fn, clients, num_rounds, options, *, step_size, names):
     """FedPer: layers of ``names`` never leave."""
     own = [{n: params[n] for n in names}] * len(clients.mask)
     for t in range(num_rounds):
@@ -82,7 +82,7 @@ def fed_per(key, params, loss_fn, clients, num_rounds, options, *, step_size, na
     return params, own
 
 
-def fed_rep(key, params, loss_fn, clients, num_rounds, options, *, step_size, names):
+def fedrep(key, params, loss_fn, clients, num_rounds, options, *, step_size, names):
     """FedRep: own layers first, while the others rest."""
     own = [{n: params[n] for n in names}] * len(clients.mask)
     params = {n: params[n] for n in params if n not in names}
@@ -129,7 +129,7 @@ def ditto(key, params, loss_fn, clients, num_rounds, options, *, step_size, pull
     return params, own
 
 
-def p_fed_me(
+def pfedme(
     key,
     params,
     loss_fn,

@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.engine import importance
-from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Rounds, Steps
+from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
 from jaxanon.federated.engine.personal import PersonalState, personal, train
 from jaxanon.federated.private import atlas_rounds
-from jaxanon.federated.private.atlas_rounds import Kept, Settings, begun
+from jaxanon.federated.private.atlas_rounds import AtlasClientState, Settings, begun
 from jaxanon.federated.private.dp_sgd import alike, lot_bytes
-from jaxanon.privacy.lots import Lots
+from jaxanon.privacy.poisson_sampling import PoissonSampling
 
 HYPER = {
     **{"step_size": 0.1, "mask_step_size": 0.1, "threshold": 0.5},
@@ -26,7 +26,7 @@ def atlas(
     steps: Steps,
     *,
     num_clients: int,
-    lots: Lots | None = None,
+    lots: PoissonSampling | None = None,
     guarantee: str = "example",
     reading: str = "rescaled",
     clipping: str = "even",
@@ -36,7 +36,7 @@ def atlas(
     most_layers: int | None = None,
     send_slots: int | None = None,
     own_steps: Steps | None = None,
-    rounds: Rounds | None = None,
+    rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
     """Personal models of global and local layers, as masks learned beside them say.
 
@@ -93,8 +93,8 @@ def atlas(
       loss_fn: ``(params, batch, key) -> float[B]``, with ``lots`` each of its own row.
       steps: ``Steps`` of a client in a round; with ``lots`` only how many.
       num_clients: clients of the population.
-      lots: ``Lots`` of noisy steps; None takes plain ones, which guarantee nothing
-        unless ``guarantee`` is "client".
+      lots: ``PoissonSampling`` of noisy steps; None takes plain ones, which guarantee
+        nothing unless ``guarantee`` is "client".
       guarantee: whom noise hides, an "example" or a "client".
       reading: one of ``READINGS``.
       clipping: one of ``CLIPPINGS``.
@@ -109,15 +109,17 @@ def atlas(
         None: a client's layers and all its scores are one message.
       own_steps: ``Steps`` by which a client fits its model to its rows before it
         predicts, without noise; nothing of that is ever sent or trained on.
-      rounds: ``Rounds``; None weighs clients alike, for numbers of rows are private.
+      rounds: ``CohortConfig``; None weighs clients alike, for numbers of rows are
+        private.
 
     Returns:
-      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` is ``Kept``.
+      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` is ``AtlasClientState``.
 
     Raises:
       ValueError: for an unknown word, ``public_scores`` of other layers or without
-        their kind, settings that do not go together, and as ``Steps``, ``Lots`` and
-        ``personal``; from ``init``, for a hyper-parameter out of its range.
+        their kind, settings that do not go together, and as ``Steps``,
+        ``PoissonSampling`` and ``personal``; from ``init``, for a hyper-parameter out
+        of its range.
 
     Example:
       Two clients whose layers ``w`` and ``v`` add up; all is shared, and half of the
@@ -170,7 +172,7 @@ def atlas(
         logits = {name: jnp.zeros((), dtype) for name in params}
         logits = logits if scores == "released" else None
         least = jnp.ones((), dtype) if private and reading == "C" else None
-        return params, Kept(params, zeros, everything, logits, least), None
+        return params, AtlasClientState(params, zeros, everything, logits, least), None
 
     def model(client):
         params, masks, _ = begun(client)
@@ -190,7 +192,9 @@ def atlas(
         model,
         num_clients=num_clients,
         hyper=HYPER,
-        rounds=alike(rounds) if private else rounds or Rounds(weighting="clients"),
+        rounds=alike(rounds)
+        if private
+        else rounds or CohortConfig(weighting="clients"),
         alone_fn=functools.partial(atlas_rounds.alone, settings),
         example_bytes_fn=example_bytes_fn,
         way_fn=_way,

@@ -24,14 +24,14 @@ from jaxanon.federated.private.atlas_noise import (
     told_of,
 )
 from jaxanon.kernels.bounds import check, setting
-from jaxanon.privacy.lots import Lots
+from jaxanon.privacy.poisson_sampling import PoissonSampling
 
 SCORES = ("privatised", "released", "public", "hidden", "published")
 
 GUARANTEES = ("example", "client")
 
 
-class Kept(NamedTuple):
+class AtlasClientState(NamedTuple):
     """What a client keeps from round to round; masks and logits less where they began.
 
     ``logits`` are those of scores that were released, else None; ``least`` the least
@@ -55,7 +55,7 @@ class Settings:
 
     loss_fn: Callable
     steps: Steps
-    lots: Lots | None
+    lots: PoissonSampling | None
     guarantee: str = setting(choices=GUARANTEES)
     reading: str = setting(choices=READINGS)
     clipping: str = setting(choices=CLIPPINGS)
@@ -224,7 +224,7 @@ def _kept(client, params, masks, share, logits, shares):
     less = lambda tree: jax.tree.map(lambda x: x - first.astype(x.dtype), tree)
     if least is not None:
         least = jnp.minimum(least, jnp.min(shares)).astype(least.dtype)
-    return Kept(params, less(masks), share, less(logits), least)
+    return AtlasClientState(params, less(masks), share, less(logits), least)
 
 
 def _first(client):

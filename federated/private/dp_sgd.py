@@ -4,18 +4,18 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon import kernels
-from jaxanon.federated.engine.algorithm import Rounds
+from jaxanon.federated.engine.algorithm import CohortConfig
 from jaxanon.kernels.checks import whole
-from jaxanon.privacy.lots import Lots
+from jaxanon.privacy.poisson_sampling import PoissonSampling
 
 
-def draw_lot(key, mask, lots: Lots):
+def poisson_sample(key, mask, lots: PoissonSampling):
     """Which rows a step takes.
 
     Args:
       key: typed PRNG key.
       mask: ``bool[n]``, False where a row is padding.
-      lots: ``Lots``.
+      lots: ``PoissonSampling``.
 
     Returns:
       ``int32[k]``, rows, and ``bool[k]``, False where there is none; k is
@@ -25,8 +25,10 @@ def draw_lot(key, mask, lots: Lots):
       ValueError: for a mask that is longer than ``lots.records``.
 
     Example:
-      >>> lots = Lots(sampling_probability=1.0, size=2.0, capacity=3)
-      >>> _, real = draw_lot(jax.random.key(0), jnp.array([True, False, True]), lots)
+      >>> lots = PoissonSampling(sampling_probability=1.0, size=2.0, capacity=3)
+      >>> _, real = poisson_sample(
+      ...     jax.random.key(0), jnp.array([True, False, True]), lots
+      ... )
       >>> real
       Array([ True,  True, False], dtype=bool)
     """
@@ -53,11 +55,11 @@ def clipped_lot(loss_fn, keys, params, rows, mask, lots, max_norms, groups=None)
     """``(BoundedSum, mean loss)`` of a lot's clipped gradients, before the noise.
 
     Args:
-      loss_fn, params, rows, mask, lots, max_norms, groups: as ``descend_privately``.
+      loss_fn, params, rows, mask, lots, max_norms, groups: as ``local_dp_sgd``.
       keys: of ``step_keys``, of the lot.
     """
     lot_key, loss_key = keys
-    index, real = draw_lot(lot_key, mask, lots)
+    index, real = poisson_sample(lot_key, mask, lots)
     lot = jax.tree.map(lambda leaf: leaf[index], rows)
     total, info = kernels.clipped_gradient_sum(
         lambda params, lot: loss_fn(params, lot, loss_key),
@@ -70,14 +72,14 @@ def clipped_lot(loss_fn, keys, params, rows, mask, lots, max_norms, groups=None)
     return total, jnp.sum(info.losses) / jnp.maximum(jnp.sum(real), 1)
 
 
-def lot_bytes(loss_fn, key, params, rows, lots: Lots) -> int:
+def lot_bytes(loss_fn, key, params, rows, lots: PoissonSampling) -> int:
     """Bytes of what a step holds of the gradients of a lot's examples.
 
     Args:
-      loss_fn, key, params, rows, lots: as ``descend_privately`` takes them.
+      loss_fn, key, params, rows, lots: as ``local_dp_sgd`` takes them.
 
     Example:
-      >>> lots = Lots(sampling_probability=0.5, size=4.0, records=8)
+      >>> lots = PoissonSampling(sampling_probability=0.5, size=4.0, records=8)
       >>> square = lambda w, x, key: jnp.sum((w[None] - x) ** 2, axis=1)
       >>> lot_bytes(
       ...     square, jax.random.key(0), jnp.zeros(3), jnp.zeros((8, 3)), lots) // 8
@@ -95,14 +97,14 @@ def lot_bytes(loss_fn, key, params, rows, lots: Lots) -> int:
     )
 
 
-def descend_privately(
+def local_dp_sgd(
     loss_fn,
     key,
     params,
     rows,
     mask,
     *,
-    lots: Lots,
+    lots: PoissonSampling,
     step_size,
     num_steps: int,
     max_norms,
@@ -122,7 +124,7 @@ def descend_privately(
       params: tree of arrays.
       rows: tree of arrays ``[n, ...]``.
       mask: ``bool[n]``.
-      lots: ``Lots``.
+      lots: ``PoissonSampling``.
       step_size: ``float[]``, may be traced.
       num_steps: a Python int >= 1.
       max_norms, groups: as ``jaxanon.kernels.clipped_gradient_sum`` takes them.
@@ -139,11 +141,11 @@ def descend_privately(
 
     Example:
       >>> loss_fn = lambda w, x, key: w * x  # The gradient of each row is x.
-      >>> w, _ = descend_privately(
+      >>> w, _ = local_dp_sgd(
       ...     loss_fn, jax.random.key(0), jnp.zeros(()), jnp.array([8.0, -1.0]),
       ...     jnp.ones(2, bool), step_size=1.0, num_steps=1, max_norms=3.0,
       ...     noise_multipliers=0.0,
-      ...     lots=Lots(sampling_probability=1.0, size=2.0, records=2))
+      ...     lots=PoissonSampling(sampling_probability=1.0, size=2.0, records=2))
       >>> w
       Array(-1., dtype=float32)
 
@@ -165,11 +167,11 @@ def descend_privately(
     return jax.lax.scan(step, params, jnp.arange(num_steps))
 
 
-def alike(rounds: Rounds | None) -> Rounds:
+def alike(rounds: CohortConfig | None) -> CohortConfig:
     """Rounds of clients whose noise hides how many rows they have.
 
     Args:
-      rounds: ``Rounds``; None is the default.
+      rounds: ``CohortConfig``; None is the default.
 
     Raises:
       ValueError: if they weigh clients by their rows.
@@ -179,7 +181,7 @@ def alike(rounds: Rounds | None) -> Rounds:
       'clients'
     """
     if rounds is None:
-        return Rounds(weighting="clients")
+        return CohortConfig(weighting="clients")
     if rounds.weighting != "clients":
         raise ValueError(
             f"weighting must be 'clients', got {rounds.weighting!r}: numbers of rows "

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.engine import layout as layouts
-from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Rounds, Steps
+from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
 from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import replaced, shared, train
 from jaxanon.federated.private.dp_sgd import alike
@@ -69,7 +69,7 @@ def ldp_fl(
     radii,
     num_clients: int,
     cut_mean: bool = True,
-    rounds: Rounds | None = None,
+    rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
     """Clients descend within their layers' ranges and send weights by ``two_points``.
 
@@ -92,7 +92,8 @@ def ldp_fl(
       cut_mean: the server clips the mean to the layer's range, in which the mean of the
         true weights lies: that is never further off, and costs nothing. The paper takes
         the mean as it comes, which small ε put far outside.
-      rounds: ``Rounds``; None weighs clients alike, for numbers of rows are private.
+      rounds: ``CohortConfig``; None weighs clients alike, for numbers of rows are
+        private.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; clients keep nothing.

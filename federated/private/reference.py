@@ -21,7 +21,7 @@ from jaxanon.federated.engine.reference import (
 from jaxanon.federated.private.dp_sgd import step_keys
 
 
-def fed_sgd_ldp(
+def fedsgd_ldp(
     key,
     params,
     loss_fn,
@@ -116,7 +116,7 @@ def _two_points(key, weights, radius, epsilon):
     return jnp.array(found, weights.dtype).reshape(weights.shape)
 
 
-def dp_fed_avg(
+def dp_fedavg(
     key,
     params,
     loss_fn,

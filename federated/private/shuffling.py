@@ -88,10 +88,13 @@ class Round(NamedTuple):
     whose: dict  # int[k] by layer, which it does not see
 
 
-def observed_shuffled(algorithm, key, state, clients, num_rounds: int, num_slots: int):
+def simulate_observed_shuffled(
+    algorithm, key, state, clients, num_rounds: int, num_slots: int
+):
     """Runs rounds of Atlas and keeps how their layers arrived.
 
-    As ``jaxanon.federated.observed``, of a server that gets every layer by itself.
+    As ``jaxanon.federated.simulate_observed``, of a server that gets every layer by
+    itself.
 
     Args:
       algorithm: of ``atlas``.
@@ -116,7 +119,7 @@ def observed_shuffled(algorithm, key, state, clients, num_rounds: int, num_slots
       ...     num_clients=2)
       >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
       >>> clients = fed.stack([jnp.array([4.0]), jnp.array([0.0])])
-      >>> state, rounds = observed_shuffled(
+      >>> state, rounds = simulate_observed_shuffled(
       ...     algorithm, jax.random.key(1), state, clients, 1, num_slots=9)
       >>> sorted(rounds[0].arrivals["w"].layer.tolist()), state.params["w"]
       ([0.0, 2.0], Array(1., dtype=float32))
@@ -224,7 +227,7 @@ def share_linked(earlier: Round, later: Round) -> tuple[float, float]:
     Of messages of layers that came in both rounds from clients that sent them in both.
 
     Args:
-      earlier, later: of ``observed_shuffled``.
+      earlier, later: of ``simulate_observed_shuffled``.
 
     Returns:
       That share, and the one that guessing has on average; NaN where there are none.

@@ -2,7 +2,7 @@
 
 from jaxanon.attacks.attacker_data import halves
 from jaxanon.attacks.attackers import ATTACKERS, Attacker, features
-from jaxanon.attacks.auditing import Canaries, one_run, tell_canaries
+from jaxanon.attacks.auditing import Canaries, guess_canaries, one_run
 from jaxanon.attacks.fingerprint import SIZES, uniqueness
 from jaxanon.attacks.inversion import (
     Inverted,
@@ -14,7 +14,7 @@ from jaxanon.attacks.inversion import (
 from jaxanon.attacks.linkage import (
     Linked,
     compare_streams,
-    link_strangers,
+    link_unseen_subjects,
     majority_vote,
     mean_log_odds,
     profile_streams,
@@ -22,17 +22,17 @@ from jaxanon.attacks.linkage import (
 )
 from jaxanon.attacks.membership import (
     Membership,
-    MembersTold,
+    MembershipResult,
     alignments,
     infer_members,
     likelihood_ratios,
     log_odds,
     match,
     nearness,
+    score_membership,
     shadow,
-    tell_members,
 )
-from jaxanon.attacks.raw_classifiers import Judges, train_judges
+from jaxanon.attacks.raw_classifiers import RawClassifiers, train_raw_classifiers
 from jaxanon.attacks.reidentification import (
     Known,
     OwnShare,
@@ -50,12 +50,12 @@ __all__ = [
     "Attacker",
     "Canaries",
     "Inverted",
-    "Judges",
     "Known",
     "Linked",
-    "MembersTold",
     "Membership",
+    "MembershipResult",
     "OwnShare",
+    "RawClassifiers",
     "Target",
     "alignments",
     "client_gradient",
@@ -63,12 +63,13 @@ __all__ = [
     "correlation",
     "dense_input",
     "features",
+    "guess_canaries",
     "halves",
     "infer_members",
     "invert_gradient",
     "know",
     "likelihood_ratios",
-    "link_strangers",
+    "link_unseen_subjects",
     "log_odds",
     "majority_vote",
     "match",
@@ -80,10 +81,9 @@ __all__ = [
     "reidentify_as_released",
     "reidentify_by_class",
     "runs",
+    "score_membership",
     "self_train",
     "shadow",
-    "tell_canaries",
-    "tell_members",
-    "train_judges",
+    "train_raw_classifiers",
     "uniqueness",
 ]

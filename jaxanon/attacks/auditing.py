@@ -41,13 +41,13 @@ def one_run(
         with those of ``inside``, ``bool[canaries]``; from nothing but what the run
         released. Traced once.
       num_canaries: at least 1.
-      guesses, delta, confidence: as ``tell_canaries`` takes them.
+      guesses, delta, confidence: as ``guess_canaries`` takes them.
 
     Returns:
       ``Canaries``.
 
     Raises:
-      ValueError: for a number below 1, and as ``tell_canaries``.
+      ValueError: for a number below 1, and as ``guess_canaries``.
 
     Example:
       Bits that are flipped with probability 1 / (1 + e^2), released as they are then:
@@ -69,10 +69,10 @@ def one_run(
     inside = jax.random.bernoulli(coin_key, shape=(num_canaries,))
     evidence = jax.jit(observe)(run_key, inside)
     options = {"guesses": guesses, "delta": delta, "confidence": confidence}
-    return tell_canaries(evidence, inside, **options)
+    return guess_canaries(evidence, inside, **options)
 
 
-def tell_canaries(
+def guess_canaries(
     evidence, inside, *, guesses: int, delta: float, confidence: float = 0.95
 ) -> Canaries:
     """Says "in" of the canaries with most evidence, "out" of those with least.
@@ -98,7 +98,7 @@ def tell_canaries(
 
     Example:
       >>> seen = np.array([0.9, 0.1, 0.4, -3.0])
-      >>> tell_canaries(seen, np.array([1, 1, 0, 0]), guesses=2, delta=0.0)
+      >>> guess_canaries(seen, np.array([1, 1, 0, 0]), guesses=2, delta=0.0)
       Canaries(right=2, guesses=2, epsilon=0.0)
 
     References:
@@ -207,7 +207,7 @@ def observer(
     Example:
       >>> from jaxanon.federated import stack
       >>> loss = lambda p, x, key: 0.5 * (p["w"] - x) ** 2
-      >>> algorithm = federated.fed_avg(
+      >>> algorithm = federated.fedavg(
       ...     lambda key: {"w": jnp.zeros(())}, loss, num_steps=1)
       >>> state = algorithm.init(jax.random.key(0), step_size=1.0)
       >>> clients = stack([jnp.array([2.0, 8.0]), jnp.array([0.0])])
@@ -241,7 +241,7 @@ def observer(
         own = jax.tree.map(lambda leaf: leaf[client, row][None], clients.rows)
         mask = clients.mask.at[client, row].set(member)
         run_key, loss_key = jax.random.split(key)
-        _, seen = federated.observed(
+        _, seen = federated.simulate_observed(
             algorithm, run_key, state, clients._replace(mask=mask), num_rounds, whose
         )
 
@@ -294,10 +294,10 @@ def audit(
       A sum of one clipped gradient and as much noise, sent once, is worth ε = 3.1 at
       δ = 0.001, of which 2,000 runs prove a part; without noise they are told apart.
 
-      >>> from jaxanon.federated import Lots, fed_sgd_ldp, stack
-      >>> every = Lots(sampling_probability=1.0, size=1.0, records=2)
+      >>> from jaxanon.federated import PoissonSampling, fedsgd_ldp, stack
+      >>> every = PoissonSampling(sampling_probability=1.0, size=1.0, records=2)
       >>> loss = lambda p, x, key: p["w"] * x
-      >>> algorithm = fed_sgd_ldp(lambda key: {"w": jnp.zeros(())}, loss, lots=every,
+      >>> algorithm = fedsgd_ldp(lambda key: {"w": jnp.zeros(())}, loss, lots=every,
       ...                         num_steps=1, num_clients=1)
       >>> clients = stack([jnp.array([0.0, 9.0])])
       >>> for multiplier in (1.0, 0.0):

@@ -15,7 +15,7 @@ class Linked(NamedTuple):
     evidence: np.ndarray  # float32[n, num_subjects]
 
 
-def link_strangers(
+def link_unseen_subjects(
     keys,
     attacker: str,
     safe_tests: Sequence,
@@ -55,7 +55,9 @@ def link_strangers(
       >>> subjects, activities = np.repeat([0, 1], 10), np.zeros(20, int)
       >>> windows = np.float32(subjects)[:, None, None] * np.ones((1, 4, 1))
       >>> keys = jax.random.key(0)[None]
-      >>> found, = link_strangers(keys, "tree", [windows], subjects, activities, 2)
+      >>> (found,) = link_unseen_subjects(
+      ...     keys, "tree", [windows], subjects, activities, 2
+      ... )
       >>> found.rows, found.evidence.argmax(1)
       (array([ 6,  7,  8,  9, 16, 17, 18, 19]), array([0, 0, 0, 0, 1, 1, 1, 1]))
 

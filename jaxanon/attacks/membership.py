@@ -238,7 +238,7 @@ def _checked(name, statistics, least):
     return statistics
 
 
-class MembersTold(NamedTuple):
+class MembershipResult(NamedTuple):
     """How well training windows are told from others."""
 
     auc: float  # 0.5 tells nothing
@@ -246,7 +246,7 @@ class MembersTold(NamedTuple):
     true_positives: dict[float, float]  # by rate of false positives
 
 
-def tell_members(members, others, *, confidence: float = 0.95) -> MembersTold:
+def score_membership(members, others, *, confidence: float = 0.95) -> MembershipResult:
     """How well evidence tells windows that a generator was trained on from others.
 
     Args:
@@ -260,7 +260,7 @@ def tell_members(members, others, *, confidence: float = 0.95) -> MembersTold:
         or another confidence.
 
     Example:
-      >>> found = tell_members([3.0, 1.0], [2.0, 0.0])
+      >>> found = score_membership([3.0, 1.0], [2.0, 0.0])
       >>> found.auc, found.true_positives[0.1]
       (0.75, 0.5)
     """
@@ -276,7 +276,7 @@ def tell_members(members, others, *, confidence: float = 0.95) -> MembersTold:
     interval = metrics.auc_interval(own, evidence, confidence)
     area = metrics.auc(own.astype(int), np.stack([-evidence, evidence], 1))[1]
     rates = {rate: metrics.true_positive_rate(own, evidence, rate) for rate in RATES}
-    return MembersTold(float(area), interval, rates)
+    return MembershipResult(float(area), interval, rates)
 
 
 def nearness(windows, synthetic) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxanon.attacks import attackers
 
 
-class Judges(NamedTuple):
+class RawClassifiers(NamedTuple):
     """One classifier per attribute, trained on raw windows; fit once, use often.
 
     ``read[attribute](windows) -> float32[N, classes]`` takes standardised windows and
@@ -20,7 +20,7 @@ class Judges(NamedTuple):
     raw: dict[str, np.ndarray]  # float32[M, classes] per attribute
 
 
-def train_judges(
+def train_raw_classifiers(
     key,
     windows,
     labels: Mapping[str, np.ndarray],
@@ -29,7 +29,7 @@ def train_judges(
     *,
     attacker: str = "mlp",
     progress: Callable[[str], None] = lambda line: None,
-) -> Judges:
+) -> RawClassifiers:
     """Trains a classifier for every attribute in ``num_classes``, on every window.
 
     The one of the public attribute measures utility, the others are the intrusive
@@ -46,7 +46,7 @@ def train_judges(
       progress: called with a line before each fit.
 
     Returns:
-      ``Judges``.
+      ``RawClassifiers``.
 
     Raises:
       ValueError: for an unknown attacker, and as ``models.fit.fit_classifier``.
@@ -54,7 +54,7 @@ def train_judges(
     Example:
       >>> x = np.repeat(np.float32([-1, 1]), 20)[:, None, None] * np.ones((1, 4, 1))
       >>> truth = {"side": np.repeat([0, 1], 20)}
-      >>> judges = train_judges(
+      >>> judges = train_raw_classifiers(
       ...     jax.random.key(0), x, truth, {"side": 2}, x, attacker="logistic")
       >>> float(np.mean(judges.raw["side"].argmax(1) == truth["side"]))
       1.0
@@ -75,4 +75,4 @@ def train_judges(
         hold_back=False,
     )
     read = dict(zip(num_classes, reads, strict=True))
-    return Judges(read, {name: own(test_windows) for name, own in read.items()})
+    return RawClassifiers(read, {name: own(test_windows) for name, own in read.items()})

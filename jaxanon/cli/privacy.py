@@ -34,11 +34,11 @@ def privacy(
     """Says which epsilon noise spends, or which noise an epsilon needs.
 
     Of a run, given its folder, what it has spent; of a learner, given its name (atlas,
-    dpfedavg, fedsgd_ldp, ldpfl), what its settings need and spend: see `jaxanon privacy
-    atlas --help`. Else, without training, of Gaussian noise on clipped sums over random
-    samples of records (Poisson sampling), one sum at each local step of each round.
-    Neighbours are data sets of which one has a record more: an example where examples
-    are clipped, a client where clients are.
+    dp_fedavg, fedsgd_ldp, ldp_fl), what its settings need and spend: see `jaxanon
+    privacy atlas --help`. Else, without training, of Gaussian noise on clipped sums
+    over random samples of records (Poisson sampling), one sum at each local step of
+    each round. Neighbours are data sets of which one has a record more: an example
+    where examples are clipped, a client where clients are.
 
     Args:
       folder: a run with noise in its training, such as atlas
@@ -143,10 +143,10 @@ def _needed(epsilon, delta, shared):
 
 def _spent(multipliers, scores, delta, shared):
     """Tables of ε; a warning of one that promises next to nothing."""
-    from jaxanon.privacy import READINGS, effective_noise_multiplier, warn_of_epsilon
+    from jaxanon.privacy import READINGS, noise_multiplier_of_layers, warn_of_epsilon
 
     if scores is None:
-        joint = effective_noise_multiplier(multipliers)
+        joint = noise_multiplier_of_layers(multipliers)
         table = console.table_of(
             f"Noise multiplier {joint:.4g}", "accountant", "epsilon"
         )
@@ -160,7 +160,7 @@ def _spent(multipliers, scores, delta, shared):
     columns = ("reading", "noise multiplier", "epsilon (pld)", "epsilon (rdp)")
     table = console.table_of("Atlas, as its equations are read", *columns)
     for reading in READINGS:
-        joint = effective_noise_multiplier(multipliers, scores, reading=reading)
+        joint = noise_multiplier_of_layers(multipliers, scores, reading=reading)
         epsilons = _epsilons(joint, delta, shared).values()
         shown = [f"{epsilon:.4g}" for epsilon in epsilons]
         name = "claimed for all" if reading == "claimed" else reading
@@ -260,12 +260,12 @@ def command(learner: str):
         Settings are those of `jaxanon train LEARNER`; nothing is trained.
 
         Args:
-          learner: atlas, dpfedavg, fedsgd_ldp or ldpfl
-          clients: of the federation; dpfedavg needs to know
-          weights: that a model has; ldpfl needs to know
+          learner: atlas, dp_fedavg, fedsgd_ldp or ldp_fl
+          clients: of the federation; dp_fedavg needs to know
+          weights: that a model has; ldp_fl needs to know
           noise_multiplier: noise that there is, in place of what epsilon buys
           score_multiplier: likewise, that of scores (atlas --scores released)
-          weight_epsilon: likewise, epsilon of each weight (ldpfl)
+          weight_epsilon: likewise, epsilon of each weight (ldp_fl)
         """
         given = {
             "noise_multiplier": noise_multiplier,
@@ -312,16 +312,18 @@ def guarantee_of(learner: str, config, clients: int | None, weights: int | None)
     for name, value in (("clients", clients), ("weights", weights)):
         if value is not None and value < 1:
             raise ValueError(f"--{name} must be >= 1, got {value}.")
-    if learner == "dpfedavg" and clients is None:
-        raise ValueError("dpfedavg hides a client among all; give how many: --clients.")
+    if learner == "dp_fedavg" and clients is None:
+        raise ValueError(
+            "dp_fedavg hides a client among all; give how many: --clients."
+        )
     count = 1 if clients is None else clients  # Of one no delta is too large.
     if learner == "atlas":
         return atlas.of_atlas(config, count)
-    if learner == "dpfedavg":
+    if learner == "dp_fedavg":
         return guarantee.of_clients(config, count)
-    if learner == "ldpfl":
+    if learner == "ldp_fl":
         if weights is None:
-            raise ValueError("ldpfl sends every weight; give how many: --weights.")
+            raise ValueError("ldp_fl sends every weight; give how many: --weights.")
         return guarantee.of_weights(config, weights, count)
     return guarantee.of_steps(config)
 
@@ -357,14 +359,14 @@ def tell(learner: str, config, found) -> None:
     from jaxanon.report.text import guaranteed
 
     table = console.table_of("Noise, in clip norms", "of what", "noise multiplier")
-    if learner == "ldpfl":
+    if learner == "ldp_fl":
         table = console.table_of("Randomised responses", "of what", "epsilon")
         table.add_row("each weight in each round", f"{found.weight_epsilon:.4g}")
     else:
         table.add_row("all that a step releases", f"{found.noise_multiplier:.4g}")
     if getattr(found, "score_multiplier", None) is not None:
         table.add_row("scores, once a round", f"{found.score_multiplier:.4g}")
-    if learner == "dpfedavg":
+    if learner == "dp_fedavg":
         _counts(table, config, found)
     console.table(table)
     for sentence in guaranteed(found.told(found.rounds)):

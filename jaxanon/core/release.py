@@ -12,7 +12,7 @@ from jaxanon.core import registry
 from jaxanon.core.method import Release
 from jaxanon.core.run import Run
 from jaxanon.edge.budget import Budget
-from jaxanon.privacy import per_hour
+from jaxanon.privacy import epsilon_per_hour
 
 
 def secret_key() -> jax.Array:
@@ -152,7 +152,7 @@ def told(run: Run, windows, *, known_seed: bool = False) -> list[str]:
         why = "the noise of a known seed can be taken off" if known_seed else "no noise"
         return [f"No guarantee: {why}."]
     seconds = spec.time / spec.rate_hz
-    hour = per_hour(release.epsilon, seconds)
+    hour = epsilon_per_hour(release.epsilon, seconds)
     return [
         f"{release.before}epsilon {release.epsilon:g} for each window of {seconds:g} "
         f"s, between {neighbours(run)}; {hour:g} for an hour of windows that do not "

@@ -76,7 +76,8 @@ class Run:
         Args:
           **hyper: of those that ``method.adjustable.hyper`` names, such as
             ``guidance`` and ``negative_guidance`` of ``cloak``: what is kept against
-            what is hidden; or of ``method.adjustable.settings``, such as ``sampling_steps``.
+            what is hidden; or of ``method.adjustable.settings``, such as
+            ``sampling_steps``.
 
         Returns:
           ``Run``; this one is as it was.

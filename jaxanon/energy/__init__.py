@@ -28,23 +28,23 @@ from jaxanon.energy.mdp import (
 )
 from jaxanon.energy.method import HomesState, pfdrl_method
 from jaxanon.energy.modes import OFF, ON, STANDBY, Levels, find_levels, mode_of
-from jaxanon.energy.neighbourhood import Street, street
-from jaxanon.energy.newcomers import Reached, days_to_reach, join
-from jaxanon.energy.placement import apart, collect_state, deal_state, live_apart
+from jaxanon.energy.neighbourhood import Neighborhood, build_neighborhood
+from jaxanon.energy.newcomers import Reached, add_home, days_to_reach
+from jaxanon.energy.placement import apart, collect_state, deal_state, simulate_sharded
 from jaxanon.energy.q_learning import Agent, AgentState, DQNConfig, dqn, greedy
 from jaxanon.energy.saving import (
     FIXED_CENTS,
     Savings,
     cents,
-    per_day,
-    per_hour,
+    saving_per_day,
+    saving_per_hour,
     savings,
     share_of,
     variable_price,
 )
-from jaxanon.energy.settings import PFDRLSettings, street_of
+from jaxanon.energy.settings import PFDRLSettings, neighborhood_from_settings
 from jaxanon.energy.simulator import APPLIANCES, Appliance, Households, households
-from jaxanon.energy.system import System, SystemState, live, lives, pfdrl
+from jaxanon.energy.system import PFDRLSystem, SystemState, lives, pfdrl, simulate
 
 __all__ = [
     "APPLIANCES",
@@ -68,18 +68,20 @@ __all__ = [
     "Households",
     "Levels",
     "Meters",
+    "Neighborhood",
     "PFDRLConfig",
     "PFDRLSettings",
+    "PFDRLSystem",
     "Reached",
     "Savings",
     "Series",
-    "Street",
-    "System",
     "SystemState",
     "Trace",
+    "add_home",
     "apart",
     "begin_fit",
     "broadcast_epsilon",
+    "build_neighborhood",
     "cents",
     "collect_state",
     "days_to_reach",
@@ -93,28 +95,26 @@ __all__ = [
     "from_readings",
     "greedy",
     "households",
-    "join",
-    "live",
-    "live_apart",
     "lives",
     "load_homes",
     "measured",
     "metered",
     "mode_of",
+    "neighborhood_from_settings",
     "num_broadcasts",
     "observation",
     "optimal_actions",
     "optimal_values",
-    "per_day",
-    "per_hour",
     "persistence",
     "pfdrl",
     "pfdrl_method",
     "reward",
+    "saving_per_day",
+    "saving_per_hour",
     "savings",
     "scale_of",
     "share_of",
-    "street",
-    "street_of",
+    "simulate",
+    "simulate_sharded",
     "variable_price",
 ]

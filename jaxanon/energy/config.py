@@ -11,7 +11,7 @@ from jaxanon.energy.forecasting import ForecastConfig
 from jaxanon.energy.mdp import OBSERVED
 from jaxanon.energy.q_learning import HYPER as DQN_HYPER
 from jaxanon.energy.q_learning import DQNConfig
-from jaxanon.federated import Layout, Messages
+from jaxanon.federated import ChannelConfig, Layout
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.kernels.checks import known
 from jaxanon.models.predictors import HIDDEN
@@ -75,8 +75,9 @@ class PFDRLConfig:
     )
     observed: str = setting("power", choices=OBSERVED, help="of ``environment``")
     slot_min: int = setting(60, at_least=1, help="minutes after which models learn")
-    messages: Messages = setting(
-        default_factory=Messages, help="what becomes of broadcasts, without a server"
+    messages: ChannelConfig = setting(
+        default_factory=ChannelConfig,
+        help="what becomes of broadcasts, without a server",
     )
     noise_multiplier: float = setting(
         0.0,
@@ -144,7 +145,7 @@ def silent(config: PFDRLConfig, state, num_slots: int) -> int:
       >>> from jaxanon import energy
       >>> config = PFDRLConfig(
       ...     forecast=energy.ForecastConfig(kind="lr"), hidden=(8,))
-      >>> homes = energy.street(np.ones((2, 60, 1)))
+      >>> homes = energy.build_neighborhood(np.ones((2, 60, 1)))
       >>> state = energy.pfdrl(config).init(
       ...     jax.random.key(0), homes, alpha=1, gamma_hours=8.0)
       >>> silent(config, state, 24), silent(config, state, 10)
@@ -163,7 +164,7 @@ def silent(config: PFDRLConfig, state, num_slots: int) -> int:
     return math.gcd(*counts)
 
 
-_PARTS = {"forecast": ForecastConfig, "dqn": DQNConfig, "messages": Messages}
+_PARTS = {"forecast": ForecastConfig, "dqn": DQNConfig, "messages": ChannelConfig}
 
 HYPER = {"alpha": 6, "beta_hours": 12.0, "gamma_hours": 12.0, "fit_rate": 1e-2}
 

@@ -88,7 +88,9 @@ def _pfdrl(spec: HomesSpec, config: energy_settings.PFDRLSettings) -> Method:
             newcomers(config, homes)  # Refused now, and not after days of learning.
 
     def prepare(homes):
-        return energy_settings.street_of(config, take(homes, 0, learning))
+        return energy_settings.neighborhood_from_settings(
+            config, take(homes, 0, learning)
+        )
 
     def init(key, **hyper):
         # Not traced, so that they are checked.
@@ -118,7 +120,7 @@ def _pfdrl(spec: HomesSpec, config: energy_settings.PFDRLSettings) -> Method:
             whole, states = state
             rows, bad = [], num
             for done in range(num):
-                states, infos = placement.live_apart(
+                states, infos = placement.simulate_sharded(
                     system, key, states, streets, slots
                 )
                 rows.append(_told(infos, config.slot_min))
@@ -193,7 +195,7 @@ def pfdrl_method(spec: HomesSpec, **settings) -> Method:
     return _build(spec, **settings)
 
 
-def newcomers(settings, homes: Homes) -> neighbourhood.Street:
+def newcomers(settings, homes: Homes) -> neighbourhood.Neighborhood:
     """The street of the homes that join, who all hear each other.
 
     Args:
@@ -201,7 +203,7 @@ def newcomers(settings, homes: Homes) -> neighbourhood.Street:
       homes: of ``train``.
 
     Raises:
-      ValueError: as ``energy.street``, naming home and device.
+      ValueError: as ``energy.build_neighborhood``, naming home and device.
 
     Example:
       >>> homes = energy.load_homes("simulated", homes=3, devices=2, days=1, held_out=1)
@@ -212,7 +214,7 @@ def newcomers(settings, homes: Homes) -> neighbourhood.Street:
     count = len(homes.names)
     new = take(homes, count - settings.joining, count)
     # There may be too few of them for the street's graph.
-    return energy_settings.street_of(settings, new, everybody=True)
+    return energy_settings.neighborhood_from_settings(settings, new, everybody=True)
 
 
 def arrays_of(homes: Homes) -> list[np.ndarray]:
@@ -223,7 +225,7 @@ def arrays_of(homes: Homes) -> list[np.ndarray]:
 def _blank(agents):
     """As much of a street as the first state takes: it sees no minute of it."""
     zeros = jnp.zeros(agents)
-    return neighbourhood.Street(
+    return neighbourhood.Neighborhood(
         power=jnp.zeros((agents, 1)),
         scale=zeros,
         levels=Levels(*[zeros] * len(Levels._fields)),

@@ -10,10 +10,10 @@ from jaxanon.energy.forecasting import scale_of
 from jaxanon.energy.homes import metered
 from jaxanon.energy.modes import Levels, find_levels
 from jaxanon.energy.saving import DAY
-from jaxanon.federated import complete, metropolis
+from jaxanon.federated import complete_graph, metropolis_weights
 
 
-class Street(NamedTuple):
+class Neighborhood(NamedTuple):
     """What all agents have and whom they hear; ``agents`` are homes x devices."""
 
     power: jax.Array  # float32[agents, minutes], W
@@ -26,17 +26,17 @@ class Street(NamedTuple):
     number: jax.Array  # int32[agents]; whose random numbers an agent draws
 
 
-def known_devices(street: Street, newcomers: Street) -> int:
+def known_devices(street: Neighborhood, newcomers: Neighborhood) -> int:
     """How many devices of newcomers had a day that a device of the street had as well.
 
     To the watt, minute by minute, as homes have that are composed of the same devices;
     days of one load all along do not count.
 
     Args:
-      street, newcomers: ``Street``, of whole days.
+      street, newcomers: ``Neighborhood``, of whole days.
 
     Example:
-      >>> from jaxanon.energy import street as made
+      >>> from jaxanon.energy import build_neighborhood as made
       >>> one, other = np.arange(1440.0), np.arange(1440.0) % 7
       >>> homes = lambda *watts: made(np.stack(watts)[:, :, None])
       >>> known_devices(homes(one), homes(other, one))
@@ -52,20 +52,20 @@ def known_devices(street: Street, newcomers: Street) -> int:
     return sum(not there.isdisjoint(days(power)) for power in own)
 
 
-def hearing(street: Street) -> dict:
+def hearing(street: Neighborhood) -> dict:
     """Of how many others a device hears what they broadcast.
 
     A graph is of homes, and only devices of one kind hear each other: where homes have
     different ones a device has fewer neighbours than its home, or none.
 
     Args:
-      street: ``Street``.
+      street: ``Neighborhood``.
 
     Returns:
       ``mean``, over devices, and ``nobody``, how many hear nobody at all.
 
     Example:
-      >>> from jaxanon.energy import street as made
+      >>> from jaxanon.energy import build_neighborhood as made
       >>> kinds = np.array([[0, 1], [0, 2], [0, 1]])
       >>> hearing(made(np.ones((3, 60, 2)), kinds))
       {'mean': 1.3333333333333333, 'nobody': 1}
@@ -78,7 +78,9 @@ def hearing(street: Street) -> dict:
     return {"mean": float(counts.mean()), "nobody": int((counts == 0).sum())}
 
 
-def street(power, kinds=None, *, learn_minutes=None, graph=None, names=None) -> Street:
+def build_neighborhood(
+    power, kinds=None, *, learn_minutes=None, graph=None, names=None
+) -> Neighborhood:
     """Makes agents of homes: one for every device.
 
     Only devices of one kind learn of each other. Levels of the modes and the scale are
@@ -90,11 +92,11 @@ def street(power, kinds=None, *, learn_minutes=None, graph=None, names=None) -> 
       kinds: ``int[homes, devices]``; None is that devices of one column are of a kind.
       learn_minutes: the first so many of them; None is all.
       graph: ``bool[homes, homes]``, which homes hear each other, symmetric, of
-        ``jaxanon.federated``; None is ``complete``, as in the chapter.
+        ``jaxanon.federated``; None is ``complete_graph``, as in the chapter.
       names: of homes and of devices, for messages; a pair, or None.
 
     Returns:
-      ``Street``; agent ``home * devices + device`` is that device of that home.
+      ``Neighborhood``; agent ``home * devices + device`` is that device of that home.
 
     Raises:
       TypeError: as ``metered``.
@@ -102,7 +104,7 @@ def street(power, kinds=None, *, learn_minutes=None, graph=None, names=None) -> 
         not symmetric, or ``learn_minutes`` are not among those there are.
 
     Example:
-      >>> made = street(np.ones((3, 60, 2)))
+      >>> made = build_neighborhood(np.ones((3, 60, 2)))
       >>> made.power.shape, (made.everybody[0] > 0).tolist()
       ((6, 60), [True, False, True, False, True, False])
     """
@@ -116,7 +118,7 @@ def street(power, kinds=None, *, learn_minutes=None, graph=None, names=None) -> 
         )
     columns = np.broadcast_to(np.arange(devices), (homes, devices))
     kinds = columns if kinds is None else np.asarray(kinds)
-    graph = np.asarray(complete(homes) if graph is None else graph)
+    graph = np.asarray(complete_graph(homes) if graph is None else graph)
     for name, found, expected in (
         ("kinds", kinds.shape, (homes, devices)),
         ("graph", graph.shape, (homes, homes)),
@@ -136,12 +138,12 @@ def street(power, kinds=None, *, learn_minutes=None, graph=None, names=None) -> 
     near = (graph | np.eye(homes, dtype=bool))[home[:, None], home[None]]
     rows = np.moveaxis(meters.power, 1, 2).reshape(-1, minutes)
     levels = find_levels(meters.power[:, :learn])
-    return Street(
+    return Neighborhood(
         power=jnp.asarray(rows),
         scale=scale_of(jnp.asarray(rows[:, :learn])),
         levels=Levels(*(jnp.asarray(level.reshape(-1)) for level in levels)),
         present=jnp.asarray(present),
-        neighbours=metropolis(alike & near),
+        neighbours=metropolis_weights(alike & near),
         everybody=jnp.asarray(_mean_of(alike)),
         kind=jnp.asarray(kind, jnp.int32),
         number=jnp.arange(len(rows), dtype=jnp.int32),

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon import federated
-from jaxanon.energy.neighbourhood import Street
+from jaxanon.energy.neighbourhood import Neighborhood
 from jaxanon.energy.saving import share_of
-from jaxanon.energy.system import System, SystemState
+from jaxanon.energy.system import PFDRLSystem, SystemState
 from jaxanon.kernels.checks import whole
 
 LAST_DAYS = 3  # Whose saving, of all of them together, is the one in the end.
@@ -22,8 +22,12 @@ class Reached(NamedTuple):
     final: np.ndarray  # float64[homes]; share saved in the end
 
 
-def join(
-    system: System, key, state: SystemState, street: Street, newcomers: Street
+def add_home(
+    system: PFDRLSystem,
+    key,
+    state: SystemState,
+    street: Neighborhood,
+    newcomers: Neighborhood,
 ) -> SystemState:
     """What new homes begin with in a street that has learned.
 
@@ -54,9 +58,12 @@ def join(
       ...     dqn=energy.DQNConfig(batch_size=4), hidden=(8, 8), slot_min=10)
       >>> system = energy.pfdrl(config)
       >>> watts = np.tile([0.0] * 10 + [2.0] * 30 + [80.0] * 20, 4)[None, :, None]
-      >>> old, new = energy.street(watts), energy.street(1.2 * watts)
+      >>> old, new = (
+      ...     energy.build_neighborhood(watts),
+      ...     energy.build_neighborhood(1.2 * watts),
+      ... )
       >>> state = system.init(jax.random.key(0), old, alpha=2)
-      >>> own = join(system, jax.random.key(1), state, old, new)
+      >>> own = add_home(system, jax.random.key(1), state, old, new)
       >>> same = lambda name: jnp.array_equal(
       ...     own.control.params[name]["kernel"], state.control.params[name]["kernel"])
       >>> [bool(same(name)) for name in ("dense_1", "dense_2", "dense_3")]
@@ -99,13 +106,13 @@ def join(
 
 def _told(mail, layers):
     """What the street's agents have broadcast: where there is noise, with it."""
-    noisy = isinstance(mail, federated.NoisyMailbox)
+    noisy = isinstance(mail, federated.NoisyMessageBuffer)
     return layers | mail.public if noisy else layers
 
 
 def _known(mail, layers):
     """A mailbox of those who begin with what was broadcast: that is known of them."""
-    if not isinstance(mail, federated.NoisyMailbox):
+    if not isinstance(mail, federated.NoisyMessageBuffer):
         return mail
     own = {name: layers[name] for name in mail.public}
     return mail._replace(public=jax.tree.map(jnp.copy, own))

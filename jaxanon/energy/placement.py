@@ -7,12 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.energy.neighbourhood import Street
-from jaxanon.energy.system import System, SystemState, live
+from jaxanon.energy.neighbourhood import Neighborhood
+from jaxanon.energy.system import PFDRLSystem, SystemState, simulate
 from jaxanon.kernels.checks import whole
 
 
-def apart(street: Street, number: int) -> tuple[list[np.ndarray], list[Street]]:
+def apart(
+    street: Neighborhood, number: int
+) -> tuple[list[np.ndarray], list[Neighborhood]]:
     """Deals a street's kinds of device out to streets, each with all of a kind.
 
     The kind with most agents goes first, each to the street that has fewest. Agents
@@ -30,8 +32,8 @@ def apart(street: Street, number: int) -> tuple[list[np.ndarray], list[Street]]:
       ValueError: for fewer than one.
 
     Example:
-      >>> from jaxanon.energy import street
-      >>> places, streets = apart(street(np.ones((2, 60, 3))), 2)
+      >>> from jaxanon.energy import build_neighborhood
+      >>> places, streets = apart(build_neighborhood(np.ones((2, 60, 3))), 2)
       >>> [own.tolist() for own in places], streets[1].power.shape
       ([[0, 2, 3, 5], [1, 4]], (2, 60))
     """
@@ -45,21 +47,22 @@ def apart(street: Street, number: int) -> tuple[list[np.ndarray], list[Street]]:
     return places, [_of(street, own) for own in places]
 
 
-def live_apart(
-    system: System,
+def simulate_sharded(
+    system: PFDRLSystem,
     key,
     states: Sequence[SystemState],
-    streets: Sequence[Street],
+    streets: Sequence[Neighborhood],
     num_slots: int,
 ):
-    """``live`` of several streets at once, each in a thread and a program of its own.
+    """``simulate`` of several streets at once, each in a thread and a program of its
+    own.
 
     On a CPU a program of small products keeps one core busy: with as many streets as
-    cores all are. What comes of it is what ``live`` makes of the whole street, noise on
-    broadcasts and lost messages included, but for rounding.
+    cores all are. What comes of it is what ``simulate`` makes of the whole street,
+    noise on broadcasts and lost messages included, but for rounding.
 
     Args:
-      system, key, num_slots: of ``live``, the same for all.
+      system, key, num_slots: of ``simulate``, the same for all.
       states: of ``system.init`` with the same key, or of an earlier call; donated.
       streets: of ``apart``.
 
@@ -72,9 +75,11 @@ def live_apart(
       ...     forecast=energy.ForecastConfig(kind="lr", lookback=10, ahead=10),
       ...     dqn=energy.DQNConfig(batch_size=4), hidden=(8,), slot_min=10)
       >>> system = energy.pfdrl(config)
-      >>> _, streets = apart(energy.street(np.ones((2, 60, 2))), 2)
+      >>> _, streets = apart(energy.build_neighborhood(np.ones((2, 60, 2))), 2)
       >>> states = [system.init(jax.random.key(0), own, alpha=1) for own in streets]
-      >>> states, infos = live_apart(system, jax.random.key(1), states, streets, 3)
+      >>> states, infos = simulate_sharded(
+      ...     system, jax.random.key(1), states, streets, 3
+      ... )
       >>> [info["minutes"].shape for info in infos]
       [(3, 2), (3, 2)]
     """
@@ -84,7 +89,9 @@ def live_apart(
 
     def one(state, street):
         with jax.enable_x64(wide):
-            return jax.block_until_ready(live(system, key, state, street, num_slots))
+            return jax.block_until_ready(
+                simulate(system, key, state, street, num_slots)
+            )
 
     with concurrent.futures.ThreadPoolExecutor(len(streets), "street") as threads:
         found = [*threads.map(one, states, streets)]
@@ -93,7 +100,10 @@ def live_apart(
 
 
 def deal_state(
-    system: System, state: SystemState, places: Sequence, streets: Sequence[Street]
+    system: PFDRLSystem,
+    state: SystemState,
+    places: Sequence,
+    streets: Sequence[Neighborhood],
 ) -> list[SystemState]:
     """A street's state as those of the streets that ``apart`` made of it.
 
@@ -103,13 +113,16 @@ def deal_state(
       places, streets: of ``apart``.
 
     Returns:
-      A state for each, for ``live_apart``.
+      A state for each, for ``simulate_sharded``.
 
     Example:
       >>> from jaxanon import energy
       >>> config = energy.PFDRLConfig(
       ...     forecast=energy.ForecastConfig(kind="lr"), hidden=(8,))
-      >>> system, whole = energy.pfdrl(config), energy.street(np.ones((2, 60, 2)))
+      >>> system, whole = (
+      ...     energy.pfdrl(config),
+      ...     energy.build_neighborhood(np.ones((2, 60, 2))),
+      ... )
       >>> state = system.init(jax.random.key(0), whole, alpha=1)
       >>> parts = energy.apart(whole, 2)
       >>> states = deal_state(system, state, *parts)
@@ -140,7 +153,7 @@ def collect_state(
     Args:
       state: that was dealt out, of which its parts do not know all: what those know of
         each other who never hear each other.
-      states: of ``deal_state`` or ``live_apart``.
+      states: of ``deal_state`` or ``simulate_sharded``.
       places: of ``apart``.
 
     Example:

@@ -89,7 +89,7 @@ def share_of(part, whole, none=0.0):
     return np.divide(part, whole, out=np.full_like(part, none), where=whole > 0)
 
 
-def per_day(values):
+def saving_per_day(values):
     """Sums over whole days.
 
     Args:
@@ -102,13 +102,13 @@ def per_day(values):
       ValueError: if these are not whole days.
 
     Example:
-      >>> per_day(jnp.ones((3, 2880))).shape
+      >>> saving_per_day(jnp.ones((3, 2880))).shape
       (3, 2)
     """
     return jnp.sum(_days(values), axis=-1)
 
 
-def per_hour(values):
+def saving_per_hour(values):
     """Sums over all days by the hour of the day.
 
     Args:
@@ -121,7 +121,7 @@ def per_hour(values):
       ValueError: if these are not whole days.
 
     Example:
-      >>> per_hour(jnp.ones(2880))[0]
+      >>> saving_per_hour(jnp.ones(2880))[0]
       Array(120., dtype=float32)
     """
     days = _days(values)

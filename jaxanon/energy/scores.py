@@ -11,12 +11,12 @@ from jaxanon.energy.agent import Acted
 from jaxanon.energy.homes import Homes
 from jaxanon.energy.mdp import optimal_actions
 from jaxanon.energy.modes import ON
-from jaxanon.energy.neighbourhood import Street
+from jaxanon.energy.neighbourhood import Neighborhood
 from jaxanon.energy.saving import (
     DAY,
     FIXED_CENTS,
-    per_day,
-    per_hour,
+    saving_per_day,
+    saving_per_hour,
     savings,
     share_of,
     variable_price,
@@ -28,7 +28,7 @@ _MONTH = 30  # Days of a month of what has no calendar.
 
 def scores(
     did: Acted,
-    street: Street,
+    street: Neighborhood,
     homes: Homes,
     *,
     first_day: int = 0,
@@ -46,8 +46,8 @@ def scores(
 
     Returns:
       A dict fit for strict JSON. Rows of sums and shares under ``overall``,
-      ``per_day``, ``per_hour`` (of the day), ``per_month``, ``per_home`` and
-      ``per_kind``, shares being None where there is nothing to be a share of; under
+      ``saving_per_day``, ``saving_per_hour`` (of the day), ``per_month``, ``per_home``
+      and ``per_kind``, shares being None where there is nothing to be a share of; under
       ``forecast`` the errors of ``"model"`` and ``"persistence"``.
 
     Raises:
@@ -56,13 +56,13 @@ def scores(
     Example:
       A minute of 60 W in standby is switched off on each of two days, another is not.
 
-      >>> from jaxanon.energy import Homes, street
+      >>> from jaxanon.energy import Homes, build_neighborhood
       >>> watts = np.tile(np.r_[[60.0] * 2, [0.0] * 1438], 2).astype(np.float32)[None]
       >>> kinds = np.zeros((1, 1), np.int32)
       >>> homes = Homes(watts[..., None], kinds, ("tv",), ("home 1",), None)
       >>> mode, action = (watts > 0).astype(int), np.tile(np.arange(1440) % 2, 2)[None]
       >>> did = Acted(watts, watts, watts, mode, action)
-      >>> found = scores(did, street(homes.power), homes, cents=10.0)
+      >>> found = scores(did, build_neighborhood(homes.power), homes, cents=10.0)
       >>> found["overall"]["saved_share"], found["per_day"][1]["saved_kwh"]
       (0.5, 0.001)
     """
@@ -75,8 +75,8 @@ def scores(
     there = np.asarray(street.present)
     # Sums over days and hours in float32 have few terms, the others are in float64.
     hosts = lambda x: np.where(there[:, None], np.asarray(x, np.float64), 0)
-    days = {name: hosts(per_day(x)) for name, x in each.items()}
-    hours = {name: hosts(per_hour(x)) for name, x in each.items()}
+    days = {name: hosts(saving_per_day(x)) for name, x in each.items()}
+    hours = {name: hosts(saving_per_hour(x)) for name, x in each.items()}
     row = lambda sums, pick: _row({n: float(pick(x)) for n, x in sums.items()}, cents)
     every = lambda sums, axis_size: [
         row(sums, lambda x, place=place: x[:, place].sum())
@@ -111,15 +111,15 @@ def scores(
     }
 
 
-def untold(street: Street, names: Sequence[str]) -> list[str]:
+def untold(street: Neighborhood, names: Sequence[str]) -> list[str]:
     """Devices whose standby cannot be told from off: on at all times that they take.
 
     Args:
-      street: ``Street``.
+      street: ``Neighborhood``.
       names: of all agents.
 
     Example:
-      >>> from jaxanon.energy import street as made
+      >>> from jaxanon.energy import build_neighborhood as made
       >>> untold(made(np.full((1, 60, 1), 9.0)), ["router of home 1"])
       ['router of home 1']
     """
@@ -127,7 +127,7 @@ def untold(street: Street, names: Sequence[str]) -> list[str]:
     return [name for name, one in zip(names, np.asarray(unknown), strict=True) if one]
 
 
-def example(did: Acted, street: Street, homes: Homes, first_day: int = 0) -> dict:
+def example(did: Acted, street: Neighborhood, homes: Homes, first_day: int = 0) -> dict:
     """A day of one home, minute by minute, to be drawn.
 
     Of homes that have a device the one whose saving is the median, and the day on which
@@ -142,12 +142,15 @@ def example(did: Acted, street: Street, homes: Homes, first_day: int = 0) -> dic
       ``action``.
 
     Example:
-      >>> from jaxanon.energy import Homes, street
+      >>> from jaxanon.energy import Homes, build_neighborhood
       >>> watts = np.ones((1, 1440), np.float32)
       >>> homes = Homes(watts[..., None], np.zeros((1, 1)), ("tv",), ("home 1",), None)
       >>> mode = np.ones((1, 1440), int)
-      >>> found = example(Acted(watts, watts, watts, mode, mode), street(homes.power),
-      ...     homes._replace(kinds=homes.kinds.astype(int)))
+      >>> found = example(
+      ...     Acted(watts, watts, watts, mode, mode),
+      ...     build_neighborhood(homes.power),
+      ...     homes._replace(kinds=homes.kinds.astype(int)),
+      ... )
       >>> found["home"], found["devices"][0]["name"], len(found["devices"][0]["load"])
       ('home 1', 'tv', 1440)
     """

@@ -9,10 +9,10 @@ from jaxanon.energy.config import METHODS, PFDRLConfig
 from jaxanon.energy.forecasting import KINDS, ForecastConfig
 from jaxanon.energy.homes import Homes, device_names
 from jaxanon.energy.mdp import OBSERVED
-from jaxanon.energy.neighbourhood import Street, street
+from jaxanon.energy.neighbourhood import Neighborhood, build_neighborhood
 from jaxanon.energy.q_learning import DQNConfig
 from jaxanon.energy.saving import DAY, FIXED_CENTS
-from jaxanon.federated import Messages
+from jaxanon.federated import ChannelConfig
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.models.predictors import HIDDEN
 
@@ -200,7 +200,7 @@ def config_of(settings: PFDRLSettings) -> PFDRLConfig:
         hidden=settings.hidden,
         observed=settings.observed,
         slot_min=settings.slot_min,
-        messages=Messages(
+        messages=ChannelConfig(
             lost=settings.lost,
             late=settings.late,
             max_age=settings.max_age if unsure else 0,
@@ -224,9 +224,9 @@ def hyper_of(settings: PFDRLSettings) -> dict[str, float]:
     return {name: getattr(settings, name) for name in names}
 
 
-def street_of(
+def neighborhood_from_settings(
     settings: PFDRLSettings, homes: Homes, *, everybody: bool = False
-) -> Street:
+) -> Neighborhood:
     """The street of homes: all their minutes, levels of the days to learn from.
 
     Args:
@@ -235,15 +235,18 @@ def street_of(
       everybody: whether all hear each other, whatever the settings' graph.
 
     Raises:
-      ValueError: as ``street``, naming home and device; if there is no such graph.
+      ValueError: as ``build_neighborhood``, naming home and device; if there is no such
+        graph.
 
     Example:
       >>> from jaxanon.energy import load_homes
       >>> homes = load_homes("simulated", homes=3, devices=2, days=1, held_out=1)
-      >>> street_of(PFDRLSettings(days=1, graph="ring"), homes).power.shape
+      >>> neighborhood_from_settings(
+      ...     PFDRLSettings(days=1, graph="ring"), homes
+      ... ).power.shape
       (6, 2880)
     """
-    return street(
+    return build_neighborhood(
         homes.power,
         homes.kinds,
         learn_minutes=settings.days * DAY,
@@ -267,10 +270,10 @@ def graph_of(settings: PFDRLSettings, num_homes: int):
       10
     """
     if settings.graph == "ring":
-        return federated.ring(num_homes)
+        return federated.ring_graph(num_homes)
     if settings.graph == "k-regular":
-        return federated.k_regular(num_homes, settings.degree)
+        return federated.k_regular_graph(num_homes, settings.degree)
     if settings.graph == "random":
         key = jax.random.fold_in(jax.random.key(settings.homes_seed), _GRAPH_SEED)
         return federated.random_graph(key, num_homes, settings.probability)
-    return federated.complete(num_homes)
+    return federated.complete_graph(num_homes)

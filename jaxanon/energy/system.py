@@ -13,7 +13,7 @@ from jaxanon.energy import config as energy_config
 from jaxanon.energy.config import HYPER, METHODS, PFDRLConfig, check_hyper
 from jaxanon.energy.forecasting import FitState, begin_fit, fit_step, forecaster
 from jaxanon.energy.mdp import NUM_ACTIONS, OBSERVED, Series, environment
-from jaxanon.energy.neighbourhood import Street
+from jaxanon.energy.neighbourhood import Neighborhood
 from jaxanon.energy.q_learning import HYPER as DQN_HYPER
 from jaxanon.energy.q_learning import AgentState, dqn
 from jaxanon.federated.engine.layout import Layout
@@ -54,7 +54,7 @@ class SystemState(NamedTuple):
     hyper: dict[str, jax.Array]  # float[] each; what a sweep varies
 
 
-class System(NamedTuple):
+class PFDRLSystem(NamedTuple):
     """A method for streets.
 
     ``init(key, street, **hyper) -> SystemState``; ``update(key, state, street) ->
@@ -77,7 +77,7 @@ class System(NamedTuple):
 
 
 @functools.cache  # Of one config is one system, whose programs are compiled once.
-def pfdrl(config: PFDRLConfig) -> System:
+def pfdrl(config: PFDRLConfig) -> PFDRLSystem:
     """Homes that learn to switch standby off, by one of the five methods.
 
     In a slot every agent forecasts its device's minutes, acts on them and learns from
@@ -94,8 +94,8 @@ def pfdrl(config: PFDRLConfig) -> System:
       config: ``PFDRLConfig``.
 
     Returns:
-      ``System``. ``info`` has what ``measured`` has, of agents at their best before the
-      slot taught them, and ``reward``, each ``float32[agents]``.
+      ``PFDRLSystem``. ``info`` has what ``measured`` has, of agents at their best
+      before the slot taught them, and ``reward``, each ``float32[agents]``.
 
     Raises:
       TypeError: from ``init``, for a hyper-parameter that there is not.
@@ -110,9 +110,11 @@ def pfdrl(config: PFDRLConfig) -> System:
       ...     dqn=energy.DQNConfig(batch_size=4), hidden=(8, 8), slot_min=10)
       >>> system = pfdrl(small)
       >>> minutes = np.tile([0.0] * 30 + [2.0] * 60 + [80.0] * 30, 12)
-      >>> homes = energy.street(np.stack([minutes, 1.5 * minutes])[:, :, None])
+      >>> homes = energy.build_neighborhood(
+      ...     np.stack([minutes, 1.5 * minutes])[:, :, None]
+      ... )
       >>> state = system.init(jax.random.key(0), homes, alpha=2)
-      >>> state, info = energy.live(system, jax.random.key(1), state, homes, 6)
+      >>> state, info = energy.simulate(system, jax.random.key(1), state, homes, 6)
       >>> info["minutes"].shape, info["standby_wh"].sum(axis=0).round(2)
       ((6, 2), Array([1. , 1.5], dtype=float32))
 
@@ -138,7 +140,7 @@ def pfdrl(config: PFDRLConfig) -> System:
         alpha = len(net.layers) if whole else hyper["alpha"]
         return federated.base_layers(net.layers, alpha)
 
-    def init(key, street: Street, **hyper):
+    def init(key, street: Neighborhood, **hyper):
         check_hyper(config, len(net.layers), hyper)
         fit_key, control_key = jax.random.split(key)
         num_agents = len(street.power)
@@ -275,10 +277,12 @@ def pfdrl(config: PFDRLConfig) -> System:
         return layers, mail
 
     silent = functools.partial(energy_config.silent, config)
-    return System(init, update, many, silent, act, shared)
+    return PFDRLSystem(init, update, many, silent, act, shared)
 
 
-def live(system: System, key, state: SystemState, street: Street, num_slots: int):
+def simulate(
+    system: PFDRLSystem, key, state: SystemState, street: Neighborhood, num_slots: int
+):
     """Goes through so many slots in one compiled program.
 
     Calling it again with the state that it returned goes on exactly as one longer call
@@ -288,7 +292,7 @@ def live(system: System, key, state: SystemState, street: Street, num_slots: int
       system: of ``pfdrl``.
       key: the run's, the same at every call.
       state: of ``system.init`` or an earlier call.
-      street: ``Street``. Beyond its last minute its last load goes on.
+      street: ``Neighborhood``. Beyond its last minute its last load goes on.
       num_slots: a Python int.
 
     Returns:
@@ -315,10 +319,10 @@ def _live(system, key, state, street, num_slots, count):
     static_argnames=("system", "slots_a_day", "days", "held_out", "side_by_side"),
 )
 def lives(
-    system: System,
+    system: PFDRLSystem,
     seeds,
     hyper: dict,
-    street: Street,
+    street: Neighborhood,
     *,
     slots_a_day: int,
     days: int,
@@ -334,7 +338,7 @@ def lives(
       system: of ``pfdrl``; static.
       seeds: ``int[members]``.
       hyper: of ``system.init``, name -> ``float[members]``; they are not checked here.
-      street: ``Street``.
+      street: ``Neighborhood``.
       slots_a_day: 1440 over ``slot_min``.
       days, held_out: to learn from, and after those.
       side_by_side: whether by ``vmap``, which takes the memory of all; else in turn.
@@ -352,7 +356,10 @@ def lives(
       ...     forecast=energy.ForecastConfig(kind="lr", lookback=10, ahead=10),
       ...     dqn=energy.DQNConfig(batch_size=4), hidden=(8,), slot_min=10)
       >>> watts = jnp.tile(jnp.array([2.0] * 9 + [80.0]), 6)[None, :, None]
-      >>> homes, hyper = energy.street(watts), {"alpha": jnp.array([0.0, 1.0])}
+      >>> homes, hyper = (
+      ...     energy.build_neighborhood(watts),
+      ...     {"alpha": jnp.array([0.0, 1.0])},
+      ... )
       >>> learned, tested, finite = lives(
       ...     energy.pfdrl(small), jnp.arange(2), hyper, homes,
       ...     slots_a_day=2, days=2, held_out=1)
@@ -410,6 +417,10 @@ def _mail(config, sharing, layers, shared):
     if sharing in ("nothing", "data"):
         return ()
     if sharing == "server":
-        return federated.no_mail(layers, shared)
-    begin = federated.no_noisy_mail if config.noise_multiplier else federated.no_mail
+        return federated.empty_message_buffer(layers, shared)
+    begin = (
+        federated.empty_noisy_message_buffer
+        if config.noise_multiplier
+        else federated.empty_message_buffer
+    )
     return begin(layers, shared, config.messages)

@@ -4,7 +4,7 @@ from jaxanon.evaluation.anonymizers import (
     evaluate,
     evaluate_each,
     evaluate_many,
-    raw_judges,
+    train_raw_classifiers,
 )
 
-__all__ = ["evaluate", "evaluate_each", "evaluate_many", "raw_judges"]
+__all__ = ["evaluate", "evaluate_each", "evaluate_many", "train_raw_classifiers"]

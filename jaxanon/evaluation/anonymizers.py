@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from jaxanon import metrics, report
-from jaxanon.attacks import Judges
+from jaxanon.attacks import RawClassifiers
 from jaxanon.core import checks, release
 from jaxanon.core.programs import single
 from jaxanon.core.run import Run
@@ -16,19 +16,25 @@ from jaxanon.datasets import Data
 from jaxanon.datasets.spec import physical, standardise
 from jaxanon.evaluation import attackers, energy, federated, protocol
 from jaxanon.evaluation import checks as evaluation_checks
-from jaxanon.evaluation.protocol import INFORMATION, Case, Trial
+from jaxanon.evaluation.protocol import INFORMATION, Evaluation, EvaluationContext
 from jaxanon.evaluation.summary import aggregate, of_runs
 from jaxanon.training import profiling
 
-__all__ = ["aggregate", "evaluate", "evaluate_each", "evaluate_many", "raw_judges"]
+__all__ = [
+    "aggregate",
+    "evaluate",
+    "evaluate_each",
+    "evaluate_many",
+    "train_raw_classifiers",
+]
 
 SHARE = 0.2  # Of each class's training windows, whose labels an attacker knows.
 
 
 @single
-def raw_judges(
+def train_raw_classifiers(
     data: Data, *, seed: int = 0, progress: Callable | None = None
-) -> Judges:
+) -> RawClassifiers:
     """Classifiers of raw windows, to share between evaluations on the same data.
 
     Args:
@@ -37,15 +43,17 @@ def raw_judges(
       progress: called as ``progress(done, total, what)``.
 
     Returns:
-      ``Judges`` for the public, the private and, where all test subjects occur in
-      training, the subject attribute.
+      ``RawClassifiers`` for the public, the private and, where all test subjects occur
+      in training, the subject attribute.
 
     Raises:
       ValueError: as ``evaluate``, of the data.
     """
     checks.seed(seed)
     evaluation_checks.check_data(data)
-    return protocol.train_judges(protocol.root(seed), data, _teller(progress, 1))
+    return protocol.train_raw_classifiers(
+        protocol.root(seed), data, _teller(progress, 1)
+    )
 
 
 def evaluate(
@@ -55,7 +63,7 @@ def evaluate(
     attacks: Sequence[str] | None = None,
     seed: int = 0,
     share: float | None = None,
-    judges: Judges | None = None,
+    judges: RawClassifiers | None = None,
     out: str | os.PathLike | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> dict:
@@ -98,7 +106,7 @@ def evaluate(
       seed: of everything drawn here.
       share: of each class's training windows whose labels an attacker knows, (0, 1];
         by default 0.2.
-      judges: of ``raw_judges``, to spare training them again.
+      judges: of ``train_raw_classifiers``, to spare training them again.
       out: folder for ``report.json``, ``report.html`` and figures, which replace
         older ones; None is ``run.folder``, and nothing is written if that is None.
       progress: called as ``progress(done, total, what)`` before each piece of work.
@@ -152,13 +160,13 @@ def _evaluate(runs, data, seeds, *, attacks, share, judges, out, progress):
     tell = _teller(progress, work)
 
     trials = [
-        protocol.put(run, seed, data, chosen.attackers, share, tell)
+        protocol.prepare_evaluation(run, seed, data, chosen.attackers, share, tell)
         for run, seed in zip(runs, seeds, strict=True)
     ]
     evidence = attackers.reidentify(trials, names)
     linkage = attackers.linkage(trials, evidence, strangers)
-    judges = judges or protocol.train_judges(trials[0].key, data, tell)
-    case = Case(trials, evidence, judges)
+    judges = judges or protocol.train_raw_classifiers(trials[0].key, data, tell)
+    case = EvaluationContext(trials, evidence, judges)
     further = {}
     for name in chosen.attacks:
         tell(f"attack: {name}")
@@ -182,7 +190,7 @@ def _check(runs, data, chosen, share, judges):
     evaluation_checks.check_attacks(runs, data, chosen.attacks, share, *told)
 
 
-def _report(one: protocol.Trial, evidence, linkage, judges, further) -> dict:
+def _report(one: protocol.Evaluation, evidence, linkage, judges, further) -> dict:
     spec = one.data.spec
     scores = protocol.judge(one, judges)
     retrained = {
@@ -231,7 +239,7 @@ def evaluate_each(
     *,
     attacks: Sequence[str] | None = None,
     share: float = SHARE,
-    judges: Judges | None = None,
+    judges: RawClassifiers | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> list[dict]:
     """Evaluates several anonymizers side by side, each by a seed of its own.
@@ -267,7 +275,7 @@ def evaluate_many(
     attacks: Sequence[str] | None = None,
     seed: int = 0,
     share: float = SHARE,
-    judges: Judges | None = None,
+    judges: RawClassifiers | None = None,
     out: None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> dict:
@@ -306,7 +314,7 @@ def _teller(progress, total):
 MOST = 2000  # Test windows whose distortion is measured, spread evenly.
 
 
-def information(trial: Trial) -> dict:
+def information(trial: Evaluation) -> dict:
     """Mutual information in nats, ``raw`` and ``anonymized``, by attribute."""
     trial.tell("estimating mutual information")
     spec, _, test = trial.data
@@ -317,7 +325,7 @@ def information(trial: Trial) -> dict:
     for index, attribute in enumerate(names):
         # The same subset before and after, so that only the windows differ.
         told[attribute] = {
-            name: metrics.mutual_information(
+            name: metrics.mutual_information_table(
                 jax.random.fold_in(key, index), windows, test.labels[attribute]
             )
             for name, windows in (("raw", raw), ("anonymized", trial.safe))
@@ -325,7 +333,7 @@ def information(trial: Trial) -> dict:
     return told
 
 
-def distortion(trial: Trial) -> dict:
+def distortion(trial: Evaluation) -> dict:
     """How far test windows were moved: warping distance, statistics, steps.
 
     Returns:

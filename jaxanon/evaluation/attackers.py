@@ -13,8 +13,8 @@ from jaxanon.datasets.spec import standardise
 from jaxanon.evaluation import leakage, protocol
 from jaxanon.evaluation.protocol import (
     NAMES,
-    Case,
-    Trial,
+    Evaluation,
+    EvaluationContext,
     empty,
     folded,
     keys,
@@ -26,7 +26,7 @@ from jaxanon.evaluation.protocol import (
 )
 
 
-def intrusive(case: Case) -> list[list[dict]]:
+def intrusive(case: EvaluationContext) -> list[list[dict]]:
     """Every attacker trained on all raw training windows, as the judges are."""
     rows, _ = empty(case)
     first = case.trials[0]
@@ -34,7 +34,7 @@ def intrusive(case: Case) -> list[list[dict]]:
         judges = case.judges
         if name != "mlp":  # The judges are that attacker.
             quiet = lambda what: None
-            judges = protocol.train_judges(first.key, first.data, quiet, name)
+            judges = protocol.train_raw_classifiers(first.key, first.data, quiet, name)
         for own, one in zip(rows, case.trials, strict=True):
             for attribute, found in protocol.judge(one, judges).items():
                 for part in ("raw", "anonymized"):
@@ -42,7 +42,7 @@ def intrusive(case: Case) -> list[list[dict]]:
     return rows
 
 
-def released(case: Case) -> list[list[dict]]:
+def released(case: EvaluationContext) -> list[list[dict]]:
     """Training accuracy, as the published programs report re-identification."""
     rows, places = empty(case)
     first = case.trials[0]
@@ -60,7 +60,7 @@ def released(case: Case) -> list[list[dict]]:
     return rows
 
 
-def per_class(case: Case) -> list[list[dict]]:
+def per_class(case: EvaluationContext) -> list[list[dict]]:
     """One attacker for each class of the public attribute."""
     rows, places = empty(case)
     first = case.trials[0]
@@ -93,7 +93,7 @@ ADD_UPS = {
 }
 
 
-def stream(case: Case) -> list[list[dict]]:
+def stream(case: EvaluationContext) -> list[list[dict]]:
     """The retrained attackers, over consecutive windows of one subject.
 
     A run is of one class of the attribute; where nobody has enough windows for one,
@@ -121,7 +121,7 @@ def stream(case: Case) -> list[list[dict]]:
     return rows
 
 
-def pairs(case: Case) -> list[list[dict]]:
+def pairs(case: EvaluationContext) -> list[list[dict]]:
     """Whether two anonymized streams are of one person, for every two of them."""
     rows, _ = empty(case)
     data = case.trials[0].data
@@ -231,7 +231,7 @@ def choose(names: Sequence[str] | None) -> Chosen:
     )
 
 
-def reidentify(trials: Sequence[Trial], attributes: Sequence[str]) -> list[dict]:
+def reidentify(trials: Sequence[Evaluation], attributes: Sequence[str]) -> list[dict]:
     """Evidence of attackers retrained on the output, per trial, attribute, attacker."""
     found: list[dict] = [{name: {} for name in attributes} for _ in trials]
     if not attributes:
@@ -248,12 +248,14 @@ def reidentify(trials: Sequence[Trial], attributes: Sequence[str]) -> list[dict]
     return found
 
 
-def link_strangers(trials: Sequence[Trial], safe_tests, attackers) -> list[dict]:
+def link_unseen_subjects(
+    trials: Sequence[Evaluation], safe_tests, attackers
+) -> list[dict]:
     """Scores by attacker, each trained on the first half of the test windows."""
     data, found = trials[0].data, [{} for _ in trials]
     for name in attackers:
         trials[0].tell(f"{name} learns subject from early test windows")
-        linked = attacks.link_strangers(
+        linked = attacks.link_unseen_subjects(
             folded(trials, purposes(data, ["subject"]), known_attackers.number(name)),
             name,
             safe_tests,
@@ -272,7 +274,9 @@ def worst(by_name: dict) -> str:
     return max(by_name, key=lambda name: by_name[name]["balanced_accuracy"])
 
 
-def linkage(trials: Sequence[Trial], evidence, strangers: bool) -> list[dict | None]:
+def linkage(
+    trials: Sequence[Evaluation], evidence, strangers: bool
+) -> list[dict | None]:
     """Who sent a window: as re-identification, or by halves if senders are new.
 
     Args:
@@ -296,8 +300,8 @@ def linkage(trials: Sequence[Trial], evidence, strangers: bool) -> list[dict | N
         return [_linked(False, by_name) for by_name in found]
     raw = standardise(data.spec, data.test.windows)
     names = trials[0].attackers
-    found = link_strangers(trials, [one.safe for one in trials], names)
-    first = link_strangers(trials, [raw] * len(trials), names[:1])
+    found = link_unseen_subjects(trials, [one.safe for one in trials], names)
+    first = link_unseen_subjects(trials, [raw] * len(trials), names[:1])
     return [
         _linked(True, by_name, raw=own[names[0]])
         for by_name, own in zip(found, first, strict=True)

@@ -107,7 +107,7 @@ def evaluate(
     made = json.loads(json.dumps(made, allow_nan=False))
     folder = run.folder if out is None else out
     if folder is not None:
-        report.write_street(folder, made)
+        report.write_neighborhood(folder, made)
     return made
 
 
@@ -165,7 +165,7 @@ def joined(run: Run, homes: Homes, *, seed: int = 0) -> dict:
     keys = [jax.random.fold_in(protocol.root(seed), stream) for stream in range(3)]
     hyper = settings.hyper_of(chosen)
     begun = {
-        "joined": energy.join(system, keys[_JOIN], state, street, new),
+        "joined": energy.add_home(system, keys[_JOIN], state, street, new),
         "alone": system.init(keys[_ALONE], new, **hyper),
     }
     slots = DAY // chosen.slot_min
@@ -173,7 +173,7 @@ def joined(run: Run, homes: Homes, *, seed: int = 0) -> dict:
     found["known"] = neighbourhood.known_devices(street, new)
     found["devices"] = int(new.present.sum())
     for name, state in begun.items():
-        _, info = energy.live(system, keys[_LIFE], state, new, slots * chosen.days)
+        _, info = energy.simulate(system, keys[_LIFE], state, new, slots * chosen.days)
         of_home = lambda x: np.asarray(x, np.float64).reshape(
             len(x), chosen.joining, -1
         )

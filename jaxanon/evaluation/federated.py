@@ -306,7 +306,7 @@ def shuffled(run, data: Data, *, seed: int = 0) -> dict | None:
     if not slots or "rounds_alone" in run.config["data"]:
         return None
     prepared = run.method.prepare(datasets.by_client(data.train))
-    _, rounds = federated.observed_shuffled(
+    _, rounds = federated.simulate_observed_shuffled(
         *(run.method.federation.algorithm, jax.random.key(seed), run.state, prepared),
         num_rounds=2,
         num_slots=slots,

@@ -10,7 +10,7 @@ from jaxanon import attacks, datasets
 from jaxanon.datasets import spec as datasets_spec
 from jaxanon.datasets.spec import take
 from jaxanon.evaluation import checks, protocol
-from jaxanon.evaluation.protocol import Case, empty, keys, row
+from jaxanon.evaluation.protocol import EvaluationContext, empty, keys, row
 
 FEW = 0.01  # Of each class, and at least two windows: what has labels.
 
@@ -21,7 +21,7 @@ MAX_NORM, NOISE_MULTIPLIER = 1.0, 1.0
 MEMBERS, MADE = 512, 1024  # Windows of either side at most, and synthetic ones.
 
 
-def self_training(case: Case) -> list[list[dict]]:
+def self_training(case: EvaluationContext) -> list[list[dict]]:
     """A support vector machine with labels of one training window in a hundred."""
     rows, places = empty(case)
     data = case.trials[0].data
@@ -44,7 +44,7 @@ def self_training(case: Case) -> list[list[dict]]:
     return rows
 
 
-def inversion(case: Case) -> list[list[dict]]:
+def inversion(case: EvaluationContext) -> list[list[dict]]:
     """What of a window the gradient of ``run.client_loss()`` tells.
 
     By deep leakage from gradients, and where the loss begins with a dense layer with
@@ -96,7 +96,7 @@ def inversion(case: Case) -> list[list[dict]]:
     return rows
 
 
-def fingerprint(case: Case) -> list[list[dict]]:
+def fingerprint(case: EvaluationContext) -> list[list[dict]]:
     """How unique a subject's models are, by ``run.choices(key, windows)``."""
     rows, _ = empty(case)
     data = case.trials[0].data
@@ -113,7 +113,7 @@ def fingerprint(case: Case) -> list[list[dict]]:
     return rows
 
 
-def membership(case: Case) -> list[list[dict]]:
+def membership(case: EvaluationContext) -> list[list[dict]]:
     """Training windows told from test windows by what a generator makes, and knows."""
     rows, _ = empty(case)
     spec, whole, test = case.trials[0].data
@@ -134,7 +134,7 @@ def membership(case: Case) -> list[list[dict]]:
         told = {("nearest synthetic window", f"of {MADE}"): attacks.nearness(*standard)}
         told |= _explained(one.run, rest, windows, labels)
         for (who, how), evidence in told.items():
-            found = attacks.tell_members(*np.split(evidence, 2))
+            found = attacks.score_membership(*np.split(evidence, 2))
             own.append(row("training window", who, how, **_figures(found)))
     return rows
 

@@ -21,9 +21,9 @@ def join(run: Run, data: Data, *, num_rounds: int = 1) -> Run:
     """The run as newcomers have it, to predict with and to evaluate on their windows.
 
     Each takes what the run shares and fits a model to their own windows of
-    ``data.train``, as ``federated.join`` says: nothing of that is sent, and the run's
-    state stays as it is. Of ``localized`` they train from scratch, for as many steps as
-    the others' rounds have: what joining is to be compared with.
+    ``data.train``, as ``federated.personalize_new_client`` says: nothing of that is
+    sent, and the run's state stays as it is. Of ``localized`` they train from scratch,
+    for as many steps as the others' rounds have: what joining is to be compared with.
 
     Args:
       run: of a learner.
@@ -68,7 +68,9 @@ def join(run: Run, data: Data, *, num_rounds: int = 1) -> Run:
     def model(key, state, population, client):
         rows = jax.tree.map(lambda leaf: leaf[client], population.rows)
         mask = population.mask[client]
-        return federated.join(algorithm, key, state, own, rows, mask, num_rounds)
+        return federated.personalize_new_client(
+            algorithm, key, state, own, rows, mask, num_rounds
+        )
 
     method: Any = run.method
     method = method._replace(

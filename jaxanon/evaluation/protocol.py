@@ -18,7 +18,7 @@ TEST, JUDGES, INFORMATION, REIDENTIFY = 0, 1, 2, 3
 ROOT = 0x6576616C  # "eval"; large, for split and small numbers give training's keys.
 
 
-class Trial(NamedTuple):
+class Evaluation(NamedTuple):
     """One anonymizer, and what every piece needs to know."""
 
     seed: int
@@ -37,13 +37,17 @@ def root(seed: int):
     return jax.random.fold_in(jax.random.key(seed), ROOT)
 
 
-def put(run, seed: int, data: Data, attackers, share: float, tell) -> Trial:
+def prepare_evaluation(
+    run, seed: int, data: Data, attackers, share: float, tell
+) -> Evaluation:
     """Anonymizes the test windows by ``run``, and puts it on trial."""
     key = root(seed)
     tell("anonymizing the test windows")
     anonymize = make_safe(run, data.spec)
     safe = anonymize(jax.random.fold_in(key, TEST), data.test.windows)
-    return Trial(seed, key, run, data, anonymize, safe, tuple(attackers), share, tell)
+    return Evaluation(
+        seed, key, run, data, anonymize, safe, tuple(attackers), share, tell
+    )
 
 
 def strangers(data: Data) -> bool:
@@ -84,10 +88,12 @@ def attacked(data: Data) -> tuple[str, ...]:
     return tuple(name for name in judged(data) if name != data.spec.public)
 
 
-def train_judges(key, data: Data, tell, attacker: str = "mlp") -> attacks.Judges:
+def train_raw_classifiers(
+    key, data: Data, tell, attacker: str = "mlp"
+) -> attacks.RawClassifiers:
     """Classifiers of raw windows for all that is ``judged``."""
     spec, train, test = data
-    return attacks.train_judges(
+    return attacks.train_raw_classifiers(
         jax.random.fold_in(key, JUDGES),
         standardise(spec, train.windows),
         train.labels,
@@ -116,7 +122,7 @@ def score(data: Data, attribute: str, evidence, rows=slice(None)) -> dict:
     return metrics.scores(truth, evidence.argmax(1), classes, evidence=evidence)
 
 
-def judge(trial: Trial, judges: attacks.Judges) -> dict:
+def judge(trial: Evaluation, judges: attacks.RawClassifiers) -> dict:
     """``raw`` and ``anonymized`` scores by attribute, of classifiers of raw windows."""
     return {
         attribute: {
@@ -129,7 +135,7 @@ def judge(trial: Trial, judges: attacks.Judges) -> dict:
     }
 
 
-def folded(trials: Sequence[Trial], numbers: Sequence[int], *more: int):
+def folded(trials: Sequence[Evaluation], numbers: Sequence[int], *more: int):
     """Keys of every trial for every number, ``[trials * numbers]``.
 
     Args:
@@ -152,7 +158,7 @@ def purposes(data: Data, attributes: Sequence[str]) -> list[int]:
     return [REIDENTIFY + order.index(attribute) for attribute in attributes]
 
 
-def targets(trials: Sequence[Trial], attributes: Sequence[str]) -> list:
+def targets(trials: Sequence[Evaluation], attributes: Sequence[str]) -> list:
     """Every attribute of every trial, as ``attacks.Target``."""
     return [
         attacks.Target(
@@ -175,12 +181,12 @@ NAMES = ("intrusive", "released", "per-class", "stream", "pairs", "self-training
 FIRST = 1000  # Above what other keys are folded with.
 
 
-class Case(NamedTuple):
+class EvaluationContext(NamedTuple):
     """What the evaluation already knows when further attacks begin."""
 
-    trials: Sequence[Trial]
+    trials: Sequence[Evaluation]
     evidence: list[dict]  # of ``attackers.reidentify``
-    judges: attacks.Judges
+    judges: attacks.RawClassifiers
 
 
 def row(attribute, attacker, variant, scores=None, **figures) -> dict:
@@ -194,13 +200,15 @@ def row(attribute, attacker, variant, scores=None, **figures) -> dict:
     }
 
 
-def keys(case: Case, attack: str, attributes, *more: int):
+def keys(case: EvaluationContext, attack: str, attributes, *more: int):
     """Keys of an attack, one per trial and attribute."""
     numbers = purposes(case.trials[0].data, attributes)
     return folded(case.trials, numbers, FIRST + NAMES.index(attack), *more)
 
 
-def empty(case: Case) -> tuple[list[list[dict]], list[tuple[list[dict], str]]]:
+def empty(
+    case: EvaluationContext,
+) -> tuple[list[list[dict]], list[tuple[list[dict], str]]]:
     """No rows for each trial, and with each attribute those that it will add to."""
     rows: list[list[dict]] = [[] for _ in case.trials]
     names = attacked(case.trials[0].data)

@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxanon import federated
 from jaxanon.core.method import Method
-from jaxanon.federated import Lots, sampled_gaussian
+from jaxanon.federated import PoissonSampling, sampled_gaussian
 from jaxanon.federated.private.atlas_noise import CLIPPINGS, READINGS, share_kept
 from jaxanon.federated.private.atlas_rounds import (
     GUARANTEES,
@@ -54,7 +54,7 @@ class AtlasGuarantee(NamedTuple):
     every round.
     """
 
-    lots: Lots | None
+    lots: PoissonSampling | None
     noise_multiplier: float  # z*, of all layers together
     score_multiplier: float | None  # of released scores, all layers' together
     local_steps: int  # noisy ones of a round; of a client one, what it sends

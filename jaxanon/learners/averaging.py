@@ -17,9 +17,9 @@ from jaxanon.learners.learner import (
 
 
 def fedavg(spec, config, weighting="rows") -> Method:
-    """FedAvg; see ``jaxanon.federated.averaging.fed_avg``."""
+    """FedAvg; see ``jaxanon.federated.averaging.fedavg``."""
     network = network_of(spec, config)
-    algorithm = federated.fed_avg(
+    algorithm = federated.fedavg(
         network.init,
         loss_of(network, spec),
         num_steps=config.local_steps,
@@ -33,7 +33,7 @@ def fedavg(spec, config, weighting="rows") -> Method:
 def centralized(spec, config) -> Method:
     """All windows in one place, and gradient descent: what a federation avoids."""
     network = network_of(spec, config)
-    algorithm = federated.fed_avg(
+    algorithm = federated.fedavg(
         network.init,
         loss_of(network, spec),
         num_steps=config.local_steps,
@@ -48,8 +48,8 @@ def localized(spec, config) -> Method:
 
 
 def fedprox(spec, config) -> Method:
-    """FedProx; see ``jaxanon.federated.averaging.fed_prox``."""
-    return personal_learner("fedprox", spec, config, federated.fed_prox, (*STEP, "mu"))
+    """FedProx; see ``jaxanon.federated.averaging.fedprox``."""
+    return personal_learner("fedprox", spec, config, federated.fedprox, (*STEP, "mu"))
 
 
 def scaffold(spec, config) -> Method:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxanon import federated
 from jaxanon.core.method import Method
-from jaxanon.federated.clustering.cluster_fl import FORMS
+from jaxanon.federated.clustering.clusterfl import FORMS
 from jaxanon.kernels.bounds import setting
 from jaxanon.learners.learner import (
     STEP,
@@ -21,7 +21,7 @@ from jaxanon.learners.learner import (
 
 
 def clusterfl(spec, config) -> Method:
-    """ClusterFL; see ``jaxanon.federated.clustering.cluster_fl``.
+    """ClusterFL; see ``jaxanon.federated.clustering.clusterfl``.
 
     Models are compared on windows of noise around levels of noise, which nobody has to
     hide; a network with one output is taken to predict a number.
@@ -46,7 +46,7 @@ def clusterfl(spec, config) -> Method:
         "clusterfl",
         spec,
         config,
-        federated.cluster_fl,
+        federated.clusterfl,
         names,
         num_clusters=config.clusters,
         outputs_fn=network.apply,
@@ -58,16 +58,16 @@ def clusterfl(spec, config) -> Method:
 
 
 def feddl(spec, config) -> Method:
-    """FedDL; see ``jaxanon.federated.clustering.fed_dl``."""
+    """FedDL; see ``jaxanon.federated.clustering.feddl``."""
     layers = network_of(spec, config).layers
     names = (*STEP, "similarity")
     return personal_learner(
-        "feddl", spec, config, federated.fed_dl, names, layers=layers
+        "feddl", spec, config, federated.feddl, names, layers=layers
     )
 
 
 def fedmask(spec, config) -> Method:
-    """FedMask; see ``jaxanon.federated.personalised.fed_mask``."""
+    """FedMask; see ``jaxanon.federated.personalised.fedmask``."""
     layers = network_of(spec, config).layers
     most = len(layers) if config.masked_layers is None else config.masked_layers
     if most > len(layers):
@@ -79,7 +79,7 @@ def fedmask(spec, config) -> Method:
         "fedmask",
         spec,
         config,
-        federated.fed_mask,
+        federated.fedmask,
         (*STEP, "certainty"),
         weighting="clients",
         masked_layers=layers[-most:],
@@ -89,7 +89,7 @@ def fedmask(spec, config) -> Method:
 def centralized_clustering(spec, config) -> Method:
     """A model for each group of clients; see ``federated.clustering.centralised``."""
     network = network_of(spec, config)
-    algorithm = federated.clustered(
+    algorithm = federated.centralized_clustering(
         network.init,
         loss_of(network, spec),
         steps_of(config),

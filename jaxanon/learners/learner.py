@@ -10,7 +10,7 @@ import numpy as np
 import optax
 
 from jaxanon.core.method import Federation, Method, Prediction, Schedule
-from jaxanon.federated import FederatedAlgorithm, Population, Rounds, Steps
+from jaxanon.federated import CohortConfig, FederatedAlgorithm, Population, Steps
 from jaxanon.federated.engine.cohort import cohort_size
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.models.predictors import KINDS, Predictor, embedded, predictor
@@ -209,13 +209,13 @@ def steps_of(config, num_steps: int | None = None) -> Steps:
     return Steps(num_steps=num_steps, batch_size=config.batch)
 
 
-def rounds_of(spec, config, weighting: str) -> Rounds:
+def rounds_of(spec, config, weighting: str) -> CohortConfig:
     """Who takes part in a round, as a config has it.
 
     Args:
       spec: ``jaxanon.datasets.Spec``.
       config: ``LearnerConfig``.
-      weighting: as ``Rounds`` takes it.
+      weighting: as ``CohortConfig`` takes it.
 
     Example:
       >>> from jaxanon.datasets import load
@@ -225,7 +225,7 @@ def rounds_of(spec, config, weighting: str) -> Rounds:
       3
     """
     size = cohort_size(config, spec.num_classes("subject"))
-    return Rounds(cohort_size=size, weighting=weighting)
+    return CohortConfig(cohort_size=size, weighting=weighting)
 
 
 def personal_learner(
@@ -239,7 +239,7 @@ def personal_learner(
       config: ``LearnerConfig``.
       make: ``(init_fn, loss_fn, steps, *, num_clients, rounds, **more) -> algorithm``.
       hyper: settings that are its hyper-parameters.
-      weighting: as ``Rounds`` takes it.
+      weighting: as ``CohortConfig`` takes it.
       **more: of ``make``.
 
     Example:

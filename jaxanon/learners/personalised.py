@@ -15,15 +15,15 @@ from jaxanon.learners.learner import (
 
 
 def fedper(spec, config) -> Method:
-    """FedPer; see ``jaxanon.federated.personalised.fed_per``."""
+    """FedPer; see ``jaxanon.federated.personalised.fedper``."""
     own = {"own_layers": _own_layers(spec, config)}
-    return personal_learner("fedper", spec, config, federated.fed_per, STEP, **own)
+    return personal_learner("fedper", spec, config, federated.fedper, STEP, **own)
 
 
 def fedrep(spec, config) -> Method:
-    """FedRep; see ``jaxanon.federated.personalised.fed_rep``."""
+    """FedRep; see ``jaxanon.federated.personalised.fedrep``."""
     own = {"own_layers": _own_layers(spec, config), "own_steps": steps_of(config)}
-    return personal_learner("fedrep", spec, config, federated.fed_rep, STEP, **own)
+    return personal_learner("fedrep", spec, config, federated.fedrep, STEP, **own)
 
 
 def ditto(spec, config) -> Method:
@@ -35,18 +35,18 @@ def ditto(spec, config) -> Method:
 
 
 def pfedme(spec, config) -> Method:
-    """pFedMe; see ``jaxanon.federated.personalised.p_fed_me``."""
+    """pFedMe; see ``jaxanon.federated.personalised.pfedme``."""
     names = (*STEP, "server_step_size", "pull", "mix")
     own = {"own_steps": config.own_steps, "weighting": "clients"}
-    return personal_learner("pfedme", spec, config, federated.p_fed_me, names, **own)
+    return personal_learner("pfedme", spec, config, federated.pfedme, names, **own)
 
 
-def perfedavg(spec, config) -> Method:
-    """Per-FedAvg; see ``jaxanon.federated.meta_learning.per_fed_avg``."""
+def per_fedavg(spec, config) -> Method:
+    """Per-FedAvg; see ``jaxanon.federated.meta_learning.per_fedavg``."""
     names = (*STEP, "adaptation_step_size")
     more = {"second_order": config.second_order}
     return personal_learner(
-        "perfedavg", spec, config, federated.per_fed_avg, names, **more
+        "per_fedavg", spec, config, federated.per_fedavg, names, **more
     )
 
 

@@ -22,13 +22,13 @@ from jaxanon.privacy import guarantee
 
 
 def fedsgd_ldp(spec, config) -> Method:
-    """FedSGD-LDP; see ``federated.private.fed_sgd_ldp``. Without ε it is FedAvg."""
+    """FedSGD-LDP; see ``federated.private.fedsgd_ldp``. Without ε it is FedAvg."""
     found = guarantee.of_steps(config)
     if found is None:
         made = fedavg(spec, config, weighting="clients")
         return made._replace(name="fedsgd_ldp")
     network = network_of(spec, config)
-    algorithm = federated.fed_sgd_ldp(
+    algorithm = federated.fedsgd_ldp(
         network.init,
         loss_of(network, spec),
         lots=found.lots,
@@ -80,7 +80,7 @@ class PrivateConfig(BudgetConfig):
             )
 
 
-def ldpfl(spec, config) -> Method:
+def ldp_fl(spec, config) -> Method:
     """LDP-FL; see ``jaxanon.federated.private.ldp_fl``. Without ε it is FedAvg.
 
     What goes by that name in programs of others, a Gaussian on each example's clipped
@@ -92,7 +92,7 @@ def ldpfl(spec, config) -> Method:
     found = guarantee.of_weights(config, weights, spec.num_classes("subject"))
     if found is None:
         made = fedavg(spec, config, weighting="clients")
-        return made._replace(name="ldpfl")
+        return made._replace(name="ldp_fl")
     radii = {
         name: config.reach / math.sqrt(_inputs(layer)) for name, layer in shapes.items()
     }
@@ -106,7 +106,7 @@ def ldpfl(spec, config) -> Method:
         rounds=rounds_of(spec, config, "clients"),
     )
     return learner(
-        "ldpfl",
+        "ldp_fl",
         spec,
         config,
         algorithm,
@@ -117,15 +117,15 @@ def ldpfl(spec, config) -> Method:
     )
 
 
-def dpfedavg(spec, config) -> Method:
-    """DP-FedAvg; see ``federated.private.dp_fed_avg``. Without ε it is FedAvg."""
+def dp_fedavg(spec, config) -> Method:
+    """DP-FedAvg; see ``federated.private.dp_fedavg``. Without ε it is FedAvg."""
     found = guarantee.of_clients(config, spec.num_classes("subject"))
     if found is None:
         made = fedavg(spec, config, weighting="clients")
-        return made._replace(name="dpfedavg")
+        return made._replace(name="dp_fedavg")
     network = network_of(spec, config)
     multiplier = found.noise_multiplier
-    algorithm = federated.dp_fed_avg(
+    algorithm = federated.dp_fedavg(
         network.init,
         loss_of(network, spec),
         steps_of(config),
@@ -134,7 +134,7 @@ def dpfedavg(spec, config) -> Method:
     )
     names = ("server_step_size", "max_norm", "quantile", "norm_step_size")
     return learner(
-        "dpfedavg",
+        "dp_fedavg",
         spec,
         config,
         algorithm,

@@ -13,7 +13,7 @@ from jaxanon.core.registry import register
 from jaxanon.datasets.spec import attributes
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.common import pool
-from jaxanon.methods.common.alternating import Room, central
+from jaxanon.methods.common.alternating import BatchSource, central
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -95,7 +95,7 @@ def orf(spec, config) -> Method:
         removed = private[:2] > told[spec.public][:2]
         return remove(windows, removed, mean[:2])
 
-    room = Room(
+    room = BatchSource(
         lambda clients: pool.pool(spec, clients),
         lambda key, data, copy: (),
         lambda data: pool.rounds_per_epoch(data, config.batch),

@@ -31,7 +31,7 @@ from jaxanon.metrics.fidelity import (
     mmd,
     nearest_distances,
 )
-from jaxanon.metrics.information import informativeness, mutual_information
+from jaxanon.metrics.information import informativeness, mutual_information_table
 from jaxanon.metrics.regression import (
     errors,
     forecast_errors,
@@ -80,7 +80,7 @@ __all__ = [
     "mase",
     "memorisation",
     "mmd",
-    "mutual_information",
+    "mutual_information_table",
     "nearest_distances",
     "precision",
     "predictive_score",

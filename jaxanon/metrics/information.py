@@ -8,7 +8,7 @@ from sklearn.feature_selection import mutual_info_classif
 from jaxanon.kernels.checks import whole
 
 
-def mutual_information(
+def mutual_information_table(
     key, windows, labels, *, components: int = 25, max_windows: int = 2000
 ) -> float:
     """Mean mutual information of principal components and an attribute, in nats.
@@ -36,7 +36,7 @@ def mutual_information(
     Example:
       >>> labels = np.arange(200) % 2
       >>> windows = 9.0 * labels[:, None, None] + np.linspace(0, 1, 200)[:, None, None]
-      >>> told = mutual_information(jax.random.key(0), windows, labels)
+      >>> told = mutual_information_table(jax.random.key(0), windows, labels)
       >>> f"{told:.1f}"  # ln 2
       '0.7'
 
@@ -80,8 +80,8 @@ def mutual_information(
 def informativeness(key, features, labels, *, max_windows: int = 5000) -> np.ndarray:
     """What share of an attribute's entropy each feature tells by itself.
 
-    ``I(f; y) / H(y)`` with the estimator of ``mutual_information``, cut to [0, 1]: 0
-    tells nothing of the attribute, 1 all of it.
+    ``I(f; y) / H(y)`` with the estimator of ``mutual_information_table``, cut to [0,
+    1]: 0 tells nothing of the attribute, 1 all of it.
 
     Args:
       key: typed PRNG key: the subsample and the estimator's tie-breaking noise.

@@ -17,7 +17,7 @@ VAE_GROUPS = ("encoder", "decoder")
 RELEASED_SCALE = 512 / 150  # times the mean squared error of a window
 
 
-class Batch(NamedTuple):
+class BlinderBatch(NamedTuple):
     """A client's windows with everything random about them already drawn.
 
     ``private`` and ``shadow`` hold one array for each private attribute. ``shadow`` is
@@ -43,7 +43,7 @@ class LossScale(NamedTuple):
     gamma: jax.Array | float
 
 
-class Networks(NamedTuple):
+class BlinderNetworks(NamedTuple):
     """The three kinds of network; ``discriminators`` has one per private attribute."""
 
     encoder: Encoder
@@ -92,7 +92,7 @@ def networks(
     filters: Sequence[int] = (),
     initialisation: str = "lecun",
     adversary_hidden: Sequence[int] = (128, 128),
-) -> Networks:
+) -> BlinderNetworks:
     """Blinder's networks for windows of ``time`` samples by ``channels`` channels.
 
     Args:
@@ -106,7 +106,7 @@ def networks(
       adversary_hidden: widths of the discriminators' layers.
 
     Returns:
-      ``Networks``.
+      ``BlinderNetworks``.
 
     Raises:
       ValueError: if ``time`` cannot be halved once per convolution.
@@ -126,7 +126,7 @@ def networks(
             f"convolutions of stride 2, got {time}; use windows of another length or "
             "filters=()."
         )
-    return Networks(
+    return BlinderNetworks(
         Encoder(latent, tuple(hidden), tuple(filters), initialisation),
         Decoder(
             time, channels, tuple(reversed(hidden)), tuple(filters), initialisation
@@ -138,8 +138,8 @@ def networks(
     )
 
 
-def vae_loss(networks: Networks, scale: LossScale, *, released: bool = False):
-    """Eq. 4: ``(params, Batch) -> (float[], info)``.
+def vae_loss(networks: BlinderNetworks, scale: LossScale, *, released: bool = False):
+    """Eq. 4: ``(params, BlinderBatch) -> (float[], info)``.
 
     The paper's form is ``alpha`` times the squared error summed over the window, plus
     ``beta`` times the KL divergence, minus ``gamma`` times the discriminators' losses.
@@ -148,17 +148,17 @@ def vae_loss(networks: Networks, scale: LossScale, *, released: bool = False):
     ``cross_entropy(released=True)``, and no ``alpha``.
     """
 
-    def loss_fn(params, batch: Batch):
+    def loss_fn(params, batch: BlinderBatch):
         total, info, _ = _vae_terms(networks, scale, params, batch, released)
         return total, info
 
     return loss_fn
 
 
-def discriminator_loss(networks: Networks, *, released: bool = False):
-    """Eq. 3 on fixed latents: ``(params, Batch) -> (float[], info)``."""
+def discriminator_loss(networks: BlinderNetworks, *, released: bool = False):
+    """Eq. 3 on fixed latents: ``(params, BlinderBatch) -> (float[], info)``."""
 
-    def loss_fn(params, batch: Batch):
+    def loss_fn(params, batch: BlinderBatch):
         mean, log_variance = networks.encode(params, batch.windows)
         z = jax.lax.stop_gradient(sample(mean, log_variance, batch.noise))
         loss = _discriminator_loss(
@@ -169,15 +169,16 @@ def discriminator_loss(networks: Networks, *, released: bool = False):
     return loss_fn
 
 
-def with_shadows(networks: Networks):
-    """Latents of real and shadow windows: ``(params, Batch) -> (z, private, weights)``.
+def with_shadows(networks: BlinderNetworks):
+    """Latents of real and shadow windows:
+    ``(params, BlinderBatch) -> (z, private, weights)``.
 
     A shadow window is decoded from the latent of a real one under another private
     class, and both are encoded again, so that a client whose private attribute never
     changes still has every class to tell apart.
     """
 
-    def inputs_fn(params, batch: Batch):
+    def inputs_fn(params, batch: BlinderBatch):
         mean, log_variance = networks.encode(params, batch.windows)
         z = sample(mean, log_variance, batch.noise)
         shadows = networks.decode(params, z, batch.shadow, batch.public)
@@ -195,10 +196,10 @@ def with_shadows(networks: Networks):
     return inputs_fn
 
 
-def without_shadows(networks: Networks):
+def without_shadows(networks: BlinderNetworks):
     """Latents of real windows alone, in the shape of ``with_shadows``."""
 
-    def inputs_fn(params, batch: Batch):
+    def inputs_fn(params, batch: BlinderBatch):
         z = sample(*networks.encode(params, batch.windows), batch.noise)
         return z, batch.private, batch.weights
 
@@ -206,7 +207,7 @@ def without_shadows(networks: Networks):
 
 
 def phases(
-    networks: Networks,
+    networks: BlinderNetworks,
     scale: LossScale,
     step_size,
     *,
@@ -237,7 +238,7 @@ def phases(
     return (adversary, autoencoder) * local_steps
 
 
-def objectives(networks: Networks, scale: LossScale, *, released: bool = False):
+def objectives(networks: BlinderNetworks, scale: LossScale, *, released: bool = False):
     """Algorithm 1, lines 22-23: what the adapted groups are graded by, one by one."""
     return (
         Objective(VAE_GROUPS, vae_loss(networks, scale, released=released)),
@@ -245,21 +246,25 @@ def objectives(networks: Networks, scale: LossScale, *, released: bool = False):
     )
 
 
-def joint_objective(networks: Networks, scale: LossScale, *, released: bool = False):
+def joint_objective(
+    networks: BlinderNetworks, scale: LossScale, *, released: bool = False
+):
     """Both of ``objectives`` in one pass: same gradients, one encoding of the query.
 
     Encoder and decoder meet the discriminators as constants, and the discriminators
     meet the latents as constants.
     """
 
-    def loss_fn(params, batch: Batch):
+    def loss_fn(params, batch: BlinderBatch):
         total, info, _ = joint_terms(networks, scale, params, batch, released)
         return total, info
 
     return Objective((*VAE_GROUPS, "discriminators"), loss_fn)
 
 
-def joint_terms(networks: Networks, scale: LossScale, params, batch, released=False):
+def joint_terms(
+    networks: BlinderNetworks, scale: LossScale, params, batch, released=False
+):
     """The loss of ``joint_objective``, what to show of it, and the latents."""
     fixed = params | {"discriminators": jax.lax.stop_gradient(params["discriminators"])}
     total, info, z = _vae_terms(networks, scale, fixed, batch, released)
@@ -315,7 +320,7 @@ class GuideScale(NamedTuple):
 
 
 def guided_objective(
-    networks: Networks,
+    networks: BlinderNetworks,
     critics: Sequence[Critic],
     judge_fn: Callable,
     scale: LossScale,
@@ -343,7 +348,7 @@ def guided_objective(
       ``Objective`` for encoder, decoder, discriminators and critics.
     """
 
-    def loss_fn(params, batch: Batch):
+    def loss_fn(params, batch: BlinderBatch):
         total, info, z = joint_terms(networks, scale, params, batch, released)
         safe = networks.decode(params, z, batch.shown, batch.public)
         fixed = jax.lax.stop_gradient(params)
@@ -356,11 +361,11 @@ def guided_objective(
     return Objective((*VAE_GROUPS, "discriminators", "critics"), loss_fn)
 
 
-def adversary_objective(networks: Networks, critics, *, released: bool = False):
+def adversary_objective(networks: BlinderNetworks, critics, *, released: bool = False):
     """What discriminators, and critics if there are any, learn while all else rests."""
     discriminate = discriminator_loss(networks, released=released)
 
-    def loss_fn(params, batch: Batch):
+    def loss_fn(params, batch: BlinderBatch):
         loss, info = discriminate(params, batch)
         if critics:
             z = sample(*networks.encode(params, batch.windows), batch.noise)

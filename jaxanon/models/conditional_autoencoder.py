@@ -141,7 +141,7 @@ SHRINK = 75  # The released loss is so many times smaller.
 FORMS = ("plain", "released")
 
 
-class Batch(NamedTuple):
+class AutoencoderBatch(NamedTuple):
     """Windows with everything random about them already drawn."""
 
     windows: jax.Array  # float[batch, time, channels], standardised
@@ -152,7 +152,7 @@ class Batch(NamedTuple):
 def rewriter_loss(
     networks: Rewriter,
     params,
-    batch: Batch,
+    batch: AutoencoderBatch,
     *,
     beta=0.0,
     reading=0.0,
@@ -163,7 +163,8 @@ def rewriter_loss(
     ``"plain"`` is ``256 · error + beta · KL + reading · CE`` with the mean squared
     error of a window's values, KL in nats and the readers' cross-entropy in nats: the
     negative evidence bound of a window of 512 values with unit variance, whatever
-    number of values it has. For ``½‖x̂ − x‖² + β KL``, β is ``beta`` times values / 512.
+    number of values it has. For ``½‖x̂ − x‖² + β KL``, β is ``beta`` times values /
+    512.
 
     ``"released"`` is the published programs' ``(512 · error + 2 beta · KL) / 150``,
     which is the same over 75, with ``binary_cross_entropy`` for the readers. Their
@@ -172,7 +173,7 @@ def rewriter_loss(
     Args:
       networks: ``Rewriter``.
       params: of all its groups.
-      batch: ``Batch``; the decoder is told the true classes.
+      batch: ``AutoencoderBatch``; the decoder is told the true classes.
       beta: weight of the KL divergence, a float or ``float[]``.
       reading: weight of the readers' loss; negative for an adversary's.
       form: one of ``FORMS``.

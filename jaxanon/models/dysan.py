@@ -33,7 +33,7 @@ class Widths(NamedTuple):
     judge_hidden: int = 64
 
 
-class Networks(NamedTuple):
+class DySanNetworks(NamedTuple):
     """A sanitizer, a predictor, and one discriminator for each private attribute.
 
     A discriminator is given the public class, as in eq. 1. The released program gives
@@ -114,7 +114,7 @@ def scaled(classes, num_classes: int):
 
 def networks(
     time: int, channels: int, public, private, widths: Widths, sides: int = 0
-) -> Networks:
+) -> DySanNetworks:
     """The networks for windows of ``time`` samples.
 
     Args:
@@ -141,7 +141,7 @@ def networks(
             "fewer filters."
         )
     own = (widths.discriminator_filters, widths.judge_hidden)
-    return Networks(
+    return DySanNetworks(
         time,
         channels,
         public,
@@ -152,7 +152,7 @@ def networks(
     )
 
 
-def errors(nets: Networks, logits: dict, labels: dict, form: str) -> dict:
+def errors(nets: DySanNetworks, logits: dict, labels: dict, form: str) -> dict:
     """The balanced error of each attribute of which there are logits, ``float[]``.
 
     Args:

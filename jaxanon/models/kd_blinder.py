@@ -5,7 +5,7 @@ from typing import NamedTuple, cast
 import jax
 import jax.numpy as jnp
 
-from jaxanon.models.blinder import Networks
+from jaxanon.models.blinder import BlinderNetworks
 from jaxanon.models.losses import weighted_mean
 
 _FAR = -1e9  # A logit whose class has probability 0 in float32, and no NaN anywhere.
@@ -133,20 +133,20 @@ def class_spread(z, labels, mask, num_classes: int):
     return vectors * jnp.sqrt(jnp.maximum(values, 0))[None]
 
 
-def shifted(networks: Networks, shift) -> Networks:
+def shifted(networks: BlinderNetworks, shift) -> BlinderNetworks:
     """Networks whose latents are moved on their way to what reads them.
 
     A latent's own mean and variance, and so its KL divergence, stay.
 
     Args:
-      networks: ``Networks``.
+      networks: ``BlinderNetworks``.
       shift: ``float[batch, latent]``.
     """
-    return cast(Networks, _Shifted(networks, shift))
+    return cast(BlinderNetworks, _Shifted(networks, shift))
 
 
 class _Shifted(NamedTuple):
-    networks: Networks
+    networks: BlinderNetworks
     shift: jax.Array
 
     def encode(self, params, windows):

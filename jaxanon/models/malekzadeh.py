@@ -136,7 +136,7 @@ class Reader(nn.Module):
         return sizes + [batch * units for units in self.hidden]
 
 
-class Networks(NamedTuple):
+class MalekzadehNetworks(NamedTuple):
     """An autoencoder with readers of its windows, and perhaps of its latents."""
 
     time: int

@@ -9,8 +9,8 @@ from jaxanon.privacy.accounting import (
 )
 from jaxanon.privacy.calibration import noise_multiplier_for
 from jaxanon.privacy.composition import (
+    epsilon_per_hour,
     parallel,
-    per_hour,
     response_epsilon_for,
     responses_spent,
     sequential,
@@ -18,8 +18,8 @@ from jaxanon.privacy.composition import (
 from jaxanon.privacy.expected_error import feature_error, raw_error, rebuilt_error
 from jaxanon.privacy.layer_noise import (
     READINGS,
-    effective_noise_multiplier,
     layer_noise_multipliers,
+    noise_multiplier_of_layers,
 )
 from jaxanon.privacy.sampled_gaussian import SampledGaussian
 
@@ -27,13 +27,13 @@ __all__ = [
     "ACCOUNTANTS",
     "READINGS",
     "SampledGaussian",
-    "effective_noise_multiplier",
+    "epsilon_per_hour",
     "epsilon_spent",
     "feature_error",
     "layer_noise_multipliers",
     "noise_multiplier_for",
+    "noise_multiplier_of_layers",
     "parallel",
-    "per_hour",
     "raw_error",
     "rebuilt_error",
     "response_epsilon_for",

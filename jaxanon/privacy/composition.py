@@ -72,7 +72,7 @@ def parallel(releases: Mapping[float, int]) -> float:
     return max((epsilon for epsilon, count in _checked(releases) if count), default=0.0)
 
 
-def per_hour(epsilon: float, stride_s: float) -> float:
+def epsilon_per_hour(epsilon: float, stride_s: float) -> float:
     """The ε of an hour of windows, by ``sequential``.
 
     Args:
@@ -84,7 +84,7 @@ def per_hour(epsilon: float, stride_s: float) -> float:
       TypeError: if one is no number.
 
     Example:
-      >>> per_hour(0.5, 1.0)
+      >>> epsilon_per_hour(0.5, 1.0)
       1800.0
     """
     finite(zero=False, epsilon=epsilon, stride_s=stride_s)

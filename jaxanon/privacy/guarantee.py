@@ -6,7 +6,7 @@ from typing import NamedTuple
 from jaxanon.privacy.accounting import epsilon_spent, warn_of_delta, warn_of_epsilon
 from jaxanon.privacy.calibration import noise_multiplier_for
 from jaxanon.privacy.composition import response_epsilon_for, responses_spent
-from jaxanon.privacy.lots import Lots, sampled_gaussian
+from jaxanon.privacy.poisson_sampling import PoissonSampling, sampled_gaussian
 
 EXAMPLE = "an example of a client that has others"
 
@@ -79,7 +79,7 @@ class Guarantee(NamedTuple):
     reckoned with), ``trained_with``, ``epsilon`` and ``told``.
     """
 
-    lots: Lots
+    lots: PoissonSampling
     noise_multiplier: float  # z*, of all that a step releases together
     local_steps: int
     rounds: int | None  # that were paid for; None where noise was named, not bought
@@ -171,7 +171,7 @@ def of_clients(config, num_clients: int) -> Guarantee | None:
         return None
     warn_of_epsilon(config.epsilon)
     warn_of_delta(config.delta, num_clients)
-    lots = Lots(
+    lots = PoissonSampling(
         sampling_probability=config.cohort,
         size=config.cohort * num_clients,
         records=num_clients,
@@ -189,7 +189,7 @@ def of_clients(config, num_clients: int) -> Guarantee | None:
     )
 
 
-def lots_of(config) -> Lots:
+def lots_of(config) -> PoissonSampling:
     """The lots of a config's steps, on clients of at most ``records`` windows.
 
     Warns of a δ that allows for giving one of them away.
@@ -203,7 +203,7 @@ def lots_of(config) -> Lots:
       0.1
     """
     warn_of_delta(config.delta, config.records)
-    return Lots(
+    return PoissonSampling(
         sampling_probability=config.batch / config.records,
         size=float(config.batch),
         records=config.records,
@@ -260,19 +260,21 @@ def paid_for(method, epochs: int, *, stacklevel: int = 2) -> int:
     return paid
 
 
-def multiplier_for(epsilon: float, delta: float, lots: Lots, steps: int) -> float:
+def multiplier_for(
+    epsilon: float, delta: float, lots: PoissonSampling, steps: int
+) -> float:
     """The noise multiplier with which so many steps on lots keep within ε and δ.
 
     Args:
       epsilon, delta: of all steps together.
-      lots: ``Lots`` with ``records``.
+      lots: ``PoissonSampling`` with ``records``.
       steps: >= 1.
 
     Raises:
       ValueError: as ``sampled_gaussian`` and ``privacy.noise_multiplier_for``.
 
     Example:
-      >>> lots = Lots(sampling_probability=0.05, size=10.0, records=200)
+      >>> lots = PoissonSampling(sampling_probability=0.05, size=10.0, records=200)
       >>> round(multiplier_for(2.0, 1e-5, lots, 100), 1)
       1.3
     """

@@ -9,7 +9,7 @@ from jaxanon.kernels.checks import one_of
 READINGS = ("A", "B", "C", "claimed")
 
 
-def effective_noise_multiplier(
+def noise_multiplier_of_layers(
     noise_multipliers: Sequence[float],
     scores: Sequence[float] | None = None,
     *,
@@ -49,7 +49,7 @@ def effective_noise_multiplier(
     Example:
       >>> scores = (0.9, 0.5, 0.7, 0.3)
       >>> for reading in READINGS:
-      ...     print(reading, round(effective_noise_multiplier(
+      ...     print(reading, round(noise_multiplier_of_layers(
       ...         [2.0] * 4, scores, reading=reading), 4))
       A 1.0
       B 1.5617
@@ -103,9 +103,9 @@ def layer_noise_multipliers(
     Example:
       >>> layer_noise_multipliers(1.0, [1.0] * 4)
       (2.0, 2.0, 2.0, 2.0)
-      >>> round(effective_noise_multiplier(layer_noise_multipliers(0.5, (1.0, 2.0))), 6)
+      >>> round(noise_multiplier_of_layers(layer_noise_multipliers(0.5, (1.0, 2.0))), 6)
       0.5
     """
     finite(zero=False, joint=joint)
-    scale = joint / effective_noise_multiplier(weights)
+    scale = joint / noise_multiplier_of_layers(weights)
     return tuple(scale * float(weight) for weight in weights)

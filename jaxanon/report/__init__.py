@@ -7,11 +7,11 @@ from jaxanon.report.writer import (
     describe_method,
     write,
     write_budget,
-    write_front,
     write_learned,
+    write_neighborhood,
+    write_pareto_front,
     write_scores,
     write_search,
-    write_street,
 )
 
 __all__ = [
@@ -23,9 +23,9 @@ __all__ = [
     "unfinished",
     "write",
     "write_budget",
-    "write_front",
     "write_learned",
+    "write_neighborhood",
+    "write_pareto_front",
     "write_scores",
     "write_search",
-    "write_street",
 ]

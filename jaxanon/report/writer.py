@@ -98,7 +98,7 @@ def render_anonymizer(report: dict, pictures: dict) -> str:
     return render("anonymizer.html", **values)
 
 
-def write_front(folder, title: str, summary: list[dict], report: dict):
+def write_pareto_front(folder, title: str, summary: list[dict], report: dict):
     """Writes ``front.png`` and ``sweep.html``; None if no private attribute was tried.
 
     Args:
@@ -151,7 +151,7 @@ def write_learned(folder, report: dict) -> pathlib.Path:
     return _written(folder, "report", report, values["pictures"], page)
 
 
-def write_street(folder, report: dict) -> pathlib.Path:
+def write_neighborhood(folder, report: dict) -> pathlib.Path:
     """Writes ``report.json``, the figures as PNG and ``report.html`` of PFDRL."""
     values = {"report": report, "pictures": energy.draw(report)}
     page = render("energy.html", lines=energy.sentences(report), **values)

@@ -87,7 +87,7 @@ def _private(held):
 
 def judge(held: Data):
     """Classifiers of raw windows, for ``tried``."""
-    return protocol.train_judges(protocol.root(0), held, _quiet)
+    return protocol.train_raw_classifiers(protocol.root(0), held, _quiet)
 
 
 def tried(run, held: Data, judges, seed: int) -> Score | None:
@@ -105,7 +105,7 @@ def tried(run, held: Data, judges, seed: int) -> Score | None:
     if not programs.sound(run.state):
         return None
     try:
-        one = protocol.put(run, seed, held, (ATTACKER,), 1.0, _quiet)
+        one = protocol.prepare_evaluation(run, seed, held, (ATTACKER,), 1.0, _quiet)
         names = _private(held)
         (evidence,) = attackers.reidentify([one], names)
     # What is nearly no number any more, scikit-learn refuses.

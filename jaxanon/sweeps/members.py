@@ -60,7 +60,7 @@ def evaluate_all(job: Job, runs: dict[int, Run], attacks) -> Iterator:
         data = job.data[split]
         if ("judges", split) not in job.kept:
             progress.note("training judges of raw windows ...", show=job.show)
-            job.kept["judges", split] = anonymizers.raw_judges(data)
+            job.kept["judges", split] = anonymizers.train_raw_classifiers(data)
         sound = []
         for index in (index for index in runs if members[index].split == split):
             if _sound(runs[index], members[index].seed, data):

@@ -260,7 +260,7 @@ def sweep(
             raw = reference(members, reports) if reports else None
             title = f"{name} on {data.spec.name}: {len(summary)} settings"
             if raw is not None and "utility" in raw:
-                report.write_front(out, title, summary, raw)
+                report.write_pareto_front(out, title, summary, raw)
             elif raw is not None:
                 report.write_scores(out, title, summary)
         return Sweep(members, runs, reports, summary)

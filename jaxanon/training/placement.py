@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxanon.core.method import Spread
 from jaxanon.core.programs import rounds_program, sound
-from jaxanon.federated import place, shard
+from jaxanon.federated import shard, shard_clients
 from jaxanon.training import processes
 
 
@@ -60,9 +60,9 @@ def spread(method, data, devices: int | None) -> Spread:
     """The program of a method's rounds on so many devices.
 
     One device takes them as one program, and many accelerators, or processes, do, too
-    (``federated.place``). A CPU's cores are workers with programs of their own, whose
-    sums the host adds up (``federated.shard``): what they simulate of a mesh can wait
-    for itself for ever.
+    (``federated.shard_clients``). A CPU's cores are workers with programs of their own,
+    whose sums the host adds up (``federated.shard``): what they simulate of a mesh can
+    wait for itself for ever.
 
     Args:
       method: ``Method``; checked by ``check_devices``. One may place itself.
@@ -74,7 +74,7 @@ def spread(method, data, devices: int | None) -> Spread:
     if processes.several() or (devices or 1) > 1:
         if not processes.several() and jax.default_backend() == "cpu":
             return _by_workers(method, data, devices)
-        placed = place(data, jax.devices()[:devices])
+        placed = shard_clients(data, jax.devices()[:devices])
         return Spread(rounds_program(method.update), placed, placed.replicated)
     return Spread(rounds_program(method.update), data, lambda tree: tree)
 

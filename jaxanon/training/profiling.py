@@ -34,7 +34,7 @@ class Call(NamedTuple):
     last_round: int
 
 
-class Watch:
+class ProfileTimer:
     """Of calls of a training program. A class, since JAX tells times as they pass."""
 
     def __init__(self, folder):
@@ -104,7 +104,7 @@ class Watch:
 
 
 @contextlib.contextmanager
-def listening(watch: Watch | None) -> Iterator[None]:
+def listening(watch: ProfileTimer | None) -> Iterator[None]:
     """While it lasts, a watch hears how long JAX compiles; None hears nothing."""
     if watch is None:
         yield

@@ -114,7 +114,7 @@ def train(
     hyper = dict(hyper or {})
     check_hyper(method, hyper)
     watched = profile is not None and processes.first()
-    watch = profiling.Watch(profile) if watched else None
+    watch = profiling.ProfileTimer(profile) if watched else None
     own = method.own_data is not None
     prepared = method.prepare(data if own else datasets.by_client(data.train))
     per_epoch = method.schedule.rounds_per_epoch(prepared)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Case(NamedTuple):
+class BenchmarkCase(NamedTuple):
     """Updates of ``clients``, some of whom are absent or did not send a layer."""
 
     clients: int
@@ -14,15 +14,15 @@ class Case(NamedTuple):
 
 
 CASES = {
-    "small": Case(7, {"dense": (3, 2), "bias": (2,)}, 2),
-    "one": Case(1, {"dense": (2, 2), "bias": (1,)}, 0),
-    "even": Case(6, {"dense": (4,), "bias": ()}, 0),
+    "small": BenchmarkCase(7, {"dense": (3, 2), "bias": (2,)}, 2),
+    "one": BenchmarkCase(1, {"dense": (2, 2), "bias": (1,)}, 0),
+    "even": BenchmarkCase(6, {"dense": (4,), "bias": ()}, 0),
     # A thousand clients of a small classifier.
-    "thousand": Case(1024, {"dense": (256, 64), "bias": (64,)}, 100),
+    "thousand": BenchmarkCase(1024, {"dense": (256, 64), "bias": (64,)}, 100),
 }
 
 
-def updates(case: Case, seed: int, dtype=np.float32):
+def updates(case: BenchmarkCase, seed: int, dtype=np.float32):
     """Stacked updates, weights, who is there, and who sent which layer."""
     rng = np.random.default_rng(seed)
     draw = lambda shape: rng.normal(size=(case.clients, *shape)).astype(dtype)

@@ -7,11 +7,11 @@ from jaxanon.kernels.clipping.adaptive import (
 from jaxanon.kernels.clipping.api import clip_rows, clipped_sum
 from jaxanon.kernels.clipping.bounded import (
     BoundedSum,
-    effective_noise_multiplier,
+    noise_multiplier_of_groups,
     noise_stddevs,
 )
 from jaxanon.kernels.clipping.noise import (
-    add_clients_noise_drawn_once,
+    add_aggregate_client_noise,
     add_noise_to_sum,
     clip_and_noise_per_client,
 )
@@ -19,12 +19,12 @@ from jaxanon.kernels.clipping.noise import (
 __all__ = [
     "BoundedSum",
     "adapt_max_norms",
-    "add_clients_noise_drawn_once",
+    "add_aggregate_client_noise",
     "add_noise_to_sum",
     "clip_and_noise_per_client",
     "clip_rows",
     "clipped_sum",
-    "effective_noise_multiplier",
     "noise_multiplier_beside_counts",
+    "noise_multiplier_of_groups",
     "noise_stddevs",
 ]

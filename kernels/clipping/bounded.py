@@ -59,7 +59,7 @@ def noise_stddevs(max_norms, noise_multipliers):
     One number z is the multiplier of the whole: every group gets z times the joint
     sensitivity, ``z sqrt(sum C_m^2)``. A tree of numbers is read group by group:
     group m gets ``z_m C_m``, and the multiplier of the whole is less than each z_m
-    (see ``effective_noise_multiplier``).
+    (see ``noise_multiplier_of_groups``).
 
     Args:
       max_norms: number or tree of numbers, C_m.
@@ -86,7 +86,7 @@ def noise_stddevs(max_norms, noise_multipliers):
     return jax.tree.map(jnp.multiply, max_norms, multipliers)
 
 
-def effective_noise_multiplier(max_norms, stddevs) -> jax.Array:
+def noise_multiplier_of_groups(max_norms, stddevs) -> jax.Array:
     """The one noise multiplier that groups with bounds and noises of their own equal.
 
     ``z* = (sum_m (C_m / sigma_m)^2)^(-1/2)``: to an accountant, the joint release is a
@@ -107,9 +107,9 @@ def effective_noise_multiplier(max_norms, stddevs) -> jax.Array:
       ValueError: if a Python number is negative or the trees differ.
 
     Example:
-      >>> effective_noise_multiplier(1.0, 1.5)
+      >>> noise_multiplier_of_groups(1.0, 1.5)
       Array(1.5, dtype=float32)
-      >>> effective_noise_multiplier([1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 2.0, 2.0])
+      >>> noise_multiplier_of_groups([1.0, 1.0, 1.0, 1.0], [2.0, 2.0, 2.0, 2.0])
       Array(1., dtype=float32)
 
     References:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Case(NamedTuple):
+class BenchmarkCase(NamedTuple):
     """``num_rows`` rows of leaves with these shapes, grouped by these labels."""
 
     num_rows: int
@@ -16,20 +16,22 @@ class Case(NamedTuple):
 
 CASES = {
     # One leaf, one bound.
-    "flat": Case(5, {"x": (7,)}, {"x": "all"}, {"all": 1.5}),
+    "flat": BenchmarkCase(5, {"x": (7,)}, {"x": "all"}, {"all": 1.5}),
     # Groups across the tree, with a leaf of scalars and one of three axes.
-    "groups": Case(
+    "groups": BenchmarkCase(
         9,
         {"a": (4, 3), "b": (), "c": (2, 3, 2), "d": (3,)},
         {"a": "kernel", "b": "bias", "c": "kernel", "d": "bias"},
         {"bias": 0.5, "kernel": 3.0},
     ),
-    "one_row": Case(1, {"x": (2,), "y": (3,)}, {"x": "x", "y": "y"}, {"x": 1, "y": 2}),
+    "one_row": BenchmarkCase(
+        1, {"x": (2,), "y": (3,)}, {"x": "x", "y": "y"}, {"x": 1, "y": 2}
+    ),
     # Clients of a round, each with a model of a million parameters.
-    "cohort": Case(1024, {"x": (1 << 20,)}, {"x": "all"}, {"all": 1.0}),
-    "cohort_cpu": Case(64, {"x": (1 << 20,)}, {"x": "all"}, {"all": 1.0}),
+    "cohort": BenchmarkCase(1024, {"x": (1 << 20,)}, {"x": "all"}, {"all": 1.0}),
+    "cohort_cpu": BenchmarkCase(64, {"x": (1 << 20,)}, {"x": "all"}, {"all": 1.0}),
     # A batch's gradients of a small network, layer by layer.
-    "batch": Case(
+    "batch": BenchmarkCase(
         256,
         {"first": (96, 64), "second": (64, 10), "bias": (10,)},
         {"first": "first", "second": "second", "bias": "second"},
@@ -38,7 +40,7 @@ CASES = {
 }
 
 
-def rows(case: Case, seed: int, dtype=np.float32):
+def rows(case: BenchmarkCase, seed: int, dtype=np.float32):
     """Rows whose norms spread over two orders of magnitude, about the bounds."""
     rng = np.random.default_rng(seed)
     tree = {}

@@ -48,7 +48,7 @@ def add_noise_to_sum(key, total: BoundedSum, noise_multipliers):
     return _noisy_sum(key, total, stddevs)
 
 
-def add_clients_noise_drawn_once(key, total: BoundedSum, noise_multipliers):
+def add_aggregate_client_noise(key, total: BoundedSum, noise_multipliers):
     """Adds to a sum the noises of all its clients, drawn as one.
 
     For simulations of the local model (every client adds its own noise before it
@@ -73,7 +73,7 @@ def add_clients_noise_drawn_once(key, total: BoundedSum, noise_multipliers):
     Example:
       >>> from jaxanon.kernels.clipping import clipped_sum
       >>> total = clipped_sum(jnp.array([[3.0, 4.0], [0.0, 2.0]]), 2.5)
-      >>> add_clients_noise_drawn_once(jax.random.key(0), total, 0.0)
+      >>> add_aggregate_client_noise(jax.random.key(0), total, 0.0)
       Array([1.5, 4. ], dtype=float32)
     """
     _bounded(total)

@@ -62,7 +62,7 @@ def noisy_sum_of_clients(rng, rows, groups, max_norms, stddevs, weights):
     return total
 
 
-def effective_noise_multiplier(max_norms, stddevs):
+def noise_multiplier_of_groups(max_norms, stddevs):
     """(sum_m (C_m / sigma_m)^2)^(-1/2)."""
     total = 0.0
     for label, max_norm in max_norms.items():

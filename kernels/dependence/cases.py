@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Case(NamedTuple):
+class BenchmarkCase(NamedTuple):
     """Real rows of each class, numbers in a row, padding rows, neighbours."""
 
     counts: tuple[int, ...]
@@ -15,16 +15,16 @@ class Case(NamedTuple):
 
 
 CASES = {
-    "one_number": Case((40, 25, 31), 1, 0, 3),
+    "one_number": BenchmarkCase((40, 25, 31), 1, 0, 3),
     # A class smaller than the neighbours asked for, one of a single row, padding.
-    "ragged": Case((30, 3, 1, 20), 1, 13, 5),
-    "vectors": Case((20, 30), 4, 7, 3),
+    "ragged": BenchmarkCase((30, 3, 1, 20), 1, 13, 5),
+    "vectors": BenchmarkCase((20, 30), 4, 7, 3),
     # Components of windows against the class of their wearer.
-    "windows": Case((2000, 2000), 1, 96, 3),
+    "windows": BenchmarkCase((2000, 2000), 1, 96, 3),
 }
 
 
-def sample(case: Case, seed: int, dtype=np.float32):
+def sample(case: BenchmarkCase, seed: int, dtype=np.float32):
     """Rows, labels and mask; padding is NaN and scattered among the rows."""
     rng = np.random.default_rng(seed)
     labels = np.repeat(np.arange(len(case.counts)), case.counts)

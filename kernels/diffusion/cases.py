@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxanon.kernels.diffusion import reference
 
 
-class Case(NamedTuple):
+class BenchmarkCase(NamedTuple):
     """A batch of windows, how it is sampled, and the width of the network."""
 
     batch: int
@@ -25,14 +25,18 @@ class Case(NamedTuple):
 
 
 CASES = {
-    "small": Case(4, 3, 2, tuple(reference.linear(12, 1e-3, 0.4)), 5, 8),
+    "small": BenchmarkCase(4, 3, 2, tuple(reference.linear(12, 1e-3, 0.4)), 5, 8),
     # A cohort's windows, PrivateHub's schedule, every step and every fifth.
-    "windows": Case(64, 128, 6, tuple(reference.linear(100, 1e-4, 0.05)), 100, 512),
-    "strided": Case(64, 128, 6, tuple(reference.linear(100, 1e-4, 0.05)), 20, 512),
+    "windows": BenchmarkCase(
+        64, 128, 6, tuple(reference.linear(100, 1e-4, 0.05)), 100, 512
+    ),
+    "strided": BenchmarkCase(
+        64, 128, 6, tuple(reference.linear(100, 1e-4, 0.05)), 20, 512
+    ),
 }
 
 
-def network(case: Case, key):
+def network(case: BenchmarkCase, key):
     """A small network of three products as ``(x, t, condition) -> output``."""
     size = case.time * case.channels
     keys = jax.random.split(key, 3)
@@ -49,7 +53,7 @@ def network(case: Case, key):
     return denoise
 
 
-def flops_per_call(case: Case) -> int:
+def flops_per_call(case: BenchmarkCase) -> int:
     """Operations of the network's products for one batch."""
     size = case.time * case.channels
     return 2 * case.batch * (2 * size * case.width + case.width**2)

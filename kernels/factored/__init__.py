@@ -2,10 +2,10 @@
 
 from jaxanon.kernels.factored.algebra import inner_product, squared_norm, weighted_sum
 from jaxanon.kernels.factored.api import (
-    descend,
+    is_factored_cheaper,
     materialise,
     materialise_gradient,
-    pays,
+    sgd_step,
     value_and_grad,
 )
 from jaxanon.kernels.factored.kernel import FactoredKernel, Factors, matmul
@@ -13,12 +13,12 @@ from jaxanon.kernels.factored.kernel import FactoredKernel, Factors, matmul
 __all__ = [
     "FactoredKernel",
     "Factors",
-    "descend",
     "inner_product",
+    "is_factored_cheaper",
     "materialise",
     "materialise_gradient",
     "matmul",
-    "pays",
+    "sgd_step",
     "squared_norm",
     "value_and_grad",
     "weighted_sum",

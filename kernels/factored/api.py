@@ -20,7 +20,7 @@ def is_leaf(node) -> bool:
     return isinstance(node, FactoredKernel | Factors)
 
 
-def pays(rows: int, d_in: int, d_out: int) -> bool:
+def is_factored_cheaper(rows: int, d_in: int, d_out: int) -> bool:
     """Whether ``rows`` rows of factors are smaller than the matrix they stand for.
 
     Args:
@@ -32,7 +32,11 @@ def pays(rows: int, d_in: int, d_out: int) -> bool:
       ``rows * (d_in + d_out) < d_in * d_out``, a Python bool made of static shapes.
 
     Example:
-      >>> pays(1, 768, 512), pays(20, 25, 128), pays(21, 25, 128)
+      >>> (
+      ...     is_factored_cheaper(1, 768, 512),
+      ...     is_factored_cheaper(20, 25, 128),
+      ...     is_factored_cheaper(21, 25, 128),
+      ... )
       (True, True, False)
     """
     return rows * (d_in + d_out) < d_in * d_out
@@ -87,7 +91,7 @@ def value_and_grad(loss_fn: Callable, *, has_aux: bool = False) -> Callable:
     return call
 
 
-def descend(params, grads, step_size):
+def sgd_step(params, grads, step_size):
     """One gradient step that multiplies nothing out: ``params - step_size * grads``.
 
     Args:
@@ -103,7 +107,7 @@ def descend(params, grads, step_size):
 
     Example:
       >>> change = Factors(jnp.array([[1.0, 0.0]]), jnp.array([[2.0, 4.0]]))
-      >>> stepped = descend({"kernel": jnp.zeros((2, 2))}, {"kernel": change}, 0.5)
+      >>> stepped = sgd_step({"kernel": jnp.zeros((2, 2))}, {"kernel": change}, 0.5)
       >>> materialise(stepped)["kernel"]
       Array([[-1., -2.],
              [ 0.,  0.]], dtype=float32)
@@ -182,7 +186,7 @@ def _settled(leaf, rows):
         return leaf
     kernel, factors = _parts(leaf)
     held = 0 if factors is None else factors.inputs.shape[-2]
-    if rows and pays(held + rows, *kernel.shape):
+    if rows and is_factored_cheaper(held + rows, *kernel.shape):
         return FactoredKernel(kernel, factors)
     return multiply_out(leaf)
 

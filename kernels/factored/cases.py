@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 
-class Case(NamedTuple):
+class BenchmarkCase(NamedTuple):
     """Clients who train two dense layers for some steps on some rows each."""
 
     clients: int
@@ -22,17 +22,17 @@ class Case(NamedTuple):
 
 CASES = {
     # Blinder adapts on one window.
-    "one_row": Case(3, 1, (7, 6, 5)),
-    "steps": Case(2, 2, (9, 12, 8), 2),
+    "one_row": BenchmarkCase(3, 1, (7, 6, 5)),
+    "steps": BenchmarkCase(2, 2, (9, 12, 8), 2),
     # Three rows pay for 14 by 5, six for neither layer.
-    "given_up": Case(2, 3, (14, 5, 4), 2),
-    "one_client": Case(1, 2, (8, 8, 8)),
+    "given_up": BenchmarkCase(2, 3, (14, 5, 4), 2),
+    "one_client": BenchmarkCase(1, 2, (8, 8, 8)),
     # A cohort of MotionSense: an autoencoder of its windows.
-    "cohort": Case(64, 1, (768, 512, 768)),
+    "cohort": BenchmarkCase(64, 1, (768, 512, 768)),
 }
 
 
-def problem(case: Case, key):
+def problem(case: BenchmarkCase, key):
     """Parameters that all clients share, and ``float[clients, rows, inputs]``."""
     keys = jax.random.split(key, 4)
     inputs, hidden, outputs = case.widths

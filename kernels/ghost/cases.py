@@ -10,7 +10,7 @@ from jaxanon.kernels.factored.kernel import matmul
 from jaxanon.kernels.ghost.recurrent import lstm
 
 
-class Case(NamedTuple):
+class BenchmarkCase(NamedTuple):
     """A loss of each example, what it reads, and which leaves have no factors."""
 
     loss_fn: Callable  # (params, float[B, *shape]) -> float[B]
@@ -107,31 +107,33 @@ def _other(params, x):
 
 
 CASES = {
-    "mlp": Case(
+    "mlp": BenchmarkCase(
         _mlp, _weights(first=(7, 6), bias=(6,), second=(6, 5)), (7,), ("bias",)
     ),
-    "conv": Case(
+    "conv": BenchmarkCase(
         _conv_dense,
         _weights(conv=(3, 2, 4), bias=(4,), transposed=(3, 4, 2), dense=(16, 3)),
         (8, 2),
         ("bias",),
     ),
-    "image": Case(_image, _weights(conv=(6, 3, 2, 3)), (3, 5, 6), ()),
-    "lstm": Case(
+    "image": BenchmarkCase(_image, _weights(conv=(6, 3, 2, 3)), (3, 5, 6), ()),
+    "lstm": BenchmarkCase(
         _recurrent,
         _weights(kernel=(3, 16), recurrent=(4, 16), bias=(16,), out=(4, 2)),
         (6, 3),
         ("bias",),
     ),
-    "scan": Case(_scanned, _weights(**{"in": (3, 5), "state": (5, 5)}), (4, 3), ()),
-    "shared": Case(_shared, _weights(square=(6, 6), left=(4, 6)), (6,), ()),
-    "attention": Case(
+    "scan": BenchmarkCase(
+        _scanned, _weights(**{"in": (3, 5), "state": (5, 5)}), (4, 3), ()
+    ),
+    "shared": BenchmarkCase(_shared, _weights(square=(6, 6), left=(4, 6)), (6,), ()),
+    "attention": BenchmarkCase(
         _attention,
         _weights(query=(6, 2, 3), key=(6, 2, 3), value=(6, 2, 3), out=(2, 3, 6)),
         (4, 6),
         (),
     ),
-    "other": Case(
+    "other": BenchmarkCase(
         _other,
         _weights(scale=(4,), table=(2, 4), tied=(4, 4), stack=(2, 4, 4), cond=(4, 3)),
         (4,),
@@ -140,7 +142,7 @@ CASES = {
 }
 
 
-def problem(case: Case, key, size, dtype=jnp.float32):
+def problem(case: BenchmarkCase, key, size, dtype=jnp.float32):
     """Parameters and a batch of ``size`` examples of very different norms."""
     of_params, of_batch, of_scale = jax.random.split(key, 3)
     params = case.params(of_params)

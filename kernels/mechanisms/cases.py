@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Case(NamedTuple):
+class BenchmarkCase(NamedTuple):
     """An array of one person, its public range, and the budget."""
 
     shape: tuple[int, ...]
@@ -13,11 +13,15 @@ class Case(NamedTuple):
 
 
 CASES = {
-    "number": Case((1,), 0.0, 1.0, 1.0),
-    "features": Case((7,), 0.0, 1.0, 5.0),  # DEEProtect's, after the last layer.
-    "window": Case((30, 2), -2.0, 3.0, 0.5),
-    "update": Case((1_000_000,), -1.0, 1.0, 8.0),  # Timed only; float32 noise.
-    "cohort": Case((1024, 768), -1.0, 1.0, 100.0),  # 1024 people, a window each.
+    "number": BenchmarkCase((1,), 0.0, 1.0, 1.0),
+    "features": BenchmarkCase(
+        (7,), 0.0, 1.0, 5.0
+    ),  # DEEProtect's, after the last layer.
+    "window": BenchmarkCase((30, 2), -2.0, 3.0, 0.5),
+    "update": BenchmarkCase((1_000_000,), -1.0, 1.0, 8.0),  # Timed only; float32 noise.
+    "cohort": BenchmarkCase(
+        (1024, 768), -1.0, 1.0, 100.0
+    ),  # 1024 people, a window each.
 }
 SCORES = {
     "spread": (0.0, 1.0, 2.5, -1.0),

@@ -195,7 +195,7 @@ def adapt(phases, params, support, *, second_order=True, factor=True):
             _, grads = value_and_grad(loss)(moving)
             if not second_order:
                 grads = jax.lax.stop_gradient(grads)
-            params |= factored.descend(moving, grads, phase.step_size)
+            params |= factored.sgd_step(moving, grads, phase.step_size)
     return params
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Case(NamedTuple):
+class BenchmarkCase(NamedTuple):
     """``rows`` of ``inputs`` numbers, singular values from 1 down to 1/condition."""
 
     rows: int
@@ -15,17 +15,19 @@ class Case(NamedTuple):
 
 
 CASES = {
-    "deeprotect": Case(7, 30, 10.0),  # 30 samples of a window to 7 features.
-    "square": Case(4, 4, 3.0),
-    "one_row": Case(1, 5, 1.0),
-    "stacked": Case(3, 6, 20.0, (2,)),
-    "ill_conditioned": Case(32, 64, 1e4),
-    "wide": Case(256, 1024, 10.0),  # Timed only.
-    "layers": Case(16, 128, 10.0, (64,)),  # Timed only: a layer for each of 64 clients.
+    "deeprotect": BenchmarkCase(7, 30, 10.0),  # 30 samples of a window to 7 features.
+    "square": BenchmarkCase(4, 4, 3.0),
+    "one_row": BenchmarkCase(1, 5, 1.0),
+    "stacked": BenchmarkCase(3, 6, 20.0, (2,)),
+    "ill_conditioned": BenchmarkCase(32, 64, 1e4),
+    "wide": BenchmarkCase(256, 1024, 10.0),  # Timed only.
+    "layers": BenchmarkCase(
+        16, 128, 10.0, (64,)
+    ),  # Timed only: a layer for each of 64 clients.
 }
 
 
-def matrix(case: Case, seed=0, dtype=np.float32):
+def matrix(case: BenchmarkCase, seed=0, dtype=np.float32):
     """Matrices with singular values spread evenly in the logarithm."""
     rng = np.random.default_rng(seed)
     shape = (*case.batch, case.rows, case.inputs)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Case(NamedTuple):
+class BenchmarkCase(NamedTuple):
     """One client: ``n`` rows of ``d`` numbers, real rows per class, T and k."""
 
     n: int
@@ -17,15 +17,15 @@ class Case(NamedTuple):
 
 CASES = {
     # A class above T, one below, one of a single row, none at all, padding.
-    "ragged": Case(40, 6, (20, 9, 1, 0), 12, 3),
-    "no_padding": Case(24, 3, (16, 8), 16, 5),
+    "ragged": BenchmarkCase(40, 6, (20, 9, 1, 0), 12, 3),
+    "no_padding": BenchmarkCase(24, 3, (16, 8), 16, 5),
     # One client of MotionSense (mag4) and one of MobiAct, at their full sizes.
-    "motion_sense": Case(1024, 256, (150, 120, 300, 350), 600, 5),
-    "mobi_act": Case(4000, 768, (300, 400, 1300, 2000), 4000, 5),
+    "motion_sense": BenchmarkCase(1024, 256, (150, 120, 300, 350), 600, 5),
+    "mobi_act": BenchmarkCase(4000, 768, (300, 400, 1300, 2000), 4000, 5),
 }
 
 
-def client(case: Case, seed: int, dtype=np.float32):
+def client(case: BenchmarkCase, seed: int, dtype=np.float32):
     """Rows, labels and mask of one made-up client; padding is zero and scattered."""
     rng = np.random.default_rng(seed)
     labels = np.repeat(np.arange(len(case.counts)), case.counts)

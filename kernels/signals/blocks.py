@@ -9,7 +9,7 @@ import numpy as np
 BLOCK = 64  # Samples; longer blocks multiply more, shorter ones pass more states.
 
 
-class System(NamedTuple):
+class LinearSystem(NamedTuple):
     """``s' = A s + B x``, ``y = C s + D x`` over the states of all sections."""
 
     a: np.ndarray  # [n, n]
@@ -18,7 +18,7 @@ class System(NamedTuple):
     d: float
 
 
-def system(sections) -> System:
+def system(sections) -> LinearSystem:
     """Reads the matrices off one time step of every basis vector."""
     n = 2 * len(sections)
     state, value = np.eye(n, n + 1), np.eye(n + 1)[n]
@@ -28,7 +28,7 @@ def system(sections) -> System:
         following[2 * i] = b1 * value - a1 * y + state[2 * i + 1]
         following[2 * i + 1] = b2 * value - a2 * y
         value = y
-    return System(following[:, :n], following[:, n], value[:n], value[n])
+    return LinearSystem(following[:, :n], following[:, n], value[:n], value[n])
 
 
 def steady(sections):

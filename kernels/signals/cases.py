@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Case(NamedTuple):
+class BenchmarkCase(NamedTuple):
     """Recordings of one size: real samples of each, channels, and how they are cut."""
 
     lengths: tuple[int, ...]
@@ -18,17 +18,19 @@ class Case(NamedTuple):
 
 CASES = {
     # None, too few for a window, one window and a bit, all; stride below the length.
-    "ragged": Case((0, 7, 20, 61), 61, 2, 16, 5, 50.0),
+    "ragged": BenchmarkCase((0, 7, 20, 61), 61, 2, 16, 5, 50.0),
     # Windows side by side, and gaps between them; more than one block of samples.
-    "apart": Case((150, 200), 200, 1, 32, 32, 50.0),
-    "gaps": Case((40, 33, 10), 40, 3, 5, 9, 20.0),
+    "apart": BenchmarkCase((150, 200), 200, 1, 32, 32, 50.0),
+    "gaps": BenchmarkCase((40, 33, 10), 40, 3, 5, 9, 20.0),
     # 24 subjects of MotionSense, magnitudes, five minutes each; MobiAct's windows.
-    "motion_sense": Case((15_000,) * 12 + (12_000,) * 12, 15_000, 2, 128, 10, 50.0),
-    "mobi_act": Case((24_000,) * 36, 24_000, 6, 128, 10, 200.0),
+    "motion_sense": BenchmarkCase(
+        (15_000,) * 12 + (12_000,) * 12, 15_000, 2, 128, 10, 50.0
+    ),
+    "mobi_act": BenchmarkCase((24_000,) * 36, 24_000, 6, 128, 10, 200.0),
 }
 
 
-def recordings(case: Case, seed: int, dtype=np.float64):
+def recordings(case: BenchmarkCase, seed: int, dtype=np.float64):
     """``[recordings, time, channels]``, padding of NaN, and the lengths."""
     rng = np.random.default_rng(seed)
     x = 9.81 + np.cumsum(

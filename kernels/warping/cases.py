@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Case(NamedTuple):
+class BenchmarkCase(NamedTuple):
     """``pairs`` of series with ``channels``; ``ragged`` ones are padded with NaN."""
 
     pairs: int
@@ -17,17 +17,17 @@ class Case(NamedTuple):
 
 CASES = {
     # More pairs than lanes with a rest, both orders of length, one channel, one sample.
-    "wide": Case(7, 9, 17, 3),
-    "tall": Case(7, 17, 9, 3),
-    "one_channel": Case(3, 12, 12, 1),
-    "one_sample": Case(3, 1, 4, 2),
-    "ragged": Case(11, 14, 10, 2, ragged=True),
+    "wide": BenchmarkCase(7, 9, 17, 3),
+    "tall": BenchmarkCase(7, 17, 9, 3),
+    "one_channel": BenchmarkCase(3, 12, 12, 1),
+    "one_sample": BenchmarkCase(3, 1, 4, 2),
+    "ragged": BenchmarkCase(11, 14, 10, 2, ragged=True),
     # Windows of accelerometer and gyroscope.
-    "windows": Case(10_000, 128, 128, 6),
+    "windows": BenchmarkCase(10_000, 128, 128, 6),
 }
 
 
-def series(case: Case, seed: int, dtype=np.float32):
+def series(case: BenchmarkCase, seed: int, dtype=np.float32):
     """``x``, ``y`` and their lengths; drawn, so no two paths are equally good."""
     rng = np.random.default_rng(seed)
 

@@ -178,7 +178,7 @@ def test_members_are_told_as_scikit_learn_has_it(seed, number, others, ties):
     rng = np.random.default_rng(seed)
     draw = lambda size: rng.integers(3, size=size) if ties else rng.normal(size=size)
     own, other = draw(number), draw(others)
-    found = attacks.tell_members(own, other)
+    found = attacks.score_membership(own, other)
     truth, every = np.repeat([1, 0], [number, others]), np.concatenate([own, other])
     assert found.auc == pytest.approx(oracle.roc_auc_score(truth, every))
     low, high = found.interval
@@ -188,8 +188,8 @@ def test_members_are_told_as_scikit_learn_has_it(seed, number, others, ties):
             ((own >= at).mean(), (other >= at).mean()) for at in (np.inf, *set(every))
         ]
         assert told == max(true for true, false in shares if false <= rate)
-    assert attacks.tell_members(np.exp(own), np.exp(other)) == found  # It rises.
-    turned = attacks.tell_members(other, own)
+    assert attacks.score_membership(np.exp(own), np.exp(other)) == found  # It rises.
+    turned = attacks.score_membership(other, own)
     assert turned.auc == pytest.approx(1 - found.auc)
 
 
@@ -202,13 +202,13 @@ def test_members_are_told_as_scikit_learn_has_it(seed, number, others, ties):
 def test_members_that_cannot_be_told_are_refused(side, wrong):
     sides = {"members": np.arange(3.0), "others": np.arange(4.0)} | {side: wrong}
     with pytest.raises(ValueError, match=f"{side} must be float|evidence must be"):
-        attacks.tell_members(**sides)
+        attacks.score_membership(**sides)
 
 
 @given(st.floats().filter(lambda x: not 0 < x < 1))
 def test_another_confidence_is_refused(confidence):
     with pytest.raises(ValueError, match="confidence must be in"):
-        attacks.tell_members([0.0, 1.0], [0.0, 2.0], confidence=confidence)
+        attacks.score_membership([0.0, 1.0], [0.0, 2.0], confidence=confidence)
 
 
 @few(max_examples=20)

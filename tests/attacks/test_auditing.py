@@ -9,15 +9,15 @@ import pytest
 
 from jaxanon import federated
 from jaxanon.attacks import auditing
-from jaxanon.federated import Lots, Rounds, Steps
+from jaxanon.federated import CohortConfig, PoissonSampling, Steps
 from jaxanon.federated.engine import local
 from jaxanon.federated.engine.personal import Reply, personal, replaced
-from jaxanon.privacy import effective_noise_multiplier, epsilon_spent
+from jaxanon.privacy import epsilon_spent, noise_multiplier_of_layers
 
 DELTA, RUNS = 1e-3, 10_000
-EVERY = Lots(sampling_probability=1.0, size=4.0, records=2)
-SOME = Lots(sampling_probability=0.4, size=1.0, records=2)
-ALIKE = Rounds(weighting="clients")
+EVERY = PoissonSampling(sampling_probability=1.0, size=4.0, records=2)
+SOME = PoissonSampling(sampling_probability=0.4, size=1.0, records=2)
+ALIKE = CohortConfig(weighting="clients")
 
 
 def loss_fn(params, x, key):
@@ -34,8 +34,8 @@ def population():
     return federated.stack([jnp.array([0.0, 9.0]), jnp.zeros(2)])
 
 
-def fed_sgd_ldp(lots, num_steps):
-    return federated.fed_sgd_ldp(
+def fedsgd_ldp(lots, num_steps):
+    return federated.fedsgd_ldp(
         init_fn, loss_fn, lots=lots, num_steps=num_steps, num_clients=2
     )
 
@@ -73,8 +73,8 @@ def accounted(multiplier=1.0, lots=EVERY, steps=1):
 @pytest.mark.parametrize(
     "num_steps, num_rounds, multiplier", [(1, 1, 1.0), (2, 2, 2.0)]
 )
-def test_what_fed_sgd_ldp_loses_is_accounted_for(num_steps, num_rounds, multiplier):
-    algorithm = fed_sgd_ldp(EVERY, num_steps)
+def test_what_fedsgd_ldp_loses_is_accounted_for(num_steps, num_rounds, multiplier):
+    algorithm = fedsgd_ldp(EVERY, num_steps)
     told = found(algorithm, num_rounds, noise_multiplier=multiplier)
     spent = accounted(multiplier, EVERY, num_steps * num_rounds)
     assert 0.5 * spent < told <= spent
@@ -82,7 +82,7 @@ def test_what_fed_sgd_ldp_loses_is_accounted_for(num_steps, num_rounds, multipli
 
 def test_samples_hide_what_they_are_said_to():
     """Three rounds of two steps on lots that each row is in with probability 0.4."""
-    told = found(fed_sgd_ldp(SOME, 2), 3, noise_multiplier=1.0)
+    told = found(fedsgd_ldp(SOME, 2), 3, noise_multiplier=1.0)
     assert 0.3 * accounted(1.0, SOME, 6) < told <= accounted(1.0, SOME, 6)
     # Less is lost than without sampling, at which the bound is nearly reached.
     assert told < 0.6 * accounted(1.0, EVERY, 6)
@@ -98,7 +98,7 @@ def test_what_atlas_loses_is_accounted_for(reading):
     worth = 1.0
     if reading == "B":  # More private than is claimed: scores are 0.6.
         even = [2**0.5] * 2
-        worth = effective_noise_multiplier(even, [0.6] * 2, reading="B")
+        worth = noise_multiplier_of_layers(even, [0.6] * 2, reading="B")
     assert 0.4 * accounted(worth) < told <= accounted(worth) <= accounted()
 
 
@@ -112,7 +112,7 @@ def test_the_noise_of_reading_c_is_less_than_it_claims():
     hyper = {"noise_multiplier": 2.0, "first_score": 0.3, "threshold": 0.2}
     told = found(atlas(EVERY, 1, reading="C"), 1, "layers", **hyper)
     even = [2 * 2**0.5] * 2
-    true = effective_noise_multiplier(even, [0.3] * 2, reading="C")
+    true = noise_multiplier_of_layers(even, [0.3] * 2, reading="C")
     assert 2 * accounted(2.0) < told <= accounted(true)
 
 
@@ -130,14 +130,14 @@ def test_published_scores_tell_by_the_layers_that_are_sent():
 @pytest.mark.parametrize("multiplier", [0.0, 1.0 / EVERY.size])
 def test_no_noise_and_noise_of_the_mean_are_caught(multiplier):
     """The sum's noise, divided by the lot's size once too often, or none of it."""
-    told = found(fed_sgd_ldp(EVERY, 1), 1, noise_multiplier=multiplier, runs=4_000)
+    told = found(fedsgd_ldp(EVERY, 1), 1, noise_multiplier=multiplier, runs=4_000)
     assert told > 1.5 * accounted(1.0)
 
 
 def test_samples_that_are_not_drawn_are_caught():
     """Every row in every lot, where one in ten is accounted for."""
-    claimed = Lots(sampling_probability=0.1, size=4.0, records=2)
-    assert found(fed_sgd_ldp(EVERY, 1), 3) > 1.5 * accounted(1.0, claimed, 3)
+    claimed = PoissonSampling(sampling_probability=0.1, size=4.0, records=2)
+    assert found(fedsgd_ldp(EVERY, 1), 3) > 1.5 * accounted(1.0, claimed, 3)
 
 
 def test_a_client_that_clips_its_mean_and_not_its_examples_is_caught():
@@ -169,14 +169,14 @@ def test_a_client_that_clips_its_mean_and_not_its_examples_is_caught():
 
 
 def test_the_mean_of_two_clients_tells_less():
-    algorithm = fed_sgd_ldp(EVERY, 1)
+    algorithm = fedsgd_ldp(EVERY, 1)
     told = found(algorithm, 1, view="mean", noise_multiplier=1.0)
     # 1/2 of the example behind 1/√2 of the noise.
     assert 0.5 * accounted(2**0.5) < told <= accounted(2**0.5)
     assert found(algorithm, 1, runs=40_000) > accounted(2**0.5)
 
 
-def test_fed_avg_tells_all_by_its_updates_and_by_its_models_outputs():
+def test_fedavg_tells_all_by_its_updates_and_by_its_models_outputs():
     """Without noise and with batches of all rows nothing hides the example."""
     apply_fn = lambda params, x: x @ params["w"]
 
@@ -184,7 +184,7 @@ def test_fed_avg_tells_all_by_its_updates_and_by_its_models_outputs():
         odds = jax.nn.log_softmax(apply_fn(params, batch["x"]))
         return -jnp.take_along_axis(odds, batch["y"][:, None], axis=1)[:, 0]
 
-    algorithm = federated.fed_avg(
+    algorithm = federated.fedavg(
         lambda key: {"w": jnp.zeros((3, 2))}, loss, num_steps=3
     )
     x = jax.random.normal(jax.random.key(5), (6, 3))
@@ -218,7 +218,7 @@ def test_a_mean_of_layers_is_that_of_those_who_sent_them():
 
 
 def test_says_what_was_wrong():
-    algorithm = fed_sgd_ldp(EVERY, 1)
+    algorithm = fedsgd_ldp(EVERY, 1)
     see = lambda **options: auditing.observer(
         algorithm,
         loss_fn,

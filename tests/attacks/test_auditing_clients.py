@@ -6,13 +6,13 @@ import pytest
 
 from jaxanon import federated
 from jaxanon.attacks import auditing
-from jaxanon.federated import Lots, Steps
+from jaxanon.federated import PoissonSampling, Steps
 from jaxanon.privacy import SampledGaussian, epsilon_spent, responses_spent
 
 pytestmark = pytest.mark.slow
 
 DELTA, ONE = 1e-3, Steps(num_steps=1)
-EVERY = Lots(sampling_probability=1.0, size=2.0, records=2)
+EVERY = PoissonSampling(sampling_probability=1.0, size=2.0, records=2)
 
 
 def loss_fn(params, x, key):
@@ -81,9 +81,9 @@ def test_every_weight_of_ldp_fl_costs_its_epsilon():
     ("noise_multiplier", "count_stddev", "holds"),
     [(1.0, 2.0, True), (0.29, 0.15, False)],
 )
-def test_counts_of_dp_fed_avg_are_released_too(noise_multiplier, count_stddev, holds):
+def test_counts_of_dp_fedavg_are_released_too(noise_multiplier, count_stddev, holds):
     """Sums behind noise of their clip norm or more, and counts that nobody claims."""
-    algorithm = federated.dp_fed_avg(
+    algorithm = federated.dp_fedavg(
         init_fn, loss_fn, ONE, cohorts=EVERY, count_stddev=count_stddev
     )
     there = federated.stack([jnp.array([9.0]), jnp.zeros(1)])

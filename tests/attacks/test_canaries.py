@@ -12,7 +12,7 @@ from jaxanon.privacy import SampledGaussian, epsilon_spent
 def test_the_surest_are_guessed_and_the_rest_left_out():
     evidence = [0.2, -5.0, 3.0, 0.1, -0.3, 1.0]
     inside = np.array([0, 0, 1, 0, 1, 0], bool)
-    tell = lambda guesses: attacks.tell_canaries(
+    tell = lambda guesses: attacks.guess_canaries(
         evidence, inside, guesses=guesses, delta=0.0, confidence=0.5
     )
     # One is "in", 3.0; then -5.0 is "out"; then 1.0 is "in", which is wrong.
@@ -49,7 +49,7 @@ def test_randomised_responses_are_told_tightly():
 
 
 def test_says_what_was_wrong():
-    tell = lambda evidence, inside, guesses=1: attacks.tell_canaries(
+    tell = lambda evidence, inside, guesses=1: attacks.guess_canaries(
         evidence, inside, guesses=guesses, delta=0.0
     )
     with pytest.raises(ValueError, match=r"be \[canaries\], got shapes \(2,\) and \(3"):

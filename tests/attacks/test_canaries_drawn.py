@@ -25,7 +25,7 @@ def test_canaries_with_most_evidence_are_said_to_be_in(data, seed, number, delta
         data.draw(st.sampled_from([bool, int]))
     )
     guesses = data.draw(st.integers(1, number))
-    tell = functools.partial(attacks.tell_canaries, guesses=guesses, delta=delta)
+    tell = functools.partial(attacks.guess_canaries, guesses=guesses, delta=delta)
     found = tell(evidence, inside)
     ranked = sorted(range(number), key=lambda canary: evidence[canary])
     out, into = ranked[: guesses // 2], ranked[number - (guesses + 1) // 2 :]
@@ -71,7 +71,7 @@ def test_canaries_that_prove_nothing_are_refused(attack, number, beyond, delta):
     def tell(number, **options):
         options = {"guesses": number, "delta": 0.0} | options
         if attack == "told":
-            return attacks.tell_canaries(np.arange(number), np.ones(number), **options)
+            return attacks.guess_canaries(np.arange(number), np.ones(number), **options)
         observe = lambda key, inside: jnp.zeros(inside.shape)
         return attacks.one_run(jax.random.key(0), observe, number, **options)
 
@@ -89,6 +89,6 @@ def test_canaries_that_prove_nothing_are_refused(attack, number, beyond, delta):
     else:
         for evidence in (np.zeros((2, number)), np.zeros(number + 1)):
             with pytest.raises(ValueError, match=r"evidence and inside must be"):
-                attacks.tell_canaries(evidence, np.ones(number), guesses=1, delta=0.0)
+                attacks.guess_canaries(evidence, np.ones(number), guesses=1, delta=0.0)
         with pytest.raises(ValueError, match="evidence must be numbers, got NaN"):
-            attacks.tell_canaries([np.nan], [True], guesses=1, delta=0.0)
+            attacks.guess_canaries([np.nan], [True], guesses=1, delta=0.0)

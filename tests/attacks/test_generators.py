@@ -11,11 +11,11 @@ from jaxanon import attacks, metrics
 def test_what_is_told_by_hand():
     # Of 3 x 4 pairs 8 are in order, and the tie counts half.
     members, others = [5.0, 3.0, 1.0], [4.0, 3.0, 0.0, -1.0]
-    found = attacks.tell_members(members, others)
+    found = attacks.score_membership(members, others)
     assert found.auc == pytest.approx(8.5 / 12)
     # At no false positive one of three is found, the 5.
     assert found.true_positives == {1e-3: 1 / 3, 1e-2: 1 / 3, 1e-1: 1 / 3}
-    turned = attacks.tell_members(np.negative(members), np.negative(others))
+    turned = attacks.score_membership(np.negative(members), np.negative(others))
     assert turned.auc == pytest.approx(1 - found.auc)
 
 
@@ -66,13 +66,13 @@ def test_kinds_are_matched_one_by_one():
 
 def test_what_is_refused():
     with pytest.raises(ValueError, match=r"others must be float\[N\].*got shape \(2,"):
-        attacks.tell_members([0.0, 1.0], [[0.0], [1.0]])
+        attacks.score_membership([0.0, 1.0], [[0.0], [1.0]])
     with pytest.raises(ValueError, match=r"members must .* two windows or more.*\(1,"):
-        attacks.tell_members([0.0], [0.0, 1.0, 2.0])
+        attacks.score_membership([0.0], [0.0, 1.0, 2.0])
     with pytest.raises(ValueError, match=r"confidence must be in \(0, 1\), got 95"):
-        attacks.tell_members([0.0, 1.0], [0.0, 1.0], confidence=95)
+        attacks.score_membership([0.0, 1.0], [0.0, 1.0], confidence=95)
     with pytest.raises(ValueError, match="evidence must be numbers, got NaN"):
-        attacks.tell_members([0.0, np.nan], [0.0, 1.0])
+        attacks.score_membership([0.0, np.nan], [0.0, 1.0])
     with pytest.raises(ValueError, match="no window is of the same person and class"):
         attacks.match(jax.random.key(0), np.zeros((3, 2)), np.ones((3, 2)), 5)
     with pytest.raises(ValueError, match="most must be >= 1, got 0"):

@@ -64,7 +64,7 @@ def test_a_flip_fools_the_judge_that_reidentification_is_not():
     windows, labels = sides(400, 0)
     test, truth = sides(400, 1)
     told = []
-    judges = attacks.train_judges(
+    judges = attacks.train_raw_classifiers(
         jax.random.key(0), windows, {"side": labels}, {"side": 2}, test,
         attacker="logistic", progress=told.append,
     )  # fmt: skip
@@ -77,7 +77,7 @@ def test_a_flip_fools_the_judge_that_reidentification_is_not():
 def test_judges_of_several_attributes_are_those_of_each_alone():
     windows, side = sides(100, 0)
     labels = {"side": side, "half": np.repeat([0, 1], 50)}
-    train = lambda names: attacks.train_judges(
+    train = lambda names: attacks.train_raw_classifiers(
         jax.random.key(0), windows, labels, dict.fromkeys(names, 2), windows,
         attacker="logistic",
     )  # fmt: skip
@@ -99,7 +99,7 @@ def test_judges_hold_nothing_back(monkeypatch):
         {"side": side, "half": np.repeat([0, 1], 50)},
         {"side": 2, "half": 2},
     )
-    attacks.train_judges(
+    attacks.train_raw_classifiers(
         jax.random.key(0), windows, labels, sizes, windows, attacker="tree"
     )
     ((hold_back, seen, truths),) = told
@@ -192,7 +192,7 @@ def people(told):
 @pytest.mark.parametrize(("told", "low", "high"), [(True, 0.9, 1), (False, 0.1, 0.57)])
 def test_strangers_are_linked_only_if_windows_tell(told, low, high):
     windows, subjects, activities = people(told)
-    (got,) = linkage.link_strangers(
+    (got,) = linkage.link_unseen_subjects(
         keys(), ATTACKER, [windows], subjects, activities, 8
     )
     # 6 groups of 40, the last 16 of each; chance is 1/3 with a deviation of 0.05.
@@ -203,7 +203,7 @@ def test_strangers_are_linked_only_if_windows_tell(told, low, high):
 def test_linking_needs_two_people():
     windows, _, activities = people(True)
     with pytest.raises(ValueError, match=r"at least 2 test subjects .* got 1"):
-        linkage.link_strangers(
+        linkage.link_unseen_subjects(
             keys(), ATTACKER, [windows], np.zeros(240, int), activities, 8
         )
 
@@ -220,4 +220,4 @@ def test_an_unknown_attacker_is_refused_before_any_work(attack):
         elif attack == "by class":
             attacks.reidentify_by_class(keys(), "x", [own], labels, labels)
         else:
-            attacks.link_strangers(keys(), "x", [windows], labels, labels, 2)
+            attacks.link_unseen_subjects(keys(), "x", [windows], labels, labels, 2)

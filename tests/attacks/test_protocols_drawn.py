@@ -187,7 +187,7 @@ def test_strangers_are_linked_by_the_first_half_of_their_windows(
             known += rows[: len(rows) // 2]
             scored += rows[len(rows) - max(1, int(0.4 * len(rows))) :]
     own = windows_of(subjects)
-    link = lambda **options: attacks.link_strangers(
+    link = lambda **options: attacks.link_unseen_subjects(
         keys(seed, 2), "tree", [own, -own], subjects, activities, 4, **options
     )
     if len(set(subjects[known])) < 2:
@@ -215,7 +215,7 @@ def test_judges_know_raw_windows_of_every_attribute(seed, labels, swap):
     sizes = {"other": 6, "one": 4} if swap else {"one": 4, "other": 5}
     level = labels["one"] + 10 * labels["other"]
     raw, test, told = windows_of(level), windows_of(level, 0.1), []
-    judges = attacks.train_judges(
+    judges = attacks.train_raw_classifiers(
         jax.random.key(seed), raw, labels, sizes, test,
         attacker="tree", progress=told.append,
     )  # fmt: skip
@@ -225,7 +225,7 @@ def test_judges_know_raw_windows_of_every_attribute(seed, labels, swap):
         np.testing.assert_array_equal(judges.read[name](test), judges.raw[name])
         assert judges.read[name](test[:0]).shape == (0, size)
     alone, *_ = sizes
-    found = attacks.train_judges(
+    found = attacks.train_raw_classifiers(
         jax.random.key(seed), raw, labels, {alone: sizes[alone]}, test, attacker="tree"
     )
     np.testing.assert_array_equal(found.raw[alone], judges.raw[alone])

@@ -6,7 +6,7 @@ import numpy as np
 import toy
 
 from jaxanon import methods
-from jaxanon.attacks import Judges
+from jaxanon.attacks import RawClassifiers
 from jaxanon.core import run as core_run
 
 
@@ -28,7 +28,7 @@ def test_a_person_s_own_anonymizer_is_judged_before_and_after(bench, monkeypatch
     class Report:
         add = staticmethod(lambda name, value, *more: rows.update({name: value}))
 
-    module.personal(Report, "new", run, data, Judges({"gender": read}, {}))
+    module.personal(Report, "new", run, data, RawClassifiers({"gender": read}, {}))
     subjects = np.unique(data.test.labels["subject"])
     first = 100 * np.mean(subjects % 2 == 0)  # Genders alternate over people.
     before, after = "new, gender intrusive before", "new, gender intrusive after"

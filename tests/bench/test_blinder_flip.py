@@ -9,7 +9,7 @@ import pytest
 import toy
 
 from jaxanon import methods
-from jaxanon.attacks import Judges
+from jaxanon.attacks import RawClassifiers
 from jaxanon.core import run as core_run
 
 TINY = {"hidden": (4,), "latent": 2, "anonymization": "probabilistic"}
@@ -86,5 +86,5 @@ def test_training_windows_are_read_after_they_were_rewritten(flip, run):
         return np.stack([~second, second], axis=1).astype(float)
 
     reads = {"gender": read, "activity": lambda windows: np.eye(3)[[1] * len(windows)]}
-    found = flip.read_of_training(moved, data, Judges(reads, {}))
+    found = flip.read_of_training(moved, data, RawClassifiers(reads, {}))
     assert found == {"activity": pytest.approx(100 / 3), "gender": 50.0}

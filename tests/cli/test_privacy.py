@@ -99,9 +99,9 @@ def test_what_atlas_as_published_leaves_of_its_noise(ask):
     assert "Of the noise multiplier 2 that it claims, scores left 0.933" in told
 
 
-def test_what_dpfedavg_spends_on_sums_and_on_counts(ask):
+def test_what_dp_fedavg_spends_on_sums_and_on_counts(ask):
     """Half of the clients join a round: 1 / z² = 1 / s² + 1 / (2 c)²."""
-    status, told = ask("dpfedavg --clients 50 --cohort .5 --rounds 4 --epsilon 3")
+    status, told = ask("dp_fedavg --clients 50 --cohort .5 --rounds 4 --epsilon 3")
     assert status == 0 and "a client with all its windows more or less" in told
     want = noise_multiplier_for(3.0, 1e-5, sampling_probability=0.5, steps=4)
     joint = cells(told, "all that a step releases")[0]
@@ -111,17 +111,17 @@ def test_what_dpfedavg_spends_on_sums_and_on_counts(ask):
     assert (2 * counts) ** -2 == pytest.approx(0.05 * joint**-2, rel=2e-3)
 
 
-def test_what_ldpfl_spends_on_every_weight(ask):
-    status, told = ask("ldpfl --weights 1000 --rounds 2 --epsilon 2")
+def test_what_ldp_fl_spends_on_every_weight(ask):
+    status, told = ask("ldp_fl --weights 1000 --rounds 2 --epsilon 2")
     each = response_epsilon_for(2.0, 2000, 1e-5)
     assert status == 0 and "keeps epsilon 2 " in told
     assert cells(told, "each weight")[0] == pytest.approx(each, rel=1e-3)
-    published = ask("ldpfl --weights 1000 --rounds 2 --epsilon 1 --claim weight")[1]
+    published = ask("ldp_fl --weights 1000 --rounds 2 --epsilon 1 --claim weight")[1]
     assert "claims epsilon 1, which is of one of its noisy weights" in published
     together = responses_spent(1.0, 2000, 1e-5)
     assert f"together they cost epsilon {together:,.3g} at" in published
     spent = responses_spent(0.01, 2000, 1e-5)
-    known = ask("ldpfl --weights 1000 --rounds 2 --weight-epsilon 0.01")[1]
+    known = ask("ldp_fl --weights 1000 --rounds 2 --weight-epsilon 0.01")[1]
     assert f"keeps epsilon {spent:.3g} at" in known
 
 
@@ -135,7 +135,7 @@ def test_what_noisy_steps_of_fedsgd_ldp_need(ask):
         assert "Warning: delta 0.1 is no less than 1 / 20" in ask(words)[1]
 
 
-@pytest.mark.parametrize("words", ["--epsilon 11", "ldpfl --weights 9 --epsilon 11"])
+@pytest.mark.parametrize("words", ["--epsilon 11", "ldp_fl --weights 9 --epsilon 11"])
 def test_an_epsilon_that_promises_nothing_is_told_of(words, ask):
     status, told = ask(words)
     assert status == 0 and "Warning: epsilon 11 is above 10, and promises next" in told
@@ -149,11 +149,11 @@ def test_so_is_one_that_little_noise_spends(learner, ask):
 
 def test_a_word_that_is_a_learner_and_a_run_is_neither(ask, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    tmp_path.joinpath("ldpfl").mkdir()
-    assert ask("ldpfl --weights 9")[0] == 0
-    tmp_path.joinpath("ldpfl", "privacy.json").write_text("{}")
-    status, told = ask("ldpfl --weights 9")
-    assert status == 2 and "write ./ldpfl for the folder" in told
+    tmp_path.joinpath("ldp_fl").mkdir()
+    assert ask("ldp_fl --weights 9")[0] == 0
+    tmp_path.joinpath("ldp_fl", "privacy.json").write_text("{}")
+    status, told = ask("ldp_fl --weights 9")
+    assert status == 2 and "write ./ldp_fl for the folder" in told
 
 
 @pytest.mark.parametrize(
@@ -179,9 +179,9 @@ def test_a_word_that_is_a_learner_and_a_run_is_neither(ask, tmp_path, monkeypatc
             "fedavg trains without noise, and spends no epsilon; it is spent",
         ),
         ("atlas --epsilon 0", "epsilon must be > 0: of 0 there is no noise"),
-        ("dpfedavg", "give how many: --clients"),
-        ("ldpfl", "give how many: --weights"),
-        ("ldpfl --weights 0", "--weights must be >= 1, got 0"),
+        ("dp_fedavg", "give how many: --clients"),
+        ("ldp_fl", "give how many: --weights"),
+        ("ldp_fl --weights 0", "--weights must be >= 1, got 0"),
         (f"atlas {FEW} --score-multiplier 1", "leave out --score-multiplier"),
         (
             f"atlas {FEW} --scores released --score-multiplier 1",

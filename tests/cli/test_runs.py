@@ -268,7 +268,7 @@ def judged(monkeypatch):
             },
         }
 
-    monkeypatch.setattr(anonymizers, "raw_judges", lambda data: None)
+    monkeypatch.setattr(anonymizers, "train_raw_classifiers", lambda data: None)
     monkeypatch.setattr(anonymizers, "evaluate_each", one_by_one(evaluate))
 
 

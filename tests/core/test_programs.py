@@ -40,7 +40,7 @@ def test_64_bits_change_nothing(room, name, settings):
 def test_warnings_of_training_are_of_who_called_it(monkeypatch):
     spec = toy.data().spec
     small = {"model": "mlp", "hidden": (4,), "rounds": 1}
-    learner = learners.build("dpfedavg", spec, **small)
+    learner = learners.build("dp_fedavg", spec, **small)
     monkeypatch.setattr(trainer, "check_data", lambda *_: 1 / 0)  # Comes next.
     with pytest.warns(UserWarning, match="budget pays for 1") as told:
         with pytest.raises(ZeroDivisionError):

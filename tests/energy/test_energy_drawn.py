@@ -119,7 +119,7 @@ def test_shares_are_quotients_or_what_they_are_of_nothing(seed, shape, dtype, no
 def test_sums_over_days_and_hours_lose_nothing(seed, shape, days, dtype):
     rng = np.random.default_rng(seed)
     values = rng.integers(0, 4, size=(*shape, days * 1440)).astype(dtype)
-    by_day, by_hour = energy.per_day(values), energy.per_hour(values)
+    by_day, by_hour = energy.saving_per_day(values), energy.saving_per_hour(values)
     assert by_day.shape == (*shape, days) and by_hour.shape == (*shape, 24)
     minute = np.arange(days * 1440)  # Sums of whole numbers are exact.
     for day in range(days):
@@ -133,7 +133,7 @@ def test_sums_over_days_and_hours_lose_nothing(seed, shape, days, dtype):
 @given(st.integers(0, 3000).filter(lambda n: n % 1440 or not n), st.booleans())
 def test_parts_of_days_are_refused(minutes, single):
     values = np.zeros(()) if single else np.zeros((2, minutes))
-    for total in (energy.per_day, energy.per_hour):
+    for total in (energy.saving_per_day, energy.saving_per_hour):
         with pytest.raises(ValueError, match="values must be of whole days"):
             total(values)
 

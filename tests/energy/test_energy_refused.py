@@ -30,8 +30,8 @@ def test_what_costs_nothing_is_asked_within_range_all_the_same():
 
 
 def test_nobody_has_days_and_hours_too():
-    assert energy.per_day(jnp.zeros((0, 2880))).shape == (0, 2)
-    assert energy.per_hour(jnp.zeros((0, 2880))).shape == (0, 24)
+    assert energy.saving_per_day(jnp.zeros((0, 2880))).shape == (0, 2)
+    assert energy.saving_per_hour(jnp.zeros((0, 2880))).shape == (0, 24)
 
 
 def test_minutes_of_any_whole_kind_are_minutes():

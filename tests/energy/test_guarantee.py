@@ -67,7 +67,7 @@ HOURS = {"beta_hours": 1.0, "gamma_hours": 0.7}  # Every three slots, and every 
 @functools.cache
 def home():
     made_up = energy.households(jax.random.key(5), 2, 1, energy.APPLIANCES[:1])
-    return energy.street(np.asarray(made_up.power[:, :240]))
+    return energy.build_neighborhood(np.asarray(made_up.power[:, :240]))
 
 
 @functools.cache
@@ -75,7 +75,7 @@ def lived(**settings):
     """The state after six slots."""
     made = energy.pfdrl(SMALL(**settings))
     state = made.init(jax.random.key(0), home(), alpha=1, **HOURS)
-    return energy.live(made, jax.random.key(1), state, home(), 6)[0]
+    return energy.simulate(made, jax.random.key(1), state, home(), 6)[0]
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ def test_new_homes_get_nothing_but_what_was_broadcast():
         fits=state.fits._replace(layers=secret(state.fits.layers)),
         control=state.control._replace(params=secret(state.control.params)),
     )
-    joined = energy.join(made, jax.random.key(1), state, street, street)
+    joined = energy.add_home(made, jax.random.key(1), state, street, street)
     for own, mail, theirs in (
         (joined.fits.layers, joined.fit_mail, state.fit_mail),
         (joined.control.params, joined.control_mail, state.control_mail),

@@ -72,7 +72,7 @@ def test_a_device_that_a_home_lacks_is_not_there():
     made = energy.from_readings(*(column[~own] for column in columns), 3)
     assert np.isnan(made.power[1, :, 1]).all() and not np.isnan(made.power[0]).any()
     settings = energy.PFDRLSettings(days=2, held_out=1)
-    street = energy.street_of(settings, made)
+    street = energy.neighborhood_from_settings(settings, made)
     assert street.present.tolist() == [True, True, True, False]
     # As good as a device that says nothing but NaN.
     columns[3][own] = np.nan
@@ -147,10 +147,10 @@ def test_what_meters_say_wrongly_names_home_and_device():
     made = energy.from_readings(*columns, 3)
     made.power[1, 7, 0] = -2
     with pytest.raises(ValueError, match=r"negative: pc of b takes -2.0 W in minute 7"):
-        energy.street_of(settings, made)
+        energy.neighborhood_from_settings(settings, made)
     made.power[1, 7, 0] = np.inf
     with pytest.raises(ValueError, match="finite: pc of b has an infinity in minute 7"):
-        energy.street_of(settings, made)
+        energy.neighborhood_from_settings(settings, made)
 
 
 def test_a_file_of_one_s_own(tmp_path):

@@ -43,7 +43,9 @@ def homes(seed, kinds=None, present=None):
     power = np.take_along_axis(levels, mode[None], axis=0)[0]
     if present is not None:
         power = np.where(np.reshape(present, (2, 1, 3)), power, np.nan)
-    return energy.street(power, None if kinds is None else np.reshape(kinds, (2, 3)))
+    return energy.build_neighborhood(
+        power, None if kinds is None else np.reshape(kinds, (2, 3))
+    )
 
 
 HYPER = st.fixed_dictionaries({
@@ -64,7 +66,7 @@ def test_a_street_lives_on_and_apart_as_at_once(seed, hyper, kinds):
     street = homes(seed, kinds)
     key = lambda: jax.random.key(seed)
     begin = lambda street: system().init(key(), street, **hyper, **TWO_SLOTS)
-    run = lambda state, street, n: energy.live(system(), key(), state, street, n)
+    run = lambda state, street, n: energy.simulate(system(), key(), state, street, n)
     whole, info = run(begin(street), street, 4)
     half, first = run(begin(street), street, 2)
     half, second = run(half, street, 2)
@@ -81,7 +83,9 @@ def test_a_street_lives_on_and_apart_as_at_once(seed, hyper, kinds):
     assert (info["minutes"] == SLOT).all()
     assert (info["saved_wh"] <= info["standby_wh"] + 1e-5).all()
     places, parts = energy.apart(street, 3)
-    states, infos = energy.live_apart(system(), key(), [*map(begin, parts)], parts, 4)
+    states, infos = energy.simulate_sharded(
+        system(), key(), [*map(begin, parts)], parts, 4
+    )
     for own, part in zip(places, infos, strict=True):
         close(part, {name: one[:, own] for name, one in info.items()}, atol=1e-3)
     ages = energy.collect_state(whole, states, places)
@@ -152,7 +156,7 @@ def test_lives_are_each_other_s_and_their_own(seed, order):
         jax.random.split(jax.random.key(int(seeds[2])))[0], street, alpha=2, epsilon=0.1
     )
     run_key = jax.random.split(jax.random.key(int(seeds[2])))[1]
-    _, info = energy.live(system(), run_key, state, street, 4)
+    _, info = energy.simulate(system(), run_key, state, street, 4)
     for name, one in info.items():
         own = np.float64(one).reshape(2, -1).sum(1)
         np.testing.assert_allclose(learned[name][2], own, rtol=1e-3, atol=1e-2)

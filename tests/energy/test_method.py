@@ -136,7 +136,7 @@ def test_homes_must_be_enough(homes):
 
 
 def test_homes_that_join_are_looked_at_before_anything_is_learned(homes, monkeypatch):
-    monkeypatch.setattr(energy, "live", lambda *_: pytest.fail("it learned"))
+    monkeypatch.setattr(energy, "simulate", lambda *_: pytest.fail("it learned"))
     wrong = homes._replace(power=homes.power.copy())
     wrong.power[2, 100:150, 1] = np.nan
     with pytest.raises(ValueError, match="of home 3 lacks 50 minutes from minute 100"):
@@ -173,8 +173,8 @@ def test_days_are_told_as_agents_went_through_them(run, homes):
     system, plain = system_of(run), run.method.prepare(homes)
     first, key = jax.random.split(jax.random.key(3))
     state = system.init(first, plain, **settings.hyper_of(SETTINGS))
-    state, _ = energy.live(system, key, state, plain, 24)
-    _, info = energy.live(system, key, state, plain, 24)
+    state, _ = energy.simulate(system, key, state, plain, 24)
+    _, info = energy.simulate(system, key, state, plain, 24)
     told = run.history[1]["losses"]
     saved, standby = (np.sum(info[name]) for name in ("saved_wh", "standby_wh"))
     assert told["saved_share"] == pytest.approx(float(saved / standby), rel=1e-4)
@@ -238,14 +238,14 @@ def test_held_out_days_are_the_agents_own_acts(run, homes, report):
 
 def test_a_home_that_joins_lives_through_the_days(run, homes, report, monkeypatch):
     """With the street's first layer or without; its last one is its own both times."""
-    begun, live = [], energy.live
+    begun, live = [], energy.simulate
 
     def seen(system, key, state, street, num_slots):
         kernels = {name: x["kernel"] + 0 for name, x in state.control.params.items()}
         begun.append((kernels, street.power.shape, num_slots))
         return live(system, key, state, street, num_slots)
 
-    monkeypatch.setattr(energy, "live", seen)
+    monkeypatch.setattr(energy, "simulate", seen)
     assert evaluation_energy.joined(run, homes, seed=2) == report["newcomers"]
     (joined, shape, slots), (alone, *_) = begun
     assert shape == (2, 3 * 1440) and slots == 48
@@ -275,7 +275,7 @@ def test_who_joins_draws_nothing_that_the_street_drew(run, homes, monkeypatch):
         keys.append(jax.random.key_data(key).tolist())
         raise InterruptedError
 
-    monkeypatch.setattr(energy, "join", seen)
+    monkeypatch.setattr(energy, "add_home", seen)
     with pytest.raises(InterruptedError):
         evaluation_energy.joined(run, homes, seed=3)
     drawn = jax.random.key_data(jax.random.split(jax.random.key(3), 3)).tolist()

@@ -29,7 +29,7 @@ def watts(home, device):
 
 def homes(numbers):
     power = np.stack([[watts(home, device) for device in range(2)] for home in numbers])
-    return energy.street(np.moveaxis(power, 1, 2))
+    return energy.build_neighborhood(np.moveaxis(power, 1, 2))
 
 
 @functools.cache
@@ -39,7 +39,7 @@ def old():
         [[watts(home, device) for device in range(2)] for home in range(3)]
     )
     power[2, 1] = np.nan
-    return energy.street(np.moveaxis(power, 1, 2))
+    return energy.build_neighborhood(np.moveaxis(power, 1, 2))
 
 
 @functools.cache
@@ -71,7 +71,7 @@ def test_newcomers_take_the_mean_of_their_kind_and_what_is_shared(
 ):
     system, state = learned(method)
     new = homes([4])
-    found = energy.join(system, jax.random.key(1), state, old(), new)
+    found = energy.add_home(system, jax.random.key(1), state, old(), new)
     fresh = system.init(jax.random.key(1), new, **HOURLY)
     # Kinds are agents 1, 3, 5 and 2, 4: the sixth is not there.
     mean = jnp.array([3.0, 3.0])
@@ -91,7 +91,7 @@ def test_newcomers_take_the_mean_of_their_kind_and_what_is_shared(
 def test_a_kind_that_the_street_lacks_begins_with_nothing():
     system, state = learned("pfdrl")
     new = homes([4])._replace(kind=jnp.array([1, 7], jnp.int32))
-    found = energy.join(system, jax.random.key(1), state, old(), new)
+    found = energy.add_home(system, jax.random.key(1), state, old(), new)
     fresh = system.init(jax.random.key(1), new, **HOURLY)
     kernel = lambda state: state.control.params["dense_1"]["kernel"]
     assert (kernel(found)[0] == 3).all()
@@ -102,8 +102,8 @@ def test_a_kind_that_the_street_lacks_begins_with_nothing():
 def test_newcomers_go_on_and_the_street_does_too():
     system, state = learned("pfdrl")
     new = homes([4, 5])
-    own = energy.join(system, jax.random.key(1), state, old(), new)
-    own, info = energy.live(system, jax.random.key(2), own, new, 3)
+    own = energy.add_home(system, jax.random.key(1), state, old(), new)
+    own, info = energy.simulate(system, jax.random.key(2), own, new, 3)
     assert info["saved_wh"].shape == (3, 4) and int(own.slot) == 3
     kernel = lambda name: own.control.params[name]["kernel"]
     # After an hour they share with each other.

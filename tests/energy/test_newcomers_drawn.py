@@ -32,9 +32,12 @@ def streets():
     system = energy.pfdrl(config)
     day = np.tile([0.0] * 10 + [2.0] * 30 + [80.0] * 20, 4)
     watts = np.arange(1, 4)[:, None, None] * day[None, :, None]
-    old, new = energy.street(watts), energy.street(watts[:2] * 1.3)
+    old, new = (
+        energy.build_neighborhood(watts),
+        energy.build_neighborhood(watts[:2] * 1.3),
+    )
     state = system.init(jax.random.key(0), old, alpha=0)
-    join = jax.jit(lambda key, state: energy.join(system, key, state, old, new))
+    join = jax.jit(lambda key, state: energy.add_home(system, key, state, old, new))
     return state, join
 
 

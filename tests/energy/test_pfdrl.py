@@ -10,7 +10,7 @@ import pytest
 
 from jaxanon import energy
 from jaxanon.energy import DQNConfig, ForecastConfig, PFDRLConfig, Series, Trace, mdp
-from jaxanon.federated import Layout, Messages
+from jaxanon.federated import ChannelConfig, Layout
 from jaxanon.models.predictors import q_network
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ LAYERS = ("dense_1", "dense_2")
 @functools.cache
 def homes():
     made_up = energy.households(jax.random.key(5), HOMES, 1, energy.APPLIANCES[:2])
-    return energy.street(np.asarray(made_up.power[:, 900:1300]))
+    return energy.build_neighborhood(np.asarray(made_up.power[:, 900:1300]))
 
 
 @functools.cache
@@ -41,7 +41,7 @@ def system(**settings):
 
 
 def again(tree):
-    """A copy, for ``energy.live`` to use up."""
+    """A copy, for ``energy.simulate`` to use up."""
     return jax.tree.map(lambda leaf: jnp.array(np.array(leaf)), tree)
 
 
@@ -52,7 +52,7 @@ def lived(num_slots, method, hyper=(), **settings):
     if not num_slots:
         return made.init(jax.random.key(0), homes(), **dict(hyper)), None
     before, _ = lived(num_slots - 1, method, hyper, **settings)
-    state, info = energy.live(made, jax.random.key(1), again(before), homes(), 1)
+    state, info = energy.simulate(made, jax.random.key(1), again(before), homes(), 1)
     return state, {name: one[0] for name, one in info.items()}
 
 
@@ -211,7 +211,7 @@ def test_the_ends_of_alpha_are_other_methods(alpha, method):
 
 
 def test_where_all_messages_are_lost_it_is_learning_alone():
-    lost, _ = lived(3, "pfdrl", HOURLY, messages=Messages(lost=1.0))
+    lost, _ = lived(3, "pfdrl", HOURLY, messages=ChannelConfig(lost=1.0))
     alone, _ = lived(3, "local", HOURLY)
     chex.assert_trees_all_close(lost.control.params, alone.control.params, atol=1e-6)
     chex.assert_trees_all_close(lost.fits, alone.fits, atol=1e-6)
@@ -226,7 +226,7 @@ def test_agents_go_through_slots_by_themselves_until_somebody_is_heard():
     assert jax.jit(lambda state: made.silent(state, 3))(state) == 1
     # Twice three, after each of which all are heard, and one by one above.
     assert made.silent(state, 6) == 3
-    state, info = energy.live(made, jax.random.key(1), again(state), homes(), 6)
+    state, info = energy.simulate(made, jax.random.key(1), again(state), homes(), 6)
     for slot in range(6):
         expected = slots[slot + 1][1]
         for name in ("forecast_error", "reward", "optimal"):

@@ -8,7 +8,7 @@ import pytest
 
 from jaxanon import energy
 from jaxanon.energy import DQNConfig, ForecastConfig, PFDRLConfig
-from jaxanon.federated import Messages
+from jaxanon.federated import ChannelConfig
 
 SMALL = PFDRLConfig(
     forecast=ForecastConfig(kind="lr", lookback=10, ahead=20),
@@ -23,7 +23,7 @@ SMALL = PFDRLConfig(
 def test_kinds_are_dealt_out_whole_and_evenly():
     kinds = np.array([[0, 1, 2], [0, 1, 3], [0, 4, 3]])
     rng = np.random.default_rng(0)
-    whole = energy.street(rng.uniform(0, 9, (3, 40, 3)), kinds)
+    whole = energy.build_neighborhood(rng.uniform(0, 9, (3, 40, 3)), kinds)
     places, streets = energy.apart(whole, 2)
     # 0 has three agents, 1 and 3 two each, 2 and 4 one: 0 and 4 or 2, 1 and 3.
     assert sorted(map(len, places)) == [4, 5]
@@ -42,16 +42,16 @@ def test_kinds_are_dealt_out_whole_and_evenly():
 
 def test_fewer_than_one_street_is_refused():
     with pytest.raises(ValueError, match="number must be >= 1, got 0"):
-        energy.apart(energy.street(np.ones((1, 60, 1))), 0)
+        energy.apart(energy.build_neighborhood(np.ones((1, 60, 1))), 0)
 
 
-UNSURE = Messages(lost=0.3, late=0.3, max_age=2)
+UNSURE = ChannelConfig(lost=0.3, late=0.3, max_age=2)
 
 
 @pytest.mark.parametrize("settings", [{"messages": UNSURE}, {"method": "cloud"}])
 def test_apart_is_as_in_one_program(settings):
     made_up = energy.households(jax.random.key(5), 3, 1, energy.APPLIANCES[:2])
-    street = energy.street(made_up.power[:, 600:1000])
+    street = energy.build_neighborhood(made_up.power[:, 600:1000])
     made = energy.pfdrl(PFDRLConfig(**vars(SMALL) | settings))
     hyper = {"alpha": 1, "beta_hours": 1 / 3, "gamma_hours": 1 / 3}  # Every slot.
     begun = made.init(jax.random.key(0), street, **hyper)
@@ -60,9 +60,9 @@ def test_apart_is_as_in_one_program(settings):
     for own, dealt in zip(streets, states, strict=True):
         chex.assert_trees_all_equal(dealt, made.init(jax.random.key(0), own, **hyper))
     key, before = jax.random.key(1), jax.tree.map(np.array, begun)
-    state, info = energy.live(made, key, begun, street, 6)
-    states, infos = energy.live_apart(made, key, states, streets, 3)
-    states, later = energy.live_apart(made, key, states, streets, 3)
+    state, info = energy.simulate(made, key, begun, street, 6)
+    states, infos = energy.simulate_sharded(made, key, states, streets, 3)
+    states, later = energy.simulate_sharded(made, key, states, streets, 3)
     for own, part, first, last in zip(places, states, infos, later, strict=True):
         found = np.concatenate([first["reward"], last["reward"]])
         np.testing.assert_allclose(found, np.array(info["reward"])[:, own], rtol=1e-5)
@@ -87,7 +87,7 @@ def test_apart_is_as_in_one_program(settings):
 def test_streets_apart_draw_the_noise_of_the_whole_one():
     """Nobody learns, so that all that is broadcast is noise; kinds share none of it."""
     made_up = energy.households(jax.random.key(5), 2, 1, energy.APPLIANCES[:2])
-    street = energy.street(made_up.power[:, 600:1000])
+    street = energy.build_neighborhood(made_up.power[:, 600:1000])
     made = energy.pfdrl(PFDRLConfig(**vars(SMALL) | {"noise_multiplier": 1.0}))
     hyper = {"alpha": 1, "beta_hours": 1.0, "gamma_hours": 1.0}
     start = lambda own: made.init(
@@ -100,9 +100,9 @@ def test_streets_apart_draw_the_noise_of_the_whole_one():
     again = energy.collect_state(jax.tree.map(jnp.zeros_like, begun), dealt, places)
     public = lambda state: (state.fit_mail.public, state.control_mail.public)
     chex.assert_trees_all_equal(public(again), public(begun))
-    state, _ = energy.live(made, key, begun, street, 3)
+    state, _ = energy.simulate(made, key, begun, street, 3)
     states = [start(own) for own in streets]
-    states, _ = energy.live_apart(made, key, states, streets, 3)
+    states, _ = energy.simulate_sharded(made, key, states, streets, 3)
     noise = np.zeros((4, before[0].size))
     for own, part in zip(places, states, strict=True):
         for mail in ("fit_mail", "control_mail"):

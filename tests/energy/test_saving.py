@@ -49,16 +49,16 @@ def test_days_and_hours_of_ones():
     values = jnp.arange(3)[:, None] * jnp.ones((3, 1440))
     values = jnp.concatenate([values, values], axis=1)  # [3, two days]
     np.testing.assert_array_equal(
-        energy.per_day(values), 1440 * np.array([[0, 0], [1, 1], [2, 2]])
+        energy.saving_per_day(values), 1440 * np.array([[0, 0], [1, 1], [2, 2]])
     )
     np.testing.assert_array_equal(
-        energy.per_hour(values), np.repeat([[0], [120], [240]], 24, axis=1)
+        energy.saving_per_hour(values), np.repeat([[0], [120], [240]], 24, axis=1)
     )
 
 
 def test_hours_are_those_of_the_day():
     minute = jnp.zeros(2880).at[jnp.array([61, 1440 + 119, 1440 + 120])].set(1.0)
-    found = energy.per_hour(minute)
+    found = energy.saving_per_hour(minute)
     assert found[1] == 2 and found[2] == 1 and found.sum() == 3
 
 
@@ -81,8 +81,11 @@ def test_tariffs():
             lambda: energy.savings(jnp.zeros(2), jnp.zeros(2, int), jnp.zeros(3, int)),
             "load, mode and action must have one shape",
         ),
-        (lambda: energy.per_day(jnp.zeros(1439)), "values must be of whole days"),
-        (lambda: energy.per_hour(jnp.zeros(0)), "values must be of whole days"),
+        (
+            lambda: energy.saving_per_day(jnp.zeros(1439)),
+            "values must be of whole days",
+        ),
+        (lambda: energy.saving_per_hour(jnp.zeros(0)), "values must be of whole days"),
     ],
 )
 def test_refusals(call, message):

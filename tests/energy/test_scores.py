@@ -36,7 +36,7 @@ def test_sums_and_shares_by_hand():
     Of 3 devices 6 Wh a day each; a quarter of an agent's 12 Wh are 3 Wh.
     """
     made = homes()
-    street = energy.street(made.power, made.kinds)
+    street = energy.build_neighborhood(made.power, made.kinds)
     one = did(street)
     action = one.action.copy()
     action[0, DAY : DAY + 30], action[2, 60:66] = 1, 0
@@ -73,7 +73,7 @@ def test_sums_and_shares_by_hand():
 
 def test_forecasts_are_measured_beside_persistence():
     made = homes()
-    street = energy.street(made.power, made.kinds)
+    street = energy.build_neighborhood(made.power, made.kinds)
     found = scores.scores(did(street), street, made)
     assert found["forecast"]["model"]["mae"] == pytest.approx(1)
     assert found["forecast"]["model"]["mase"] == pytest.approx(0.5)
@@ -88,7 +88,7 @@ def test_months_are_the_calendar_s_or_thirty_days():
     january = np.array([["2015-01-31", "2015-02-01"]] * 2, "datetime64[D]")
     january[1] += np.timedelta64(1, "D")
     made = homes(dates=january)
-    street = energy.street(made.power, made.kinds)
+    street = energy.build_neighborhood(made.power, made.kinds)
     found = scores.scores(did(street), street, made)["per_month"]
     assert [(row["month"], row["standby_kwh"]) for row in found] == [
         ("2015-01", pytest.approx(0.012)),
@@ -101,7 +101,9 @@ def test_months_are_the_calendar_s_or_thirty_days():
 
 def test_shares_of_nothing_are_none():
     made = homes()
-    street = energy.street(np.zeros_like(np.nan_to_num(made.power)), made.kinds)
+    street = energy.build_neighborhood(
+        np.zeros_like(np.nan_to_num(made.power)), made.kinds
+    )
     total = scores.scores(did(street), street, made)["overall"]
     assert total["saved_share"] is None and total["switched_off_share"] is None
     assert total["optimal_share"] == 1
@@ -114,7 +116,7 @@ def test_the_example_is_the_median_home_on_its_busiest_day():
     kinds = np.zeros((3, 1), np.int32)
     dates = np.array([["2015-01-30", "2015-01-31", "2015-02-01"]] * 3, "datetime64[D]")
     made = Homes(watts, kinds, ("tv",), ("all", "none", "half"), dates)
-    street = energy.street(made.power)
+    street = energy.build_neighborhood(made.power)
     one = did(street)
     action = one.action.copy()
     action[1, :60], action[2, :30] = 1, 1
@@ -131,7 +133,7 @@ def test_the_example_is_of_a_home_that_has_a_device():
     watts[2] = homes().power[0]
     kinds = np.tile([0, 1], (3, 1))
     made = Homes(watts, kinds, ("tv", "pc"), ("none", "neither", "both"), None)
-    street = energy.street(watts, kinds)
+    street = energy.build_neighborhood(watts, kinds)
     found = scores.example(did(street), street, made)
     assert found["home"] == "both" and len(found["devices"]) == 2
 
@@ -139,5 +141,5 @@ def test_the_example_is_of_a_home_that_has_a_device():
 def test_devices_whose_standby_is_unknown_are_named():
     made = homes()
     made.power[0, :, 1] = 9
-    street = energy.street(made.power, made.kinds)
+    street = energy.build_neighborhood(made.power, made.kinds)
     assert scores.untold(street, ["a1", "a2", "b1", "b2"]) == ["a2"]

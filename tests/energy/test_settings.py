@@ -70,7 +70,7 @@ def test_settings_reach_the_parts():
     assert sizes == (8, 50, 9)
     # Where every message arrives none is kept.
     assert settings.config_of(PFDRLSettings(max_age=3)).messages.max_age == 0
-    assert config.messages == federated.Messages(lost=0.1, late=0.2, max_age=3)
+    assert config.messages == federated.ChannelConfig(lost=0.1, late=0.2, max_age=3)
     assert config.hidden == (8, 8) and config.dqn.double
     assert 30 % config.dqn.num_envs == 0
     hyper = settings.hyper_of(chosen)
@@ -100,5 +100,5 @@ def test_levels_are_of_the_days_to_learn_from():
     watts = np.repeat([2.0, 100.0, 7.0, 100.0], 720)[None, :, None]
     kinds = np.zeros((1, 1), np.int32)
     homes = energy.Homes(watts, kinds, ("tv",), ("a",), None)
-    street = energy.street_of(PFDRLSettings(days=1, held_out=1), homes)
+    street = energy.neighborhood_from_settings(PFDRLSettings(days=1, held_out=1), homes)
     assert street.levels.standby.tolist() == [2] and street.power.shape == (1, 2880)

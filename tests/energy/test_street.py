@@ -18,7 +18,7 @@ def power():
 
 
 def test_agents_are_homes_by_devices():
-    made = energy.street(power())
+    made = energy.build_neighborhood(power())
     assert made.power.shape == (6, 100)
     assert made.power[4, 0] == 3 and made.power[5, 99] == 200
     assert made.levels.standby.tolist() == [1, 1, 2, 0, 3, 3]
@@ -30,7 +30,7 @@ def test_agents_are_homes_by_devices():
 
 
 def test_only_devices_of_a_kind_that_are_there_learn_of_each_other():
-    made = energy.street(power())
+    made = energy.build_neighborhood(power())
     third, half = 1 / 3, 1 / 2
     expected = [
         [third, 0, third, 0, third, 0],
@@ -45,14 +45,14 @@ def test_only_devices_of_a_kind_that_are_there_learn_of_each_other():
 
 
 def test_kinds_may_stand_in_any_column():
-    made = energy.street(power(), kinds=[[0, 1], [1, 2], [0, 1]])
+    made = energy.build_neighborhood(power(), kinds=[[0, 1], [1, 2], [0, 1]])
     hears = np.asarray(made.everybody) > 0
     assert np.flatnonzero(hears[1]).tolist() == [1, 2, 5]
 
 
 def test_a_graph_of_homes_is_one_of_agents():
     homes = np.repeat(power()[:1], 4, axis=0)
-    made = energy.street(homes, graph=federated.ring(4))
+    made = energy.build_neighborhood(homes, graph=federated.ring_graph(4))
     federated.check_mixing(made.neighbours)
     assert np.flatnonzero(made.neighbours[0]).tolist() == [0, 2, 6]
     assert np.flatnonzero(made.everybody[0]).tolist() == [0, 2, 4, 6]
@@ -62,9 +62,11 @@ def test_levels_are_of_the_minutes_one_may_learn_from():
     watts = power()
     watts[:, 80:] = 900.0
     watts[1, :, 1] = np.nan
-    made = energy.street(watts, learn_minutes=80)
+    made = energy.build_neighborhood(watts, learn_minutes=80)
     assert made.levels.on[0] == 100
-    assert energy.street(watts[:, :80]).scale.tolist() == made.scale.tolist()
+    assert (
+        energy.build_neighborhood(watts[:, :80]).scale.tolist() == made.scale.tolist()
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,7 +81,7 @@ def test_levels_are_of_the_minutes_one_may_learn_from():
 )
 def test_refusals(options, message):
     with pytest.raises(ValueError, match=message):
-        energy.street(power(), **options)
+        energy.build_neighborhood(power(), **options)
 
 
 def test_bad_meters_are_refused_by_name():
@@ -87,4 +89,4 @@ def test_bad_meters_are_refused_by_name():
     watts[2, 7, 1] = -5
     names = ("Elm 1", "Elm 2", "Elm 3"), ("oven", "lamp")
     with pytest.raises(ValueError, match=r"lamp of Elm 3 takes -5\.0 W in minute 7"):
-        energy.street(watts, names=names)
+        energy.build_neighborhood(watts, names=names)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxanon.datasets import Data, Spec, Windows
-from jaxanon.evaluation.anonymizers import raw_judges
+from jaxanon.evaluation.anonymizers import train_raw_classifiers
 
 TIME = 16
 QUICK = {"attacks": ("forest",)}
@@ -100,7 +100,7 @@ def cases():
 def judging():
     """Judges of the small data set, and the progress that was told of them."""
     told = []
-    made = raw_judges(data(), progress=lambda *entry: told.append(entry[:2]))
+    made = train_raw_classifiers(data(), progress=lambda *entry: told.append(entry[:2]))
     return made, told
 
 

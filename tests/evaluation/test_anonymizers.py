@@ -11,7 +11,11 @@ import jaxanon as ja
 from jaxanon.core import release
 from jaxanon.evaluation import anonymizers, protocol
 from jaxanon.evaluation import summary as evaluation_summary
-from jaxanon.evaluation.anonymizers import evaluate, evaluate_many, raw_judges
+from jaxanon.evaluation.anonymizers import (
+    evaluate,
+    evaluate_many,
+    train_raw_classifiers,
+)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +38,7 @@ def known(reported):
 @pytest.fixture(scope="module")
 def new_people(cases):
     """Judges of who were trained on, where others are tested."""
-    return raw_judges(cases.strangers())
+    return train_raw_classifiers(cases.strangers())
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +60,12 @@ def linked(cases, new_people, tmp_path_factory):
 @pytest.fixture(scope="module")
 def alone(cases, tmp_path_factory):
     """What is said of one of many runs, the progress, and judges trained meanwhile."""
-    told, made, train = [], [], protocol.train_judges
+    told, made, train = [], [], protocol.train_raw_classifiers
     tell = lambda done, total, what: told.append((done, total, what))
     run = cases.Run(cases.identity, tmp_path_factory.mktemp("alone"))
     with pytest.MonkeyPatch.context() as patch:
         kept = lambda *words: made.append(train(*words)) or made[-1]
-        patch.setattr(protocol, "train_judges", kept)
+        patch.setattr(protocol, "train_raw_classifiers", kept)
         found = evaluate_many([run], cases.data(), progress=tell, **cases.QUICK)
     return found, told, made
 
@@ -231,7 +235,7 @@ def test_judges_count_their_progress(judging):
 
 @pytest.mark.slow
 def test_many_runs_train_their_judges_themselves(cases, known, alone, judges):
-    """Which are those of ``raw_judges``, the same to the bit every time."""
+    """Which are those of ``train_raw_classifiers``, the same to the bit every time."""
     reports = [known(cases.identity)]
     assert alone[0] == {
         "reports": reports,

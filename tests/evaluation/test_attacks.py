@@ -11,7 +11,7 @@ import pytest
 from jaxanon import attacks
 from jaxanon.evaluation import attackers, leakage, protocol
 from jaxanon.evaluation.anonymizers import evaluate, evaluate_many
-from jaxanon.evaluation.protocol import Case
+from jaxanon.evaluation.protocol import EvaluationContext
 
 RETRAINED = ("released", "per-class", "stream", "pairs", "self-training", "intrusive")
 
@@ -120,10 +120,12 @@ def test_two_streams_of_one_person_are_matched(reports):
 def test_streams_of_noise_are_matched_by_chance(cases, judges):
     data, told = cases.data(), lambda what: None
     trials = [
-        protocol.put(cases.Run(cases.noise), seed, data, ("tree",), 0.2, told)
+        protocol.prepare_evaluation(
+            cases.Run(cases.noise), seed, data, ("tree",), 0.2, told
+        )
         for seed in range(16)
     ]
-    found = attackers.pairs(Case(trials, [{}] * 16, judges))
+    found = attackers.pairs(EvaluationContext(trials, [{}] * 16, judges))
     for name in ("untrained", "tree"):
         own = [
             row["scores"] for rows in found for row in rows if row["attacker"] == name
@@ -165,11 +167,13 @@ def test_a_dense_layer_tells_what_went_into_it(cases):
     params = {"layer": {"kernel": jnp.zeros((48, 2)), "bias": jnp.zeros(2)}}
     run = cases.Run(cases.identity)
     run.client_loss = lambda: (loss_fn, params)
-    one = protocol.put(run, 0, cases.data(), ("tree",), 0.2, lambda what: None)
+    one = protocol.prepare_evaluation(
+        run, 0, cases.data(), ("tree",), 0.2, lambda what: None
+    )
     with pytest.MonkeyPatch.context() as patch:
         nothing = attacks.Inverted(jnp.zeros((16, 3)), jnp.ones(2) / 2, jnp.ones(()))
         patch.setattr(attacks, "invert_gradient", lambda *_: nothing)
-        (found,) = leakage.inversion(Case([one], [{}], None))
+        (found,) = leakage.inversion(EvaluationContext([one], [{}], None))
     told = {
         (row["attacker"], row["variant"]): row["figures"]["correlation"]
         for row in found
@@ -222,10 +226,12 @@ def test_strangers_are_matched_too(cases, judges):
 
 
 def test_the_judges_are_the_mlp_of_raw_windows(cases, judges, monkeypatch):
-    monkeypatch.setattr(protocol, "train_judges", lambda *_: pytest.fail("once more"))
+    monkeypatch.setattr(
+        protocol, "train_raw_classifiers", lambda *_: pytest.fail("once more")
+    )
     run, told = cases.Run(cases.flip_side), lambda what: None
-    one = protocol.put(run, 0, cases.data(), ("mlp",), 0.2, told)
-    (found,) = attackers.intrusive(Case([one], [{}], judges))
+    one = protocol.prepare_evaluation(run, 0, cases.data(), ("mlp",), 0.2, told)
+    (found,) = attackers.intrusive(EvaluationContext([one], [{}], judges))
     assert len(found) == 6 and {row["attacker"] for row in found} == {"mlp"}
 
 
@@ -244,7 +250,7 @@ def test_a_class_of_one_window_within_an_activity_is_refused_at_the_door(cases, 
 
 def test_every_training_has_a_key_of_its_own(cases):
     data, told = cases.data(), lambda what: None
-    put = lambda seed: protocol.put(
+    put = lambda seed: protocol.prepare_evaluation(
         cases.Run(cases.noise), seed, data, ("tree",), 1, told
     )
     trials = [put(0), put(1)]

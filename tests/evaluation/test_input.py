@@ -9,7 +9,7 @@ from jaxanon.evaluation.anonymizers import (
     evaluate,
     evaluate_each,
     evaluate_many,
-    raw_judges,
+    train_raw_classifiers,
 )
 
 
@@ -141,7 +141,7 @@ def test_another_split_of_what_the_run_was_trained_on(cases):
 def test_seeds_that_would_be_another_s(cases, seed):
     refuses(cases, "seed must be from 0 to 4294967295, got", cases.data(), seed=seed)
     with pytest.raises(ValueError, match="seed must be from 0 to"):
-        raw_judges(cases.data(), seed=seed)
+        train_raw_classifiers(cases.data(), seed=seed)
 
 
 def test_files_of_one_name_may_be_of_different_people(cases):

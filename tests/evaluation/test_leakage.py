@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxanon import methods
-from jaxanon.attacks import nearness, tell_members
+from jaxanon.attacks import nearness, score_membership
 from jaxanon.core.method import Generation, Method, Schedule
 from jaxanon.core.run import Run
 from jaxanon.datasets import by_client, spec
@@ -161,10 +161,10 @@ def test_a_diffusion_that_learned_a_handful_by_heart_is_caught(cases):
     explain = lambda part: sum(run.window_losses(jax.random.key(2), *part).values())
     told, unseen = explain(data.train), explain(data.test)
     seen, others = told[rows], np.delete(told, rows)
-    assert tell_members(-seen, -unseen).auc > 0.9
-    told = tell_members(-others, -unseen)
+    assert score_membership(-seen, -unseen).auc > 0.9
+    told = score_membership(-others, -unseen)
     assert told.interval[0] < 0.5 < told.interval[1]
     made = run.sample(jax.random.key(3), {"activity": np.repeat([0, 1], 200)})
     standard = lambda windows: spec.standardise(data.spec, windows)
     near = lambda part: nearness(standard(part.windows), standard(made))
-    assert tell_members(near(few), near(data.test)).auc > 0.7
+    assert score_membership(near(few), near(data.test)).auc > 0.7

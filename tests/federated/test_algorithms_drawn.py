@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from numpy_rounds import KEPT, SENT, descended, less, sum_of
 
 from jaxanon import federated as fed
-from jaxanon.federated import Rounds
+from jaxanon.federated import CohortConfig
 
 EACH = pytest.mark.parametrize("name", NAMES)
 
@@ -35,7 +35,7 @@ def compiled(name, cohort_size=None):
     more = {}
     if cohort_size:
         own = {"cohort_size": cohort_size}
-        more = own if name == "fed_avg" else {"rounds": Rounds(**own)}
+        more = own if name == "fedavg" else {"rounds": CohortConfig(**own)}
     algorithm = made(name, **more)
     names = sorted(begun(name).hyper)
 
@@ -101,9 +101,9 @@ def test_a_round_keeps_shapes_and_types_and_numbers(name, seed, mask, lone, h, d
     assert all(jnp.shape(leaf) == () for leaf in jax.tree.leaves(info))
     chex.assert_trees_all_equal(state.hyper, before.hyper)
     # Nobody's rows are nothing to learn from; whom DP-FedAvg hides behind noise are.
-    if not mask.any() and name != "dp_fed_avg":
+    if not mask.any() and name != "dp_fedavg":
         chex.assert_trees_all_equal(state.params, before.params)
-    if name == "fed_mask":
+    if name == "fedmask":
         chex.assert_trees_all_equal(state.params, before.params)
     if name == "ldp_fl" and mask.any():  # Means of two values, cut to the range.
         present = int(mask.any(axis=1).sum())
@@ -129,7 +129,7 @@ def test_padding_changes_nothing(name, seed, mask, h, junk):
 @given(seeds, some, hypers, st.permutations(range(CLIENTS)))
 def test_the_order_of_clients_is_nobody_s_business(name, seed, mask, h, order):
     """But for what clients draw by their numbers, which is all that LDP-FL sends."""
-    order, h = np.array(order), h | (SILENT if name != "dp_fed_avg" else {})
+    order, h = np.array(order), h | (SILENT if name != "dp_fedavg" else {})
     clients = of_rows(seed, mask)
     moved = jax.tree.map(lambda leaf: leaf[order], clients)
     (_, one, info), (_, other, told) = after(name, h, clients), after(name, h, moved)
@@ -149,7 +149,7 @@ def test_the_order_of_clients_is_nobody_s_business(name, seed, mask, h, order):
     chex.assert_trees_all_close(told, info, **close)
 
 
-@pytest.mark.parametrize("name", ["fed_avg", "scaffold", "fed_mask"])
+@pytest.mark.parametrize("name", ["fedavg", "scaffold", "fedmask"])
 @few
 @given(seeds, some, hypers)
 def test_who_is_not_of_the_cohort_has_no_part_in_it(name, seed, mask, h):
@@ -178,7 +178,7 @@ EXACT = SILENT | {"threshold": 0.0, "norm_step_size": 0.0}
 @few
 @given(seeds, some, hypers)
 def test_the_first_round_is_that_of_loops_in_float64(name, seed, mask, h):
-    h = h | EXACT | ({"noise_multiplier": 1e-5} if name == "dp_fed_avg" else {})
+    h = h | EXACT | ({"noise_multiplier": 1e-5} if name == "dp_fedavg" else {})
     clients = of_rows(seed, mask)
     state = after(name, h, clients, rounds=1)[1]
     x, y = np.float64(clients.rows["x"]), clients.rows["y"]
@@ -187,7 +187,7 @@ def test_the_first_round_is_that_of_loops_in_float64(name, seed, mask, h):
     if name in SENT:
         sent, by_rows, share = SENT[name]
         weigh = {c: len(own[1]) if by_rows else 1 for c, own in rows.items()}
-        total = CLIENTS if name == "dp_fed_avg" else sum(weigh.values())
+        total = CLIENTS if name == "dp_fedavg" else sum(weigh.values())
         rate = h[share] if share else 1.0
         ways = [
             jax.tree.map(

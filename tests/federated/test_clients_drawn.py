@@ -77,8 +77,8 @@ def test_everybody_is_asked_as_often(seed):
 
 
 @functools.cache
-def fed_avg():
-    return made("fed_avg")
+def fedavg():
+    return made("fedavg")
 
 
 @functools.cache
@@ -104,7 +104,7 @@ def rounds_of(make, name, seed, clients, number=3, **hyper):
 
 @functools.cache
 def sharded():
-    return fed.shard(fed_avg(), [jax.devices()[0]] * 2)
+    return fed.shard(fedavg(), [jax.devices()[0]] * 2)
 
 
 def copied(state):
@@ -115,8 +115,8 @@ def copied(state):
 @given(seeds, masks)
 def test_rounds_in_one_call_or_by_two_workers_are_rounds_one_by_one(seed, mask):
     clients, key = of_rows(seed, mask), jax.random.key(seed)
-    states, infos = rounds_of(fed_avg, "fed_avg", seed, clients)
-    found = fed.simulate(fed_avg(), key, copied(states[0]), clients, 3)
+    states, infos = rounds_of(fedavg, "fedavg", seed, clients)
+    found = fed.simulate(fedavg(), key, copied(states[0]), clients, 3)
     chex.assert_trees_all_close(found, (states[-1], infos), **CLOSE)
     placed = sharded().place(clients)
     found, info = sharded().update(key, states[0], placed)
@@ -126,14 +126,14 @@ def test_rounds_in_one_call_or_by_two_workers_are_rounds_one_by_one(seed, mask):
 
 @functools.partial(jax.jit, static_argnames="num_rounds")
 def watched(key, state, clients, client, num_rounds=3):
-    return fed.observed(fed_avg(), key, state, clients, num_rounds, client)
+    return fed.simulate_observed(fedavg(), key, state, clients, num_rounds, client)
 
 
 @few
 @given(seeds, masks)
 def test_what_is_seen_is_what_the_rounds_are_made_of(seed, mask):
     clients, key = of_rows(seed, mask), jax.random.key(seed)
-    states, _ = rounds_of(fed_avg, "fed_avg", seed, clients)
+    states, _ = rounds_of(fedavg, "fedavg", seed, clients)
     before = jax.tree.map(lambda *x: np.stack(x), *[s.params for s in states[:-1]])
     state, seen = watched(key, states[0], clients, None)
     chex.assert_trees_all_close(state, states[-1], **CLOSE)
@@ -183,7 +183,9 @@ def test_shuffled_layers_make_the_rounds_that_unshuffled_make(seed, mask, slots)
     clients, key = of_rows(seed, mask), jax.random.key(seed)
     level = {"threshold": np.float32(0.6), "first_score": np.float32(0.6)}
     states, _ = rounds_of(atlas, "atlas", seed, clients, 2, **level)
-    state, rounds = fed.observed_shuffled(atlas(), key, states[0], clients, 2, slots)
+    state, rounds = fed.simulate_observed_shuffled(
+        atlas(), key, states[0], clients, 2, slots
+    )
     chex.assert_trees_all_close(state, states[-1], **CLOSE)
     for before, after, seen in zip(states[:-1], states[1:], rounds, strict=True):
         chex.assert_trees_all_close(seen.before, before.params, **CLOSE)

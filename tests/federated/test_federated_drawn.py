@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 from numpy_rounds import plain, privately
 
 from jaxanon import federated as fed
-from jaxanon.federated import Layout, Lots, Population
+from jaxanon.federated import Layout, PoissonSampling, Population
 
 seeds = st.integers(0, 2**20)
 rows_of_one = st.lists(st.booleans(), min_size=ROWS, max_size=ROWS).map(np.array)
 few = settings(max_examples=8, deadline=None)
 many = settings(max_examples=25, deadline=None)
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
-WHOLE = Lots(sampling_probability=1.0, size=4.0, records=ROWS)
+WHOLE = PoissonSampling(sampling_probability=1.0, size=4.0, records=ROWS)
 PARTS = (
-    Lots(sampling_probability=0.4, size=2.0, records=ROWS),
-    Lots(sampling_probability=0.8, size=2.0, capacity=2),
+    PoissonSampling(sampling_probability=0.4, size=2.0, records=ROWS),
+    PoissonSampling(sampling_probability=0.8, size=2.0, capacity=2),
 )
 
 
@@ -41,7 +41,9 @@ def start():
 def descend(key, params, client, step_size, how=(2, False)):
     size, shuffle = how
     options = {"num_steps": 2, "batch_size": size, "shuffle": shuffle}
-    return fed.descend(*(loss_fn, key, params, *client), step_size=step_size, **options)
+    return fed.local_sgd(
+        *(loss_fn, key, params, *client), step_size=step_size, **options
+    )
 
 
 @functools.partial(jax.jit, static_argnames=("lots", "loss_fn"))
@@ -49,7 +51,7 @@ def descend_privately(
     key, params, client, step_size, max_norm, noise, lots, loss_fn=loss_fn
 ):
     options = {"lots": lots, "num_steps": 2, "step_size": step_size}
-    return fed.descend_privately(
+    return fed.local_dp_sgd(
         *(loss_fn, key, params, *client),
         **options | {"max_norms": max_norm, "noise_multipliers": noise},
     )
@@ -104,7 +106,7 @@ def test_rows_take_turns_in_steps(seed, mask, size, shuffle):
     """The loss of row r is the weight r, so that weights count visits."""
     rows = jnp.eye(ROWS)
     steps = functools.partial(
-        *(fed.descend, lambda w, x, key: -x @ w),
+        *(fed.local_sgd, lambda w, x, key: -x @ w),
         **{"step_size": 1.0, "num_steps": 3, "batch_size": size, "shuffle": shuffle},
     )
     counts, _ = jax.jit(steps)(jax.random.key(seed), jnp.zeros(ROWS), rows, mask)
@@ -141,7 +143,7 @@ def test_a_noisy_step_takes_a_lot_of_rows(seed, mask, lots):
 
 @functools.partial(jax.jit, static_argnames="lots")
 def lots_of(keys, mask, lots):
-    return jax.vmap(lambda key: fed.draw_lot(key, mask, lots))(keys)
+    return jax.vmap(lambda key: fed.poisson_sample(key, mask, lots))(keys)
 
 
 @few
@@ -161,18 +163,18 @@ def test_lots_are_rows_each_as_likely_as_it_says(seed, mask):
         odds = [math.comb(n, k) * q**k * (1 - q) ** (n - k) for k in range(n + 1)]
         expected = sum(p * min(k, most) for k, p in enumerate(odds)) / max(n, 1)
         np.testing.assert_allclose(taken[:, mask].mean(axis=0), expected, atol=0.06)
-        alone = fed.draw_lot(keys()[0], mask, lots)
+        alone = fed.poisson_sample(keys()[0], mask, lots)
         chex.assert_trees_all_equal(alone, (index[0], real[0]))
     with pytest.raises(
         ValueError, match="room for 5 rows of a client, and records says"
     ):
-        fed.draw_lot(jax.random.key(0), np.append(mask, False), WHOLE)
+        fed.poisson_sample(jax.random.key(0), np.append(mask, False), WHOLE)
 
 
 @many
 @given(st.floats(0.01, 1), st.integers(1, 300), st.floats(0.1, 9), st.integers(1, 9))
 def test_what_lots_cost_is_what_they_are(q, records, z, steps):
-    lots = Lots(sampling_probability=q, size=3.0, records=records)
+    lots = PoissonSampling(sampling_probability=q, size=3.0, records=records)
     cost = fed.sampled_gaussian(lots, z, steps)
     assert (cost.noise_multiplier, cost.sampling_probability, cost.steps) == (
         z,
@@ -181,7 +183,9 @@ def test_what_lots_cost_is_what_they_are(q, records, z, steps):
     )
     assert (cost.capacity is None) == (lots.largest >= records)
     with pytest.raises(ValueError, match="records"):
-        fed.sampled_gaussian(Lots(sampling_probability=q, size=3.0, capacity=3), z, 1)
+        fed.sampled_gaussian(
+            PoissonSampling(sampling_probability=q, size=3.0, capacity=3), z, 1
+        )
 
 
 @jax.jit

@@ -33,7 +33,7 @@ def test_stacked_clients_have_their_own_rows_and_then_nothing(seed, sizes):
         np.testing.assert_array_equal(stacked.rows["x"][client, :n], own["x"])
         assert not np.any(stacked.rows["x"][client, n:])
         assert stacked.mask[client].tolist() == [True] * n + [False] * (max(sizes) - n)
-    placed = federated.place(stacked, jax.devices()[:1])
+    placed = federated.shard_clients(stacked, jax.devices()[:1])
     chex.assert_trees_all_equal(placed.data, stacked)
 
 
@@ -56,7 +56,7 @@ def loss_fn(params, x, key):
 @functools.cache
 def personal():
     zeros = lambda key: {"w": jnp.zeros(()), "v": jnp.zeros(())}
-    algorithm = federated.fed_per(
+    algorithm = federated.fedper(
         *(zeros, loss_fn, federated.Steps(num_steps=1)),
         **{"own_layers": ("v",), "num_clients": 4},
     )
@@ -74,7 +74,9 @@ def test_who_joins_goes_his_own_way_from_what_is_shared(shared, began, x, size, 
     state = state._replace(params={"w": jnp.float32(shared)}, hyper=hyper)
     own = {"v": jnp.float32(began)}
     rows, mask = jnp.float32([x, 99.0]), jnp.array([True, False])
-    found = federated.join(algorithm, jax.random.key(1), state, own, rows, mask, rounds)
+    found = federated.personalize_new_client(
+        algorithm, jax.random.key(1), state, own, rows, mask, rounds
+    )
     # Each round he is by 1 - size as far from what explains his rows.
     expected = x - shared + (began - x + shared) * (1 - size) ** rounds
     assert float(found["w"]) == shared
@@ -87,7 +89,9 @@ def test_rounds_that_there_are_not_nobody_joins_for(rounds):
     algorithm, state = personal()
     given_rows = {"v": jnp.zeros(())}, jnp.ones(2), jnp.ones(2, bool)
     with pytest.raises((TypeError, ValueError), match="num_rounds"):
-        federated.join(algorithm, jax.random.key(1), state, *given_rows, rounds)
+        federated.personalize_new_client(
+            algorithm, jax.random.key(1), state, *given_rows, rounds
+        )
 
 
 @settings(max_examples=4, deadline=None)
@@ -99,7 +103,7 @@ def test_clients_on_disk_make_the_rounds_of_those_in_memory(
     folder = tmp_path_factory.mktemp("clients") / "own"
     federated.write_clients(folder, clients)
     square = lambda w, row, key: 0.5 * (w - row["x"]) ** 2
-    algorithm = federated.fed_avg(lambda key: jnp.zeros(()), square, num_steps=1)
+    algorithm = federated.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
     begin = lambda: algorithm.init(jax.random.key(0), step_size=0.5)
     key = lambda: jax.random.key(seed)
     stored = federated.open_clients(folder)

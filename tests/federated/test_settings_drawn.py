@@ -26,23 +26,23 @@ COUNTS = [math.nan, math.inf, -1, 1.5, "x", b"x", True, (1,), [], object(), 1j]
 WORDS = ["", "x", "ROWS", b"rows", math.nan, True, 3, (1,), []]
 TOO_SMALL = [0, -1, -2.5, -math.inf]
 REFUSED = [
-    *((each, "num_clients", TOO_SMALL) for each in ("atlas", "ditto", "fed_dl")),
-    *((each, "num_clients", TOO_SMALL) for each in ("fed_mask", "fed_per", "fed_prox")),
-    *((each, "num_clients", TOO_SMALL) for each in ("fed_rep", "fed_sgd_ldp")),
+    *((each, "num_clients", TOO_SMALL) for each in ("atlas", "ditto", "feddl")),
+    *((each, "num_clients", TOO_SMALL) for each in ("fedmask", "fedper", "fedprox")),
+    *((each, "num_clients", TOO_SMALL) for each in ("fedrep", "fedsgd_ldp")),
     *((each, "num_clients", TOO_SMALL) for each in ("ldp_fl", "localized")),
-    *((each, "num_clients", TOO_SMALL) for each in ("p_fed_me", "per_fed_avg")),
+    *((each, "num_clients", TOO_SMALL) for each in ("pfedme", "per_fedavg")),
     ("scaffold", "num_clients", TOO_SMALL),
     *(("clustered", each, [0, *COUNTS]) for each in ("num_clients", "num_clusters")),
-    *(("cluster_fl", each, [0, *COUNTS]) for each in ("num_clusters", "every")),
-    *(("fed_avg", each, [0, *COUNTS]) for each in ("num_steps", "batch_size")),
+    *(("clusterfl", each, [0, *COUNTS]) for each in ("num_clusters", "every")),
+    *(("fedavg", each, [0, *COUNTS]) for each in ("num_steps", "batch_size")),
     *(("atlas", each, [0, *COUNTS]) for each in ("most_layers", "send_slots")),
-    *((each, "weighting", WORDS) for each in ("fed_avg", "fed_sgd")),
+    *((each, "weighting", WORDS) for each in ("fedavg", "fedsgd")),
     *(("atlas", each, WORDS) for each in ("guarantee", "reading", "clipping")),
-    *(("atlas", "scores", WORDS), ("cluster_fl", "form", WORDS)),
-    *(("clustered", "alone", COUNTS), ("p_fed_me", "own_steps", [0, *COUNTS])),
-    ("fed_sgd_ldp", "num_steps", [0, *COUNTS]),
+    *(("atlas", "scores", WORDS), ("clusterfl", "form", WORDS)),
+    *(("clustered", "alone", COUNTS), ("pfedme", "own_steps", [0, *COUNTS])),
+    ("fedsgd_ldp", "num_steps", [0, *COUNTS]),
     ("ldp_fl", "radii", [0, *OUTSIDE]),
-    ("dp_fed_avg", "count_stddev", [math.nan, *TOO_SMALL]),
+    ("dp_fedavg", "count_stddev", [math.nan, *TOO_SMALL]),
 ]
 
 
@@ -97,25 +97,30 @@ PRIVATE = {"step_size": 0.1, "num_steps": 1, "max_norms": 1.0, "noise_multiplier
 
 
 def noisily(**noise):
-    mail, noise = fed.no_noisy_mail(PARAMS, SHARED), {"noise_multiplier": 1.0} | noise
+    mail, noise = (
+        fed.empty_noisy_message_buffer(PARAMS, SHARED),
+        {"noise_multiplier": 1.0} | noise,
+    )
     fed.exchange_noisily(
         KEY, mail, PARAMS, HALF, shared=SHARED, **{"clip_norm": 1.0} | noise
     )
 
 
 def exchanged(shared=SHARED, period=1):
-    mail = fed.no_mail(PARAMS, SHARED)
+    mail = fed.empty_message_buffer(PARAMS, SHARED)
     fed.exchange_every(period, KEY, mail, PARAMS, HALF, 0, shared=shared)
 
 
 def privately(**settings):
     rows, mask = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), of_rows(0, FULL))
-    chosen = {"lots": fed.Lots(**LOTS)} | PRIVATE | settings
-    fed.descend_privately(loss_fn, KEY, begun("fed_sgd").params, rows, mask, **chosen)
+    chosen = {"lots": fed.PoissonSampling(**LOTS)} | PRIVATE | settings
+    fed.local_dp_sgd(loss_fn, KEY, begun("fedsgd").params, rows, mask, **chosen)
 
 
 def seen(num_rounds):
-    fed.observed(made("fed_sgd"), KEY, begun("fed_sgd"), of_rows(0, FULL), num_rounds)
+    fed.simulate_observed(
+        made("fedsgd"), KEY, begun("fedsgd"), of_rows(0, FULL), num_rounds
+    )
 
 
 def cohort(**sizes):
@@ -148,7 +153,7 @@ OTHERS = {
         },
     ),
     "Lots": (
-        lambda **other: fed.Lots(**LOTS | other),
+        lambda **other: fed.PoissonSampling(**LOTS | other),
         {
             "sampling_probability": [0, 1.5, *NUMBERS],
             "size": [0, *NUMBERS],
@@ -157,12 +162,12 @@ OTHERS = {
         },
     ),
     "Messages": (
-        lambda **other: fed.Messages(**{"max_age": 1} | other),
+        lambda **other: fed.ChannelConfig(**{"max_age": 1} | other),
         {each: [1.5, None, *NUMBERS, *NO_NUMBERS] for each in ("lost", "late")}
         | {"max_age": [None, *COUNTS]},
     ),
     "meta": (
-        lambda **other: fed.meta(
+        lambda **other: fed.fed_maml(
             *(never, never, never, never),
             **{"hyper": {"server_step_size": 1.0}, "server_optimizer": None} | other,
         ),
@@ -183,7 +188,7 @@ OTHERS = {
     ),
     "sampled_gaussian": (
         lambda **other: fed.sampled_gaussian(
-            fed.Lots(**LOTS), **{"noise_multiplier": 1.0, "steps": 1} | other
+            fed.PoissonSampling(**LOTS), **{"noise_multiplier": 1.0, "steps": 1} | other
         ),
         {
             "noise_multiplier": [0, None, *NUMBERS, *NO_NUMBERS],

@@ -33,15 +33,15 @@ def ran(make, num_rounds, of_layers=False, **options):
 
 
 @pytest.mark.parametrize(("num_rounds", "want"), [(1, 1.0), (2, 1.5)])
-def test_fed_avg(num_rounds, want):
+def test_fedavg(num_rounds, want):
     """To 2 and 0, whose mean is 1; from there to 2.5 and 0.5."""
-    params, _ = ran(federated.fed_avg, num_rounds, num_steps=1)
+    params, _ = ran(federated.fedavg, num_rounds, num_steps=1)
     assert params == want
 
 
-def test_fed_avg_of_all_rows_in_one_place():
+def test_fedavg_of_all_rows_in_one_place():
     """Gradients -4 and 0 are -2 on average, then -3 and 1 are -1."""
-    algorithm = federated.fed_avg(
+    algorithm = federated.fedavg(
         lambda key: jnp.zeros(()),
         lambda w, x, key: 0.5 * (w - x) ** 2,
         num_steps=2,
@@ -61,24 +61,24 @@ def test_localized():
     np.testing.assert_array_equal(own, [3.0, 0.0])
 
 
-def test_fed_per():
+def test_fedper():
     """Both layers move at once: to 2 and 2, and 0 and 0; the base's mean is 1.
 
     Then one misses 4 - 1 - 2 = 1 and the other -1, and half of that goes into each
     layer: bases of 1.5 and 0.5, heads of 2.5 and -0.5.
     """
-    make = lambda *args, **more: federated.fed_per(*args, ONE, **more)
+    make = lambda *args, **more: federated.fedper(*args, ONE, **more)
     params, own = ran(make, 2, of_layers=True, num_clients=2)
     assert params["base"] == 1.0
     np.testing.assert_array_equal(own["head"], [2.5, -0.5])
 
 
-def test_fed_rep():
+def test_fedrep():
     """The head first: 2, which leaves 2 to the base: 1. The bases' mean is 0.5.
 
     Then heads miss 1.5 and -0.5: 2.75 and -0.25; bases 0.75 and -0.25: 0.875 and 0.375.
     """
-    make = lambda *args, **more: federated.fed_rep(*args, ONE, own_steps=ONE, **more)
+    make = lambda *args, **more: federated.fedrep(*args, ONE, own_steps=ONE, **more)
     params, own = ran(make, 2, of_layers=True, num_clients=2)
     assert params["base"] == 0.625
     np.testing.assert_array_equal(own["head"], [2.75, -0.25])

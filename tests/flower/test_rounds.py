@@ -123,7 +123,9 @@ def test_what_is_no_longer_finite_ends_it(data, served):
         parts.update(state, ask, None)
 
 
-SERVED = "fedavg fedprox scaffold fedper fedrep ditto pfedme perfedavg fedsgd_ldp ldpfl"
+SERVED = (
+    "fedavg fedprox scaffold fedper fedrep ditto pfedme per_fedavg fedsgd_ldp ldp_fl"
+)
 
 
 @pytest.mark.parametrize("name", [*SERVED.split(), "atlas"])

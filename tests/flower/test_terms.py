@@ -116,7 +116,7 @@ def test_a_clients_windows_are_its_rows_of_the_simulation(name, data):
 
 def test_methods_without_messages_of_clients_are_refused(data):
     for name, reason in (
-        ("dpfedavg", "for its rounds do not come apart"),
+        ("dp_fedavg", "for its rounds do not come apart"),
         ("cvae", "for it learns from everybody's windows in one place"),
     ):
         method = registry.build(name, data.spec)

@@ -119,7 +119,7 @@ def test_budget_of_sum_and_counts_together(num_counts):
         np.testing.assert_allclose(raised, 1.5**-0.5, rtol=1e-6)
     # Together: the sum with bound 1, and counts that one row moves by 1/2.
     bounds, stddevs = [1.0] + num_counts * [0.5], [raised] + num_counts * [count_stddev]
-    joint = clipping.effective_noise_multiplier(bounds, stddevs)
+    joint = clipping.noise_multiplier_of_groups(bounds, stddevs)
     np.testing.assert_allclose(joint, z, rtol=1e-6)
     traced = jax.jit(clipping.noise_multiplier_beside_counts)
     np.testing.assert_allclose(traced(z, count_stddev, num_counts), raised, rtol=1e-6)

@@ -120,7 +120,7 @@ def test_a_sum_is_of_clipped_rows_by_their_weights(rows, bound, given_weights):
     key = jax.random.key(0)
     assert_near(kernels.add_noise_to_sum(key, total, 0.0), expected)
     key = jax.random.clone(key)
-    assert_near(kernels.add_clients_noise_drawn_once(key, total, 0.0), expected)
+    assert_near(kernels.add_aggregate_client_noise(key, total, 0.0), expected)
 
 
 @few
@@ -141,7 +141,7 @@ def test_noise_is_as_many_times_larger_as_its_multiplier(rows, bound, z, seed):
         assert np.all(one != 0)
         np.testing.assert_allclose(other, z * one, rtol=1e-3, atol=1e-4)
     # Of n clients' own noises the sum's is sqrt(n) times one's.
-    together = noised(kernels.add_clients_noise_drawn_once, 1.0)
+    together = noised(kernels.add_aggregate_client_noise, 1.0)
     for one, other in zip(once, together, strict=True):
         expected = one * math.sqrt(len(rows["w"]))
         np.testing.assert_allclose(other, expected, rtol=1e-3, atol=1e-4)
@@ -182,10 +182,10 @@ def test_deviations_and_the_multiplier_they_come_to_are_each_others_inverse(c, z
     np.testing.assert_allclose(
         [parts[name] for name in "abc"], np.multiply(c, z), rtol=1e-5
     )
-    found = kernels.effective_noise_multiplier(named, parts)
+    found = kernels.noise_multiplier_of_groups(named, parts)
     np.testing.assert_allclose(found, sum(one**-2 for one in z) ** -0.5, rtol=1e-5)
     # One deviation for all is no larger a multiplier than one for each group.
-    assert kernels.effective_noise_multiplier(named, whole) >= z[0] * (1 - 1e-5)
+    assert kernels.noise_multiplier_of_groups(named, whole) >= z[0] * (1 - 1e-5)
 
 
 @few

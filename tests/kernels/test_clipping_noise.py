@@ -99,7 +99,7 @@ def test_noise_is_added_to_what_was_clipped():
     )
     chex.assert_trees_all_close(run(jax.random.key(0), rows), clipped, rtol=1e-6)
     total = jax.jit(lambda x: clipping.clipped_sum(x, case.max_norms, **how))(rows)
-    for add in (clipping.add_noise_to_sum, clipping.add_clients_noise_drawn_once):
+    for add in (clipping.add_noise_to_sum, clipping.add_aggregate_client_noise):
         chex.assert_trees_all_equal(
             jax.jit(add)(jax.random.key(0), total, 0.0), total.value
         )
@@ -130,7 +130,7 @@ def test_one_draw_is_distributed_as_the_clients_own():
         return jax.tree.map(lambda leaf: jnp.tensordot(weights, leaf, 1), sent)
 
     def at_once(key):
-        return clipping.add_clients_noise_drawn_once(key, total, multipliers)
+        return clipping.add_aggregate_client_noise(key, total, multipliers)
 
     def too_little(key):
         return clipping.add_noise_to_sum(key, total, multipliers)
@@ -203,9 +203,9 @@ def test_effective_multiplier_of_the_three_readings(reading, expected):
     signal = {"A": scores, "B": scores, "C": np.ones(4)}[reading]
     noise = {"A": scores, "B": np.ones(4), "C": scores}[reading]
     max_norms, stddevs = signal * bounds, 2.0 * noise * bounds
-    got = _jitted(clipping.effective_noise_multiplier)(list(max_norms), list(stddevs))
+    got = _jitted(clipping.noise_multiplier_of_groups)(list(max_norms), list(stddevs))
     np.testing.assert_allclose(got, expected, atol=5e-5)
-    loops = reference.effective_noise_multiplier(
+    loops = reference.noise_multiplier_of_groups(
         dict(enumerate(max_norms)), dict(enumerate(stddevs))
     )
     np.testing.assert_allclose(got, loops, rtol=1e-6)
@@ -214,12 +214,12 @@ def test_effective_multiplier_of_the_three_readings(reading, expected):
 def test_one_multiplier_for_the_whole_is_the_effective_one():
     for multipliers, expected in [(1.7, 1.7), ({"a": 1.7, "b": 1.7}, 1.7 / 2**0.5)]:
         stddevs = clipping.noise_stddevs(BOUNDS, multipliers)
-        got = clipping.effective_noise_multiplier(BOUNDS, stddevs)
+        got = clipping.noise_multiplier_of_groups(BOUNDS, stddevs)
         np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
 def test_effective_multiplier_at_its_edges():
-    effective = clipping.effective_noise_multiplier
+    effective = clipping.noise_multiplier_of_groups
     assert effective([1.0, 1.0], [3.0, 0.0]) == 0  # One group has no noise.
     np.testing.assert_allclose(effective([2.0, 0.0], [3.0, 0.0]), 1.5)
     assert effective(0.0, 1.0) == jnp.inf
@@ -238,7 +238,7 @@ def _sum():
     ("call", "error", "message"),
     [
         (lambda: clipping.add_noise_to_sum(0, _sum(), 1.0), TypeError, KEY),
-        (lambda: clipping.add_clients_noise_drawn_once(0, _sum(), 1.0), TypeError, KEY),
+        (lambda: clipping.add_aggregate_client_noise(0, _sum(), 1.0), TypeError, KEY),
         (
             lambda: clipping.clip_and_noise_per_client(0, jnp.ones((1, 2)), 1.0, 1.0),
             TypeError,
@@ -255,7 +255,7 @@ def _sum():
             "noise_multipliers must be one number or a tree like max_norms",
         ),
         (
-            lambda: clipping.effective_noise_multiplier(BOUNDS, 1.0),
+            lambda: clipping.noise_multiplier_of_groups(BOUNDS, 1.0),
             ValueError,
             "stddevs must be one number or a tree like max_norms",
         ),
@@ -271,4 +271,4 @@ def test_a_sum_without_bounds_or_clients_is_refused():
         clipping.add_noise_to_sum(jax.random.key(0), jnp.zeros(2), 1.0)
     total = clipping.BoundedSum(jnp.zeros(2), 1.0)
     with pytest.raises(ValueError, match=r"squared_weights must be .* got None"):
-        clipping.add_clients_noise_drawn_once(jax.random.key(0), total, 1.0)
+        clipping.add_aggregate_client_noise(jax.random.key(0), total, 1.0)

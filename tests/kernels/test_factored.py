@@ -44,7 +44,7 @@ def parameters(d_in=30, width=20, d_out=25):
 def step(params, x, size):
     """Where one step of gradient descent leads, and by which gradients."""
     _, grads = kernels.value_and_grad(two_layers)(params, x)
-    return kernels.descend(params, grads, size), grads
+    return kernels.sgd_step(params, grads, size), grads
 
 
 sizes = st.integers(1, 6)
@@ -108,7 +108,7 @@ def test_gradient_steps_agree_with_plain_ones_over_several_steps():
 
 def _one_step(params, support):
     _, grads = kernels.value_and_grad(two_layers)(params, support)
-    return kernels.descend(params, grads, 1e-3)
+    return kernels.sgd_step(params, grads, 1e-3)
 
 
 def _two_steps(params, support):
@@ -251,7 +251,7 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(TypeError, match="dot_general|matmul"):
         kernels.inner_product(factors, wider)
     with pytest.raises(ValueError, match="metadata|mismatch"):
-        kernels.descend({"a": jnp.ones(2)}, {"b": jnp.ones(2)}, 0.1)
+        kernels.sgd_step({"a": jnp.ones(2)}, {"b": jnp.ones(2)}, 0.1)
     vector = lambda params, x: kernels.matmul(x, params)[0]
     with pytest.raises(TypeError, match="scalar-output"):
         kernels.value_and_grad(vector)(jnp.eye(3), jnp.ones((1, 3)))

@@ -42,7 +42,7 @@ def test_steps_of_factors_are_steps_of_the_matrix(seed, rows, d_in, d_out, size)
     moved, params = kernel.astype(np.float64), {"kernel": jnp.asarray(kernel)}
     for step in range(2):
         thin = factors(seed + 2 * step, rows=rows, d_in=d_in, d_out=d_out)
-        params = kernels.descend(params, {"kernel": thin}, size)
+        params = kernels.sgd_step(params, {"kernel": thin}, size)
         whole = kernels.materialise_gradient({"kernel": thin})["kernel"]
         np.testing.assert_allclose(whole, product(thin), rtol=1e-4, atol=1e-5)
         moved = moved - size * product(thin)

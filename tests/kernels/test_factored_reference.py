@@ -29,7 +29,7 @@ def solved(name):
         def fast(params, batch):
             for _ in range(case.num_steps):
                 loss, grads = kernels.value_and_grad(of(kernels.matmul))(params, batch)
-                params = kernels.descend(params, grads, STEP_SIZE)
+                params = kernels.sgd_step(params, grads, STEP_SIZE)
             return params, loss, grads
 
         client = jax.jit(

@@ -72,7 +72,7 @@ def test_gradients_are_clipped_as_those_made_one_by_one(seed, number, share, par
 )
 def test_what_is_held_is_the_smaller_of_factors_and_gradients(number, d_in, d_out):
     params, batch = linear(0, number, d_in, d_out)
-    assert kernels.pays(1, d_in, d_out) == (d_in + d_out < d_in * d_out)
+    assert kernels.is_factored_cheaper(1, d_in, d_out) == (d_in + d_out < d_in * d_out)
     # A bias is no side of a product: its gradients are made one by one.
     assert "['b']" in kernels.leaves_without_factors(errors, params, batch)
     held = kernels.clipped_gradient_bytes(errors, params, batch)

@@ -27,7 +27,7 @@ def test_padding_is_not_read_and_has_no_gradient():
 @pytest.mark.parametrize("local_cost", ["squared_euclidean", "euclidean", "absolute"])
 def test_derivatives_are_those_of_finite_differences(local_cost):
     # Drawn in float64: the best path is unique, and steps of 1e-6 do not change it.
-    case = cases.Case(3, 5, 7, 2)
+    case = cases.BenchmarkCase(3, 5, 7, 2)
     x, y, *_ = cases.series(case, 3, np.float64)
     weights = np.array([1.0, -2.0, 0.5])
     direction = cases.series(case, 4, np.float64)[:2]

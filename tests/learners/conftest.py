@@ -11,7 +11,7 @@ SHARED, NOISY = {"shared_layers": 1}, {"records": 64, "rounds": 3}
 BUDGET = {"rounds": 3}
 OWN = {
     **{"fedper": SHARED, "fedrep": SHARED, "atlas": NOISY, "fedsgd_ldp": NOISY},
-    **{"dpfedavg": BUDGET, "ldpfl": BUDGET},
+    **{"dp_fedavg": BUDGET, "ldp_fl": BUDGET},
     "clusterfl": {"clusters": 2, "probe": 8},
     "centralized_clustering": {"clusters": 2, "alone": 1},
 }

@@ -26,7 +26,7 @@ def two_tongues(small, data):
     return rows._replace(rows={"x": 0.3 * x + level[:, :, None, None], "y": y})
 
 
-def test_cluster_fl_tells_who_learns_the_same(small, two_tongues):
+def test_clusterfl_tells_who_learns_the_same(small, two_tongues):
     learner = small("clusterfl", clusters=1, local_steps=20, step_size=0.2, batch=16)
     state = learner.init(jax.random.key(0))
     state, _ = jax.jit(learner.update)(jax.random.key(1), state, two_tongues)
@@ -34,7 +34,7 @@ def test_cluster_fl_tells_who_learns_the_same(small, two_tongues):
     assert side.tolist() in ([True] * 3 + [False] * 2, [False] * 3 + [True] * 2)
 
 
-def test_cluster_fl_compares_numbers_where_there_is_one_output(
+def test_clusterfl_compares_numbers_where_there_is_one_output(
     small, two_tongues, monkeypatch
 ):
     """A softmax of one output says the same of everything."""
@@ -78,7 +78,7 @@ def test_centralized_clustering_by_windows_tells_amplitudes(small, data):
     assert len({*groups[::2]}) == len({*groups[1::2]}) == 1 and groups[0] != groups[1]
 
 
-def test_fed_mask_masks_the_last_layers(small):
+def test_fedmask_masks_the_last_layers(small):
     learner = small("fedmask", masked_layers=1)
     assert [*learner.init(jax.random.key(0)).own.masks] == ["dense_2"]
     assert len(small("fedmask").init(jax.random.key(0)).own.masks) == 2
@@ -86,9 +86,7 @@ def test_fed_mask_masks_the_last_layers(small):
         small("fedmask", masked_layers=3)
 
 
-def test_fed_dl_parts_at_the_outputs_those_who_call_things_otherwise(
-    small, two_tongues
-):
+def test_feddl_parts_at_the_outputs_those_who_call_things_otherwise(small, two_tongues):
     learner = small("feddl", local_steps=20, step_size=0.2, batch=16)
     state, update = learner.init(jax.random.key(0)), jax.jit(learner.update)
     for _ in range(3):

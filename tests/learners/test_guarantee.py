@@ -99,7 +99,7 @@ def test_a_form_that_breaks_its_claim_says_so(trained, data, tmp_path):
     assert ja.evaluate(trained("atlas", epochs=1), data)["privacy"]["holds"] is True
 
 
-@pytest.mark.parametrize("name", ["atlas", "dpfedavg", "fedsgd_ldp", "ldpfl"])
+@pytest.mark.parametrize("name", ["atlas", "dp_fedavg", "fedsgd_ldp", "ldp_fl"])
 def test_without_epsilon_there_is_no_noise(name, trained, data, tmp_path):
     run = trained(name, epsilon=0.0, epochs=4)
     assert int(run.state.round) == 4  # No budget, no end.
@@ -107,7 +107,7 @@ def test_without_epsilon_there_is_no_noise(name, trained, data, tmp_path):
     assert "No noise, and so no guarantee." in (tmp_path / "report.html").read_text()
 
 
-@pytest.mark.parametrize("name", ["atlas", "dpfedavg", "ldpfl"])
+@pytest.mark.parametrize("name", ["atlas", "dp_fedavg", "ldp_fl"])
 def test_what_was_spent_is_told_while_training_goes_on(
     name, small, data, tmp_path, monkeypatch, capsys
 ):
@@ -143,7 +143,7 @@ def test_what_was_spent_is_told_while_training_goes_on(
 
 
 def test_an_epsilon_that_promises_nothing_is_warned_of(small):
-    whole = {"atlas": {}, "dpfedavg": {}, "fedsgd_ldp": {}, "ldpfl": {}}
+    whole = {"atlas": {}, "dp_fedavg": {}, "fedsgd_ldp": {}, "ldp_fl": {}}
     for name, settings in whole.items():
         with pytest.warns(UserWarning, match="epsilon 10.5 is above 10, and promises"):
             small(name, epsilon=10.5, **settings)

@@ -14,8 +14,8 @@ from jaxanon.training import trainer
 WEIGHTS = (16 * 2 * 6 + 6) + (6 * 3 + 3)
 
 
-def test_dp_fed_avg_spends_on_sums_and_counts_together(small):
-    learner = small("dpfedavg", epsilon=6.0, rounds=4, cohort=0.5, count_share=0.25)
+def test_dp_fedavg_spends_on_sums_and_counts_together(small):
+    learner = small("dp_fedavg", epsilon=6.0, rounds=4, cohort=0.5, count_share=0.25)
     found = learner.guarantee
     assert found.holds and found.lots.size == 2.5 and found.most_windows is None
     each = SampledGaussian(
@@ -29,11 +29,11 @@ def test_dp_fed_avg_spends_on_sums_and_counts_together(small):
 
 
 @pytest.mark.slow
-def test_dp_fed_avg_noise_is_what_is_left_beside_the_counts(small, data):
+def test_dp_fedavg_noise_is_what_is_left_beside_the_counts(small, data):
     """Nobody moves by steps of 1e-30: parameters differ by the sum's noise alone, of
     z / √(1 - 1/4) clip norms over 5 clients."""
     learner = small(
-        "dpfedavg", epsilon=6.0, rounds=1, count_share=0.25, step_size=1e-30
+        "dp_fedavg", epsilon=6.0, rounds=1, count_share=0.25, step_size=1e-30
     )
     clients = learner.prepare(datasets.by_client(data.train))
     begun = learner.init(jax.random.key(3))
@@ -45,32 +45,32 @@ def test_dp_fed_avg_noise_is_what_is_left_beside_the_counts(small, data):
 
 
 @pytest.mark.slow
-def test_the_page_says_whose_eyes_dp_fed_avg_guards_against(trained, data, tmp_path):
-    ja.evaluate(trained("dpfedavg", epochs=3), data, out=tmp_path)
+def test_the_page_says_whose_eyes_dp_fedavg_guards_against(trained, data, tmp_path):
+    ja.evaluate(trained("dp_fedavg", epochs=3), data, out=tmp_path)
     page = " ".join((tmp_path / "report.html").read_text().split())
     assert "What the server makes of it, and not what it sees, keeps epsilon 2" in page
     assert "a client with all its windows more or less, after 3 noisy steps" in page
 
 
 def test_ldp_fl_keeps_a_budget_of_all_weights_in_all_rounds(small):
-    found = small("ldpfl", epsilon=3.0, rounds=4).guarantee
+    found = small("ldp_fl", epsilon=3.0, rounds=4).guarantee
     assert found.holds and found.weights == WEIGHTS
     spent = responses_spent(found.weight_epsilon, 4 * WEIGHTS, 1e-5)
     assert 2.99 < spent == found.epsilon(4) <= 3.0 and found.epsilon(0) == 0.0
-    state = small("ldpfl", epsilon=3.0, rounds=4).init(jax.random.key(0))
+    state = small("ldp_fl", epsilon=3.0, rounds=4).init(jax.random.key(0))
     assert float(state.hyper["weight_epsilon"]) == pytest.approx(found.weight_epsilon)
 
 
 def test_a_delta_that_allows_to_give_a_client_away_is_warned_of(small):
     with pytest.warns(UserWarning, match="delta"):
-        small("ldpfl", delta=0.5)
+        small("ldp_fl", delta=0.5)
 
 
 @pytest.mark.slow
 def test_the_published_claim_is_of_one_weight_and_does_not_hold(
     trained, data, tmp_path
 ):
-    run = trained("ldpfl", epochs=2, claim="weight", epsilon=1.0)
+    run = trained("ldp_fl", epochs=2, claim="weight", epsilon=1.0)
     told = ja.evaluate(run, data, out=tmp_path)["privacy"]
     assert told["holds"] is False and told["claimed"] == 1.0
     # Every answer of e : 1 loses tanh(1/2) on average, and 1 at most.
@@ -84,7 +84,7 @@ def test_the_published_claim_is_of_one_weight_and_does_not_hold(
 
 @pytest.mark.parametrize(
     ("name", "rests_on"),
-    [("dpfedavg", "noise_multiplier"), ("ldpfl", "weight_epsilon")],
+    [("dp_fedavg", "noise_multiplier"), ("ldp_fl", "weight_epsilon")],
 )
 def test_nobody_takes_the_noise_off_and_keeps_the_claim(name, rests_on, small, data):
     with pytest.raises(ValueError, match=f"{rests_on} follows from epsilon"):

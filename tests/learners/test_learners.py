@@ -39,11 +39,11 @@ def test_every_learner_trains_and_tells_how_its_clients_predict(name, trained, d
     factor = {**alone, "scaffold": 2}.get(name, 1)
     if name in ("fedper", "fedrep"):
         factor = (16 * 2 * 6 + 6) * 4 / size
-    if name in ("fedmask", "ldpfl"):  # A bit for each weight.
+    if name in ("fedmask", "ldp_fl"):  # A bit for each weight.
         factor = 1 / 32
     if name == "atlas":  # All layers, and a score for each of two.
         factor = (size + 8) / size
-    if name == "dpfedavg":  # And the clip norm.
+    if name == "dp_fedavg":  # And the clip norm.
         factor = (size + 4) / size
     assert report["traffic"]["up"] == pytest.approx(factor * size)
 
@@ -176,8 +176,8 @@ def test_what_a_learner_s_clients_send_can_be_observed(small, data):
     population = learner.prepare(datasets.by_client(data.train))
     state = learner.init(jax.random.key(0))
     args = (learner, jax.random.key(1), state, population, 2)
-    _, mean = algorithms.observed(*args)
-    _, own = algorithms.observed(*args, client=3)
+    _, mean = algorithms.simulate_observed(*args)
+    _, own = algorithms.simulate_observed(*args, client=3)
     chex.assert_trees_all_equal_shapes(own, mean)
     assert own.weight.tolist() == [1.0, 1.0] and mean.weight.tolist() == [5.0, 5.0]
     second = jax.tree.map(lambda leaf: leaf[1], mean.before)

@@ -70,7 +70,7 @@ def test_a_newcomers_model_is_that_of_their_own_windows(run_of, fresh):
     found = population_of(run.spec, datasets.by_client(fresh.train))
     x = (fresh.test.windows - np.float32(run.spec.mean)) / np.float32(run.spec.std)
     for subject in (3, 4):
-        layers = algorithms.join(
+        layers = algorithms.personalize_new_client(
             run.method.federation.algorithm,
             jax.random.fold_in(jax.random.key(7), subject),
             *(run.state, own),

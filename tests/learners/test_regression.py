@@ -238,7 +238,7 @@ def test_so_do_attackers_and_sweeps(run, data):
         ja.sweep("blinder", data, progress=False)
     fewer = data._replace(test=data.train)
     with pytest.raises(ValueError, match="'power' of 'linear' is a number"):
-        anonymizers.raw_judges(fewer)
+        anonymizers.train_raw_classifiers(fewer)
     with pytest.raises(
         TypeError, match="fedavg predicts power and rewrites no windows"
     ):

@@ -165,7 +165,7 @@ def test_subsets_too_small_to_estimate_from(size):
     flat = GOOD.reshape(12, -1)
     for call in (
         lambda: metrics.informativeness(key, flat, LABELS, max_windows=size),
-        lambda: metrics.mutual_information(key, GOOD, LABELS, max_windows=size),
+        lambda: metrics.mutual_information_table(key, GOOD, LABELS, max_windows=size),
     ):
         refused(call, "max_windows")
 

@@ -129,7 +129,7 @@ def draw(key, rows):
     keys = jax.random.split(key, 8)
     hot = lambda key, n: jax.nn.one_hot(jax.random.randint(key, (rows,), 0, n), n)
     true, other = hot(keys[0], 3), hot(keys[1], 2)
-    return blinder.Batch(
+    return blinder.BlinderBatch(
         windows=jax.random.normal(keys[2], (rows, 4, 2)),
         public=hot(keys[3], 4),
         private=(true, other),

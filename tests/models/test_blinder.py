@@ -118,7 +118,7 @@ def small():
 def draw(seed, rows):
     keys = jax.random.split(jax.random.key(seed), 10)
     hot = lambda key, n: jax.nn.one_hot(jax.random.randint(key, (rows,), 0, n), n)
-    return blinder.Batch(
+    return blinder.BlinderBatch(
         jax.random.normal(keys[0], (rows, 8, 2)),
         hot(keys[1], 4),
         (hot(keys[2], 2), hot(keys[3], 3)),

@@ -59,7 +59,7 @@ def test_moved_latents_are_decoded_and_seen_and_cost_no_divergence():
         hot(keys[3], 3),
         hot(keys[4], 2),
     )
-    batch = models.Batch(
+    batch = models.BlinderBatch(
         windows, public, (private,), jnp.ones(6), noise, (), noise[:0], ()
     )
     shift = jnp.array([[3.0, -1.0]] * 6)

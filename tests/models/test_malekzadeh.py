@@ -69,7 +69,7 @@ def test_sizes_of_gen_by_hand():
 @pytest.mark.parametrize("time", [16, 13, 7])
 @pytest.mark.parametrize("deeper", [False, True])
 def test_windows_come_back_as_long_as_they_were(time, deeper):
-    nets = malekzadeh.Networks(
+    nets = malekzadeh.MalekzadehNetworks(
         time,
         3,
         malekzadeh.Encoder(4, (1, 3), deeper),

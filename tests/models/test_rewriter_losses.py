@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxanon.models.conditional_autoencoder import (
-    Batch,
+    AutoencoderBatch,
     binary_cross_entropy,
     reader_loss,
     rewriter,
@@ -22,7 +22,7 @@ def case():
     keys = jax.random.split(jax.random.key(0), 5)
     net = rewriter(8, 2, [2, 3], latent=4, hidden=(6,), told=True, reader_hidden=(5,))
     hot = lambda key, n: jax.nn.one_hot(jax.random.randint(key, (7,), 0, n), n)
-    batch = Batch(
+    batch = AutoencoderBatch(
         jax.random.normal(keys[1], (7, 8, 2)),
         (hot(keys[2], 2), hot(keys[3], 3)),
         jax.random.normal(keys[4], (7, 4)),

@@ -23,7 +23,7 @@ def test_a_stream_costs_the_sum_and_a_window_the_largest(releases):
 
 
 def test_an_hour_of_windows_every_quarter_of_a_second():
-    assert privacy.per_hour(0.1, 0.25) == pytest.approx(0.1 * 4 * 3600)
+    assert privacy.epsilon_per_hour(0.1, 0.25) == pytest.approx(0.1 * 4 * 3600)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan])
@@ -32,9 +32,9 @@ def test_no_epsilon(epsilon):
         with pytest.raises(ValueError, match="epsilon must be finite and > 0, got"):
             fails({epsilon: 1})
     with pytest.raises(ValueError, match="epsilon must be finite and > 0, got"):
-        privacy.per_hour(epsilon, 1.0)
+        privacy.epsilon_per_hour(epsilon, 1.0)
     with pytest.raises(ValueError, match="stride_s must be finite and > 0, got"):
-        privacy.per_hour(1.0, epsilon)
+        privacy.epsilon_per_hour(1.0, epsilon)
 
 
 @pytest.mark.parametrize("epsilon", ["1", True])
@@ -43,7 +43,7 @@ def test_no_number(epsilon):
         with pytest.raises(TypeError, match="epsilon must be a number, got"):
             fails({epsilon: 1})
     with pytest.raises(TypeError, match="stride_s must be a number, got"):
-        privacy.per_hour(1.0, epsilon)
+        privacy.epsilon_per_hour(1.0, epsilon)
 
 
 def test_no_count():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxanon import kernels
-from jaxanon.privacy import effective_noise_multiplier, layer_noise_multipliers
+from jaxanon.privacy import layer_noise_multipliers, noise_multiplier_of_layers
 
 SCORES = (0.9, 0.5, 0.7, 0.3)
 
@@ -20,7 +20,7 @@ SCORES = (0.9, 0.5, 0.7, 0.3)
 )
 def test_readings_of_atlas_by_hand(reading, joint):
     """M = 4, z = 2. B: 2 / √(.81 + .25 + .49 + .09); C: 2 / √(Σ 1 / E²)."""
-    told = effective_noise_multiplier([2.0] * 4, SCORES, reading=reading)
+    told = noise_multiplier_of_layers([2.0] * 4, SCORES, reading=reading)
     assert round(told, 4) == joint
     by_hand = {
         "B": 2 / math.sqrt(sum(e**2 for e in SCORES)),
@@ -35,11 +35,11 @@ def test_readings_of_atlas_by_hand(reading, joint):
 def test_the_claim_is_never_less_than_what_c_keeps(layers):
     multipliers, scores = zip(*layers, strict=True)
     claimed, kept, signal = (
-        effective_noise_multiplier(multipliers, scores, reading=reading)
+        noise_multiplier_of_layers(multipliers, scores, reading=reading)
         for reading in ("claimed", "C", "B")
     )
     assert kept <= claimed * (1 + 1e-12) and claimed <= signal * (1 + 1e-12)
-    alone = effective_noise_multiplier(multipliers[:1])
+    alone = noise_multiplier_of_layers(multipliers[:1])
     assert alone == pytest.approx(multipliers[0]) and claimed <= alone * (1 + 1e-12)
 
 
@@ -48,7 +48,7 @@ def test_the_claim_is_never_less_than_what_c_keeps(layers):
 )
 def test_layers_of_a_joint_multiplier(joint, weights):
     found = layer_noise_multipliers(joint, weights)
-    assert effective_noise_multiplier(found) == pytest.approx(joint)
+    assert noise_multiplier_of_layers(found) == pytest.approx(joint)
     ratios = np.array(found) / np.array(weights)
     np.testing.assert_allclose(ratios, ratios[0])
 
@@ -71,7 +71,7 @@ def test_what_the_kernel_adds_is_as_private_as_it_is_said():
         )
         told.append(np.asarray(scaled))
     apart = told[0].mean(0) - told[1].mean(0)
-    joint = effective_noise_multiplier(list(multipliers.values()))
+    joint = noise_multiplier_of_layers(list(multipliers.values()))
     assert np.linalg.norm(apart) == pytest.approx(1 / joint, rel=0.03)
     np.testing.assert_allclose(np.cov(told[0].T), np.eye(5), atol=0.03)
 
@@ -88,11 +88,11 @@ def test_what_the_kernel_adds_is_as_private_as_it_is_said():
 )
 def test_says_what_was_wrong(words, message):
     with pytest.raises(ValueError, match=message):
-        effective_noise_multiplier(*words)
+        noise_multiplier_of_layers(*words)
 
 
 def test_says_which_readings_there_are():
     with pytest.raises(ValueError, match="reading must be one of"):
-        effective_noise_multiplier([1.0], reading="D")
+        noise_multiplier_of_layers([1.0], reading="D")
     with pytest.raises(ValueError, match="joint must be finite and > 0"):
         layer_noise_multipliers(0.0, [1.0])

@@ -48,10 +48,10 @@ def test_an_hour_costs_as_much_as_its_windows(epsilon, stride_s):
     exactly = (
         3600 * fractions.Fraction(float(epsilon)) / fractions.Fraction(float(stride_s))
     )
-    found = privacy.per_hour(epsilon, stride_s)
+    found = privacy.epsilon_per_hour(epsilon, stride_s)
     assert found == pytest.approx(float(exactly), rel=1e-6)
     windows = max(1, round(3600 / float(stride_s)))  # Of a stride that fits.
-    fits = privacy.per_hour(epsilon, 3600 / windows)
+    fits = privacy.epsilon_per_hour(epsilon, 3600 / windows)
     assert fits == pytest.approx(privacy.sequential({epsilon: windows}), rel=1e-6)
 
 
@@ -63,19 +63,19 @@ layers = st.lists(st.tuples(multipliers, st.floats(0.01, 1.0)), min_size=1, max_
 def test_layers_are_one_mechanism_however_they_are_told_apart(one, two, reading, seed):
     def joint(own):
         z, scores = np.transpose(own)
-        return privacy.effective_noise_multiplier(z, scores, reading=reading)
+        return privacy.noise_multiplier_of_layers(z, scores, reading=reading)
 
     z, scores = np.transpose([*one, *two])
     moved = {"B": scores / z, "C": 1 / (scores * z)}.get(reading, 1 / z)
     assert joint([*one, *two]) == pytest.approx(1 / np.linalg.norm(moved))
     # Layers that are put together first count as the one that they are.
     both = [joint(one), joint(two)]
-    again = privacy.effective_noise_multiplier(both)
+    again = privacy.noise_multiplier_of_layers(both)
     assert again == pytest.approx(joint([*one, *two]))
     order = np.random.default_rng(seed).permutation(len(z))
     assert joint(np.array([*one, *two])[order]) == pytest.approx(again)
     shared = privacy.layer_noise_multipliers(float(again), z)
-    assert privacy.effective_noise_multiplier(shared) == pytest.approx(again)
+    assert privacy.noise_multiplier_of_layers(shared) == pytest.approx(again)
     np.testing.assert_allclose(np.divide(shared, z), shared[0] / z[0])
 
 

@@ -66,7 +66,7 @@ def test_layers_that_are_no_mechanism(own, wrong, data):
     z, scores = (list(column) for column in zip(*own, strict=True))
     place = data.draw(st.integers(0, len(z) - 1))
     harmed = [*z[:place], wrong, *z[place + 1 :]]
-    joint = privacy.effective_noise_multiplier
+    joint = privacy.noise_multiplier_of_layers
     for call, message in [
         (lambda: joint(harmed), "noise_multiplier must be finite and > 0"),
         (lambda: joint(z, [wrong, *scores][: len(z)]), r"a score must be in \(0, 1\]"),
@@ -88,7 +88,7 @@ def test_numbers_of_few_bits_cost_what_python_s_do(kind):
     assert privacy.responses_spent(kind(2), 300, 1e-5) == spent
     each = privacy.response_epsilon_for(20.0, 10, 1e-5)
     assert privacy.response_epsilon_for(kind(20), 10, 1e-5) == each
-    assert privacy.per_hour(kind(20), kind(1)) == 72_000
+    assert privacy.epsilon_per_hour(kind(20), kind(1)) == 72_000
     assert privacy.raw_error(300, kind(1), 2.0) == 45_000
     assert privacy.feature_error(300, kind(1), kind(2)) == 150
     assert privacy.rebuilt_error(300, 150, kind(1), kind(2)) == 150
@@ -98,4 +98,4 @@ def test_what_no_float_holds_is_infinite():
     assert privacy.sequential({1e308: 1, 1.5e308: 1}) == INF
     assert privacy.sequential({1.0: 10**400}) == INF
     with pytest.raises(ValueError, match="epsilon must be finite and > 0"):
-        privacy.per_hour(10**400, 1.0)
+        privacy.epsilon_per_hour(10**400, 1.0)

@@ -66,8 +66,8 @@ def write_all(made, folder):
         ),
         "learner": reports.write_learned(folder / "l", made.learner()),
         "regression": reports.write_learned(folder / "r", made.regression()),
-        "energy": reports.write_street(folder / "e", made.pfdrl()),
-        "sweep": reports.write_front(folder / "s", bad, summary, scored),
+        "energy": reports.write_neighborhood(folder / "e", made.pfdrl()),
+        "sweep": reports.write_pareto_front(folder / "s", bad, summary, scored),
         "budget": reports.write_budget(folder / "b", bad, bad, made.budget()),
     }
 

@@ -64,7 +64,7 @@ def test_the_page_marks_the_front_and_says_who_diverged(std, tmp_path):
         row({"alpha": 0.2}, 0.9, 0.5, std=std),
         SUMMARY[-1],
     ]
-    page = report.write_front(tmp_path, "toy <on> waves", rows, REPORT)
+    page = report.write_pareto_front(tmp_path, "toy <on> waves", rows, REPORT)
     told = page.read_text()
     assert "★ alpha 0.2" in told and "★ alpha 0.1" not in told
     assert told.index("alpha 0.2") < told.index("alpha 0.1")  # By utility.
@@ -79,7 +79,7 @@ def test_the_page_marks_the_front_and_says_who_diverged(std, tmp_path):
 
 def test_nothing_is_drawn_where_nobody_was_tried(tmp_path):
     rows = [row({"alpha": 0.1}, 0.8)]
-    assert report.write_front(tmp_path, "toy", rows, REPORT) is None
+    assert report.write_pareto_front(tmp_path, "toy", rows, REPORT) is None
     assert not list(tmp_path.iterdir())
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jaxanon import federated as fed
 from jaxanon import kernels
-from jaxanon.federated import Lots, Population, Steps
+from jaxanon.federated import PoissonSampling, Population, Steps
 from jaxanon.federated.engine import local
 
 CLIENTS, ROWS, FEATURES, CLASSES = 3, 4, 2, 3
@@ -22,8 +22,8 @@ START = {
 }
 TWO = Steps(num_steps=2, batch_size=2, shuffle=False)
 MANY = {"steps": TWO, "num_clients": CLIENTS}
-LOTS = Lots(sampling_probability=1.0, size=4.0, records=ROWS)
-ALL = Lots(sampling_probability=1.0, size=3.0, records=CLIENTS)
+LOTS = PoissonSampling(sampling_probability=1.0, size=4.0, records=ROWS)
+ALL = PoissonSampling(sampling_probability=1.0, size=3.0, records=CLIENTS)
 AVERAGE = {"num_steps": 2, "batch_size": 2, "shuffle": False}
 
 
@@ -41,7 +41,7 @@ def meta(start, loss_fn):
         rows = jax.tree.map(lambda leaf: leaf[client], data)
         return rows, rows, jnp.any(data.mask[client]).astype(float)
 
-    return fed.meta(
+    return fed.fed_maml(
         start,
         draw,
         lambda hyper: [kernels.Phase(groups, mean, hyper["adaptation_step_size"])],
@@ -60,22 +60,22 @@ OWN = {"own_layers": ("head",)}
 SETTINGS = {
     "atlas": MANY,
     "atlas of lots": MANY | {"lots": LOTS, "scores": "released"},
-    "cluster_fl": MANY | MEMBERS,
+    "clusterfl": MANY | MEMBERS,
     "clustered": MANY | {"num_clusters": 2, "steps": Steps(num_steps=2)},
     "ditto": MANY | {"own_steps": TWO},
-    "dp_fed_avg": {"steps": TWO, "cohorts": ALL, "count_stddev": 2.0},
-    "fed_avg": AVERAGE,
-    "fed_dl": MANY | {"layers": ("base", "head")},
-    "fed_mask": MANY | {"masked_layers": ("base",)},
-    "fed_per": MANY | OWN,
-    "fed_prox": MANY,
-    "fed_rep": MANY | OWN | {"own_steps": TWO},
-    "fed_sgd": {},
-    "fed_sgd_ldp": {"lots": LOTS, "num_steps": 2, "num_clients": CLIENTS},
+    "dp_fedavg": {"steps": TWO, "cohorts": ALL, "count_stddev": 2.0},
+    "fedavg": AVERAGE,
+    "feddl": MANY | {"layers": ("base", "head")},
+    "fedmask": MANY | {"masked_layers": ("base",)},
+    "fedper": MANY | OWN,
+    "fedprox": MANY,
+    "fedrep": MANY | OWN | {"own_steps": TWO},
+    "fedsgd": {},
+    "fedsgd_ldp": {"lots": LOTS, "num_steps": 2, "num_clients": CLIENTS},
     "ldp_fl": MANY | {"radii": RADIUS},
     "localized": MANY,
-    "p_fed_me": MANY | {"own_steps": 2},
-    "per_fed_avg": MANY | {"second_order": False},
+    "pfedme": MANY | {"own_steps": 2},
+    "per_fedavg": MANY | {"second_order": False},
     "scaffold": MANY,
 }
 NAMES = (*SETTINGS, "meta")

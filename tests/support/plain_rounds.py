@@ -12,7 +12,7 @@ import numpy as np
 import optax
 
 from jaxanon.federated import Population, sample_cohort
-from jaxanon.methods.blinder.averaged import System
+from jaxanon.methods.blinder.averaged import BlinderSystem
 from jaxanon.methods.blinder.blinder import judging_loss
 from jaxanon.methods.common import client_batches
 from jaxanon.models.kd_blinder import class_spread
@@ -92,7 +92,7 @@ def _latent(networks, params, batch):
 class Losses:
     """The three losses of a step, compiled with their gradients once for a test."""
 
-    def __init__(self, system: System):
+    def __init__(self, system: BlinderSystem):
         self.system, self.released = system, system.config.form == "released"
         self.vae = jax.jit(jax.grad(self._vae))
         self.adversary = jax.jit(jax.grad(self._adversary))

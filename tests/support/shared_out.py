@@ -15,7 +15,7 @@ def square(w, x, key):
 
 
 def averaging(size):
-    return federated.fed_avg(
+    return federated.fedavg(
         *(lambda key: jnp.zeros(2), square),
         **{"num_steps": 2, "batch_size": 2, "cohort_size": size},
     )
@@ -23,13 +23,13 @@ def averaging(size):
 
 def keeping(size):
     # Each client's head has to come back to its own place.
-    return federated.fed_per(
+    return federated.fedper(
         lambda key: {"base": jnp.zeros(2), "head": jnp.zeros(2)},
         lambda p, x, key: square(p["base"] + p["head"], x, key),
         federated.Steps(num_steps=2, batch_size=2),
         own_layers=("head",),
         num_clients=7,
-        rounds=federated.Rounds(cohort_size=size),
+        rounds=federated.CohortConfig(cohort_size=size),
     )
 
 
@@ -45,7 +45,7 @@ def meta(size):
         row = data.rows[client] + jax.random.normal(key)
         return row, row, jnp.sum(data.mask[client]).astype(float)
 
-    return federated.meta(
+    return federated.fed_maml(
         lambda key: {"model": {"w": jnp.zeros(7)}, "adversary": {"w": jnp.zeros(7)}},
         draw_fn,
         lambda hyper: [kernels.Phase(("model",), inner, 0.5)],

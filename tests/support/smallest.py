@@ -53,7 +53,7 @@ _BUDGET = {"rounds": 3}
 _OWN = {
     **{name: {"shared_layers": 1} for name in ("fedper", "fedrep")},
     **{name: {"records": 64} | _BUDGET for name in ("atlas", "fedsgd_ldp")},
-    **{name: _BUDGET for name in ("dpfedavg", "ldpfl")},
+    **{name: _BUDGET for name in ("dp_fedavg", "ldp_fl")},
     "clusterfl": {"clusters": 2, "probe": 4},
     "centralized_clustering": {"clusters": 2, "alone": 1},
 }
@@ -61,7 +61,7 @@ LEARNERS = {
     name: _LEARNER | _OWN.get(name, {})
     for name in (
         *("atlas", "centralized", "centralized_clustering", "clusterfl", "ditto"),
-        *("dpfedavg", "fedavg", "feddl", "fedmask", "fedper", "fedprox", "fedrep"),
-        *("fedsgd_ldp", "ldpfl", "localized", "perfedavg", "pfedme", "scaffold"),
+        *("dp_fedavg", "fedavg", "feddl", "fedmask", "fedper", "fedprox", "fedrep"),
+        *("fedsgd_ldp", "ldp_fl", "localized", "per_fedavg", "pfedme", "scaffold"),
     )
 }

@@ -118,7 +118,7 @@ def test_a_killed_sweep_decides_as_it_did(data, tmp_path, monkeypatch):
     assert rung["settings"][1]["settings"] == {"goal": WRONG}
     # It goes on without comparing again, and evaluates who is left.
     monkeypatch.setattr(scheduler, "_compare", None)
-    monkeypatch.setattr(anonymizers, "raw_judges", lambda data: None)
+    monkeypatch.setattr(anonymizers, "train_raw_classifiers", lambda data: None)
     kept = {"attribute": "activity", "anonymized": {"accuracy": 0.5}}
     report = {"utility": kept, "intrusive": {}, "reidentification": {}}
     fake = one_by_one(lambda *_, **__: report)

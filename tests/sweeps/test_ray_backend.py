@@ -189,7 +189,7 @@ def test_members_are_evaluated_by_tasks_and_rungs_go_on(
         return {"utility": kept, "intrusive": {}, "reidentification": {}}
 
     cluster()
-    monkeypatch.setattr(anonymizers, "raw_judges", lambda given: None)
+    monkeypatch.setattr(anonymizers, "train_raw_classifiers", lambda given: None)
     monkeypatch.setattr(anonymizers, "evaluate_each", one_by_one(evaluate))
     options = {"grid": {"goal": [1.0, 1e30]}, "seeds": 2, "epochs": 4, "halving": 2}
     with pytest.warns(

@@ -102,7 +102,7 @@ def test_a_member_that_diverges_stops_nobody_else(data, monkeypatch):
     def fake(run, given, **options):
         return fake_report(run.config["hyper"]["rate"])
 
-    monkeypatch.setattr(anonymizers, "raw_judges", lambda given: None)
+    monkeypatch.setattr(anonymizers, "train_raw_classifiers", lambda given: None)
     monkeypatch.setattr(anonymizers, "evaluate_each", one_by_one(fake))
     found = quick(
         build, data, grid={"rate": [1e30, 0.5]}, epochs=4, seeds=2, evaluate=True
@@ -118,7 +118,7 @@ def test_a_member_that_diverges_stops_nobody_else(data, monkeypatch):
 @pytest.mark.slow
 def test_a_member_broken_by_its_last_round_is_not_evaluated(data, monkeypatch):
     """Its losses are finite; its parameters are not, or its windows are not."""
-    monkeypatch.setattr(anonymizers, "raw_judges", lambda given: None)
+    monkeypatch.setattr(anonymizers, "train_raw_classifiers", lambda given: None)
     fake = one_by_one(lambda *_, **__: fake_report(1.0))
     monkeypatch.setattr(anonymizers, "evaluate_each", fake)
     method = build(data.spec)
@@ -184,7 +184,7 @@ def test_every_member_is_evaluated_by_the_same_judges(data, monkeypatch):
         groups.append(len(runs))
         return each(runs, *args, **options)
 
-    monkeypatch.setattr(anonymizers, "raw_judges", lambda given: "judges")
+    monkeypatch.setattr(anonymizers, "train_raw_classifiers", lambda given: "judges")
     monkeypatch.setattr(anonymizers, "evaluate_each", grouped)
     monkeypatch.setattr(sweeps_members, "GROUP", 4)
     options = {"grid": {"rate": [0.25, 0.5]}, "seeds": 3, "attacks": ("forest",)}

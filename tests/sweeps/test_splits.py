@@ -152,7 +152,7 @@ def test_a_member_is_judged_by_its_own_split(splits, monkeypatch):
         kept = {"attribute": "activity", "anonymized": {"accuracy": seed / 2}}
         return {"utility": kept, "intrusive": {}, "reidentification": {}}
 
-    monkeypatch.setattr(anonymizers, "raw_judges", lambda data: data.spec)
+    monkeypatch.setattr(anonymizers, "train_raw_classifiers", lambda data: data.spec)
     monkeypatch.setattr(anonymizers, "evaluate_each", one_by_one(fake))
     found = quick(moved, splits, seeds=2, evaluate=True)
     # Of 0, 1/2 in each of 3 splits the squares add up to 6/16, over 5.

@@ -24,7 +24,7 @@ def fresh(x):
 
 
 def test_compiling_is_heard_while_somebody_listens(tmp_path):
-    watch = profiling.Watch(tmp_path / "a")
+    watch = profiling.ProfileTimer(tmp_path / "a")
     with profiling.listening(watch):
         jax.jit(lambda x: fresh(x) + 1)(jnp.ones((3, 3))).block_until_ready()
     heard = watch.compile_s
@@ -42,7 +42,7 @@ def test_compiling_is_heard_while_somebody_listens(tmp_path):
 
 
 def told_of(folder, *calls):
-    watch = profiling.Watch(folder / "trace")
+    watch = profiling.ProfileTimer(folder / "trace")
     for call in calls:
         watch.called(*call)
     watch.write(folder)
@@ -82,7 +82,7 @@ def test_traces_go_to_a_folder(tmp_path):
     with pytest.raises(
         NotADirectoryError, match=r"profile must be a folder, .*file is"
     ):
-        profiling.Watch(tmp_path / "file")
+        profiling.ProfileTimer(tmp_path / "file")
 
 
 def test_what_devices_and_processes_held_in_words():

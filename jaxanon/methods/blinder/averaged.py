@@ -25,12 +25,12 @@ from jaxanon.models import blinder as models
 _OPTIMIZER = optax.adam(1.0)  # Phases say how long their steps are.
 
 
-class System(NamedTuple):
+class BlinderSystem(NamedTuple):
     """Blinder's networks and what goes with them."""
 
     spec: Any  # jaxanon.datasets.Spec
     config: Any  # FedBlinderConfig
-    networks: models.Networks
+    networks: models.BlinderNetworks
     judges: dict  # classifiers, by attribute
 
     def scale(self, hyper) -> models.LossScale:
@@ -64,18 +64,22 @@ class Course(NamedTuple):
     phases: tuple[Phase, ...]
 
 
-def system_of(spec, config) -> System:
+def system_of(spec, config) -> BlinderSystem:
     """The system that ``config`` asks for.
 
     Raises:
       ValueError: if nothing is private, or the windows are too short for it.
     """
     networks, judges = networks_of(spec, config), classifiers(spec, config)
-    return System(spec, config, networks, judges)
+    return BlinderSystem(spec, config, networks, judges)
 
 
 def averaged(
-    name: str, system: System, names: tuple[str, ...], course_fn: Callable, layout=None
+    name: str,
+    system: BlinderSystem,
+    names: tuple[str, ...],
+    course_fn: Callable,
+    layout=None,
 ) -> Method:
     """A method of federated averaging.
 
@@ -84,7 +88,7 @@ def averaged(
 
     Args:
       name: of the method.
-      system: ``System``.
+      system: ``BlinderSystem``.
       names: settings that are hyper-parameters.
       course_fn: ``(key, Client) -> Course``.
       layout: ``jaxanon.federated.Layout``; None is the default. Changes no result.
@@ -142,7 +146,7 @@ def averaged(
     )
 
 
-def judging(system: System, hyper) -> Phase:
+def judging(system: BlinderSystem, hyper) -> Phase:
     """The classifiers' phase, on ``(Batch, key)``."""
 
     def loss_fn(params, drawn):

@@ -10,7 +10,7 @@ from jaxanon.core.method import Federation, Method, Schedule
 from jaxanon.core.registry import register
 from jaxanon.datasets import spec as datasets_spec
 from jaxanon.federated.engine.cohort import cohort_size
-from jaxanon.federated.meta_learning.maml import meta
+from jaxanon.federated.meta_learning.maml import fed_maml
 from jaxanon.kernels import Objective, portable
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.common import client_batches
@@ -190,7 +190,7 @@ def blinder(spec, config) -> Method:
     )
 
 
-def networks_of(spec, config) -> models.Networks:
+def networks_of(spec, config) -> models.BlinderNetworks:
     """The networks that ``config`` asks for.
 
     Raises:
@@ -290,7 +290,7 @@ def _algorithm(spec, config, networks, judges, critics):
     names = ("alpha", "beta", "gamma", "inner_step_size", "server_step_size")
     names += ("adversary_step_size", *(("utility", "critic") if critics else ()))
     rounds = _rounds_per_epoch(spec, config)
-    return meta(
+    return fed_maml(
         init_fn,
         draw_fn,
         phases_fn,

@@ -10,9 +10,9 @@ from jaxanon.core.registry import register
 from jaxanon.kernels import Phase
 from jaxanon.kernels.bounds import setting
 from jaxanon.methods.blinder.averaged import (
+    BlinderSystem,
     Client,
     Course,
-    System,
     averaged,
     judging,
     system_of,
@@ -104,7 +104,7 @@ def kd_blinder(spec, config) -> Method:
     return averaged("kd_blinder", system, names, course_fn)
 
 
-def _draws(system: System, key, client: Client):
+def _draws(system: BlinderSystem, key, client: Client):
     """What each phase reads: windows as they are, and balanced ones for the others."""
     spec, config, networks, _ = system
     own, mask = client.own, client.mask
@@ -135,7 +135,7 @@ def _draws(system: System, key, client: Client):
     return draw_fn
 
 
-def _discriminators(system: System, client: Client) -> Phase:
+def _discriminators(system: BlinderSystem, client: Client) -> Phase:
     """Missing private classes are inherited from the discriminators that were sent."""
     spec, config, networks, _ = system
     present = [
@@ -170,7 +170,7 @@ def _discriminators(system: System, client: Client) -> Phase:
     return Phase(("discriminators",), loss_fn, step_size, steps, inputs_fn)
 
 
-def _autoencoder(system: System, client: Client) -> Phase:
+def _autoencoder(system: BlinderSystem, client: Client) -> Phase:
     """Blinder's loss, with the latents of rare public classes spread."""
     scale = system.scale(client.hyper)
 

@@ -11,7 +11,7 @@ from jaxanon.core.method import Method, Schedule
 from jaxanon.federated.engine.algorithm import State, hyper_arrays
 
 
-class Player(NamedTuple):
+class Component(NamedTuple):
     """A part of a system that learns by a loss of its own.
 
     ``loss_fn(key, params, hyper, batch, given) -> (loss, (info, kept))``: ``info`` is
@@ -46,7 +46,7 @@ class Player(NamedTuple):
         return dict(zip(self.groups, names, strict=True))
 
 
-class Room(NamedTuple):
+class BatchSource(NamedTuple):
     """Where a system trains: what it draws, and how much of it.
 
     ``draw_fn(key, data, copy) -> batch`` where ``copy`` is the number of the copy of
@@ -64,10 +64,10 @@ def central(
     name: str,
     config,
     spec,
-    room: Room,
+    room: BatchSource,
     *,
     init_fn: Callable,
-    players: tuple[Player, ...],
+    players: tuple[Component, ...],
     hyper: dict,
     anonymize_fn: Callable | None = None,
     finish_fn: Callable | None = None,
@@ -103,13 +103,13 @@ def central(
       >>> from jaxanon import datasets
       >>> from jaxanon.methods.common import pool
       >>> data = datasets.load("smartwatch")
-      >>> room = Room(
+      >>> room = BatchSource(
       ...     lambda clients: pool.pool(data.spec, clients),
       ...     lambda key, data, copy: data, lambda data: 1, windows_per_round=1)
       >>> def loss_fn(key, params, hyper, batch, given):
       ...     error = params["net"] - jnp.mean(batch.windows)
       ...     return 0.5 * error**2, ({"error": error}, {})
-      >>> player = Player(("net",), loss_fn, optimizer=optax.identity())
+      >>> player = Component(("net",), loss_fn, optimizer=optax.identity())
       >>> method = central(
       ...     "mean", None, data.spec, room, init_fn=lambda key: {"net": jnp.ones(())},
       ...     players=(player,), hyper={"step_size": 1.0},

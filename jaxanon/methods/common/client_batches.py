@@ -12,7 +12,7 @@ from jaxanon import kernels
 from jaxanon.datasets.spec import attributes
 from jaxanon.federated import Population, population
 from jaxanon.federated.engine.local import visit, visiting_order
-from jaxanon.models.blinder import Batch
+from jaxanon.models.blinder import BlinderBatch
 
 
 class Balanced(NamedTuple):
@@ -29,8 +29,9 @@ class Balanced(NamedTuple):
 class Query(NamedTuple):
     """What a client is graded on."""
 
-    batch: Batch
-    extra: Batch  # for the classifiers, which want more windows than the autoencoder
+    batch: BlinderBatch
+    # for the classifiers, which want more windows than the autoencoder
+    extra: BlinderBatch
     key: jax.Array  # for their dropout
 
 
@@ -88,7 +89,7 @@ def standardised(spec, clients) -> jax.Array:
 
 def draw_batch(
     key, client, data: Balanced, spec, latent, per_class, size, *, rows_key=None
-) -> Batch:
+) -> BlinderBatch:
     """Draws ``size`` windows of one client, balanced over its classes.
 
     Args:
@@ -103,7 +104,7 @@ def draw_batch(
       rows_key: of which windows they are, where not of ``key``.
 
     Returns:
-      ``Batch``; all weights are 0 if the client has no windows.
+      ``BlinderBatch``; all weights are 0 if the client has no windows.
     """
     own_key, noise_key, renoise_key, shadow_key, shown_key = jax.random.split(key, 5)
     rows_key = own_key if rows_key is None else rows_key
@@ -129,7 +130,7 @@ def draw_batch(
     hot = lambda labels: tuple(
         jax.nn.one_hot(label, num) for label, num in zip(labels, classes, strict=True)
     )
-    return Batch(
+    return BlinderBatch(
         windows=rows.x,
         public=jax.nn.one_hot(public, spec.num_classes(spec.public)),
         private=hot(private),
@@ -219,14 +220,14 @@ def balanced(labels, mask, num_classes: int, size: int) -> Callable:
     return draw
 
 
-def batch_of(key, spec, own: Own, index, real, latent: int) -> Batch:
-    """The rows ``index`` as a ``Batch`` with noise for their latents.
+def batch_of(key, spec, own: Own, index, real, latent: int) -> BlinderBatch:
+    """The rows ``index`` as a ``BlinderBatch`` with noise for their latents.
 
     It has no shadow samples and shows no other classes: those fields are empty.
     """
     hot = lambda name: jax.nn.one_hot(own.labels[name][index], spec.num_classes(name))
     windows = own.windows[index]
-    return Batch(
+    return BlinderBatch(
         windows=windows,
         public=hot(spec.public),
         private=tuple(hot(name) for name in spec.private),

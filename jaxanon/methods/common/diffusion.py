@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from jaxanon import kernels
 from jaxanon.kernels.bounds import check, setting
-from jaxanon.methods.common.alternating import Player
+from jaxanon.methods.common.alternating import Component
 from jaxanon.methods.common.generator import Judging
 from jaxanon.models.conditions import Condition, forget
 from jaxanon.models.unet import DTYPES, check_heads
@@ -25,7 +25,7 @@ class Denoising(Judging, Protocol):
     def nothing(self, batch: int) -> Condition: ...
 
 
-def denoising(nets: Denoising, when_fn=None) -> Player:
+def denoising(nets: Denoising, when_fn=None) -> Component:
     """The denoiser, by the mean squared error of what it predicts.
 
     Steps are uniform from 1 to T. What a window is told of is forgotten now and then,
@@ -37,7 +37,7 @@ def denoising(nets: Denoising, when_fn=None) -> Player:
         loss = denoising_loss(nets, key, params[DENOISER], hyper["forgetting"], batch)
         return loss, ({"denoising": loss}, {})
 
-    return Player((DENOISER,), loss_fn, when_fn=when_fn)
+    return Component((DENOISER,), loss_fn, when_fn=when_fn)
 
 
 def denoising_loss(nets: Denoising, key, denoiser, forgetting, batch):

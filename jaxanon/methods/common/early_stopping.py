@@ -11,7 +11,7 @@ LEAST = 20  # Steps before a loop may stop, and losses that must be low in a row
 SHARE = 0.1  # Of the first loss ever; what is below it is low.
 
 
-class Watch(NamedTuple):
+class EarlyStoppingState(NamedTuple):
     """What is known of a loop; ``int32[]`` and ``float32[]``."""
 
     steps: jax.Array  # done or skipped in this turn
@@ -20,18 +20,18 @@ class Watch(NamedTuple):
     last: jax.Array  # loss
 
 
-def watch() -> Watch:
+def watch() -> EarlyStoppingState:
     """Of a loop that has not begun."""
     zero = jnp.zeros((), jnp.int32)
-    return Watch(zero, zero, jnp.float32(-1), jnp.float32(0))
+    return EarlyStoppingState(zero, zero, jnp.float32(-1), jnp.float32(0))
 
 
-def enough(seen: Watch) -> jax.Array:
+def enough(seen: EarlyStoppingState) -> jax.Array:
     """``bool[]``, whether the turn is over: more than 20 steps, the last 20 low."""
     return (seen.steps > LEAST) & (seen.low >= LEAST)
 
 
-def unless_enough(seen: Watch, length: int, loss_fn, rest):
+def unless_enough(seen: EarlyStoppingState, length: int, loss_fn, rest):
     """A loss, or none and nothing computed where the turn is over.
 
     Args:
@@ -41,8 +41,8 @@ def unless_enough(seen: Watch, length: int, loss_fn, rest):
       rest: what to keep where there is no loss.
 
     Returns:
-      ``(loss, kept, Watch)``; the loss, and so every gradient of it, is exactly 0 where
-      the turn is over.
+      ``(loss, kept, EarlyStoppingState)``; the loss, and so every gradient of it, is
+      exactly 0 where the turn is over.
     """
     over = enough(seen)
     nothing = lambda: (jnp.zeros(()), rest)
@@ -50,7 +50,7 @@ def unless_enough(seen: Watch, length: int, loss_fn, rest):
     last = jnp.where(over, seen.last, jax.lax.stop_gradient(loss))
     first = jnp.where(seen.first < 0, last, seen.first)
     low = jnp.where(last < SHARE * first, seen.low + 1, 0)
-    return loss, kept, Watch((seen.steps + 1) % length, low, first, last)
+    return loss, kept, EarlyStoppingState((seen.steps + 1) % length, low, first, last)
 
 
 def at_rest(optimizer) -> optax.GradientTransformation:

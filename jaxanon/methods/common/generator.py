@@ -9,7 +9,7 @@ import numpy as np
 from jaxanon.datasets.spec import attributes
 from jaxanon.kernels import portable
 from jaxanon.methods.common import pool
-from jaxanon.methods.common.alternating import Player, Room
+from jaxanon.methods.common.alternating import BatchSource, Component
 from jaxanon.models.classifiers import WindowClassifier
 from jaxanon.models.conditions import AnalogBits, check_values, values_of
 from jaxanon.models.layers import apply
@@ -33,7 +33,7 @@ class Judging(Protocol):
     def classifiers(self) -> dict[str, WindowClassifier]: ...
 
 
-def classifying(nets: Judging, when_fn=None, more_fn=None) -> Player:
+def classifying(nets: Judging, when_fn=None, more_fn=None) -> Component:
     """Classifiers of each attribute on raw windows, every class counting the same.
 
     ``more_fn(params, features, labels, hyper) -> (float[], info)`` is added, of the
@@ -56,19 +56,19 @@ def classifying(nets: Judging, when_fn=None, more_fn=None) -> Player:
             total, info = total + more, info | told
         return total, (info, {})
 
-    return Player(
+    return Component(
         (CLASSIFIERS,), loss_fn, when_fn=when_fn, step_size="classifier_step_size"
     )
 
 
-class Batch(NamedTuple):
+class GeneratorBatch(NamedTuple):
     """Windows as networks see them, and all that is known of them."""
 
     windows: jax.Array  # float32[batch, time, d]
     labels: dict[str, jax.Array]  # int32[batch] of each attribute
 
 
-def room(nets: Judging, *, every_class: bool = False) -> Room:
+def batch_source(nets: Judging, *, every_class: bool = False) -> BatchSource:
     """Batches drawn uniformly, with replacement, from all clients' windows.
 
     Args:
@@ -87,9 +87,11 @@ def room(nets: Judging, *, every_class: bool = False) -> Room:
     def draw(key, data, copy):
         del copy
         drawn = pool.draw(key, data, size)
-        return Batch(nets.bits.encode(drawn.windows), drawn.labels)
+        return GeneratorBatch(nets.bits.encode(drawn.windows), drawn.labels)
 
-    return Room(prepare, draw, lambda data: pool.rounds_per_epoch(data, size), size)
+    return BatchSource(
+        prepare, draw, lambda data: pool.rounds_per_epoch(data, size), size
+    )
 
 
 CLASSIFIERS = "classifiers"

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon.datasets.spec import attributes
-from jaxanon.methods.common.alternating import Room
+from jaxanon.methods.common.alternating import BatchSource
 
 # Why classes must have windows.
 FOR_HIDING = "to be compared with, and shown in place of those to hide"
@@ -173,7 +173,7 @@ class Weighed(NamedTuple):
     weights: dict[str, jax.Array]  # float32[classes]
 
 
-class Batch(NamedTuple):
+class PoolBatch(NamedTuple):
     """Windows drawn, standardised, with their classes and the weights of those."""
 
     windows: jax.Array  # float32[batch, time, channels]
@@ -212,16 +212,16 @@ def weigh(spec, clients, kept: tuple[int, ...] | None = None) -> Weighed:
     return Weighed(windows, weights)
 
 
-def draw_weighed(key, data: Weighed, size: int) -> Batch:
+def draw_weighed(key, data: Weighed, size: int) -> PoolBatch:
     """``size`` windows drawn uniformly with replacement."""
     drawn = draw(key, data.pool, size)
     weights = {name: each[drawn.labels[name]] for name, each in data.weights.items()}
-    return Batch(drawn.windows, drawn.labels, weights, drawn.index)
+    return PoolBatch(drawn.windows, drawn.labels, weights, drawn.index)
 
 
-def room(spec, size: int) -> Room:
+def batch_source(spec, size: int) -> BatchSource:
     """Where a system trains on weighed batches of ``size`` of all windows."""
-    return Room(
+    return BatchSource(
         lambda clients: weigh(spec, clients),
         lambda key, data, copy: draw_weighed(key, data, size),
         lambda data: rounds_per_epoch(data.pool, size),

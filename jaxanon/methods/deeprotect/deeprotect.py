@@ -13,8 +13,8 @@ from jaxanon.core.registry import register
 from jaxanon.kernels import orthonormal_rows
 from jaxanon.methods.common import pool
 from jaxanon.methods.common.alternating import (
-    Player,
-    Room,
+    BatchSource,
+    Component,
     by_epoch,
     central,
     during,
@@ -177,7 +177,7 @@ def _method(spec, config, sizes, rounds):
 
     optimizer = OPTIMIZERS[config.optimizer]
     players = [
-        Player(
+        Component(
             (*map(_layer, stage), _useful(stage)),
             _learning(spec, config, stage, useful),
             when_fn=_turn_of(config, stage, stages, rounds),
@@ -192,7 +192,7 @@ def _method(spec, config, sizes, rounds):
         "deeprotect",
         config,
         spec,
-        Room(
+        BatchSource(
             lambda clients: pool.pool(spec, clients),
             lambda key, data, copy: pool.draw(key, data, config.batch),
             lambda data: pool.rounds_per_epoch(data, config.batch),
@@ -326,7 +326,7 @@ def rebuilding(own: Layer, seen: feature_extraction.Moments):
     return jnp.trace(spread) - jnp.sum((own.kernel @ spread) * own.kernel)
 
 
-def dictionary(spec, config, optimizer) -> Player:
+def dictionary(spec, config, optimizer) -> Component:
     """Dictionary learning: atoms of few of which every window is a sum.
 
     Args:
@@ -345,4 +345,4 @@ def dictionary(spec, config, optimizer) -> Player:
         error = jnp.mean(jnp.sum((away - codes @ atoms) ** 2, axis=1))
         return error, ({"codes": jnp.mean(jnp.sum(jnp.abs(codes), axis=1))}, {})
 
-    return Player(("atoms",), loss_fn, optimizer=optimizer)
+    return Component(("atoms",), loss_fn, optimizer=optimizer)

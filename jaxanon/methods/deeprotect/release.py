@@ -26,7 +26,7 @@ ROUNDING = 1e-5  # Of a radius: features are brought near in float32.
 PART = 8192
 
 
-class Apart(NamedTuple):
+class NeighborDistance(NamedTuple):
     """How far neighbouring windows are apart, clipped to numbers in [0, 1]."""
 
     l2: Any  # float, or float32[]
@@ -84,17 +84,19 @@ def _clipped(config, windows) -> str:
     return said
 
 
-def anything(inputs: int) -> Apart:
+def anything(inputs: int) -> NeighborDistance:
     """Of any two windows of so many numbers.
 
     Example:
       >>> anything(16)
       Apart(l2=4.0, per_input=1.0)
     """
-    return Apart(math.sqrt(inputs), 1.0)
+    return NeighborDistance(math.sqrt(inputs), 1.0)
 
 
-def along(directions, due=True, old: Apart | None = None) -> Apart:
+def along(
+    directions, due=True, old: NeighborDistance | None = None
+) -> NeighborDistance:
     """Of windows that differ along the span of some directions, within the range.
 
     The edges of a polytope are tried on the host; where there are too many of them, as
@@ -106,7 +108,7 @@ def along(directions, due=True, old: Apart | None = None) -> Apart:
       old: what to return then.
 
     Returns:
-      ``Apart`` of ``float32[]``.
+      ``NeighborDistance`` of ``float32[]``.
 
     Example:
       Windows that differ along a diagonal of a square reach from corner to corner.
@@ -122,7 +124,7 @@ def along(directions, due=True, old: Apart | None = None) -> Apart:
     found = jax.pure_callback(
         _along, told, due, old, inputs, parts, vmap_method="sequential"
     )
-    return Apart(*found)
+    return NeighborDistance(*found)
 
 
 def _along(due, old, inputs, parts):
@@ -155,7 +157,9 @@ def bring_in(away, radius):
     return away * jnp.minimum(1, radius / jnp.maximum(length, 1e-30))
 
 
-def release(key, config, layers, windows, usual, apart: Apart, directions: Any = None):
+def release(
+    key, config, layers, windows, usual, apart: NeighborDistance, directions: Any = None
+):
     """Noisy features of windows.
 
     Why ε holds: two neighbours' features, brought near to the middle one's or not, are
@@ -212,7 +216,9 @@ def _hidden(key, away, bounds, config):
     return portable.vmap(add, key, away)
 
 
-def sensitivities(config, num_layers: int, inputs: int, apart: Apart) -> dict:
+def sensitivities(
+    config, num_layers: int, inputs: int, apart: NeighborDistance
+) -> dict:
     """How far neighbours' features are apart: ``l1``, ``l2``, ``linf``, what is known.
 
     Rows that are orthonormal do not stretch, the logistic curve is nowhere steeper than
@@ -271,7 +277,7 @@ class Named(NamedTuple):
     """What windows tell the private attributes by."""
 
     directions: jax.Array  # float32[r, inputs]
-    apart: Apart  # of float32[]; how far windows along them are apart
+    apart: NeighborDistance  # of float32[]; how far windows along them are apart
 
 
 def empty(spec, inputs: int) -> Named:
@@ -282,7 +288,9 @@ def empty(spec, inputs: int) -> Named:
       inputs: numbers of a window.
     """
     rank = sum(spec.num_classes(name) - 1 for name in spec.private)
-    return Named(jnp.zeros((rank, inputs)), Apart(*map(jnp.float32, anything(inputs))))
+    return Named(
+        jnp.zeros((rank, inputs)), NeighborDistance(*map(jnp.float32, anything(inputs)))
+    )
 
 
 def due(number, rounds: int):
@@ -332,7 +340,7 @@ def learn(
     return jax.lax.cond(now, anew, lambda: old)
 
 
-def apart(config, named: Named) -> Apart:
+def apart(config, named: Named) -> NeighborDistance:
     """How far neighbouring windows are apart, by the method's mode.
 
     Args:

@@ -10,7 +10,7 @@ import optax
 from jaxanon.core.method import Incompatible, Method
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.common import early_stopping, pool
-from jaxanon.methods.common.alternating import Player, Room, central
+from jaxanon.methods.common.alternating import BatchSource, Component, central
 from jaxanon.models import dysan as models
 from jaxanon.models.dysan import ERRORS
 from jaxanon.models.losses import from_chance
@@ -74,7 +74,7 @@ def sanitizer(
         safe, _ = nets.sanitize(key, nets.compose(params), windows)
         return seen(spec, config, safe, back=True)
 
-    room = Room(
+    room = BatchSource(
         lambda clients: pool.pool(spec, clients),
         draw_fn,
         lambda data: pool.rounds_per_epoch(data, config.batch),
@@ -92,7 +92,7 @@ def sanitizer(
     )
 
 
-def networks(spec, config) -> models.Networks:
+def networks(spec, config) -> models.DySanNetworks:
     """The networks of a ``SanitizerConfig`` for windows of ``spec``.
 
     Raises:
@@ -176,7 +176,7 @@ def _sanitizers(spec, nets, config, distortion, frozen):
             found, info = terms(key, params, hyper, batch)
             return pick_fn(found), (info | {"sanitizer": sum(found)}, {})
 
-        return Player(("sanitizer",), loss_fn)
+        return Component(("sanitizer",), loss_fn)
 
     if config.optimization == "sum":
         return (player(sum),)
@@ -228,7 +228,7 @@ def _judges(spec, nets, config, raw):
         return total, ({"judges": told}, kept)
 
     adam = optax.scale_by_adam()
-    return Player(
+    return Component(
         JUDGES,
         loss_fn,
         steps=config.inner_steps,

@@ -14,7 +14,7 @@ from jaxanon.kernels import portable
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.kernels.checks import typed_key
 from jaxanon.methods.common import generator as common_generator
-from jaxanon.methods.common.alternating import Player, central
+from jaxanon.methods.common.alternating import Component, central
 from jaxanon.methods.common.generator import Judging, classify
 from jaxanon.models.classifiers import WindowClassifier
 from jaxanon.models.conditions import AnalogBits
@@ -81,7 +81,7 @@ GENERATOR, CRITIC = "generator", "critic"
 CLASSIFIERS = common_generator.CLASSIFIERS
 
 
-class Networks(NamedTuple):
+class CGANNetworks(NamedTuple):
     """What conditional GANs share; windows are standardised, their values as bits."""
 
     spec: Any
@@ -115,7 +115,7 @@ class Networks(NamedTuple):
         return apply(self.critic, critic, windows, classes)
 
 
-def networks(spec, config: CGANConfig) -> Networks:
+def networks(spec, config: CGANConfig) -> CGANNetworks:
     """The networks for windows of ``spec``.
 
     Raises:
@@ -129,7 +129,7 @@ def networks(spec, config: CGANConfig) -> Networks:
         for _ in range(width)
     )  # fmt: skip
     public, widths = sizes[spec.public], tuple(config.widths)
-    return Networks(
+    return CGANNetworks(
         spec=spec,
         config=config,
         bits=bits,
@@ -201,7 +201,9 @@ HYPER = ("step_size", "critic_step_size", "classifier_step_size")
 MOMENTUM = 0.5  # Radford, Metz, Chintala, ICLR 2016, section 3.
 
 
-def build(name: str, nets: Networks, hyper, critic: Player, generator: Player):
+def build(
+    name: str, nets: CGANNetworks, hyper, critic: Component, generator: Component
+):
     """A ``Method``, the GAN of those two players."""
     make_fn = lambda *given: made(nets, *given)
     see_fn = lambda params, windows: nets.bits.encode(
@@ -211,7 +213,7 @@ def build(name: str, nets: Networks, hyper, critic: Player, generator: Player):
         name,
         nets.config,
         nets.spec,
-        common_generator.room(nets, every_class=True),
+        common_generator.batch_source(nets, every_class=True),
         init_fn=nets.init,
         players=(critic, generator, common_generator.classifying(nets)),
         hyper={name: getattr(nets.config, name) for name in hyper},
@@ -223,13 +225,13 @@ def build(name: str, nets: Networks, hyper, critic: Player, generator: Player):
     )
 
 
-def made(nets: Networks, key, params, classes):
+def made(nets: CGANNetworks, key, params, classes):
     """Windows of public classes, ``float32[n, time, channels]``, in physical units."""
     x = nets.make(key, params[GENERATOR], classes)
     return common_generator.physical(nets, nets.bits.decode(x))
 
 
-def judging(nets: Networks, *, concealing: bool) -> Player:
+def judging(nets: CGANNetworks, *, concealing: bool) -> Component:
     """The critic, by the cross-entropy of what is real.
 
     With ``concealing`` real windows of classes to hide count as made up.
@@ -248,10 +250,12 @@ def judging(nets: Networks, *, concealing: bool) -> Player:
         return loss, ({"critic": loss}, {})
 
     optimizer = optax.scale_by_adam(b1=MOMENTUM)
-    return Player((CRITIC,), loss_fn, step_size="critic_step_size", optimizer=optimizer)
+    return Component(
+        (CRITIC,), loss_fn, step_size="critic_step_size", optimizer=optimizer
+    )
 
 
-def generating(nets: Networks, more_fn=None) -> Player:
+def generating(nets: CGANNetworks, more_fn=None) -> Component:
     """The generator, by how sure the critic is that its windows are none.
 
     ``more_fn(params, windows, labels, hyper) -> (float[], info)`` is added.
@@ -270,7 +274,7 @@ def generating(nets: Networks, more_fn=None) -> Player:
             loss, info = loss + more, info | told
         return loss, (info, {})
 
-    return Player((GENERATOR,), loss_fn, optimizer=optax.scale_by_adam(b1=MOMENTUM))
+    return Component((GENERATOR,), loss_fn, optimizer=optax.scale_by_adam(b1=MOMENTUM))
 
 
 @register("cgan", config=CGANConfig)
@@ -352,11 +356,11 @@ def occupancy_gan(spec, config) -> Method:
     return build("occupancy_gan", nets, hyper, *players)
 
 
-def told_by_classifiers(nets: Networks, params, windows, labels, hyper, form):
+def told_by_classifiers(nets: CGANNetworks, params, windows, labels, hyper, form):
     """What the two classifiers add to a generator's loss, and both parts of it.
 
     Args:
-      nets: ``Networks``.
+      nets: ``CGANNetworks``.
       params: with the classifiers'.
       windows: ``float[batch, time, d]``, made.
       labels: ``int32[batch]``, of which public classes they are.

@@ -8,7 +8,7 @@ from jaxanon.core.method import Generation, Method
 from jaxanon.core.registry import register
 from jaxanon.methods.common import generator
 from jaxanon.methods.common.alternating import (
-    Player,
+    Component,
     by_epoch,
     central,
     during,
@@ -23,11 +23,11 @@ from jaxanon.methods.gan.timegan_networks import (
     PARTS,
     RANGE,
     SUPERVISOR,
-    Networks,
     TimeGANConfig,
+    TimeGANNetworks,
+    batch_source,
     networks,
     physical,
-    room,
     scaled,
 )
 from jaxanon.methods.gan.timegan_networks import RECOVERY as timegan_networks_RECOVERY
@@ -99,7 +99,7 @@ def timegan(spec, config) -> Method:
             "timegan",
             config,
             spec,
-            room(nets),
+            batch_source(nets),
             init_fn=nets.init,
             players=(
                 embedding(nets, during(rounds, 0, ends[0])),
@@ -128,7 +128,7 @@ def timegan(spec, config) -> Method:
     )
 
 
-def embedding(nets: Networks, when_fn) -> Player:
+def embedding(nets: TimeGANNetworks, when_fn) -> Component:
     """The first phase: embedder and recovery, by what is lost between them."""
 
     def loss_fn(key, params, hyper, batch, given):
@@ -140,10 +140,10 @@ def embedding(nets: Networks, when_fn) -> Player:
         loss = recovery(x, rebuilt)
         return loss, ({"embedding": loss}, {})
 
-    return Player((EMBEDDER, timegan_networks_RECOVERY), loss_fn, when_fn=when_fn)
+    return Component((EMBEDDER, timegan_networks_RECOVERY), loss_fn, when_fn=when_fn)
 
 
-def supervising(nets: Networks, when_fn) -> Player:
+def supervising(nets: TimeGANNetworks, when_fn) -> Component:
     """The second phase: the supervisor alone."""
 
     def loss_fn(key, params, hyper, batch, given):
@@ -152,10 +152,10 @@ def supervising(nets: Networks, when_fn) -> Player:
         loss = supervised(latent, nets.run(params, SUPERVISOR, latent))
         return loss, ({"supervised": loss}, {})
 
-    return Player((SUPERVISOR,), loss_fn, when_fn=when_fn)
+    return Component((SUPERVISOR,), loss_fn, when_fn=when_fn)
 
 
-def players_of_joint(nets: Networks, when_fn) -> tuple[Player, ...]:
+def players_of_joint(nets: TimeGANNetworks, when_fn) -> tuple[Component, ...]:
     """Generator and embedder twice, on a batch of their own each."""
     return tuple(
         player(nets, turn, when_fn)
@@ -164,7 +164,7 @@ def players_of_joint(nets: Networks, when_fn) -> tuple[Player, ...]:
     )
 
 
-def generating(nets: Networks, turn: int, when_fn) -> Player:
+def generating(nets: TimeGANNetworks, turn: int, when_fn) -> Component:
     """Generator and supervisor."""
 
     def loss_fn(key, params, hyper, batch, given):
@@ -172,10 +172,10 @@ def generating(nets: Networks, turn: int, when_fn) -> Player:
         loss, info = generator_loss(nets, key, params, hyper, batch.parts[turn])
         return loss, (info, {})
 
-    return Player((GENERATOR, SUPERVISOR), loss_fn, when_fn=when_fn)
+    return Component((GENERATOR, SUPERVISOR), loss_fn, when_fn=when_fn)
 
 
-def generator_loss(nets: Networks, key, params, hyper, part):
+def generator_loss(nets: TimeGANNetworks, key, params, hyper, part):
     """``float[]``, what the generator learns by, and its parts."""
     x, labels = part.windows, part.labels[nets.spec.public]
     first, foreseen = nets.imagine(key, params, labels)
@@ -190,7 +190,7 @@ def generator_loss(nets: Networks, key, params, hyper, part):
     return loss, {"generator": fooled, "moments": moments}
 
 
-def embedding_again(nets: Networks, turn: int, when_fn) -> Player:
+def embedding_again(nets: TimeGANNetworks, turn: int, when_fn) -> Component:
     """Embedder and recovery, by what is lost and by how hard it is to foresee."""
 
     def loss_fn(key, params, hyper, batch, given):
@@ -202,10 +202,10 @@ def embedding_again(nets: Networks, turn: int, when_fn) -> Player:
         loss = lost + SUPERVISED_IN_EMBEDDER * step
         return loss, ({"embedder": loss}, {})
 
-    return Player((EMBEDDER, timegan_networks_RECOVERY), loss_fn, when_fn=when_fn)
+    return Component((EMBEDDER, timegan_networks_RECOVERY), loss_fn, when_fn=when_fn)
 
 
-def judging(nets: Networks, when_fn) -> Player:
+def judging(nets: TimeGANNetworks, when_fn) -> Component:
     """The critic, which rests where it is good enough."""
 
     def loss_fn(key, params, hyper, batch, given):
@@ -222,10 +222,10 @@ def judging(nets: Networks, when_fn) -> Player:
         return jnp.where(learns, loss, 0), ({"critic": loss}, {})
 
     optimizer = at_rest(optax.scale_by_adam())
-    return Player((CRITIC,), loss_fn, when_fn=when_fn, optimizer=optimizer)
+    return Component((CRITIC,), loss_fn, when_fn=when_fn, optimizer=optimizer)
 
 
-def discriminating(nets: Networks, when_fn) -> Player:
+def discriminating(nets: TimeGANNetworks, when_fn) -> Component:
     """Generator and supervisor, by PrivateHub's triplet loss and by their own."""
 
     def loss_fn(key, params, hyper, batch, given):
@@ -241,7 +241,7 @@ def discriminating(nets: Networks, when_fn) -> Player:
         rest, _ = generator_loss(nets, keys[2], params, hyper, batch.parts[0])
         return loss + hyper["replay"] * rest, (info, {})
 
-    return Player(
+    return Component(
         (GENERATOR, SUPERVISOR), loss_fn, when_fn=when_fn, step_size="fine_step_size"
     )
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxanon.kernels import portable
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.common import generator, pool
-from jaxanon.methods.common.alternating import Room
+from jaxanon.methods.common.alternating import BatchSource
 from jaxanon.models.classifiers import WindowClassifier
 from jaxanon.models.conditions import AnalogBits, check_values
 from jaxanon.models.gan import Recurrent, with_classes
@@ -66,7 +66,7 @@ class TimeGANConfig:
     __post_init__ = check
 
 
-class Networks(NamedTuple):
+class TimeGANNetworks(NamedTuple):
     """What TimeGAN is made of; windows are scaled to [0, 1], channel by channel."""
 
     spec: Any
@@ -124,7 +124,7 @@ class Networks(NamedTuple):
         return self.run(params, RECOVERY, self.imagine(key, params, classes)[1])
 
 
-def networks(spec, config: TimeGANConfig) -> Networks:
+def networks(spec, config: TimeGANConfig) -> TimeGANNetworks:
     """The networks for windows of ``spec``.
 
     Raises:
@@ -134,7 +134,7 @@ def networks(spec, config: TimeGANConfig) -> Networks:
     sizes, values = generator.attributes_and_values(spec, config)
     features = tuple(config.features)
     width, channels = features[-1], len(spec.channels)
-    return Networks(
+    return TimeGANNetworks(
         spec=spec,
         config=config,
         bits=AnalogBits(values, tuple(spec.mean), tuple(spec.std)),
@@ -165,7 +165,7 @@ class Part(NamedTuple):
     labels: dict[str, jax.Array]  # int32[batch] of each attribute
 
 
-class Batch(NamedTuple):
+class TimeGANBatch(NamedTuple):
     """Three of them, of which the first is what most of training sees."""
 
     parts: tuple[Part, ...]
@@ -183,7 +183,7 @@ class Batch(NamedTuple):
         return self.parts[0].labels
 
 
-def room(nets: Networks) -> Room:
+def batch_source(nets: TimeGANNetworks) -> BatchSource:
     """Batches drawn uniformly, with replacement, from all clients' windows."""
     size, spec = nets.config.batch, nets.spec
     names = spec.classes[spec.public]
@@ -204,14 +204,14 @@ def room(nets: Networks) -> Room:
     def draw(key, data, copy):
         del copy
         *keys, other_key, class_key = jax.random.split(key, PARTS + 2)
-        batch = Batch(tuple(part(key, data) for key in keys))
+        batch = TimeGANBatch(tuple(part(key, data) for key in keys))
         if not hidden:
             return batch
         classes = jax.random.choice(class_key, jnp.array(hidden, jnp.int32), (size,))
         others = part(other_key, data, batch.labels[spec.public])
         return batch._replace(positives=others, negatives=classes)
 
-    return Room(
+    return BatchSource(
         prepare, draw, lambda data: pool.rounds_per_epoch(data.pool, size), size
     )
 
@@ -221,7 +221,7 @@ def scaled(x, low, high):
     return (x - low[None, None]) / (high - low)[None, None]
 
 
-def physical(nets: Networks, params, x):
+def physical(nets: TimeGANNetworks, params, x):
     """Windows in [0, 1] in physical units; values of categorical channels whole."""
     low, high = params[RANGE]["low"][None, None], params[RANGE]["high"][None, None]
     return generator.physical(nets, x * (high - low) + low)

@@ -9,7 +9,7 @@ from jaxanon import kernels
 from jaxanon.core.method import Method
 from jaxanon.core.programs import single
 from jaxanon.core.registry import register
-from jaxanon.methods.common.alternating import Player
+from jaxanon.methods.common.alternating import Component
 from jaxanon.methods.common.diffusion import AVERAGE, DENOISER, SCHEDULES
 from jaxanon.methods.common.generator import (
     CLASSIFIERS,
@@ -38,7 +38,7 @@ HYPER = (*guidance.HYPER, "autoencoder_step_size", "reader_step_size")
 HYPER += ("kl", "temperature")
 
 
-class Networks(NamedTuple):
+class CloakNetworks(NamedTuple):
     """What Cloak is made of; windows are standardised, their values as bits."""
 
     spec: Any
@@ -87,7 +87,7 @@ class Networks(NamedTuple):
         return apply(self.expander, params[EXPANDER], z)
 
 
-def networks(spec, config: CloakConfig) -> Networks:
+def networks(spec, config: CloakConfig) -> CloakNetworks:
     """The networks for windows of ``spec``.
 
     Raises:
@@ -99,7 +99,7 @@ def networks(spec, config: CloakConfig) -> Networks:
     check_halved(spec.time, len(inner), len(widths))
     bits = AnalogBits(values, tuple(spec.mean), tuple(spec.std))
     reader = lambda: WindowClassifier(config.projection, features=config.latent)
-    return Networks(
+    return CloakNetworks(
         spec=spec,
         config=config,
         bits=bits,
@@ -167,7 +167,7 @@ def cloak(spec, config) -> Method:
     )
 
 
-def embedding(nets: Networks, when_fn) -> Player:
+def embedding(nets: CloakNetworks, when_fn) -> Component:
     """Both halves of the autoencoder, by what is lost between them and the KL."""
 
     def loss_fn(key, params, hyper, batch, given):
@@ -182,10 +182,12 @@ def embedding(nets: Networks, when_fn) -> Player:
         return error + hyper["kl"] * kl, ({"reconstruction": error, "kl": kl}, kept)
 
     groups = COMPRESSOR, EXPANDER
-    return Player(groups, loss_fn, when_fn=when_fn, step_size="autoencoder_step_size")
+    return Component(
+        groups, loss_fn, when_fn=when_fn, step_size="autoencoder_step_size"
+    )
 
 
-def contrasting(nets: Networks, when_fn) -> Player:
+def contrasting(nets: CloakNetworks, when_fn) -> Component:
     """What reads each attribute, by the contrast of its classes.
 
     Without dropout: noise in few directions kept readers of two classes from learning.
@@ -201,12 +203,12 @@ def contrasting(nets: Networks, when_fn) -> Player:
             total = total + info[f"{name} contrast"]
         return total, (info, {})
 
-    return Player(
+    return Component(
         (CLASSIFIERS,), loss_fn, when_fn=when_fn, step_size="reader_step_size"
     )
 
 
-def see(nets: Networks, params, x):
+def see(nets: CloakNetworks, params, x):
     """Scaled latent windows and latents of both kinds, of windows."""
     mean, std = (params[SCALE][name][None, None] for name in ("mean", "std"))
     z, _ = nets.compress(params, x)

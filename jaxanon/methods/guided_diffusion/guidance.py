@@ -13,7 +13,7 @@ from jaxanon.kernels import portable
 from jaxanon.kernels.bounds import setting
 from jaxanon.methods.common import diffusion, generator
 from jaxanon.methods.common.alternating import (
-    Player,
+    Component,
     by_epoch,
     central,
     during,
@@ -143,7 +143,7 @@ def guided(
             name,
             config,
             nets.spec,
-            generator.room(nets),
+            generator.batch_source(nets),
             init_fn=nets.init,
             players=(*first, denoising(nets, see_fn, after)),
             hyper={name: getattr(config, name) for name in hyper},
@@ -166,7 +166,7 @@ def guided(
     )
 
 
-def denoising(nets: Any, see_fn: Callable, when_fn) -> Player:
+def denoising(nets: Any, see_fn: Callable, when_fn) -> Component:
     """The denoiser, told the public latent, the private one, or neither."""
 
     def loss_fn(key, params, hyper, batch, given):
@@ -181,7 +181,7 @@ def denoising(nets: Any, see_fn: Callable, when_fn) -> Player:
         loss = jnp.mean(errors)
         return loss, ({"denoising": loss}, {})
 
-    return Player((DENOISER,), loss_fn, when_fn=when_fn)
+    return Component((DENOISER,), loss_fn, when_fn=when_fn)
 
 
 def rewritten(nets: Any, key, params, hyper, x0, public, private):

@@ -10,7 +10,7 @@ from jaxanon.core.method import Method
 from jaxanon.core.programs import single
 from jaxanon.core.registry import register
 from jaxanon.methods.common import generator
-from jaxanon.methods.common.alternating import Player
+from jaxanon.methods.common.alternating import Component
 from jaxanon.methods.common.diffusion import AVERAGE, DENOISER, SCHEDULES
 from jaxanon.methods.common.generator import (
     CLASSIFIERS,
@@ -30,7 +30,7 @@ LAW = "law"
 HYPER = (*guidance.HYPER, "classifier_step_size", "disentangling", "law_step_size")
 
 
-class Networks(NamedTuple):
+class PrivDiffuserNetworks(NamedTuple):
     """What PrivDiffuser is made of; windows are standardised, their values as bits."""
 
     spec: Any
@@ -68,7 +68,7 @@ class Networks(NamedTuple):
         return apply(self.law, params[LAW], public)
 
 
-def networks(spec, config: PrivDiffuserConfig) -> Networks:
+def networks(spec, config: PrivDiffuserConfig) -> PrivDiffuserNetworks:
     """The networks for windows of ``spec``.
 
     Raises:
@@ -79,7 +79,7 @@ def networks(spec, config: PrivDiffuserConfig) -> Networks:
     check_halved(spec.time, len(config.widths))
     secret = sum(size for name, size in sizes.items() if name != spec.public)
     reader = lambda size: WindowClassifier(size, features=config.latent)
-    return Networks(
+    return PrivDiffuserNetworks(
         spec=spec,
         config=config,
         bits=AnalogBits(values, tuple(spec.mean), tuple(spec.std)),
@@ -151,7 +151,7 @@ def privdiffuser(spec, config) -> Method:
     )
 
 
-def reading(nets: Networks, when_fn) -> Player:
+def reading(nets: PrivDiffuserNetworks, when_fn) -> Component:
     """The law of private classes given public latents, by its likelihood."""
 
     def loss_fn(key, params, hyper, batch, given):
@@ -160,7 +160,7 @@ def reading(nets: Networks, when_fn) -> Player:
         loss = surprise(secrets(nets, batch.labels), *nets.read(params, public))
         return loss, ({"law": loss}, {})
 
-    return Player(
+    return Component(
         (LAW,),
         loss_fn,
         steps=nets.config.law_steps,
@@ -170,7 +170,7 @@ def reading(nets: Networks, when_fn) -> Player:
     )
 
 
-def disentangling(nets: Networks):
+def disentangling(nets: PrivDiffuserNetworks):
     """``more_fn`` of ``generator.classifying``: what latents tell of private classes.
 
     Below 0, which the bound may be where the law lags behind, there is no more to gain.
@@ -186,11 +186,11 @@ def disentangling(nets: Networks):
     return more_fn
 
 
-def secrets(nets: Networks, labels):
+def secrets(nets: PrivDiffuserNetworks, labels):
     """Private classes as numbers: 1 of its own and -1 of the others, side by side.
 
     Args:
-      nets: ``Networks``.
+      nets: ``PrivDiffuserNetworks``.
       labels: ``int32[batch]`` of each attribute.
 
     Returns:

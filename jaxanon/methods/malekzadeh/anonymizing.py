@@ -13,7 +13,7 @@ from jaxanon.datasets.spec import attributes
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.common import pool
 from jaxanon.methods.common.alternating import (
-    Player,
+    Component,
     by_epoch,
     central,
     during,
@@ -21,14 +21,14 @@ from jaxanon.methods.common.alternating import (
 )
 from jaxanon.models import losses, malekzadeh
 from jaxanon.models.losses import CONFUSIONS
-from jaxanon.models.malekzadeh import Networks
+from jaxanon.models.malekzadeh import MalekzadehNetworks
 
 MODEL = ("encoder", "decoder")
 
 ADAM = optax.scale_by_adam(eps=1e-7)
 
 
-def rebuilder(nets: Networks, when_fn) -> Player:
+def rebuilder(nets: MalekzadehNetworks, when_fn) -> Component:
     """The autoencoder by itself, which learns to leave windows as they are."""
 
     def loss_fn(key, params, hyper, batch, given):
@@ -39,12 +39,12 @@ def rebuilder(nets: Networks, when_fn) -> Player:
         kept = {"averages": params["averages"] | averages}
         return change + hyper["decay"] * decay, ({"rebuilding": change}, kept)
 
-    return Player(MODEL, loss_fn, when_fn=when_fn, optimizer=ADAM)
+    return Component(MODEL, loss_fn, when_fn=when_fn, optimizer=ADAM)
 
 
 def anonymizing(
-    nets: Networks, spec, when_fn, *, form: str = "chance", source_fn=None
-) -> Player:
+    nets: MalekzadehNetworks, spec, when_fn, *, form: str = "chance", source_fn=None
+) -> Component:
     """The autoencoder as its readers grade it.
 
     It pays for three terms, each with the weight of that name: the mean squared change
@@ -53,9 +53,9 @@ def anonymizing(
     (``utility``). Readers rest; their dropout does not, as in Keras.
 
     Args:
-      nets: ``Networks``.
+      nets: ``MalekzadehNetworks``.
       spec: ``jaxanon.datasets.Spec``.
-      when_fn: as of ``Player``.
+      when_fn: as of ``Component``.
       form: of ``models.losses.confusion``.
       source_fn: ``(params, windows) -> windows`` that it is given; None: as drawn.
     """
@@ -84,17 +84,17 @@ def anonymizing(
         kept = {"averages": params["averages"] | averages}
         return total + hyper["decay"] * decay, (info, kept)
 
-    return Player(MODEL, loss_fn, when_fn=when_fn, optimizer=ADAM)
+    return Component(MODEL, loss_fn, when_fn=when_fn, optimizer=ADAM)
 
 
 def reading(
-    nets: Networks, when_fn: Callable, *, raw: bool = False, source_fn=None
-) -> Player:
+    nets: MalekzadehNetworks, when_fn: Callable, *, raw: bool = False, source_fn=None
+) -> Component:
     """The readers, by cross-entropy in which every class counts the same.
 
     Args:
-      nets: ``Networks``.
-      when_fn: as of ``Player``.
+      nets: ``MalekzadehNetworks``.
+      when_fn: as of ``Component``.
       raw: whether they are shown windows before the autoencoder, not behind it.
       source_fn: as in ``anonymizing``.
     """
@@ -115,7 +115,7 @@ def reading(
         told = "readers, raw windows" if raw else "readers"
         return total + hyper["decay"] * decay, ({told: total}, {})
 
-    return Player(
+    return Component(
         ("readers",),
         loss_fn,
         when_fn=when_fn,
@@ -124,7 +124,7 @@ def reading(
     )
 
 
-def anonymize_fn(nets: Networks) -> Callable:
+def anonymize_fn(nets: MalekzadehNetworks) -> Callable:
     """``(key, params, windows) -> windows``; nothing is random about them."""
     return lambda key, params, windows: nets.rewrite(params, windows)[1]
 
@@ -248,7 +248,7 @@ def msda(spec, config) -> Method:
             "msda",
             config,
             spec,
-            pool.room(spec, config.batch),
+            pool.batch_source(spec, config.batch),
             init_fn=nets.init,
             players=players,
             hyper=hyper(config),
@@ -265,7 +265,7 @@ def _networks(spec, config):
     read = lambda name, hidden, pooled: malekzadeh.Reader(
         size(name), config.reader_filters, tuple(hidden), pooled
     )
-    return malekzadeh.Networks(
+    return malekzadeh.MalekzadehNetworks(
         spec.time,
         len(spec.channels),
         malekzadeh.Encoder(config.filters, reach, deeper=True),
@@ -344,7 +344,7 @@ def aae(spec, config) -> Method:
             "aae",
             config,
             spec,
-            pool.room(spec, config.batch),
+            pool.batch_source(spec, config.batch),
             init_fn=nets.init,
             players=players(nets, spec, config, rounds),
             hyper=hyper(config),
@@ -356,9 +356,9 @@ def aae(spec, config) -> Method:
     )
 
 
-def networks(spec, config, classes: dict[str, int]) -> malekzadeh.Networks:
+def networks(spec, config, classes: dict[str, int]) -> malekzadeh.MalekzadehNetworks:
     """The gender version's networks, with readers of attributes of so many classes."""
-    return malekzadeh.Networks(
+    return malekzadeh.MalekzadehNetworks(
         spec.time,
         len(spec.channels),
         malekzadeh.Encoder(config.filters),
@@ -377,7 +377,7 @@ def players(nets, spec, config, rounds: int, start: int = 0, source_fn=None) -> 
     """Readers of raw windows, then autoencoder, and readers again unless frozen.
 
     Args:
-      nets: ``Networks``.
+      nets: ``MalekzadehNetworks``.
       spec: ``jaxanon.datasets.Spec``.
       config: ``AAEConfig``.
       rounds: of an epoch.

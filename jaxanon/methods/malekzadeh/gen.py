@@ -13,8 +13,8 @@ from jaxanon.datasets.spec import attributes
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.common import pool
 from jaxanon.methods.common.alternating import (
-    Player,
-    Room,
+    BatchSource,
+    Component,
     by_epoch,
     central,
     during,
@@ -134,7 +134,7 @@ def gen(spec, config) -> Method:
         info |= {f"{spec.public} loss": utility, "guardian": total}
         return total, (info, {})
 
-    room = Room(
+    room = BatchSource(
         lambda clients: pool.pool(spec, clients),
         lambda key, data, copy: pool.draw(key, data, config.batch),
         lambda data: pool.rounds_per_epoch(data, config.batch),
@@ -154,7 +154,7 @@ def gen(spec, config) -> Method:
             room,
             init_fn=init_fn,
             players=tuple(
-                Player((group,), loss_fn, when_fn=when_fn, optimizer=adam)
+                Component((group,), loss_fn, when_fn=when_fn, optimizer=adam)
                 for group, loss_fn, when_fn in turns
             ),
             hyper={name: getattr(config, name) for name in HYPER},

@@ -13,8 +13,8 @@ from jaxanon.core.registry import register
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.common import pool
 from jaxanon.methods.common.alternating import (
-    Player,
-    Room,
+    BatchSource,
+    Component,
     by_epoch,
     central,
     during,
@@ -88,8 +88,8 @@ class Paired(NamedTuple):
     kept: jax.Array  # int32[N], a neutral window for each black one, itself for others
 
 
-class Batch(NamedTuple):
-    """``pool.Batch`` with what its windows are to become."""
+class ReplacementBatch(NamedTuple):
+    """``pool.PoolBatch`` with what its windows are to become."""
 
     windows: jax.Array
     labels: dict[str, jax.Array]
@@ -184,7 +184,7 @@ def pair(spec, clients, classes: Classes, kept: tuple[int, ...] | None = None):
     )
 
 
-def draw(key, data: Paired, size: int, targets: str = "fresh") -> Batch:
+def draw(key, data: Paired, size: int, targets: str = "fresh") -> ReplacementBatch:
     """``size`` windows drawn uniformly with replacement, and their targets."""
     rows_key, gray_key = jax.random.split(key)
     batch = pool.draw_weighed(rows_key, data.weighed, size)
@@ -193,14 +193,14 @@ def draw(key, data: Paired, size: int, targets: str = "fresh") -> Batch:
         place = jax.random.randint(gray_key, (size,), 0, len(data.gray))
         goal = jnp.where(data.black[batch.index], data.gray[place], batch.index)
     goals = data.weighed.pool.windows[goal]
-    return Batch(batch.windows, batch.labels, batch.weights, goals)
+    return ReplacementBatch(batch.windows, batch.labels, batch.weights, goals)
 
 
 def replacement_source(
     spec, config, classes: Classes, kept: tuple[int, ...] | None = None
-) -> Room:
+) -> BatchSource:
     """Where a system trains on batches of pairs; arguments as of ``pair``."""
-    return Room(
+    return BatchSource(
         lambda clients: pair(spec, clients, classes, kept),
         lambda key, data, copy: draw(key, data, config.batch, config.targets),
         lambda data: pool.rounds_per_epoch(data.weighed.pool, config.batch),
@@ -208,7 +208,7 @@ def replacement_source(
     )
 
 
-def replacing(nets: Replacement, when_fn=None) -> Player:
+def replacing(nets: Replacement, when_fn=None) -> Component:
     """The replacement autoencoder, by the mean squared error against its targets."""
 
     def loss_fn(key, params, hyper, batch, given):
@@ -220,7 +220,7 @@ def replacing(nets: Replacement, when_fn=None) -> Player:
         loss = error + hyper["replacer_decay"] * decay
         return loss, ({"replacement": error}, kept)
 
-    return Player(
+    return Component(
         ("replacer",),
         loss_fn,
         when_fn=when_fn,

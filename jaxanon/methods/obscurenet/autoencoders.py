@@ -13,12 +13,12 @@ from jaxanon.federated.engine.algorithm import State
 from jaxanon.kernels import portable
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.common import pool, target_class
-from jaxanon.methods.common.alternating import Player, Room, central
+from jaxanon.methods.common.alternating import BatchSource, Component, central
 from jaxanon.methods.common.target_class import ANONYMIZATIONS, FLIPS
 from jaxanon.methods.obscurenet import class_means
 from jaxanon.models.classifiers import Classifier
 from jaxanon.models.conditional_autoencoder import (
-    Batch,
+    AutoencoderBatch,
     Rewriter,
     rewriter,
     rewriter_loss,
@@ -31,7 +31,7 @@ class Design(NamedTuple):
     """What one system of the family differs in from another."""
 
     networks: Rewriter
-    players: tuple[Player, ...]  # on ``Batch``
+    players: tuple[Component, ...]  # on ``AutoencoderBatch``
     hyper: dict[str, float]
     by_class: bool = True  # a model for each public class
     last_means: bool = False  # all models move latents by the last one's means
@@ -50,7 +50,7 @@ def networks(spec, config, **options) -> Rewriter:
     )
 
 
-def model_player(nets: Rewriter, groups, weights_fn, form: str) -> Player:
+def model_player(nets: Rewriter, groups, weights_fn, form: str) -> Component:
     """The player that learns ``groups`` by ``rewriter_loss``.
 
     ``weights_fn(hyper)`` are the weights of the KL divergence and of the readers' loss.
@@ -64,7 +64,7 @@ def model_player(nets: Rewriter, groups, weights_fn, form: str) -> Player:
         )
         return loss, (info, {})
 
-    return Player(groups, loss_fn)
+    return Component(groups, loss_fn)
 
 
 def autoencoders(name: str, spec, config, design: Design) -> Method:
@@ -117,7 +117,7 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
         public = copy if by_class else None
         drawn = pool.draw(rows_key, data, config.batch, public)
         noise = jax.random.normal(noise_key, (config.batch, config.latent))
-        return Batch(drawn.windows, _one_hots(spec, drawn.labels), noise)
+        return AutoencoderBatch(drawn.windows, _one_hots(spec, drawn.labels), noise)
 
     def init_fn(key):
         params = nets.init(key)
@@ -195,7 +195,7 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
         every = jax.vmap(rewritten)(models)
         return jnp.take_along_axis(every, which[None, :, None, None], axis=0)[0]
 
-    room = Room(
+    room = BatchSource(
         lambda clients: pool.pool(spec, clients, by_class=by_class),
         draw_fn,
         lambda data: int(rounds_of(data)),
@@ -213,7 +213,7 @@ def autoencoders(name: str, spec, config, design: Design) -> Method:
         anonymize_fn=anonymize_fn,
         finish_fn=finish_fn if moved else None,
     )
-    return beside(models, judges(spec, config.judge_batch, hyper))
+    return train_jointly(models, judges(spec, config.judge_batch, hyper))
 
 
 def _branch(index, branches):
@@ -334,7 +334,7 @@ def judges(spec, size: int, hyper: dict, step_size: str = "judge_step_size") -> 
             total = total + loss
         return total, (info, {})
 
-    room = Room(
+    room = BatchSource(
         lambda clients: pool.pool(spec, clients),
         lambda key, data, copy: pool.draw(key, data, size),
         lambda data: pool.rounds_per_epoch(data, size),
@@ -346,7 +346,7 @@ def judges(spec, size: int, hyper: dict, step_size: str = "judge_step_size") -> 
         spec,
         room,
         init_fn=init_fn,
-        players=(Player((GROUP,), loss_fn, step_size=step_size),),
+        players=(Component((GROUP,), loss_fn, step_size=step_size),),
         hyper=hyper,
         anonymize_fn=lambda key, params, windows: windows,
     )
@@ -361,7 +361,7 @@ def predict(spec, params, windows) -> dict[str, jax.Array]:
     return found
 
 
-def beside(models: Method, others: Method) -> Method:
+def train_jointly(models: Method, others: Method) -> Method:
     """``models`` with the judges ``others`` learned in the same rounds, in one state.
 
     Models that have a leading axis of copies share one set of classifiers this way.

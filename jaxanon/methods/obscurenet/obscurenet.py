@@ -5,7 +5,7 @@ import dataclasses
 from jaxanon.core.method import Method
 from jaxanon.core.registry import register
 from jaxanon.kernels.bounds import setting
-from jaxanon.methods.common.alternating import Player
+from jaxanon.methods.common.alternating import Component
 from jaxanon.methods.obscurenet.autoencoders import (
     AutoencoderConfig,
     Design,
@@ -96,7 +96,7 @@ def obscurenet(spec, config) -> Method:
         loss = reader_loss(nets, params, given, batch.private, form=config.form)
         return loss, ({}, {})  # What it comes to is told by the player that follows.
 
-    adversary = Player(
+    adversary = Component(
         ("readers",),
         adversary_loss,
         steps=config.adversary_steps,

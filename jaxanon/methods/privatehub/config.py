@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from jaxanon.core.method import Incompatible
-from jaxanon.federated import Lots
+from jaxanon.federated import PoissonSampling
 from jaxanon.kernels.bounds import setting
 from jaxanon.methods.common.diffusion import DiffusionConfig
 from jaxanon.privacy import warn_of_delta, warn_of_epsilon
@@ -202,11 +202,13 @@ def check_records(config: Any, windows: int) -> None:
         )
 
 
-def lots_per_epoch(lots: Lots) -> int:
+def lots_per_epoch(lots: PoissonSampling) -> int:
     """How many count as an epoch, however many windows there are: that is private.
 
     Example:
-      >>> lots_per_epoch(Lots(sampling_probability=0.1, size=20.0, records=200))
+      >>> lots_per_epoch(
+      ...     PoissonSampling(sampling_probability=0.1, size=20.0, records=200)
+      ... )
       10
     """
     return max(1, round(1 / lots.sampling_probability))
@@ -230,7 +232,7 @@ def guarantee_of(config: Any) -> Guarantee | None:
     if not config.noisy:
         return None
     warn_of_delta(config.delta, config.records)
-    lots = Lots(
+    lots = PoissonSampling(
         sampling_probability=config.batch / config.records,
         size=float(config.batch),
         records=config.records,

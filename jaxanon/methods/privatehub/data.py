@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxanon.federated import Lots, draw_lot
+from jaxanon.federated import PoissonSampling, poisson_sample
 from jaxanon.methods.common import pool
-from jaxanon.methods.common.alternating import Room
+from jaxanon.methods.common.alternating import BatchSource
 from jaxanon.methods.privatehub.config import check_records, lots_per_epoch
-from jaxanon.methods.privatehub.networks import Networks
+from jaxanon.methods.privatehub.networks import PrivateHubNetworks
 from jaxanon.models import conditions
 from jaxanon.models.conditions import Condition, check_values
 
@@ -27,7 +27,7 @@ class Prepared(NamedTuple):
     held_out: Any = None  # Batch, all windows that nothing is learned from
 
 
-class Batch(NamedTuple):
+class PrivateHubBatch(NamedTuple):
     """Windows as the diffusion sees them, and all that is known of them."""
 
     windows: jax.Array  # float32[batch, time, d]
@@ -39,13 +39,15 @@ class Batch(NamedTuple):
     real: Any = None  # bool[batch], of a lot: False where there is no window
 
 
-def room(nets: Networks, lots: Lots | None = None) -> Room:
+def batch_source(
+    nets: PrivateHubNetworks, lots: PoissonSampling | None = None
+) -> BatchSource:
     """Batches drawn uniformly, with replacement, from all clients' windows, or lots.
 
     Args:
-      nets: ``Networks``.
-      lots: ``Lots``, of which an epoch has as many as their ``records`` fill, however
-        many windows there are.
+      nets: ``PrivateHubNetworks``.
+      lots: ``PoissonSampling``, of which an epoch has as many as their ``records``
+        fill, however many windows there are.
     """
     size = nets.config.batch
 
@@ -62,10 +64,10 @@ def room(nets: Networks, lots: Lots | None = None) -> Room:
             return lots_per_epoch(lots)
         return pool.rounds_per_epoch(data.pool, size)
 
-    return Room(lambda clients: prepare(nets, clients), draw, rounds, size)
+    return BatchSource(lambda clients: prepare(nets, clients), draw, rounds, size)
 
 
-def prepare(nets: Networks, clients) -> Prepared:
+def prepare(nets: PrivateHubNetworks, clients) -> Prepared:
     """Standardises windows, and takes their moments.
 
     Windows that are held out, where there is patience, are told what is known of the
@@ -166,19 +168,21 @@ def class_means(found, labels, classes: int) -> np.ndarray:
     return (sums / counts[:, None]).astype(np.float32)
 
 
-def to_batch(nets: Networks, data: Prepared, drawn: pool.Drawn) -> Batch:
+def to_batch(
+    nets: PrivateHubNetworks, data: Prepared, drawn: pool.Drawn
+) -> PrivateHubBatch:
     """A drawn batch with its condition, of which nothing is forgotten yet."""
     labels = {name: drawn.labels[name] for name in nets.sizes}
     moments = data.moments[drawn.index]
     condition = described(nets, data.statistics, labels, moments)
-    return Batch(nets.bits.encode(drawn.windows), labels, condition)
+    return PrivateHubBatch(nets.bits.encode(drawn.windows), labels, condition)
 
 
-def described(nets: Networks, statistics, labels, moments) -> Condition:
+def described(nets: PrivateHubNetworks, statistics, labels, moments) -> Condition:
     """All that a denoiser is told of windows; no statistics where there is noise.
 
     Args:
-      nets: ``Networks``.
+      nets: ``PrivateHubNetworks``.
       statistics: of ``class_statistics``.
       labels: ``int32[batch]`` of each attribute.
       moments: ``float[batch, 2 d]``, of ``conditions.moments``.
@@ -191,26 +195,29 @@ def described(nets: Networks, statistics, labels, moments) -> Condition:
     return Condition(labels, features, jnp.ones(len(public), bool))
 
 
-def lot(nets: Networks, key, data: Prepared, lots: Lots) -> Batch:
+def lot(
+    nets: PrivateHubNetworks, key, data: Prepared, lots: PoissonSampling
+) -> PrivateHubBatch:
     """Windows each of which is there with the same probability, whatever others do.
 
     Args:
-      nets: ``Networks``.
+      nets: ``PrivateHubNetworks``.
       key: typed PRNG key.
       data: of ``prepare``.
-      lots: ``Lots``.
+      lots: ``PoissonSampling``.
 
     Returns:
-      ``Batch`` of a lot's capacity, or of all windows if they are fewer, with ``real``.
+      ``PrivateHubBatch`` of a lot's capacity, or of all windows if they are fewer, with
+      ``real``.
     """
     found = data.pool
-    index, real = draw_lot(key, jnp.ones(len(found.windows), bool), lots)
+    index, real = poisson_sample(key, jnp.ones(len(found.windows), bool), lots)
     labels = {name: each[index] for name, each in found.labels.items()}
     drawn = pool.Drawn(found.windows[index], labels, index)
     return to_batch(nets, data, drawn)._replace(real=real)
 
 
-def compared(nets: Networks, key, data: Prepared) -> Batch:
+def compared(nets: PrivateHubNetworks, key, data: Prepared) -> PrivateHubBatch:
     """A batch with windows of the same classes, and windows of classes to hide."""
     key, own_key, positive_key, class_key = jax.random.split(key, 4)
     size, public = nets.config.batch, nets.spec.public

@@ -5,18 +5,18 @@ import jax.numpy as jnp
 import optax
 
 from jaxanon import kernels
-from jaxanon.federated import Lots
+from jaxanon.federated import PoissonSampling
 from jaxanon.methods.common import diffusion
-from jaxanon.methods.common.alternating import Player
+from jaxanon.methods.common.alternating import Component
 from jaxanon.methods.common.diffusion import DENOISER
 from jaxanon.methods.common.generator import CLASSIFIERS, classify
-from jaxanon.methods.privatehub.networks import Networks
+from jaxanon.methods.privatehub.networks import PrivateHubNetworks
 from jaxanon.models.conditions import forget
 
 PART = 32  # Windows whose gradients are held at once.
 
 
-def learning(nets: Networks, lots: Lots) -> Player:
+def learning(nets: PrivateHubNetworks, lots: PoissonSampling) -> Component:
     """Denoiser and classifiers, by one noisy gradient of the sum of their losses.
 
     A window's gradient, of all networks together, is clipped to ``max_norm``, so one
@@ -34,7 +34,7 @@ def learning(nets: Networks, lots: Lots) -> Player:
         number = jnp.maximum(jnp.sum(batch.real), 1)
         return grads, {"loss": loss / number, "clipped": beyond / number}
 
-    return Player(
+    return Component(
         (DENOISER, CLASSIFIERS),
         gradient_fn=gradient_fn,
         step_size=("step_size", "classifier_step_size"),

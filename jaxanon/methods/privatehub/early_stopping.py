@@ -8,13 +8,13 @@ import jax.numpy as jnp
 from jaxanon.core.method import Method
 from jaxanon.methods.common import diffusion, early_stopping
 from jaxanon.methods.common.diffusion import AVERAGE, DENOISER
-from jaxanon.methods.privatehub.data import Batch
-from jaxanon.methods.privatehub.networks import Networks
+from jaxanon.methods.privatehub.data import PrivateHubBatch
+from jaxanon.methods.privatehub.networks import PrivateHubNetworks
 
 RUNNING, WATCH = "running mean", "watch"  # Groups of the parameters.
 
 
-class Watch(NamedTuple):
+class PrivateHubStoppingState(NamedTuple):
     """What is known of the loss of held-out windows."""
 
     seen: early_stopping.Patience
@@ -24,23 +24,23 @@ class Watch(NamedTuple):
 def groups(key, params) -> dict:
     """Groups beside ``params``: the running mean so far, and what is known."""
     running = jax.tree.map(jnp.copy, params[AVERAGE])
-    watch = Watch(early_stopping.patience(), jax.random.key_data(key))
+    watch = PrivateHubStoppingState(early_stopping.patience(), jax.random.key_data(key))
     return {RUNNING: running, WATCH: watch}
 
 
-def over(nets: Networks):
+def over(nets: PrivateHubNetworks):
     """``(params) -> bool[]``, whether pre-training has stopped."""
     return lambda params: params[WATCH].seen.waited >= nets.config.patience
 
 
-def watching(nets: Networks, rounds: int, method: Method) -> Method:
+def watching(nets: PrivateHubNetworks, rounds: int, method: Method) -> Method:
     """A method that looks at held-out windows at the end of each epoch.
 
     What samples are the weights of the best look; in fine-tuning, which begins from
     them, the running mean again.
 
     Args:
-      nets: ``Networks``.
+      nets: ``PrivateHubNetworks``.
       rounds: of an epoch.
       method: whose players rest once ``over`` says so, and whose rounds renew
         ``RUNNING``.
@@ -82,11 +82,11 @@ def _look(nets, params, held_out):
     return watch._replace(seen=seen), best
 
 
-def held_out_loss(nets: Networks, key, denoiser, batch: Batch):
+def held_out_loss(nets: PrivateHubNetworks, key, denoiser, batch: PrivateHubBatch):
     """``float[]``, mean squared error of windows that are told all that is known.
 
     Args:
-      nets: ``Networks``.
+      nets: ``PrivateHubNetworks``.
       key: typed PRNG key of steps and noise.
       denoiser: its parameters.
       batch: of any size; it is taken in parts.

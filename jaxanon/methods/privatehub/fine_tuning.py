@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon import kernels
-from jaxanon.methods.common.alternating import Player
+from jaxanon.methods.common.alternating import Component
 from jaxanon.methods.common.diffusion import DENOISER, denoising_loss, drawn_steps
 from jaxanon.methods.common.generator import Judging, classify, is_hidden
-from jaxanon.methods.privatehub.data import Batch
-from jaxanon.methods.privatehub.networks import Networks
+from jaxanon.methods.privatehub.data import PrivateHubBatch
+from jaxanon.methods.privatehub.networks import PrivateHubNetworks
 from jaxanon.models.classifiers import unit
 from jaxanon.models.conditions import Condition
 
@@ -17,7 +17,7 @@ FILTERED = "all filtered"  # Of an info: the share of rounds that kept nothing.
 PATIENT = 50  # Rounds in a row that may.
 
 
-def discriminating(nets: Networks, when_fn) -> Player:
+def discriminating(nets: PrivateHubNetworks, when_fn) -> Component:
     """The denoiser, by the triplet loss of what it makes of classes to show.
 
     The anchor is a window made of such a class, kept if the classifier gives its class
@@ -27,7 +27,7 @@ def discriminating(nets: Networks, when_fn) -> Player:
     """
     public = nets.spec.public
 
-    def loss_fn(key, params, hyper, batch: Batch, given):
+    def loss_fn(key, params, hyper, batch: PrivateHubBatch, given):
         del given
         keys = jax.random.split(key, 3)
         made = make(nets, keys[0], params[DENOISER], batch)
@@ -40,7 +40,7 @@ def discriminating(nets: Networks, when_fn) -> Player:
         rest = denoising_loss(nets, keys[2], params[DENOISER], *own)
         return loss + hyper["replay"] * rest, (info, {})
 
-    return Player((DENOISER,), loss_fn, when_fn=when_fn, step_size="fine_step_size")
+    return Component((DENOISER,), loss_fn, when_fn=when_fn, step_size="fine_step_size")
 
 
 def apart(nets: Judging, params, windows, labels, hyper, form: str = "hinge"):
@@ -78,7 +78,7 @@ def apart(nets: Judging, params, windows, labels, hyper, form: str = "hinge"):
     return loss, info
 
 
-def make(nets: Networks, key, denoiser, batch: Batch):
+def make(nets: PrivateHubNetworks, key, denoiser, batch: PrivateHubBatch):
     """Windows of a batch's public classes, as bits, with gradients to the denoiser.
 
     They are told their statistics too, and nothing of other attributes. ``one_step``
@@ -101,7 +101,7 @@ def make(nets: Networks, key, denoiser, batch: Batch):
     return kernels.convert_denoiser_output(schedule, x_t, found, t, prediction, "x0")
 
 
-def sampled(nets: Networks, key, denoiser, shape, told: Condition):
+def sampled(nets: PrivateHubNetworks, key, denoiser, shape, told: Condition):
     """Windows from pure noise by DDIM; gradients pass through the last steps alone.
 
     What those steps computed is computed again on the way back, not kept.

@@ -21,7 +21,7 @@ from jaxanon.models.unet import UNet, check_halved
 STATISTICS = "statistics"
 
 
-class Networks(NamedTuple):
+class PrivateHubNetworks(NamedTuple):
     """What all of PrivateHub shares; windows are standardised, their values as bits."""
 
     spec: Any
@@ -68,7 +68,7 @@ class Networks(NamedTuple):
         return nothing(self.sizes, self.num_features, batch)
 
 
-def networks(spec, config: PrivateHubConfig) -> Networks:
+def networks(spec, config: PrivateHubConfig) -> PrivateHubNetworks:
     """The networks for windows of ``spec``.
 
     Raises:
@@ -79,7 +79,7 @@ def networks(spec, config: PrivateHubConfig) -> Networks:
     sizes, values = attributes_and_values(spec, config)
     check_halved(spec.time, len(config.widths))
     read = tuple(config.classifier_filters), config.classifier_features
-    return Networks(
+    return PrivateHubNetworks(
         spec=spec,
         config=config,
         bits=AnalogBits(values, tuple(spec.mean), tuple(spec.std)),

@@ -20,8 +20,8 @@ from jaxanon.methods.privatehub.config import (
     PrivateHubConfig,
     guarantee_of,
 )
-from jaxanon.methods.privatehub.data import described, room
-from jaxanon.methods.privatehub.networks import STATISTICS, Networks, networks
+from jaxanon.methods.privatehub.data import batch_source, described
+from jaxanon.methods.privatehub.networks import STATISTICS, PrivateHubNetworks, networks
 from jaxanon.models import conditions
 
 
@@ -120,7 +120,7 @@ def privatehub(spec, config) -> Method:
             "privatehub",
             config,
             spec,
-            room(nets, lots),
+            batch_source(nets, lots),
             init_fn=init_fn,
             players=players,
             hyper={name: getattr(config, name) for name in HYPER} | of_noise,
@@ -156,7 +156,7 @@ def privatehub(spec, config) -> Method:
     )
 
 
-def _anonymize(nets: Networks):
+def _anonymize(nets: PrivateHubNetworks):
     """Of a ``Method``: ``(key, state, windows) -> windows``."""
 
     def anonymize(key, state, windows):
@@ -168,7 +168,7 @@ def _anonymize(nets: Networks):
     return anonymize
 
 
-def _sample(nets: Networks):
+def _sample(nets: PrivateHubNetworks):
     """Of a ``Method``, as ``Generation.sample`` has it."""
 
     def sample(key, state, classes, samples=None, avoid=None):
@@ -182,7 +182,7 @@ def _sample(nets: Networks):
     return sample
 
 
-def _learned(nets: Networks):
+def _learned(nets: PrivateHubNetworks):
     """Of a ``Method``: all windows but those that patience holds out."""
     if not nets.config.patience:
         return None
@@ -190,7 +190,7 @@ def _learned(nets: Networks):
     return lambda clients: pool.hold_out(nets.spec, clients, share)[0].mask
 
 
-def _check_sample(nets: Networks):
+def _check_sample(nets: PrivateHubNetworks):
     """Of a ``Method``: refuses public classes of which no window was ever seen.
 
     By the state: what was trained by ``update`` has no config, which tells a ``Run``.
@@ -221,14 +221,14 @@ SHARES = (0.1, 0.2, 0.4)  # Of the diffusion: near the end all windows are alike
 DRAWS = 4  # Of noise, whose losses are averaged.
 
 
-def window_losses(nets: Networks, key, state, windows, labels) -> dict:
+def window_losses(nets: PrivateHubNetworks, key, state, windows, labels) -> dict:
     """Mean squared errors of what is predicted of windows that are noised.
 
     Of the weights that sample, told all that training tells. What a denoiser was
     trained on it takes noise off better than off other windows, most so at early steps.
 
     Args:
-      nets: ``Networks``.
+      nets: ``PrivateHubNetworks``.
       key: typed PRNG key of the noise.
       state: of PrivateHub.
       windows: ``float[batch, time, channels]``, in physical units.

@@ -18,11 +18,11 @@ from jaxanon.methods.common.generator import (
 )
 from jaxanon.methods.privatehub import data
 from jaxanon.methods.privatehub.data import drawn_statistics
-from jaxanon.methods.privatehub.networks import STATISTICS, Networks
+from jaxanon.methods.privatehub.networks import STATISTICS, PrivateHubNetworks
 from jaxanon.models.conditions import Condition
 
 
-def synthesise(nets: Networks, key, params, hyper, classes, avoid=None):
+def synthesise(nets: PrivateHubNetworks, key, params, hyper, classes, avoid=None):
     """Windows from pure noise, of given classes.
 
     Statistics are drawn from the Gaussian of the public class's training windows, so no
@@ -30,7 +30,7 @@ def synthesise(nets: Networks, key, params, hyper, classes, avoid=None):
     is all they begin with, also by a schedule that leaves some signal at its end.
 
     Args:
-      nets: ``Networks``.
+      nets: ``PrivateHubNetworks``.
       key: typed PRNG key.
       params: of them.
       hyper: as in ``guided``.
@@ -51,11 +51,11 @@ def synthesise(nets: Networks, key, params, hyper, classes, avoid=None):
     return nets.bits.decode(x)
 
 
-def draw_conditions(nets: Networks, key, params, classes) -> Condition:
+def draw_conditions(nets: PrivateHubNetworks, key, params, classes) -> Condition:
     """Classes, and statistics of windows of them, where the networks know any.
 
     Args:
-      nets: ``Networks``.
+      nets: ``PrivateHubNetworks``.
       key: typed PRNG key.
       params: of them.
       classes: as ``synthesise`` takes them.
@@ -67,7 +67,7 @@ def draw_conditions(nets: Networks, key, params, classes) -> Condition:
     return Condition(classes, features, jnp.ones(len(public), bool))
 
 
-def avoided(nets: Networks, classes) -> Condition | None:
+def avoided(nets: PrivateHubNetworks, classes) -> Condition | None:
     """Classes to get away from, and nothing else; None where there are none."""
     if not classes:
         return None
@@ -75,7 +75,7 @@ def avoided(nets: Networks, classes) -> Condition | None:
     return nets.nothing(len(full[nets.spec.public]))._replace(classes=full)
 
 
-def rewrite(nets: Networks, key, params, hyper, windows):
+def rewrite(nets: PrivateHubNetworks, key, params, hyper, windows):
     """Windows noised part of the way, and taken back another way.
 
     Each is told its public class and led away from its private ones, all as the
@@ -85,7 +85,7 @@ def rewrite(nets: Networks, key, params, hyper, windows):
     ``smoothing`` what is made from noise is smoothed.
 
     Args:
-      nets: ``Networks``.
+      nets: ``PrivateHubNetworks``.
       key: typed PRNG key.
       params: of them.
       hyper: as in ``guided``, and ``suspicion``, ``float[]``.
@@ -167,7 +167,14 @@ PART = 2048  # Windows that the denoiser sees at a time; a stream may have any n
 
 
 def stream(
-    nets: Networks, key, state, classes, samples: int, *, stride=None, avoid=None
+    nets: PrivateHubNetworks,
+    key,
+    state,
+    classes,
+    samples: int,
+    *,
+    stride=None,
+    avoid=None,
 ):
     """One stream of each class that was asked for, of any length.
 
@@ -178,7 +185,7 @@ def stream(
     as long as a window is what ``synthesise`` makes.
 
     Args:
-      nets: ``Networks``.
+      nets: ``PrivateHubNetworks``.
       key: typed PRNG key.
       state: of PrivateHub, trained.
       classes: ``int32[n]`` of each attribute, of ``generator.every``.

@@ -10,7 +10,7 @@ import optax
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Layout, Population, fed_avg, fed_sgd
+from jaxanon.federated import Layout, Population, fedavg, fedsgd
 from jaxanon.federated.averaging import reference
 
 
@@ -63,8 +63,8 @@ def _run(algorithm, clients, num_rounds, key=1, **hyper):
 
 
 @functools.cache
-def _loops_of_fed_avg():
-    return reference.fed_avg(
+def _loops_of_fedavg():
+    return reference.fedavg(
         jax.random.key(1),
         _params(jax.random.key(0)),
         jax.jit(_network),
@@ -79,16 +79,16 @@ def _loops_of_fed_avg():
 
 
 @pytest.mark.slow
-def test_fed_sgd_agrees_with_the_loops_in_float64():
+def test_fedsgd_agrees_with_the_loops_in_float64():
     with jax.enable_x64(True):
         clients, optimizer = _clients(), optax.adam(0.1)
-        algorithm = fed_sgd(
+        algorithm = fedsgd(
             *(_params, _network),
             **{"server_optimizer": optimizer, "cohort_size": 3},
             layout=Layout(chunk=1),
         )
         state, _ = _run(algorithm, clients, 4)
-        expected = reference.fed_sgd(
+        expected = reference.fedsgd(
             *(jax.random.key(1), _params(jax.random.key(0)), jax.jit(_network)),
             *(clients, 4, optimizer),
             cohort_size=3,
@@ -98,10 +98,10 @@ def test_fed_sgd_agrees_with_the_loops_in_float64():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", [None, 1, 2])
-def test_fed_avg_agrees_with_the_loops_in_float64(chunk):
+def test_fedavg_agrees_with_the_loops_in_float64(chunk):
     with jax.enable_x64(True):
         clients, optimizer = _clients(), optax.sgd(0.7, momentum=0.9)
-        algorithm = fed_avg(
+        algorithm = fedavg(
             _params,
             _network,
             num_steps=4,
@@ -111,16 +111,16 @@ def test_fed_avg_agrees_with_the_loops_in_float64(chunk):
             layout=Layout(chunk=chunk, unroll=2),
         )
         state, _ = _run(algorithm, clients, 3, step_size=0.05)
-        expected = _loops_of_fed_avg()
+        expected = _loops_of_fedavg()
         chex.assert_trees_all_close(state.params, expected, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.slow
-def test_one_full_batch_step_of_fed_avg_is_fed_sgd():
+def test_one_full_batch_step_of_fedavg_is_fedsgd():
     quiet = lambda params, batch, key: _network(params, batch, jax.random.key(0))
     common = dict(cohort_size=2, weighting="clients")
-    average = fed_avg(_params, quiet, num_steps=1, **common)
-    gradient = fed_sgd(_params, quiet, server_optimizer=optax.sgd(0.05), **common)
+    average = fedavg(_params, quiet, num_steps=1, **common)
+    gradient = fedsgd(_params, quiet, server_optimizer=optax.sgd(0.05), **common)
     one, _ = _run(average, _clients(), 3, step_size=0.05)
     other, _ = _run(gradient, _clients(), 3)
     chex.assert_trees_all_close(one.params, other.params, rtol=1e-4, atol=1e-6)
@@ -132,11 +132,11 @@ def test_quadratic_has_the_closed_form():
     # rows moves w to c_bar + (1 - a)^k (w - c_bar).
     square = lambda w, x, key: 0.5 * (w - x) ** 2
     clients = federated.stack([np.array([1.0, 3.0]), np.array([5.0])])
-    algorithm = fed_avg(lambda key: jnp.float32(0), square, num_steps=3)
+    algorithm = fedavg(lambda key: jnp.float32(0), square, num_steps=3)
     state, info = _run(algorithm, clients, 2, step_size=0.5)
     by_rows = (2 * 2 + 1 * 5) / 3
     np.testing.assert_allclose(state.params, by_rows * (1 - 0.5**6), rtol=1e-6)
-    algorithm = fed_avg(
+    algorithm = fedavg(
         lambda key: jnp.float32(0), square, num_steps=3, weighting="clients"
     )
     state, info = _run(algorithm, clients, 2, step_size=0.5)
@@ -149,9 +149,9 @@ def test_quadratic_has_the_closed_form():
 def test_padded_clients_and_rows_change_nothing(kind, weighting):
     layout = Layout(chunk=1)
     if kind == "sgd":
-        algorithm = fed_sgd(_params, _network, weighting=weighting, layout=layout)
+        algorithm = fedsgd(_params, _network, weighting=weighting, layout=layout)
     else:
-        algorithm = fed_avg(
+        algorithm = fedavg(
             _params,
             _network,
             num_steps=3,
@@ -169,7 +169,7 @@ def test_padded_clients_and_rows_change_nothing(kind, weighting):
 @pytest.mark.slow
 def test_seeds_and_hyper_parameters_are_one_more_axis_and_compile_nothing():
     optimizer = optax.inject_hyperparams(optax.adam)(learning_rate=0.1)
-    algorithm = fed_avg(
+    algorithm = fedavg(
         _params, _network, num_steps=2, batch_size=2, server_optimizer=optimizer
     )
     clients = _clients()
@@ -189,14 +189,14 @@ def test_seeds_and_hyper_parameters_are_one_more_axis_and_compile_nothing():
 
 def test_says_what_was_wrong():
     with pytest.raises(ValueError, match=r"weighting must be one of.*got 'size'"):
-        fed_sgd(_params, _network, weighting="size")
+        fedsgd(_params, _network, weighting="size")
     with pytest.raises(ValueError, match="num_steps must be >= 1, got 0"):
-        fed_avg(_params, _network, num_steps=0)
+        fedavg(_params, _network, num_steps=0)
     with pytest.raises(ValueError, match="batch_size must be >= 1, got 0; None takes"):
-        fed_avg(_params, _network, num_steps=1, batch_size=0)
+        fedavg(_params, _network, num_steps=1, batch_size=0)
     with pytest.raises(TypeError, match=r"num_steps must be whole, got 2\.5"):
-        fed_avg(_params, _network, num_steps=2.5)
+        fedavg(_params, _network, num_steps=2.5)
     with pytest.raises(TypeError, match=r"\['step_size'\], got \['lr'\]"):
-        fed_avg(_params, _network, num_steps=1).init(jax.random.key(0), lr=1.0)
+        fedavg(_params, _network, num_steps=1).init(jax.random.key(0), lr=1.0)
     with pytest.raises(ValueError, match=r"cohort_size.*the 4 clients.*got 5"):
-        _run(fed_sgd(_params, _network, cohort_size=5), _clients(), 1)
+        _run(fedsgd(_params, _network, cohort_size=5), _clients(), 1)

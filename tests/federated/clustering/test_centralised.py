@@ -22,7 +22,7 @@ def test_agrees_with_the_loops_in_float64_however_padded(
     with jax.enable_x64(True):
         sizes = (3, 1, 4, 2)
         clients = population(sizes)
-        algorithm = federated.clustered(
+        algorithm = federated.centralized_clustering(
             start,
             network,
             Steps(num_steps=2, batch_size=99),
@@ -35,7 +35,7 @@ def test_agrees_with_the_loops_in_float64_however_padded(
         state, _ = federated.simulate(
             algorithm, jax.random.key(1), state, grown(clients), 3
         )
-        models, groups = loops.clustered(
+        models, groups = loops.centralized_clustering(
             *(jax.random.key(1), start(jax.random.key(0)), jax.jit(network)),
             *(clients, 3),
             step_size=0.1,
@@ -57,7 +57,7 @@ def test_agrees_with_the_loops_in_float64_however_padded(
 def test_two_clients_by_hand():
     """One round together: the mean of 4, 4 and -2 is 2, and half of the way 1; then
     gradients -3 and 3 part them: 1 + 3/2 and 1 - 3/2."""
-    algorithm = federated.clustered(
+    algorithm = federated.centralized_clustering(
         lambda key: jnp.zeros(()),
         lambda w, x, key: 0.5 * (w - x) ** 2,
         Steps(num_steps=1),
@@ -84,7 +84,7 @@ def test_clients_are_grouped_by_what_they_are_told_to_be():
         (lambda rows, mask: jnp.abs(rows[0]), [0, 1, 0, 1]),
         (None, [0, 1, 0, 0]),
     ):
-        algorithm = federated.clustered(
+        algorithm = federated.centralized_clustering(
             lambda key: jnp.zeros(()),
             lambda w, x, key: 0.5 * (w - x) ** 2,
             Steps(num_steps=1),
@@ -135,7 +135,7 @@ def test_cosines_are_of_directions():
 
 
 def test_says_what_was_wrong(network, start, population):
-    make = lambda num_clients=3, **more: federated.clustered(
+    make = lambda num_clients=3, **more: federated.centralized_clustering(
         *(start, network, Steps(num_steps=1)), num_clients=num_clients, **more
     )
     with pytest.raises(ValueError, match="num_clusters must be at most the 3 clients"):

@@ -10,7 +10,7 @@ import optax
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Population, Steps, meta
+from jaxanon.federated import Population, Steps, fed_maml
 from jaxanon.federated.engine import exchange as engine_exchange
 from jaxanon.kernels import Objective, Phase
 
@@ -58,8 +58,8 @@ def _by_devices(algorithm):
     return run
 
 
-def _fed_avg(start, network):
-    return federated.fed_avg(
+def _fedavg(start, network):
+    return federated.fedavg(
         start,
         network,
         num_steps=2,
@@ -76,14 +76,14 @@ def _atlas(start, network, **more):
 
 
 ALGORITHMS = {
-    "fed_avg": _fed_avg,
-    "fed_per": lambda start, network: federated.fed_per(
+    "fedavg": _fedavg,
+    "fedper": lambda start, network: federated.fedper(
         start,
         network,
         Steps(num_steps=2, batch_size=2),
         own_layers=("head",),
         num_clients=3,
-        rounds=federated.Rounds(cohort_size=2),
+        rounds=federated.CohortConfig(cohort_size=2),
     ),
     "scaffold": lambda start, network: federated.scaffold(
         start, network, Steps(num_steps=2, batch_size=2), num_clients=3
@@ -92,7 +92,7 @@ ALGORITHMS = {
     "atlas_private": lambda start, network: _atlas(
         start,
         network,
-        lots=federated.Lots(sampling_probability=0.5, size=2.0, capacity=4),
+        lots=federated.PoissonSampling(sampling_probability=0.5, size=2.0, capacity=4),
     ),
 }
 
@@ -137,7 +137,7 @@ def _meta(**more):
         noise = jax.random.normal(key, (2,))
         return rows[:1] + noise[:1], rows[1:2] + noise[1:], jnp.any(mask).astype(float)
 
-    return meta(
+    return fed_maml(
         lambda key: {"model": {"w": jnp.zeros(())}, "adversary": {"w": jnp.zeros(())}},
         draw,
         lambda hyper: [Phase(("model",), loss, 0.5)],
@@ -178,9 +178,7 @@ def _square(params, x, key):
 
 def test_two_clients_by_hand_and_one_of_them_absent():
     # Half of the way from 0 to 4 and to 10: 2 and 5, of weights 1 and 2.
-    algorithm = federated.fed_avg(
-        lambda key: {"w": jnp.zeros(())}, _square, num_steps=1
-    )
+    algorithm = federated.fedavg(lambda key: {"w": jnp.zeros(())}, _square, num_steps=1)
     (exchange,) = engine_exchange.parts_of(algorithm).exchanges
     state = algorithm.init(jax.random.key(0), step_size=0.5)
     clients = federated.stack([np.array([4.0]), np.array([10.0, 10.0])])
@@ -223,7 +221,7 @@ def test_an_absent_client_keeps_what_it_had_and_the_others_go_on(
 
 
 def test_the_only_client_of_a_population(start, network, population):
-    algorithm = federated.fed_per(
+    algorithm = federated.fedper(
         *(start, network, Steps(num_steps=1)), own_layers=("head",), num_clients=1
     )
     data, key = population((4,)), jax.random.key(1)
@@ -268,7 +266,7 @@ def test_algorithms_that_no_device_can_run_are_refused():
     bare = federated.FederatedAlgorithm(None, None)
     with pytest.raises(ValueError, match="must have acts to run on real"):
         engine_exchange.parts_of(bare)
-    algorithm = federated.fed_dl(
+    algorithm = federated.feddl(
         lambda key: {"w": jnp.zeros(())},
         *(_square, Steps(num_steps=1)),
         **{"num_clients": 3, "layers": ("w",)},

@@ -9,28 +9,28 @@ import optax
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Lots, Steps
+from jaxanon.federated import PoissonSampling, Steps
 from jaxanon.federated.engine.hyper import RANGES, in_range
 from jaxanon.kernels.bounds import POSITIVE
 
 ONE = Steps(num_steps=1)
 FORMS = {
-    "fed_avg": (federated.fed_avg, {"num_steps": 1}),
-    "fed_prox": (federated.fed_prox, {"steps": ONE, "num_clients": 1}),
+    "fedavg": (federated.fedavg, {"num_steps": 1}),
+    "fedprox": (federated.fedprox, {"steps": ONE, "num_clients": 1}),
     "scaffold": (federated.scaffold, {"steps": ONE, "num_clients": 1}),
-    "fed_mask": (
-        federated.fed_mask,
+    "fedmask": (
+        federated.fedmask,
         {"steps": ONE, "num_clients": 1, "masked_layers": ("w",)},
     ),
     "clustered": (
-        federated.clustered,
+        federated.centralized_clustering,
         {"steps": ONE, "num_clients": 1, "num_clusters": 1, "alone": 1},
     ),
-    "dp_fed_avg": (
-        federated.dp_fed_avg,
+    "dp_fedavg": (
+        federated.dp_fedavg,
         {
             "steps": ONE,
-            "cohorts": Lots(sampling_probability=1.0, size=1.0, records=1),
+            "cohorts": PoissonSampling(sampling_probability=1.0, size=1.0, records=1),
             "count_stddev": 1.0,
         },
     ),
@@ -47,17 +47,17 @@ def begun(name, **hyper):
 @pytest.mark.parametrize(
     ("name", "hyper", "message"),
     [
-        ("fed_avg", {"step_size": -1.0}, "step_size must be finite and >= 0, got -1.0"),
-        ("fed_prox", {"mu": math.nan}, "mu must be finite and >= 0, got nan"),
+        ("fedavg", {"step_size": -1.0}, "step_size must be finite and >= 0, got -1.0"),
+        ("fedprox", {"mu": math.nan}, "mu must be finite and >= 0, got nan"),
         ("scaffold", {"step_size": 0.0}, "step_size must be finite and > 0, got 0.0"),
-        ("fed_mask", {"certainty": 0.5}, r"certainty must be in \(0.5, 1\), got 0.5"),
+        ("fedmask", {"certainty": 0.5}, r"certainty must be in \(0.5, 1\), got 0.5"),
         ("clustered", {"step_size": math.inf}, "step_size must be finite and >= 0"),
         (
-            "dp_fed_avg",
+            "dp_fedavg",
             {"noise_multiplier": -1},
             "got -1; 0 adds no noise, and guarantees nothing",
         ),
-        ("dp_fed_avg", {"quantile": 1.5}, r"quantile must be in \[0, 1\], got 1.5"),
+        ("dp_fedavg", {"quantile": 1.5}, r"quantile must be in \[0, 1\], got 1.5"),
     ],
 )
 def test_numbers_out_of_range_are_refused(name, hyper, message):
@@ -121,9 +121,9 @@ def test_several_numbers_are_mapped_over_and_not_given_at_once(value):
 )
 def test_cohorts_that_are_none_are_refused_when_they_are_asked_for(name, value):
     with pytest.raises((TypeError, ValueError), match=name):
-        federated.Rounds(**{name: value})
+        federated.CohortConfig(**{name: value})
     with pytest.raises((TypeError, ValueError), match=name):
-        federated.fed_avg(
+        federated.fedavg(
             lambda key: 0.0, lambda *args: 0.0, num_steps=1, **{name: value}
         )
 
@@ -149,7 +149,7 @@ def test_steps_that_would_learn_nothing_are_refused(name, value):
     options = {"step_size": 0.1, "num_steps": 1, "batch_size": None} | {name: value}
     loss_fn = lambda w, x, key: (w - x) ** 2
     with pytest.raises((TypeError, ValueError), match=name):
-        federated.descend(
+        federated.local_sgd(
             *(loss_fn, jax.random.key(0), jnp.zeros(()), jnp.ones(2)),
             jnp.ones(2, bool),
             **options,
@@ -161,20 +161,20 @@ def test_steps_that_would_learn_nothing_are_refused(name, value):
 def test_lots_of_words_are_refused(name, value):
     options = {"sampling_probability": 0.5, "size": 1.0, "records": 4} | {name: value}
     with pytest.raises(TypeError, match=f"{name} must be a number"):
-        federated.Lots(**options)
+        federated.PoissonSampling(**options)
 
 
 def test_meta_learning_and_looking_on_refuse_what_they_cannot_do():
-    algorithm = federated.meta(
+    algorithm = federated.fed_maml(
         *(lambda key: {"net": jnp.zeros(())}, len, lambda hyper: [], lambda hyper: []),
         hyper={"server_step_size": 1.0},
         server_optimizer=optax.sgd(1.0),
     )
     with pytest.raises(ValueError, match="server_step_size must be finite"):
         algorithm.init(jax.random.key(0), server_step_size=math.nan)
-    average = federated.fed_avg(lambda key: 0.0, len, num_steps=1)
+    average = federated.fedavg(lambda key: 0.0, len, num_steps=1)
     with pytest.raises(TypeError, match="num_rounds"):
-        federated.observed(average, jax.random.key(0), None, None, 1.5)
+        federated.simulate_observed(average, jax.random.key(0), None, None, 1.5)
 
 
 @pytest.mark.parametrize(("radius", "epsilon"), [(-1.0, 1.0), (0, 1.0), (1.0, 0.0)])

@@ -122,11 +122,11 @@ def test_gradients_of_single_examples_take_room_too():
     assert default(small, 40, example_bytes=held, backend="gpu").chunk == 32
 
 
-@pytest.mark.parametrize("name", ["atlas", "fed_sgd_ldp"])
+@pytest.mark.parametrize("name", ["atlas", "fedsgd_ldp"])
 def test_learners_on_lots_say_what_their_examples_take(name, monkeypatch):
     """A matrix of one row a window stays factors, of 50 it is multiplied out."""
     loss = lambda p, x, key: jnp.sum((x @ p["a"]["w"]) ** 2, axis=(1, 2))
-    lots = federated.Lots(sampling_probability=0.5, size=2.0, records=4)
+    lots = federated.PoissonSampling(sampling_probability=0.5, size=2.0, records=4)
     seen = []
     found = layout.default_layout
     monkeypatch.setattr(
@@ -141,7 +141,7 @@ def test_learners_on_lots_say_what_their_examples_take(name, monkeypatch):
             steps = federated.Steps(num_steps=1)
             algorithm = federated.atlas(start, loss, steps, **shared)
         else:
-            algorithm = federated.fed_sgd_ldp(start, loss, num_steps=1, **shared)
+            algorithm = federated.fedsgd_ldp(start, loss, num_steps=1, **shared)
         state = algorithm.init(jax.random.key(0))
         clients = federated.stack([np.ones((4, time, 6), np.float32)] * 2)
         jax.eval_shape(algorithm.update, jax.random.key(1), state, clients)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxanon.federated import descend
+from jaxanon.federated import local_sgd
 from jaxanon.federated.engine.local import visiting_order
 
 
@@ -20,7 +20,7 @@ def _run(key, n, num_real, batch_size, num_steps, shuffle):
         line = params["line"].astype(int)
         return -(batch @ params["visits"][line])
 
-    params, _ = descend(
+    params, _ = local_sgd(
         one_hot_loss,
         key,
         {"visits": jnp.zeros((num_steps, n)), "line": jnp.zeros(())},
@@ -57,7 +57,7 @@ def test_rows_as_they_stand():
 
 def test_rows_may_be_numpy_s():
     rows, mask = np.arange(5.0, dtype=np.float32), np.ones(5, bool)
-    run = lambda rows, mask: descend(
+    run = lambda rows, mask: local_sgd(
         lambda w, x, key: 0.5 * (w - x) ** 2, jax.random.key(0), jnp.float32(0),
         rows, mask, step_size=0.5, num_steps=3, batch_size=2,
     )  # fmt: skip
@@ -75,7 +75,7 @@ def test_orders_differ_between_keys():
 
 
 def test_nothing_to_learn_from_leaves_params_alone():
-    w, losses = descend(
+    w, losses = local_sgd(
         lambda w, x, key: w * x + 1,
         jax.random.key(0),
         jnp.float32(3),
@@ -91,7 +91,7 @@ def test_nothing_to_learn_from_leaves_params_alone():
 def test_unrolling_changes_no_result():
     loss = lambda w, x, key: (jnp.sin(w) - x) ** 2 + jax.random.normal(key) * w
     rows, mask = jnp.arange(6.0) / 6, jnp.arange(6) < 5
-    run = lambda unroll: descend(
+    run = lambda unroll: local_sgd(
         loss,
         jax.random.key(1),
         jnp.float32(0.3),
@@ -111,7 +111,7 @@ def test_a_loss_that_is_not_one_for_each_row_is_refused(shape):
     """Padding would be in a mean over all rows, and nobody would see it."""
     loss = lambda w, batch, key: w * jnp.ones(shape)
     with pytest.raises(ValueError, match=r"return float\[3\].*leave out the mean"):
-        descend(
+        local_sgd(
             loss, jax.random.key(0), jnp.ones(()), jnp.ones(3), jnp.arange(3) < 2,
             step_size=1.0, num_steps=1, batch_size=None,
         )  # fmt: skip

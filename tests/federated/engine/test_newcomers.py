@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Lots, Steps
+from jaxanon.federated import PoissonSampling, Steps
 
 ONE, ZERO = Steps(num_steps=1), jnp.zeros(())
 square = lambda w, x, key: 0.5 * (w - x) ** 2
@@ -25,7 +25,7 @@ def joined(algorithm, shared, num_rounds, row=8.0, real=True, **hyper):
     if shared is not None:
         state = state._replace(params=shared)
     before = jax.tree.map(jnp.copy, state)
-    found = federated.join(
+    found = federated.personalize_new_client(
         *(algorithm, jax.random.key(1), state, own),
         *(jnp.array([row, 99.0]), jnp.array([real, False]), num_rounds),
     )
@@ -43,8 +43,8 @@ def test_localized_begins_from_scratch(row, model):
 def test_layers_of_their_own_follow_shared_ones_that_rest(row, own):
     """3 is shared: v goes half of the way to row - 3 from 0, twice."""
     for make, more in (
-        (federated.fed_per, {}),
-        (federated.fed_rep, {"own_steps": ONE}),
+        (federated.fedper, {}),
+        (federated.fedrep, {"own_steps": ONE}),
     ):
         algorithm = make(zeros, layered, ONE, own_layers=("v",), num_clients=5, **more)
         found = joined(algorithm, {"w": jnp.array(3.0)}, 2, row)
@@ -57,7 +57,7 @@ def test_models_near_the_shared_one_begin_with_it(row, model):
     # From 2, half of the way; the second round is held back by all that was gone.
     assert joined(ditto, jnp.array(2.0), 1, row, pull=1.0) == model
     assert joined(ditto, jnp.array(2.0), 2, row, pull=1.0) == model
-    near = federated.p_fed_me(zero, square, ONE, own_steps=1, num_clients=5)
+    near = federated.pfedme(zero, square, ONE, own_steps=1, num_clients=5)
     assert joined(near, jnp.array(2.0), 1, row, pull=2.0) == model
     for algorithm in (ditto, near):
         assert joined(algorithm, jnp.array(2.0), 0, row) == 2.0
@@ -66,12 +66,12 @@ def test_models_near_the_shared_one_begin_with_it(row, model):
 
 def test_groups_that_others_found_give_what_all_share_to_begin_with():
     """From 2 half of the way to 8, with no pull of a cluster that is not theirs."""
-    cluster = federated.cluster_fl(
+    cluster = federated.clusterfl(
         zero, square, ONE, num_clients=5, num_clusters=1, members=jnp.ones((5, 1))
     )
     of_one = lambda key: {"w": ZERO}
     alone = lambda p, x, key: square(p["w"], x, key)
-    dl = federated.fed_dl(of_one, alone, ONE, layers=("w",), num_clients=5)
+    dl = federated.feddl(of_one, alone, ONE, layers=("w",), num_clients=5)
     for num_rounds, model in ((0, 2.0), (1, 5.0), (2, 6.5)):
         found = joined(cluster, jnp.array(2.0), num_rounds, alpha=0.0)
         assert found == pytest.approx(model)
@@ -79,13 +79,15 @@ def test_groups_that_others_found_give_what_all_share_to_begin_with():
 
 
 def test_of_groups_in_one_place_they_get_the_model_of_most():
-    algorithm = federated.clustered(zero, square, ONE, num_clients=3, num_clusters=2)
+    algorithm = federated.centralized_clustering(
+        zero, square, ONE, num_clients=3, num_clusters=2
+    )
     state = algorithm.init(jax.random.key(0))._replace(
         params=jnp.array([1.0, 7.0]), own=jnp.array([1, 0, 1])
     )
     row = jnp.array([8.0]), jnp.array([True])
     for num_rounds in (0, 2):
-        found = federated.join(
+        found = federated.personalize_new_client(
             *(algorithm, jax.random.key(1), state, jnp.int32(0), *row, num_rounds)
         )
         assert found == 7.0
@@ -93,7 +95,7 @@ def test_of_groups_in_one_place_they_get_the_model_of_most():
 
 @pytest.mark.parametrize(("row", "model"), [(8.0, 5.0), (4.0, 3.0)])
 def test_one_step_adapts_a_meta_learned_model(row, model):
-    algorithm = federated.per_fed_avg(zero, square, ONE, num_clients=5)
+    algorithm = federated.per_fedavg(zero, square, ONE, num_clients=5)
     for rounds in (0, 3):
         found = joined(algorithm, jnp.array(2.0), rounds, row, adaptation_step_size=0.5)
         assert found == model
@@ -106,7 +108,7 @@ def test_atlas_keeps_the_layer_that_its_own_masks_give_away(guarantee):
     From 3 + 1 each goes half of the way of 4, and v's 3 stays. From 3 + 3 half of the
     way of 2, and v's 4 stays; the last fit takes a quarter of the way from 3 + 4.
     """
-    lots = Lots(sampling_probability=0.5, size=1.0, records=2)
+    lots = PoissonSampling(sampling_probability=0.5, size=1.0, records=2)
     algorithm = federated.atlas(
         *(zeros, layered, ONE),
         num_clients=5,
@@ -126,10 +128,14 @@ def test_atlas_keeps_the_layer_that_its_own_masks_give_away(guarantee):
 
 
 def test_without_anything_of_their_own_they_take_what_is_shared():
-    algorithm = federated.fed_avg(zero, square, num_steps=1)
+    algorithm = federated.fedavg(zero, square, num_steps=1)
     state = algorithm.init(jax.random.key(0))
     rows, mask = jnp.array([8.0]), jnp.ones(1, bool)
-    found = federated.join(algorithm, jax.random.key(1), state, None, rows, mask, 3)
+    found = federated.personalize_new_client(
+        algorithm, jax.random.key(1), state, None, rows, mask, 3
+    )
     assert found == 0.0
     with pytest.raises(ValueError, match="num_rounds must be >= 0, got -1"):
-        federated.join(algorithm, jax.random.key(1), state, None, rows, mask, -1)
+        federated.personalize_new_client(
+            algorithm, jax.random.key(1), state, None, rows, mask, -1
+        )

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Lots, Population, Rounds, Steps
+from jaxanon.federated import CohortConfig, PoissonSampling, Population, Steps
 
 STEPS = Steps(num_steps=2, batch_size=2)
-COHORT = {"rounds": Rounds(cohort_size=3), "num_clients": 4}
-ALIKE = COHORT | {"rounds": Rounds(cohort_size=3, weighting="clients")}
-LOTS = Lots(sampling_probability=0.5, size=2.0, records=5)
+COHORT = {"rounds": CohortConfig(cohort_size=3), "num_clients": 4}
+ALIKE = COHORT | {"rounds": CohortConfig(cohort_size=3, weighting="clients")}
+LOTS = PoissonSampling(sampling_probability=0.5, size=2.0, records=5)
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}
 
 
@@ -41,16 +41,16 @@ def layers(before, message):
 
 # How it is built, what is sent by whom, and what the server makes of the mean.
 CASES = {
-    "fed_avg": (
-        lambda: federated.fed_avg(init_fn, loss_fn, num_steps=2, cohort_size=3),
+    "fedavg": (
+        lambda: federated.fedavg(init_fn, loss_fn, num_steps=2, cohort_size=3),
         moved,
     ),
-    "fed_sgd": (
-        lambda: federated.fed_sgd(init_fn, loss_fn, weighting="clients"),
+    "fedsgd": (
+        lambda: federated.fedsgd(init_fn, loss_fn, weighting="clients"),
         lambda before, mean: jax.tree.map(lambda p, g: p - 0.1 * g, before, mean),
     ),
-    "fed_prox": (
-        lambda: federated.fed_prox(init_fn, loss_fn, STEPS, **COHORT),
+    "fedprox": (
+        lambda: federated.fedprox(init_fn, loss_fn, STEPS, **COHORT),
         trained,
     ),
     "atlas": (
@@ -75,7 +75,7 @@ def population():
 def test_the_server_took_the_mean_of_what_was_sent(name):
     make, server = CASES[name]
     algorithm, clients, key = make(), population(), jax.random.key(1)
-    program = jax.jit(federated.observed, static_argnums=(0, 4))
+    program = jax.jit(federated.simulate_observed, static_argnums=(0, 4))
     own = lambda client: program(
         algorithm, key, algorithm.init(jax.random.key(0)), clients, 3, client
     )
@@ -83,10 +83,10 @@ def test_the_server_took_the_mean_of_what_was_sent(name):
     state, seen = own(None)
     weights = np.stack([of.weight for _, of in each])
     assert not weights[2].any()  # It has no row.
-    if name != "fed_sgd":  # Else all are of the cohort.
+    if name != "fedsgd":  # Else all are of the cohort.
         assert (weights[[0, 1, 3]] == 0).any() and (weights > 0).sum(0).max() <= 3
     rows = np.array([[5], [2], [1], [3]])
-    want = {"fed_avg": rows, "fed_prox": rows}.get(name, 1.0)
+    want = {"fedavg": rows, "fedprox": rows}.get(name, 1.0)
     np.testing.assert_array_equal(weights, np.where(weights > 0, want, 0))
     np.testing.assert_allclose(seen.weight, weights.sum(0))
     messages = jax.tree.map(lambda *x: np.stack(x), *[of.message for _, of in each])
@@ -101,7 +101,7 @@ def test_the_server_took_the_mean_of_what_was_sent(name):
         at = lambda tree, number=number: jax.tree.map(lambda x: x[number], tree)
         after = server(at(seen.before), at(mean))
         chex.assert_trees_all_close(after, at(_later(seen.before)), **CLOSE)
-    if name == "fed_avg":
+    if name == "fedavg":
         start = algorithm.init(jax.random.key(0))
         plain, _ = federated.simulate(algorithm, key, start, clients, 3)
         chex.assert_trees_all_close(state, plain, **CLOSE)
@@ -114,16 +114,16 @@ def _later(tree):
 @pytest.mark.slow
 def test_two_clients_by_hand():
     """Gradient steps of 0.5 from 0 to 4 and to 0, clipped to 2 by DP-SGD: 1 and 0."""
-    algorithm = federated.fed_sgd_ldp(
+    algorithm = federated.fedsgd_ldp(
         lambda key: jnp.zeros(()),
         lambda w, x, key: 0.5 * (w - x) ** 2,
-        lots=Lots(sampling_probability=1.0, size=1.0, records=1),
+        lots=PoissonSampling(sampling_probability=1.0, size=1.0, records=1),
         num_steps=1,
         num_clients=2,
     )
     hyper = {"step_size": 0.5, "max_norm": 2.0, "noise_multiplier": 0.0}
     clients = federated.stack([jnp.array([4.0]), jnp.array([0.0])])
-    program = jax.jit(federated.observed, static_argnums=(0, 4))
+    program = jax.jit(federated.simulate_observed, static_argnums=(0, 4))
     state = algorithm.init(jax.random.key(0), **hyper)
     see = lambda client: program(
         algorithm, jax.random.key(1), state, clients, 2, client
@@ -136,13 +136,13 @@ def test_two_clients_by_hand():
 
 
 def test_says_what_was_wrong():
-    central = federated.dp_fed_avg(
+    central = federated.dp_fedavg(
         init_fn, loss_fn, STEPS, cohorts=LOTS, count_stddev=1.0
     )
-    see = lambda algorithm, rounds: federated.observed(
+    see = lambda algorithm, rounds: federated.simulate_observed(
         algorithm, jax.random.key(0), None, population(), rounds
     )
     with pytest.raises(ValueError, match="algorithm has no sent: what one client"):
         see(central, 1)
     with pytest.raises(ValueError, match="num_rounds must be >= 1, got 0"):
-        see(federated.fed_sgd(init_fn, loss_fn), 0)
+        see(federated.fedsgd(init_fn, loss_fn), 0)

@@ -18,7 +18,7 @@ from jaxanon import federated
 def _algorithm(**settings):
     square = lambda w, x, key: 0.5 * (w - x) ** 2
     init_fn = lambda key: jax.random.normal(key, ())
-    return federated.fed_avg(
+    return federated.fedavg(
         init_fn, square, num_steps=2, batch_size=1, cohort_size=2, **settings
     )
 
@@ -52,7 +52,7 @@ def test_the_state_is_donated():
 
 
 @pytest.mark.parametrize(
-    "make", [federated.fed_avg, federated.fed_mask, federated.dp_fed_avg]
+    "make", [federated.fedavg, federated.fedmask, federated.dp_fedavg]
 )
 def test_what_is_from_elsewhere_stays_whose_it_was(make):
     """The state is given away, but not what ``init`` and ``init_fn`` got."""
@@ -60,10 +60,10 @@ def test_what_is_from_elsewhere_stays_whose_it_was(make):
     loss = lambda p, x, key: (p["w"].sum() - x) ** 2
     more = {"num_steps": 1}
     steps = federated.Steps(num_steps=1)
-    if make is federated.fed_mask:
+    if make is federated.fedmask:
         more = {"steps": steps, "masked_layers": ("w",), "num_clients": 7}
-    if make is federated.dp_fed_avg:
-        every = federated.Lots(sampling_probability=1.0, size=7.0, records=7)
+    if make is federated.dp_fedavg:
+        every = federated.PoissonSampling(sampling_probability=1.0, size=7.0, records=7)
         more = {"steps": steps, "cohorts": every, "count_stddev": 1.0}
     algorithm = make(lambda key: trained, loss, **more)
     clients = federated.stack([np.arange(n + 1.0) for n in range(7)])
@@ -155,7 +155,7 @@ def test_one_shard_per_device_is_the_same_algorithm(tmp_path):
 def test_clients_in_their_places_are_the_same_algorithm(make, size, copies):
     """By the program of many devices on one; many in training/test_processes.py."""
     algorithm, clients = make(size), shared_out.seven()
-    placed = federated.place(clients, jax.devices()[:1], copies=copies)
+    placed = federated.shard_clients(clients, jax.devices()[:1], copies=copies)
     state = algorithm.init(jax.random.key(0))
     found = federated.simulate(algorithm, jax.random.key(1), state, placed, 3)
     wanted = shared_out.in_memory(make, size)
@@ -165,9 +165,9 @@ def test_clients_in_their_places_are_the_same_algorithm(make, size, copies):
 
 def test_what_cannot_be_placed():
     with pytest.raises(ValueError, match=r"agree about how many .* got \[2, 3\]"):
-        federated.place({"x": np.ones(3), "y": np.ones((2, 3))})
+        federated.shard_clients({"x": np.ones(3), "y": np.ones((2, 3))})
     with pytest.raises(ValueError, match=r"1 at least; got \[0\]"):
-        federated.place(np.ones(()))
+        federated.shard_clients(np.ones(()))
 
 
 def test_an_algorithm_without_acts_cannot_be_sharded():

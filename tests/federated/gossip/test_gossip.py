@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Messages
+from jaxanon.federated import ChannelConfig
 from jaxanon.federated.gossip import gossip, reference
 
 pytestmark = pytest.mark.slow
@@ -31,7 +31,7 @@ def test_two_agents_by_hand():
     shared = {"w": True, "v": False}
     w, v = jnp.zeros(2), jnp.zeros(2)
     x = jnp.array([4.0, 8.0])
-    mail = federated.no_mail({"w": w, "v": v}, shared)
+    mail = federated.empty_message_buffer({"w": w, "v": v}, shared)
     exchange = jax.jit(functools.partial(federated.exchange, shared=shared))
     for expected in (3.0, 4.5, 5.25):  # Halfway to the mean of 6, every time.
         w, v = w + (x - w) / 2, v + (x - v) / 2
@@ -53,8 +53,8 @@ def test_two_agents_one_late_message_by_hand(monkeypatch):
         return jnp.asarray(eye | eye[::-1] & ~link | link & in_time), link & late
 
     monkeypatch.setattr(gossip, "fates", scripted)
-    heard, messages = [], Messages(max_age=1)
-    mail = federated.no_mail({"w": jnp.zeros(2)}, {"w": True}, messages)
+    heard, messages = [], ChannelConfig(max_age=1)
+    mail = federated.empty_message_buffer({"w": jnp.zeros(2)}, {"w": True}, messages)
     for round in range(4):
         sent = {"w": jnp.array([0.0, 10.0 + round])}
         mail, mixed = federated.exchange(
@@ -68,15 +68,15 @@ def test_two_agents_one_late_message_by_hand(monkeypatch):
 @pytest.mark.parametrize(
     "messages",
     [
-        Messages(),
-        Messages(lost=0.4),
-        Messages(lost=0.3, late=0.4, max_age=3),
+        ChannelConfig(),
+        ChannelConfig(lost=0.4),
+        ChannelConfig(lost=0.3, late=0.4, max_age=3),
     ],
     ids=str,
 )
 def test_agrees_with_letters_in_boxes(messages):
     agents, rounds = 5, 6
-    mixing = federated.metropolis(federated.k_regular(agents, 2))
+    mixing = federated.metropolis_weights(federated.k_regular_graph(agents, 2))
     shared = {"base": True, "head": False}
     params = params_of(agents)
     change = lambda agent, tree: jax.tree.map(
@@ -94,7 +94,7 @@ def test_agrees_with_letters_in_boxes(messages):
 
     @jax.jit
     def run(key, params):
-        mail = federated.no_mail(params, shared, messages)
+        mail = federated.empty_message_buffer(params, shared, messages)
 
         def one(carry, _):
             mail, params = carry
@@ -117,12 +117,12 @@ def test_agrees_with_letters_in_boxes(messages):
 
 def test_perfect_messages_are_a_product_and_keep_the_mean():
     params = jax.tree.map(jnp.asarray, params_of(6))
-    mixing = federated.metropolis(federated.ring(6))
+    mixing = federated.metropolis_weights(federated.ring_graph(6))
     shared = {"base": True, "head": True}
 
     @jax.jit
     def run(key, params):
-        mail = federated.no_mail(params, shared)
+        mail = federated.empty_message_buffer(params, shared)
         found = federated.exchange(key, mail, params, mixing, shared=shared)[1]
         return found, federated.mix(mixing, params)
 
@@ -134,12 +134,12 @@ def test_perfect_messages_are_a_product_and_keep_the_mean():
 
 def test_where_all_is_lost_everybody_learns_alone():
     params = jax.tree.map(jnp.asarray, params_of(4))
-    shared, messages = {"base": True, "head": True}, Messages(lost=1.0, max_age=2)
-    mixing = federated.metropolis(federated.complete(4))
+    shared, messages = {"base": True, "head": True}, ChannelConfig(lost=1.0, max_age=2)
+    mixing = federated.metropolis_weights(federated.complete_graph(4))
 
     @jax.jit
     def run(key, params):
-        mail = federated.no_mail(params, shared, messages)
+        mail = federated.empty_message_buffer(params, shared, messages)
         return federated.exchange(
             key, mail, params, mixing, shared=shared, messages=messages
         )
@@ -149,7 +149,7 @@ def test_where_all_is_lost_everybody_learns_alone():
 
 
 def test_fates_have_their_probabilities():
-    messages = Messages(lost=0.2, late=0.3, max_age=1)
+    messages = ChannelConfig(lost=0.2, late=0.3, max_age=1)
     fates = jax.jit(lambda key: gossip.fates(key, 200, messages))
     in_time, late = map(np.asarray, fates(jax.random.key(0)))
     others = ~np.eye(200, dtype=bool)
@@ -161,7 +161,7 @@ def test_fates_have_their_probabilities():
 
 
 def test_some_agents_have_the_fates_that_they_have_among_all():
-    messages = Messages(lost=0.2, late=0.3, max_age=1)
+    messages = ChannelConfig(lost=0.2, late=0.3, max_age=1)
     some = np.array([2, 3, 7])
     fates = jax.jit(lambda key: [gossip.fates(key, n, messages) for n in (8, some)])
     everybody, found = fates(jax.random.key(0))
@@ -170,9 +170,9 @@ def test_some_agents_have_the_fates_that_they_have_among_all():
 
 
 def test_rounds_have_fates_of_their_own():
-    messages, key = Messages(lost=0.5, max_age=1), jax.random.key(0)
+    messages, key = ChannelConfig(lost=0.5, max_age=1), jax.random.key(0)
     params = {"w": jnp.zeros(20)}
-    mail = federated.no_mail(params, {"w": True}, messages)
+    mail = federated.empty_message_buffer(params, {"w": True}, messages)
     given = {"shared": {"w": True}, "messages": messages}
     exchange, ages = jax.jit(functools.partial(federated.exchange, **given)), []
     for _ in range(2):
@@ -187,7 +187,7 @@ def test_layers_chosen_by_a_traced_alpha_are_those_of_a_python_number():
 
     @jax.jit
     def by_shared(shared):
-        mail = federated.no_mail(params, shared)
+        mail = federated.empty_message_buffer(params, shared)
         key = jax.random.key(0)
         return federated.exchange(key, mail, params, HALF, shared=shared)[1]
 
@@ -214,7 +214,7 @@ def test_periods_are_a_sweep_too():
             return (mail, {"w": params["w"] + jnp.array([0.0, 8.0])}), params["w"][0]
 
         return jax.lax.scan(
-            one, (federated.no_mail(start, shared), start), jnp.arange(4)
+            one, (federated.empty_message_buffer(start, shared), start), jnp.arange(4)
         )
 
     (mail, _), w = run(jnp.array([1, 2, 5]))
@@ -225,7 +225,7 @@ def test_periods_are_a_sweep_too():
 
 def test_nothing_comes_from_an_agent_of_weight_zero_not_even_nan():
     kinds = np.array([0, 0, 1])
-    mixing = federated.metropolis(kinds[:, None] == kinds[None])
+    mixing = federated.metropolis_weights(kinds[:, None] == kinds[None])
     mixed = federated.mix(mixing, jnp.array([[1.0], [3.0], [jnp.nan]]))
     np.testing.assert_array_equal(mixed, [[2.0], [2.0], [jnp.nan]])
 
@@ -240,9 +240,9 @@ def test_half_precision_is_summed_in_float32():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Messages(lost=0.7, late=0.6), "lost and late must be at most 1"),
+        (lambda: ChannelConfig(lost=0.7, late=0.6), "lost and late must be at most 1"),
         (
-            lambda: Messages(late=0.5),
+            lambda: ChannelConfig(late=0.5),
             "max_age must be >= 1 where messages are late (0.5)",
         ),
         (lambda: federated.base_layers(("a", "b"), 3), "alpha must lie in [0, 2]"),
@@ -251,7 +251,7 @@ def test_half_precision_is_summed_in_float32():
             "a leading axis of 2 agents, as mixing has, got an array of shape (3, 2)",
         ),
         (
-            lambda: federated.no_mail({"w": jnp.zeros(2)}, {"v": True}),
+            lambda: federated.empty_message_buffer({"w": jnp.zeros(2)}, {"v": True}),
             "it names ['v'], the params have ['w']",
         ),
         (

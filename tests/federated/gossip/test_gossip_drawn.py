@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxanon import federated as fed
-from jaxanon.federated import Messages
+from jaxanon.federated import ChannelConfig
 from jaxanon.federated.gossip.gossip import fates
 
 AGENTS, ROUNDS = 3, 4
 KINDS = (
-    Messages(),
-    Messages(lost=0.4),
-    Messages(lost=0.2, late=0.5, max_age=2),
+    ChannelConfig(),
+    ChannelConfig(lost=0.4),
+    ChannelConfig(lost=0.2, late=0.5, max_age=2),
 )
 seeds = st.integers(0, 2**20)
 flags = st.sampled_from([(1, 1), (1, 0), (0, 1), (0, 0)]).map(
@@ -111,7 +111,7 @@ def test_rounds_of_broadcasts_are_those_of_inboxes(messages, seed, shared):
     key, mixing, params = jax.random.key(seed), mixing_of(seed), layers_of(seed)
     boxes, wanted = Inboxes(messages), params
     on = jax.tree.map(np.bool_, shared)
-    mail = fed.no_mail(params, on, messages)
+    mail = fed.empty_message_buffer(params, on, messages)
     for _ in range(ROUNDS):
         mail, params = broadcast(key, mail, params, mixing, on, messages)
         wanted = boxes.exchange(key, wanted, mixing, shared)
@@ -126,14 +126,19 @@ def test_rounds_of_broadcasts_are_those_of_inboxes(messages, seed, shared):
 def test_python_s_flags_are_those_of_a_program(messages, seed, shared):
     """A layer that stays at home is the same object, and is in no mailbox."""
     key, mixing, params = jax.random.key(seed), mixing_of(seed), layers_of(seed)
-    mail = fed.no_mail(params, shared, messages)
+    mail = fed.empty_message_buffer(params, shared, messages)
     assert set(mail.sent) == {name for name in shared if shared[name]}
     after, got = fed.exchange(
         key, mail, params, mixing, shared=shared, messages=messages
     )
     on = jax.tree.map(np.bool_, shared)
     _, wanted = broadcast(
-        key, fed.no_mail(params, on, messages), params, mixing, on, messages
+        key,
+        fed.empty_message_buffer(params, on, messages),
+        params,
+        mixing,
+        on,
+        messages,
     )
     chex.assert_trees_all_close(got, wanted, rtol=1e-5, atol=1e-6)
     assert [*got] == [*params] and set(after.sent) == set(mail.sent)
@@ -153,7 +158,14 @@ def test_nothing_comes_from_whom_nobody_weighs(messages, seed, wild):
     on, key = {"a": np.True_, "b": np.True_}, jax.random.key(seed)
     others = lambda tree: jax.tree.map(lambda leaf: leaf[1:], tree)
     one, other = (
-        broadcast(key, fed.no_mail(each, on, messages), each, mixing, on, messages)[1]
+        broadcast(
+            key,
+            fed.empty_message_buffer(each, on, messages),
+            each,
+            mixing,
+            on,
+            messages,
+        )[1]
         for each in (params, broken)
     )
     chex.assert_trees_all_equal(others(one), others(other))
@@ -166,12 +178,12 @@ def test_nothing_comes_from_whom_nobody_weighs(messages, seed, wild):
 def test_every_so_often_is_then_and_at_no_other_time(seed, shared, period, step):
     key, mixing, params = jax.random.key(seed), mixing_of(seed), layers_of(seed)
     shared, due = jax.tree.map(np.bool_, shared), (step + 1) % period == 0
-    mail = fed.no_mail(params, shared)
+    mail = fed.empty_message_buffer(params, shared)
     got = broadcast_every(period, key, mail, params, mixing, step, shared, KINDS[0])
     wanted = broadcast(key, mail, params, mixing, shared, KINDS[0])
     chex.assert_trees_all_close(got, wanted if due else (mail, params), rtol=1e-6)
     noise = 0.5, 1.0
-    mail = fed.no_noisy_mail(jax.tree.map(np.zeros_like, params), shared)
+    mail = fed.empty_noisy_message_buffer(jax.tree.map(np.zeros_like, params), shared)
     got = noisily_every(period, key, mail, params, mixing, step, shared, *noise)
     wanted = noisily(key, mail, params, mixing, shared, *noise)
     chex.assert_trees_all_close(
@@ -192,7 +204,7 @@ def test_what_is_broadcast_moves_by_the_clip_norm_at_most(seed, shared, clip):
     key, mixing, params = jax.random.key(seed), mixing_of(seed), layers_of(seed)
     on = jax.tree.map(np.bool_, shared)
     known = jax.tree.map(lambda leaf: leaf * 0, params)
-    mail = fed.no_noisy_mail(known, on)
+    mail = fed.empty_noisy_message_buffer(known, on)
     itself = np.diag(np.diag(mixing))
     for _ in range(2):
         change = jax.tree.map(lambda now, last: np.float64(now) - last, params, known)
@@ -227,7 +239,7 @@ def test_noise_is_as_wide_as_it_says_and_everybody_s_own(seed, noise):
         "b": np.ones((AGENTS, 1), np.float32),
     }
     on = {"a": np.True_, "b": np.False_}
-    mail = fed.no_noisy_mail(params, on)
+    mail = fed.empty_noisy_message_buffer(params, on)
     mixing = mixing_of(seed)
     mail, _ = noisily(jax.random.key(seed), mail, params, mixing, on, *noise)
     told = np.asarray(mail.public["a"])
@@ -241,7 +253,7 @@ def test_noise_is_as_wide_as_it_says_and_everybody_s_own(seed, noise):
 @given(seeds, flags)
 def test_mailboxes_begin_with_nothing_from_others(messages, seed, shared):
     params, depth = layers_of(seed), messages.max_age
-    mail = fed.no_mail(params, shared, messages)
+    mail = fed.empty_message_buffer(params, shared, messages)
     forgotten = (depth + 1) * (1 - np.eye(AGENTS))
     np.testing.assert_array_equal(mail.age, forgotten)
     assert mail.round == 0 and not mail.under_way.any()
@@ -249,7 +261,7 @@ def test_mailboxes_begin_with_nothing_from_others(messages, seed, shared):
     room = jax.tree.map(lambda leaf: np.zeros((depth, *leaf.shape), leaf.dtype), wanted)
     chex.assert_trees_all_equal(mail.sent, room)
     chex.assert_trees_all_equal_dtypes(mail.sent, room)
-    noisy = fed.no_noisy_mail(params, shared, messages)
+    noisy = fed.empty_noisy_message_buffer(params, shared, messages)
     chex.assert_trees_all_equal(noisy.mail, mail)
     chex.assert_trees_all_equal(noisy.public, wanted)
 

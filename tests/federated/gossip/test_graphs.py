@@ -10,27 +10,27 @@ from hypothesis import strategies as st
 from jaxanon import federated
 from jaxanon.federated.gossip import graphs
 
-METROPOLIS = jax.jit(federated.metropolis)
+METROPOLIS = jax.jit(federated.metropolis_weights)
 
 
 def test_of_a_complete_graph_the_weights_are_the_mean():
-    mixing = federated.metropolis(federated.complete(5))
+    mixing = federated.metropolis_weights(federated.complete_graph(5))
     np.testing.assert_allclose(mixing, np.full((5, 5), 0.2), atol=1e-7)
 
 
 def test_a_ring_weighs_both_neighbours_by_a_third():
-    row = federated.metropolis(federated.ring(5))[0]
+    row = federated.metropolis_weights(federated.ring_graph(5))[0]
     np.testing.assert_allclose(row, np.array([1, 1, 0, 0, 1]) / 3, atol=1e-7)
 
 
 @pytest.mark.parametrize(("agents", "neighbours"), [(1, 0), (2, 1), (3, 2)])
 def test_small_rings_have_whoever_there_is(agents, neighbours):
-    assert federated.ring(agents).sum(axis=1).tolist() == [neighbours] * agents
+    assert federated.ring_graph(agents).sum(axis=1).tolist() == [neighbours] * agents
 
 
 @pytest.mark.parametrize(("agents", "degree"), [(7, 0), (7, 4), (8, 3), (8, 7), (7, 6)])
 def test_k_regular_graphs_have_that_many_neighbours(agents, degree):
-    graph = np.asarray(federated.k_regular(agents, degree))
+    graph = np.asarray(federated.k_regular_graph(agents, degree))
     assert (graph == graph.T).all() and not graph.diagonal().any()
     assert (graph.sum(axis=1) == degree).all()
 
@@ -57,7 +57,7 @@ def test_metropolis_weights_of_any_graph_are_a_mixing_matrix(seed):
 
 def test_separate_groups_are_each_their_own_mean():
     kinds = np.array([0, 1, 0, 1, 1])
-    mixing = federated.metropolis(kinds[:, None] == kinds[None])
+    mixing = federated.metropolis_weights(kinds[:, None] == kinds[None])
     mixed = federated.mix(mixing, jnp.array([1.0, 10.0, 3.0, 20.0, 30.0]))
     np.testing.assert_allclose(mixed, [2.0, 20.0, 2.0, 20.0, 20.0], rtol=1e-6)
 
@@ -67,7 +67,9 @@ def test_a_ring_s_rate_is_that_of_its_circulant_matrix(agents):
     # Eigenvalues are (1 + 2 cos(2 pi k / n)) / 3.
     eigenvalues = (1 + 2 * np.cos(2 * np.pi * np.arange(agents) / agents)) / 3
     expected = np.sort(np.abs(eigenvalues))[-2]
-    found = federated.convergence_rate(federated.metropolis(federated.ring(agents)))
+    found = federated.convergence_rate(
+        federated.metropolis_weights(federated.ring_graph(agents))
+    )
     assert found == pytest.approx(expected, abs=1e-6)
 
 
@@ -75,11 +77,16 @@ def test_rates_of_the_extremes():
     assert federated.convergence_rate(np.full((4, 4), 0.25)) == pytest.approx(0)
     assert federated.convergence_rate(np.eye(3)) == pytest.approx(1)
     # One agent differs from nobody.
-    assert federated.convergence_rate(federated.metropolis(federated.ring(1))) == 0
+    assert (
+        federated.convergence_rate(
+            federated.metropolis_weights(federated.ring_graph(1))
+        )
+        == 0
+    )
 
 
 def test_differences_shrink_by_the_rate_and_the_mean_stays():
-    mixing = federated.metropolis(federated.k_regular(8, 3))
+    mixing = federated.metropolis_weights(federated.k_regular_graph(8, 3))
     rate = federated.convergence_rate(mixing)
     x = jax.random.normal(jax.random.key(0), (8, 5))
     y = federated.mix(mixing, x)
@@ -91,14 +98,14 @@ def test_differences_shrink_by_the_rate_and_the_mean_stays():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: federated.complete(0), "num_agents must be >= 1, got 0"),
+        (lambda: federated.complete_graph(0), "num_agents must be >= 1, got 0"),
         (
-            lambda: federated.k_regular(5, 3),
+            lambda: federated.k_regular_graph(5, 3),
             "degree must be below num_agents, and even",
         ),
-        (lambda: federated.k_regular(4, 4), "got degree 4 of 4 agents"),
+        (lambda: federated.k_regular_graph(4, 4), "got degree 4 of 4 agents"),
         (
-            lambda: federated.metropolis(np.ones((2, 3))),
+            lambda: federated.metropolis_weights(np.ones((2, 3))),
             "graph must be [agents",
         ),
         (lambda: federated.check_mixing(np.ones(3)), "mixing must be [agents"),

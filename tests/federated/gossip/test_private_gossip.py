@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Messages
+from jaxanon.federated import ChannelConfig
 from jaxanon.federated.gossip import gossip
 
 HALF = np.full((2, 2), 0.5, np.float32)
@@ -18,7 +18,7 @@ def test_two_agents_by_hand():
     """Changes of norm 5 and 1 are clipped to 2; the rest of the first one's follows."""
     shared = {"w": True, "v": False}
     start = {"w": jnp.zeros((2, 2)), "v": jnp.zeros(2)}
-    mail = federated.no_noisy_mail(start, shared)
+    mail = federated.empty_noisy_message_buffer(start, shared)
     params = {"w": jnp.array([[3.0, 4.0], [0.0, 1.0]]), "v": jnp.array([5.0, 7.0])}
     settings = {"shared": shared, "clip_norm": 2.0, "noise_multiplier": 0.0}
     key = jax.random.key(0)
@@ -37,13 +37,13 @@ def test_two_agents_by_hand():
 
 def test_agrees_with_a_plain_loop_where_messages_are_lost():
     agents, rounds, norm = 4, 5, 0.5
-    mixing = np.asarray(federated.metropolis(federated.ring(agents)))
-    messages = Messages(lost=0.4, late=0.2, max_age=2)
+    mixing = np.asarray(federated.metropolis_weights(federated.ring_graph(agents)))
+    messages = ChannelConfig(lost=0.4, late=0.2, max_age=2)
     rng = np.random.default_rng(0)
     steps = rng.normal(size=(rounds, agents, 3)).astype(np.float32)
     key, shared = jax.random.key(3), {"w": True}
     params = {"w": jnp.zeros((agents, 3))}
-    mail = federated.no_noisy_mail(params, shared, messages)
+    mail = federated.empty_noisy_message_buffer(params, shared, messages)
     public, own = np.zeros((agents, 3)), np.zeros((agents, 3))
     boxes, under_way = [{} for _ in range(agents)], []
 
@@ -91,7 +91,7 @@ def test_noise_is_what_it_says_and_layers_at_home_get_none():
     params = {"w": jnp.ones((agents, numbers)), "v": 100 * jnp.ones((agents, 2))}
     shared = {"w": jnp.asarray(True), "v": jnp.asarray(False)}
     blank = jax.tree.map(jnp.zeros_like, params)
-    mail = federated.no_noisy_mail(blank, shared)
+    mail = federated.empty_noisy_message_buffer(blank, shared)
     given = {"clip_norm": norm, "noise_multiplier": z}
     exchange = jax.jit(functools.partial(federated.exchange_noisily, **given))
     told = []
@@ -120,7 +120,7 @@ def test_agents_by_themselves_draw_the_noise_of_their_numbers():
     def told(own):
         some = {"w": params["w"][own]}
         after, _ = federated.exchange_noisily(
-            jax.random.key(0), federated.no_noisy_mail(some, shared), some,
+            jax.random.key(0), federated.empty_noisy_message_buffer(some, shared), some,
             np.eye(len(own)), **noise, numbers=own,
         )  # fmt: skip
         return after.public["w"]
@@ -134,7 +134,7 @@ def test_agents_by_themselves_draw_the_noise_of_their_numbers():
 
 def test_nothing_leaves_between_broadcasts():
     params, shared = {"w": jnp.ones((2, 3))}, {"w": True}
-    mail = federated.no_noisy_mail(params, shared)
+    mail = federated.empty_noisy_message_buffer(params, shared)
     moved = {"w": 2 * params["w"]}
     given = {"shared": shared, "clip_norm": 1.0, "noise_multiplier": 1.0}
     every = jax.jit(functools.partial(federated.exchange_noisily_every, **given))
@@ -159,7 +159,7 @@ def test_nothing_leaves_between_broadcasts():
 )
 def test_norms_and_noise_out_of_range_are_refused(norm, z, message):
     params, shared = {"w": jnp.ones((2, 3))}, {"w": True}
-    mail = federated.no_noisy_mail(params, shared)
+    mail = federated.empty_noisy_message_buffer(params, shared)
     with pytest.raises(ValueError, match=message):
         federated.exchange_noisily(
             jax.random.key(0), mail, params, HALF, shared=shared,

@@ -8,7 +8,7 @@ import optax
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import meta
+from jaxanon.federated import fed_maml
 from jaxanon.kernels import Objective, Phase
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,7 @@ def build(**options):
         "server_optimizer": optax.sgd(1.0),
         **options,
     }
-    return meta(
+    return fed_maml(
         lambda key: {"model": {"w": jnp.zeros(())}, "adversary": {"w": jnp.zeros(())}},
         lambda key, client, data: (data[client], data[client], jnp.ones(())),
         lambda hyper: [Phase(("model",), loss("model"), hyper["inner"])],
@@ -87,9 +87,9 @@ def test_the_running_mean_follows_its_recurrence():
         np.testing.assert_allclose(state.average["model"]["w"], mean, rtol=1e-5)
 
 
-def test_without_phases_it_is_fed_sgd():
+def test_without_phases_it_is_fedsgd():
     square = lambda w, x, key: 0.5 * (w - x) ** 2
-    plain = federated.fed_sgd(
+    plain = federated.fedsgd(
         lambda key: jnp.zeros(()), square, server_optimizer=optax.adam(0.1)
     )
     clients = federated.stack([np.array([t]) for t in TARGETS])
@@ -134,7 +134,7 @@ def test_every_client_and_every_round_has_draws_of_its_own():
         w = params["model"]["w"]
         return w, {"support": 2 * w * own, "query": query * own}
 
-    algorithm = meta(
+    algorithm = fed_maml(
         lambda key: {"model": {"w": jnp.zeros(())}},
         draw,
         lambda hyper: [Phase(("model",), loss("model"), 0.5)],
@@ -165,7 +165,7 @@ def test_rows_of_a_list_come_again_and_nothing_else_does():
     def alone(params, drawn):  # Its gradient tells what was drawn.
         return params["adversary"]["w"] * drawn[1], {}
 
-    algorithm = meta(
+    algorithm = fed_maml(
         lambda key: {"model": {"w": jnp.zeros(())}, "adversary": {"w": jnp.zeros(())}},
         draw,
         lambda hyper: [],

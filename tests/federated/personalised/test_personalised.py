@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Layout, Population, Rounds, Steps
+from jaxanon.federated import CohortConfig, Layout, Population, Steps
 from jaxanon.federated.averaging import reference
 from jaxanon.federated.engine import reference as loops
 from jaxanon.federated.engine.reference import descended
@@ -63,25 +63,25 @@ def joined(params, own):
 
 
 CASES = {
-    "fed_prox": Case(
-        federated.fed_prox, {}, {"mu": 0.7}, reference.fed_prox, model=shared
+    "fedprox": Case(
+        federated.fedprox, {}, {"mu": 0.7}, reference.fedprox, model=shared
     ),
-    "fed_per": Case(
+    "fedper": Case(
         *(
-            federated.fed_per,
+            federated.fedper,
             {"own_layers": HEAD},
             {},
-            personalised_reference.fed_per,
+            personalised_reference.fedper,
             {"names": HEAD},
         ),
         *(joined, 1),
     ),
-    "fed_rep": Case(
-        with_own_steps(federated.fed_rep),
+    "fedrep": Case(
+        with_own_steps(federated.fedrep),
         *(
             {"own_layers": HEAD},
             {},
-            personalised_reference.fed_rep,
+            personalised_reference.fedrep,
             {"names": HEAD},
             joined,
         ),
@@ -96,18 +96,18 @@ CASES = {
     "scaffold": Case(
         federated.scaffold, {}, {}, reference.scaffold, model=shared, chunk=1
     ),
-    "p_fed_me": Case(
-        federated.p_fed_me,
+    "pfedme": Case(
+        federated.pfedme,
         {"own_steps": 2},
         {"server_step_size": 0.2, "pull": 1.5, "mix": 0.8},
-        personalised_reference.p_fed_me,
+        personalised_reference.pfedme,
         {"own_steps": 2},
     ),
-    "per_fed_avg": Case(
-        federated.per_fed_avg,
+    "per_fedavg": Case(
+        federated.per_fedavg,
         {},
         {"adaptation_step_size": 0.2},
-        meta_learning_reference.per_fed_avg,
+        meta_learning_reference.per_fedavg,
         model=None,  # By hand below.
         chunk=2,
     ),
@@ -121,7 +121,7 @@ def made(network, start):
 
     def made(name, num_clients=3, **rounds):
         case = CASES[name]
-        given = {"num_clients": num_clients, "rounds": Rounds(**rounds)}
+        given = {"num_clients": num_clients, "rounds": CohortConfig(**rounds)}
         return case.make(start, network, Steps(**OPTIONS), **case.settings, **given)
 
     return made
@@ -172,7 +172,7 @@ def test_runs_side_by_side_on_padded_data_are_the_loops_in_float64(
             assert info["loss"].shape == (2,)
 
 
-@pytest.mark.parametrize("name", ["fed_per", "localized"])
+@pytest.mark.parametrize("name", ["fedper", "localized"])
 def test_who_is_not_of_the_cohort_keeps_what_it_had(name, made, population):
     algorithm, clients = made(name, cohort_size=1), population()
     state = algorithm.init(jax.random.key(0), step_size=0.1)
@@ -195,7 +195,7 @@ def two(make, hyper, num_rounds=1, start=0.0, loss=QUADRATIC, **settings):
     """State and losses after rounds of two clients of the same weight, a step each from
     0; at 4, with a row of padding, and at 0. The third has no row, and no weight."""
     if make is not federated.scaffold:  # That is its default.
-        settings["rounds"] = Rounds(weighting="clients")
+        settings["rounds"] = CohortConfig(weighting="clients")
     algorithm = make(
         lambda key: jax.tree.map(jnp.float32, start),
         loss,
@@ -237,10 +237,10 @@ def test_ditto_of_two_clients_by_hand():
     np.testing.assert_array_equal(info["own loss"], [4.0, 1.0])
 
 
-def test_fed_rep_of_two_clients_by_hand():
+def test_fedrep_of_two_clients_by_hand():
     """Heads go half of the way to 4 and to 0, what is shared half of the rest."""
     state, info = two(
-        federated.fed_rep,
+        federated.fedrep,
         {"step_size": 0.5},
         start={"w": 0.0, "v": 0.0},
         loss=lambda p, x, key: QUADRATIC(p["w"] + p["v"], x, key),
@@ -252,19 +252,19 @@ def test_fed_rep_of_two_clients_by_hand():
     assert info["own loss"].tolist() == [4.0] and info["loss"].tolist() == [1.0]
 
 
-def test_p_fed_me_of_two_clients_by_hand():
+def test_pfedme_of_two_clients_by_hand():
     """Own models 2 and 0 after a step; copies follow by 0.25 x 2 of the way, to 1 and
     0; the server takes half of their mean."""
     hyper = {"step_size": 0.5, "server_step_size": 0.25, "pull": 2.0, "mix": 0.5}
-    state, info = two(federated.p_fed_me, hyper, own_steps=1)
+    state, info = two(federated.pfedme, hyper, own_steps=1)
     np.testing.assert_array_equal(state.own, [2.0, 0.0, 0.0])
     assert state.params == 0.25 and info["loss"].tolist() == [4.0]
 
 
 @pytest.mark.parametrize(("mu", "want"), [(0.5, 1.25), (0.0, 1.5)])
-def test_fed_prox_of_two_clients_by_hand(mu, want):
+def test_fedprox_of_two_clients_by_hand(mu, want):
     """A step from where it began feels no penalty; two do: 2 - 0.5 (-2 + 0.5 x 2)."""
-    make = lambda *args, **more: federated.fed_prox(
+    make = lambda *args, **more: federated.fedprox(
         *args[:2], Steps(num_steps=2), **more
     )
     state, info = two(make, {"step_size": 0.5, "mu": mu})
@@ -273,15 +273,15 @@ def test_fed_prox_of_two_clients_by_hand(mu, want):
 
 
 @pytest.mark.parametrize(("second_order", "want"), [(True, 0.5), (False, 1.0)])
-def test_per_fed_avg_of_two_clients_by_hand(second_order, want):
+def test_per_fedavg_of_two_clients_by_hand(second_order, want):
     """After adapting by a half, gradients are -2 and 0; the chain rule halves them."""
     hyper = {"step_size": 1.0, "adaptation_step_size": 0.5}
-    state, info = two(federated.per_fed_avg, hyper, second_order=second_order)
+    state, info = two(federated.per_fedavg, hyper, second_order=second_order)
     assert state.params == want and info["loss"].tolist() == [1.0]
 
 
-def test_per_fed_avg_predicts_with_what_a_step_made():
-    algorithm = federated.per_fed_avg(
+def test_per_fedavg_predicts_with_what_a_step_made():
+    algorithm = federated.per_fedavg(
         lambda key: jnp.zeros(()), QUADRATIC, Steps(num_steps=1), num_clients=2
     )
     state = algorithm.init(jax.random.key(0), adaptation_step_size=0.25)
@@ -302,12 +302,12 @@ def test_says_what_was_wrong(made, network, start, population):
         Steps(num_steps=1, batch_size=1.5)
     with pytest.raises(TypeError, match=r"own_steps must be a Python int, got 1\.5"):
         steps = Steps(**OPTIONS)
-        federated.p_fed_me(start, network, steps, own_steps=1.5, num_clients=3)
+        federated.pfedme(start, network, steps, own_steps=1.5, num_clients=3)
     with pytest.raises(ValueError, match=r"weighting must be one of.*got 'size'"):
-        Rounds(weighting="size")
+        CohortConfig(weighting="size")
     with pytest.raises(ValueError, match="num_clients must be >= 1, got 0"):
         made("ditto", 0)
-    wrong = federated.fed_per(
+    wrong = federated.fedper(
         start, network, Steps(**OPTIONS), own_layers=("haed",), num_clients=3
     )
     with pytest.raises(ValueError, match=r"no layers \['haed'\]; the model has"):
@@ -317,4 +317,4 @@ def test_says_what_was_wrong(made, network, start, population):
     with pytest.raises(ValueError, match="made for 4 clients, and the population has"):
         algorithm.update(jax.random.key(0), state, population())
     with pytest.raises(ValueError, match="own_steps must be >= 1, got 0"):
-        federated.p_fed_me(start, network, Steps(**OPTIONS), own_steps=0, num_clients=3)
+        federated.pfedme(start, network, Steps(**OPTIONS), own_steps=0, num_clients=3)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Layout, Lots, Rounds, Steps
+from jaxanon.federated import CohortConfig, Layout, PoissonSampling, Steps
 from jaxanon.federated.engine import importance
 from jaxanon.federated.private.reference_atlas import atlas as loops
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 OPTIONS = {"num_steps": 2, "batch_size": 2}
 HYPER = {"step_size": 0.1, "mask_step_size": 2.0, "threshold": 0.58}
 ZERO = jnp.zeros(())
-LOTS = Lots(sampling_probability=1.0, size=1.0, records=2)
+LOTS = PoissonSampling(sampling_probability=1.0, size=1.0, records=2)
 
 
 def test_agrees_with_the_loops_in_float64(network, start, population):
@@ -27,7 +27,7 @@ def test_agrees_with_the_loops_in_float64(network, start, population):
             network,
             Steps(**OPTIONS),
             num_clients=3,
-            rounds=Rounds(weighting="clients", layout=Layout(chunk=2)),
+            rounds=CohortConfig(weighting="clients", layout=Layout(chunk=2)),
         )
         state = algorithm.init(jax.random.key(0), **HYPER, first_score=0.6)
         state, _ = federated.simulate(algorithm, jax.random.key(1), state, clients, 3)

@@ -10,9 +10,9 @@ from optimized import optimized
 from scipy import stats
 
 from jaxanon import federated
-from jaxanon.federated import Lots, Steps
+from jaxanon.federated import PoissonSampling, Steps
 from jaxanon.federated.private.atlas_noise import READINGS, layer_multipliers
-from jaxanon.privacy import SampledGaussian, effective_noise_multiplier, epsilon_spent
+from jaxanon.privacy import SampledGaussian, epsilon_spent, noise_multiplier_of_layers
 
 SCORES = {"a": 0.9, "b": 0.5, "c": 0.7, "d": 0.3}
 ZERO = jnp.zeros(())
@@ -28,7 +28,7 @@ def test_noise_of_the_readings_and_what_it_is_worth(reading):
     if even:
         assert values == [even] * 4
     as_read = {"rescaled": "A", "C": "A"}.get(reading, reading)
-    worth = effective_noise_multiplier(values, [*SCORES.values()], reading=as_read)
+    worth = noise_multiplier_of_layers(values, [*SCORES.values()], reading=as_read)
     want = {"rescaled": 1.0, "A": 1.0, "B": 1.5617, "C": 0.4664}[reading]
     assert worth == pytest.approx(want, abs=1e-4)
     if reading in ("C", "rescaled"):
@@ -36,7 +36,7 @@ def test_noise_of_the_readings_and_what_it_is_worth(reading):
         np.testing.assert_allclose(ratios, values[0] / 0.9)
 
 
-EVERY = Lots(sampling_probability=1.0, size=1.0, records=1)
+EVERY = PoissonSampling(sampling_probability=1.0, size=1.0, records=1)
 
 
 def stepped(reading, gradient, noise_multiplier, scores="public", draws=20_000):
@@ -126,7 +126,7 @@ def test_the_least_of_z_is_that_of_all_steps():
         masks = jax.tree.map(lambda leaf: leaf[0] + math.log(3.0), own)
         scores = [float((1 / (1 + np.exp(-leaf))).mean()) for leaf in masks.values()]
         claimed = layer_multipliers(1.0, {"a": 1.0, "b": 1.0}, "C")["a"]
-        shares.append(effective_noise_multiplier([claimed] * 2, scores, reading="C"))
+        shares.append(noise_multiplier_of_layers([claimed] * 2, scores, reading="C"))
         state, _ = update(jax.random.key(2), state, clients)
     assert min(shares) < min(shares[0], shares[-1])
     assert state.own.least.tolist() == pytest.approx([min(shares), 1.0], rel=1e-5)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxanon import federated, kernels
-from jaxanon.federated import Layout, Lots, Rounds, Steps
+from jaxanon.federated import CohortConfig, Layout, PoissonSampling, Steps
 from jaxanon.federated.engine import personal
 from jaxanon.federated.private import atlas_noise
 from jaxanon.federated.private import reference_atlas as reference
@@ -16,7 +16,7 @@ from jaxanon.federated.private.atlas_noise import (
     layer_multipliers,
     layer_norms,
 )
-from jaxanon.privacy import effective_noise_multiplier
+from jaxanon.privacy import noise_multiplier_of_layers
 
 pytestmark = pytest.mark.slow
 
@@ -39,14 +39,16 @@ def held_to(network, start, population):
         hyper = HYPER | {"max_norm": max_norm}
         with jax.enable_x64(True):
             clients = population()
-            lots = {"lots": Lots(sampling_probability=1.0, size=4.0, records=7)}
+            lots = {
+                "lots": PoissonSampling(sampling_probability=1.0, size=4.0, records=7)
+            }
             algorithm = federated.atlas(
                 start,
                 quiet,
                 Steps(num_steps=2),
                 num_clients=3,
                 guarantee=guarantee,
-                rounds=Rounds(weighting="clients", layout=Layout(chunk=1)),
+                rounds=CohortConfig(weighting="clients", layout=Layout(chunk=1)),
                 **(lots if guarantee == "example" else {}),
                 **settings,
             )
@@ -122,7 +124,7 @@ def test_two_clients_scores_by_hand():
         loss,
         Steps(num_steps=1),
         num_clients=2,
-        lots=Lots(sampling_probability=1.0, size=2.0, records=2),
+        lots=PoissonSampling(sampling_probability=1.0, size=2.0, records=2),
         scores="released",
     )
     hyper = {"step_size": 0.0, "mask_step_size": 0.5, "first_score": 0.5}
@@ -155,11 +157,11 @@ def test_clip_norms_have_no_part_in_what_noise_is_worth(clipping, reading, worth
         ratios = [float(norms[name]) / SCORES[name] for name in SCORES]
         np.testing.assert_allclose(ratios, ratios[0], rtol=1e-6)
     multipliers = layer_multipliers(1.5, scores, reading)
-    found = kernels.effective_noise_multiplier(
+    found = kernels.noise_multiplier_of_groups(
         norms, kernels.noise_stddevs(norms, multipliers)
     )
     assert float(found) == pytest.approx(worth, rel=1e-4)
-    told = effective_noise_multiplier([float(multipliers[name]) for name in SCORES])
+    told = noise_multiplier_of_layers([float(multipliers[name]) for name in SCORES])
     assert told == pytest.approx(worth, rel=1e-4)
 
 
@@ -175,7 +177,7 @@ def test_released_scores_have_noise_of_their_own(kind):
         one = lambda key: atlas_noise.by_a_client(key, wanted, zeros, hyper)
         length, means = 1.0, (0.3, 0.0)
     else:
-        lots = Lots(sampling_probability=1.0, size=1.0, records=1)
+        lots = PoissonSampling(sampling_probability=1.0, size=1.0, records=1)
         loss = lambda p, x, key: -9.0 * x * p["a"]
         hyper |= {"mask_step_size": jnp.float32(0.5), "threshold": jnp.float32(0.0)}
         ones = {"a": jnp.ones(()), "b": jnp.ones(())}

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Lots, Steps
+from jaxanon.federated import PoissonSampling, Steps
 
-EVERY = Lots(sampling_probability=1.0, size=4.0, records=4)
+EVERY = PoissonSampling(sampling_probability=1.0, size=4.0, records=4)
 
 
-def test_fed_sgd_ldp_of_two_clients_by_hand():
+def test_fedsgd_ldp_of_two_clients_by_hand():
     """Gradients -4 and -1, the first clipped to -2; the mean of 1 and 0.5."""
-    algorithm = federated.fed_sgd_ldp(
+    algorithm = federated.fedsgd_ldp(
         lambda key: jnp.zeros(()),
         lambda w, x, key: 0.5 * (w - x) ** 2,
-        lots=Lots(sampling_probability=1.0, size=1.0, records=1),
+        lots=PoissonSampling(sampling_probability=1.0, size=1.0, records=1),
         num_steps=1,
         num_clients=2,
     )
@@ -137,13 +137,13 @@ def test_ldp_fl_begins_and_stays_within_the_range():
     assert float(info["loss"]) == pytest.approx(64 * 0.5 * 3.5**2, rel=1e-5)
 
 
-def test_dp_fed_avg_of_two_clients_by_hand():
+def test_dp_fedavg_of_two_clients_by_hand():
     """Moves of 2 and 0.5, clipped at 1; one of two within it, as the quantile asks."""
-    algorithm = federated.dp_fed_avg(
+    algorithm = federated.dp_fedavg(
         lambda key: jnp.zeros(()),
         lambda w, x, key: 0.5 * (w - x) ** 2,
         Steps(num_steps=1),
-        cohorts=Lots(sampling_probability=1.0, size=2.0, records=2),
+        cohorts=PoissonSampling(sampling_probability=1.0, size=2.0, records=2),
         count_stddev=1e-4,
     )
     hyper = {"step_size": 0.5, "noise_multiplier": 1e-4}
@@ -159,12 +159,12 @@ def test_dp_fed_avg_of_two_clients_by_hand():
     assert state.server == pytest.approx(math.exp(0.1), abs=1e-3)
 
 
-def test_dp_fed_avg_adds_the_noise_that_is_left_beside_the_counts():
-    algorithm = federated.dp_fed_avg(
+def test_dp_fedavg_adds_the_noise_that_is_left_beside_the_counts():
+    algorithm = federated.dp_fedavg(
         lambda key: jnp.zeros(()),
         lambda w, x, key: 0.0 * w * x,
         Steps(num_steps=1),
-        cohorts=Lots(sampling_probability=0.5, size=1.0, records=2),
+        cohorts=PoissonSampling(sampling_probability=0.5, size=1.0, records=2),
         count_stddev=1.0,
     )
     clients = federated.stack([jnp.array([4.0]), jnp.array([1.0])])
@@ -183,15 +183,15 @@ def test_says_what_was_wrong():
     square = lambda w, x, key: 0.5 * (w - x) ** 2
     zero, one = lambda key: {"base": jnp.zeros(())}, Steps(num_steps=1)
     with pytest.raises(ValueError, match="num_steps must be >= 1, got 0"):
-        federated.fed_sgd_ldp(zero, square, lots=EVERY, num_steps=0, num_clients=2)
+        federated.fedsgd_ldp(zero, square, lots=EVERY, num_steps=0, num_clients=2)
     with pytest.raises(TypeError, match=r"num_steps must be a Python int, got 2\.5"):
-        federated.fed_sgd_ldp(zero, square, lots=EVERY, num_steps=2.5, num_clients=2)
+        federated.fedsgd_ldp(zero, square, lots=EVERY, num_steps=2.5, num_clients=2)
     for radius in (0.0, jnp.inf):  # All that is sent would be infinite.
         with pytest.raises(ValueError, match="radii must be finite numbers > 0, got"):
             federated.ldp_fl(zero, square, one, radii=radius, num_clients=2)
     with pytest.raises(ValueError, match="count_stddev must be > 0, got 0"):
-        federated.dp_fed_avg(zero, square, one, cohorts=EVERY, count_stddev=0.0)
-    tight = federated.dp_fed_avg(zero, square, one, cohorts=EVERY, count_stddev=0.1)
+        federated.dp_fedavg(zero, square, one, cohorts=EVERY, count_stddev=0.0)
+    tight = federated.dp_fedavg(zero, square, one, cohorts=EVERY, count_stddev=0.1)
     with pytest.raises(ValueError, match="counts alone would spend the budget"):
         tight.init(jax.random.key(0))
     of_layer = lambda p, x, key: square(p["base"], x, key)

@@ -10,12 +10,12 @@ import pytest
 from scipy import stats
 
 from jaxanon import federated
-from jaxanon.federated import Lots, Rounds, Steps
+from jaxanon.federated import CohortConfig, PoissonSampling, Steps
 from jaxanon.privacy import epsilon_spent
 
 pytestmark = pytest.mark.slow
 
-EVERY = Lots(sampling_probability=1.0, size=4.0, records=4)
+EVERY = PoissonSampling(sampling_probability=1.0, size=4.0, records=4)
 
 
 def loss(params, batch, key):
@@ -41,11 +41,11 @@ def rows_of(count):
 @functools.cache
 def drawn(capacity):
     """How often each of 12 rows, 10 of them real, was in each of 20,000 lots."""
-    lots = Lots(sampling_probability=0.3, size=3.0, capacity=capacity)
+    lots = PoissonSampling(sampling_probability=0.3, size=3.0, capacity=capacity)
     mask = jnp.arange(12) < 10
 
     def one(key):
-        index, real = federated.draw_lot(key, mask, lots)
+        index, real = federated.poisson_sample(key, mask, lots)
         return jnp.zeros(12).at[index].add(real)
 
     keys = jax.random.split(jax.random.key(0), 20_000)
@@ -73,7 +73,7 @@ def test_a_lot_that_is_too_large_leaves_any_out_alike():
 
 
 def test_lots_hold_what_is_drawn_as_good_as_ever():
-    lots = Lots(sampling_probability=0.1, size=20.0, records=200)
+    lots = PoissonSampling(sampling_probability=0.1, size=20.0, records=200)
     beyond = stats.binom.sf(lots.largest, 200, 0.1)
     assert 1e-20 < beyond < 1e-14
     assert EVERY.largest == 4
@@ -84,7 +84,7 @@ def test_noiseless_steps_are_those_of_clipped_examples():
     rows, mask = rows_of(4), jnp.array([True, True, False, True])
     params, norms = start(jax.random.key(0)), {"base": 15.0, "head": 6.0}
     got, losses = jax.jit(
-        lambda key: federated.descend_privately(
+        lambda key: federated.local_dp_sgd(
             loss,
             key,
             params,
@@ -123,7 +123,7 @@ def noisy_from(keys, weight_of_last, noise_multiplier, steps):
     mask = jnp.array([True, True, True, False]).at[3].set(weight_of_last)
 
     def one(key):
-        return federated.descend_privately(
+        return federated.local_dp_sgd(
             linear,
             key,
             jnp.zeros(()),
@@ -183,32 +183,34 @@ def test_what_an_attacker_finds_is_below_what_is_accounted_for(steps):
 
 def test_lots_need_records_or_a_capacity():
     with pytest.raises(ValueError, match="records must be given, the most rows"):
-        Lots(sampling_probability=0.5, size=4.0)
+        PoissonSampling(sampling_probability=0.5, size=4.0)
 
 
 def test_lots_and_steps_are_counted_in_whole_numbers():
     with pytest.raises(TypeError, match=r"num_steps must be a Python int, got 2\.5"):
-        federated.descend_privately(
+        federated.local_dp_sgd(
             lambda w, x, key: w * x, jax.random.key(0), jnp.zeros(()), jnp.ones(2),
             jnp.ones(2, bool), step_size=1.0, num_steps=2.5, max_norms=1.0,
             noise_multipliers=1.0,
-            lots=Lots(sampling_probability=1.0, size=2.0, records=2),
+            lots=PoissonSampling(sampling_probability=1.0, size=2.0, records=2),
         )  # fmt: skip
 
 
 def test_lots_that_are_often_cut_have_no_price():
     """Of 40 rows they would cost 3.8, and of the 200 that there may be 1.8."""
-    cut = Lots(sampling_probability=0.5, size=100.0, capacity=20, records=200)
+    cut = PoissonSampling(
+        sampling_probability=0.5, size=100.0, capacity=20, records=200
+    )
     with pytest.raises(ValueError, match="depends on how many rows each client has"):
         federated.sampled_gaussian(cut, 2.0, 1)
-    few = Lots(sampling_probability=0.5, size=1.0, records=2)
+    few = PoissonSampling(sampling_probability=0.5, size=1.0, records=2)
     with pytest.raises(ValueError, match="room for 3 rows of a client, and records"):
-        federated.draw_lot(jax.random.key(0), jnp.ones(3, bool), few)
+        federated.poisson_sample(jax.random.key(0), jnp.ones(3, bool), few)
 
 
 def test_padding_and_clients_without_rows_change_nothing():
     """Noise aside: rows are drawn by place, so all of them are taken."""
-    every = Lots(sampling_probability=1.0, size=4.0, records=8)
+    every = PoissonSampling(sampling_probability=1.0, size=4.0, records=8)
     x = [np.float32([[1.0, 2.0], [3.0, -1.0]]), np.float32([[0.5, 0.5]])]
     plain = federated.stack([{"x": each, "y": each[:, 0]} for each in x])
     grow = lambda leaf: jnp.pad(
@@ -219,7 +221,7 @@ def test_padding_and_clients_without_rows_change_nothing():
     off = lambda p, rows, key: (rows["x"] @ p["w"] + p["b"] - rows["y"]) ** 2
     found = []
     for clients in (plain, padded):  # Of Atlas with a guarantee: in its own files.
-        algorithm = federated.fed_sgd_ldp(
+        algorithm = federated.fedsgd_ldp(
             start, off, lots=every, num_steps=2, num_clients=len(clients.mask)
         )
         state = algorithm.init(jax.random.key(0), noise_multiplier=0.0)
@@ -231,7 +233,7 @@ def test_padding_and_clients_without_rows_change_nothing():
 
 def test_weights_by_rows_would_tell_their_number():
     for make in (
-        lambda rounds: federated.fed_sgd_ldp(
+        lambda rounds: federated.fedsgd_ldp(
             start, loss, lots=EVERY, num_steps=1, num_clients=2, rounds=rounds
         ),
         lambda rounds: federated.atlas(
@@ -242,10 +244,10 @@ def test_weights_by_rows_would_tell_their_number():
         ),
     ):
         with pytest.raises(ValueError, match="weighting must be 'clients', got 'rows'"):
-            make(Rounds())
+            make(CohortConfig())
 
 
 def test_says_what_lots_cost_only_if_they_say_enough():
-    unknown = Lots(sampling_probability=0.5, size=4.0, capacity=8)
+    unknown = PoissonSampling(sampling_probability=0.5, size=4.0, capacity=8)
     with pytest.raises(ValueError, match="give their records"):
         federated.sampled_gaussian(unknown, 1.0, 1)

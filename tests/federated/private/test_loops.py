@@ -5,7 +5,7 @@ import jax
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Lots, Rounds, Steps
+from jaxanon.federated import CohortConfig, PoissonSampling, Steps
 from jaxanon.federated.private import reference as loops
 
 pytestmark = pytest.mark.slow
@@ -27,18 +27,18 @@ def ran(algorithm, clients, num_rounds=2, **hyper):
     ]
 
 
-def test_fed_sgd_ldp_agrees(start, population):
+def test_fedsgd_ldp_agrees(start, population):
     """Of 5, 2 and 7 rows a lot takes some; norms of 0.4 clip most of them."""
     hyper = {"step_size": 0.2, "max_norm": 0.4, "noise_multiplier": 0.7}
     with jax.enable_x64(True):
-        algorithm = federated.fed_sgd_ldp(
+        algorithm = federated.fedsgd_ldp(
             start,
             losses,
-            lots=Lots(sampling_probability=0.5, size=3.0, records=7),
+            lots=PoissonSampling(sampling_probability=0.5, size=3.0, records=7),
             num_steps=3,
             num_clients=3,
         )
-        want = loops.fed_sgd_ldp(
+        want = loops.fedsgd_ldp(
             *(jax.random.key(1), start(jax.random.key(0)), jax.jit(losses)),
             *(population(), 2),
             sampling_probability=0.5,
@@ -60,7 +60,7 @@ def test_ldp_fl_agrees(cut_mean, start, network, population):
             radii=radii,
             num_clients=3,
             cut_mean=cut_mean,
-            rounds=Rounds(weighting="clients"),
+            rounds=CohortConfig(weighting="clients"),
         )
         hyper = {"step_size": 0.2, "weight_epsilon": 1.3}
         want = loops.ldp_fl(
@@ -75,7 +75,7 @@ def test_ldp_fl_agrees(cut_mean, start, network, population):
         chex.assert_trees_all_close(found.params, want, rtol=3e-6)
 
 
-def test_dp_fed_avg_agrees(start, network, population):
+def test_dp_fedavg_agrees(start, network, population):
     """Six clients, one without rows; about half join, and the clip norm moves."""
     hyper = {
         **{"step_size": 0.2, "server_step_size": 0.8, "noise_multiplier": 0.6},
@@ -84,12 +84,12 @@ def test_dp_fed_avg_agrees(start, network, population):
     with jax.enable_x64(True):
         clients = population((5, 2, 7, 3, 4, 1))
         clients = clients._replace(mask=clients.mask.at[4].set(False))
-        algorithm = federated.dp_fed_avg(
+        algorithm = federated.dp_fedavg(
             *(start, network, Steps(**OPTIONS)),
-            cohorts=Lots(sampling_probability=0.6, size=3.6, records=6),
+            cohorts=PoissonSampling(sampling_probability=0.6, size=3.6, records=6),
             count_stddev=0.9,
         )
-        want, norm = loops.dp_fed_avg(
+        want, norm = loops.dp_fedavg(
             *(jax.random.key(1), start(jax.random.key(0)), jax.jit(network)),
             *(clients, 4, OPTIONS),
             sampling_probability=0.6,

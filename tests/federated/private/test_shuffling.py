@@ -96,7 +96,7 @@ def test_rounds_as_the_server_gets_them():
         hyper = {"noise_multiplier": noise_multiplier, "mask_step_size": 0.0}
         state = algorithm.init(jax.random.key(0), **hyper)
         key = jax.random.key(1)
-        after, rounds = federated.observed_shuffled(
+        after, rounds = federated.simulate_observed_shuffled(
             algorithm, key, state, clients, num_rounds=2, num_slots=4
         )
         own = jax.tree.map(jnp.copy, state)  # simulate gives its buffers away.
@@ -180,14 +180,18 @@ def test_says_what_was_wrong():
     state = algorithm.init(jax.random.key(0))
     given = (jax.random.key(1), state, clients)
     with pytest.raises(ValueError, match="num_rounds must be >= 1, got 0"):
-        federated.observed_shuffled(algorithm, *given, num_rounds=0, num_slots=2)
+        federated.simulate_observed_shuffled(
+            algorithm, *given, num_rounds=0, num_slots=2
+        )
     with pytest.raises(ValueError, match="send_slots must be >= 1, got 0"):
         pulled(send_slots=0)
-    plain = federated.fed_avg(
+    plain = federated.fedavg(
         lambda key: {"a": {"w": jnp.zeros(40)}, "b": jnp.ones(3)},
         lambda p, x, key: jnp.sum(x * p["a"]["w"][None], axis=1),
         num_steps=1,
     )
     state = plain.init(jax.random.key(0))
     with pytest.raises(ValueError, match="must send layers and which they are"):
-        federated.observed_shuffled(plain, jax.random.key(1), state, clients, 1, 2)
+        federated.simulate_observed_shuffled(
+            plain, jax.random.key(1), state, clients, 1, 2
+        )

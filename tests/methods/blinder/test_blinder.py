@@ -212,7 +212,7 @@ def test_guided_terms_by_hand():
     start = jax.jit(critic.init)(keys[0], jnp.zeros((1, 8, 2)))
     params["critics"] = [start["params"]]
     hot = lambda key, n: jax.nn.one_hot(jax.random.randint(key, (5,), 0, n), n)
-    batch = models.Batch(
+    batch = models.BlinderBatch(
         jax.random.normal(keys[1], (5, 8, 2)),
         hot(keys[2], 4),
         (hot(keys[3], 2),),

@@ -13,7 +13,7 @@ import pytest
 
 from jaxanon import datasets
 from jaxanon.methods.common import pool
-from jaxanon.methods.common.alternating import Player, Room, central
+from jaxanon.methods.common.alternating import BatchSource, Component, central
 from jaxanon.training import trainer
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,7 @@ class Config:
 
 def _method(data, players, init=None, copies=None, draw=None, **more):
     draw = draw or (lambda key, data, copy: jnp.float32(3.0))
-    room = Room(lambda clients: clients, draw, lambda data: 1, 7, copies)
+    room = BatchSource(lambda clients: clients, draw, lambda data: 1, 7, copies)
     return central(
         "turns",
         None,
@@ -59,7 +59,7 @@ def _towards(group, goal_fn):
         error = params[group] - goal_fn(params, batch, given)
         return 0.5 * error**2, ({f"{group} error": error}, {})
 
-    return functools.partial(Player, (group,), loss_fn, **SGD)
+    return functools.partial(Component, (group,), loss_fn, **SGD)
 
 
 def test_players_take_turns_and_see_what_those_before_them_learned(data):
@@ -78,7 +78,7 @@ def test_a_player_moves_nothing_but_its_own_groups(data):
         params["a"] + params["b"],
         ({}, {}),
     )
-    state, _ = _round(_method(data, (Player(("a",), loss, **SGD),)))
+    state, _ = _round(_method(data, (Component(("a",), loss, **SGD),)))
     assert state.params == {"a": 0.5, "b": 0.0}
 
 
@@ -104,7 +104,7 @@ def test_an_optimizer_sees_a_group_as_one_vector_and_steps_as_it_would_by_leaves
     adam = optax.scale_by_adam()
     watched = optax.GradientTransformation(adam.init, update)
     init = {"net": jax.tree.map(jnp.zeros_like, goal)}
-    player = Player(("net",), loss, optimizer=watched)
+    player = Component(("net",), loss, optimizer=watched)
     state, _ = _round(_method(data, (player,), init=init), rounds=3)
     assert seen == [((5,), (5,))]
     params, opt_state = init, adam.init(init)
@@ -137,7 +137,7 @@ def test_fresh_batches_differ_and_stale_ones_do_not(data):
             params["a"] * batch,
             ({}, {"b": params["b"].at[0].set(batch).at[1].set(params["b"][0])}),
         )
-        player = Player(("a",), told, steps=2, fresh=fresh, **SGD)
+        player = Component(("a",), told, steps=2, fresh=fresh, **SGD)
         init = {"a": jnp.float32(1.0), "b": jnp.zeros(2)}
         draw = lambda key, data, copy: jax.random.uniform(key)
         state, _ = _round(_method(data, (player,), init, draw=draw))
@@ -181,7 +181,7 @@ def test_windows_are_anonymized_in_physical_units(data):
 
 
 def test_a_step_size_must_be_known(data):
-    player = Player(("a",), cast(Any, None), step_size="speed")
+    player = Component(("a",), cast(Any, None), step_size="speed")
     with pytest.raises(ValueError, match=r"hyper must have 'speed', got \['other'"):
         _method(data, (player,))
 
@@ -250,7 +250,7 @@ def test_a_run_that_diverges_names_its_own_step_size(data):
     def loss_fn(key, params, hyper, batch, given):
         return params["a"] ** 2, ({"square": params["a"] ** 2}, {})
 
-    method = _method(data, (Player(("a",), loss_fn, **SGD),))
+    method = _method(data, (Component(("a",), loss_fn, **SGD),))
     with pytest.raises(FloatingPointError, match=r"lower step_size"):
         trainer.train(
             method._replace(config=Config()),

@@ -40,7 +40,7 @@ def test_sensitivities_by_hand():
     """The corrected ones of 30 numbers and 7 features, and the published."""
 
     def told(count, l2=30**0.5, **settings):
-        apart = releasing.Apart(l2, 1.0)
+        apart = releasing.NeighborDistance(l2, 1.0)
         found = releasing.sensitivities(
             config(hidden=(7,), **settings), count, 30, apart
         )
@@ -172,7 +172,7 @@ def pair_released(name, l2, epsilon=1.5):
     own = config(**AUDITED[name], epsilon=epsilon)
     product = np.asarray(layers()[1].kernel @ layers()[0].kernel)
     direction = jnp.asarray(np.sign(product[:1]))
-    apart = releasing.Apart(l2, 1.0)
+    apart = releasing.NeighborDistance(l2, 1.0)
     draws = DRAWS.get(name, 200_000)
 
     @optimized

@@ -12,7 +12,7 @@ from jaxanon import datasets
 from jaxanon.methods.common import alternating, pool
 from jaxanon.methods.dysan import online_selection, sanitizers
 from jaxanon.methods.dysan.dysan import dysan
-from jaxanon.models.dysan import Networks
+from jaxanon.models.dysan import DySanNetworks
 
 SMALL = small_dysan.SMALL | {"physiology": ("subject",)}
 
@@ -74,7 +74,7 @@ def test_judges_are_told_what_the_sanitizer_makes_of_it(data, trained, monkeypat
         return {"gender": jnp.ones((len(windows), 2)) * params["scale"]}, params
 
     for function in (sanitize, predict, discriminate):
-        monkeypatch.setattr(Networks, function.__name__, function)
+        monkeypatch.setattr(DySanNetworks, function.__name__, function)
     params = state.params | {"scale": jnp.ones(())}
     _, one = online_selection.once(method)
     one(jax.random.key(0), (None, params), data.test.windows[:4], np.zeros(4, int))

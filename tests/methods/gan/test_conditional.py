@@ -119,7 +119,7 @@ def test_the_critic_s_loss_by_hand():
     make = Says(lambda noise, classes: jnp.zeros((len(noise), 16, 2)))
     nets = nets._replace(critic=judge, generator=make)
     labels = {"activity": jnp.array([0, 2])}
-    batch = generator.Batch(jnp.ones((2, 16, 2)), labels)
+    batch = generator.GeneratorBatch(jnp.ones((2, 16, 2)), labels)
     soft = lambda x: np.log1p(np.exp(x))
     for concealing, real in ((True, (soft(-2) + soft(2)) / 2), (False, soft(-2))):
         player = conditional.judging(nets, concealing=concealing)

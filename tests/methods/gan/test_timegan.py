@@ -50,7 +50,7 @@ def after(epochs):
 
 def drawn(nets, data):
     """A batch for the losses."""
-    draw = jax.jit(timegan_networks.room(nets).draw_fn)
+    draw = jax.jit(timegan_networks.batch_source(nets).draw_fn)
     return draw(jax.random.key(7), data, 0)
 
 

@@ -10,7 +10,7 @@ import pytest
 import toy
 
 from jaxanon import datasets, kernels, methods
-from jaxanon.methods.common.generator import Batch
+from jaxanon.methods.common.generator import GeneratorBatch
 from jaxanon.methods.guided_diffusion import guidance
 from jaxanon.methods.guided_diffusion.guidance import CloakConfig
 
@@ -131,7 +131,7 @@ def test_the_autoencoder_s_loss_and_the_scale_by_hand():
         compressor=Says((mean, jnp.zeros_like(mean))),
         expander=Says(jnp.full((3, 16, 2), 2.0)),
     )
-    batch = Batch(jnp.ones((3, 16, 2)), {})
+    batch = GeneratorBatch(jnp.ones((3, 16, 2)), {})
     loss, (info, kept) = MODULE.embedding(nets, None).loss_fn(
         jax.random.key(0), PARAMS, {"kl": 0.25}, batch, None
     )
@@ -169,7 +169,7 @@ def test_contrasts_add_up_over_attributes_by_hand():
         jax.random.key(0),
         {"classifiers": {name: {} for name in NETS.sizes}},
         {"temperature": 0.1},
-        Batch(jnp.ones((5, 16, 2)), labels),
+        GeneratorBatch(jnp.ones((5, 16, 2)), labels),
         None,
     )
     assert float(loss) == pytest.approx(2 * np.log(4), rel=1e-6)

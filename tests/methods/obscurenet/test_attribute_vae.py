@@ -10,7 +10,7 @@ import pytest
 
 from jaxanon import datasets, methods
 from jaxanon.core.programs import rounds_program
-from jaxanon.models.conditional_autoencoder import Batch
+from jaxanon.models.conditional_autoencoder import AutoencoderBatch
 
 TINY = {
     "latent": 3,
@@ -36,7 +36,7 @@ def test_the_classification_layer_works_with_the_encoder(monkeypatch, data):
     assert [leaf.shape for leaf in jax.tree.leaves(layer)] == [(2,), (3, 2)]
     hot = jnp.eye(2)[jnp.arange(6) % 2]
     keys = jax.random.split(jax.random.key(1), 2)
-    batch = Batch(
+    batch = AutoencoderBatch(
         jax.random.normal(keys[0], (6, 16, 2)),
         (hot,),
         jax.random.normal(keys[1], (6, 3)),

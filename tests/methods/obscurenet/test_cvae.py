@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxanon import methods
-from jaxanon.models.conditional_autoencoder import Batch
+from jaxanon.models.conditional_autoencoder import AutoencoderBatch
 from jaxanon.training import trainer
 
 TINY = {"latent": 3, "hidden": (5,)}
@@ -27,7 +27,7 @@ def _loss(monkeypatch, data, build, **settings):
     keys = jax.random.split(jax.random.key(1), 2)
     hot = (jnp.eye(2)[jnp.arange(6) % 2],)
     noise = jax.random.normal(keys[1], (6, 3))
-    batch = Batch(jax.random.normal(keys[0], (6, 16, 2)), hot, noise)
+    batch = AutoencoderBatch(jax.random.normal(keys[0], (6, 16, 2)), hot, noise)
     found, (info, _) = player.loss_fn(
         jax.random.key(2), params, design.hyper, batch, None
     )

@@ -10,7 +10,7 @@ import pytest
 from jaxanon import datasets
 from jaxanon.core.programs import rounds_program
 from jaxanon.methods.common import pool
-from jaxanon.methods.common.alternating import Player, Room, central
+from jaxanon.methods.common.alternating import BatchSource, Component, central
 from jaxanon.methods.obscurenet import autoencoders
 
 HYPER = {"judge_step_size": 2e-3, "step_size": 0.5}
@@ -33,14 +33,16 @@ def _counter(data):
         return 0.5 * (params["a"] - batch) ** 2, ({"far": params["a"] - batch}, {})
 
     draw = lambda key, data, copy: 4.0 * copy
-    room = Room(lambda clients: pool.pool(data.spec, clients), draw, lambda _: 3, 7, 2)
+    room = BatchSource(
+        lambda clients: pool.pool(data.spec, clients), draw, lambda _: 3, 7, 2
+    )
     return central(
         "counter",
         None,
         data.spec,
         room,
         init_fn=lambda key: {"a": jax.random.normal(key)},
-        players=(Player(("a",), loss_fn, optimizer=optax.identity()),),
+        players=(Component(("a",), loss_fn, optimizer=optax.identity()),),
         hyper=HYPER,
         anonymize_fn=lambda key, params, windows: windows,
     )
@@ -59,7 +61,7 @@ def test_they_learn_every_attribute_of_windows_unseen(alone, seen, data):
 
 def test_both_learn_as_they_would_alone(alone, seen, data):
     counter = _counter(data)
-    both = autoencoders.beside(counter, alone)
+    both = autoencoders.train_jointly(counter, alone)
     assert both.name == "counter" and both.schedule.rounds_per_epoch(seen) == 3
     state = both.init(jax.random.key(0))
     assert state.params["a"].shape == (2,)  # One each, and one set of classifiers.
@@ -90,6 +92,6 @@ def test_both_learn_as_they_would_alone(alone, seen, data):
 
 
 def test_a_hyper_parameter_that_neither_has_is_refused(alone, data):
-    both = autoencoders.beside(_counter(data), alone)
+    both = autoencoders.train_jointly(_counter(data), alone)
     with pytest.raises(TypeError, match=r"judge_step_size.* got \['speed'\]"):
         both.init(jax.random.key(0), speed=1.0)

@@ -12,7 +12,7 @@ from optimized import optimized
 from jaxanon import datasets, methods
 from jaxanon.core.programs import rounds_program
 from jaxanon.methods.obscurenet import autoencoders
-from jaxanon.models.conditional_autoencoder import Batch, rewriter_loss
+from jaxanon.models.conditional_autoencoder import AutoencoderBatch, rewriter_loss
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +31,7 @@ def _batch(size=6):
     keys = jax.random.split(jax.random.key(1), 2)
     hot = jnp.eye(2)[jnp.arange(size) % 2]
     noise = jax.random.normal(keys[1], (size, 3))
-    return Batch(jax.random.normal(keys[0], (size, 16, 2)), (hot,), noise)
+    return AutoencoderBatch(jax.random.normal(keys[0], (size, 16, 2)), (hot,), noise)
 
 
 def test_the_adversary_reads_fixed_latents_before_the_model_answers(design_of):

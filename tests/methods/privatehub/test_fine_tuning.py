@@ -56,7 +56,7 @@ def told(nets, labels):
     null = nets.nothing(len(labels))
     classes = {"activity": labels, "gender": 0 * labels}
     condition = null._replace(classes=classes, known=jnp.ones(len(labels), bool))
-    return privatehub_data.Batch(windows, classes, condition)
+    return privatehub_data.PrivateHubBatch(windows, classes, condition)
 
 
 @pytest.mark.parametrize("gradient", ["one_step", "last_steps"])

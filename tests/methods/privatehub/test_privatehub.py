@@ -61,7 +61,9 @@ class Zero:
 )
 def test_the_loss_is_0_for_the_best_denoiser_alone(prediction, schedule):
     nets = nets_of(prediction=prediction, schedule=schedule)
-    batch = privatehub_data.Batch(jnp.zeros((4000, 16, 2)), {}, nets.nothing(4000))
+    batch = privatehub_data.PrivateHubBatch(
+        jnp.zeros((4000, 16, 2)), {}, nets.nothing(4000)
+    )
     loss = lambda unet: float(
         diffusion.denoising_loss(
             nets._replace(unet=unet), jax.random.key(0), {}, jnp.float32(0.1), batch
@@ -212,7 +214,7 @@ def test_classifiers_learn_every_class_alike_however_rare():
         "activity": jnp.array([0] * 60 + [1] * 3 + [2]),
         "gender": jnp.array([0] * 32 + [1] * 32),
     }
-    batch = privatehub_data.Batch(jnp.zeros((64, 16, 2)), labels, None)
+    batch = privatehub_data.PrivateHubBatch(jnp.zeros((64, 16, 2)), labels, None)
     loss, (info, _) = generator.classifying(nets).loss_fn(
         jax.random.key(0), params, {}, batch, None
     )

@@ -2,18 +2,18 @@
 
 import jax.numpy as jnp
 
-from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Rounds, Steps
+from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
 from jaxanon.federated.engine.personal import partly_shared, train
 
 
-def fed_per(
+def fedper(
     init_fn,
     loss_fn,
     steps: Steps,
     *,
     own_layers: tuple[str, ...],
     num_clients,
-    rounds: Rounds | None = None,
+    rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
     """Clients train all layers together; the server averages those that are shared.
 
@@ -22,18 +22,18 @@ def fed_per(
 
     Args:
       init_fn: ``key -> params``, a dict of layers.
-      loss_fn: as ``fed_prox`` takes it.
+      loss_fn: as ``fedprox`` takes it.
       steps: ``Steps`` of a client in a round.
       own_layers: names of the layers that stay with their client.
       num_clients: clients of the population.
-      rounds: ``Rounds``; None is the default.
+      rounds: ``CohortConfig``; None is the default.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` are the layers that stay.
 
     Raises:
-      ValueError: as ``Steps``, ``Rounds`` and ``personal``; from ``init``, for a name
-        of no layer.
+      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``; from ``init``, for a
+        name of no layer.
 
     Example:
       Two clients, 2 w + v each their own v; all of w is shared.
@@ -42,7 +42,7 @@ def fed_per(
       >>> from jaxanon.federated import stack
       >>> loss = lambda p, x, key: 0.5 * (p["w"] + p["v"] - x) ** 2
       >>> zeros = lambda key: {"w": jnp.zeros(()), "v": jnp.zeros(())}
-      >>> algorithm = fed_per(
+      >>> algorithm = fedper(
       ...     zeros, loss, Steps(num_steps=1), own_layers=("v",), num_clients=2)
       >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
       >>> clients = stack([jnp.array([4.0]), jnp.array([0.0])])

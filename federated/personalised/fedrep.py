@@ -3,11 +3,11 @@
 import jax
 import jax.numpy as jnp
 
-from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Rounds, Steps
+from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
 from jaxanon.federated.engine.personal import partly_shared, train
 
 
-def fed_rep(
+def fedrep(
     init_fn,
     loss_fn,
     steps: Steps,
@@ -15,7 +15,7 @@ def fed_rep(
     own_layers: tuple[str, ...],
     own_steps: Steps,
     num_clients,
-    rounds: Rounds | None = None,
+    rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
     """A client trains its own layers while those it was sent rest, and then those.
 
@@ -24,19 +24,19 @@ def fed_rep(
 
     Args:
       init_fn: ``key -> params``, a dict of layers.
-      loss_fn: as ``fed_prox`` takes it.
+      loss_fn: as ``fedprox`` takes it.
       steps: ``Steps`` of the shared layers.
       own_layers: names of the layers that stay with their client.
       own_steps: ``Steps`` of those.
       num_clients: clients of the population.
-      rounds: ``Rounds``; None is the default.
+      rounds: ``CohortConfig``; None is the default.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` are the layers that stay.
 
     Raises:
-      ValueError: as ``Steps``, ``Rounds`` and ``personal``; from ``init``, for a name
-        of no layer.
+      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``; from ``init``, for a
+        name of no layer.
 
     Example:
       The head takes half of the way, what is shared half of the rest.
@@ -44,7 +44,7 @@ def fed_rep(
       >>> from jaxanon.federated import stack
       >>> loss = lambda p, x, key: 0.5 * (p["w"] + p["v"] - x) ** 2
       >>> zeros = lambda key: {"w": jnp.zeros(()), "v": jnp.zeros(())}
-      >>> algorithm = fed_rep(
+      >>> algorithm = fedrep(
       ...     zeros, loss, Steps(num_steps=1), own_layers=("v",),
       ...     own_steps=Steps(num_steps=1), num_clients=1)
       >>> state = algorithm.init(jax.random.key(0), step_size=0.5)

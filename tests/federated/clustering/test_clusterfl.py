@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Layout, Rounds, Steps
-from jaxanon.federated.clustering import cluster_fl
-from jaxanon.federated.clustering.reference import cluster_fl as loops
+from jaxanon.federated import CohortConfig, Layout, Steps
+from jaxanon.federated.clustering import clusterfl
+from jaxanon.federated.clustering.reference import clusterfl as loops
 
 OPTIONS = {"num_steps": 2, "batch_size": 2}
 HYPER = {"step_size": 0.1, "alpha": 0.1, "beta": 0.05, "rho": 0.3}
@@ -30,7 +30,7 @@ def probe(key):
 @pytest.fixture
 def found(network, start):
     """``(**settings) -> FederatedAlgorithm`` that finds two clusters."""
-    return lambda num_clients=4, **settings: federated.cluster_fl(
+    return lambda num_clients=4, **settings: federated.clusterfl(
         start,
         network,
         Steps(**OPTIONS),
@@ -50,7 +50,7 @@ def test_agrees_with_the_loops_in_float64_however_padded(
     with jax.enable_x64(True):
         clients = population((3, 1, 4, 2))
         chunk = None if form == "corrected" else 3
-        rounds = Rounds(layout=Layout(chunk=chunk))
+        rounds = CohortConfig(layout=Layout(chunk=chunk))
         algorithm = found(6, form=form, every=2, rounds=rounds)
         state = algorithm.init(jax.random.key(0), **HYPER, temperature=2.0)
         state, _ = federated.simulate(
@@ -82,7 +82,7 @@ def test_agrees_with_the_loops_in_float64_however_padded(
 @functools.cache
 def of_two(form):
     """Two clients in one cluster, one step a round from 0."""
-    return federated.cluster_fl(
+    return federated.clusterfl(
         lambda key: jnp.zeros(()),
         SQUARE,
         Steps(num_steps=1),
@@ -154,7 +154,7 @@ def test_divergences_are_those_of_every_pair():
     outputs = jax.random.normal(keys[0], (4, 5, 3))
     shares = np.asarray(jax.nn.softmax(outputs / 2.0), np.float64)
     want = [[(p * np.log(p / q)).sum(-1).mean() for q in shares] for p in shares]
-    divergences = jax.jit(cluster_fl.divergences, static_argnames="numbers")
+    divergences = jax.jit(clusterfl.divergences, static_argnames="numbers")
     got = divergences(outputs, 2.0)
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
     # Of Gaussians of deviation 2: half of the squared way over 4.
@@ -167,7 +167,7 @@ def test_memberships_tell_groups_and_leave_out_whoever_sent_nothing():
     group = np.array([0, 0, 1, 1, 1, 2, 9])
     seen = jnp.array(group < 9)
     apart = jnp.asarray(group[:, None] != group[None, :], float)
-    memberships = jax.jit(cluster_fl.memberships, static_argnums=2)
+    memberships = jax.jit(clusterfl.memberships, static_argnums=2)
     found = np.asarray(memberships(apart, seen, 3))
     np.testing.assert_allclose((found**2).sum(0), [1, 1, 0], rtol=1e-5)
     assert not found[6].any()
@@ -182,7 +182,7 @@ def test_memberships_tell_groups_and_leave_out_whoever_sent_nothing():
 
 
 def test_says_what_was_wrong(found):
-    wrong = lambda members: federated.cluster_fl(
+    wrong = lambda members: federated.clusterfl(
         *(lambda key: jnp.zeros(()), SQUARE, Steps(num_steps=1)),
         **{"num_clients": 2, "num_clusters": 1, "members": members},
     )
@@ -202,4 +202,4 @@ def test_says_what_was_wrong(found):
     with pytest.raises(ValueError, match=r"rho must be above 2 beta, 0\.002, and"):
         found().init(jax.random.key(0), beta=1e-3, rho=1e-3)
     with pytest.raises(ValueError, match="num_clusters must be at most the 3 clients"):
-        cluster_fl.memberships(jnp.zeros((3, 3)), jnp.ones(3, bool), 4)
+        clusterfl.memberships(jnp.zeros((3, 3)), jnp.ones(3, bool), 4)

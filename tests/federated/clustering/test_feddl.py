@@ -10,9 +10,9 @@ import pytest
 from scipy.sparse import csgraph
 
 from jaxanon import federated
-from jaxanon.federated import Layout, Population, Rounds, Steps
+from jaxanon.federated import CohortConfig, Layout, Population, Steps
 from jaxanon.federated.clustering import grouping
-from jaxanon.federated.clustering.reference import fed_dl as loops
+from jaxanon.federated.clustering.reference import feddl as loops
 
 OPTIONS = {"num_steps": 3, "batch_size": 2}
 ORDER = ("base", "head")
@@ -25,13 +25,13 @@ def test_agrees_with_the_loops_in_float64_however_padded(
 ):
     with jax.enable_x64(True):
         clients = population((5, 2, 7, 4, 3))
-        algorithm = federated.fed_dl(
+        algorithm = federated.feddl(
             start,
             network,
             Steps(**OPTIONS),
             layers=ORDER,
             num_clients=7,
-            rounds=Rounds(layout=Layout(chunk=chunk)),
+            rounds=CohortConfig(layout=Layout(chunk=chunk)),
         )
         hyper = {"step_size": 0.1, "similarity": similarity}
         state = algorithm.init(jax.random.key(0), **hyper)
@@ -62,13 +62,13 @@ def test_agrees_with_the_loops_in_float64_however_padded(
 @functools.cache
 def of_two(cohort_size):
     """From 0, half of the way a step."""
-    return federated.fed_dl(
+    return federated.feddl(
         lambda key: {"a": jnp.zeros(()), "b": jnp.zeros(())},
         lambda p, x, key: 0.5 * ((p["a"] - x[:, 0]) ** 2 + (p["b"] - x[:, 1]) ** 2),
         Steps(num_steps=1),
         layers=("a", "b"),
         num_clients=2 if cohort_size else 3,
-        rounds=Rounds(cohort_size=cohort_size),
+        rounds=CohortConfig(cohort_size=cohort_size),
     )
 
 
@@ -135,7 +135,7 @@ def test_linked_clients_are_those_of_one_component(share):
 
 
 def test_says_what_was_wrong(network, start):
-    make = lambda layers: federated.fed_dl(
+    make = lambda layers: federated.feddl(
         *(start, network, Steps(num_steps=1)), layers=layers, num_clients=2
     )
     for layers in (("base",), ("base", "head", "head"), ("base", "hand")):

@@ -4,19 +4,19 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.engine import local
-from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Rounds, Steps
+from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
 from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import Client, shared
 
 
-def per_fed_avg(
+def per_fedavg(
     init_fn,
     loss_fn,
     steps: Steps,
     *,
     num_clients,
     second_order: bool = True,
-    rounds: Rounds | None = None,
+    rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
     """Local descent on the loss after a step of adaptation; the server averages.
 
@@ -26,19 +26,19 @@ def per_fed_avg(
 
     Args:
       init_fn: ``key -> params``.
-      loss_fn: as ``fed_prox`` takes it; twice differentiable with ``second_order``.
+      loss_fn: as ``fedprox`` takes it; twice differentiable with ``second_order``.
       steps: ``Steps`` of a client in a round; each reads two batches.
       num_clients: clients of the population.
       second_order: differentiate through the adaptation, or take the gradient at the
         adapted model (FO-MAML).
-      rounds: ``Rounds``; None is the default.
+      rounds: ``CohortConfig``; None is the default.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; clients keep nothing, and predict
       with what is shared after a step on all of their rows.
 
     Raises:
-      ValueError: as ``Steps``, ``Rounds`` and ``personal``.
+      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``.
 
     Example:
       Loss (w - x)²/2 and α = 0.5: what is left after adapting is half, and the gradient
@@ -46,7 +46,7 @@ def per_fed_avg(
 
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
-      >>> algorithm = per_fed_avg(
+      >>> algorithm = per_fedavg(
       ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), num_clients=1)
       >>> state = algorithm.init(
       ...     jax.random.key(0), step_size=1.0, adaptation_step_size=0.5)

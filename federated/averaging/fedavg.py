@@ -9,7 +9,7 @@ from jaxanon.federated.engine import local
 from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Steps, build
 
 
-def fed_avg(
+def fedavg(
     init_fn,
     loss_fn,
     *,
@@ -54,7 +54,7 @@ def fed_avg(
     Example:
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
-      >>> algorithm = fed_avg(lambda key: jnp.zeros(()), square, num_steps=2)
+      >>> algorithm = fedavg(lambda key: jnp.zeros(()), square, num_steps=2)
       >>> clients = stack([jnp.array([4.0, 8.0]), jnp.array([0.0])])
       >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
       >>> state, info = algorithm.update(jax.random.key(1), state, clients)
@@ -72,7 +72,7 @@ def fed_avg(
         chosen = layout
         if chosen is None:
             chosen = layouts.default_layout(state.params, 1, num_steps=steps.num_steps)
-        trained, losses = local.descend(
+        trained, losses = local.local_sgd(
             loss_fn,
             key,
             state.params,

@@ -6,7 +6,7 @@ from jaxanon.federated.engine import local
 from jaxanon.federated.engine.algorithm import FederatedAlgorithm, build
 
 
-def fed_sgd(
+def fedsgd(
     init_fn,
     loss_fn,
     *,
@@ -42,7 +42,7 @@ def fed_sgd(
       >>> import jax, jax.numpy as jnp
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
-      >>> algorithm = fed_sgd(
+      >>> algorithm = fedsgd(
       ...     lambda key: jnp.zeros(()), square, server_optimizer=optax.sgd(0.5))
       >>> clients = stack([jnp.array([4.0, 8.0]), jnp.array([0.0])])
       >>> state = algorithm.init(jax.random.key(0))

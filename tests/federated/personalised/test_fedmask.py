@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from jaxanon import federated
-from jaxanon.federated import Layout, Population, Rounds, Steps
-from jaxanon.federated.personalised.reference import fed_mask as loops
+from jaxanon.federated import CohortConfig, Layout, Population, Steps
+from jaxanon.federated.personalised.reference import fedmask as loops
 
 pytestmark = pytest.mark.slow
 
@@ -26,13 +26,13 @@ def test_agrees_with_the_loops_in_float64_however_padded(
 ):
     with jax.enable_x64(True):
         clients = population()
-        algorithm = federated.fed_mask(
+        algorithm = federated.fedmask(
             start,
             network,
             Steps(**OPTIONS),
             masked_layers=names,
             num_clients=5,
-            rounds=Rounds(weighting="clients", layout=Layout(chunk=chunk)),
+            rounds=CohortConfig(weighting="clients", layout=Layout(chunk=chunk)),
         )
         hyper = {"step_size": 0.5, "certainty": 0.7}
         state = algorithm.init(jax.random.key(0), **hyper)
@@ -84,7 +84,7 @@ def test_agrees_with_the_loops_in_float64_however_padded(
 
 def two(num_rounds, **hyper):
     """Clients at 3 and 0, of weights 2 and 1 that add up; a third has no row."""
-    algorithm = federated.fed_mask(
+    algorithm = federated.fedmask(
         lambda key: {"w": jnp.array([2.0, 1.0])},
         lambda p, x, key: 0.5 * (jnp.sum(p["w"]) - x) ** 2,
         Steps(num_steps=1),
@@ -129,7 +129,7 @@ def test_two_clients_by_hand():
 
 def test_a_pruned_weight_never_comes_back_and_half_of_the_bits_are_enough():
     """Of three clients that retain everything, one or two send a 1."""
-    algorithm = federated.fed_mask(
+    algorithm = federated.fedmask(
         lambda key: {"w": jnp.ones(3), "v": jnp.ones(1)},
         lambda p, x, key: 0 * x * jnp.sum(p["w"]),
         Steps(num_steps=1),
@@ -158,13 +158,13 @@ def test_a_pruned_weight_never_comes_back_and_half_of_the_bits_are_enough():
 
 
 def test_who_is_not_of_the_cohort_keeps_its_masks(network, start, population):
-    algorithm = federated.fed_mask(
+    algorithm = federated.fedmask(
         start,
         network,
         Steps(**OPTIONS),
         masked_layers=BOTH,
         num_clients=3,
-        rounds=Rounds(cohort_size=1),
+        rounds=CohortConfig(cohort_size=1),
     )
     state = algorithm.init(jax.random.key(0), step_size=1.0)
     state, _ = jax.jit(algorithm.update)(jax.random.key(1), state, population())
@@ -174,7 +174,7 @@ def test_who_is_not_of_the_cohort_keeps_its_masks(network, start, population):
 
 
 def test_says_what_was_wrong(network, start):
-    make = lambda names: federated.fed_mask(
+    make = lambda names: federated.fedmask(
         *(start, network, Steps(num_steps=1)), masked_layers=names, num_clients=2
     )
     with pytest.raises(ValueError, match="masked_layers must name a layer at least"):

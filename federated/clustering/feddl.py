@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jaxanon.federated.clustering import grouping
 from jaxanon.federated.engine import layout as layouts
 from jaxanon.federated.engine.algorithm import (
+    CohortConfig,
     FederatedAlgorithm,
-    Rounds,
     Steps,
     weigher,
 )
@@ -23,7 +23,7 @@ from jaxanon.federated.engine.personal import (
 )
 
 
-class Kept(NamedTuple):
+class FedDLState(NamedTuple):
     """A client's model, and what the server needs to know of it."""
 
     model: Any  # dict of layers, as the server merged it
@@ -40,14 +40,14 @@ class Structure(NamedTuple):
     round: jax.Array  # int32[], the round that comes
 
 
-def fed_dl(
+def feddl(
     init_fn,
     loss_fn,
     steps: Steps,
     *,
     layers: tuple[str, ...],
     num_clients: int,
-    rounds: Rounds | None = None,
+    rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
     """Models of clients' own, whose layers are shared in groups that get no larger.
 
@@ -70,20 +70,20 @@ def fed_dl(
 
     Args:
       init_fn: ``key -> params``, a dict of layers.
-      loss_fn: as ``fed_prox`` takes it.
+      loss_fn: as ``fedprox`` takes it.
       steps: ``Steps`` of a client in a round.
       layers: names of all layers, in the order in which rows meet them.
       num_clients: clients of the population.
-      rounds: ``Rounds``; None is the default.
+      rounds: ``CohortConfig``; None is the default.
 
     Returns:
-      ``FederatedAlgorithm`` with a ``PersonalState``: ``own`` is ``Kept``, ``server``
-      ``Structure``, and ``params`` the mean over the last cohort, with which a client
-      without rows predicts.
+      ``FederatedAlgorithm`` with a ``PersonalState``: ``own`` is ``FedDLState``,
+      ``server`` ``Structure``, and ``params`` the mean over the last cohort, with which
+      a client without rows predicts.
 
     Raises:
-      ValueError: as ``Steps``, ``Rounds`` and ``personal``; from ``init``, for names
-        that are not those of all layers.
+      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``; from ``init``, for
+        names that are not those of all layers.
 
     Example:
       Clients at (1, 1) and (3, -1) agree about the first layer alone.
@@ -91,7 +91,7 @@ def fed_dl(
       >>> from jaxanon.federated import stack
       >>> loss = lambda p, x, key: 0.5 * (
       ...     (p["a"] - x[:, 0]) ** 2 + (p["b"] - x[:, 1]) ** 2)
-      >>> algorithm = fed_dl(
+      >>> algorithm = feddl(
       ...     lambda key: {"a": jnp.zeros(()), "b": jnp.zeros(())}, loss,
       ...     Steps(num_steps=1), layers=("a", "b"), num_clients=2)
       >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
@@ -104,7 +104,7 @@ def fed_dl(
       Tu et al., FedDL: federated learning via dynamic layer sharing for human activity
       recognition, SenSys 2021.
     """
-    rounds = rounds or Rounds()
+    rounds = rounds or CohortConfig()
     weigh = weigher(rounds.weighting)
 
     def init(key):
@@ -115,7 +115,7 @@ def fed_dl(
                 f"got {layers!r}."
             )
         merged = {name: jnp.array(True) for name in layers}
-        kept = Kept(params, merged, jnp.zeros(()), jnp.int32(-1))
+        kept = FedDLState(params, merged, jnp.zeros(()), jnp.int32(-1))
         each = {name: jnp.arange(num_clients) for name in layers}
         start = jax.tree.map(jnp.copy, params)
         return params, kept, Structure(start, each, jnp.zeros((), jnp.int32))
@@ -134,7 +134,9 @@ def fed_dl(
             ),
         }
         weight = weigh(client.mask).astype(own.weight.dtype)
-        return Reply(model, Kept(model, merged, weight, client.server.round), info)
+        return Reply(
+            model, FedDLState(model, merged, weight, client.server.round), info
+        )
 
     def server(state: PersonalState, mean, share):
         state = replaced(state, mean, share)

@@ -7,7 +7,9 @@ from jaxanon.federated.engine.algorithm import FederatedAlgorithm
 from jaxanon.kernels.checks import whole
 
 
-def join(algorithm: FederatedAlgorithm, key, state, own, rows, mask, num_rounds: int):
+def personalize_new_client(
+    algorithm: FederatedAlgorithm, key, state, own, rows, mask, num_rounds: int
+):
     """What somebody predicts with who joins when the others have learned.
 
     They take what is shared, begin with ``own`` and go through so many rounds by
@@ -42,12 +44,19 @@ def join(algorithm: FederatedAlgorithm, key, state, own, rows, mask, num_rounds:
       >>> import jaxanon.federated as fed
       >>> loss = lambda p, x, key: 0.5 * (p["w"] + p["v"] - x) ** 2
       >>> zeros = lambda key: {"w": jnp.zeros(()), "v": jnp.zeros(())}
-      >>> algorithm = fed.fed_per(
+      >>> algorithm = fed.fedper(
       ...     zeros, loss, fed.Steps(num_steps=1), own_layers=("v",), num_clients=4)
       >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
       >>> state = state._replace(params={"w": jnp.array(3.0)})
-      >>> join(algorithm, jax.random.key(1), state, {"v": jnp.zeros(())},
-      ...      jnp.array([5.0]), jnp.ones(1, bool), 2)["v"]
+      >>> personalize_new_client(
+      ...     algorithm,
+      ...     jax.random.key(1),
+      ...     state,
+      ...     {"v": jnp.zeros(())},
+      ...     jnp.array([5.0]),
+      ...     jnp.ones(1, bool),
+      ...     2,
+      ... )["v"]
       Array(1.5, dtype=float32)
 
     References:

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.engine import local
-from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Rounds, Steps
+from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
 from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import (
     PersonalState,
@@ -15,14 +15,14 @@ from jaxanon.federated.engine.personal import (
 from jaxanon.kernels.checks import whole
 
 
-def p_fed_me(
+def pfedme(
     init_fn,
     loss_fn,
     steps: Steps,
     *,
     own_steps: int,
     num_clients,
-    rounds: Rounds | None = None,
+    rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
     """A client's own model solves its loss held near what is shared, which follows it.
 
@@ -35,11 +35,11 @@ def p_fed_me(
 
     Args:
       init_fn: ``key -> params``.
-      loss_fn: as ``fed_prox`` takes it.
+      loss_fn: as ``fedprox`` takes it.
       steps: ``Steps``, R of them.
       own_steps: K >= 1, in each of them.
       num_clients: clients of the population.
-      rounds: ``Rounds``; None is the default.
+      rounds: ``CohortConfig``; None is the default.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` are whole models;
@@ -47,13 +47,13 @@ def p_fed_me(
 
     Raises:
       TypeError: for ``own_steps`` that are no whole number.
-      ValueError: for ``own_steps`` below 1, and as ``Steps``, ``Rounds`` and
+      ValueError: for ``own_steps`` below 1, and as ``Steps``, ``CohortConfig`` and
         ``personal``.
 
     Example:
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
-      >>> algorithm = p_fed_me(
+      >>> algorithm = pfedme(
       ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), own_steps=1,
       ...     num_clients=1)
       >>> state = algorithm.init(
@@ -116,5 +116,5 @@ def p_fed_me(
         own_or_shared,
         num_clients=num_clients,
         hyper={"step_size": 0.1, "server_step_size": 0.05, "pull": 1.0, "mix": 1.0},
-        rounds=rounds or Rounds(),
+        rounds=rounds or CohortConfig(),
     )._replace(newcomer=lambda state, own: state.params)

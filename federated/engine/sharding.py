@@ -17,7 +17,7 @@ AXIS = "clients"  # Of the mesh.
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class Placed:
+class ShardedClients:
     """Clients, spread over devices; ``update`` takes it in place of them.
 
     Attributes:
@@ -38,7 +38,9 @@ class Placed:
         return _put(tree, NamedSharding(self.mesh, PartitionSpec()))
 
 
-def place(clients, devices=None, *, copies: bool | None = None) -> Placed:
+def shard_clients(
+    clients, devices=None, *, copies: bool | None = None
+) -> ShardedClients:
     """Brings clients to several devices, any number of clients to any number of them.
 
     Rounds are then one program on all devices (``simulate``, or ``jax.jit`` of
@@ -67,9 +69,9 @@ def place(clients, devices=None, *, copies: bool | None = None) -> Placed:
     Example:
       >>> import jaxanon.federated as fed
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
-      >>> algorithm = fed.fed_avg(lambda key: jnp.zeros(()), square, num_steps=1)
+      >>> algorithm = fed.fedavg(lambda key: jnp.zeros(()), square, num_steps=1)
       >>> clients = fed.stack([jnp.array([4.0]), jnp.array([0.0])])
-      >>> placed = fed.place(clients, jax.devices()[:1])
+      >>> placed = fed.shard_clients(clients, jax.devices()[:1])
       >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
       >>> state, info = algorithm.update(jax.random.key(1), state, placed)
       >>> state.params
@@ -96,7 +98,9 @@ def place(clients, devices=None, *, copies: bool | None = None) -> Placed:
 
     data = jax.tree.map(filled, clients) if missing else clients
     where = PartitionSpec() if copies else PartitionSpec(AXIS)
-    return Placed(_put(data, NamedSharding(mesh, where)), num_clients, mesh, copies)
+    return ShardedClients(
+        _put(data, NamedSharding(mesh, where)), num_clients, mesh, copies
+    )
 
 
 def _room(device):
@@ -123,7 +127,7 @@ def _put(tree, sharding):
     return jax.tree.map(put, tree)
 
 
-def work_together(work, placed: Placed):
+def work_together(work, placed: ShardedClients):
     """``work`` of ``Acts``, by all devices of ``placed``, each on its part of ``ids``.
 
     Args:
@@ -176,7 +180,7 @@ def work_together(work, placed: Placed):
     return of_cohort
 
 
-def on_all(tree, placed: Placed):
+def on_all(tree, placed: ShardedClients):
     """The tree, of which every device of ``placed`` has all, inside a program."""
     whole = NamedSharding(placed.mesh, PartitionSpec())
     constrain = lambda leaf: jax.lax.with_sharding_constraint(leaf, whole)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.engine import importance
-from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Rounds, Steps
+from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
 from jaxanon.federated.engine.personal import (
     PersonalState,
     Reply,
@@ -18,7 +18,7 @@ from jaxanon.federated.engine.personal import (
 HALF = 0.5  # Of a mask's sigmoid, from which on its weight is used.
 
 
-class Kept(NamedTuple):
+class FedMaskClientState(NamedTuple):
     """What a client keeps from round to round."""
 
     masks: Any  # real numbers, less what they begin at
@@ -34,14 +34,14 @@ class Overlap(NamedTuple):
     round: jax.Array  # int32[], the round that comes
 
 
-def fed_mask(
+def fedmask(
     init_fn,
     loss_fn,
     steps: Steps,
     *,
     masked_layers: tuple[str, ...],
     num_clients: int,
-    rounds: Rounds | None = None,
+    rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
     """Personal sub-networks of one network that nobody trains.
 
@@ -65,27 +65,27 @@ def fed_mask(
 
     Args:
       init_fn: ``key -> params``, a dict of layers, random or trained elsewhere.
-      loss_fn: as ``fed_prox`` takes it.
+      loss_fn: as ``fedprox`` takes it.
       steps: ``Steps`` of a client's masks in a round.
       masked_layers: names of the layers that have masks; the paper takes the last ones.
       num_clients: clients of the population.
-      rounds: ``Rounds``; None weighs clients alike.
+      rounds: ``CohortConfig``; None weighs clients alike.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``: ``params`` never change, ``own``
-      is ``Kept`` and ``server`` ``Overlap``. A client that never took part predicts
-      with what the others share.
+      is ``FedMaskClientState`` and ``server`` ``Overlap``. A client that never took
+      part predicts with what the others share.
 
     Raises:
-      ValueError: for no masked layers, and as ``Steps``, ``Rounds`` and ``personal``;
-        from ``init``, for a name of no layer.
+      ValueError: for no masked layers, and as ``Steps``, ``CohortConfig`` and
+        ``personal``; from ``init``, for a name of no layer.
 
     Example:
       The client at 0 drops the weight of 2 in its first round.
 
       >>> from jaxanon.federated import stack
       >>> loss = lambda p, x, key: 0.5 * (p["w"].sum() - x) ** 2
-      >>> algorithm = fed_mask(
+      >>> algorithm = fedmask(
       ...     lambda key: {"w": jnp.array([2.0, 1.0])}, loss, Steps(num_steps=1),
       ...     masked_layers=("w",), num_clients=2)
       >>> state = algorithm.init(jax.random.key(0), step_size=0.4)
@@ -111,7 +111,7 @@ def fed_mask(
             lambda w: jnp.full(w.shape, value, bool), of_masks
         )
         server = Overlap(zeros(), flags(False), jnp.zeros((), jnp.int32))
-        return params, Kept(zeros(), flags(True), jnp.int32(-1)), server
+        return params, FedMaskClientState(zeros(), flags(True), jnp.int32(-1)), server
 
     def begun(client):
         """Masks as a round begins: the others' where they are shared, else its own."""
@@ -156,7 +156,9 @@ def fed_mask(
         }
         start = jax.scipy.special.logit(client.hyper["certainty"])
         masks = jax.tree.map(lambda e: e - start.astype(e.dtype), masks)
-        return Reply((used, kept), Kept(masks, retained, client.server.round), info)
+        return Reply(
+            (used, kept), FedMaskClientState(masks, retained, client.server.round), info
+        )
 
     def server(state: PersonalState, mean, share):
         del share
@@ -179,5 +181,5 @@ def fed_mask(
         lambda client: weights(client, begun(client)),
         num_clients=num_clients,
         hyper={"step_size": 1.0, "certainty": 0.6},
-        rounds=rounds or Rounds(weighting="clients"),
+        rounds=rounds or CohortConfig(weighting="clients"),
     )

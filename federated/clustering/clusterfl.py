@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxanon.federated.engine import layout as layouts
-from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Rounds, Steps
+from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
 from jaxanon.federated.engine.personal import (
     PersonalState,
     Reply,
@@ -20,7 +20,7 @@ from jaxanon.kernels.checks import known, one_of, whole
 FORMS = ("corrected", "released")
 
 
-class Kept(NamedTuple):
+class ClusterFLState(NamedTuple):
     """A client's model, and what the server told it."""
 
     model: Any  # as it sent it last
@@ -38,7 +38,7 @@ class Clusters(NamedTuple):
     probe: Any  # rows on which models are compared; None where members are given
 
 
-def cluster_fl(
+def clusterfl(
     init_fn,
     loss_fn,
     steps: Steps,
@@ -51,7 +51,7 @@ def cluster_fl(
     members=None,
     every: int = 3,
     form: str = "corrected",
-    rounds: Rounds | None = None,
+    rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
     """Models of clients' own, by alternating directions over clusters that are found.
 
@@ -77,7 +77,7 @@ def cluster_fl(
 
     Args:
       init_fn: ``key -> params``; all models begin there.
-      loss_fn: as ``fed_prox`` takes it.
+      loss_fn: as ``fedprox`` takes it.
       steps: ``Steps`` of a client in a round.
       num_clients: clients of the population.
       num_clusters: k >= 1, columns of F.
@@ -88,16 +88,17 @@ def cluster_fl(
         columns, where clusters are known; in place of outputs and probe.
       every: rounds after which F is found anew, >= 1; the first is after round 1.
       form: one of ``FORMS``.
-      rounds: ``Rounds``; None is the default. It weighs what ``params`` is a mean of.
+      rounds: ``CohortConfig``; None is the default. It weighs what ``params`` is a mean
+        of.
 
     Returns:
-      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` is ``Kept``, ``server``
-      ``Clusters``, and ``params`` the mean of what the last cohort sent, with which a
-      client without rows predicts.
+      ``FederatedAlgorithm`` with a ``PersonalState``; ``own`` is ``ClusterFLState``,
+      ``server`` ``Clusters``, and ``params`` the mean of what the last cohort sent,
+      with which a client without rows predicts.
 
     Raises:
       ValueError: for an unknown form, members of another shape, negative or not finite,
-        members and outputs both or neither, and as ``Steps``, ``Rounds`` and
+        members and outputs both or neither, and as ``Steps``, ``CohortConfig`` and
         ``personal``; from ``init`` for a ρ on the host that is not above 2β.
 
     Example:
@@ -106,7 +107,7 @@ def cluster_fl(
 
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
-      >>> algorithm = cluster_fl(
+      >>> algorithm = clusterfl(
       ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), num_clients=2,
       ...     num_clusters=1, members=jnp.ones((2, 1)))
       >>> state = algorithm.init(
@@ -135,7 +136,7 @@ def cluster_fl(
         of_clusters = lambda: jax.tree.map(
             lambda w: jnp.zeros((num_clusters, *w.shape), w.dtype), params
         )
-        kept = Kept(params, zeros, jnp.zeros(()), jnp.array(False))
+        kept = ClusterFLState(params, zeros, jnp.zeros(()), jnp.array(False))
         probe = None if probe_fn is None else probe_fn(probe_key)
         nobody = jnp.zeros((num_clients, num_clusters))
         return params, kept, Clusters(nobody, of_clusters(), of_clusters(), probe)
@@ -218,7 +219,7 @@ def cluster_fl(
             **{"step_size": 0.1, "alpha": 1e-3, "beta": 5e-4, "rho": 4e-3},
             "temperature": 6.0,
         },
-        rounds=rounds or Rounds(),
+        rounds=rounds or CohortConfig(),
     )
 
     def checked_init(key, **values):

@@ -2,12 +2,12 @@
 
 import jax
 
-from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Rounds, Steps
+from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm, Steps
 from jaxanon.federated.engine.personal import shared, train
 
 
-def fed_prox(
-    init_fn, loss_fn, steps: Steps, *, num_clients, rounds: Rounds | None = None
+def fedprox(
+    init_fn, loss_fn, steps: Steps, *, num_clients, rounds: CohortConfig | None = None
 ) -> FederatedAlgorithm:
     """Local descent on the loss plus ``mu / 2`` times the squared way from the start.
 
@@ -20,13 +20,13 @@ def fed_prox(
         of zeros (padding is masked afterwards).
       steps: ``Steps`` of a client in a round.
       num_clients: clients of the population.
-      rounds: ``Rounds``; None is the default.
+      rounds: ``CohortConfig``; None is the default.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; clients keep nothing.
 
     Raises:
-      ValueError: as ``Steps``, ``Rounds`` and ``personal``.
+      ValueError: as ``Steps``, ``CohortConfig`` and ``personal``.
 
     Example:
       From 0 half of the way to 4; there the gradient is -2 and the penalty's 1, and
@@ -35,7 +35,7 @@ def fed_prox(
       >>> import jax.numpy as jnp
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
-      >>> algorithm = fed_prox(
+      >>> algorithm = fedprox(
       ...     lambda key: jnp.zeros(()), square, Steps(num_steps=2), num_clients=1)
       >>> state = algorithm.init(jax.random.key(0), step_size=0.5, mu=0.5)
       >>> clients = stack([jnp.array([4.0])])

@@ -17,7 +17,7 @@ class Seen(NamedTuple):
     weight: jax.Array  # float[rounds]; 0 where nothing did, and ``message`` is zeros
 
 
-def observed(algorithm, key, state, clients, num_rounds: int, client=None):
+def simulate_observed(algorithm, key, state, clients, num_rounds: int, client=None):
     """Runs rounds and keeps what was sent in them, for whoever attacks it.
 
     There are two onlookers. A server that is curious, or whoever reads its mail, has
@@ -54,18 +54,20 @@ def observed(algorithm, key, state, clients, num_rounds: int, client=None):
 
       >>> import jaxanon.federated as fed
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
-      >>> algorithm = fed.fed_prox(
+      >>> algorithm = fed.fedprox(
       ...     lambda key: jnp.zeros(()), square, fed.Steps(num_steps=1), num_clients=2)
       >>> state = algorithm.init(jax.random.key(0), step_size=0.5)
       >>> clients = fed.stack([jnp.array([4.0]), jnp.array([0.0])])
-      >>> state, seen = observed(algorithm, jax.random.key(1), state, clients, 2, 0)
+      >>> state, seen = simulate_observed(
+      ...     algorithm, jax.random.key(1), state, clients, 2, 0
+      ... )
       >>> seen.before, seen.message, state.params
       (Array([0., 1.], ...), Array([2. , 2.5], ...), Array(1.5, ...))
     """
     if algorithm.sent is None:
         raise ValueError(
             "algorithm has no sent: what one client sends is not to be had of it; take "
-            "one of fed_sgd, fed_avg or those whose clients keep something."
+            "one of fedsgd, fedavg or those whose clients keep something."
         )
     num_rounds = whole("num_rounds", num_rounds, least=1)
 

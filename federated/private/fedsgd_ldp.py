@@ -2,21 +2,21 @@
 
 import functools
 
-from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Rounds
+from jaxanon.federated.engine.algorithm import CohortConfig, FederatedAlgorithm
 from jaxanon.federated.engine.personal import shared
-from jaxanon.federated.private.dp_sgd import alike, descend_privately, lot_bytes
+from jaxanon.federated.private.dp_sgd import alike, local_dp_sgd, lot_bytes
 from jaxanon.kernels.checks import whole
-from jaxanon.privacy.lots import Lots
+from jaxanon.privacy.poisson_sampling import PoissonSampling
 
 
-def fed_sgd_ldp(
+def fedsgd_ldp(
     init_fn,
     loss_fn,
     *,
-    lots: Lots,
+    lots: PoissonSampling,
     num_steps: int,
     num_clients: int,
-    rounds: Rounds | None = None,
+    rounds: CohortConfig | None = None,
 ) -> FederatedAlgorithm:
     """Every example's whole gradient is clipped to one norm, whatever the layer.
 
@@ -29,26 +29,28 @@ def fed_sgd_ldp(
     Args:
       init_fn: ``key -> params``.
       loss_fn: ``(params, batch, key) -> float[B]``, each loss of its own row.
-      lots: ``Lots``, the same for all clients.
+      lots: ``PoissonSampling``, the same for all clients.
       num_steps: noisy steps of a client in a round, >= 1.
       num_clients: clients of the population.
-      rounds: ``Rounds``; None weighs clients alike, for numbers of rows are private.
+      rounds: ``CohortConfig``; None weighs clients alike, for numbers of rows are
+        private.
 
     Returns:
       ``FederatedAlgorithm`` with a ``PersonalState``; clients keep nothing.
 
     Raises:
       TypeError: for ``num_steps`` that are no whole number.
-      ValueError: for ``num_steps`` below 1, and as ``Lots`` and ``personal``.
+      ValueError: for ``num_steps`` below 1, and as ``PoissonSampling`` and
+        ``personal``.
 
     Example:
       >>> import jax
       >>> import jax.numpy as jnp
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
-      >>> algorithm = fed_sgd_ldp(
+      >>> algorithm = fedsgd_ldp(
       ...     lambda key: jnp.zeros(()), square, num_steps=1, num_clients=2,
-      ...     lots=Lots(sampling_probability=1.0, size=1.0, records=1))
+      ...     lots=PoissonSampling(sampling_probability=1.0, size=1.0, records=1))
       >>> state = algorithm.init(
       ...     jax.random.key(0), step_size=0.5, max_norm=2.0, noise_multiplier=0.0)
       >>> clients = stack([jnp.array([4.0]), jnp.array([1.0])])
@@ -62,7 +64,7 @@ def fed_sgd_ldp(
     whole("num_steps", num_steps, least=1)
 
     def train_fn(client):
-        return descend_privately(
+        return local_dp_sgd(
             loss_fn,
             client.key,
             client.params,

@@ -9,16 +9,16 @@ from jaxanon.federated.engine.algorithm import FederatedAlgorithm, Steps, hyper_
 from jaxanon.federated.engine.hyper import in_range
 from jaxanon.federated.engine.local import scaled_step
 from jaxanon.federated.engine.personal import Client, PersonalState, train
-from jaxanon.federated.private.dp_sgd import draw_lot
-from jaxanon.privacy.lots import Lots
+from jaxanon.federated.private.dp_sgd import poisson_sample
+from jaxanon.privacy.poisson_sampling import PoissonSampling
 
 
-def dp_fed_avg(
+def dp_fedavg(
     init_fn,
     loss_fn,
     steps: Steps,
     *,
-    cohorts: Lots,
+    cohorts: PoissonSampling,
     count_stddev: float,
     layout: layouts.Layout | None = None,
 ) -> FederatedAlgorithm:
@@ -37,7 +37,7 @@ def dp_fed_avg(
       init_fn: ``key -> params``.
       loss_fn: ``(params, batch, key) -> float[B]``.
       steps: ``Steps`` of a client in a round.
-      cohorts: ``Lots`` of clients.
+      cohorts: ``PoissonSampling`` of clients.
       count_stddev: standard deviation of the count's noise, in clients, > 0; the paper
         takes a twentieth of ``cohorts.size``.
       layout: ``Layout``; None is ``default_layout``. Changes no result.
@@ -46,18 +46,19 @@ def dp_fed_avg(
       ``FederatedAlgorithm`` with a ``PersonalState``; ``server`` is the clip norm.
 
     Raises:
-      TypeError: as ``Lots`` and ``Steps``; from ``init``, for a hyper-parameter that is
-        no number.
-      ValueError: as ``Lots`` and ``Steps``, and for a ``count_stddev`` that is not > 0;
-        from ``init``, if the counts alone spend more than a noise multiplier on the
-        host allows; with one that is traced parameters become infinite.
+      TypeError: as ``PoissonSampling`` and ``Steps``; from ``init``, for a
+        hyper-parameter that is no number.
+      ValueError: as ``PoissonSampling`` and ``Steps``, and for a ``count_stddev`` that
+        is not > 0; from ``init``, if the counts alone spend more than a noise
+        multiplier on the host allows; with one that is traced parameters become
+        infinite.
 
     Example:
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
-      >>> algorithm = dp_fed_avg(
+      >>> algorithm = dp_fedavg(
       ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), count_stddev=1e-3,
-      ...     cohorts=Lots(sampling_probability=1.0, size=2.0, records=2))
+      ...     cohorts=PoissonSampling(sampling_probability=1.0, size=2.0, records=2))
       >>> state = algorithm.init(
       ...     jax.random.key(0), step_size=0.5, noise_multiplier=1e-3, max_norm=1.0)
       >>> clients = stack([jnp.array([4.0]), jnp.array([1.0])])
@@ -91,7 +92,7 @@ def dp_fed_avg(
         hyper, max_norm = state.hyper, state.server
         round_key = jax.random.fold_in(key, state.round)
         cohort_key, client_key, noise_key, count_key = jax.random.split(round_key, 4)
-        ids, joined = draw_lot(cohort_key, jnp.any(clients.mask, axis=1), cohorts)
+        ids, joined = poisson_sample(cohort_key, jnp.any(clients.mask, axis=1), cohorts)
 
         def one(client):
             rows = jax.tree.map(lambda leaf: leaf[client], clients.rows)

@@ -8,7 +8,7 @@ from jaxanon.privacy.sampled_gaussian import RARELY, SampledGaussian, beyond
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Lots:
+class PoissonSampling:
     """Random samples of a client's rows, the lots of DP-SGD.
 
     Every row is in every lot with the same probability, whatever the others do, so
@@ -21,7 +21,7 @@ class Lots:
         ``records``.
 
     Example:
-      >>> Lots(sampling_probability=0.1, size=20.0, records=200).largest
+      >>> PoissonSampling(sampling_probability=0.1, size=20.0, records=200).largest
       67
     """
 
@@ -62,12 +62,12 @@ class Lots:
 
 
 def sampled_gaussian(
-    lots: Lots, noise_multiplier: float, steps: int
+    lots: PoissonSampling, noise_multiplier: float, steps: int
 ) -> SampledGaussian:
     """What so many noisy steps on lots cost, for ``jaxanon.privacy.epsilon_spent``.
 
     Args:
-      lots: ``Lots`` with ``records``, where a lot cannot hold all of them.
+      lots: ``PoissonSampling`` with ``records``, where a lot cannot hold all of them.
       noise_multiplier: z > 0 of all groups together.
       steps: of all rounds together, those that a client sat out too: that it did is
         no secret.
@@ -77,7 +77,7 @@ def sampled_gaussian(
         out so often that it tells of how many there are.
 
     Example:
-      >>> lots = Lots(sampling_probability=0.1, size=20.0, records=200)
+      >>> lots = PoissonSampling(sampling_probability=0.1, size=20.0, records=200)
       >>> sampled_gaussian(lots, 1.0, 50)
       SampledGaussian(noise_multiplier=1.0, sampling_probability=0.1, steps=50, ...)
     """
