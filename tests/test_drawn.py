@@ -19,7 +19,12 @@ ROOMS += ("kernels", "metrics", "privacy")
 # What takes a training or a conversion a call, tried case by case.
 LONG = {
     "energy": {"dqn"},
-    "evaluation": {"evaluate", "evaluate_each", "evaluate_many", "raw_judges"},
+    "evaluation": {
+        "evaluate",
+        "evaluate_each",
+        "evaluate_many",
+        "train_raw_classifiers",
+    },
     "exporting": {"export", "export_attackers"},
 }
 

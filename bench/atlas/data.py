@@ -129,4 +129,5 @@ def fitted(run, num_steps: int, step_size: float):
             batch_size=steps.batch_size,
         )[0]
 
-    return dataclasses.replace(run, method=learner._replace(model=model))
+    predict = learner.predict._replace(model=model)
+    return dataclasses.replace(run, method=learner._replace(predict=predict))

@@ -56,7 +56,7 @@ def centralized_clustering(
 
       >>> from jaxanon.federated import stack
       >>> square = lambda w, x, key: 0.5 * (w - x) ** 2
-      >>> algorithm = clustered(
+      >>> algorithm = centralized_clustering(
       ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), num_clients=4,
       ...     num_clusters=2)
       >>> state = algorithm.init(jax.random.key(0), step_size=0.5)

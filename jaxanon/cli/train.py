@@ -230,6 +230,7 @@ def _trained(method, options, settings, epochs, seed, out, resume, profile, devi
     from jaxanon.core import registry
     from jaxanon.training import trainer
 
+    registered(method)  # Not checked yet, if it did not come first.
     files.refuse_folder(out, resume)
     if resume and not (pathlib.Path(out) / "config.json").is_file():
         console.say(f"There is no run in {out} yet; this is its beginning.")

@@ -144,6 +144,7 @@ def told(
       What ``jaxanon.report.text.guaranteed`` puts into words.
 
     Example:
+      >>> from jaxanon import energy
       >>> told(energy.PFDRLSettings(), 6) is None
       True
       >>> noisy = energy.PFDRLSettings(noise_multiplier=20.0, days=1)
@@ -193,6 +194,7 @@ class BroadcastGuarantee(NamedTuple):
     """Noise on what homes broadcast, as ``privacy.guarantee.Guarantee``.
 
     Example:
+      >>> from jaxanon import energy
       >>> noisy = energy.PFDRLSettings(noise_multiplier=20.0, days=1)
       >>> BroadcastGuarantee(noisy, devices=4).told(1)["steps"]
       16

@@ -183,6 +183,7 @@ def pfdrl_method(spec: HomesSpec, **settings) -> Method:
       TypeError: for an unknown setting.
 
     Example:
+      >>> from jaxanon import energy
       >>> import jaxanon as ja
       >>> homes = energy.load_homes("simulated", homes=2, devices=1, days=1, held_out=1)
       >>> method = pfdrl_method(
@@ -206,6 +207,7 @@ def newcomers(settings, homes: Homes) -> neighbourhood.Neighborhood:
       ValueError: as ``energy.build_neighborhood``, naming home and device.
 
     Example:
+      >>> from jaxanon import energy
       >>> homes = energy.load_homes("simulated", homes=3, devices=2, days=1, held_out=1)
       >>> chosen = energy.PFDRLSettings(days=1, held_out=1, joining=1, graph="ring")
       >>> newcomers(chosen, homes).power.shape

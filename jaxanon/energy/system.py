@@ -32,7 +32,7 @@ def map_agents(layout: Layout | None, fn):
 
     Example:
       >>> import jax.numpy as jnp
-      >>> each(None, lambda x: 2 * x)(jnp.array([1.0, 3.0]))
+      >>> map_agents(None, lambda x: 2 * x)(jnp.array([1.0, 3.0]))
       Array([2., 6.], dtype=float32)
     """
     in_turn = layout is None and jax.default_backend() == "cpu"

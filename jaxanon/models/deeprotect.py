@@ -26,7 +26,7 @@ def init_classifier(key, inference: str, inputs: int, num_classes: int) -> dict:
       Dict of arrays.
 
     Example:
-      >>> sorted(init(jax.random.key(0), "ridge", 30, 4))
+      >>> sorted(init_classifier(jax.random.key(0), "ridge", 30, 4))
       ['bias', 'kernel']
     """
     first, second = jax.random.split(key)
@@ -119,7 +119,7 @@ def init_autoencoder(key, sizes: Sequence[int]) -> tuple[Layer, ...]:
         orthonormal.
 
     Example:
-      >>> layers = init(jax.random.key(0), (30, 15, 7))
+      >>> layers = init_autoencoder(jax.random.key(0), (30, 15, 7))
       >>> [layer.kernel.shape for layer in layers]
       [(15, 30), (7, 15)]
     """

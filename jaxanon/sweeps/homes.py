@@ -86,6 +86,7 @@ def search(
       FileExistsError: if ``out`` holds a search and ``resume`` is False.
 
     Example:
+      >>> from jaxanon import energy
       >>> homes = energy.load_homes("simulated", homes=2, devices=1, days=1, held_out=1)
       >>> small = energy.PFDRLSettings(
       ...     days=1, held_out=1, forecaster="lr", hidden=(4,), alpha=1, slot_min=720)

@@ -177,6 +177,7 @@ def fingerprint(data, method: Method | None = None) -> str:
       method: that learns from it; only one with ``own_data`` has to be named.
 
     Example:
+      >>> from jaxanon import datasets
       >>> data = datasets.load("smartwatch")
       >>> fingerprint(data) == fingerprint(datasets.load("smartwatch"))
       True

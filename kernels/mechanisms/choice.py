@@ -35,6 +35,7 @@ def randomized_response(key, labels, num_classes, epsilon):
         too narrow for k.
 
     Example:
+      >>> import jax
       >>> randomized_response(jax.random.key(0), jnp.array([2, 0, 1]), 3, jnp.inf)
       Array([2, 0, 1], dtype=int32)
 
@@ -162,6 +163,7 @@ def exponential_mechanism(key, scores: BoundedValue, epsilon, *, monotonic=False
       ValueError: if scores are not a vector, or ``epsilon`` not > 0.
 
     Example:
+      >>> import jax
       >>> from jaxanon.kernels.mechanisms import bounded_value
       >>> counts = bounded_value(jnp.array([3.0, 90.0, 5.0]), linf=1)
       >>> exponential_mechanism(jax.random.key(0), counts, 1.0, monotonic=True)
@@ -194,6 +196,7 @@ def report_noisy_max(
       ValueError: for another noise, and as there.
 
     Example:
+      >>> import jax
       >>> from jaxanon.kernels.mechanisms import bounded_value
       >>> scores = bounded_value(jnp.array([0.0, -jnp.inf, 500.0]), linf=1)
       >>> report_noisy_max(jax.random.key(0), scores, 1.0, noise="laplace")

@@ -29,6 +29,7 @@ def laplace_noise(key, shape, scale, dtype=jnp.float32):
       ValueError: if ``scale`` is a negative number.
 
     Example:
+      >>> import jax
       >>> laplace_noise(jax.random.key(0), (2, 3), 1.5).shape
       (2, 3)
     """
@@ -58,6 +59,7 @@ def gaussian_noise(key, shape, stddev, dtype=jnp.float32):
       ValueError: if ``stddev`` is a negative number.
 
     Example:
+      >>> import jax
       >>> gaussian_noise(jax.random.key(0), (2, 1), 0.0, jnp.bfloat16)
       Array([[0],
              [0]], dtype=bfloat16)
@@ -87,6 +89,7 @@ def laplace_mechanism(key, bounded: BoundedValue, epsilon):
       ValueError: if ``epsilon`` is a number and not > 0.
 
     Example:
+      >>> import jax
       >>> from jaxanon.kernels.mechanisms import clip_to_range
       >>> bounded = clip_to_range(jnp.array([0.5, 7.0]), 0.0, 1.0)
       >>> laplace_mechanism(jax.random.key(0), bounded, jnp.inf)
@@ -119,6 +122,7 @@ def gaussian_mechanism(key, bounded: BoundedValue, noise_multiplier):
       ValueError: if ``noise_multiplier`` is a negative number.
 
     Example:
+      >>> import jax
       >>> from jaxanon.kernels.mechanisms import clip_to_range
       >>> bounded = clip_to_range(jnp.array([0.5, 7.0]), 0.0, 1.0)
       >>> gaussian_mechanism(jax.random.key(0), bounded, 0.0)

@@ -72,8 +72,8 @@ def test_only_what_is_missing_is_done(written, bench, tmp_path, monkeypatch):
         asked.append((run.config["seed"], seed, attacks))
         return before["report"]
 
-    monkeypatch.setattr(module.evaluation, "evaluate", evaluate)
-    monkeypatch.setattr(module.evaluation, "raw_judges", lambda data: None)
+    monkeypatch.setattr(module.anonymizers, "evaluate", evaluate)
+    monkeypatch.setattr(module.anonymizers, "train_raw_classifiers", lambda data: None)
     again = module.Bench(case, module.load(case, True), folder, True)
     for stage, seed in bench("anonymizers.entries").passes(2, further=True):
         for name in case.entries:
@@ -274,7 +274,7 @@ def test_an_entry_s_own_attacks_are_tried_with_the_others(bench, monkeypatch, tm
         asked.append(attacks)
         return {"seed": 0}
 
-    monkeypatch.setattr(module.evaluation, "evaluate", evaluate)
+    monkeypatch.setattr(module.anonymizers, "evaluate", evaluate)
     for stage in ("seeds", "attacks"):
         one.run(entry, stage, 0, math.inf)
     assert asked == [

@@ -189,7 +189,7 @@ def test_predictions_that_are_not_finite_are_told_from_other_refusals(
         def evaluate(run, data):
             raise ValueError(message)
 
-        monkeypatch.setattr(atlas.learned, "evaluate", evaluate)
+        monkeypatch.setattr(atlas.federated, "evaluate", evaluate)
 
     with pytest.raises(ValueError, match="must be finite") as told:
         metrics.errors(np.zeros(2), np.array([np.nan, 0.0]))

@@ -51,8 +51,10 @@ def test_shares_are_tried_of_one_model_and_rows_of_others_stay(
 
     monkeypatch.setattr(flip.ja, "train", train)
     monkeypatch.setattr(flip.front, "load", lambda smoke, preset: toy.data())
-    monkeypatch.setattr(flip.evaluation, "raw_judges", lambda data: "judges")
-    monkeypatch.setattr(flip.evaluation, "evaluate", evaluate)
+    monkeypatch.setattr(
+        flip.anonymizers, "train_raw_classifiers", lambda data: "judges"
+    )
+    monkeypatch.setattr(flip.anonymizers, "evaluate", evaluate)
     monkeypatch.setattr(
         flip, "read_of_training", lambda tried, data, judges: {"gender": 50.0}
     )

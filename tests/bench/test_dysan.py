@@ -33,8 +33,10 @@ def test_each_try_goes_on_from_the_one_before(schedules, monkeypatch, tmp_path):
         rows.append((name, value, more["rounds"]))
 
     monkeypatch.setattr(schedules.ja, "train", train)
-    monkeypatch.setattr(schedules.evaluation, "raw_judges", lambda data: None)
-    monkeypatch.setattr(schedules.evaluation, "evaluate", evaluate)
+    monkeypatch.setattr(
+        schedules.anonymizers, "train_raw_classifiers", lambda data: None
+    )
+    monkeypatch.setattr(schedules.anonymizers, "evaluate", evaluate)
     report = types.SimpleNamespace(add=add)
     schedules.quality(report, True, tmp_path, {})
     assert asked == [(1, 1, []), (1, 2, ["after 1"])]

@@ -45,7 +45,8 @@ def test_blinder_has_every_setting_of_every_variant(bench):
         load("smartwatch", private=["side"]).spec,
         bench("blinder.command").VARIANTS,
     )
-    assert list(variants)[-1] == "paper" and not variants["paper"]
+    assert list(variants)[-1] == "paper"
+    assert variants["paper"] == methods.BLINDER_PAPER
     for settings in variants.values():
         config = methods.blinder(spec, **settings).config
         assert settings.items() <= vars(config).items()

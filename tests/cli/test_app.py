@@ -105,8 +105,6 @@ def test_python_finds_the_command_where_the_shell_does_not(words, status, tmp_pa
             "evalute nowhere",
             "there is no verb 'evalute'; jaxanon --help lists them. Did",
         ),
-        ("sweep fedavg", "a sweep trains what anonymizes, and fedavg predicts; run"),
-        ("sweep --seeds 2 fedavg", "a sweep trains what anonymizes, and fedavg"),
         ("sweep --seeds 2 pfdrl", "its name right behind the verb"),
         ("train --epochs 1 pfdrl", "its name right behind the verb"),
         ("serve pfdrl", "by `jaxanon train pfdrl` or `jaxanon sweep pfdrl`"),
@@ -138,7 +136,7 @@ def test_a_folder_that_holds_a_run_is_refused_before_the_data_are_read(
     tmp_path, refused, monkeypatch
 ):
     (tmp_path / "config.json").write_text("{}")
-    monkeypatch.setattr(train.sources, "load", None)
+    monkeypatch.setattr(train.cli_data, "load", None)
     said = refused("train", "orf", "--dataset", "smartwatch", "--out", str(tmp_path))
     assert "holds a run already; go on with it by resume=True (--resume)" in said
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxanon import datasets, report
-from jaxanon.core.method import Adjustable
+from jaxanon.core.method import Adjustable, Generation
 from jaxanon.core.run import BATCH, Run
 from jaxanon.federated.engine.algorithm import State
 from jaxanon.methods import Method
@@ -128,7 +128,9 @@ def test_says_what_was_wrong():
 def test_losses_are_of_windows_with_their_labels():
     """One for each window, and of a class that there is; no gather may clip it."""
     losses = lambda key, state, windows, labels: {"all": jnp.zeros(len(windows))}
-    run = dataclasses.replace(RUN, method=RUN.method._replace(losses=losses))
+    run = dataclasses.replace(
+        RUN, method=RUN.method._replace(generate=Generation(None, losses=losses))
+    )
     ask = lambda labels: run.window_losses(
         jax.random.key(0), np.ones((3, 4, 2)), {"activity": np.array(labels)}
     )
@@ -168,7 +170,9 @@ def test_windows_that_are_made_again_are_not_compiled_again():
         shape = len(classes["activity"]), samples, 2
         return state * jax.random.normal(key, shape)
 
-    run = dataclasses.replace(RUN, method=RUN.method._replace(sample=sample))
+    run = dataclasses.replace(
+        RUN, method=RUN.method._replace(generate=Generation(sample))
+    )
     wanted = {"activity": np.zeros(3, int)}
     made = [run.sample(jax.random.key(0), wanted) for _ in range(2)]
     np.testing.assert_array_equal(*made)

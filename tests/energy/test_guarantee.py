@@ -106,7 +106,7 @@ def test_noise_parts_homes_that_would_agree_and_none_changes_nothing():
     ("settings", "message"),
     [
         ({"clip_norm": 0.0}, "clip_norm must be finite and > 0, got 0.0"),
-        ({"noise_multiplier": -1.0}, "noise_multiplier must be finite and > 0"),
+        ({"noise_multiplier": -1.0}, "noise_multiplier must be finite and >= 0"),
         ({"method": "frl", "noise_multiplier": 1.0}, "is for broadcasts, and 'frl'"),
     ],
 )

@@ -105,7 +105,9 @@ def test_output_that_does_not_do(cases):
 
 def test_judges_of_other_data(cases, judges):
     less = judges._replace(read={"side": judges.read["side"]})
-    message = r"judges lack \['activity', 'subject'\]; make them by raw_judges"
+    message = (
+        r"judges lack \['activity', 'subject'\]; make them by train_raw_classifiers"
+    )
     refuses(cases, message, cases.data(), judges=less)
 
 

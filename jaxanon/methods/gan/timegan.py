@@ -285,7 +285,7 @@ def moment_distance(x, made):
 
     Example:
       >>> x = jnp.array([[[0.0]], [[2.0]]])
-      >>> moments(x, x), moments(x, x + 3)
+      >>> moment_distance(x, x), moment_distance(x, x + 3)
       (Array(0., dtype=float32), Array(3., dtype=float32))
     """
     spread = lambda x: jnp.sqrt(jnp.var(x, axis=0) + LEAST)
