@@ -70,7 +70,7 @@ class ChannelConfig:
 
     Example:
       >>> ChannelConfig(lost=0.1, max_age=2)
-      Messages(lost=0.1, late=0.0, max_age=2)
+      ChannelConfig(lost=0.1, late=0.0, max_age=2)
     """
 
     lost: float = setting(0.0, at_least=0, at_most=1, help="probability of a loss")

@@ -100,7 +100,7 @@ class OwnData(NamedTuple):
     arrays: Callable  # (data) -> list of all their arrays, for a fingerprint
 
 
-class Spread(NamedTuple):
+class DevicePlacement(NamedTuple):
     """Where a run's rounds are computed."""
 
     call: Callable  # (key, state, data, num) -> (state, mean info, bad)
@@ -145,7 +145,7 @@ class Method(NamedTuple):
     )
     release: Release | None = None
     own_data: OwnData | None = None
-    place: Callable | None = None  # (data, devices) -> ``Spread``
+    place: Callable | None = None  # (data, devices) -> ``DevicePlacement``
     tokens: bool = False  # whether windows may hold tokens of events
 
     @property

@@ -10,7 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxanon.core import registry
-from jaxanon.core.method import Method, OwnData, Schedule, Spread, StateByLeaves
+from jaxanon.core.method import (
+    DevicePlacement,
+    Method,
+    OwnData,
+    Schedule,
+    StateByLeaves,
+)
 from jaxanon.energy import neighbourhood, placement, saving
 from jaxanon.energy import settings as energy_settings
 from jaxanon.energy.guarantee import BroadcastGuarantee
@@ -135,7 +141,7 @@ def _pfdrl(spec: HomesSpec, config: energy_settings.PFDRLSettings) -> Method:
             found = placement.collect_state(whole.system, states, places)
             return HomesState(found, slots)
 
-        return Spread(call, streets, put, collect)
+        return DevicePlacement(call, streets, put, collect)
 
     noisy = config.sharing == "pfdrl" and config.noise_multiplier
     return Method(

@@ -105,7 +105,8 @@ def check_judges(judges, attributes) -> None:
     lacking = set(attributes) - set(judges.read if judges else attributes)
     if lacking:
         raise ValueError(
-            f"judges lack {sorted(lacking)}; make them by train_raw_classifiers on this data."
+            f"judges lack {sorted(lacking)}; make them by train_raw_classifiers on "
+            "this data."
         )
 
 

@@ -8,7 +8,7 @@ import time
 
 import jax
 
-from jaxanon.core.method import Method, Spread
+from jaxanon.core.method import DevicePlacement, Method
 from jaxanon.privacy import ledger
 from jaxanon.training import checkpoint, metrics_log, placement, processes, progress
 
@@ -21,7 +21,7 @@ class Loop:
 
     method: Method
     key: jax.Array
-    spread: Spread
+    spread: DevicePlacement
     out: str | os.PathLike | None
     saved: checkpoint.Checkpoints | None
     epochs: int

@@ -5,7 +5,7 @@ import os
 import jax
 import jax.numpy as jnp
 
-from jaxanon.core.method import Spread
+from jaxanon.core.method import DevicePlacement
 from jaxanon.core.programs import rounds_program, sound
 from jaxanon.federated import shard, shard_clients
 from jaxanon.training import processes
@@ -56,7 +56,7 @@ def _by_cores():
     return alone and devices[0].platform == "cpu"
 
 
-def spread(method, data, devices: int | None) -> Spread:
+def spread(method, data, devices: int | None) -> DevicePlacement:
     """The program of a method's rounds on so many devices.
 
     One device takes them as one program, and many accelerators, or processes, do, too
@@ -75,8 +75,8 @@ def spread(method, data, devices: int | None) -> Spread:
         if not processes.several() and jax.default_backend() == "cpu":
             return _by_workers(method, data, devices)
         placed = shard_clients(data, jax.devices()[:devices])
-        return Spread(rounds_program(method.update), placed, placed.replicated)
-    return Spread(rounds_program(method.update), data, lambda tree: tree)
+        return DevicePlacement(rounds_program(method.update), placed, placed.replicated)
+    return DevicePlacement(rounds_program(method.update), data, lambda tree: tree)
 
 
 def _by_workers(method, data, devices):
@@ -95,7 +95,7 @@ def _by_workers(method, data, devices):
         bad = jnp.where(sound(state), bad, jnp.minimum(bad, num - 1))
         return state, jax.tree.map(lambda leaf: leaf.mean(axis=0), each), bad
 
-    return Spread(call, sharded.place(data), lambda tree: tree)
+    return DevicePlacement(call, sharded.place(data), lambda tree: tree)
 
 
 def to_host(state):

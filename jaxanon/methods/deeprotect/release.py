@@ -89,7 +89,7 @@ def anything(inputs: int) -> NeighborDistance:
 
     Example:
       >>> anything(16)
-      Apart(l2=4.0, per_input=1.0)
+      NeighborDistance(l2=4.0, per_input=1.0)
     """
     return NeighborDistance(math.sqrt(inputs), 1.0)
 
@@ -114,7 +114,7 @@ def along(
       Windows that differ along a diagonal of a square reach from corner to corner.
 
       >>> along(jnp.array([[1.0, -1.0]]))
-      Apart(l2=Array(1.4142135, dtype=float32), per_input=Array(1., dtype=float32))
+      NeighborDistance(l2=Array(1.4142135, dtype=float32), per_input=Array(1...))
     """
     old = anything(directions.shape[1]) if old is None else old
     told = jax.ShapeDtypeStruct((2,), jnp.float32)
