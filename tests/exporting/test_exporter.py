@@ -292,7 +292,8 @@ OWN = {
 }
 LAWS = {
     **dict.fromkeys(("aae", "gen", "msda", "orf", "rae", "rae_aae"), ()),
-    **dict.fromkeys(("blinder", "fed_blinder", "kd_blinder"), ("normal", "integers")),
+    "blinder": ("normal", "uniform"),  # Of two classes it flips one.
+    **dict.fromkeys(("fed_blinder", "kd_blinder"), ("normal", "integers")),
     **dict.fromkeys(("attribute_vae", "cae", "cvae"), ("integers", "normal")),
     **dict.fromkeys(("general_vae", "obscurenet"), ("integers", "normal")),
     **dict.fromkeys(("cgan", "occupancy_gan", "privatehub"), ("gumbel", "normal")),

@@ -135,7 +135,7 @@ def test_the_order_of_clients_is_nobody_s_business(name, seed, mask, h, order):
     (_, one, info), (_, other, told) = after(name, h, clients), after(name, h, moved)
     models = compiled(name)[2]
     close = {"rtol": 1e-4, "atol": 1e-4}
-    if name != "clustered":  # Whose models have no order either.
+    if name != "centralized_clustering":  # Whose models have no order either.
         chex.assert_trees_all_close(other.params, one.params, **close)
     mine = jax.tree.map(lambda leaf: leaf[order], models(one, clients))
     here = moved.mask.any(axis=1)
@@ -211,7 +211,7 @@ def test_the_first_round_is_that_of_loops_in_float64(name, seed, mask, h):
 @given(seeds, some, hypers)
 def test_clusters_are_trained_on_the_rows_of_their_clients(seed, mask, h):
     clients = of_rows(seed, mask)
-    state = after("clustered", h, clients, rounds=1)[1]
+    state = after("centralized_clustering", h, clients, rounds=1)[1]
     sizes = np.bincount(state.own, weights=mask.sum(axis=1), minlength=2)
     assert (state.own[~mask.any(axis=1)] == sizes.argmax()).all()
     for group in range(2):

@@ -32,14 +32,20 @@ REFUSED = [
     *((each, "num_clients", TOO_SMALL) for each in ("ldp_fl", "localized")),
     *((each, "num_clients", TOO_SMALL) for each in ("pfedme", "per_fedavg")),
     ("scaffold", "num_clients", TOO_SMALL),
-    *(("clustered", each, [0, *COUNTS]) for each in ("num_clients", "num_clusters")),
+    *(
+        ("centralized_clustering", each, [0, *COUNTS])
+        for each in ("num_clients", "num_clusters")
+    ),
     *(("clusterfl", each, [0, *COUNTS]) for each in ("num_clusters", "every")),
     *(("fedavg", each, [0, *COUNTS]) for each in ("num_steps", "batch_size")),
     *(("atlas", each, [0, *COUNTS]) for each in ("most_layers", "send_slots")),
     *((each, "weighting", WORDS) for each in ("fedavg", "fedsgd")),
     *(("atlas", each, WORDS) for each in ("guarantee", "reading", "clipping")),
     *(("atlas", "scores", WORDS), ("clusterfl", "form", WORDS)),
-    *(("clustered", "alone", COUNTS), ("pfedme", "own_steps", [0, *COUNTS])),
+    *(
+        ("centralized_clustering", "alone", COUNTS),
+        ("pfedme", "own_steps", [0, *COUNTS]),
+    ),
     ("fedsgd_ldp", "num_steps", [0, *COUNTS]),
     ("ldp_fl", "radii", [0, *OUTSIDE]),
     ("dp_fedavg", "count_stddev", [math.nan, *TOO_SMALL]),

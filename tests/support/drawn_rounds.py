@@ -61,7 +61,7 @@ SETTINGS = {
     "atlas": MANY,
     "atlas of lots": MANY | {"lots": LOTS, "scores": "released"},
     "clusterfl": MANY | MEMBERS,
-    "clustered": MANY | {"num_clusters": 2, "steps": Steps(num_steps=2)},
+    "centralized_clustering": MANY | {"num_clusters": 2, "steps": Steps(num_steps=2)},
     "ditto": MANY | {"own_steps": TWO},
     "dp_fedavg": {"steps": TWO, "cohorts": ALL, "count_stddev": 2.0},
     "fedavg": AVERAGE,

@@ -22,7 +22,7 @@ FORMS = {
         federated.fedmask,
         {"steps": ONE, "num_clients": 1, "masked_layers": ("w",)},
     ),
-    "clustered": (
+    "centralized_clustering": (
         federated.centralized_clustering,
         {"steps": ONE, "num_clients": 1, "num_clusters": 1, "alone": 1},
     ),
@@ -51,7 +51,11 @@ def begun(name, **hyper):
         ("fedprox", {"mu": math.nan}, "mu must be finite and >= 0, got nan"),
         ("scaffold", {"step_size": 0.0}, "step_size must be finite and > 0, got 0.0"),
         ("fedmask", {"certainty": 0.5}, r"certainty must be in \(0.5, 1\), got 0.5"),
-        ("clustered", {"step_size": math.inf}, "step_size must be finite and >= 0"),
+        (
+            "centralized_clustering",
+            {"step_size": math.inf},
+            "step_size must be finite and >= 0",
+        ),
         (
             "dp_fedavg",
             {"noise_multiplier": -1},
