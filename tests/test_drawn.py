@@ -76,16 +76,16 @@ from jaxanon.kernels import diffusion
 
 def test_one(match):
     assert ours.dtw(1) == diffusion.ddim_step(2), "smote"
-    getattr(ours, TABLE["pays"])
+    getattr(ours, TABLE["is_factored_cheaper"])
 """
     assert taken(text) >= {
         *(("kernels", "dtw"), ("kernels", "ddim_step"), ("energy", "cents")),
-        ("kernels", "pays"),
+        ("kernels", "is_factored_cheaper"),
     }
     found = taken(text.replace("getattr", "hasattr"))
     assert {
         ("kernels", "smote"),
-        ("kernels", "pays"),
+        ("kernels", "is_factored_cheaper"),
         ("attacks", "match"),
     } & found == set()
 

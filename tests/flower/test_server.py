@@ -87,7 +87,7 @@ def test_what_takes_long_to_reckon_is_reckoned_of_more_rounds_at_once(
 
 
 def test_without_a_guarantee_nothing_is_written(opened, tmp_path):
-    one = opened(types.SimpleNamespace())
+    one = opened(types.SimpleNamespace(guarantee=None))
     one.asking()
     one.close()
     assert not (tmp_path / ledger.FILE).exists()

@@ -25,7 +25,7 @@ NEEDED = {
     "RAEConfig": {"black": ("sit",), "gray": ("walk",)},
     "RAEAAEConfig": {"black": ("sit",), "gray": ("walk",)},
     "Steps": {"num_steps": 2},
-    "Lots": {"sampling_probability": 0.5, "size": 2.0, "records": 10},
+    "PoissonSampling": {"sampling_probability": 0.5, "size": 2.0, "records": 10},
     "SampledGaussian": {"noise_multiplier": 1.0},
 }
 PACKAGES = ("methods", "learners", "energy", "federated", "privacy")
@@ -104,7 +104,7 @@ def trials(config, field):
 def test_there_are_as_many_as_methods_learners_and_homes_have():
     assert len(CONFIGS) > 50
     some = "BlinderConfig", "AtlasConfig", "CloakConfig", "ORFConfig", "PFDRLSettings"
-    assert {*some, "DQNConfig", "Lots", "Messages"} < {*CONFIGS}
+    assert {*some, "DQNConfig", "PoissonSampling", "ChannelConfig"} < {*CONFIGS}
 
 
 @EACH

@@ -7,6 +7,7 @@ import pytest
 import toy
 
 from jaxanon import methods
+from jaxanon.core.method import Schedule
 
 
 @pytest.fixture(scope="session")
@@ -18,8 +19,10 @@ def data():
 class Given(dict):
     """What was given to ``central``, in place of the method that it makes."""
 
+    schedule = Schedule(None, None)
+
     def _replace(self, **fields):
-        return self | fields
+        return Given(self | fields)
 
 
 @pytest.fixture

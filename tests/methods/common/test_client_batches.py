@@ -12,7 +12,6 @@ import toy
 
 from jaxanon import datasets, methods
 from jaxanon.methods.common import client_batches
-from jaxanon.models import classifiers
 
 # ``methods.blinder`` is the function of the same name.
 module = importlib.import_module("jaxanon.methods.blinder.blinder")
@@ -90,7 +89,7 @@ class Judge:
 def show(data, monkeypatch):
     """``kind -> (predicted classes, latents, shown classes)`` of 2000 windows."""
     monkeypatch.setattr(module.models, "networks", lambda *args, **options: Net())
-    monkeypatch.setattr(classifiers, "Classifier", Judge)
+    monkeypatch.setattr(module, "Classifier", Judge)
 
     def run(kind):
         method = methods.blinder(data.spec, anonymization=kind)
@@ -151,7 +150,7 @@ def test_settings_reach_the_rounds(data, monkeypatch):
         told.update(options)
         return types.SimpleNamespace(init=None, update=None)
 
-    monkeypatch.setattr(module, "meta", meta)
+    monkeypatch.setattr(module, "fed_maml", meta)
     settings = {"support": 2, "query": 5, "per_class": 20, "cohort": 0.6}
     settings |= {"averaging": 0.9, "guided": True, "adversary_rounds": 4}
     for second_order in (True, False):
@@ -173,8 +172,8 @@ def test_the_released_list_of_batches_and_the_paper_s_plain_steps(
         seen.update(options, draw_fn=args[1])
         return built(*args, **options)
 
-    built = module.meta
-    monkeypatch.setattr(module, "meta", meta)
+    built = module.fed_maml
+    monkeypatch.setattr(module, "fed_maml", meta)
     settings = {"hidden": (4,), "latent": 2, "query": 3, "per_class": 6}
     method = methods.blinder(
         data.spec, **settings, fresh_batches=fresh_batches, server_optimizer="sgd"

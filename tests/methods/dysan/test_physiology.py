@@ -9,7 +9,7 @@ import pytest
 import small_dysan
 
 from jaxanon import datasets
-from jaxanon.methods.common import alternating, pool
+from jaxanon.methods.common import pool
 from jaxanon.methods.dysan import online_selection, sanitizers
 from jaxanon.methods.dysan.dysan import dysan
 from jaxanon.models.dysan import DySanNetworks
@@ -90,9 +90,9 @@ def test_judges_are_told_what_the_sanitizer_makes_of_it(data, trained, monkeypat
 
 def test_in_the_released_turns_each_side_has_one_of_its_own(data, monkeypatch):
     counted = []
-    central = alternating.central
+    central = sanitizers.central
     monkeypatch.setattr(
-        alternating,
+        sanitizers,
         "central",
         lambda *args, players, **more: (
             counted.append(len(players)),
