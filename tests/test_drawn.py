@@ -18,7 +18,7 @@ ROOMS = ("attacks", "datasets", "energy", "evaluation", "exporting", "federated"
 ROOMS += ("kernels", "metrics", "privacy")
 # What takes a training or a conversion a call, tried case by case.
 LONG = {
-    "energy": {"dqn"},
+    "energy": {"dqn", "pfdrl_method"},
     "evaluation": {
         "evaluate",
         "evaluate_each",

@@ -17,7 +17,7 @@ NUMBERS = st.sampled_from([0, -1, -0.5, NAN, INF, -INF, "1", None, True, 1j, [1.
 COUNTS = st.sampled_from([0, -3, 1.5, "1", None, True, NAN])
 DELTAS = st.sampled_from([0.0, -0.1, 1.0, 2.0, NAN, INF, "1e-5", None])
 GOOD = {
-    "per_hour": {"epsilon": 1.0, "stride_s": 1.0},
+    "epsilon_per_hour": {"epsilon": 1.0, "stride_s": 1.0},
     "raw_error": {"inputs": 8, "width": 1.0, "epsilon": 1.0},
     "feature_error": {"features": 2, "sensitivity": 1.0, "epsilon": 1.0},
     "rebuilt_error": {"inputs": 8, "features": 2, "sensitivity": 1.0, "epsilon": 1.0},
