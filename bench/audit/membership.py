@@ -41,7 +41,7 @@ def rows(dataset, smoke, runs):
         examples = 2 if smoke else EXAMPLES
         population, chosen = with_canaries(population, data.spec, examples)
         observe = auditing.observer(
-            learner,
+            learner.federation.algorithm,
             loss_of(learner.predict.network, data.spec),
             state,
             population,

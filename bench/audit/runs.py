@@ -17,7 +17,7 @@ from jaxanon import attacks, energy, federated, kernels
 from jaxanon.datasets import Windows, by_client
 from jaxanon.energy import config as energy_config
 from jaxanon.federated import PoissonSampling
-from jaxanon.kernels import clipping
+from jaxanon.federated.gossip import private_gossip
 from jaxanon.methods.privatehub import data as privatehub_data
 from jaxanon.methods.privatehub import dp_sgd, networks
 from jaxanon.methods.privatehub.config import PrivateHubConfig, guarantee_of
@@ -63,7 +63,7 @@ def planted(bug: Bug):
         yield
         return
     sum_up, ghost = kernels.clipped_sum, kernels.clipped_gradient_sum
-    add, alone = kernels.add_noise_to_sum, clipping.clip_and_noise_per_client
+    add, alone = kernels.add_noise_to_sum, private_gossip.clip_and_noise_per_client
     times = lambda by, numbers: jax.tree.map(lambda one: by * one, numbers)
     beyond = lambda norms: times(bug.reach, norms)
 
@@ -92,7 +92,7 @@ def planted(bug: Bug):
         mock.patch.object(kernels, "clipped_sum", rows_beyond),
         mock.patch.object(kernels, "clipped_gradient_sum", ghosts_beyond),
         mock.patch.object(kernels, "add_noise_to_sum", little),
-        mock.patch.object(clipping, "clip_and_noise_per_client", clients),
+        mock.patch.object(private_gossip, "clip_and_noise_per_client", clients),
     ):
         yield
 

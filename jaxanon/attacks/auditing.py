@@ -187,7 +187,7 @@ def observer(
     there was one more, to whoever knows all others.
 
     Args:
-      algorithm: ``FederatedAlgorithm`` with ``sent``, or a learner.
+      algorithm: ``FederatedAlgorithm`` with ``sent``, such as a learner's.
       loss_fn: ``(params, batch, key) -> float[B]``, with a dict of layers.
       state: of ``algorithm.init``, from which all runs begin; public.
       clients: ``Population`` of the algorithm.
@@ -365,7 +365,7 @@ def client_observer(
       parameters, and its clip norm (DP-FedAvg).
 
     Args:
-      algorithm: ``FederatedAlgorithm``, or a learner.
+      algorithm: ``FederatedAlgorithm``, such as a learner's.
       state: of ``algorithm.init``, from which all runs begin; public.
       worlds: two ``Population`` of the same shapes, alike but for one client.
       num_rounds: that he watches.

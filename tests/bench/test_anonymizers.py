@@ -248,9 +248,9 @@ def test_a_grid_is_trained_as_one_sweep_and_its_choice_is_a_run(
         module.ja, "sweep", lambda *args, **more: asked.update(more, args=args) or sweep
     )
     members = lambda folder: (["a", "b"], 0) if folder == asked["out"] else None
-    monkeypatch.setattr(module.online_run, "members", members)
+    monkeypatch.setattr(module.online_selection, "members", members)
     chosen = lambda key, runs, data: ("chosen", runs, data)
-    monkeypatch.setattr(module.online_run, "choose_online", chosen)
+    monkeypatch.setattr(module.online_selection, "choose_online", chosen)
     one = module.Bench(case, "data", tmp_path, False)
     found, seconds = one.train(entry, 0)
     assert found == ("chosen", ["a", "b"], "data")

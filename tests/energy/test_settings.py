@@ -1,7 +1,10 @@
 """What a person sets of a street: refused where it is wrong, passed on where not."""
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jaxanon import energy, federated
 from jaxanon.energy import PFDRLSettings, settings
@@ -96,9 +99,12 @@ def test_random_graphs_are_the_seed_s():
     assert draw(probability=0.0).sum() == 0
 
 
-def test_levels_are_of_the_days_to_learn_from():
-    watts = np.repeat([2.0, 100.0, 7.0, 100.0], 720)[None, :, None]
+@hypothesis.settings(max_examples=5)
+@given(standby=st.integers(1, 9), later=st.integers(1, 9))
+def test_levels_are_of_the_days_to_learn_from(standby, later):
+    watts = np.repeat([standby, 100.0, later, 100.0], 720)[None, :, None]
     kinds = np.zeros((1, 1), np.int32)
     homes = energy.Homes(watts, kinds, ("tv",), ("a",), None)
     street = energy.neighborhood_from_settings(PFDRLSettings(days=1, held_out=1), homes)
-    assert street.levels.standby.tolist() == [2] and street.power.shape == (1, 2880)
+    assert street.levels.standby.tolist() == [standby]
+    assert street.power.shape == (1, 2880)

@@ -15,7 +15,6 @@ import toy
 from one_by_one import one_by_one
 
 from jaxanon.cli import sweep as command
-from jaxanon.datasets import extras
 from jaxanon.evaluation import anonymizers
 from jaxanon.sweeps import ray_backend
 from jaxanon.sweeps.runner import Member, sweep
@@ -27,6 +26,13 @@ SECONDS = 240  # After which a cluster that hangs is given up, and this process.
 @pytest.fixture(scope="module")
 def data():
     return toy.data()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known_by_value():
+    """Tasks of Ray do not find ``known``, which travels whole."""
+    ray = pytest.importorskip("ray", reason="the extra jaxanon[sweep] is not installed")
+    ray.cloudpickle.register_pickle_by_value(known)
 
 
 def quick(method, data, **options):
@@ -59,8 +65,6 @@ def children():
 def test_members_by_ray_are_those_without_and_a_failed_task_costs_its_own(
     data, tmp_path, capsys
 ):
-    ray = pytest.importorskip("ray", reason="the extra jaxanon[sweep] is not installed")
-    ray.cloudpickle.register_pickle_by_value(known)  # Not at hand where tasks run.
     before = children()
     build = fragile(os.getpid())
     options = {"grid": {"rate": [0.1, 0.7], "width": [2, 3]}, "seeds": 2}
@@ -156,7 +160,7 @@ def cluster(monkeypatch):
 
     def put(**options):
         module = fake(asked, **options)
-        monkeypatch.setattr(extras, "need", lambda *words: module)
+        monkeypatch.setattr(ray_backend, "need", lambda *words: module)
         return asked
 
     return put

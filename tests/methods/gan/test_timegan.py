@@ -186,7 +186,7 @@ def test_a_critic_that_is_good_enough_rests(monkeypatch):
                 return jnp.full((*x.shape[:2], 1), next(answers))
             return apply(net, params, x)
 
-        monkeypatch.setattr(layers, "apply", said)
+        monkeypatch.setattr(timegan_networks, "apply", said)
 
     for sure, learns in ((9.0, False), (1.0, True)):
         # Of what is embedded, and the opposite of what is made.
