@@ -10,7 +10,9 @@ what README's formulas say of three rounds beside what the compiler counts.
 """
 
 import json
+import os
 import pathlib
+import secrets
 import shutil
 import socket
 import subprocess
@@ -87,11 +89,13 @@ def in_processes(name, rounds, smoke):
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
     words = [str(NUM), port, name, str(rounds), "smoke" if smoke else "full"]
+    secret = secrets.token_hex(16)
     started = [
         subprocess.Popen(
             rivals.call("devices.work", index, *words),
             stdout=subprocess.PIPE,
             text=True,
+            env=os.environ | {"JAXANON_SECRET": secret},
         )
         for index in range(NUM)
     ]

@@ -206,7 +206,9 @@ def _home(room, public):
     thing = getattr(room, public)
     if kind_of(thing) != "data":
         return thing.__module__
-    for module in (room.__name__, *sorted(_modules(room))):
+    inside = pkgutil.walk_packages(room.__path__, f"{room.__name__}.")
+    names = sorted(each.name for each in inside if not each.name.endswith("__main__"))
+    for module in (room.__name__, *names):
         if public in _assigned(importlib.import_module(module)):
             return module
     raise LookupError(f"no module of {room.__name__} assigns {public}.")

@@ -35,6 +35,8 @@ class DEEProtectConfig:
     radius=None``: two flat curves a layer leave of a window some hundredths of how much
     it varies, and little of it is learned or rebuilt. ``mu``, ``beta``, ``decay``,
     ``delta``, ``rho`` and ``step_size`` are defaults here and arrays in the state.
+
+    Raises:
       Incompatible: for a mechanism that the mode or the sensitivity has no use for.
       TypeError: for a setting that should be a whole number, or any, and is none.
     """
