@@ -111,7 +111,8 @@ def test_rounds_keep_the_state_s_form_and_go_on_from_a_stored_one(name):
             jax.tree.leaves(state.params), jax.tree.leaves(straight.params), strict=True
         )
     ]
-    assert name in ("orf", "localized") or any(changed)
+    # These learn nothing that is shared: sums, own models, masks over fixed weights.
+    assert name in ("orf", "localized", "fedmask") or any(changed)
 
 
 @RUNNING
