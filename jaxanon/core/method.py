@@ -140,9 +140,7 @@ class Method(NamedTuple):
     generate: Generation | None = None
     federation: Federation | None = None
     adjustable: Adjustable = Adjustable()
-    guarantee: Any = (
-        None  # of ``privacy.guarantee``: what the noise of training protects
-    )
+    guarantee: Any = None  # of ``privacy.guarantee``, by noise in training
     release: Release | None = None
     own_data: OwnData | None = None
     place: Callable | None = None  # (data, devices) -> ``DevicePlacement``

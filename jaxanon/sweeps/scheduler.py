@@ -17,7 +17,7 @@ def run(job: Job, train_fn: Callable, eta: int | None):
       job: of the sweep.
       train_fn: ``(job, runs, epochs)``, yields ``(index, Run)`` of members that it has
         trained, such as ``members.train_all``.
-      eta: of ``sweep_halving``; None trains all members to the end.
+      eta: of ``halving``; None trains all members to the end.
 
     Returns:
       Runs by member, None of one that got lost; the epoch at which a member was
