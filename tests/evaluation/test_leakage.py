@@ -97,7 +97,8 @@ def test_windows_that_only_said_when_to_stop_are_no_members(cases, judges):
         clients.mask
         & ~np.isin(clients.windows[..., 0, 0], data.train.windows[held, 0, 0])
     )
-    knows = dataclasses.replace(run, method=run.method._replace(learned_fn=learned))
+    generate = run.method.generate._replace(learned=learned)
+    knows = dataclasses.replace(run, method=run.method._replace(generate=generate))
     told = found(knows, data, judges)["its losses", "now"]
     assert mixed["AUC"] < 0.85 and told["AUC"] > 0.95
 
