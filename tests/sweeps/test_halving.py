@@ -185,7 +185,9 @@ def test_members_that_learned_nothing_are_told_of_and_cost_the_others_nothing(da
         if ended:
             raise ValueError("nothing was learned.")
 
-    method = front(data.spec)._replace(check_history=check_history)
+    method = front(data.spec)
+    schedule = method.schedule._replace(check_history=check_history)
+    method = method._replace(schedule=schedule)
     with pytest.warns(UserWarning, match="nothing was learned") as told:
         found = quick(method, data, grid={"goal": [IDLE, CLEAN, WRONG]}, halving=3)
     ends = [i for i, run in enumerate(found.runs) if run.history[-1]["epoch"] == 4]
