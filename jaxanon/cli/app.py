@@ -1,7 +1,6 @@
 """The command line: the verbs of the training API, on the same names."""
 
 import contextlib
-import importlib.metadata
 import itertools
 import os
 import re
@@ -107,10 +106,10 @@ def _load_plugins(argv) -> list[str]:
         if not module or module.startswith("-"):
             raise ValueError("--plugin must name a module, such as my_package.methods.")
         modules.append(module)
-    if modules or importlib.metadata.entry_points(group="jaxanon.plugins"):
+    if modules:
         from jaxanon.core import registry
 
-        sys.path.insert(0, "")  # As ``python -m`` finds modules.
+        sys.path.append("")  # Behind all that is installed, which it cannot shadow.
         registry.load_plugins(*modules)
     return words
 

@@ -212,23 +212,25 @@ def named(word: str) -> bool:
     Raises:
       ValueError: if it is both.
     """
-    from jaxanon import learners
+    from jaxanon.core import registry
     from jaxanon.privacy import ledger
 
-    if word in learners.NAMES and (pathlib.Path(word) / ledger.FILE).exists():
+    known = registry.names("learner")
+    if word in known and (pathlib.Path(word) / ledger.FILE).exists():
         raise ValueError(
             f"{word} is a learner and a run's folder; write ./{word} for the folder, "
             "or go elsewhere for the learner."
         )
-    return word in learners.NAMES
+    return word in known
 
 
 def noisy() -> tuple[str, ...]:
     """Learners whose noise a budget buys."""
-    from jaxanon import learners
+    from jaxanon.core import registry
     from jaxanon.learners.private import BudgetConfig
 
-    classes = {name: learners.config_class(name) for name in learners.NAMES}
+    names = registry.names("learner")
+    classes = {name: registry.entry(name).config or object for name in names}
     return tuple(n for n, each in classes.items() if issubclass(each, BudgetConfig))
 
 

@@ -167,9 +167,17 @@ class Method(NamedTuple):
 
 
 def _functions(method):
-    """The code of every function of a method and its capabilities, in order."""
+    """The code of every function of a method and its capabilities, and plain values.
+
+    Functions of the same code that close over other values count as the same.
+    """
     parts = [part if isinstance(part, tuple) else (part,) for part in method]
-    return [getattr(each, "__code__", None) for part in parts for each in part]
+    plain = (str, int, float, tuple, type(None))
+    return [
+        getattr(each, "__code__", each if isinstance(each, plain) else None)
+        for part in parts
+        for each in part
+    ]
 
 
 class Incompatible(ValueError):

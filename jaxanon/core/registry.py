@@ -27,6 +27,8 @@ class Entry(NamedTuple):
 
 
 _ENTRIES: dict[str, Entry] = {}
+_PLUGINS: list[str] = []
+_LOADED = False  # Whether entry points are.
 _BUILT_IN = ("jaxanon.methods", "jaxanon.learners", "jaxanon.energy")
 
 
@@ -89,6 +91,8 @@ def register(
         return functools.partial(register, name, **given)
     if not callable(builder):
         raise TypeError(f"builder must be (spec, config) -> Method, got {builder!r}.")
+    if not str(getattr(builder, "__module__", "")).startswith("jaxanon."):
+        _load()  # A built-in name is taken, whoever comes first.
     old = _ENTRIES.get(name)
     if old is not None and _origin(old.builder) != _origin(builder):
         raise ValueError(
@@ -99,7 +103,7 @@ def register(
 
     @functools.wraps(builder)
     def build(spec, **settings):
-        return builder(spec, _configured(name, config, settings))
+        return _built(_ENTRIES[name], spec, settings)
 
     del build.__wrapped__  # Its signature is its own.
     return build
@@ -189,8 +193,16 @@ def build(name: str, spec, **settings):
       >>> build("orf", load("smartwatch").spec).name
       'orf'
     """
-    own = entry(name)
-    return own.builder(spec, _configured(name, own.config, settings))
+    return _built(entry(name), spec, settings)
+
+
+def _built(own, spec, settings):
+    if not isinstance(spec, own.spec):
+        raise ValueError(
+            f"spec must be a {own.spec.__name__} for {own.name}, got a "
+            f"{type(spec).__name__}."
+        )
+    return own.builder(spec, _configured(own.name, own.config, settings))
 
 
 def rebuild(name: str, spec, config):
@@ -200,7 +212,7 @@ def rebuild(name: str, spec, config):
       ValueError: if no method is registered under the name, or with another config.
     """
     own = entry(name)
-    if config is not None and type(config) is not own.config:
+    if type(config) is not (own.config or type(None)):
         raise ValueError(
             f"{name} is registered with {own.config}, got a {type(config).__name__}; "
             "register your method under a name of its own."
@@ -217,13 +229,24 @@ def load_plugins(*modules: str) -> None:
     Raises:
       ImportError: if one cannot be imported.
     """
-    for point in importlib.metadata.entry_points(group=GROUP):
-        point.load()
+    _load()
     for module in modules:
         importlib.import_module(module)
+        if module not in _PLUGINS:
+            _PLUGINS.append(module)
+
+
+def plugins() -> tuple[str, ...]:
+    """Returns the modules that ``load_plugins`` imported by name."""
+    return tuple(_PLUGINS)
 
 
 def _load():
-    """Imports the packages that register the built-in names."""
+    """Imports the packages of the built-in names, and once all entry points."""
+    global _LOADED
     for package in _BUILT_IN:
         importlib.import_module(package)
+    if not _LOADED:
+        _LOADED = True
+        for point in importlib.metadata.entry_points(group=GROUP):
+            point.load()

@@ -129,7 +129,7 @@ def release(run: Run, key, windows, budget: Budget) -> tuple[np.ndarray, list[st
 
 
 def headline(run, windows) -> list[str]:
-    """The same of whatever was evaluated; nothing of what has no such settings."""
+    """Returns what a report says first of a run's release; nothing without one."""
     if not isinstance(run, Run) or run.method.release is None:
         return []
     what, *rest = told(run, windows)

@@ -1,4 +1,4 @@
-"""A trained anonymizer: what ``train`` returns and ``open_run`` finds again."""
+"""A trained method: what ``train`` returns and ``open_run`` finds again."""
 
 import dataclasses
 import functools

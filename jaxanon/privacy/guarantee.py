@@ -74,7 +74,7 @@ NOT_COVERED = (SEED, DIGEST, LOSSES, SCALES)
 class Guarantee(NamedTuple):
     """Gaussian noise of one multiplier at every step, for so many rounds and no more.
 
-    What ``PerWeight`` of ``jaxanon.learners`` shares with it: ``rounds``, ``holds``,
+    What ``PerWeight`` shares with it: ``rounds``, ``holds``,
     ``most_windows``, ``rests_on`` (the hyper-parameter that must stay as it was
     reckoned with), ``trained_with``, ``epsilon`` and ``told``.
     """

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
+from jaxanon.core import registry
 from jaxanon.core.checks import first_line
 from jaxanon.datasets.extras import need
 from jaxanon.federated.engine import memory
@@ -69,7 +70,10 @@ def cluster(address: str | None, recipe: tuple, job: Job, out: pathlib.Path):
         there = dataclasses.replace(
             job, plan=Plan([], []), out=out.absolute(), show=False, kept={}
         )
-        sweep = (uuid.uuid4().hex, [ray.put(cloudpickle.dumps((recipe, there)))])
+        sweep = (
+            uuid.uuid4().hex,
+            [ray.put(cloudpickle.dumps((recipe, there, registry.plugins())))],
+        )
         has = ray.cluster_resources()
         gpus = int(has.get("GPU", 0))
         asked = {"num_gpus": 1} if gpus else {"num_cpus": 1}
@@ -206,7 +210,8 @@ def _job(sweep, made_from):
     if sweep not in _HERE:
         ray = need("ray", "sweep", "a sweep by Ray")
         cloudpickle = need("ray.cloudpickle", "sweep", "a sweep by Ray")
-        recipe, job = cloudpickle.loads(ray.get(made_from[0]))
+        recipe, job, plugins = cloudpickle.loads(ray.get(made_from[0]))
+        registry.load_plugins(*plugins)
         _HERE.clear()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # It has been said.

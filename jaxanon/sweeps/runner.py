@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from jaxanon import report
 from jaxanon.core.method import warn_of_epochs
 from jaxanon.core.programs import single
-from jaxanon.core.registry import default_epochs
 from jaxanon.core.run import Run
 from jaxanon.datasets.extras import need
 from jaxanon.energy import Homes
@@ -187,12 +186,30 @@ def sweep(
     specs = tuple(each.spec for each in splits)
     plan = space.plan(method, data.spec, grid, seeds, settings, specs)
     name = plan.groups[0].method.name
-    epochs = default_epochs(name) if epochs is None else int(epochs)
-    epochs = min(paid_for(group.method, epochs, stacklevel=3) for group in plan.groups)
-    private = plan.groups[0].method.guarantee is not None
+    if attacks is not None and plan.groups[0].method.predict is not None:
+        raise ValueError(
+            f"attacks must be None for a learner such as {name}, got {attacks!r}."
+        )
+    epochs = trainer.epochs_of(plan.groups[0].method, epochs)
+    if halving is not None and plan.groups[0].method.predict is not None:
+        raise ValueError(
+            f"halving must be None for a learner such as {name}, got {halving!r}: it "
+            "compares settings by what an attacker infers from anonymized windows."
+        )
+    paid = []
+    for group in plan.groups:
+        paid.append(paid_for(group.method, epochs, stacklevel=3))
+    if len({*paid}) > 1:
+        raise ValueError(
+            f"epochs must be at most {min(paid)}, which every budget of the grid pays "
+            f"for, got {epochs}; ask for fewer, or sweep those settings separately."
+        )
+    epochs = paid[0]
+    noisy = [group for group in plan.groups if group.method.guarantee is not None]
+    private = sum(len(group.indices) for group in noisy)
     if private and len(plan.members) > 1:
         warnings.warn(
-            f"{len(plan.members)} runs train on the same data, each with a privacy "
+            f"{private} runs train on the same data, each with a privacy "
             "budget of its own; whoever sees all of them sees what their budgets add "
             "up to.",
             UserWarning,
@@ -210,11 +227,6 @@ def sweep(
         )
     if ray is not False:
         need("ray", "sweep", "a sweep by Ray")  # Before the folder is anybody's.
-    if halving is not None and plan.groups[0].method.predict is not None:
-        raise ValueError(
-            f"halving must be None for a learner such as {name}, got {halving!r}: it "
-            "compares settings by what an attacker infers from anonymized windows."
-        )
     if halving is not None:
         for each in every:
             sweeps_halving.held_out(each)  # Refuses what could not be compared.

@@ -14,6 +14,9 @@ from jaxanon.core import registry
 from jaxanon.core.method import Incompatible, Method, check_hyper, check_measured
 from jaxanon.kernels.checks import did_you_mean, whole
 
+# Hyper-parameters that follow from a privacy budget, where there is one.
+FOLLOWS = ("noise_multiplier", "score_multiplier", "weight_epsilon")
+
 
 class Plan(NamedTuple):
     """The members of a sweep, in order, and which of them share a program."""
@@ -73,6 +76,8 @@ def plan(
     method = build(spec)
     check_measured(method)
     known = jax.eval_shape(lambda: method.init(jax.random.key(num_seeds))).hyper
+    if method.guarantee is not None:  # Noise that follows from a budget is no axis.
+        known = {k: v for k, v in known.items() if k not in FOLLOWS}
     config = method.config
     fields = {each.name for each in dataclasses.fields(config)} if config else set()
     for name, values in grid.items():

@@ -88,13 +88,15 @@ def scores(report: dict) -> dict[str, float]:
     """The figures of a report that settings are chosen by, each in [0, 1].
 
     Returns:
-      Of a learner every mean score over clients. Of an anonymizer
+      Of a learner every mean score over clients, or R² of a target. Of an anonymizer
       ``"<public> accuracy"``; for each private attribute ``"<name> intrusive"`` and
       ``"<name> re-identified"``, balanced accuracies of classifiers of raw windows and
       of the worst adversary retrained on anonymized ones, where there are such.
     """
     if "utility" not in report:
         public = report["attribute"]
+        if "unit" in report:  # Errors are in the unit of the target, R² is not.
+            return {f"{public} r2": report["mean"]["r2"]}
         return {f"{public} {name}": value for name, value in report["mean"].items()}
     kept = report["utility"]
     found = {f"{kept['attribute']} accuracy": kept["anonymized"]["accuracy"]}

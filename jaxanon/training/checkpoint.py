@@ -1,4 +1,4 @@
-"""The folder of a run: settings, and checkpoints that survive a kill."""
+"""Checkpoints of a run that survive a kill, and the lock of its folder."""
 
 import contextlib
 import errno

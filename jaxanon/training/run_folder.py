@@ -260,5 +260,5 @@ def _check_method(folder, config, method, spec):
 
 def _as_built(settings):
     """JSON's lists as the tuples they were."""
-    as_tuple = lambda value: tuple(value) if isinstance(value, list) else value
+    as_tuple = lambda v: tuple(map(as_tuple, v)) if isinstance(v, list) else v
     return {name: as_tuple(value) for name, value in settings.items()}

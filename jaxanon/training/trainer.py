@@ -103,7 +103,7 @@ def train(
       >>> run.anonymize(jax.random.key(1), data.test.windows[:3]).shape
       (3, 128, 6)
     """
-    epochs = _epochs(method, epochs)
+    epochs = epochs_of(method, epochs)
     checks.seed(seed)
     epochs, seed = whole("epochs", epochs, least=1), int(seed)
     if out is not None and not processes.several():
@@ -174,7 +174,7 @@ def train(
     return Run(method, state, data.spec, folder, history, config)
 
 
-def _epochs(method, epochs):
+def epochs_of(method, epochs):
     """Epochs to train for; ValueError for others than the settings ask for."""
     wanted = method.schedule.epochs
     if epochs is None:
@@ -189,6 +189,11 @@ def _epochs(method, epochs):
 
 def check_data(method, data) -> None:
     """ValueError unless a method was made for data, and its windows can be used."""
+    if type(method.spec) is not type(data.spec):
+        raise ValueError(
+            f"data must have a {type(method.spec).__name__}, for which {method.name} "
+            f"was made, got a {type(data.spec).__name__}; load other data."
+        )
     if method.spec != data.spec:
         fields = [field.name for field in dataclasses.fields(data.spec)]
         differ = lambda name: getattr(method.spec, name) != getattr(data.spec, name)

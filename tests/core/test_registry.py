@@ -1,7 +1,10 @@
 """Methods of one's own: registered, built, reopened, swept and named to the shell."""
 
 import dataclasses
+import functools
+import subprocess
 import sys
+import types
 
 import chex
 import jax
@@ -9,7 +12,7 @@ import pytest
 import toy
 
 import jaxanon as ja
-from jaxanon import datasets, learners, methods
+from jaxanon import datasets, energy, learners, methods
 from jaxanon.cli import app
 from jaxanon.core import registry
 from jaxanon.kernels.bounds import check, setting
@@ -189,3 +192,59 @@ def test_the_shell_loads_plugins(tmp_path, monkeypatch, capsys):
     assert "--plugin must name a module" in capsys.readouterr().err
     assert app.main(["train", "orf", "--plugin=not_there"]) == 2
     assert "not_there" in capsys.readouterr().err
+
+
+def test_a_built_in_name_is_taken_before_it_is_loaded(tmp_path):
+    program = "import jaxanon as ja; ja.register('orf', lambda spec, config: None)"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "name must be new, got 'orf'" in done.stderr
+
+
+def test_entry_points_are_loaded_once(monkeypatch, data):
+    loaded = []
+    point = types.SimpleNamespace(load=lambda: loaded.append("own"))
+    monkeypatch.setattr(registry, "_LOADED", False)
+    monkeypatch.setattr(
+        registry.importlib.metadata, "entry_points", lambda group: [point]
+    )
+    assert registry.names("learner") and methods.build("orf", data.spec)
+    assert loaded == ["own"]
+
+
+def test_windows_and_homes_are_told_apart(data):
+    homes = energy.load_homes("simulated", homes=2, devices=1, days=1, held_out=1)
+    with pytest.raises(ValueError, match="data must have a Spec, for which orf was"):
+        ja.train(methods.orf(data.spec), homes, epochs=1, progress=False)
+    with pytest.raises(ValueError, match="spec must be a HomesSpec for pfdrl, got a"):
+        ja.sweep("pfdrl", data, progress=False)
+
+
+def test_budgets_of_a_grid_are_each_heeded(data):
+    sweep = functools.partial(ja.sweep, "fedsgd_ldp", data, progress=False)
+    small = SMALL | {"records": 64}
+    with pytest.raises(ValueError, match="epochs must be at most 1, which every bud"):
+        with pytest.warns(UserWarning, match="pays for 1 rounds"):
+            sweep(grid={"rounds": [1, 2]}, epochs=2, **small)
+    with pytest.warns(UserWarning, match="^1 runs train on the same data"):
+        sweep(grid={"epsilon": [0.0, 2.0]}, epochs=1, **small)
+    with pytest.raises(ValueError, match="grid names 'noise_multiplier', which is no"):
+        sweep(grid={"noise_multiplier": [1.0, 2.0]}, epochs=1, **small)
+
+
+def test_changed_methods_are_not_pickled_as_built(data):
+    method = methods.orf(data.spec)
+    assert method.__reduce__()[0] is registry.rebuild
+    schedule = method.schedule._replace(epochs=3)
+    for other in (
+        method._replace(schedule=schedule),
+        method._replace(tokens=True),
+        method._replace(config=None),
+        method._replace(anonymize=lambda key, state, windows: windows),
+    ):
+        assert other.__reduce__()[0] is not registry.rebuild

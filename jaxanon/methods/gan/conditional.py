@@ -141,7 +141,7 @@ def networks(spec, config: CGANConfig) -> CGANNetworks:
 
 
 def sampler(nets: Judging, make_fn):
-    """Of a ``Method``, as ``Method.sample`` has it, but for ``samples`` and ``avoid``.
+    """``Generation.sample`` of a method, without ``samples`` and ``avoid``.
 
     Args:
       nets: with ``spec`` and ``sizes``.
