@@ -25,7 +25,7 @@ def data():
 
 @pytest.fixture(scope="session")
 def small(data):
-    """``(name, **settings) -> Learner``, of a network of a few numbers."""
+    """``(name, **settings) -> Method``, of a network of a few numbers."""
     return lambda name, **settings: learners.build(
         name, data.spec, **SMALL | OWN.get(name, {}) | settings
     )

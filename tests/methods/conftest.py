@@ -36,7 +36,7 @@ def given_to_central(monkeypatch, data):
 
         def by_epoch(make):
             seen.append(make(10))
-            return mock.Mock()  # In place of a method: it may be given least_epochs.
+            return mock.Mock()  # In place of a method: it may be given min_epochs.
 
         monkeypatch.setattr(module, "central", named)
         monkeypatch.setattr(module, "by_epoch", by_epoch)
