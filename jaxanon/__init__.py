@@ -6,7 +6,7 @@ Names of the training API are imported when they are first used, so that
 
 import importlib
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "load": "jaxanon.datasets",

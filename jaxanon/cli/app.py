@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Example:
       >>> main(["--version"])
-      jaxanon 0.1.0
+      jaxanon 0.2.0
       0
     """
     argv = list(sys.argv[1:] if argv is None else argv)
