@@ -243,7 +243,7 @@ def test_the_baseline_near_the_mean_may_be_stretched_in_l1():
 
 ONE_CORE = """
 import jax, jax.numpy as jnp
-from jaxanon.methods.deeprotect.release.release import along
+from jaxanon.methods.deeprotect.release import along
 
 # What waits for another program is run in XLA's thread, of which there is one.
 two = jax.jit(lambda x: 0 * (x @ x)[:1, :2] + jnp.array([[1.0, 0.5]]))(jnp.eye(2000))
