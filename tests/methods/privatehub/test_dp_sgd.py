@@ -20,7 +20,7 @@ from jaxanon.methods.privatehub import data as privatehub_data
 from jaxanon.methods.privatehub import dp_sgd, networks, sampling
 from jaxanon.methods.privatehub.config import PrivateHubConfig, guarantee_of
 from jaxanon.privacy import SampledGaussian, epsilon_spent, ledger
-from jaxanon.sweeps import runner
+from jaxanon.sweeps import space
 
 SMALL = {"widths": (4,), "heads": 2, "batch": 32, "num_steps": 20}
 SMALL |= {"sampling_steps": 5, "records": 160, "delta": 1e-3}
@@ -259,10 +259,20 @@ def test_a_delta_that_gives_a_window_away_is_warned_of(data):
         methods.privatehub(data.spec, **NOISY | {"delta": 0.01})
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("grid", [{"max_norm": [1.0]}, {"noise_multiplier": [1.0]}])
-def test_no_sweep_shares_a_budget(data, grid):
-    settings = SMALL | ({} if "noise_multiplier" in grid else NOISY)
-    match = "privatehub has noise in its training, which `jaxanon.train` trains one at"
-    with pytest.raises(TypeError, match=match):
-        runner.sweep(methods.privatehub, data, grid=grid, progress=False, **settings)
+def test_a_sweep_compiles_noise_in_and_varies_the_clip_norm(data):
+    settings = SMALL | {"noise_multiplier": 1.0}
+    plan = functools.partial(space.plan, methods.privatehub, data.spec)
+    noise = plan({"noise_multiplier": [1.0, 2.0]}, 1, SMALL)
+    found = [group.method.config.noise_multiplier for group in noise.groups]
+    assert found == [1.0, 2.0]
+    assert all(group.method.guarantee is not None for group in noise.groups)
+    (clipped,) = plan({"max_norm": [1.0, 2.0]}, 1, settings).groups
+    assert clipped.hyper == [{"max_norm": 1.0}, {"max_norm": 2.0}]
+    with pytest.raises(ValueError, match="grid name 'noise_multiplier' is compiled"):
+        space.plan(
+            methods.privatehub(data.spec, **settings),
+            data.spec,
+            {"noise_multiplier": [1.0]},
+            1,
+            {},
+        )

@@ -18,7 +18,7 @@ from jaxanon.methods.privatehub import early_stopping as privatehub_early_stoppi
 from jaxanon.methods.privatehub import networks
 from jaxanon.methods.privatehub.config import PrivateHubConfig
 from jaxanon.sweeps import runner
-from jaxanon.training import trainer
+from jaxanon.training import run_folder
 
 pytestmark = pytest.mark.usefixtures("built_plainly")
 
@@ -170,7 +170,7 @@ def test_who_has_stopped_rests(data, tmp_path):
     # What samples is what it was one epoch before it stopped.
     best = train(stop)
     alike(best.state.params["running mean"], late.state.params["average"])
-    again = trainer.open_run(tmp_path)
+    again = run_folder.open_run(tmp_path)
     alike(again.state, late.state)
 
 
