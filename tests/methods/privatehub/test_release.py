@@ -9,6 +9,7 @@ import pytest
 import toy
 
 from jaxanon import datasets, methods
+from jaxanon.core.method import Generation
 from jaxanon.core.run import Run
 from jaxanon.datasets.spec import take
 from jaxanon.training import run_folder, trainer
@@ -135,9 +136,8 @@ def test_the_last_part_of_what_is_made_compiles_to_nothing_of_its_own(monkeypatc
         shape = len(classes["activity"]), 16, 2
         return jnp.zeros(shape) + classes["activity"][:, None, None]
 
-    method = methods.privatehub(DATA.spec, **SMALL | LEAST)._replace(
-        sample=made, check_sample=None
-    )
+    method = methods.privatehub(DATA.spec, **SMALL | LEAST)
+    method = method._replace(generate=Generation(made))
     run = Run(method, method.init(jax.random.key(0)), DATA.spec, None, [], {})
     for number in (7, 8, 12, 19):
         labels = np.arange(number) % 3
