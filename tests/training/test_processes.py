@@ -347,7 +347,7 @@ for make, size, copies in (
     (shared_out.meta, 5, False),
 ):
     algorithm, key = make(size), jax.random.key(1)
-    placed = federated.place(clients, copies=copies)
+    placed = federated.shard_clients(clients, copies=copies)
     start = lambda: algorithm.init(jax.random.key(0))
     one, info = federated.simulate(algorithm, key, start(), clients, 3)
     many, told = federated.simulate(
