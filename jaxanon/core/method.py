@@ -166,18 +166,15 @@ class Method(NamedTuple):
         return Method._make, (tuple(self),)
 
 
-def _functions(method):
+def _functions(part):
     """The code of every function of a method and its capabilities, and plain values.
 
     Functions of the same code that close over other values count as the same.
     """
-    parts = [part if isinstance(part, tuple) else (part,) for part in method]
-    plain = (str, int, float, tuple, type(None))
-    return [
-        getattr(each, "__code__", each if isinstance(each, plain) else None)
-        for part in parts
-        for each in part
-    ]
+    if isinstance(part, tuple):
+        return tuple(map(_functions, part))
+    plain = isinstance(part, str | int | float | None)
+    return part if plain else getattr(part, "__code__", None)
 
 
 class Incompatible(ValueError):
