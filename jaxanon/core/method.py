@@ -70,7 +70,8 @@ class Adjustable(NamedTuple):
     """Names that ``Run.adjusted`` may change after training."""
 
     hyper: tuple[str, ...] = ()  # hyper-parameters that only rewriting uses
-    settings: tuple[str, ...] = ()  # settings of which the same is true
+    # Settings of which the same is true; changing them takes a registered method.
+    settings: tuple[str, ...] = ()
 
 
 class Release(NamedTuple):

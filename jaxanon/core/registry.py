@@ -1,5 +1,6 @@
 """The registry: names of methods, learners, controllers and data sets."""
 
+import dataclasses
 import functools
 import importlib
 import importlib.metadata
@@ -9,7 +10,6 @@ from typing import Any, NamedTuple, cast
 from jaxanon.datasets import Spec
 from jaxanon.datasets import registry as datasets
 from jaxanon.kernels.checks import did_you_mean, one_of
-from jaxanon.kernels.setting_checks import configured
 
 KINDS = ("anonymizer", "learner", "controller", "dataset")
 GROUP = "jaxanon.plugins"  # Entry points of other distributions.
@@ -112,6 +112,34 @@ def register(
 def _origin(builder):
     names = (getattr(builder, part, "") for part in ("__module__", "__qualname__"))
     return ".".join(names)
+
+
+def configured(config_class, settings):
+    """The dataclass of these settings.
+
+    Raises:
+      TypeError: for a name that is none of its fields, with those that there are; and
+        whatever the class itself refuses.
+
+    Example:
+      >>> @dataclasses.dataclass
+      ... class Settings:
+      ...     latent: int = 25
+      >>> configured(Settings, {"latent": 4})
+      Settings(latent=4)
+      >>> configured(Settings, {"latnt": 4})
+      Traceback (most recent call last):
+      ...
+      TypeError: Settings has no 'latnt'; it has ['latent']. Did you mean 'latent'?
+    """
+    known = sorted(field.name for field in dataclasses.fields(config_class))
+    unknown = sorted(set(settings) - set(known))
+    if unknown:
+        raise TypeError(
+            f"{config_class.__name__} has no {', '.join(map(repr, unknown))}; it has "
+            f"{known}.{did_you_mean(unknown[0], known)}"
+        )
+    return config_class(**settings)
 
 
 def _configured(name, config, settings):
