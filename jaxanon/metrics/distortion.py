@@ -58,7 +58,7 @@ def _warped(raw, safe):
     return pairs.reshape(raw.shape[0], -1).mean(1)
 
 
-def statistics_kept(raw, safe, channels: Sequence[str]) -> dict:
+def compare_statistics(raw, safe, channels: Sequence[str]) -> dict:
     """Mean, deviation, skewness, kurtosis and energy, before and after.
 
     Args:
@@ -78,7 +78,7 @@ def statistics_kept(raw, safe, channels: Sequence[str]) -> dict:
 
     Example:
       >>> raw = np.float32([[[1], [3]], [[2], [4]]])
-      >>> told = statistics_kept(raw, raw[::-1], ["x"])["x"]["mean"]
+      >>> told = compare_statistics(raw, raw[::-1], ["x"])["x"]["mean"]
       >>> told["relative_error"], told["absolute_error"]
       (0.0, 1.0)
 
@@ -119,7 +119,7 @@ def step_errors(raw, safe, rate_hz: float) -> dict:
     Returns:
       By counter (``threshold``: half the crossings of 10.5 m/s²; ``jerk_pace``:
       Adaptiv's) ``raw`` and ``anonymized`` steps per window, ``relative_error`` and
-      ``absolute_error`` as in ``statistics_kept``. ``jerk_pace`` is None at a rate too
+      ``absolute_error`` as in ``compare_statistics``. ``jerk_pace`` is None at a rate too
       low for its filter, 7.334 Hz.
 
     Raises:

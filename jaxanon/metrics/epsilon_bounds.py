@@ -8,7 +8,7 @@ MOST = 1000  # Thresholds that are tried.
 NEAR = 1e-6  # How near ε is found.
 
 
-def share_bounds(hits, trials, confidence: float) -> tuple[np.ndarray, np.ndarray]:
+def proportion_bounds(hits, trials, confidence: float) -> tuple[np.ndarray, np.ndarray]:
     """Bounds on a probability from how often something happened.
 
     Clopper and Pearson's: either holds by itself with ``confidence``, whatever the
@@ -29,7 +29,7 @@ def share_bounds(hits, trials, confidence: float) -> tuple[np.ndarray, np.ndarra
     Example:
       Nothing in 50: with 95 % at most 1 - 0.05^(1/50).
 
-      >>> low, high = share_bounds(0, 50, 0.95)
+      >>> low, high = proportion_bounds(0, 50, 0.95)
       >>> float(low), round(float(high), 4)
       (0.0, 0.0582)
 
@@ -98,7 +98,7 @@ def epsilon_lower_bound(
     return float(max(0.0, found[inequality, 0]))
 
 
-def epsilon_of_guesses(
+def epsilon_from_guesses(
     right: int, guesses: int, canaries: int, delta: float, *, confidence: float = 0.95
 ) -> float:
     """The ε that one run has at least, by which of its canaries were guessed right.
@@ -129,9 +129,9 @@ def epsilon_of_guesses(
       Of 100 guesses 75 are right, where ε = log 3 would have it 3 times in 4; 67 of
       them are proved, and each 1e-5 of δ for each of 1000 canaries costs a little.
 
-      >>> round(epsilon_of_guesses(75, 100, 1000, 0.0), 3)
+      >>> round(epsilon_from_guesses(75, 100, 1000, 0.0), 3)
       0.702
-      >>> round(epsilon_of_guesses(75, 100, 1000, 1e-5), 3)
+      >>> round(epsilon_from_guesses(75, 100, 1000, 1e-5), 3)
       0.699
 
     References:
@@ -160,7 +160,7 @@ def epsilon_of_guesses(
         return plain + with_delta * np.max(helped / more)
 
     # Without δ the binomial's bound is Clopper and Pearson's; with it ε is below.
-    low, _ = share_bounds(right, guesses, confidence)
+    low, _ = proportion_bounds(right, guesses, confidence)
     high = float(np.log(low) - np.log1p(-low))
     if delta == 0:
         return max(0.0, high)
@@ -192,8 +192,8 @@ def _bounds(sides, thresholds, delta, confidence):
     pairs = ((above, 1), (below, 0))
     found = []
     for called, own in pairs:
-        low, _ = share_bounds(called[own], trials[own], confidence)
-        _, high = share_bounds(called[1 - own], trials[1 - own], confidence)
+        low, _ = proportion_bounds(called[own], trials[own], confidence)
+        _, high = proportion_bounds(called[1 - own], trials[1 - own], confidence)
         with np.errstate(divide="ignore"):
             found.append(np.log(np.maximum(low - delta, 0)) - np.log(high))
     return np.stack(found)

@@ -74,8 +74,10 @@ def frechet_distance(real, synthetic) -> float:
       1982; Heusel et al., NeurIPS 2017; Jeha et al., PSA-GAN, ICLR 2022.
     """
     real, synthetic = (np.asarray(x, np.float64) for x in (real, synthetic))
-    alike = real.ndim == synthetic.ndim == 2 and real.shape[1:] == synthetic.shape[1:]
-    if not alike or min(len(real), len(synthetic)) < 2:
+    same_width = (
+        real.ndim == synthetic.ndim == 2 and real.shape[1:] == synthetic.shape[1:]
+    )
+    if not same_width or min(len(real), len(synthetic)) < 2:
         raise ValueError(
             "real and synthetic must be float[N, features], two rows at least, got "
             f"shapes {real.shape} and {synthetic.shape}."
@@ -113,7 +115,7 @@ def autocorrelation_error(real, synthetic, *, max_lag: int | None = None) -> flo
       >>> autocorrelation_error(np.zeros((1, 4, 1)), shaken, max_lag=1)
       0.75
     """
-    real, synthetic = alike(1, real, synthetic)
+    real, synthetic = check_windows(1, real, synthetic)
     time = real.shape[1]
     max_lag = max(1, time // 2) if max_lag is None else whole("max_lag", max_lag, 0)
     if not 1 <= max_lag < time:
@@ -152,7 +154,7 @@ def cross_channel_error(real, synthetic) -> float:
       >>> cross_channel_error(same, same * np.array([1.0, -1.0]))
       2.0
     """
-    real, synthetic = alike(1, real, synthetic)
+    real, synthetic = check_windows(1, real, synthetic)
     channels = real.shape[2]
     if channels < 2:
         raise ValueError(
@@ -197,7 +199,7 @@ def nearest_distances(windows, training) -> np.ndarray:
     return np.sqrt(np.mean((windows - training[index[:, 0]]) ** 2, axis=1))
 
 
-def memorisation(training, synthetic, held_out, *, share: float = 0.05) -> dict:
+def memorization(training, synthetic, held_out, *, share: float = 0.05) -> dict:
     """Whether synthetic windows lie nearer to training windows than others do.
 
     Args:
@@ -220,7 +222,7 @@ def memorisation(training, synthetic, held_out, *, share: float = 0.05) -> dict:
 
     Example:
       >>> seen, other = np.zeros((2, 4, 1)), np.ones((20, 4, 1))
-      >>> memorisation(seen, seen, other)
+      >>> memorization(seen, seen, other)
       {'synthetic': 0.0, 'held_out': 1.0, 'copies': 1.0}
     """
     if not 0 < share < 1:
@@ -238,7 +240,7 @@ def memorisation(training, synthetic, held_out, *, share: float = 0.05) -> dict:
     }
 
 
-def alike(least: int, real, synthetic, dtype=np.float64, names=KINDS):
+def check_windows(least: int, real, synthetic, dtype=np.float64, names=KINDS):
     """Windows of both kinds as arrays, where they can be compared.
 
     Args:
@@ -253,7 +255,7 @@ def alike(least: int, real, synthetic, dtype=np.float64, names=KINDS):
         either side, empty, or not finite: what is nowhere is like nothing.
 
     Example:
-      >>> one, other = alike(1, [[[1]]], [[[2]], [[3]]])
+      >>> one, other = check_windows(1, [[[1]]], [[[2]], [[3]]])
       >>> one.shape, other.dtype
       ((1, 1, 1), dtype('float64'))
     """
@@ -283,4 +285,4 @@ def _refuse_broken(real, synthetic, names=KINDS):
 
 
 def _flat(least, *windows, names=KINDS):
-    return (x.reshape(len(x), -1) for x in alike(least, *windows, names=names))
+    return (x.reshape(len(x), -1) for x in check_windows(least, *windows, names=names))

@@ -8,7 +8,7 @@ figures. Chance level is 0.5 for both measures, whatever the shares of the class
 import numpy as np
 from scipy.stats import norm, rankdata
 
-from jaxanon.metrics.epsilon_bounds import share_bounds
+from jaxanon.metrics.epsilon_bounds import proportion_bounds
 
 
 def check_evidence(labels, evidence, num_classes: int) -> np.ndarray:
@@ -112,7 +112,7 @@ def auc_interval(own, evidence, confidence: float = 0.95) -> tuple[float, float]
     variance = above.var(ddof=1) / number + below.var(ddof=1) / others
     if not variance:
         pairs = min(number, others)
-        low, high = share_bounds(area * pairs, pairs, both)
+        low, high = proportion_bounds(area * pairs, pairs, both)
         return float(low), float(high)
     half = norm.ppf(both) * np.sqrt(variance)
     return float(max(area - half, 0)), float(min(area + half, 1))

@@ -5,7 +5,7 @@ import numpy as np
 
 from jaxanon.kernels.checks import typed_key
 from jaxanon.metrics.classification import balanced_accuracy, confusion_matrix
-from jaxanon.metrics.fidelity import alike
+from jaxanon.metrics.fidelity import check_windows
 from jaxanon.models.classifiers import RecurrentClassifier
 from jaxanon.models.fit import fit_classifier, predict
 from jaxanon.models.forecaster import fit_forecaster, forecast_error
@@ -56,7 +56,7 @@ def transfer_scores(key, real, synthetic, num_classes: int, **options) -> dict:
     typed_key(key)
     split_key, real_key, made_key = jax.random.split(key, 3)
     generator, names = _generator(split_key), ("real", "synthetic")
-    both = alike(1, real[0], synthetic[0], np.float32)
+    both = check_windows(1, real[0], synthetic[0], np.float32)
     sides = {}
     for name, windows, (_, labels) in zip(names, both, (real, synthetic), strict=True):
         labels = _told(name, windows, labels, num_classes)
@@ -109,7 +109,7 @@ def discriminative_score(key, real, synthetic, **options) -> float:
       NeurIPS 2019, section 5 (there two layers of LSTM).
     """
     typed_key(key)
-    real, synthetic = alike(10, real, synthetic, np.float32)
+    real, synthetic = check_windows(10, real, synthetic, np.float32)
     split_key, fit_key = jax.random.split(key)
     generator, number = _generator(split_key), min(len(real), len(synthetic))
     train, test = [], []
@@ -156,7 +156,7 @@ def predictive_score(key, real, synthetic, **options) -> float:
       Yoon, Jarrett, van der Schaar, NeurIPS 2019, section 5.
     """
     typed_key(key)
-    real, synthetic = alike(1, real, synthetic, np.float32)
+    real, synthetic = check_windows(1, real, synthetic, np.float32)
     if real.shape[1] < 2:
         raise ValueError(
             f"windows must have two samples at least to predict one, got "

@@ -27,7 +27,7 @@ class Encoder(nn.Module):
     latent: int
     hidden: Sequence[int]
     filters: Sequence[int] = ()
-    initialisation: str = "lecun"
+    initialization: str = "lecun"
 
     @nn.compact
     def __call__(self, windows):
@@ -50,7 +50,7 @@ class Decoder(nn.Module):
     channels: int
     hidden: Sequence[int]
     filters: Sequence[int] = ()
-    initialisation: str = "lecun"
+    initialization: str = "lecun"
 
     @nn.compact
     def __call__(self, conditioned):
@@ -73,7 +73,7 @@ class Discriminator(nn.Module):
 
     num_classes: int
     hidden: Sequence[int] = (128, 128)
-    initialisation: str = "lecun"
+    initialization: str = "lecun"
 
     @nn.compact
     def __call__(self, z):

@@ -14,14 +14,14 @@ from jaxanon.models.losses import cross_entropy, kl_to_standard_normal, weighted
 
 VAE_GROUPS = ("encoder", "decoder")
 
-RELEASED_SCALE = 512 / 150  # times the mean squared error of a window
+OFFICIAL_SCALE = 512 / 150  # times the mean squared error of a window
 
 
 class BlinderBatch(NamedTuple):
     """A client's windows with everything random about them already drawn.
 
     ``private`` and ``shadow`` hold one array for each private attribute. ``shadow`` is
-    a class other than the true one, ``shown`` any class at all; ``renoise`` is for
+    a class other than the true one, ``target`` any class at all; ``renoise`` is for
     encoding windows and their shadows again, windows first.
     """
 
@@ -32,7 +32,7 @@ class BlinderBatch(NamedTuple):
     noise: jax.Array  # float[batch, latent], N(0, 1)
     shadow: tuple  # of float[batch, classes], one-hot
     renoise: jax.Array  # float[2 * batch, latent], N(0, 1)
-    shown: tuple  # of float[batch, classes], one-hot
+    target: tuple  # of float[batch, classes], one-hot
 
 
 class LossScale(NamedTuple):
@@ -90,7 +90,7 @@ def networks(
     latent: int = 25,
     hidden: Sequence[int] = (512, 512, 256, 128),
     filters: Sequence[int] = (),
-    initialisation: str = "lecun",
+    initialization: str = "lecun",
     adversary_hidden: Sequence[int] = (128, 128),
 ) -> BlinderNetworks:
     """Blinder's networks for windows of ``time`` samples by ``channels`` channels.
@@ -127,42 +127,42 @@ def networks(
             "filters=()."
         )
     return BlinderNetworks(
-        Encoder(latent, tuple(hidden), tuple(filters), initialisation),
+        Encoder(latent, tuple(hidden), tuple(filters), initialization),
         Decoder(
-            time, channels, tuple(reversed(hidden)), tuple(filters), initialisation
+            time, channels, tuple(reversed(hidden)), tuple(filters), initialization
         ),
         tuple(
-            Discriminator(classes, tuple(adversary_hidden), initialisation)
+            Discriminator(classes, tuple(adversary_hidden), initialization)
             for classes in private_classes
         ),
     )
 
 
-def vae_loss(networks: BlinderNetworks, scale: LossScale, *, released: bool = False):
+def vae_loss(networks: BlinderNetworks, scale: LossScale, *, official: bool = False):
     """Eq. 4: ``(params, BlinderBatch) -> (float[], info)``.
 
     The paper's form is ``alpha`` times the squared error summed over the window, plus
     ``beta`` times the KL divergence, minus ``gamma`` times the discriminators' losses.
     ``released`` is the published program's: ``(512 * mean squared error + 2 beta KL) /
     150`` in place of the first two terms, the discriminators' losses as in
-    ``cross_entropy(released=True)``, and no ``alpha``.
+    ``cross_entropy(official=True)``, and no ``alpha``.
     """
 
     def loss_fn(params, batch: BlinderBatch):
-        total, info, _ = _vae_terms(networks, scale, params, batch, released)
+        total, info, _ = _vae_terms(networks, scale, params, batch, official)
         return total, info
 
     return loss_fn
 
 
-def discriminator_loss(networks: BlinderNetworks, *, released: bool = False):
+def discriminator_loss(networks: BlinderNetworks, *, official: bool = False):
     """Eq. 3 on fixed latents: ``(params, BlinderBatch) -> (float[], info)``."""
 
     def loss_fn(params, batch: BlinderBatch):
         mean, log_variance = networks.encode(params, batch.windows)
         z = jax.lax.stop_gradient(sample(mean, log_variance, batch.noise))
         loss = _discriminator_loss(
-            networks.discriminate(params, z), batch.private, batch.weights, released
+            networks.discriminate(params, z), batch.private, batch.weights, official
         )
         return loss, {"discriminator": loss}
 
@@ -214,19 +214,19 @@ def phases(
     discriminator_steps: int = 5,
     local_steps: int = 1,
     shadows: bool = True,
-    released: bool = False,
+    official: bool = False,
 ) -> tuple[Phase, ...]:
     """Algorithm 1, lines 16-21, ``local_steps`` times.
 
     Line 20: the discriminators take ``discriminator_steps`` on fixed latents. Line 21:
     encoder and decoder take one step against the discriminators as they now are.
     """
-    graded = vae_loss(networks, scale, released=released)
+    graded = vae_loss(networks, scale, official=official)
 
     def discriminate(params, inputs):
         z, private, weights = inputs
         logits = networks.discriminate(params, z)
-        return _discriminator_loss(logits, private, weights, released)
+        return _discriminator_loss(logits, private, weights, official)
 
     latents = with_shadows(networks) if shadows else without_shadows(networks)
     adversary = Phase(
@@ -238,16 +238,16 @@ def phases(
     return (adversary, autoencoder) * local_steps
 
 
-def objectives(networks: BlinderNetworks, scale: LossScale, *, released: bool = False):
+def objectives(networks: BlinderNetworks, scale: LossScale, *, official: bool = False):
     """Algorithm 1, lines 22-23: what the adapted groups are graded by, one by one."""
     return (
-        Objective(VAE_GROUPS, vae_loss(networks, scale, released=released)),
-        Objective(("discriminators",), discriminator_loss(networks, released=released)),
+        Objective(VAE_GROUPS, vae_loss(networks, scale, official=official)),
+        Objective(("discriminators",), discriminator_loss(networks, official=official)),
     )
 
 
 def joint_objective(
-    networks: BlinderNetworks, scale: LossScale, *, released: bool = False
+    networks: BlinderNetworks, scale: LossScale, *, official: bool = False
 ):
     """Both of ``objectives`` in one pass: same gradients, one encoding of the query.
 
@@ -256,32 +256,32 @@ def joint_objective(
     """
 
     def loss_fn(params, batch: BlinderBatch):
-        total, info, _ = joint_terms(networks, scale, params, batch, released)
+        total, info, _ = joint_terms(networks, scale, params, batch, official)
         return total, info
 
     return Objective((*VAE_GROUPS, "discriminators"), loss_fn)
 
 
 def joint_terms(
-    networks: BlinderNetworks, scale: LossScale, params, batch, released=False
+    networks: BlinderNetworks, scale: LossScale, params, batch, official=False
 ):
     """The loss of ``joint_objective``, what to show of it, and the latents."""
     fixed = params | {"discriminators": jax.lax.stop_gradient(params["discriminators"])}
-    total, info, z = _vae_terms(networks, scale, fixed, batch, released)
+    total, info, z = _vae_terms(networks, scale, fixed, batch, official)
     logits = networks.discriminate(params, jax.lax.stop_gradient(z))
-    loss = _discriminator_loss(logits, batch.private, batch.weights, released)
+    loss = _discriminator_loss(logits, batch.private, batch.weights, official)
     return total + loss, info | {"discriminator": loss}, z
 
 
-def _discriminator_loss(logits, private, weights, released):
+def _discriminator_loss(logits, private, weights, official):
     losses = [
-        cross_entropy(one, targets, weights, released=released)
+        cross_entropy(one, targets, weights, official=official)
         for one, targets in zip(logits, private, strict=True)
     ]
     return sum(losses)
 
 
-def _vae_terms(networks, scale, params, batch, released):
+def _vae_terms(networks, scale, params, batch, official):
     """Eq. 4, what to show of it, and the latents: ``(float[], info, z)``."""
     mean, log_variance = networks.encode(params, batch.windows)
     z = sample(mean, log_variance, batch.noise)
@@ -290,10 +290,10 @@ def _vae_terms(networks, scale, params, batch, released):
     error = weighted_mean(errors, batch.weights)
     kl = weighted_mean(kl_to_standard_normal(mean, log_variance), batch.weights)
     logits = networks.discriminate(params, z)
-    adversary = _discriminator_loss(logits, batch.private, batch.weights, released)
+    adversary = _discriminator_loss(logits, batch.private, batch.weights, official)
     size = batch.windows[0].size
-    if released:
-        total = RELEASED_SCALE * error / size + 2 * scale.beta * kl / 150
+    if official:
+        total = OFFICIAL_SCALE * error / size + 2 * scale.beta * kl / 150
     else:
         total = scale.alpha * error + scale.beta * kl
     total = total - scale.gamma * adversary
@@ -322,11 +322,11 @@ class GuideScale(NamedTuple):
 def guided_objective(
     networks: BlinderNetworks,
     critics: Sequence[Critic],
-    judge_fn: Callable,
+    classifier_fn: Callable,
     scale: LossScale,
     guide: GuideScale,
     *,
-    released: bool = False,
+    official: bool = False,
 ) -> Objective:
     """``joint_objective`` and two terms on windows decoded under any private class.
 
@@ -339,7 +339,7 @@ def guided_objective(
     Args:
       networks: Blinder's.
       critics: one for each private attribute; their parameters are group ``critics``.
-      judge_fn: ``(params, windows) -> logits`` of the public attribute.
+      classifier_fn: ``(params, windows) -> logits`` of the public attribute.
       scale: of the published loss.
       guide: of the two terms.
       released: as in ``vae_loss``.
@@ -349,10 +349,10 @@ def guided_objective(
     """
 
     def loss_fn(params, batch: BlinderBatch):
-        total, info, z = joint_terms(networks, scale, params, batch, released)
-        safe = networks.decode(params, z, batch.shown, batch.public)
+        total, info, z = joint_terms(networks, scale, params, batch, official)
+        safe = networks.decode(params, z, batch.target, batch.public)
         fixed = jax.lax.stop_gradient(params)
-        utility = cross_entropy(judge_fn(fixed, safe), batch.public, batch.weights)
+        utility = cross_entropy(classifier_fn(fixed, safe), batch.public, batch.weights)
         fooled = _criticise(critics, fixed, safe, batch)
         seen = _criticise(critics, params, jax.lax.stop_gradient(safe), batch)
         total = total + guide.utility * utility - guide.critic * fooled + seen
@@ -361,15 +361,15 @@ def guided_objective(
     return Objective((*VAE_GROUPS, "discriminators", "critics"), loss_fn)
 
 
-def adversary_objective(networks: BlinderNetworks, critics, *, released: bool = False):
+def adversary_objective(networks: BlinderNetworks, critics, *, official: bool = False):
     """What discriminators, and critics if there are any, learn while all else rests."""
-    discriminate = discriminator_loss(networks, released=released)
+    discriminate = discriminator_loss(networks, official=official)
 
     def loss_fn(params, batch: BlinderBatch):
         loss, info = discriminate(params, batch)
         if critics:
             z = sample(*networks.encode(params, batch.windows), batch.noise)
-            safe = networks.decode(params, z, batch.shown, batch.public)
+            safe = networks.decode(params, z, batch.target, batch.public)
             safe = jax.lax.stop_gradient(safe)
             loss = loss + _criticise(critics, params, safe, batch)
         return loss, info

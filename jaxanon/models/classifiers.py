@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from jaxanon.models.conv2d import PlaneConv, largest, planes
+from jaxanon.models.conv2d import PlaneConv, max_pool, to_planes
 from jaxanon.models.layers import LSTM
 from jaxanon.models.unet import Convolution
 
@@ -176,10 +176,10 @@ class ConvClassifier(nn.Module):
             x if key is None else drop_units(jax.random.fold_in(key, layer), x, rate)
         )
         settle = lambda x: _normalised(nn.relu(x), key is not None, real)
-        x = planes(windows)
+        x = to_planes(windows)
         for layer, filters in enumerate(self.filters):
             x = settle(PlaneConv(filters)(x))
-            x = drop(largest(x, 2, rest=True), layer, dropout / 2)
+            x = drop(max_pool(x, 2, rest=True), layer, dropout / 2)
         x = x.reshape(x.shape[0], -1)
         for layer, units in enumerate(self.hidden, len(self.filters)):
             x = settle(nn.Dense(units, kernel_init=initial)(x))

@@ -17,7 +17,7 @@ class CodeEncoder(nn.Module):
 
     latent: int
     hidden: Sequence[int]
-    initialisation: str = "lecun"
+    initialization: str = "lecun"
 
     @nn.compact
     def __call__(self, windows):
@@ -26,7 +26,7 @@ class CodeEncoder(nn.Module):
         return MultiLayer(widths, self.initialisation)(flatten(windows)), None
 
 
-class Rewriter(NamedTuple):
+class ConditionalAutoencoder(NamedTuple):
     """An encoder, a decoder, and a reader of the latent for each private attribute.
 
     Parameters are groups ``encoder``, ``decoder`` and, if there are any, ``readers``.
@@ -34,23 +34,27 @@ class Rewriter(NamedTuple):
 
     encoder: Encoder | CodeEncoder
     decoder: Decoder
-    told: tuple[int, ...]  # classes of each attribute that the decoder is told
-    readers: tuple[Discriminator, ...]
+    decoder_classes: tuple[
+        int, ...
+    ]  # classes of each attribute that the decoder is told
+    classifiers: tuple[Discriminator, ...]
 
     def init(self, key) -> dict:
         """Parameters of all groups."""
-        encoder_key, decoder_key, *keys = jax.random.split(key, 2 + len(self.readers))
+        encoder_key, decoder_key, *keys = jax.random.split(
+            key, 2 + len(self.classifiers)
+        )
         window = jnp.zeros((1, self.decoder.time, self.decoder.channels))
         z = jnp.zeros((1, self.encoder.latent))
-        conditioned = jnp.zeros((1, self.encoder.latent + sum(self.told)))
+        conditioned = jnp.zeros((1, self.encoder.latent + sum(self.decoder_classes)))
         params = {
             "encoder": self.encoder.init(encoder_key, window)["params"],
             "decoder": self.decoder.init(decoder_key, conditioned)["params"],
         }
-        if self.readers:
+        if self.classifiers:
             params["readers"] = [
                 reader.init(one, z)["params"]
-                for reader, one in zip(self.readers, keys, strict=True)
+                for reader, one in zip(self.classifiers, keys, strict=True)
             ]
         return params
 
@@ -66,29 +70,31 @@ class Rewriter(NamedTuple):
 
     def decode(self, params, z, private) -> jax.Array:
         """A latent, and the one-hot classes that the decoder is told, to windows."""
-        conditioned = jnp.concatenate([z, *private], axis=-1) if self.told else z
+        conditioned = (
+            jnp.concatenate([z, *private], axis=-1) if self.decoder_classes else z
+        )
         decoded: Any = self.decoder.apply({"params": params["decoder"]}, conditioned)
         return decoded
 
     def read(self, params, z) -> tuple[jax.Array, ...]:
         """Logits of each private attribute."""
-        pairs = zip(self.readers, params["readers"], strict=True)
+        pairs = zip(self.classifiers, params["readers"], strict=True)
         logits: Any = tuple(reader.apply({"params": p}, z) for reader, p in pairs)
         return logits
 
 
-def rewriter(
+def conditional_autoencoder(
     time: int,
     channels: int,
     private_classes: Sequence[int],
     *,
     latent: int,
     hidden: Sequence[int],
-    initialisation: str = "released",
-    told: bool = False,
-    reader_hidden: Sequence[int] | None = None,
+    initialization: str = "released",
+    conditional: bool = False,
+    classifier_hidden: Sequence[int] | None = None,
     random: bool = True,
-) -> Rewriter:
+) -> ConditionalAutoencoder:
     """The networks of one model for windows of ``time`` samples.
 
     Args:
@@ -99,17 +105,17 @@ def rewriter(
       hidden: widths of the encoder's dense layers; the decoder mirrors them.
       initialisation: of all layers; see ``Dense``.
       told: whether the decoder is told the private classes.
-      reader_hidden: widths of the readers' hidden layers, ``()`` for a single layer;
+      classifier_hidden: widths of the readers' hidden layers, ``()`` for a single layer;
         None is no readers.
       random: whether the latent has a variance, or is a code.
 
     Returns:
-      ``Rewriter``.
+      ``ConditionalAutoencoder``.
 
     Example:
       ObscureNet's for MotionSense, with the published 298,388 and 297,600 parameters:
 
-      >>> net = rewriter(128, 2, [2], latent=10, hidden=(512, 256, 128), told=True)
+      >>> net = conditional_autoencoder(128, 2, [2], latent=10, hidden=(512, 256, 128), conditional=True)
       >>> params = jax.eval_shape(net.init, jax.random.key(0))
       >>> {group: sum(leaf.size for leaf in jax.tree.leaves(params[group]))
       ...  for group in params}
@@ -117,24 +123,24 @@ def rewriter(
     """
     hidden = tuple(hidden)
     if random:
-        encoder = Encoder(latent, hidden, (), initialisation)
+        encoder = Encoder(latent, hidden, (), initialization)
     else:
-        encoder = CodeEncoder(latent, hidden, initialisation)
+        encoder = CodeEncoder(latent, hidden, initialization)
     readers = ()
-    if reader_hidden is not None:
+    if classifier_hidden is not None:
         readers = tuple(
-            Discriminator(num, tuple(reader_hidden), initialisation)
+            Discriminator(num, tuple(classifier_hidden), initialization)
             for num in private_classes
         )
-    return Rewriter(
+    return ConditionalAutoencoder(
         encoder,
-        Decoder(time, channels, hidden[::-1], (), initialisation),
-        tuple(private_classes) if told else (),
+        Decoder(time, channels, hidden[::-1], (), initialization),
+        tuple(private_classes) if conditional else (),
         readers,
     )
 
 
-VALUES = 512  # A window's squared error counts as that of so many values.
+NUM_VALUES = 512  # A window's squared error counts as that of so many values.
 
 SHRINK = 75  # The released loss is so many times smaller.
 
@@ -149,18 +155,18 @@ class AutoencoderBatch(NamedTuple):
     noise: jax.Array  # float[batch, latent], N(0, 1)
 
 
-def rewriter_loss(
-    networks: Rewriter,
+def autoencoder_loss(
+    networks: ConditionalAutoencoder,
     params,
     batch: AutoencoderBatch,
     *,
     beta=0.0,
-    reading=0.0,
+    classifier_weight=0.0,
     form: str = "plain",
 ):
     """Squared error, KL divergence and what the readers lose, per window.
 
-    ``"plain"`` is ``256 · error + beta · KL + reading · CE`` with the mean squared
+    ``"plain"`` is ``256 · error + beta · KL + classifier_weight · CE`` with the mean squared
     error of a window's values, KL in nats and the readers' cross-entropy in nats: the
     negative evidence bound of a window of 512 values with unit variance, whatever
     number of values it has. For ``½‖x̂ − x‖² + β KL``, β is ``beta`` times values /
@@ -168,14 +174,14 @@ def rewriter_loss(
 
     ``"released"`` is the published programs' ``(512 · error + 2 beta · KL) / 150``,
     which is the same over 75, with ``binary_cross_entropy`` for the readers. Their
-    ``c`` is ``beta``; their weight of the adversary, 0.2, is a ``reading`` of -15.
+    ``c`` is ``beta``; their weight of the adversary, 0.2, is a ``classifier_weight`` of -15.
 
     Args:
-      networks: ``Rewriter``.
+      networks: ``ConditionalAutoencoder``.
       params: of all its groups.
       batch: ``AutoencoderBatch``; the decoder is told the true classes.
       beta: weight of the KL divergence, a float or ``float[]``.
-      reading: weight of the readers' loss; negative for an adversary's.
+      classifier_weight: weight of the readers' loss; negative for an adversary's.
       form: one of ``FORMS``.
 
     Returns:
@@ -185,24 +191,26 @@ def rewriter_loss(
     z = mean if log_variance is None else sample(mean, log_variance, batch.noise)
     rebuilt = networks.decode(params, z, batch.private)
     error = jnp.mean(jnp.square(batch.windows - rebuilt))
-    total, info = VALUES / 2 * error, {"reconstruction": error}
+    total, info = NUM_VALUES / 2 * error, {"reconstruction": error}
     if log_variance is not None:
         kl = jnp.mean(kl_to_standard_normal(mean, log_variance))
         total, info = total + beta * kl, info | {"kl": kl}
-    if networks.readers:
-        loss = reader_loss(networks, params, z, batch.private, form=form)
-        total, info = total + reading * loss, info | {"reader": loss}
+    if networks.classifiers:
+        loss = classifier_loss(networks, params, z, batch.private, form=form)
+        total, info = total + classifier_weight * loss, info | {"reader": loss}
     total = total / SHRINK if form == "released" else total
     return total, {"loss": total} | info
 
 
-def reader_loss(networks: Rewriter, params, z, private, *, form: str = "plain"):
+def classifier_loss(
+    networks: ConditionalAutoencoder, params, z, private, *, form: str = "plain"
+):
     """The readers' cross-entropy of latents, ``float[]``, summed over attributes."""
     if form == "released":
         loss = binary_cross_entropy
     else:
         loss = lambda logits, y: cross_entropy(logits, y, jnp.ones(len(y)))
-    pairs = zip(networks.read(params, z), private, strict=True)
+    pairs = zip(networks.classify(params, z), private, strict=True)
     return sum(loss(logits, targets) for logits, targets in pairs)
 
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-LEAST_STD = 1e-3  # Of standardised windows; what spreads less is said not to spread.
+MIN_STD = 1e-3  # Of standardised windows; what spreads less is said not to spread.
 
 
 class Condition(NamedTuple):
@@ -22,7 +22,7 @@ class Condition(NamedTuple):
     known: jax.Array  # bool[batch]; whether the statistics are
 
 
-def nothing(sizes: dict[str, int], num_features: int, batch: int) -> Condition:
+def null_condition(sizes: dict[str, int], num_features: int, batch: int) -> Condition:
     """The condition that says nothing, for guidance to lean away from.
 
     Args:
@@ -31,14 +31,16 @@ def nothing(sizes: dict[str, int], num_features: int, batch: int) -> Condition:
       batch: windows.
 
     Example:
-      >>> nothing({"activity": 3}, 6, 2).classes["activity"]
+      >>> null_condition({"activity": 3}, 6, 2).classes["activity"]
       Array([3, 3], dtype=int32)
     """
     classes = {name: jnp.full(batch, size, jnp.int32) for name, size in sizes.items()}
     return Condition(classes, jnp.zeros((batch, num_features)), jnp.zeros(batch, bool))
 
 
-def forget(key, condition: Condition, sizes: dict[str, int], rate) -> Condition:
+def drop_conditions(
+    key, condition: Condition, sizes: dict[str, int], rate
+) -> Condition:
     """Makes each attribute, and the statistics, unknown with probability ``rate``.
 
     Each falls on its own, so that a network learns what any of them says by itself.
@@ -50,8 +52,8 @@ def forget(key, condition: Condition, sizes: dict[str, int], rate) -> Condition:
       rate: ``float[]`` in [0, 1].
 
     Example:
-      >>> told = nothing({"a": 2}, 1, 2)._replace(classes={"a": jnp.array([0, 1])})
-      >>> forget(jax.random.key(0), told, {"a": 2}, 1.0).classes["a"]
+      >>> told = null_condition({"a": 2}, 1, 2)._replace(classes={"a": jnp.array([0, 1])})
+      >>> drop_conditions(jax.random.key(0), told, {"a": 2}, 1.0).classes["a"]
       Array([2, 2], dtype=int32)
     """
     falls = jax.random.bernoulli(key, rate, (1 + len(sizes), len(condition.known)))
@@ -102,7 +104,7 @@ def statistics(moments, class_mean, class_std):
       PrivateHub, section 4.3.2 (features of each task).
     """
     means = moments[:, : class_mean.shape[1]]
-    spread = class_std > LEAST_STD
+    spread = class_std > MIN_STD
     score = (means - class_mean) / jnp.where(spread, class_std, 1)
     return jnp.concatenate([moments, jnp.where(spread, score, 0)], axis=1)
 
@@ -180,7 +182,9 @@ class AnalogBits(NamedTuple):
         return jnp.where(few.reshape(_ones(windows)), whole, windows)
 
 
-def values_of(channels: Sequence[str], categories: Sequence[str]) -> tuple[int, ...]:
+def parse_categories(
+    channels: Sequence[str], categories: Sequence[str]
+) -> tuple[int, ...]:
     """How many values each channel has, by names or patterns such as ``"door *=2"``.
 
     Args:
@@ -196,7 +200,7 @@ def values_of(channels: Sequence[str], categories: Sequence[str]) -> tuple[int, 
       ValueError: for a name that fits no channel, or fewer than 2 values.
 
     Example:
-      >>> values_of(("CO2", "door on", "mode"), ("* on", "mode=4"))
+      >>> parse_categories(("CO2", "door on", "mode"), ("* on", "mode=4"))
       (0, 2, 4)
     """
     found = dict.fromkeys(channels, 0)
@@ -223,7 +227,7 @@ def check_values(windows, channels: Sequence[str], values: Sequence[int]) -> Non
     Args:
       windows: ``float[N, time, channels]``, in physical units, as NumPy.
       channels: their names.
-      values: of ``values_of``.
+      values: of ``parse_categories``.
 
     Raises:
       ValueError: naming the first channel, and value, that is wrong.

@@ -70,7 +70,7 @@ class PlaneConvTranspose(nn.Module):
         return _joined(product, x.shape, self.reach[0], stretch, back=True) + bias
 
 
-def largest(x, size: int, *, rest: bool = False):
+def max_pool(x, size: int, *, rest: bool = False):
     """The largest of every ``size`` samples.
 
     Args:
@@ -80,7 +80,7 @@ def largest(x, size: int, *, rest: bool = False):
 
     Example:
       >>> x = jnp.array([3.0, 1.0, 2.0])[None, None, :, None]
-      >>> largest(x, 2).ravel(), largest(x, 2, rest=True).ravel()
+      >>> max_pool(x, 2).ravel(), max_pool(x, 2, rest=True).ravel()
       (Array([3.], dtype=float32), Array([3., 2.], dtype=float32))
     """
     spare = -x.shape[2] % size
@@ -93,7 +93,7 @@ def largest(x, size: int, *, rest: bool = False):
     return functools.reduce(jnp.maximum, parts)
 
 
-def normalised(x, train: bool):
+def batch_norm(x, train: bool):
     """Batch normalisation as Keras has it; by moving averages unless ``train``."""
     layer = nn.BatchNorm(momentum=0.99, epsilon=1e-3)
     return layer(x, use_running_average=not train)
@@ -109,7 +109,7 @@ def logits(x, num_classes: int):
     return x if units > 1 else jnp.concatenate([jnp.zeros_like(x), x], axis=1)
 
 
-def noise(key, sizes) -> list:
+def dropout_bytes(key, sizes) -> list:
     """Random octets for each of ``sizes``, in one draw: programs stay small.
 
     ``uint8[size]`` each; of no key, ``None`` each.
@@ -136,7 +136,7 @@ def drop(x, octets, rate: float):
     return jnp.where(kept, x / (1 - rate), 0)
 
 
-def planes(windows):
+def to_planes(windows):
     """``float[batch, time, channels] -> float[batch, channels, time, 1]``."""
     return jnp.swapaxes(windows, 1, 2)[..., None]
 

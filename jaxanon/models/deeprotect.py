@@ -43,7 +43,7 @@ def init_classifier(key, inference: str, inputs: int, num_classes: int) -> dict:
     }
 
 
-def read(params: dict, windows):
+def predict_scores(params: dict, windows):
     """What is said of windows: scores, the largest the guess.
 
     Windows are standardised over the batch: behind two flat curves a layer they differ
@@ -68,7 +68,7 @@ def loss(params: dict, inference: str, windows, labels):
     """How wrong it is: of ridge the squared distance to ±1, one class against the rest.
 
     Args:
-      params, windows: as ``read``.
+      params, windows: as ``predict_scores``.
       inference: as ``init``.
       labels: ``int[batch]``.
 
@@ -78,14 +78,14 @@ def loss(params: dict, inference: str, windows, labels):
     References:
       Liu, Chakraborty and Mittal, DEEProtect, 2017, equation 4.
     """
-    told = read(params, windows)
+    told = predict_scores(params, windows)
     if inference == "ridge":
         wanted = 2 * jax.nn.one_hot(labels, told.shape[1]) - 1
         return jnp.mean(jnp.sum((told - wanted) ** 2, axis=1))
     return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(told, labels))
 
 
-def squares(params: dict):
+def squared_norm(params: dict):
     """Of all weights but biases, ``float[]``."""
     return sum(
         jnp.sum(params[name] ** 2) for name in ("kernel", "hidden") if name in params

@@ -14,7 +14,7 @@ from jaxanon.models.sanitizer import (
     Predictor,
     Sanitizer,
     compose,
-    least_time,
+    min_time,
     sanitize,
 )
 
@@ -93,7 +93,7 @@ class DySanNetworks(NamedTuple):
 
         ``public`` are the classes of the windows, ``int[batch]``.
         """
-        own = scaled(public, self.public[1])[:, None]
+        own = scale_classes(public, self.public[1])[:, None]
         sides = jnp.concatenate([self._known(sides, windows), own], axis=1)
         variables = _variables(params, "discriminators")
         logits, averages = {}, {}
@@ -107,7 +107,7 @@ class DySanNetworks(NamedTuple):
         return -jnp.ones((len(windows), self.sides)) if sides is None else sides
 
 
-def scaled(classes, num_classes: int):
+def scale_classes(classes, num_classes: int):
     """Numbers of classes from 0, as floats from -1 to 1."""
     return 2 * classes / (num_classes - 1) - 1
 
@@ -133,7 +133,7 @@ def networks(
       >>> sum(leaf.size for leaf in jax.tree.leaves(shapes["sanitizer"]))
       3919686
     """
-    least = max(REACH, least_time(widths.predictor_filters))
+    least = max(REACH, min_time(widths.predictor_filters))
     if time < least:
         raise ValueError(
             f"windows must have at least {least} samples for predictor_filters="

@@ -83,7 +83,7 @@ def haar(time: int) -> np.ndarray:
     return _unit(rows)
 
 
-def of_channels(basis: np.ndarray, channels: int) -> np.ndarray:
+def repeat_for_channels(basis: np.ndarray, channels: int) -> np.ndarray:
     """A basis of samples for windows of several channels, each by itself.
 
     Args:
@@ -95,13 +95,13 @@ def of_channels(basis: np.ndarray, channels: int) -> np.ndarray:
       windows ``[time, channels]``.
 
     Example:
-      >>> of_channels(haar(2), 3).shape
+      >>> repeat_for_channels(haar(2), 3).shape
       (6, 6)
     """
     return np.kron(basis, np.eye(channels)).astype(np.float32)
 
 
-def most_varied(basis, covariance, count: int):
+def select_most_variable(basis, covariance, count: int):
     """The rows along which windows vary the most.
 
     Args:
@@ -162,11 +162,11 @@ def sparse_codes(atoms, windows, penalty: float, steps: int = 20):
     return codes
 
 
-def of_length_one(atoms):
+def normalize_rows(atoms):
     """Rows scaled to length 1.
 
     Example:
-      >>> of_length_one(jnp.array([[3.0, 4.0]]))
+      >>> normalize_rows(jnp.array([[3.0, 4.0]]))
       Array([[0.6, 0.8]], dtype=float32)
     """
     length = jnp.linalg.norm(atoms, axis=1, keepdims=True)
@@ -191,7 +191,7 @@ class Moments(NamedTuple):
     sums: dict[str, jax.Array]  # float32[classes, inputs]; inputs where it is that one
 
 
-def empty(inputs: int, classes: Mapping[str, int]) -> Moments:
+def init_moments(inputs: int, classes: Mapping[str, int]) -> Moments:
     """Moments of nothing.
 
     Args:
@@ -199,7 +199,7 @@ def empty(inputs: int, classes: Mapping[str, int]) -> Moments:
       classes: how many each attribute has.
 
     Example:
-      >>> empty(30, {"gender": 2}).sums["gender"].shape
+      >>> init_moments(30, {"gender": 2}).sums["gender"].shape
       (2, 30)
     """
     return Moments(
@@ -211,7 +211,7 @@ def empty(inputs: int, classes: Mapping[str, int]) -> Moments:
     )
 
 
-def add(moments: Moments, x, labels: Mapping[str, jax.Array]) -> Moments:
+def update_moments(moments: Moments, x, labels: Mapping[str, jax.Array]) -> Moments:
     """Moments with one more batch.
 
     Args:
@@ -241,7 +241,7 @@ def covariance(moments: Moments) -> jax.Array:
 
     Example:
       >>> x = jnp.array([[1.0, -1.0], [-1.0, 1.0]])
-      >>> covariance(add(empty(2, {}), x, {}))
+      >>> covariance(update_moments(init_moments(2, {}), x, {}))
       Array([[ 1., -1.],
              [-1.,  1.]], dtype=float32)
     """
@@ -266,7 +266,7 @@ def ridge(moments: Moments, name: str, penalty) -> jax.Array:
       The second input tells the class, the first does not.
 
       >>> x = jnp.array([[1.0, 2.0], [-1.0, 2.0], [1.0, -2.0], [-1.0, -2.0]])
-      >>> told = add(empty(2, {"side": 2}), x, {"side": jnp.array([1, 1, 0, 0])})
+      >>> told = update_moments(init_moments(2, {"side": 2}), x, {"side": jnp.array([1, 1, 0, 0])})
       >>> abs(ridge(told, "side", 0.0).round(3))
       Array([[0. , 0.5],
              [0. , 0.5]], dtype=float32)

@@ -24,7 +24,7 @@ class Hyper(NamedTuple):
     dropout: jax.Array | float = 0.1  # The published 0.5 makes a much weaker attacker.
 
 
-class Fitted(NamedTuple):
+class FittedClassifier(NamedTuple):
     """A trained classifier; ``fit_many`` adds a leading axis to all but ``net``."""
 
     net: Any  # Classifier, or what was given in its place
@@ -35,7 +35,7 @@ class Fitted(NamedTuple):
     best_epoch: jax.Array  # int[]; its parameters are those kept
 
 
-def fit_classifier(key, windows, labels, num_classes, **options) -> Fitted:
+def fit_classifier(key, windows, labels, num_classes, **options) -> FittedClassifier:
     """Trains a ``Classifier`` on one attribute.
 
     Adam, its rate falling linearly to zero, on cross-entropy with each class weighted
@@ -57,7 +57,7 @@ def fit_classifier(key, windows, labels, num_classes, **options) -> Fitted:
         train in its place, called alike; its ``num_classes`` is set here).
 
     Returns:
-      ``Fitted``; give it to ``predict`` or ``predict_logits``.
+      ``FittedClassifier``; give it to ``predict`` or ``predict_logits``.
 
     Raises:
       ValueError: for windows of the wrong rank, labels out of range or not one per
@@ -78,7 +78,7 @@ def fit_classifier(key, windows, labels, num_classes, **options) -> Fitted:
     labels = np.asarray(labels)[None]
     fitted = fit_many(key[None], windows, labels, [num_classes], **options)
     params, _, *told = jax.tree.map(lambda leaf: leaf[0], tuple(fitted[1:]))
-    return Fitted(fitted.net, params, int(num_classes), *told)
+    return FittedClassifier(fitted.net, params, int(num_classes), *told)
 
 
 def fit_many(
@@ -95,7 +95,7 @@ def fit_many(
     hyper: Hyper | None = None,
     hidden: tuple[int, ...] | None = None,
     net: Any = None,
-) -> Fitted:
+) -> FittedClassifier:
     """Trains one classifier per set of labels, all in one program.
 
     As ``fit_classifier``, with a leading axis ``sets`` on ``keys``, ``labels``,
@@ -112,7 +112,7 @@ def fit_many(
             f"N, time, channels], got shape {windows.shape}."
         )
     shared = windows[0] if own else windows
-    rows = arrange(shared, labels, num_classes, mask, valid, batch)
+    rows = arrange_rows(shared, labels, num_classes, mask, valid, batch)
     if epochs is not None and epochs < 1:
         raise ValueError(f"epochs must be > 0, got {epochs!r}.")
     if epochs is None:
@@ -131,7 +131,9 @@ def fit_many(
     side_by_side = jax.default_backend() != "cpu"
     rows = jax.tree.map(jnp.asarray, rows)
     fixed = (net, epochs, side_by_side)
-    return Fitted(net, *_fit_sets(*fixed, keys, windows, rows, num_classes, hyper))
+    return FittedClassifier(
+        net, *_fit_sets(*fixed, keys, windows, rows, num_classes, hyper)
+    )
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
@@ -163,7 +165,7 @@ class Rows(NamedTuple):
 
 
 def _fit(net, epochs, windows, hyper, key, rows: Rows, num_classes):
-    """One classifier; returns the fields of ``Fitted`` after ``net``."""
+    """One classifier; returns the fields of ``FittedClassifier`` after ``net``."""
     optimizer = optax.scale_by_adam()
     init_key, order_key, drop_key = jax.random.split(key, 3)
     averages = net.init(init_key, windows[:1])
@@ -236,7 +238,7 @@ def _apply(net, params, windows):
     return net.apply(params, windows)
 
 
-def predict_logits(fitted: Fitted, windows) -> np.ndarray:
+def predict_logits(fitted: FittedClassifier, windows) -> np.ndarray:
     """``float32[N, time, channels] -> float32[N, num_classes]``, any N, in chunks."""
     windows = np.asarray(windows, np.float32)
     parts = [np.zeros((0, int(fitted.num_classes)), np.float32)]
@@ -249,12 +251,12 @@ def predict_logits(fitted: Fitted, windows) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def predict(fitted: Fitted, windows) -> np.ndarray:
+def predict(fitted: FittedClassifier, windows) -> np.ndarray:
     """The most likely class of each window, ``int32[N]``."""
     return predict_logits(fitted, windows).argmax(-1).astype(np.int32)
 
 
-def arrange(windows, labels, num_classes, mask, valid, batch) -> Rows:
+def arrange_rows(windows, labels, num_classes, mask, valid, batch) -> Rows:
     """Checks ``fit_many``'s data and lists the rows of each set of labels."""
     labels = np.asarray(labels)
     shape = np.shape(windows)

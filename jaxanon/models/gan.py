@@ -104,7 +104,7 @@ class Recurrent(nn.Module):
         return jax.nn.sigmoid(x) if self.sigmoid else x
 
 
-def with_classes(x, classes, num_classes: int):
+def append_classes(x, classes, num_classes: int):
     """``x`` with its windows' classes beside every step, one-hot.
 
     Args:
@@ -116,7 +116,7 @@ def with_classes(x, classes, num_classes: int):
       ``float[batch, time, d + num_classes]``.
 
     Example:
-      >>> with_classes(jnp.ones((1, 2, 1)), jnp.array([1]), 2)[0]
+      >>> append_classes(jnp.ones((1, 2, 1)), jnp.array([1]), 2)[0]
       Array([[1., 0., 1.],
              [1., 0., 1.]], dtype=float32)
     """

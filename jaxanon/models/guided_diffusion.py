@@ -65,7 +65,9 @@ class Expander(nn.Module):
         return Convolution(self.channels, zero=True, name="last")(z)
 
 
-MOST = 3.0  # Log-variances lie in (-3, 3): what is read has deviation 1 at most.
+MAX_LOG_VARIANCE = (
+    3.0  # Log-variances lie in (-3, 3): what is read has deviation 1 at most.
+)
 
 
 class LatentLaw(nn.Module):
@@ -93,10 +95,10 @@ class LatentLaw(nn.Module):
         """``float[batch, d] -> (float[batch, outputs], same)``."""
         found = MultiLayer((*self.hidden, 2 * self.outputs))(x)
         mean, log_variance = jnp.split(found, 2, axis=-1)
-        return mean, MOST * jnp.tanh(log_variance / MOST)
+        return mean, MAX_LOG_VARIANCE * jnp.tanh(log_variance / MAX_LOG_VARIANCE)
 
 
-def surprise(y, mean, log_variance):
+def gaussian_nll(y, mean, log_variance):
     """Mean negative log-likelihood of rows, in nats, but for ``d log(2 pi) / 2``.
 
     Args:
@@ -106,7 +108,7 @@ def surprise(y, mean, log_variance):
       ``float[]``.
 
     Example:
-      >>> surprise(jnp.array([[2.0, 0.0]]), jnp.zeros((1, 2)), jnp.zeros((1, 2)))
+      >>> gaussian_nll(jnp.array([[2.0, 0.0]]), jnp.zeros((1, 2)), jnp.zeros((1, 2)))
       Array(2., dtype=float32)
     """
     terms = (y - mean) ** 2 * jnp.exp(-log_variance) + log_variance

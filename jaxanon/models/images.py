@@ -36,10 +36,12 @@ class Convolution(nn.Module):
         shape = (SIDE**2 * x.shape[-1], self.features)
         kernel = self.param("kernel", nn.initializers.he_normal(), shape)
         groups = math.gcd(GROUPS, self.features)
-        return nn.GroupNorm(groups, name="norm")(neighbours(x, self.stride) @ kernel)
+        return nn.GroupNorm(groups, name="norm")(
+            gather_neighbors(x, self.stride) @ kernel
+        )
 
 
-def neighbours(x, stride: int = 1):
+def gather_neighbors(x, stride: int = 1):
     """Every ``stride``-th pixel with the eight around it, zero beyond the border.
 
     ``float[B, h, w, d]`` to ``float[B, ceil(h / stride), ceil(w / stride), 9 * d]``;
@@ -78,7 +80,7 @@ class ResNet(nn.Module):
         conv = lambda features, stride=1: Convolution(
             features, stride, name=f"conv_{next(number)}"
         )
-        x = nn.relu(conv(self.stages[0])(square(windows)))
+        x = nn.relu(conv(self.stages[0])(to_image(windows)))
         for features in self.stages:
             for _ in range(self.blocks):
                 more = features - x.shape[-1]
@@ -104,7 +106,7 @@ class VGG(nn.Module):
     @nn.compact
     def __call__(self, windows):
         """``float[batch, pixels, channels] -> float[batch, outputs]``."""
-        x, number = square(windows), 0
+        x, number = to_image(windows), 0
         for width in self.widths:
             if width == POOL:
                 batch, height, _, channels = x.shape
@@ -116,7 +118,7 @@ class VGG(nn.Module):
         return nn.Dense(self.outputs, name="dense_1")(x.reshape(len(x), -1))
 
 
-def square(windows):
+def to_image(windows):
     """Pixels row by row as the image that they are, ``float[B, side, side, d]``."""
     batch, pixels, channels = windows.shape
     side = math.isqrt(pixels)

@@ -96,7 +96,7 @@ def rarity(counts):
     return jnp.where(most > 0, 1 - counts / jnp.maximum(most, 1), 0)
 
 
-def class_spread(z, labels, mask, num_classes: int):
+def class_covariance_root(z, labels, mask, num_classes: int):
     """A root of the classes' mean covariance, weighted by their counts.
 
     Normal rows times its transpose have that covariance. It may be singular, and is 0
@@ -113,7 +113,7 @@ def class_spread(z, labels, mask, num_classes: int):
 
     Example:
       >>> z, labels = jnp.array([[1.0], [5.0], [9.0]]), jnp.array([0, 0, 1])
-      >>> root = class_spread(z, labels, jnp.ones(3, bool), 2)
+      >>> root = class_covariance_root(z, labels, jnp.ones(3, bool), 2)
       >>> abs(float((root @ root.T)[0, 0]) - 8 / 3) < 1e-5
       True
 
@@ -133,7 +133,7 @@ def class_spread(z, labels, mask, num_classes: int):
     return vectors * jnp.sqrt(jnp.maximum(values, 0))[None]
 
 
-def shifted(networks: BlinderNetworks, shift) -> BlinderNetworks:
+def shift_latents(networks: BlinderNetworks, shift) -> BlinderNetworks:
     """Networks whose latents are moved on their way to what reads them.
 
     A latent's own mean and variance, and so its KL divergence, stay.

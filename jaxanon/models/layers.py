@@ -11,7 +11,7 @@ from flax import linen as nn
 from jaxanon import kernels
 from jaxanon.kernels.ghost.recurrent import lstm
 
-INITIALISATIONS = ("lecun", "released")
+INITIALIZATIONS = ("lecun", "released")
 
 
 def uniform_fan_in(key, shape, dtype=jnp.float32):
@@ -48,7 +48,7 @@ class Dense(nn.Module):
     """
 
     features: int
-    initialisation: str = "lecun"
+    initialization: str = "lecun"
 
     @nn.compact
     def __call__(self, x):
@@ -66,7 +66,7 @@ class MultiLayer(nn.Module):
     """Dense layers with ReLU between them and none after the last."""
 
     features: Sequence[int]
-    initialisation: str = "lecun"
+    initialization: str = "lecun"
 
     @nn.compact
     def __call__(self, x):

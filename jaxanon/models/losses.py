@@ -49,13 +49,13 @@ def _log_other(logits, classes):
     return jax.nn.logsumexp(others, axis=1) - total
 
 
-def off_chance(logits):
+def distance_from_uniform(logits):
     """Mean distance of probabilities from those of a guess; GEN's second term.
 
     Of two classes, ``mean |0.5 - p|``; of any number the mean over classes.
 
     Example:
-      >>> off_chance(jnp.array([[99.0, 0.0], [0.0, 0.0]]))
+      >>> distance_from_uniform(jnp.array([[99.0, 0.0], [0.0, 0.0]]))
       Array(0.25, dtype=float32)
 
     References:
@@ -174,7 +174,7 @@ def balanced_error(logits, labels, groups, num_groups: int, *, absent: bool = Fa
     return jnp.sum(errors) / (num_groups if absent else jnp.sum(counts > 0))
 
 
-def from_chance(error, num_classes: int, *, signed: bool = False):
+def distance_from_chance(error, num_classes: int, *, signed: bool = False):
     """How far a balanced error is from that of a guess that does not look.
 
     Args:
@@ -185,7 +185,7 @@ def from_chance(error, num_classes: int, *, signed: bool = False):
 
     Example:
       >>> error = jnp.float32(0.75)
-      >>> from_chance(error, 2), from_chance(error, 2, signed=True)
+      >>> distance_from_chance(error, 2), distance_from_chance(error, 2, signed=True)
       (Array(0.25, dtype=float32), Array(-0.25, dtype=float32))
     """
     left = (1 - 1 / num_classes) - error
@@ -209,7 +209,7 @@ def weighted_mean(values, weights):
     return jnp.sum(values * weights) / jnp.where(total > 0, total, 1)
 
 
-def cross_entropy(logits, targets, weights, *, released: bool = False):
+def cross_entropy(logits, targets, weights, *, official: bool = False):
     """Mean cross-entropy, ``float[]``, of one-hot targets under row weights, in nats.
 
     Chance is ``log(classes)``. ``released`` is the published program's form, which
@@ -218,11 +218,11 @@ def cross_entropy(logits, targets, weights, *, released: bool = False):
 
     Example:
       >>> uniform, target = jnp.zeros((1, 2)), jnp.array([[1.0, 0.0]])
-      >>> [f"{cross_entropy(uniform, target, jnp.ones(1), released=r):.4f}"
+      >>> [f"{cross_entropy(uniform, target, jnp.ones(1), official=r):.4f}"
       ...  for r in (False, True)]
       ['0.6931', '0.7241']
     """
-    if released:
+    if official:
         p = jax.nn.softmax(logits)
         rows = jnp.mean(jax.nn.softplus(p) - targets * p, axis=-1)
     else:

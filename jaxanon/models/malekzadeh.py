@@ -10,12 +10,12 @@ from flax import linen as nn
 from jaxanon.models.conv2d import (
     PlaneConv,
     PlaneConvTranspose,
+    batch_norm,
     drop,
-    largest,
+    dropout_bytes,
     logits,
-    noise,
-    normalised,
-    planes,
+    max_pool,
+    to_planes,
 )
 from jaxanon.models.layers import flatten, unflatten
 
@@ -51,11 +51,11 @@ class Encoder(nn.Module):
         ``train`` normalises by the batch, else by the moving averages.
         """
         activate = nn.selu if self.deeper else nn.relu
-        x = planes(windows)
+        x = to_planes(windows)
         for pooled in (False, True, True) + (False,) * self.deeper:
-            x = normalised(activate(PlaneConv(self.filters, self.reach)(x)), train)
-            x = largest(x, 2, rest=True) if pooled else x
-        return normalised(PlaneConv(1, self.reach)(x), train)
+            x = batch_norm(activate(PlaneConv(self.filters, self.reach)(x)), train)
+            x = max_pool(x, 2, rest=True) if pooled else x
+        return batch_norm(PlaneConv(1, self.reach)(x), train)
 
 
 class Decoder(nn.Module):
@@ -79,7 +79,7 @@ class Decoder(nn.Module):
         activate, x = nn.selu if self.deeper else nn.relu, latents
         for stretch in (1, 2, 2):
             x = PlaneConvTranspose(self.filters, self.reach, stretch)(x)
-            x = normalised(activate(x), train)
+            x = batch_norm(activate(x), train)
         if self.deeper:
             x = activate(PlaneConvTranspose(self.filters, self.reach)(x))
         x = PlaneConv(1, self.reach)(x)[:, :, : self.time, 0]
@@ -110,16 +110,16 @@ class Reader(nn.Module):
         """Logits, not normalised.
 
         Args:
-          x: ``float[batch, channels, time, 1]``, a latent or ``planes`` of windows.
+          x: ``float[batch, channels, time, 1]``, a latent or ``to_planes`` of windows.
           key: typed key for dropout; ``None`` drops nothing.
 
         Returns:
           ``float[batch, num_classes]``.
         """
-        dropped = iter(noise(key, self._sizes(x.shape)))
+        dropped = iter(dropout_bytes(key, self._sizes(x.shape)))
         for pooled in self.pooled:
             x = nn.relu(PlaneConv(self.filters)(x))
-            x = largest(x, 2, rest=True) if pooled else x
+            x = max_pool(x, 2, rest=True) if pooled else x
             x = drop(x, next(dropped), 0.25)
         x = x.reshape(len(x), -1)
         for units in self.hidden:
@@ -162,7 +162,7 @@ class MalekzadehNetworks(NamedTuple):
             "encoder": encoder["params"],
             "decoder": decoder["params"],
             "readers": {
-                "windows": make(self.readers, planes(windows)),
+                "windows": make(self.readers, to_planes(windows)),
                 "latents": make(self.latent_readers, latents),
             },
             "averages": {
@@ -190,7 +190,7 @@ class MalekzadehNetworks(NamedTuple):
         pairs += [(("latents", name), net) for name, net in self.latent_readers.items()]
         for number, ((what, name), net) in enumerate(pairs):
             own = None if key is None else jax.random.fold_in(key, number)
-            x = planes(windows) if what == "windows" else latents
+            x = to_planes(windows) if what == "windows" else latents
             given = {"params": params["readers"][what][name]}
             found.append((name, net.apply(given, x, own)))
         return found
@@ -205,7 +205,7 @@ def _apply(net, params, group, x, train):
     return x, renewed["batch_stats"]
 
 
-LEAST = 30  # Samples of a window that leave one to the last convolution.
+MIN_TIME = 30  # Samples of a window that leave one to the last convolution.
 
 
 class Estimator(nn.Module):
@@ -243,12 +243,12 @@ class Estimator(nn.Module):
         rows.append(rows[1] - 2)
         pairs = zip(rows, self.filters, strict=True)
         sizes = [batch * channels * samples * filters for samples, filters in pairs]
-        dropped = iter(noise(key, [*sizes, batch * self.hidden]))
-        x = nn.relu(conv(first, 5)(planes(windows)))
+        dropped = iter(dropout_bytes(key, [*sizes, batch * self.hidden]))
+        x = nn.relu(conv(first, 5)(to_planes(windows)))
         x = nn.relu(conv(first, 3, True)(x))
-        x = drop(largest(nn.relu(_dense(first)(x)), 2), next(dropped), 0.2)
+        x = drop(max_pool(nn.relu(_dense(first)(x)), 2), next(dropped), 0.2)
         x = nn.relu(_dense(second)(nn.relu(conv(second, 5)(x))))
-        x = drop(largest(x, 3), next(dropped), 0.2)
+        x = drop(max_pool(x, 3), next(dropped), 0.2)
         x = drop(nn.relu(conv(third, 3)(x)), next(dropped), 0.2)
         x = nn.relu(_dense(self.hidden)(x.reshape(len(x), -1)))
         x = drop(x, next(dropped), 0.4)
@@ -319,14 +319,14 @@ class Replacer(nn.Module):
         """
         batch, time, channels = windows.shape
         size = time * channels
-        x = planes(windows)
+        x = to_planes(windows)
         for filters in (*self.filters, 1):
             x = nn.selu(PlaneConv(filters, (1, 5))(x))
-        x = normalised(x, train).reshape(batch, size)
+        x = batch_norm(x, train).reshape(batch, size)
         hidden = (size, max(1, size // 2)) if self.hidden is None else self.hidden
         for units in (*hidden, size):
             dense = nn.Dense(units, kernel_init=nn.initializers.glorot_uniform())
-            x = normalised(nn.selu(dense(x)), train)
+            x = batch_norm(nn.selu(dense(x)), train)
         x = x.reshape(batch, channels, time, 1)
         for filters in reversed(self.filters):
             x = nn.selu(PlaneConv(filters, (1, 5))(x))

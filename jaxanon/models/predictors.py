@@ -221,7 +221,7 @@ def q_network(
 LAYER = "embed_1"
 
 
-def embedded(network: Predictor, tokens: int, features: int) -> Predictor:
+def add_embedding(network: Predictor, tokens: int, features: int) -> Predictor:
     """A network of vectors made into one of tokens, by a table with a row for each.
 
     The table is its first layer. Token 0 stands for nothing: its vector is zero and
@@ -239,7 +239,7 @@ def embedded(network: Predictor, tokens: int, features: int) -> Predictor:
     Example:
       >>> reads = lambda layers, x: x[:, -1] @ layers["dense_1"]
       >>> init = lambda key: {"dense_1": jnp.ones((4, 2))}
-      >>> net = embedded(Predictor(init, reads, ("dense_1",)), tokens=9, features=4)
+      >>> net = add_embedding(Predictor(init, reads, ("dense_1",)), tokens=9, features=4)
       >>> layers = net.init(jax.random.key(0))
       >>> net.layers, layers["embed_1"]["embedding"].shape
       (('embed_1', 'dense_1'), (9, 4))

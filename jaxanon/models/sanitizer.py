@@ -178,7 +178,7 @@ class Predictor(nn.Module):
         """Logits, not normalised.
 
         Args:
-          windows: ``float[batch, time, channels]``; ``least_time`` says how long.
+          windows: ``float[batch, time, channels]``; ``min_time`` says how long.
           sides: ``float[batch, s]``, what else is known, in [-1, 1].
           key: typed key for dropout, in training; ``None`` drops nothing and
             normalises by the averages in place of the batch.
@@ -231,11 +231,11 @@ class Discriminator(nn.Module):
         return _official_dense(self.num_classes)(jnp.tanh(x))
 
 
-def least_time(filters: Sequence[int]) -> int:
+def min_time(filters: Sequence[int]) -> int:
     """Samples that a window must have for ``Predictor`` to see one at the end.
 
     Example:
-      >>> least_time((100, 100, 160, 160)), least_time((8,))
+      >>> min_time((100, 100, 160, 160)), min_time((8,))
       (77, 7)
     """
     samples = 1

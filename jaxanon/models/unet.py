@@ -25,8 +25,8 @@ class UNet(nn.Module):
 
     Example:
       >>> import jax
-      >>> from jaxanon.models.conditions import nothing
-      >>> told = nothing({"activity": 3}, num_features=4, batch=2)
+      >>> from jaxanon.models.conditions import null_condition
+      >>> told = null_condition({"activity": 3}, num_features=4, batch=2)
       >>> net = UNet((("activity", 3),), widths=(8, 16), heads=2)
       >>> given = jnp.zeros((2, 64, 5)), jnp.array([1, 7]), told
       >>> params = jax.eval_shape(net.init, jax.random.key(0), *given)
@@ -217,14 +217,14 @@ class Attention(nn.Module):
         dense = lambda size, name, **given: nn.Dense(
             size, name=name, dtype=x.dtype, **given
         )
-        nothing = {"kernel_init": nn.initializers.zeros}
+        zero = {"kernel_init": nn.initializers.zeros}
         y = dense(3 * features, "query_key_value")(norm(features, "norm_1", x.dtype)(x))
         parts = y.reshape(batch, time, 3, self.heads, features // self.heads)
         query, key, value = jnp.moveaxis(parts, 2, 0)
         seen = jax.nn.dot_product_attention(query, key, value)
-        x = x + dense(features, "seen", **nothing)(seen.reshape(batch, time, features))
+        x = x + dense(features, "seen", **zero)(seen.reshape(batch, time, features))
         y = dense(2 * features, "inner")(norm(features, "norm_2", x.dtype)(x))
-        return x + dense(features, "outer", **nothing)(nn.silu(y))
+        return x + dense(features, "outer", **zero)(nn.silu(y))
 
 
 class Halve(nn.Module):

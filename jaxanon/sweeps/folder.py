@@ -113,7 +113,7 @@ def save(run: Run) -> Run:
     return run
 
 
-def opened(folder, index: int, method) -> Run | None:
+def open_member(folder, index: int, method) -> Run | None:
     """Member number ``index`` as it was saved last, else None.
 
     Args:

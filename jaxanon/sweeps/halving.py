@@ -14,7 +14,9 @@ from jaxanon.evaluation import attackers, protocol
 
 ATTACKER = "logistic"  # Who is retrained: quick, and the same for all settings.
 
-MOST = 2000  # Windows of either part; more would be tried for long and tell no more.
+MAX_WINDOWS = (
+    2000  # Windows of either part; more would be tried for long and tell no more.
+)
 
 
 class Score(NamedTuple):
@@ -24,7 +26,7 @@ class Score(NamedTuple):
     leaked: tuple[float, ...]  # balanced accuracy of each private one, retrained
 
 
-NOTHING = Score(-math.inf, (math.inf,))  # Of a setting all of whose members diverged.
+DIVERGED = Score(-math.inf, (math.inf,))  # Of a setting all of whose members diverged.
 
 
 def rungs(epochs: int, eta: int, settings: int, least: int = 1) -> list[int]:
@@ -50,7 +52,7 @@ def rungs(epochs: int, eta: int, settings: int, least: int = 1) -> list[int]:
     return sorted({each for each in found if least <= each < epochs})
 
 
-def held_out(data: Data) -> Data:
+def hold_out(data: Data) -> Data:
     """Training windows parted into those to learn from and those to judge by.
 
     The last of everybody's windows of everything are held out, and what overlaps them
@@ -66,7 +68,7 @@ def held_out(data: Data) -> Data:
     parts = []
     for kind in (TRAIN, TEST):
         rows = np.flatnonzero(side == kind)
-        few = np.linspace(0, len(rows) - 1, min(MOST, len(rows))).astype(int)
+        few = np.linspace(0, len(rows) - 1, min(MAX_WINDOWS, len(rows))).astype(int)
         parts.append(take(data.train, rows[few]))
     held = Data(data.spec, *parts)
     for name in _private(held):
@@ -85,18 +87,18 @@ def _private(held):
     return [name for name in protocol.attacked(held) if name in held.spec.private]
 
 
-def judge(held: Data):
-    """Classifiers of raw windows, for ``tried``."""
+def train_classifiers(held: Data):
+    """Classifiers of raw windows, for ``score_member``."""
     return protocol.train_raw_classifiers(protocol.root(0), held, _quiet)
 
 
-def tried(run, held: Data, judges, seed: int) -> Score | None:
+def score_member(run, held: Data, judges, seed: int) -> Score | None:
     """What a member keeps and leaks, as ``evaluate`` would say, by one quick attacker.
 
     Args:
       run: of the member, as far as it was trained.
-      held: of ``held_out``; the attacker knows all labels of its first part.
-      judges: of ``judge``.
+      held: of ``hold_out``; the attacker knows all labels of its first part.
+      judges: of ``train_classifiers``.
       seed: of the member.
 
     Returns:
@@ -117,22 +119,22 @@ def tried(run, held: Data, judges, seed: int) -> Score | None:
     return Score(kept, tuple(score["balanced_accuracy"] for score in told))
 
 
-def mean(scores) -> Score:
+def mean_score(scores) -> Score:
     """Of a setting's members; those that diverged are left out.
 
     Example:
-      >>> mean([Score(1.0, (0.5,)), None, Score(0.5, (1.0,))])
+      >>> mean_score([Score(1.0, (0.5,)), None, Score(0.5, (1.0,))])
       Score(kept=0.75, leaked=(0.75,))
     """
     known = [score for score in scores if score is not None]
     if not known:
-        return NOTHING
+        return DIVERGED
     kept = math.fsum(score.kept for score in known) / len(known)
     columns = zip(*(score.leaked for score in known), strict=True)
     return Score(kept, tuple(math.fsum(each) / len(known) for each in columns))
 
 
-def stopped(scores: dict[int, Score], eta: int) -> list[int]:
+def settings_to_stop(scores: dict[int, Score], eta: int) -> list[int]:
     """Which settings to stop: the most beaten ones, of those that others beat.
 
     A setting is beaten by one that keeps more and leaks less of every private
@@ -144,7 +146,7 @@ def stopped(scores: dict[int, Score], eta: int) -> list[int]:
       eta: at least 2.
 
     Example:
-      >>> stopped({0: Score(0.9, (0.6,)), 1: Score(0.8, (0.7,)), 2: Score(0.7, (0.8,)),
+      >>> settings_to_stop({0: Score(0.9, (0.6,)), 1: Score(0.8, (0.7,)), 2: Score(0.7, (0.8,)),
       ...          3: Score(0.5, (0.5,))}, 2)
       [2, 1]
     """
@@ -164,8 +166,8 @@ def beats(one: Score, other: Score) -> bool:
       >>> beats(good, Score(0.8, (0.6,))), beats(good, Score(0.9, (0.6,)))
       (True, False)
     """
-    if NOTHING in (one, other):
-        return other == NOTHING != one
+    if DIVERGED in (one, other):
+        return other == DIVERGED != one
     pairs = zip(one.leaked, other.leaked, strict=True)
     return one.kept > other.kept and all(own < its for own, its in pairs)
 

@@ -115,7 +115,7 @@ def search(
             with naming(f"{pathlib.Path(out) / folder.FILE}, its members"):
                 found = {row["index"]: row["scores"] for row in rows}
         tell = progress or (lambda done, total, what: None)
-        for static, indices in space.alike(members, _ARRAYS):
+        for static, indices in space.group_by_static(members, _ARRAYS):
             left = [index for index in indices if index not in found]
             if not left:
                 continue
@@ -190,7 +190,7 @@ def _cells(settings, grid):
                 f"grid names {name!r}, which chooses the homes; sweep each by itself."
             )
         space.check_values(name, values)
-    cells = space.points(grid)
+    cells = space.grid_points(grid)
     for cell in cells:
         dataclasses.replace(settings, **cell)  # Checks itself.
     return cells

@@ -112,14 +112,14 @@ def chunks(indices: list[int], size: int) -> list[list[int]]:
     return [padded[at : at + size] for at in range(0, len(padded), size)]
 
 
-def found(job: Job, indices) -> dict[int, Run | None]:
+def load_runs(job: Job, indices) -> dict[int, Run | None]:
     """Members, in order, as they were saved; None of those that were not."""
     runs: dict[int, Run | None] = dict.fromkeys(indices)
     if job.out is not None:
         for group in job.plan.groups:
             for index in set(group.indices) & set(runs):
                 method = group.methods[job.plan.members[index].split]
-                runs[index] = sweeps_folder.opened(job.out, index, method)
+                runs[index] = sweeps_folder.open_member(job.out, index, method)
     return runs
 
 

@@ -14,10 +14,10 @@ from jaxanon.federated.engine.layout import num_bytes
 from jaxanon.federated.engine.memory import even
 from jaxanon.training import loop, progress
 
-SHARE = 0.8  # Of the free memory; the rest is for what comes and goes beside.
+MEMORY_FRACTION = 0.8  # Of the free memory; the rest is for what comes and goes beside.
 
 
-def needed(compiled, there) -> int:
+def memory_needed(compiled, there) -> int:
     """Bytes that a compiled program takes, beside arguments that lie there anyway.
 
     Args:
@@ -35,7 +35,7 @@ def needed(compiled, there) -> int:
     return max(0, whole - num_bytes(there))
 
 
-def fitting(need: Callable[[int], int], count: int, budget: int | None) -> int:
+def fit_chunk(need: Callable[[int], int], count: int, budget: int | None) -> int:
     """How many of ``count`` members to take at once.
 
     Args:
@@ -48,7 +48,7 @@ def fitting(need: Callable[[int], int], count: int, budget: int | None) -> int:
       not even that fits, for there is no smaller one to try.
 
     Example:
-      >>> fitting(lambda size: 10 * size, 120, 505)
+      >>> fit_chunk(lambda size: 10 * size, 120, 505)
       40
     """
     size = count
@@ -63,7 +63,7 @@ def fitting(need: Callable[[int], int], count: int, budget: int | None) -> int:
 LAYOUTS = ("side by side", "one after another")
 
 # Where nothing is gained by more of them, members are saved after so many.
-SAVED = 8
+SAVE_EVERY = 8
 
 
 class Program(NamedTuple):
@@ -124,7 +124,7 @@ def chunk_size(shared: Program, count: int, like) -> int:
 
     Side by side, as many as fit the memory. One after another their memory does not
     add up, nor is anything gained by more of them, and a killed sweep loses only
-    members that are under way: at most ``SAVED``.
+    members that are under way: at most ``SAVE_EVERY``.
 
     Args:
       shared: their program.
@@ -135,19 +135,19 @@ def chunk_size(shared: Program, count: int, like) -> int:
       As many of each split.
     """
     free = memory.free()
-    budget = None if free is None else int(SHARE * free)
+    budget = None if free is None else int(MEMORY_FRACTION * free)
     if shared.layout == LAYOUTS[1]:
         most = count if budget is None else budget // (2 * num_bytes(like))
-        return memory.even(count, min(SAVED, most))
+        return memory.even(count, min(SAVE_EVERY, most))
 
     def need(size):
         many = size * shared.splits
         seeds = jax.ShapeDtypeStruct((many,), jnp.int32)
         wide = lambda leaf: jax.ShapeDtypeStruct((many, *leaf.shape), leaf.dtype)
         compiled = _compiled(shared, seeds, jax.tree.map(wide, like))
-        return needed(compiled, shared.data)
+        return memory_needed(compiled, shared.data)
 
-    return fitting(need, count, budget)
+    return fit_chunk(need, count, budget)
 
 
 def run_members(shared: Program, seeds, states, *, first: int, last: int, tell):
@@ -221,7 +221,7 @@ def _compiled(shared, seeds, states):
     return _compile(*fixed, tree, tuple(leaves))
 
 
-def programs() -> int:
+def num_compiled() -> int:
     """How many programs of rounds this process has compiled so far."""
     return _compile.cache_info().misses
 

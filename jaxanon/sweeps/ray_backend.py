@@ -18,7 +18,7 @@ from jaxanon.core.checks import first_line
 from jaxanon.datasets.extras import need
 from jaxanon.federated.engine import memory
 from jaxanon.sweeps import members, program
-from jaxanon.sweeps.members import Job, found, train_all
+from jaxanon.sweeps.members import Job, load_runs, train_all
 from jaxanon.sweeps.space import Plan, plan
 
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
@@ -96,7 +96,7 @@ def train(of: Cluster, job: Job, runs: dict, epochs: int) -> Iterator:
         left = [i for i in group.indices if i in runs and not _trained(runs[i], epochs)]
         parts += _parts(left, _most(of, job, len(left)))
     for indices, _ in _done(of, job, parts, "trained", "train", epochs):
-        for index, run in found(job, indices).items():
+        for index, run in load_runs(job, indices).items():
             yield index, run if _trained(run, epochs) else None
 
 
@@ -117,7 +117,7 @@ def _most(of, job, count):
         return job.chunk
     most = math.ceil(max(count, 1) / of.workers)
     few = job.layout == program.LAYOUTS[1]
-    return min(most, program.SAVED) if few else most
+    return min(most, program.SAVE_EVERY) if few else most
 
 
 def _parts(indices, most):
@@ -197,7 +197,7 @@ def work(sweep: str, made_from: list, name: str, indices: list[int], argument) -
       Reports by member, or nothing.
     """
     job = _job(sweep, made_from)
-    runs = found(job, indices)
+    runs = load_runs(job, indices)
     if name == "evaluate":
         whole = {index: run for index, run in runs.items() if run is not None}
         return dict(members.evaluate_all(job, whole, argument))

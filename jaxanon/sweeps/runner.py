@@ -229,7 +229,7 @@ def sweep(
         need("ray", "sweep", "a sweep by Ray")  # Before the folder is anybody's.
     if halving is not None:
         for each in every:
-            sweeps_halving.held_out(each)  # Refuses what could not be compared.
+            sweeps_halving.hold_out(each)  # Refuses what could not be compared.
     described = _describe(plan.groups[0].method, prints, grid, seeds, epochs, halving)
     with checkpoint.alone(out):
         if out is not None:

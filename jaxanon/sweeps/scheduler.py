@@ -27,7 +27,7 @@ def run(job: Job, train_fn: Callable, eta: int | None):
     alive = set(numbers)
     levels = [] if eta is None else _levels(job, eta, len(alive))
     told = [] if job.out is None else _told(job.out)
-    runs = members.found(job, range(len(numbers)))
+    runs = members.load_runs(job, range(len(numbers)))
     stopped: dict[int, int] = {}
     rungs: list[dict] = []
     judges = functools.cache(lambda split: _judges(job.data[split]))
@@ -82,8 +82,8 @@ def _levels(job, eta, settings):
 
 
 def _judges(data):
-    held = halving.held_out(data)
-    return held, halving.judge(held)
+    held = halving.hold_out(data)
+    return held, halving.train_classifiers(held)
 
 
 def _compare(job, runs, numbers, alive, judges, epochs, eta) -> dict:
@@ -97,10 +97,10 @@ def _compare(job, runs, numbers, alive, judges, epochs, eta) -> dict:
             names[number] = place.settings
             if runs[index] is not None:
                 held, of_raw = judges(place.split)
-                one = halving.tried(runs[index], held, of_raw, place.seed)
+                one = halving.score_member(runs[index], held, of_raw, place.seed)
                 scores[number].append(one)
-    means = {n: halving.mean(own) for n, own in scores.items() if own}
-    gone = halving.stopped(means, eta)
+    means = {n: halving.mean_score(own) for n, own in scores.items() if own}
+    gone = halving.settings_to_stop(means, eta)
     rows = [
         {
             "number": number,

@@ -15,7 +15,7 @@ from jaxanon.core.method import Incompatible, Method, check_hyper, check_measure
 from jaxanon.kernels.checks import did_you_mean, whole
 
 # Hyper-parameters that follow from a privacy budget, where there is one.
-FOLLOWS = ("noise_multiplier", "score_multiplier", "weight_epsilon")
+FROM_BUDGET = ("noise_multiplier", "score_multiplier", "weight_epsilon")
 
 
 class Plan(NamedTuple):
@@ -77,7 +77,7 @@ def plan(
     check_measured(method)
     known = jax.eval_shape(lambda: method.init(jax.random.key(num_seeds))).hyper
     if method.guarantee is not None:  # Noise that follows from a budget is no axis.
-        known = {k: v for k, v in known.items() if k not in FOLLOWS}
+        known = {k: v for k, v in known.items() if k not in FROM_BUDGET}
     config = method.config
     fields = {each.name for each in dataclasses.fields(config)} if config else set()
     for name, values in grid.items():
@@ -96,18 +96,18 @@ def plan(
         for seed in range(num_seeds)
     ]
     groups = []
-    for static, indices in alike(members, known):
+    for static, indices in group_by_static(members, known):
         own = build(spec, **static) if static else method
         built = (own, *(build(other, **static) for other in more))
         groups.append(Group(built, indices, [hyper(members[i][0]) for i in indices]))
     return Plan(members, groups)
 
 
-def points(grid: dict[str, list]) -> list[dict]:
+def grid_points(grid: dict[str, list]) -> list[dict]:
     """The product of a grid's axes.
 
     Example:
-      >>> points({"alpha": [1, 2], "beta": [3]})
+      >>> grid_points({"alpha": [1, 2], "beta": [3]})
       [{'alpha': 1, 'beta': 3}, {'alpha': 2, 'beta': 3}]
     """
     return [
@@ -116,7 +116,7 @@ def points(grid: dict[str, list]) -> list[dict]:
     ]
 
 
-def alike(members, arrays) -> list[tuple[dict, list[int]]]:
+def group_by_static(members, arrays) -> list[tuple[dict, list[int]]]:
     """What is compiled of members, and which of them share that.
 
     Args:
@@ -124,7 +124,7 @@ def alike(members, arrays) -> list[tuple[dict, list[int]]]:
       arrays: names of settings that are not compiled.
 
     Example:
-      >>> alike([({"a": 1, "b": 0}, 0), ({"a": 2, "b": 0}, 0)], {"a"})
+      >>> group_by_static([({"a": 1, "b": 0}, 0), ({"a": 2, "b": 0}, 0)], {"a"})
       [({'b': 0}, [0, 1])]
     """
     groups: list[tuple[dict, list[int]]] = []
@@ -158,7 +158,7 @@ def check_values(name: str, values) -> None:
 
 def _possible(method, grid, hyper_fn):
     """The points of the grid that the method's settings allow."""
-    all_points = points(grid)
+    all_points = grid_points(grid)
     cells, reason = [], None
     for cell in all_points:
         try:

@@ -90,7 +90,7 @@ def bundles(splits, group: Group, layout: str, chunk: int | None) -> list[Bundle
     """
     clients = [datasets.by_client(data.train) for data in splits]
     if group.method.federation is not None and group.method.federation.pads:
-        clients = padded(clients)
+        clients = pad_clients(clients)
     prepared = [
         method.prepare(own) for method, own in zip(group.methods, clients, strict=True)
     ]
@@ -100,7 +100,7 @@ def bundles(splits, group: Group, layout: str, chunk: int | None) -> list[Bundle
             method.schedule.rounds_per_epoch(data),
             method.schedule.work_per_round(data),
         )
-        text = lowered(method, data) if len(splits) > 1 else ""
+        text = program_digest(method, data) if len(splits) > 1 else ""
         alike.setdefault((text, *rounds), []).append(number)
     first: dict[str, int] = {}  # Whose method lends the others its program.
     found = []
@@ -117,7 +117,7 @@ def bundles(splits, group: Group, layout: str, chunk: int | None) -> list[Bundle
     return found
 
 
-def padded(clients):
+def pad_clients(clients):
     """Stacked clients of each split, padded to the most windows that one has.
 
     Splits of other numbers of clients stay as they are: nobody is made up.
@@ -136,7 +136,7 @@ def padded(clients):
     return [jax.tree.map(pad, own) for own in clients]
 
 
-def lowered(method, data) -> str:
+def program_digest(method, data) -> str:
     """A digest of what a method's ``init`` and ``update`` are compiled from.
 
     Numbers that a method was built with, such as its split's statistics, are in it.

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from jaxanon.models import fit
-from jaxanon.models.fit import arrange
+from jaxanon.models.fit import arrange_rows
 
 pytestmark = pytest.mark.slow
 
@@ -206,14 +206,14 @@ def test_of_many_rows_there_are_epochs_enough(monkeypatch):
 def test_class_weights_are_majority_over_count():
     labels = np.int32([[0, 0, 0, 0, 0, 0, 1, 1, 1, 2]])
     # Class 3 never occurs.
-    rows = arrange(np.zeros((10, 4, 1)), labels, [4], None, labels == 2, 4)
+    rows = arrange_rows(np.zeros((10, 4, 1)), labels, [4], None, labels == 2, 4)
     # Six of class 0 and three of class 1 train, padded to 12 = 3 batches of 4.
     np.testing.assert_array_equal(
         rows.train_weights.ravel(), [1] * 6 + [2] * 3 + [0] * 3
     )
     np.testing.assert_array_equal(rows.valid_weights.ravel(), [1, 0, 0, 0])
     valid = np.arange(10)[None] % 9 > 0  # Five of class 0, three of class 1.
-    scored = arrange(np.zeros((10, 4, 1)), labels, [4], None, valid, 4)
+    scored = arrange_rows(np.zeros((10, 4, 1)), labels, [4], None, valid, 4)
     np.testing.assert_allclose(
         scored.valid_weights.ravel(), [1 / 10] * 5 + [1 / 6] * 3, rtol=1e-6
     )

@@ -76,13 +76,13 @@ def test_a_member_without_rows_is_none_and_a_damaged_one_is_named(
     out = tmp_path / "copy"
     shutil.copytree(blinders[1], out)
     (out / "member-0001" / "metrics.jsonl").unlink()
-    assert folder.opened(out, 1, method) is None
+    assert folder.open_member(out, 1, method) is None
     for file in (out / "member-0002" / "checkpoints").rglob("*"):
         if file.is_file():
             file.write_bytes(b"")
     why = r"Or delete .*member-0002 and go on with the"
     with pytest.warns(UserWarning), pytest.raises(ValueError, match=why):
-        folder.opened(out, 2, method)
+        folder.open_member(out, 2, method)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from jaxanon.methods.blinder.blinder import FORMS
 from jaxanon.methods.common.client_batches import batch_of, in_turn
 from jaxanon.methods.common.target_class import ANONYMIZATIONS
 from jaxanon.models import blinder as losses
-from jaxanon.models.layers import INITIALISATIONS
+from jaxanon.models.layers import INITIALIZATIONS
 
 WEIGHTINGS = ("rows", "clients")
 
@@ -41,7 +41,7 @@ class FedBlinderConfig:
     gamma: float = setting(0.2, at_least=0, help="weight of the discriminators' loss")
     initialisation: str = setting(
         "lecun",
-        choices=INITIALISATIONS,
+        choices=INITIALIZATIONS,
         help="of the dense layers; released: Blinder's program's, slower to learn",
     )
     form: str = setting("paper", choices=FORMS, help="loss of eq. 4, or as released")
@@ -137,7 +137,7 @@ def build(spec, config, layout=None) -> Method:
             client.hyper["step_size"],
             discriminator_steps=config.discriminator_steps,
             shadows=False,
-            released=system.released,
+            official=system.released,
         )
         adversary = adversary._replace(step_size=client.hyper["adversary_step_size"])
         judge = judging(system, client.hyper)

@@ -13,7 +13,7 @@ from jaxanon.methods.obscurenet.autoencoders import (
     networks,
     sized,
 )
-from jaxanon.models.conditional_autoencoder import FORMS, VALUES
+from jaxanon.models.conditional_autoencoder import FORMS, NUM_VALUES
 
 MEANS = ("predicted", "last")
 
@@ -88,7 +88,7 @@ def attribute_vae(spec, config) -> Method:
       to 5.3 and Algorithm 1.
     """
     config = sized(config, spec, ATTRIBUTE_VAE_SIZES)
-    nets = networks(spec, config, reader_hidden=())
+    nets = networks(spec, config, classifier_hidden=())
     weights = lambda hyper: (hyper["beta"], hyper["alpha"])
     groups = ("encoder", "decoder", "readers")
     design = Design(
@@ -157,7 +157,7 @@ def general_vae(spec, config) -> Method:
     config = sized(config, spec, GENERAL_VAE_SIZES)
     nets = networks(spec, config)
     # Mean error + 2 beta KL is 256 error + 512 beta KL, over 256, which Adam ignores.
-    times = VALUES if config.form == "keras" else 1
+    times = NUM_VALUES if config.form == "keras" else 1
     form = "plain" if config.form == "keras" else config.form
     weights = lambda hyper: (times * hyper["beta"], 0.0)
     design = Design(
@@ -213,7 +213,7 @@ def cvae(spec, config) -> Method:
       a decoder that is told the private classes.
     """
     config = sized(config, spec, CVAE_SIZES)
-    nets = networks(spec, config, told=True)
+    nets = networks(spec, config, conditional=True)
     weights = lambda hyper: (hyper["beta"], 0.0)
     player = model_player(nets, ("encoder", "decoder"), weights, config.form)
     return autoencoders(
@@ -254,7 +254,7 @@ def cae(spec, config) -> Method:
       released programs). The loss is what ``cvae``'s is without the KL divergence.
     """
     config = sized(config, spec, CVAE_SIZES)
-    nets = networks(spec, config, told=True, random=False)
+    nets = networks(spec, config, conditional=True, random=False)
     weights = lambda hyper: (0.0, 0.0)
     player = model_player(nets, ("encoder", "decoder"), weights, "plain")
     return autoencoders("cae", spec, config, Design(nets, (player,), {}))

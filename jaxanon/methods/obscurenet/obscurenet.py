@@ -14,7 +14,7 @@ from jaxanon.methods.obscurenet.autoencoders import (
     networks,
     sized,
 )
-from jaxanon.models.conditional_autoencoder import FORMS, reader_loss
+from jaxanon.models.conditional_autoencoder import FORMS, classifier_loss
 
 PUBLISHED = {
     "motion_sense": (10, (512, 256, 128)),
@@ -85,7 +85,9 @@ def obscurenet(spec, config) -> Method:
       4.2, without the public class.
     """
     config = sized(config, spec, PUBLISHED)
-    nets = networks(spec, config, told=True, reader_hidden=config.adversary_hidden)
+    nets = networks(
+        spec, config, conditional=True, classifier_hidden=config.adversary_hidden
+    )
 
     def latents(key, params, hyper, batch):
         del key, hyper
@@ -93,7 +95,7 @@ def obscurenet(spec, config) -> Method:
 
     def adversary_loss(key, params, hyper, batch, given):
         del key, hyper
-        loss = reader_loss(nets, params, given, batch.private, form=config.form)
+        loss = classifier_loss(nets, params, given, batch.private, form=config.form)
         return loss, ({}, {})  # What it comes to is told by the player that follows.
 
     adversary = Component(
