@@ -1,4 +1,4 @@
-"""Autoencoders whose latent is read, or whose decoder is told, a private class."""
+"""Autoencoders with attribute classifiers or a decoder conditioned on attributes."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from jaxanon.models.losses import cross_entropy, kl_to_standard_normal
 
 
 class CodeEncoder(nn.Module):
-    """Window to its code, with nothing random about it."""
+    """Deterministic encoder of windows."""
 
     latent: int
     hidden: Sequence[int]
@@ -23,24 +23,24 @@ class CodeEncoder(nn.Module):
     def __call__(self, windows):
         """``float[batch, time, channels] -> (float[batch, latent], None)``."""
         widths = (*self.hidden, self.latent)
-        return MultiLayer(widths, self.initialisation)(flatten(windows)), None
+        return MultiLayer(widths, self.initialization)(flatten(windows)), None
 
 
 class ConditionalAutoencoder(NamedTuple):
-    """An encoder, a decoder, and a reader of the latent for each private attribute.
+    """Encoder, decoder and attribute classifiers of the latent.
 
-    Parameters are groups ``encoder``, ``decoder`` and, if there are any, ``readers``.
+    The parameter groups are ``encoder``, ``decoder`` and, with classifiers,
+    ``readers``.
     """
 
     encoder: Encoder | CodeEncoder
     decoder: Decoder
-    decoder_classes: tuple[
-        int, ...
-    ]  # classes of each attribute that the decoder is told
+    # Number of classes of each attribute that conditions the decoder.
+    decoder_classes: tuple[int, ...]
     classifiers: tuple[Discriminator, ...]
 
     def init(self, key) -> dict:
-        """Parameters of all groups."""
+        """Returns the parameters of all groups."""
         encoder_key, decoder_key, *keys = jax.random.split(
             key, 2 + len(self.classifiers)
         )
@@ -59,17 +59,17 @@ class ConditionalAutoencoder(NamedTuple):
         return params
 
     def encode(self, params, windows) -> tuple[jax.Array, jax.Array | None]:
-        """Mean and log-variance of the latent; no variance where it is a code."""
+        """Returns mean and log-variance of the latent; None if it is deterministic."""
         encoded: Any = self.encoder.apply({"params": params["encoder"]}, windows)
         return encoded
 
     def draw(self, params, windows, noise):
-        """A sample of the latent, ``float[batch, latent]``, from N(0, 1) noise."""
+        """Samples latents, ``float[batch, latent]``, from N(0, 1) noise."""
         mean, log_variance = self.encode(params, windows)
         return mean if log_variance is None else sample(mean, log_variance, noise)
 
     def decode(self, params, z, private) -> jax.Array:
-        """A latent, and the one-hot classes that the decoder is told, to windows."""
+        """Decodes latents and one-hot private classes to windows."""
         conditioned = (
             jnp.concatenate([z, *private], axis=-1) if self.decoder_classes else z
         )
@@ -77,7 +77,7 @@ class ConditionalAutoencoder(NamedTuple):
         return decoded
 
     def read(self, params, z) -> tuple[jax.Array, ...]:
-        """Logits of each private attribute."""
+        """Returns the logits of each private attribute."""
         pairs = zip(self.classifiers, params["readers"], strict=True)
         logits: Any = tuple(reader.apply({"params": p}, z) for reader, p in pairs)
         return logits
@@ -95,7 +95,7 @@ def conditional_autoencoder(
     classifier_hidden: Sequence[int] | None = None,
     random: bool = True,
 ) -> ConditionalAutoencoder:
-    """The networks of one model for windows of ``time`` samples.
+    """Builds the networks of one autoencoder.
 
     Args:
       time: samples per window.
@@ -103,19 +103,17 @@ def conditional_autoencoder(
       private_classes: number of classes of each private attribute.
       latent: size of the latent.
       hidden: widths of the encoder's dense layers; the decoder mirrors them.
-      initialisation: of all layers; see ``Dense``.
-      told: whether the decoder is told the private classes.
-      classifier_hidden: widths of the readers' hidden layers, ``()`` for a single layer;
-        None is no readers.
-      random: whether the latent has a variance, or is a code.
-
-    Returns:
-      ``ConditionalAutoencoder``.
+      initialization: initialization of all layers; see ``Dense``.
+      conditional: whether the decoder is conditioned on the private classes.
+      classifier_hidden: widths of the classifiers' hidden layers, ``()`` for a single
+        layer; None builds no classifiers.
+      random: whether the latent has a variance or is deterministic.
 
     Example:
-      ObscureNet's for MotionSense, with the published 298,388 and 297,600 parameters:
+      ObscureNet for MotionSense, with the published 298,388 and 297,600 parameters:
 
-      >>> net = conditional_autoencoder(128, 2, [2], latent=10, hidden=(512, 256, 128), conditional=True)
+      >>> net = conditional_autoencoder(
+      ...     128, 2, [2], latent=10, hidden=(512, 256, 128), conditional=True)
       >>> params = jax.eval_shape(net.init, jax.random.key(0))
       >>> {group: sum(leaf.size for leaf in jax.tree.leaves(params[group]))
       ...  for group in params}
@@ -140,15 +138,15 @@ def conditional_autoencoder(
     )
 
 
-NUM_VALUES = 512  # A window's squared error counts as that of so many values.
+NUM_VALUES = 512  # A window's mean squared error is weighted as if it had 512 values.
 
-SHRINK = 75  # The released loss is so many times smaller.
+SHRINK = 75  # Ratio of the plain loss to the official one.
 
 FORMS = ("plain", "released")
 
 
 class AutoencoderBatch(NamedTuple):
-    """Windows with everything random about them already drawn."""
+    """Windows together with all their random draws."""
 
     windows: jax.Array  # float[batch, time, channels], standardised
     private: tuple  # of float[batch, classes], one-hot, for each private attribute
@@ -164,24 +162,25 @@ def autoencoder_loss(
     classifier_weight=0.0,
     form: str = "plain",
 ):
-    """Squared error, KL divergence and what the readers lose, per window.
+    """Returns squared error, KL divergence and classifier loss, per window.
 
-    ``"plain"`` is ``256 · error + beta · KL + classifier_weight · CE`` with the mean squared
-    error of a window's values, KL in nats and the readers' cross-entropy in nats: the
-    negative evidence bound of a window of 512 values with unit variance, whatever
-    number of values it has. For ``½‖x̂ − x‖² + β KL``, β is ``beta`` times values /
-    512.
+    ``"plain"`` is ``256 · error + beta · KL + classifier_weight · CE``, where ``error``
+    is the mean squared error of a window's values and KL and cross-entropy are in nats.
+    It is the negative evidence lower bound of a window of 512 values with unit
+    variance, whatever the real number of values. To minimize ``½‖x̂ − x‖² + β KL``,
+    set ``beta`` to ``β`` times 512 over the number of values.
 
-    ``"released"`` is the published programs' ``(512 · error + 2 beta · KL) / 150``,
-    which is the same over 75, with ``binary_cross_entropy`` for the readers. Their
-    ``c`` is ``beta``; their weight of the adversary, 0.2, is a ``classifier_weight`` of -15.
+    ``"released"`` is the official programs' ``(512 · error + 2 beta · KL) / 150``,
+    which is the plain loss divided by 75, with ``binary_cross_entropy`` for the
+    classifiers. Their ``c`` is ``beta``. Their adversary weight of 0.2 corresponds to a
+    ``classifier_weight`` of -15.
 
     Args:
-      networks: ``ConditionalAutoencoder``.
-      params: of all its groups.
-      batch: ``AutoencoderBatch``; the decoder is told the true classes.
+      networks: networks of the autoencoder.
+      params: parameters of all groups.
+      batch: windows, with the true classes as the decoder's condition.
       beta: weight of the KL divergence, a float or ``float[]``.
-      classifier_weight: weight of the readers' loss; negative for an adversary's.
+      classifier_weight: weight of the classifiers' loss; negative if adversarial.
       form: one of ``FORMS``.
 
     Returns:
@@ -205,7 +204,7 @@ def autoencoder_loss(
 def classifier_loss(
     networks: ConditionalAutoencoder, params, z, private, *, form: str = "plain"
 ):
-    """The readers' cross-entropy of latents, ``float[]``, summed over attributes."""
+    """Returns the cross-entropy of latents, ``float[]``, summed over attributes."""
     if form == "released":
         loss = binary_cross_entropy
     else:
@@ -215,13 +214,14 @@ def classifier_loss(
 
 
 def binary_cross_entropy(logits, targets):
-    """Mean over rows and classes of each softmax probability's binary cross-entropy.
+    """Returns the mean binary cross-entropy of softmax probabilities.
 
-    The released programs' loss of an adversary. With two classes it is the
-    cross-entropy; a uniform guess among three costs 0.637 in place of log 3 = 1.099.
+    The official programs train discriminators with it. For two classes, it equals the
+    cross-entropy. For three classes, a uniform guess costs 0.637 instead of
+    log 3 = 1.099.
 
     Args:
-      logits: ``float[batch, classes]``, not normalised.
+      logits: ``float[batch, classes]``.
       targets: ``float[batch, classes]``, one-hot.
 
     Example:
@@ -229,7 +229,7 @@ def binary_cross_entropy(logits, targets):
       '0.6365'
     """
     yes = jax.nn.log_softmax(logits)
-    # log(1 - p) as the share of all other classes, which does not round to log(0).
+    # log(1 - p) as a log-sum-exp over the other classes, which cannot round to log(0).
     others = jnp.where(jnp.eye(logits.shape[-1], dtype=bool)[None], -jnp.inf, 0)
     no = jax.nn.logsumexp(yes[:, None] + others, axis=-1)
     return -jnp.mean(targets * yes + (1 - targets) * no)

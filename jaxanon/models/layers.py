@@ -54,7 +54,7 @@ class Dense(nn.Module):
     def __call__(self, x):
         """``float[batch, d_in] -> float[batch, features]``."""
         fan_in = x.shape[-1]
-        released = self.initialisation == "released"
+        released = self.initialization == "released"
         initial = uniform_fan_in if released else nn.initializers.lecun_normal()
         kernel = self.param("kernel", initial, (fan_in, self.features))
         initial = _uniform_bias if released else _zero_bias
@@ -72,8 +72,8 @@ class MultiLayer(nn.Module):
     def __call__(self, x):
         """``float[batch, d_in] -> float[batch, features[-1]]``."""
         for features in self.features[:-1]:
-            x = nn.relu(Dense(features, self.initialisation)(x))
-        return Dense(self.features[-1], self.initialisation)(x)
+            x = nn.relu(Dense(features, self.initialization)(x))
+        return Dense(self.features[-1], self.initialization)(x)
 
 
 def flatten(windows):
