@@ -90,7 +90,7 @@ def max_pool(x, size: int, *, rest: bool = False):
 
 
 def batch_norm(x, train: bool):
-    """Applies batch normalisation as in Keras; uses moving averages unless ``train``."""
+    """Applies Keras's batch normalisation; uses moving averages unless ``train``."""
     layer = nn.BatchNorm(momentum=0.99, epsilon=1e-3)
     return layer(x, use_running_average=not train)
 

@@ -155,8 +155,8 @@ def _convolution(x, kernel, edge):
     )
 
 
-# patches and overlap_add are transposes of each other. JAX would derive the transpose as
-# a sum of full-size arrays.
+# patches and overlap_add are transposes of each other. JAX would derive a sum of
+# full-size arrays.
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
 def patches(x, size: int):
     """Extracts all windows of ``size`` consecutive samples.

@@ -143,8 +143,8 @@ def check_sizes(sizes: Sequence[int]) -> None:
     for inputs, features in itertools.pairwise(sizes):
         if features > inputs:
             raise ValueError(
-                f"hidden must not increase, got {features} features for {inputs} inputs; "
-                "orthonormal rows require at most as many features."
+                f"hidden must not increase, got {features} features for {inputs} "
+                "inputs; orthonormal rows require at most as many features."
             )
 
 

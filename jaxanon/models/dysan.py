@@ -83,7 +83,7 @@ class DySanNetworks(NamedTuple):
         return sanitize(composed, windows, self._sides(sides, windows), noise)
 
     def predict(self, params, windows, sides=None, key=None):
-        """Returns ``(logits of the public attribute, averages)``; a key adds dropout."""
+        """Returns ``(logits of the public attribute, averages)``; ``key``: dropout."""
         variables = _variables(params, "predictor")
         sides = self._sides(sides, windows)
         return _apply(self.predictor, variables, windows, sides, key)

@@ -167,8 +167,16 @@ def test_the_loss_by_hand(data, given_to_central):
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"hidden": (8, 9)}, ValueError, "hidden must not increase, got 9 features for 8"),
-        ({"hidden": (33,)}, ValueError, "hidden must not increase, got 33 features for 32"),
+        (
+            {"hidden": (8, 9)},
+            ValueError,
+            "hidden must not increase, got 9 features for 8",
+        ),
+        (
+            {"hidden": (33,)},
+            ValueError,
+            "hidden must not increase, got 33 features for 32",
+        ),
         (
             {"also": ("age",)},
             ValueError,
