@@ -1,4 +1,4 @@
-"""Measures of what anonymized windows still tell."""
+"""Metrics of utility, privacy and distortion."""
 
 from jaxanon.metrics.classification import (
     accuracy,

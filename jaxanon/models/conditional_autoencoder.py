@@ -53,8 +53,8 @@ class ConditionalAutoencoder(NamedTuple):
         }
         if self.classifiers:
             params["readers"] = [
-                reader.init(one, z)["params"]
-                for reader, one in zip(self.classifiers, keys, strict=True)
+                network.init(one, z)["params"]
+                for network, one in zip(self.classifiers, keys, strict=True)
             ]
         return params
 
@@ -76,10 +76,10 @@ class ConditionalAutoencoder(NamedTuple):
         decoded: Any = self.decoder.apply({"params": params["decoder"]}, conditioned)
         return decoded
 
-    def read(self, params, z) -> tuple[jax.Array, ...]:
+    def classify(self, params, z) -> tuple[jax.Array, ...]:
         """Returns the logits of each private attribute."""
         pairs = zip(self.classifiers, params["readers"], strict=True)
-        logits: Any = tuple(reader.apply({"params": p}, z) for reader, p in pairs)
+        logits: Any = tuple(network.apply({"params": p}, z) for network, p in pairs)
         return logits
 
 
@@ -124,9 +124,9 @@ def conditional_autoencoder(
         encoder = Encoder(latent, hidden, (), initialization)
     else:
         encoder = CodeEncoder(latent, hidden, initialization)
-    readers = ()
+    classifiers = ()
     if classifier_hidden is not None:
-        readers = tuple(
+        classifiers = tuple(
             Discriminator(num, tuple(classifier_hidden), initialization)
             for num in private_classes
         )
@@ -134,7 +134,7 @@ def conditional_autoencoder(
         encoder,
         Decoder(time, channels, hidden[::-1], (), initialization),
         tuple(private_classes) if conditional else (),
-        readers,
+        classifiers,
     )
 
 

@@ -34,7 +34,7 @@ class PlaneConv(nn.Module):
 
 
 class PlaneConvTranspose(nn.Module):
-    """Transposed convolution with stride ``stretch``, as in Keras with padding "same"."""
+    """Transposed convolution with padding "same", as in Keras; stride ``stretch``."""
 
     features: int
     reach: tuple[int, int] = (2, 5)

@@ -112,8 +112,8 @@ def fit_many(
     per_set = windows.ndim == 4
     if per_set and len(windows) != len(np.asarray(labels)):
         raise ValueError(
-            "windows must be float[N, time, channels] or float[sets, N, time, channels] "
-            f"for {len(labels)} sets of labels, got shape {windows.shape}."
+            "windows must be float[N, time, channels] or float[sets, N, time, "
+            f"channels] for {len(labels)} sets of labels, got shape {windows.shape}."
         )
     shared = windows[0] if per_set else windows
     rows = arrange_rows(shared, labels, num_classes, mask, valid, batch)

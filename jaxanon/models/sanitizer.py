@@ -199,8 +199,8 @@ class Discriminator(nn.Module):
 
     The layers are a convolution over 6 samples, ReLU, average pooling over two samples
     and batch normalisation. Then a dense layer over the samples of each filter, a
-    softmax over filters, dropout, tanh and a dense layer follow. The official network for MotionSense, with
-    four side inputs, has 14,602 parameters.
+    softmax over filters, dropout, tanh and a dense layer follow. The official network
+    for MotionSense, with four side inputs, has 14,602 parameters.
 
     Example:
       >>> import jax

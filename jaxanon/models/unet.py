@@ -177,8 +177,8 @@ class Residual(nn.Module):
     """Residual block of two convolutions, with a scale and shift from the embedding.
 
     References:
-      Ho et al., NeurIPS 2020, appendix B; Nichol and Dhariwal, ICML 2021, section 3 (the
-      scale).
+      Ho et al., NeurIPS 2020, appendix B; Nichol and Dhariwal, ICML 2021, section 3,
+      for the scale.
     """
 
     features: int

@@ -180,10 +180,10 @@ def test_guesses_are_refuted_as_rarely_as_they_say():
 @pytest.mark.parametrize(
     ("given", "match"),
     [
-        ((3, 2, 5, 0.0), "got 3 right of 2 guesses of 5"),
-        ((-1, 2, 5, 0.0), "got -1 right of 2"),
-        ((1, 6, 5, 0.0), "got 1 right of 6 guesses of 5"),
-        ((0, 0, 0, 0.0), "of 1 canary or more"),
+        ((3, 2, 5, 0.0), "got 3, 2 and 5"),
+        ((-1, 2, 5, 0.0), "got -1, 2 and 5"),
+        ((1, 6, 5, 0.0), "got 1, 6 and 5"),
+        ((0, 0, 0, 0.0), "canaries >= 1"),
         ((1, 2, 5, 1.0), r"delta must be in \[0, 1\), got 1.0"),
     ],
 )

@@ -109,7 +109,7 @@ def test_copies_are_found_and_others_are_not():
     assert honest["copies"] == pytest.approx(0.05, abs=0.03)
     assert honest["synthetic"] == pytest.approx(honest["held_out"], rel=0.15)
     half = np.concatenate([training[:100], gaussian(100, seed=4)])
-    found = metrics.memorization(training, half, held_out, share=0.1)
+    found = metrics.memorization(training, half, held_out, fraction=0.1)
     assert found["copies"] == pytest.approx(0.55, abs=0.05)
     assert found["synthetic"] < 0.5 * found["held_out"]
     # Of eight states two in three windows that nobody copied were seen, too.
@@ -147,15 +147,15 @@ def test_copies_are_found_and_others_are_not():
             lambda: metrics.cross_channel_error(
                 np.zeros((1, 4, 1)), np.zeros((1, 4, 1))
             ),
-            "two channels at least to be correlated, got 1",
+            "at least two channels to be correlated, got 1",
         ),
         (
             lambda: metrics.nearest_distances(np.zeros((0, 4, 1)), np.zeros((1, 4, 1))),
             "N at least 1",
         ),
         (
-            lambda: metrics.memorization(*[np.zeros((2, 4, 1))] * 3, share=1.0),
-            r"share must be in \(0, 1\), got 1.0",
+            lambda: metrics.memorization(*[np.zeros((2, 4, 1))] * 3, fraction=1.0),
+            r"fraction must be in \(0, 1\), got 1.0",
         ),
         (
             lambda: metrics.mmd(*[np.eye(3)[..., None]] * 2, bandwidth=np.inf),
@@ -195,7 +195,9 @@ def test_what_is_not_finite_is_like_nothing(metric, value):
     names = "real", "synthetic"
     if metric is metrics.nearest_distances:
         names = "windows", "training"
-    with pytest.raises(ValueError, match=f"{names[1]} has 2 rows .* the first at 3"):
+    with pytest.raises(
+        ValueError, match=f"{names[1]} must be finite, got 2 rows .* the first at 3"
+    ):
         metric(real, made)
-    with pytest.raises(ValueError, match=f"{names[0]} has 2 rows that are not finite"):
+    with pytest.raises(ValueError, match=f"{names[0]} must be finite, got 2 rows"):
         metric(made, real)

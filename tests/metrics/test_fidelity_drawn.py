@@ -146,7 +146,7 @@ def test_the_nearest_and_who_copies(three, share):
     want = np.array(each) / math.sqrt(training[0].size)
     assert found.shape == (len(copied),) and found[-1] == 0
     np.testing.assert_allclose(found, want, rtol=1e-9)
-    told = metrics.memorization(training, made, held, share=share)
+    told = metrics.memorization(training, made, held, fraction=share)
     near = {
         "synthetic": want[:-1],
         "held_out": metrics.nearest_distances(held, training),
@@ -160,9 +160,9 @@ def test_the_nearest_and_who_copies(three, share):
     ]
     assert nearer - 1e-9 <= told["copies"] <= there + 1e-9
     # What was held out has the share, to the window that the quantile lies in.
-    of_held = metrics.memorization(training, held, held, share=share)["copies"]
+    of_held = metrics.memorization(training, held, held, fraction=share)["copies"]
     assert abs(of_held - share) < 1 / len(held) + 1e-9
-    of_copies = metrics.memorization(training, training, held, share=share)
+    of_copies = metrics.memorization(training, training, held, fraction=share)
     assert of_copies["synthetic"] == 0 and (of_copies["copies"] == 1) >= (edge > 1e-9)
 
 

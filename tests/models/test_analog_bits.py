@@ -68,7 +68,9 @@ def test_patterns_name_channels():
     channels = ("door on", "bed on", "mode", "heat")
     assert parse_categories(channels, ()) == (0, 0, 0, 0)
     assert parse_categories(channels, ("* on", "bed on=3", "mode=17")) == (2, 3, 17, 0)
-    with pytest.raises(ValueError, match=r"must name channels, of \('door on'.*'lamp'"):
+    with pytest.raises(
+        ValueError, match=r"must name channels among \('door on'.*'lamp'"
+    ):
         parse_categories(channels, ("lamp",))
     for few in ("mode=1", "mode=x"):
         with pytest.raises(ValueError, match="at least 2 values, such as 'mode=4'"):
@@ -82,6 +84,6 @@ def test_says_which_channel_holds_something_else(value):
     check_values(windows, names, BITS.values)
     windows[1, 3, 2] = value
     with pytest.raises(
-        ValueError, match=f"'mode' .* from 0 to 4, got {value}.*more va"
+        ValueError, match=f"'mode' .* from 0 to 4, got {value}.*declare more va"
     ):
         check_values(windows, names, BITS.values)

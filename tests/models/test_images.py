@@ -187,6 +187,6 @@ def test_kernels_are_clipped_from_factors(kind):
     "kind, time", [("resnet32", 128), ("vgg16", 100), ("vgg16", 8)]
 )
 def test_windows_that_are_no_images_are_refused(kind, time):
-    match = rf"{kind} sees a window as an image, .* such as 1024; got {time}. Choose"
+    match = rf"time must be .* for {kind}, .* got {time}; use windows of 1024"
     with pytest.raises(ValueError, match=match):
         predictor(kind, time, 3, 10, hidden=())
