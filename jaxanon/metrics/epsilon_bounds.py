@@ -91,7 +91,7 @@ def epsilon_lower_bound(
     chosen = _sides("chosen_on", chosen_on)
     counted = _sides("counted_on", counted_on)
     thresholds = _thresholds(chosen)
-    both = (1 + confidence) / 2  # Confidence of each of two bounds, so that both hold.
+    both = (1 + confidence) / 2  # Confidence level at which two bounds hold together.
     bounds = _bounds(chosen, thresholds, delta, both)
     inequality, index = np.unravel_index(np.argmax(bounds), bounds.shape)
     bounds = _bounds(counted, thresholds[[index]], delta, both)
@@ -142,8 +142,8 @@ def epsilon_from_guesses(
         raise ValueError(f"delta must be in [0, 1), got {delta!r}.")
     if not 0 <= right <= guesses <= canaries or canaries < 1:
         raise ValueError(
-            "right, guesses and canaries must satisfy 0 <= right <= guesses <= canaries "
-            f"and canaries >= 1, got {right!r}, {guesses!r} and {canaries!r}."
+            "right, guesses and canaries must satisfy 0 <= right <= guesses <= "
+            f"canaries and canaries >= 1, got {right!r}, {guesses!r} and {canaries!r}."
         )
     if right == 0:
         return 0.0

@@ -39,8 +39,8 @@ def mmd(real, synthetic, *, bandwidth: float | None = None) -> float:
         bandwidth = float(np.median(pdist(real)))
     if not 0 < bandwidth < np.inf:
         raise ValueError(
-            f"bandwidth must be > 0 and finite, got {bandwidth!r}; set it explicitly if "
-            "real windows are all alike."
+            f"bandwidth must be > 0 and finite, got {bandwidth!r}; set it explicitly "
+            "if real windows are all alike."
         )
     kernel = lambda x, y: np.exp(-cdist(x, y, "sqeuclidean") / (2 * bandwidth**2))
     within = lambda x: (kernel(x, x).sum() - len(x)) / (len(x) * (len(x) - 1))

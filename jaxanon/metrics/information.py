@@ -55,10 +55,7 @@ def mutual_information_table(
             f"{labels.shape}."
         )
     if len(windows) < 10:
-        raise ValueError(
-            f"windows must hold at least 10 windows for the estimate, got "
-            f"{len(windows)}."
-        )
+        raise ValueError(f"windows must have at least 10 windows, got {len(windows)}.")
     max_windows = whole("max_windows", max_windows, least=10)
     if components < 1:
         raise ValueError(f"components must be at least 1, got {components!r}.")
@@ -115,10 +112,7 @@ def informativeness(key, features, labels, *, max_windows: int = 5000) -> np.nda
         )
     max_windows = whole("max_windows", max_windows, least=10)
     if len(features) < 10:
-        raise ValueError(
-            f"features must have at least 10 rows for the estimate, got "
-            f"{len(features)}."
-        )
+        raise ValueError(f"features must have at least 10 rows, got {len(features)}.")
     seed = int(jax.random.bits(key, dtype=np.uint32))
     if len(features) > max_windows:
         generator = np.random.default_rng(seed)

@@ -91,8 +91,8 @@ def test_what_is_kept_and_leaked_is_what_windows_tell(data):
     grid = {"goal": [IDLE, CLEAN, WRONG]}
     runs = quick(front, data, grid=grid, epochs=1).runs
     idle, clean, wrong = (halving.score_member(run, held, judges, 0) for run in runs)
-    assert idle.kept > 0.9 and idle.leaked[0] > 0.9
-    assert clean.leaked[0] < 0.7 and clean.kept > wrong.kept + 0.2
+    assert idle.utility > 0.9 and idle.leaked[0] > 0.9
+    assert clean.leaked[0] < 0.7 and clean.utility > wrong.utility + 0.2
     assert wrong.leaked[0] > 0.9
     assert halving.beats(clean, wrong) and not halving.beats(idle, clean)
     lost = quick(front, data, grid={"goal": [1e30]}, epochs=1).runs[0]
@@ -102,11 +102,11 @@ def test_what_is_kept_and_leaked_is_what_windows_tell(data):
 def test_a_killed_sweep_decides_as_it_did(data, tmp_path, monkeypatch):
     calls, real = [], program.run_members
 
-    def killed(shared, seeds, states, *, first, last, tell):
+    def killed(shared, seeds, states, *, first, last, show_row):
         calls.append((first, last, len(seeds)))
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return real(shared, seeds, states, first=first, last=last, tell=tell)
+        return real(shared, seeds, states, first=first, last=last, show_row=show_row)
 
     monkeypatch.setattr(program, "run_members", killed)
     options = {"grid": {"goal": [CLEAN, WRONG]}, "halving": 2, "out": tmp_path / "kept"}
@@ -207,7 +207,7 @@ def test_a_class_that_nobody_could_compare_is_refused_before_training(data, tmp_
     labels = data.train.labels | {"gender": gender}
     rare = data._replace(train=data.train._replace(labels=labels))
     method = front(data.spec)
-    message = "gender class 0 has one training window, .* Or leave halving out"
+    message = "gender class 0 has one training window, .* Or disable halving"
     with pytest.raises(ValueError, match=message):
         quick(method, rare, grid={"goal": [IDLE, CLEAN]}, halving=2, out=tmp_path / "a")
     assert not (tmp_path / "a").exists()

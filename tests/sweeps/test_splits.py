@@ -168,7 +168,7 @@ def test_splits_are_different_ones_of_one_data_set(splits):
     other = splits[1]._replace(spec=toy.data().spec)
     with pytest.raises(ValueError, match=r"split 1 is of another .*\['split'\] differ"):
         quick(known.build, [splits[0], other])
-    with pytest.raises(ValueError, match="built already knows the statistics of one"):
+    with pytest.raises(ValueError, match="a built method has the statistics of one"):
         quick(known.build(splits[0].spec), splits)
 
 
