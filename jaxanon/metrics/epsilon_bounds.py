@@ -143,7 +143,8 @@ def epsilon_from_guesses(
     if not 0 <= right <= guesses <= canaries or canaries < 1:
         raise ValueError(
             "right, guesses and canaries must satisfy 0 <= right <= guesses <= "
-            f"canaries and canaries >= 1, got {right!r}, {guesses!r} and {canaries!r}."
+            "canaries and canaries >= 1, got "
+            f"{right!r}, {guesses!r} and {canaries!r}."
         )
     if right == 0:
         return 0.0

@@ -101,7 +101,7 @@ def search(
     if chunk is not None:
         whole("chunk", chunk, least=1)
     cells = _cells(settings, grid)
-    built = _built(settings, homes)
+    built = _build(settings, homes)
     members = [(cell, seed) for cell in cells for seed in range(seeds)]
     described = {
         "method": "pfdrl",
@@ -252,8 +252,8 @@ def _warn(members):
     if broken:
         first = f"{broken[0].settings}, seed {broken[0].seed}"
         warnings.warn(
-            f"{len(broken)} of {len(members)} members have no scores, because a network "
-            f"is not finite ({first}); reduce the learning rates.",
+            f"{len(broken)} of {len(members)} members have no scores, because a "
+            f"network is not finite ({first}); reduce the learning rates.",
             UserWarning,
             stacklevel=4,
         )

@@ -83,7 +83,7 @@ def evaluate_all(job: Job, runs: dict[int, Run], attacks) -> Iterator:
 
 
 def _can_anonymize(run, seed, data):
-    """Whether a member's state and its anonymized windows are finite."""
+    """Returns whether a member's state and its anonymized windows are finite."""
     if not _all_finite(run):
         return False
     try:
@@ -94,7 +94,7 @@ def _can_anonymize(run, seed, data):
 
 
 def _all_finite(run):
-    """Whether a member's last losses and its state are finite."""
+    """Returns whether a member's last losses and its state are finite."""
     losses = run.history[-1]["losses"].values()
     return all(map(math.isfinite, losses)) and programs.sound(run.state)
 

@@ -88,9 +88,9 @@ def sweep(
     Args:
       method: a builder such as ``jaxanon.methods.blinder``, its name, or a ``Method``;
         an anonymizer, a learner or a controller.
-      data: data from ``jaxanon.load``, or ``jaxanon.energy.Homes`` for ``pfdrl``. A
-        sweep of homes tests on held-out days; members have scores instead of losses and
-        runs, as in ``jaxanon.sweeps.homes.search``.
+      data: data from ``jaxanon.load``, or ``jaxanon.energy.Homes`` for ``pfdrl``. For
+        homes, see ``jaxanon.sweeps.homes.search``; members then have scores on held-out
+        days instead of losses and runs.
       grid: dict from names of settings to lists of values; None varies only the seed.
       seeds: number of seeds; members have the seeds 0, 1, ... of ``train``.
       splits: further splits of the data set of ``data``, such as

@@ -60,9 +60,9 @@ def plan(
     are skipped with a warning.
 
     Raises:
-      ValueError: for an unknown setting, an empty list of values, a hyper-parameter
-        that is not finite or out of range, a grid without compatible points, no seeds,
-        or a built ``Method`` with several splits; also for errors of the builder.
+      ValueError: for an unknown setting, an empty axis, an invalid hyper-parameter, a
+        grid without compatible points, no seeds, or a built ``Method`` with several
+        splits.
       TypeError: if the builder is not callable.
     """
     whole("seeds", num_seeds, least=1)
@@ -83,8 +83,8 @@ def plan(
         _check_axis(name, values, known, fields)
         if name not in known and isinstance(builder, Method):
             raise ValueError(
-                f"grid must not name {name!r}, which is compiled into the built method; "
-                f"pass the builder {method.name!r} instead of the method."
+                f"grid must not name {name!r}, which is compiled into the built "
+                f"method; pass the builder {method.name!r} instead of the method."
             )
     hyper = lambda cell: {name: float(cell[name]) for name in cell if name in known}
     cells = _possible(method, grid, hyper)
