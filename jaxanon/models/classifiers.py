@@ -179,7 +179,7 @@ class ConvClassifier(nn.Module):
         drop = lambda x, layer, rate: (
             x if key is None else drop_units(jax.random.fold_in(key, layer), x, rate)
         )
-        settle = lambda x: _normalised(nn.relu(x), key is not None, real)
+        settle = lambda x: _batch_norm(nn.relu(x), key is not None, real)
         x = to_planes(windows)
         for layer, filters in enumerate(self.filters):
             x = settle(PlaneConv(filters)(x))
@@ -191,7 +191,7 @@ class ConvClassifier(nn.Module):
         return nn.Dense(self.num_classes, kernel_init=initial)(x)
 
 
-def _normalised(x, train, real):
+def _batch_norm(x, train, real):
     """Batch normalisation over real rows; over all rows of a batch without any."""
     mask = None
     if train and real is not None:

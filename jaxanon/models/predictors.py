@@ -74,14 +74,14 @@ class Convolutional(nn.Module):
         """``float[batch, time, channels] -> float[batch, outputs]``."""
         x = windows
         for number, filters in enumerate(self.filters, 1):
-            x = nn.relu(nn.Dense(filters, name=f"conv_{number}")(_neighbours(x)))
+            x = nn.relu(nn.Dense(filters, name=f"conv_{number}")(_neighbors(x)))
             half = x.shape[1] // 2
             if half:
                 x = x[:, : 2 * half].reshape(len(x), half, 2, filters).mean(axis=2)
         return _dense(x.reshape(len(x), -1), self.hidden, self.outputs)
 
 
-def _neighbours(x):
+def _neighbors(x):
     """Gathers neighbours of samples, ``float[batch, time, REACH * channels]``."""
     time, side = x.shape[1], REACH // 2
     padded = jnp.pad(x, ((0, 0), (side, side), (0, 0)))

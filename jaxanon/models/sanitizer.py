@@ -187,8 +187,8 @@ class Predictor(nn.Module):
         """
         x = windows
         for layer, filters in enumerate(self.filters):
-            x = _halved(nn.relu(Conv(filters, SECOND if layer else FIRST)(x)))
-            x = x if layer else _normalised(x, key is not None)
+            x = _average_pool(nn.relu(Conv(filters, SECOND if layer else FIRST)(x)))
+            x = x if layer else _batch_norm(x, key is not None)
         x = _with_sides(x.reshape(len(x), -1), sides, key)
         x = _official_dense(self.hidden)(jnp.tanh(x))
         return _official_dense(self.num_classes)(x)
@@ -222,8 +222,8 @@ class Discriminator(nn.Module):
     @nn.compact
     def __call__(self, windows, sides, key=None):
         """Returns logits; arguments as for ``Predictor``, time at least 7."""
-        x = _halved(nn.relu(Conv(self.filters, FIRST)(windows)))
-        x = jnp.swapaxes(_normalised(x, key is not None), 1, 2)
+        x = _average_pool(nn.relu(Conv(self.filters, FIRST)(windows)))
+        x = jnp.swapaxes(_batch_norm(x, key is not None), 1, 2)
         x = _official_dense(self.hidden)(x.reshape(-1, x.shape[2]))
         x = nn.softmax(x.reshape(len(windows), self.filters, self.hidden), axis=1)
         x = _with_sides(x.reshape(len(x), -1), sides, key)
@@ -247,13 +247,13 @@ def _official_dense(features):
     return Dense(features, "released")
 
 
-def _halved(x):
+def _average_pool(x):
     """Averages every two samples; an odd last sample is dropped."""
     even = x.shape[1] // 2 * 2
     return (x[:, 0:even:2] + x[:, 1:even:2]) / 2
 
 
-def _normalised(x, train):
+def _batch_norm(x, train):
     layer = nn.BatchNorm(momentum=0.9, epsilon=1e-5)
     return layer(x, use_running_average=not train)
 
