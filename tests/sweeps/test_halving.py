@@ -61,7 +61,7 @@ def test_held_out_windows_are_training_s_and_of_everybody(data):
 
 
 def test_many_windows_are_thinned(data, monkeypatch):
-    monkeypatch.setattr(halving, "MOST", 7)
+    monkeypatch.setattr(halving, "MAX_WINDOWS", 7)
     held = halving.hold_out(data)
     assert len(held.train.windows) == len(held.test.windows) == 7
 
@@ -170,8 +170,8 @@ def test_settings_are_compared_when_their_last_phase_has_begun():
     # 27 / 9 = 3 and 27 / 3 = 9; with 8 settings there is nothing left to third.
     assert halving.rungs(27, 3, 9) == [3, 9]
     assert halving.rungs(27, 3, 8) == [9]
-    assert halving.rungs(27, 3, 9, least=4) == [9]
-    assert halving.rungs(27, 3, 9, least=28) == []
+    assert halving.rungs(27, 3, 9, min_epochs=4) == [9]
+    assert halving.rungs(27, 3, 9, min_epochs=28) == []
     assert halving.rungs(5, 2, 100) == [2, 3]  # 5/4 and 5/2, rounded up.
     assert halving.rungs(1, 2, 100) == []
 
