@@ -16,7 +16,7 @@ from jaxanon.models.deeprotect import Layer
 TIME, FEATURES, NEAR = 8, 3, 0.05
 CLASSES = {"activity": ("a", "b"), "gender": ("f", "m", "x"), "subject": ("1",)}
 SPEC = made_spec("line", TIME, mean=(0.5,), rate_hz=1.0, classes=CLASSES)
-SETTINGS = {"low": (0.0,), "high": (1.0,), "hidden": (FEATURES,)}
+SETTINGS = {"low": (0.0,), "high": (1.0,), "hidden_sizes": (FEATURES,)}
 
 
 def cases():

@@ -63,7 +63,7 @@ def clusterfl(
     clients' rows nothing else. Outputs are what is compared, and layers enter by sums
     alone: no product of two clients' updates is there for factors to make cheaper.
 
-    ``init(key, step_size=0.1, alpha=1e-3, beta=5e-4, rho=4e-3, temperature=6.0)``.
+    ``init(key, learning_rate=0.1, alpha=1e-3, beta=5e-4, rho=4e-3, temperature=6.0)``.
     ``info`` has ``"loss"``, without the penalty, and ``"bytes_up"`` and
     ``"bytes_down"`` of a client: its model, and what pulls it, of the same size.
 
@@ -111,7 +111,7 @@ def clusterfl(
       ...     lambda key: jnp.zeros(()), square, Steps(num_steps=1), num_clients=2,
       ...     num_clusters=1, members=jnp.ones((2, 1)))
       >>> state = algorithm.init(
-      ...     jax.random.key(0), step_size=0.5, alpha=0.0, beta=0.125, rho=1.0)
+      ...     jax.random.key(0), learning_rate=0.5, alpha=0.0, beta=0.125, rho=1.0)
       >>> clients = stack([jnp.array([4.0]), jnp.array([0.0])])
       >>> state, _ = algorithm.update(jax.random.key(1), state, clients)
       >>> state.own.model, state.own.pull.round(4)
@@ -216,7 +216,7 @@ def clusterfl(
         model,
         num_clients=num_clients,
         hyper={
-            **{"step_size": 0.1, "alpha": 1e-3, "beta": 5e-4, "rho": 4e-3},
+            **{"learning_rate": 0.1, "alpha": 1e-3, "beta": 5e-4, "rho": 4e-3},
             "temperature": 6.0,
         },
         rounds=rounds or CohortConfig(),

@@ -17,13 +17,13 @@ class CodeEncoder(nn.Module):
 
     latent: int
     hidden: Sequence[int]
-    initialisation: str = "lecun"
+    initialization: str = "lecun"
 
     @nn.compact
     def __call__(self, windows):
         """``float[batch, time, channels] -> (float[batch, latent], None)``."""
         widths = (*self.hidden, self.latent)
-        return MultiLayer(widths, self.initialisation)(flatten(windows)), None
+        return MultiLayer(widths, self.initialization)(flatten(windows)), None
 
 
 class Rewriter(NamedTuple):
@@ -84,9 +84,9 @@ def rewriter(
     *,
     latent: int,
     hidden: Sequence[int],
-    initialisation: str = "released",
+    initialization: str = "released",
     told: bool = False,
-    reader_hidden: Sequence[int] | None = None,
+    classifier_hidden_sizes: Sequence[int] | None = None,
     random: bool = True,
 ) -> Rewriter:
     """The networks of one model for windows of ``time`` samples.
@@ -97,10 +97,10 @@ def rewriter(
       private_classes: number of classes of each private attribute.
       latent: size of the latent.
       hidden: widths of the encoder's dense layers; the decoder mirrors them.
-      initialisation: of all layers; see ``Dense``.
+      initialization: of all layers; see ``Dense``.
       told: whether the decoder is told the private classes.
-      reader_hidden: widths of the readers' hidden layers, ``()`` for a single layer;
-        None is no readers.
+      classifier_hidden_sizes: widths of the readers' hidden layers, ``()`` for a single
+        layer; None is no readers.
       random: whether the latent has a variance, or is a code.
 
     Returns:
@@ -117,18 +117,18 @@ def rewriter(
     """
     hidden = tuple(hidden)
     if random:
-        encoder = Encoder(latent, hidden, (), initialisation)
+        encoder = Encoder(latent, hidden, (), initialization)
     else:
-        encoder = CodeEncoder(latent, hidden, initialisation)
+        encoder = CodeEncoder(latent, hidden, initialization)
     readers = ()
-    if reader_hidden is not None:
+    if classifier_hidden_sizes is not None:
         readers = tuple(
-            Discriminator(num, tuple(reader_hidden), initialisation)
+            Discriminator(num, tuple(classifier_hidden_sizes), initialization)
             for num in private_classes
         )
     return Rewriter(
         encoder,
-        Decoder(time, channels, hidden[::-1], (), initialisation),
+        Decoder(time, channels, hidden[::-1], (), initialization),
         tuple(private_classes) if told else (),
         readers,
     )

@@ -30,7 +30,7 @@ class Widths(NamedTuple):
     hidden: Sequence[int] = (128, 64)
     predictor_filters: Sequence[int] = (100, 100, 160, 160)
     discriminator_filters: int = 64
-    judge_hidden: int = 64
+    classifier_hidden_sizes: int = 64
 
 
 class DySanNetworks(NamedTuple):
@@ -140,13 +140,15 @@ def networks(
             f"{tuple(widths.predictor_filters)}, got {time}; take longer windows or "
             "fewer filters."
         )
-    own = (widths.discriminator_filters, widths.judge_hidden)
+    own = (widths.discriminator_filters, widths.classifier_hidden_sizes)
     return DySanNetworks(
         time,
         channels,
         public,
         Sanitizer(tuple(widths.filters), tuple(widths.hidden)),
-        Predictor(public[1], tuple(widths.predictor_filters), widths.judge_hidden),
+        Predictor(
+            public[1], tuple(widths.predictor_filters), widths.classifier_hidden_sizes
+        ),
         {name: Discriminator(classes, *own) for name, classes in private.items()},
         sides,
     )

@@ -29,7 +29,7 @@ from jaxanon.training import checkpoint, run_folder, trainer
 
 _ARRAYS = frozenset(of_settings.HYPER)
 
-_OF_DATA = ("homes", "devices", "kinds", "days", "held_out", "joining", "homes_seed")
+_OF_DATA = ("homes", "devices", "kinds", "days", "test_days", "joining", "homes_seed")
 
 
 class Member(NamedTuple):
@@ -87,9 +87,11 @@ def search(
 
     Example:
       >>> from jaxanon import energy
-      >>> homes = energy.load_homes("simulated", homes=2, devices=1, days=1, held_out=1)
+      >>> homes = energy.load_homes("simulated", homes=2, devices=1, days=1,
+      test_days=1)
       >>> small = energy.PFDRLSettings(
-      ...     days=1, held_out=1, forecaster="lr", hidden=(4,), alpha=1, slot_min=720)
+      ...     days=1, test_days=1, forecaster="lr", hidden_sizes=(4,), alpha=1,
+      slot_min=720)
       >>> members, rows = search(small, homes, grid={"alpha": [0, 2]})
       >>> [row["settings"] for row in rows]
       [{'alpha': 0}, {'alpha': 2}]
@@ -213,7 +215,7 @@ def _scores(settings, system, street, members, at_once):
         street,
         slots_a_day=DAY // settings.slot_min,
         days=settings.days,
-        held_out=settings.held_out,
+        test_days=settings.test_days,
         side_by_side=at_once > 1,
     )
     names = "saved_wh", "standby_wh", "optimal", "minutes"
@@ -250,7 +252,8 @@ def _warn(members):
         first = f"{broken[0].settings}, seed {broken[0].seed}"
         warnings.warn(
             f"{len(broken)} of {len(members)} members have no scores, for a network is "
-            f"no longer finite ({first}); lower fit_rate or learning_rate.",
+            f"no longer finite ({first}); lower "
+            "forecaster_learning_rate or learning_rate.",
             UserWarning,
             stacklevel=4,
         )

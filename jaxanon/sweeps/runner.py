@@ -149,10 +149,10 @@ def sweep(
       >>> import jaxanon as ja
       >>> data = ja.load("smartwatch", public="exercise", private=["side"])
       >>> found = sweep(
-      ...     ja.methods.deeprotect, data, grid={"step_size": [1e-3, 1e-2]}, epochs=1,
-      ...     progress=False, hidden=(8, 4))
+      ...     ja.methods.deeprotect, data, grid={"learning_rate": [1e-3, 1e-2]},
+      epochs=1, ...     progress=False, hidden=(8, 4))
       >>> [(member.settings, member.seed) for member in found.members]
-      [({'step_size': 0.001}, 0), ({'step_size': 0.01}, 0)]
+      [({'learning_rate': 0.001}, 0), ({'learning_rate': 0.01}, 0)]
     """
     if isinstance(data, Homes):
         given = {"splits": splits, "epochs": epochs, "attacks": attacks}

@@ -107,7 +107,9 @@ def test_released_adversary_loss_has_the_measured_range(classes, perfect, chance
 
 @functools.cache
 def small():
-    net = blinder.networks(8, 2, [2, 3], latent=3, hidden=(9,), adversary_hidden=(7,))
+    net = blinder.networks(
+        8, 2, [2, 3], latent=3, hidden=(9,), discriminator_hidden_sizes=(7,)
+    )
     with jax.enable_x64(False):  # Whoever asks first.
         init = jax.jit(net.init, static_argnums=(1, 2, 3))
         params = init(jax.random.key(0), 8, 2, 4)

@@ -20,7 +20,9 @@ BETA, READING = 1.7, -3.0
 def case():
     """Networks for two private attributes, their parameters, a batch."""
     keys = jax.random.split(jax.random.key(0), 5)
-    net = rewriter(8, 2, [2, 3], latent=4, hidden=(6,), told=True, reader_hidden=(5,))
+    net = rewriter(
+        8, 2, [2, 3], latent=4, hidden=(6,), told=True, classifier_hidden_sizes=(5,)
+    )
     hot = lambda key, n: jax.nn.one_hot(jax.random.randint(key, (7,), 0, n), n)
     batch = AutoencoderBatch(
         jax.random.normal(keys[1], (7, 8, 2)),

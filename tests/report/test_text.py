@@ -40,7 +40,7 @@ def told(raw, safe, hide=()):
         {
             "utility": {"attribute": "activity"}
             | {k: metrics.scores(labels, guess, names) for k, guess in sides.items()},
-            "method": {"name": "privatehub", "config": {"hide": list(hide)}},
+            "method": {"name": "privatehub", "config": {"classes_to_hide": list(hide)}},
             "dataset": {"split": "given"},
             **{"intrusive": {}, "linkage": None, "reidentification": {}},
         }

@@ -22,10 +22,10 @@ from jaxanon.sweeps.summary import table
 from jaxanon.training import run_folder, trainer
 
 BLINDER = BLINDER_PAPER | {
-    "hidden": (8,),
-    "latent": 3,
-    "per_class": 16,
-    "query": 3,
+    "hidden_sizes": (8,),
+    "latent_dim": 3,
+    "samples_per_class": 16,
+    "query_size": 3,
     "extra": 0,
     "discriminator_steps": 0,
     "second_order": False,

@@ -231,7 +231,7 @@ def sensitivities(
       >>> round(found["l2"], 3), round(found["l1"], 3)
       (0.342, 0.906)
     """
-    features = config.hidden[-1]
+    features = config.hidden_sizes[-1]
     width = apart.per_input
     if config.sensitivity == "published" and config.features == "window":
         return {"l1": inputs * width}  # The paper's baseline.

@@ -14,7 +14,7 @@ from jaxanon.federated.clustering import clusterfl
 from jaxanon.federated.clustering.reference import clusterfl as loops
 
 OPTIONS = {"num_steps": 2, "batch_size": 2}
-HYPER = {"step_size": 0.1, "alpha": 0.1, "beta": 0.05, "rho": 0.3}
+HYPER = {"learning_rate": 0.1, "alpha": 0.1, "beta": 0.05, "rho": 0.3}
 SQUARE = lambda w, x, key: 0.5 * (w - x) ** 2
 
 
@@ -50,7 +50,7 @@ def test_agrees_with_the_loops_in_float64_however_padded(
     with jax.enable_x64(True):
         clients = population((3, 1, 4, 2))
         chunk = None if form == "corrected" else 3
-        rounds = CohortConfig(layout=Layout(chunk=chunk))
+        rounds = CohortConfig(layout=Layout(chunk_size=chunk))
         algorithm = found(6, form=form, every=2, rounds=rounds)
         state = algorithm.init(jax.random.key(0), **HYPER, temperature=2.0)
         state, _ = federated.simulate(
@@ -93,10 +93,10 @@ def of_two(form):
     )
 
 
-def quadratic(hyper, num_rounds, step_size=0.5, form="corrected"):
+def quadratic(hyper, num_rounds, learning_rate=0.5, form="corrected"):
     """The states and infos of such rounds, of clients at 4 and 0."""
     algorithm, told = of_two(form), []
-    state = algorithm.init(jax.random.key(0), step_size=step_size, **hyper)
+    state = algorithm.init(jax.random.key(0), learning_rate=learning_rate, **hyper)
     clients = federated.stack([jnp.array([4.0]), jnp.array([0.0])])
     for _ in range(num_rounds):
         # By one program of a round, whatever their number.
@@ -126,7 +126,7 @@ def test_comes_to_rest_where_the_penalised_losses_are_least():
     """(1 + 2α) w - 2β mean(w) = x: the mean is 2 / (1 + 2α - 2β). The published sign
     rests elsewhere."""
     hyper = {"alpha": 0.25, "beta": 0.125, "rho": 1.0}
-    state, _ = quadratic(hyper, 300, step_size=0.2)[-1]
+    state, _ = quadratic(hyper, 300, learning_rate=0.2)[-1]
     mean = 2 / (1 + 0.5 - 0.25)
     want = (np.array([4.0, 0.0]) + 0.25 * mean) / 1.5
     np.testing.assert_allclose(state.own.model, want, rtol=1e-4)
@@ -134,7 +134,7 @@ def test_comes_to_rest_where_the_penalised_losses_are_least():
     total = want.sum() / np.sqrt(2)
     np.testing.assert_allclose(state.server.centres, [total], rtol=1e-4)
     np.testing.assert_allclose(state.server.duals, [0.25 * total], rtol=1e-4)
-    released, _ = quadratic(hyper, 300, step_size=0.2, form="released")[-1]
+    released, _ = quadratic(hyper, 300, learning_rate=0.2, form="released")[-1]
     assert np.abs(released.own.model - want).max() > 0.1
 
 

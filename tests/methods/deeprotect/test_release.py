@@ -32,7 +32,7 @@ def layers():
 
 
 def config(**settings):
-    given = {**RANGE, "hidden": (8, 4), "mechanism": "laplace", "radius": None}
+    given = {**RANGE, "hidden_sizes": (8, 4), "mechanism": "laplace", "radius": None}
     return DEEProtectConfig(**given | settings)
 
 
@@ -229,7 +229,7 @@ def test_counts_find_a_sensitivity_that_is_estimated_from_data(data):
 
 def test_the_baseline_near_the_mean_may_be_stretched_in_l1():
     """Numbers of a window that are brought into a ball, of neighbours along one."""
-    settings = {"features": "window", "hidden": (30,), "mode": "named"}
+    settings = {"features": "window", "hidden_sizes": (30,), "mode": "named"}
     apart = releasing.along(jnp.eye(30)[:1])
     near = config(**settings, radius=0.5)
     told = releasing.sensitivities(near, 1, 30, apart)

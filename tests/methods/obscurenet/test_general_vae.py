@@ -23,7 +23,7 @@ def design_of(monkeypatch, data):
 
 @pytest.mark.parametrize("form", ["plain", "released", "keras"])
 def test_the_forms_of_its_loss(design_of, form):
-    design = design_of(latent=3, hidden=(5,), beta=0.3, form=form)
+    design = design_of(latent_dim=3, hidden_sizes=(5,), beta=0.3, variant=form)
     assert not design.by_class
     params = design.networks.init(jax.random.key(0))
     keys = jax.random.split(jax.random.key(1), 2)
@@ -43,7 +43,9 @@ def test_the_forms_of_its_loss(design_of, form):
 
 
 def test_one_model_has_means_for_every_public_class(data):
-    method = methods.general_vae(data.spec, latent=3, hidden=(5,), batch=16)
+    method = methods.general_vae(
+        data.spec, latent_dim=3, hidden_sizes=(5,), batch_size=16
+    )
     params = jax.eval_shape(method.init, jax.random.key(0)).params
     assert params["means"].shape == (1, 3, 2, 3)
     prepared = method.prepare(datasets.by_client(data.train))

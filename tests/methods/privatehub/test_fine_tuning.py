@@ -18,8 +18,8 @@ from jaxanon.methods.privatehub.config import PrivateHubConfig
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("built_plainly")]
 
 DATA = toy.data()
-SMALL = {"widths": (4,), "heads": 2, "batch": 32, "num_steps": 20}
-SMALL |= {"sampling_steps": 5, "hide": ("b",)}
+SMALL = {"widths": (4,), "heads": 2, "batch_size": 32, "num_train_timesteps": 20}
+SMALL |= {"num_inference_steps": 5, "classes_to_hide": ("b",)}
 
 
 def nets_of(**settings):
@@ -129,7 +129,7 @@ def _loss(threshold, replay=0.0, scale=1.0, **settings):
     positives = jnp.zeros((4, 16, 2)).at[:, 0].set(jnp.array([1.0, 1.0])[None])
     negatives = told(nets, jnp.ones(4, jnp.int32))
     batch = told(nets, labels)._replace(positives=positives, negatives=negatives)
-    hyper = {"threshold": threshold, "margin": 2.0, "forgetting": 0.0}
+    hyper = {"confidence_threshold": threshold, "margin": 2.0, "condition_dropout": 0.0}
     hyper = jax.tree.map(jnp.float32, hyper | {"replay": replay})
     player = fine_tuning.discriminating(nets, None)
 
@@ -204,7 +204,7 @@ def test_batches_are_compared_with_their_own_classes_and_those_to_hide():
 
 def test_fine_tuning_follows_and_the_classifiers_rest():
     method = _method()
-    settings = {"progress": False, "hyper": {"threshold": 0.0}}
+    settings = {"progress": False, "hyper": {"confidence_threshold": 0.0}}
     with pytest.warns(UserWarning, match="until epoch 2 it learns nothing of it"):
         early = ja.train(method, DATA, epochs=2, **settings)
     late = ja.train(method, DATA, epochs=4, **settings)
@@ -226,7 +226,7 @@ def test_a_threshold_that_filters_everything_says_so_and_stops():
     # After 8 rounds no classifier is so sure of what an untrained denoiser makes.
     match = "threshold filters everything: .* another folder, with a lower threshold"
     with pytest.raises(ValueError, match=match):
-        hyper = {"threshold": 0.9999}
+        hyper = {"confidence_threshold": 0.9999}
         ja.train(_method(), DATA, epochs=4, progress=False, hyper=hyper)
 
 
