@@ -48,7 +48,7 @@ OBSCURENETS = (
         "attribute-specific VAEs, no classification layer",
         "attribute_vae",
         PASSES,
-        {"alpha": 0.0, "beta": 0.1, "variant": "released"},
+        {"alpha": 0.0, "beta": 0.1, "variant": "official"},
         {"flip_probability": {"anonymization": "deterministic"}},
     ),
     Entry("CVAE", "cvae", PASSES, variants=CLASSES),
@@ -77,13 +77,13 @@ FEDERATED = (
         "blinder",
         30,
         blinder.VARIANTS["paper"]
-        | {"variant": "released", "initialization": "released", "fresh_batches": False},
+        | {"variant": "official", "initialization": "official", "fresh_batches": False},
     ),
     Entry(
         "Blinder, loss as released",
         "blinder",
         30,
-        blinder.VARIANTS["paper"] | {"variant": "released", "fresh_batches": False},
+        blinder.VARIANTS["paper"] | {"variant": "official", "fresh_batches": False},
     ),
     Entry("FedBlinder", "fed_blinder", 10, once=True, attacks=("inversion",)),
     Entry("KD-Blinder", "kd_blinder", 10, once=True, attacks=("inversion",)),
@@ -116,9 +116,9 @@ ENTRIES = {
 }
 NAMES = tuple(ENTRIES)
 # What is tried on the windows that it was published for alone.
-RELEASED = ("Blinder, as released", "Blinder, loss as released")
+OFFICIAL = ("Blinder, as released", "Blinder, loss as released")
 ELSEWHERE = (
-    *("GEN", *RELEASED),
+    *("GEN", *OFFICIAL),
     *(entry.name for entry in SANITIZERS if entry.name != "DySan"),
 )
 FAMILY = tuple(entry.name for entry in OBSCURENETS)
@@ -134,7 +134,7 @@ CASES = (
     Case(
         "MotionSense, four activities",
         {"name_or_npz": "motion_sense", "preset": "mag4", "private": ["gender"]},
-        ("raw windows", "Blinder, guided", *RELEASED),
+        ("raw windows", "Blinder, guided", *OFFICIAL),
         share=0.05,
         once=True,
     ),
@@ -209,7 +209,7 @@ STAGES = {
     "seeds": ("mlp", "forest", "stream"),
     "attackers": ("cnn", "lstm", "boosting", "logistic", "tree", "svm", "intrusive"),
     "attacks": (
-        *("mlp", "forest", "intrusive", "per-class", "pairs"),
+        *("mlp", "forest", "intrusive", "per_class", "pairs"),
         *("self-training", "released"),
     ),
 }

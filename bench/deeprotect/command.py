@@ -41,7 +41,7 @@ RAW_EPSILONS = (5.0, 20.0, 80.0, 160.0, 320.0, 640.0, 1280.0, 2560.0)
 EXTRACTORS = ("autoencoder", "pca", "dct", "dft", "haar", "dictionary")
 # Names of curves, and the settings of their release.
 RELEASES = {
-    "everything, PrivUnit": {"mechanism": "priv unit", "radius": 0.35},
+    "everything, PrivUnit": {"mechanism": "privunit", "radius": 0.35},
     "everything, L2": {"mechanism": "l2", "radius": 0.35},
     "everything, Laplace": {"mechanism": "laplace", "radius": 0.35},
     "everything, as published": {"mechanism": "laplace", "sensitivity": "published"},

@@ -160,7 +160,7 @@ def way_of(question, name):
     if question == "missing":
         return WAYS[ANEW]
     if question == "steps":
-        return {"sampler": "dpm"} if name.endswith(BY_DPM) else None
+        return {"sampler": "dpmpp_2m"} if name.endswith(BY_DPM) else None
     return OF_FORECASTS.get(name) if question == "forecasts" else WAYS.get(name)
 
 

@@ -33,7 +33,7 @@ def clusterfl(
     probe,
     num_clusters,
     every,
-    form,
+    variant,
 ):
     """ClusterFL: the augmented Lagrangian as a client's loss, and duals of clusters."""
     num = len(clients.mask)
@@ -47,7 +47,7 @@ def clusterfl(
             def penalised(w, batch, key, i=i, before=tuple(models), f=members):
                 total = loss_fn(w, batch, key) + alpha * inner(w, w)
                 for j in range(num_clusters):
-                    if form == "released":
+                    if variant == "official":
                         toward = plus(duals[j], centres[j], rho)
                         total += rho / 2 * f[i, j] ** 2 * inner(w, w)
                         total += f[i, j] * inner(toward, w)

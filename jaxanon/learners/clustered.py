@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxanon import federated
 from jaxanon.core.method import Method
-from jaxanon.federated.clustering.clusterfl import FORMS
+from jaxanon.federated.clustering.clusterfl import VARIANTS
 from jaxanon.kernels.bounds import setting
 from jaxanon.learners.learner import (
     STEP,
@@ -53,7 +53,7 @@ def clusterfl(spec, config) -> Method:
         probe_fn=probe,
         numbers=numbers,
         every=config.every,
-        form=config.variant,
+        variant=config.variant,
     )
 
 
@@ -134,7 +134,7 @@ class ClusterFLConfig(LearnerConfig):
     probe: int = setting(64, at_least=1, help="windows of noise that compare models")
     variant: str = setting(
         "corrected",
-        choices=FORMS,
+        choices=VARIANTS,
         help="corrected: towards one's cluster; released: with the published program's "
         "sign and without the others' part",
     )

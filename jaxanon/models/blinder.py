@@ -102,7 +102,7 @@ def networks(
       latent: size of the latent representation (paper: 25).
       hidden: widths of the encoder's dense layers; the decoder mirrors them.
       filters: filters of the encoder's convolutions, if any; the decoder mirrors them.
-      initialization: of the dense layers, ``"lecun"`` or ``"released"``; see ``Dense``.
+      initialization: of the dense layers, ``"lecun"`` or ``"official"``; see ``Dense``.
       discriminator_hidden_sizes: widths of the discriminators' layers.
 
     Returns:

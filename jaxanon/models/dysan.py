@@ -20,7 +20,7 @@ from jaxanon.models.sanitizer import (
 
 NOISE = 2  # Random numbers that the sanitizer is given with a window.
 
-ERRORS = ("balanced", "released")
+ERRORS = ("balanced", "official")
 
 
 class Widths(NamedTuple):
@@ -154,14 +154,14 @@ def networks(
     )
 
 
-def errors(nets: DySanNetworks, logits: dict, labels: dict, form: str) -> dict:
+def errors(nets: DySanNetworks, logits: dict, labels: dict, variant: str) -> dict:
     """The balanced error of each attribute of which there are logits, ``float[]``.
 
     Args:
       nets: of ``networks``.
       logits: names of attributes to ``float[batch, classes]``.
       labels: names of attributes to ``int[batch]``.
-      form: ``"balanced"`` over an attribute's own classes; ``"released"`` over those
+      variant: ``"balanced"`` over an attribute's own classes; ``"official"`` over those
         of the first private one, whatever the attribute, an absent class counting as
         one without error.
     """
@@ -169,10 +169,10 @@ def errors(nets: DySanNetworks, logits: dict, labels: dict, form: str) -> dict:
     found = {}
     for name, each in logits.items():
         groups, num_groups = labels[name], each.shape[1]
-        if form == "released":
+        if variant == "official":
             groups, num_groups = labels[first], nets.discriminators[first].num_classes
         found[name] = balanced_error(
-            each, labels[name], groups, num_groups, absent=form == "released"
+            each, labels[name], groups, num_groups, absent=variant == "official"
         )
     return found
 

@@ -11,7 +11,7 @@ from flax import linen as nn
 from jaxanon import kernels
 from jaxanon.kernels.ghost.recurrent import lstm
 
-INITIALISATIONS = ("lecun", "released")
+INITIALISATIONS = ("lecun", "official")
 
 
 def uniform_fan_in(key, shape, dtype=jnp.float32):
@@ -42,7 +42,7 @@ class Dense(nn.Module):
     can be handed in as ``Factors`` instead of as a copy of the weights.
 
     With ``initialization="lecun"`` weights start normal with variance ``1/fan_in`` and
-    biases at 0; with ``"released"`` both start at ``U(±1/√fan_in)``, as in the
+    biases at 0; with ``"official"`` both start at ``U(±1/√fan_in)``, as in the
     published programs, where the signal shrinks from layer to layer and learning
     starts slowly.
     """
@@ -54,7 +54,7 @@ class Dense(nn.Module):
     def __call__(self, x):
         """``float[batch, d_in] -> float[batch, features]``."""
         fan_in = x.shape[-1]
-        released = self.initialization == "released"
+        released = self.initialization == "official"
         initial = uniform_fan_in if released else nn.initializers.lecun_normal()
         kernel = self.param("kernel", initial, (fan_in, self.features))
         initial = _uniform_bias if released else _zero_bias

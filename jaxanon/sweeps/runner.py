@@ -112,7 +112,7 @@ def sweep(
         are stopped, two thirds of the settings at most, and the others go on where they
         were. One that was stopped keeps its run, is told with its epoch and is not
         evaluated. A setting that is slow to learn may be stopped wrongly.
-      layout: ``"side by side"`` (``vmap``) or ``"one after another"`` inside the
+      layout: ``"vmap"`` (``vmap``) or ``"scan"`` inside the
         program; ``None`` is the latter on a CPU, the former elsewhere. It changes no
         result beyond rounding.
       chunk: how many members to train at once; ``None`` is as many as fit the memory

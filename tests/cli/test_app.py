@@ -222,7 +222,7 @@ def test_grids_take_the_type_of_the_setting():
     words = ("latent=5,10", "form=paper,released", "second_order=True,False")
     assert arguments.parse(words, BlinderConfig) == {
         "latent_dim": [5, 10],
-        "variant": ["paper", "released"],
+        "variant": ["paper", "official"],
         "second_order": [True, False],
     }
     for words, message in [

@@ -82,7 +82,7 @@ def test_windows_are_the_last_2000_events_of_an_activity(homes):
     spec = data.spec
     assert (spec.time, spec.channels, spec.units) == (2000, ("event",), ("1",))
     assert spec.tokens == 1 + 64 * 2 + 32 * 2 + 8 * 31
-    assert (spec.mean, spec.std, spec.split) == ((0.0,), (1.0,), "time block")
+    assert (spec.mean, spec.std, spec.split) == ((0.0,), (1.0,), "time_block")
     assert spec.classes["subject"] == ("milan", "cairo", "kyoto1", "kyoto2")
     assert set(spec.classes["activity"]) == {
         *("sleep", "leave home", "eat", "cook", "bed to toilet")

@@ -42,7 +42,7 @@ def test_dense_layers_start_as_they_say():
     params = start(Dense(400))
     np.testing.assert_allclose(jnp.std(params["kernel"]), 0.1, rtol=0.02)
     assert not jnp.any(params["bias"])
-    params = start(Dense(400, "released"))
+    params = start(Dense(400, "official"))
     for leaf in (params["kernel"], params["bias"]):
         # U(-0.1, 0.1): standard deviation 0.1 / sqrt(3), not that of 1/fan_in.
         assert float(jnp.max(jnp.abs(leaf))) <= 0.1

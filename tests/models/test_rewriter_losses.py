@@ -72,7 +72,7 @@ def test_the_released_loss_is_the_published_program_s(case):
     )
     expected = (512 * error + kld) / 150 - weight * binary
     loss, _ = rewriter_loss(
-        net, params, batch, beta=BETA, reading=READING, form="released"
+        net, params, batch, beta=BETA, reading=READING, variant="official"
     )
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
 
@@ -80,9 +80,9 @@ def test_the_released_loss_is_the_published_program_s(case):
 def test_a_reader_alone_is_judged_as_in_the_whole(case):
     net, params, batch = case
     z = net.draw(params, batch.windows, batch.noise)
-    for form in ("plain", "released"):
-        _, info = rewriter_loss(net, params, batch, form=form)
-        alone = reader_loss(net, params, z, batch.private, form=form)
+    for variant in ("paper", "official"):
+        _, info = rewriter_loss(net, params, batch, variant=variant)
+        alone = reader_loss(net, params, z, batch.private, variant=variant)
         np.testing.assert_allclose(alone, info["reader"], rtol=1e-6)
 
 

@@ -26,7 +26,7 @@ def test_grades(worst, raw, grade):
 def test_a_split_that_leaks_says_so(made):
     report = made.anonymizer()
     assert "never by window" in text.protocol(report)["Split"]
-    leaking = report | {"dataset": report["dataset"] | {"split": "released"}}
+    leaking = report | {"dataset": report["dataset"] | {"split": "official"}}
     assert "twins in training" in text.protocol(leaking)["Split"]
     assert text.headline(leaking)[:-1] == text.headline(report)
     assert "leaks" in text.headline(leaking)[-1]

@@ -93,7 +93,7 @@ class Losses:
     """The three losses of a step, compiled with their gradients once for a test."""
 
     def __init__(self, system: BlinderSystem):
-        self.system, self.released = system, system.config.variant == "released"
+        self.system, self.released = system, system.config.variant == "official"
         self.vae = jax.jit(jax.grad(self._vae))
         self.adversary = jax.jit(jax.grad(self._adversary))
         self.heir = jax.jit(jax.grad(self._heir), static_argnums=(5, 6))

@@ -108,7 +108,7 @@ def test_blinder_does_not_mind_padding(splits):
     for own, whole in zip(clients, level, strict=True):
         np.testing.assert_array_equal(own.windows[own.mask], whole.windows[whole.mask])
     before = program.programs()
-    options = {"epochs": 1, "layout": "side by side", **BLINDER}
+    options = {"epochs": 1, "layout": "vmap", **BLINDER}
     found = quick("blinder", splits, **options)
     assert program.programs() == before + 1
     method = blinder(splits[1].spec, **BLINDER)
@@ -129,7 +129,7 @@ def test_members_of_one_split_that_are_lost_are_trained_again(
     splits, tmp_path, monkeypatch
 ):
     out = tmp_path / "kept"
-    options = {"seeds": 2, "layout": "side by side", "out": out}
+    options = {"seeds": 2, "layout": "vmap", "out": out}
     whole = quick(moved, splits, **options)
     told = json.loads((out / "sweep.json").read_text())
     assert told["splits"] == [run_folder.fingerprint(data) for data in splits[1:]]

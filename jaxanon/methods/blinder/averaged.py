@@ -40,7 +40,7 @@ class BlinderSystem(NamedTuple):
     @property
     def released(self) -> bool:
         """Whether the loss is as in Blinder's released program."""
-        return self.config.variant == "released"
+        return self.config.variant == "official"
 
 
 class Client(NamedTuple):

@@ -31,7 +31,7 @@ from jaxanon.models.blinder import (
 from jaxanon.models.classifiers import Classifier
 from jaxanon.models.layers import INITIALISATIONS
 
-FORMS = ("paper", "released")
+VARIANTS = ("paper", "official")
 SERVER_OPTIMIZERS = {"adam": optax.adam, "sgd": optax.sgd}
 
 
@@ -58,7 +58,7 @@ class BlinderConfig:
     alpha: float = setting(
         1.0,
         at_least=0,
-        help="weight of the squared error (not used by variant=released)",
+        help="weight of the squared error (not used by variant=official)",
     )
     beta: float = setting(0.5, at_least=0, help="weight of the KL divergence")
     gamma: float = setting(60.0, at_least=0, help="weight of the discriminators' loss")
@@ -67,7 +67,9 @@ class BlinderConfig:
         choices=INITIALISATIONS,
         help="of the dense layers; released: the published program's, slower to learn",
     )
-    variant: str = setting("paper", choices=FORMS, help="loss of eq. 4, or as released")
+    variant: str = setting(
+        "paper", choices=VARIANTS, help="loss of eq. 4, or as released"
+    )
     support_size: int = setting(1, at_least=1, help="windows to adapt on per round")
     query_size: int = setting(15, at_least=1, help="windows to be graded on per round")
     fresh_batches: bool = setting(
@@ -226,7 +228,7 @@ def _critics(spec, config):
 
 
 def _algorithm(spec, config, networks, judges, critics):
-    released = config.variant == "released"
+    released = config.variant == "official"
 
     def init_fn(key):
         vae_key, critic_key, *keys = jax.random.split(key, 2 + len(judges))

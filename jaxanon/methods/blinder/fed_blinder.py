@@ -8,7 +8,7 @@ from jaxanon.core.method import Method
 from jaxanon.core.registry import register
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.methods.blinder.averaged import Course, averaged, judging, system_of
-from jaxanon.methods.blinder.blinder import FORMS
+from jaxanon.methods.blinder.blinder import VARIANTS
 from jaxanon.methods.common.client_batches import batch_of, in_turn
 from jaxanon.methods.common.target_class import ANONYMIZATIONS
 from jaxanon.models import blinder as losses
@@ -38,7 +38,7 @@ class FedBlinderConfig:
     alpha: float = setting(
         0.9,
         at_least=0,
-        help="weight of the squared error (not used by variant=released)",
+        help="weight of the squared error (not used by variant=official)",
     )
     beta: float = setting(2.0, at_least=0, help="weight of the KL divergence")
     gamma: float = setting(0.2, at_least=0, help="weight of the discriminators' loss")
@@ -47,7 +47,9 @@ class FedBlinderConfig:
         choices=INITIALISATIONS,
         help="of the dense layers; released: Blinder's program's, slower to learn",
     )
-    variant: str = setting("paper", choices=FORMS, help="loss of eq. 4, or as released")
+    variant: str = setting(
+        "paper", choices=VARIANTS, help="loss of eq. 4, or as released"
+    )
     client_fraction: float = setting(
         0.4, above=0, at_most=1, help="share of clients in a round"
     )

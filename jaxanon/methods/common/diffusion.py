@@ -98,7 +98,7 @@ def running_mean(state, group: str = AVERAGE):
 
 PREDICTIONS = ("v", "x0", "noise")
 
-SOLVERS = ("ddim", "dpm")
+SAMPLERS = ("ddim", "dpmpp_2m")
 
 FIRST_BETA, LAST_BETA, PUBLISHED_STEPS = 1e-4, 0.05, 100  # PrivateHub's.
 
@@ -161,7 +161,7 @@ class DiffusionConfig:
     )
     sampler: str = setting(
         "ddim",
-        choices=SOLVERS,
+        choices=SAMPLERS,
         help="what takes these steps: ddim, or dpm: DPM-Solver++ (2M), of second "
         "order; what is sampled in training is by ddim, for this one cannot be taken "
         "up part-way",
@@ -231,7 +231,7 @@ def sampled(nets: Denoising, key, denoise_fn, x, steps):
       denoise_fn, x, steps: as ``kernels.ddim_sample`` takes them.
     """
     given, kind = (nets.schedule, x, steps), nets.config.prediction_type
-    if nets.config.sampler == "dpm":
+    if nets.config.sampler == "dpmpp_2m":
         return kernels.dpm_solver_sample(denoise_fn, *given, prediction=kind)
     return kernels.ddim_sample(denoise_fn, key, *given, prediction=kind)
 

@@ -18,7 +18,7 @@ MODES = ("everything", "named")
 
 FEATURES = ("autoencoder", "pca", "dct", "dft", "haar", "dictionary", "window")
 
-MECHANISMS = ("laplace", "grid", "l2", "linf", "priv unit", "span", "none")
+MECHANISMS = ("laplace", "grid", "l2", "linf", "privunit", "span", "none")
 
 SENSITIVITIES = ("corrected", "published")
 
@@ -99,9 +99,9 @@ class DEEProtectConfig:
         "attributes linearly",
     )
     mechanism: str = setting(
-        "priv unit",
+        "privunit",
         choices=MECHANISMS,
-        help='noise. "priv unit": least of all, needs a radius; laplace, l2, linf: '
+        help='noise. "privunit": least of all, needs a radius; laplace, l2, linf: '
         "added; grid: as laplace, and private in floating point, too; span: mode named "
         "alone, noise only where neighbours differ (idealised arithmetic, no guarantee "
         "in floating point); none: no noise and no guarantee",
@@ -131,9 +131,9 @@ class DEEProtectConfig:
                 "mechanism 'grid' must know the sensitivity before it is compiled, and "
                 "mode 'named' learns it; take laplace, l2, linf or span."
             )
-        if self.mode == "named" and self.mechanism == "priv unit" and not self.radius:
+        if self.mode == "named" and self.mechanism == "privunit" and not self.radius:
             raise Incompatible(
-                "mechanism 'priv unit' hides where a vector lies in a ball, and mode "
+                "mechanism 'privunit' hides where a vector lies in a ball, and mode "
                 "'named' has none without a radius; give one, or take span."
             )
         if self.features != "autoencoder" and self.curve != "linear":
@@ -143,7 +143,7 @@ class DEEProtectConfig:
             )
         if self.mechanism == "span":
             self._fit_span()
-        norms = ("l2", "linf", "priv unit", "grid", "span")
+        norms = ("l2", "linf", "privunit", "grid", "span")
         if self.sensitivity == "published" and self.mechanism in norms:
             raise Incompatible(
                 "sensitivity 'published' is the paper's, of Laplace noise alone; take "

@@ -112,7 +112,7 @@ def deeprotect(spec, config) -> Method:
         config = dataclasses.replace(config, hidden=(inputs,))
     sizes = (inputs, *config.hidden_sizes)
     models_deeprotect.check_sizes(sizes)
-    if config.mechanism == "priv unit":  # Refused here, and not after training.
+    if config.mechanism == "privunit":  # Refused here, and not after training.
         kernels.priv_unit_cap(max(3, sizes[-1] + 1), config.epsilon, dtype=jnp.float32)
     if config.features != "autoencoder":
         sizes = sizes[0], sizes[-1]

@@ -257,8 +257,8 @@ def _noisy(key, x, bounds, config):
     if mechanism == "none":
         return x
     if mechanism == "span":
-        mechanism = "l2" if config.radius is None else "priv unit"
-    if mechanism == "priv unit":
+        mechanism = "l2" if config.radius is None else "privunit"
+    if mechanism == "privunit":
         half = bounds["l2"] / 2 if config.radius is None else config.radius
         return kernels.priv_unit(key, x, half, config.epsilon)
     bounded = kernels.bounded_value(x, **bounds)

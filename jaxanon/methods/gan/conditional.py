@@ -357,7 +357,7 @@ def occupancy_gan(spec, config) -> Method:
       reference [92], for the two classifiers.
     """
     nets = networks(spec, config)
-    more_fn = functools.partial(told_by_classifiers, nets, form=config.privacy_loss)
+    more_fn = functools.partial(told_by_classifiers, nets, variant=config.privacy_loss)
     hyper = (*HYPER, "utility", "privacy")
     players = (
         judging(nets, concealing=False),
@@ -366,7 +366,7 @@ def occupancy_gan(spec, config) -> Method:
     return build("occupancy_gan", nets, hyper, *players)
 
 
-def told_by_classifiers(nets: CGANNetworks, params, windows, labels, hyper, form):
+def told_by_classifiers(nets: CGANNetworks, params, windows, labels, hyper, variant):
     """What the two classifiers add to a generator's loss, and both parts of it.
 
     Args:
@@ -375,7 +375,7 @@ def told_by_classifiers(nets: CGANNetworks, params, windows, labels, hyper, form
       windows: ``float[batch, time, d]``, made.
       labels: ``int32[batch]``, of which public classes they are.
       hyper: with ``utility`` and ``privacy``.
-      form: of ``PRIVACY_LOSSES``.
+      variant: of ``PRIVACY_LOSSES``.
 
     Returns:
       ``float[]``, and a dict of two.
@@ -384,7 +384,7 @@ def told_by_classifiers(nets: CGANNetworks, params, windows, labels, hyper, form
     secret = common_generator.is_hidden(nets)[labels].astype(jnp.float32)
     shown = weighted_cross_entropy(logits, labels, 1 - secret)
     chances = jax.nn.log_softmax(logits)
-    if form == "paper":
+    if variant == "paper":
         # Lowered as it falls: the classifier's loss grows.
         each = jnp.take_along_axis(chances, labels[:, None], axis=1)[:, 0]
     else:

@@ -43,7 +43,7 @@ def rebuilder(nets: MalekzadehNetworks, when_fn) -> Component:
 
 
 def anonymizing(
-    nets: MalekzadehNetworks, spec, when_fn, *, form: str = "chance", source_fn=None
+    nets: MalekzadehNetworks, spec, when_fn, *, variant: str = "chance", source_fn=None
 ) -> Component:
     """The autoencoder as its readers grade it.
 
@@ -56,7 +56,7 @@ def anonymizing(
       nets: ``MalekzadehNetworks``.
       spec: ``jaxanon.datasets.Spec``.
       when_fn: as of ``Component``.
-      form: of ``models.losses.confusion``.
+      variant: of ``models.losses.confusion``.
       source_fn: ``(params, windows) -> windows`` that it is given; None: as drawn.
     """
     source_fn = source_fn or (lambda params, windows: windows)
@@ -73,7 +73,7 @@ def anonymizing(
                 loss = losses.weighted_cross_entropy(logits, batch.labels[name], real)
                 utility, info[f"{name} loss"] = utility + loss, loss
             else:
-                loss = losses.confusion(logits, batch.labels[name], form)
+                loss = losses.confusion(logits, batch.labels[name], variant)
                 confused = confused + loss
                 told = f"{name} confusion"
                 info[told] = info.get(told, 0.0) + loss
@@ -246,7 +246,7 @@ def msda(spec, config) -> Method:
         players = (
             rebuilder(nets, during(rounds, 0, config.warm_up)),
             reading(nets, turns(0)),
-            anonymizing(nets, spec, turns(1), form=config.variant),
+            anonymizing(nets, spec, turns(1), variant=config.variant),
         )
         return central(
             "msda",

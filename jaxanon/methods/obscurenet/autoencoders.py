@@ -50,7 +50,7 @@ def networks(spec, config, **options) -> Rewriter:
     )
 
 
-def model_player(nets: Rewriter, groups, weights_fn, form: str) -> Component:
+def model_player(nets: Rewriter, groups, weights_fn, variant: str) -> Component:
     """The player that learns ``groups`` by ``rewriter_loss``.
 
     ``weights_fn(hyper)`` are the weights of the KL divergence and of the readers' loss.
@@ -60,7 +60,7 @@ def model_player(nets: Rewriter, groups, weights_fn, form: str) -> Component:
         del key, given
         beta, reading = weights_fn(hyper)
         loss, info = rewriter_loss(
-            nets, params, batch, beta=beta, reading=reading, form=form
+            nets, params, batch, beta=beta, reading=reading, variant=variant
         )
         return loss, (info, {})
 
@@ -251,7 +251,7 @@ class AutoencoderConfig:
     batch_size: int = setting(512, at_least=1, help="windows per model and round")
     learning_rate: float = setting(1e-3, above=0, help="step size of Adam")
     initialization: str = setting(
-        "released",
+        "official",
         choices=INITIALISATIONS,
         help="of all layers; lecun: variance 1 / fan-in, quicker to learn",
     )

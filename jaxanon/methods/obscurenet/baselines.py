@@ -13,7 +13,7 @@ from jaxanon.methods.obscurenet.autoencoders import (
     networks,
     sized,
 )
-from jaxanon.models.conditional_autoencoder import FORMS, VALUES
+from jaxanon.models.conditional_autoencoder import VARIANTS, VALUES
 
 MEANS = ("predicted", "last")
 
@@ -43,7 +43,9 @@ class AttributeVAEConfig(AutoencoderConfig):
         help="weight of the KL divergence; paper: MobiAct 5; released: MotionSense "
         "0.1, MobiAct 0.5",
     )
-    variant: str = setting("plain", choices=FORMS, help="loss in nats, or as released")
+    variant: str = setting(
+        "paper", choices=VARIANTS, help="loss in nats, or as released"
+    )
     means_of: str = setting(
         "predicted",
         choices=MEANS,
@@ -116,8 +118,8 @@ class GeneralVAEConfig(AutoencoderConfig):
         0.5, at_least=0, help="weight of the KL divergence; MotionSense: 0.1, keras"
     )
     variant: str = setting(
-        "plain",
-        choices=(*FORMS, "keras"),
+        "paper",
+        choices=(*VARIANTS, "keras"),
         help="loss in nats per window; released: over 75; keras: mean error + 2 beta "
         "KL, the program for MotionSense, whose KL weighs 512 times as much",
     )
@@ -158,11 +160,11 @@ def general_vae(spec, config) -> Method:
     nets = networks(spec, config)
     # Mean error + 2 beta KL is 256 error + 512 beta KL, over 256, which Adam ignores.
     times = VALUES if config.variant == "keras" else 1
-    form = "plain" if config.variant == "keras" else config.variant
+    variant = "paper" if config.variant == "keras" else config.variant
     weights = lambda hyper: (times * hyper["beta"], 0.0)
     design = Design(
         nets,
-        (model_player(nets, ("encoder", "decoder"), weights, form),),
+        (model_player(nets, ("encoder", "decoder"), weights, variant),),
         {"beta": config.beta},
         by_class=False,
     )
@@ -179,7 +181,9 @@ class CVAEConfig(AutoencoderConfig):
     beta: float = setting(
         0.1, at_least=0, help="weight of the KL divergence, released c; MobiAct: 0.5"
     )
-    variant: str = setting("plain", choices=FORMS, help="loss in nats, or as released")
+    variant: str = setting(
+        "paper", choices=VARIANTS, help="loss in nats, or as released"
+    )
 
 
 @register("cvae", config=CVAEConfig)
@@ -256,5 +260,5 @@ def cae(spec, config) -> Method:
     config = sized(config, spec, CVAE_SIZES)
     nets = networks(spec, config, told=True, random=False)
     weights = lambda hyper: (0.0, 0.0)
-    player = model_player(nets, ("encoder", "decoder"), weights, "plain")
+    player = model_player(nets, ("encoder", "decoder"), weights, "paper")
     return autoencoders("cae", spec, config, Design(nets, (player,), {}))

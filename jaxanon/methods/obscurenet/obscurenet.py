@@ -14,7 +14,7 @@ from jaxanon.methods.obscurenet.autoencoders import (
     networks,
     sized,
 )
-from jaxanon.models.conditional_autoencoder import FORMS, reader_loss
+from jaxanon.models.conditional_autoencoder import VARIANTS, reader_loss
 
 PUBLISHED = {
     "motion_sense": (10, (512, 256, 128)),
@@ -35,8 +35,8 @@ class ObscureNetConfig(AutoencoderConfig):
         "rewriter_loss)",
     )
     variant: str = setting(
-        "plain",
-        choices=FORMS,
+        "paper",
+        choices=VARIANTS,
         help="loss in nats per window, or as scaled and judged by the released "
         "programs",
     )
@@ -100,7 +100,7 @@ def obscurenet(spec, config) -> Method:
 
     def adversary_loss(key, params, hyper, batch, given):
         del key, hyper
-        loss = reader_loss(nets, params, given, batch.private, form=config.variant)
+        loss = reader_loss(nets, params, given, batch.private, variant=config.variant)
         return loss, ({}, {})  # What it comes to is told by the player that follows.
 
     adversary = Component(

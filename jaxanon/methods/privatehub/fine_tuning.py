@@ -46,7 +46,7 @@ def discriminating(nets: PrivateHubNetworks, when_fn) -> Component:
     )
 
 
-def apart(nets: Judging, params, windows, labels, hyper, form: str = "hinge"):
+def apart(nets: Judging, params, windows, labels, hyper, variant: str = "hinge"):
     """The triplet loss of windows that were made, of those that the classifier passes.
 
     Args:
@@ -56,7 +56,7 @@ def apart(nets: Judging, params, windows, labels, hyper, form: str = "hinge"):
         hide; ``float[batch, time, d]`` each.
       labels: ``int32[batch]``.
       hyper: with ``confidence_threshold`` and ``margin``.
-      form: as in ``triplet``.
+      variant: as in ``triplet``.
 
     Returns:
       ``float[]``, and what there is to tell: the share that was kept, and whether none
@@ -70,7 +70,7 @@ def apart(nets: Judging, params, windows, labels, hyper, form: str = "hinge"):
     shown = ~is_hidden(nets)[labels]
     kept = shown & passes(logits, labels, hyper["confidence_threshold"])
     kept = jax.lax.stop_gradient(kept.astype(jnp.float32))
-    losses = triplet(anchors, positives, negatives, hyper["margin"], form)
+    losses = triplet(anchors, positives, negatives, hyper["margin"], variant)
     number = jnp.sum(kept)
     loss = jnp.sum(kept * losses) / jnp.maximum(number, 1)
     info = {
@@ -140,14 +140,15 @@ def passes(logits, labels, threshold):
     return own > threshold
 
 
-def triplet(anchors, positives, negatives, margin, form: str = "hinge"):
+def triplet(anchors, positives, negatives, margin, variant: str = "hinge"):
     """How much nearer anchors are to negatives than to positives, plus the margin.
 
     Args:
       anchors, positives, negatives: ``float[batch, d]``, features.
       margin: ``float[]``.
-      form: "hinge", of features of length 1, at least 0; "paper": of features as they
-        are, without a lower bound, so that the margin has no effect on what is learned.
+      variant: "hinge", of features of length 1, at least 0; "paper": of features as
+        they are, without a lower bound, so that the margin has no effect on what is
+        learned.
 
     Returns:
       ``float32[batch]``, squared distances' difference plus the margin.
@@ -163,11 +164,11 @@ def triplet(anchors, positives, negatives, margin, form: str = "hinge"):
       Schroff, Kalenichenko, Philbin, FaceNet, CVPR 2015, equation 3; PrivateHub,
       equation 4.9.
     """
-    if form == "hinge":
+    if variant == "hinge":
         anchors, positives, negatives = map(unit, (anchors, positives, negatives))
     squares = lambda one, other: jnp.sum((one - other) ** 2, axis=-1)
     losses = squares(anchors, positives) - squares(anchors, negatives) + margin
-    return jnp.maximum(losses, 0) if form == "hinge" else losses
+    return jnp.maximum(losses, 0) if variant == "hinge" else losses
 
 
 def check_kept(history: list, *, ended: bool) -> None:

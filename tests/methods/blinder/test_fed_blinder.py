@@ -13,7 +13,7 @@ from jaxanon.methods.blinder.fed_blinder import FedBlinderConfig, build, fed_bli
 pytestmark = pytest.mark.slow
 
 
-OTHER = {"weighting": "clients", "batches": 2, "variant": "released"}
+OTHER = {"weighting": "clients", "batches": 2, "variant": "official"}
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_a_private_class_that_is_not_linear_is_read_from_a_named_release(data):
     run = trainer.train(
         methods.deeprotect(data.spec, **settings), data, epochs=60, progress=False
     )
-    everything = {"mode": "everything", "mechanism": "priv unit", "radius": 0.5}
+    everything = {"mode": "everything", "mechanism": "privunit", "radius": 0.5}
     read = []
     for one in (run, with_(run, **everything)):
         safe = [
@@ -203,12 +203,12 @@ def test_the_loss_by_hand(data, given_to_central):
             "sensitivity 'published' knows of no radius",
         ),
         (
-            {"mode": "named", "mechanism": "priv unit"},
+            {"mode": "named", "mechanism": "privunit"},
             Incompatible,
             "mode 'named' has none without a radius",
         ),
         (
-            {"mechanism": "priv unit", "radius": 0.5, "epsilon": 60.0},
+            {"mechanism": "privunit", "radius": 0.5, "epsilon": 60.0},
             ValueError,
             "epsilon must leave a chance .* got 60",
         ),

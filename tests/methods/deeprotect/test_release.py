@@ -111,7 +111,7 @@ def test_noise_follows_its_law_and_a_tenth_less_does_not():
     assert stats.kstest(0.9 * sent.ravel(), law.cdf).pvalue < 1e-9
 
 
-@pytest.mark.parametrize("mechanism", ["laplace", "grid", "l2", "linf", "priv unit"])
+@pytest.mark.parametrize("mechanism", ["laplace", "grid", "l2", "linf", "privunit"])
 def test_every_mechanism_sends_features_that_are_right_on_average(mechanism):
     """Within four standard errors; the noise of no window is another's."""
     unit = np.full(32, 0.6, np.float32)
@@ -153,13 +153,13 @@ AUDITED = {
     "laplace": {"mechanism": "laplace"},
     "l2": {"mechanism": "l2"},
     "linf": {"mechanism": "linf", "curve": "sigmoid"},
-    "priv unit": {"mechanism": "priv unit", "radius": 0.4},
+    "privunit": {"mechanism": "privunit", "radius": 0.4},
     "within the span": {"mechanism": "span", "mode": "named", "radius": 0.4},
     "l2 within the span": {"mechanism": "span", "mode": "named"},
 }
 
 
-DRAWS = {"laplace": 1_000_000, "priv unit": 300_000}
+DRAWS = {"laplace": 1_000_000, "privunit": 300_000}
 
 
 @functools.cache
@@ -212,7 +212,7 @@ def test_counts_find_noise_that_is_too_small(name):
     assert most_told(pair_released(name, 0.2 * ROOT)) > 1.5
 
 
-@pytest.mark.parametrize("name", ["priv unit", "within the span"])
+@pytest.mark.parametrize("name", ["privunit", "within the span"])
 def test_counts_find_a_larger_epsilon(name):
     assert 1.5 < most_told(pair_released(name, ROOT, epsilon=2.5)) <= 2.5
 

@@ -138,9 +138,9 @@ def test_what_the_two_classifiers_say_by_hand():
     nets = nets._replace(classifiers=nets.classifiers | {"activity": says})
     labels, hyper = jnp.array([0, 2]), {"utility": 2.0, "privacy": 3.0}
     module = importlib.import_module("jaxanon.methods.gan.conditional")
-    told = lambda form: float(
+    told = lambda variant: float(
         module.told_by_classifiers(
-            nets, params, jnp.zeros((2, 16, 2)), labels, hyper, form
+            nets, params, jnp.zeros((2, 16, 2)), labels, hyper, variant
         )[0]
     )
     shown = 2 * -np.log(0.5)

@@ -104,7 +104,7 @@ def test_readers_of_latents_learn_from_what_the_encoder_makes(given_to_central, 
 @pytest.mark.slow
 def test_a_run_in_released_form(data):
     settings = SMALL | {
-        "variant": "released",
+        "variant": "official",
         "latent_hidden_sizes": (12,),
         "warm_up": 0,
     }

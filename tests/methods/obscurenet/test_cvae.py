@@ -47,7 +47,7 @@ def test_the_other_pays_for_its_error_alone(monkeypatch, data):
 
 
 def test_the_released_form(monkeypatch, data):
-    found, info = _loss(monkeypatch, data, methods.cvae, form="released", beta=0.7)
+    found, info = _loss(monkeypatch, data, methods.cvae, variant="official", beta=0.7)
     expected = (512 * info["reconstruction"] + 2 * 0.7 * info["kl"]) / 150
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 

@@ -67,7 +67,7 @@ def test_the_model_gains_what_the_adversary_loses(design_of):
 
 def test_the_released_forms(design_of):
     design = design_of(
-        latent_dim=3, hidden_sizes=(5,), variant="released", accumulate=True
+        latent_dim=3, hidden_sizes=(5,), variant="official", accumulate=True
     )
     assert design.players[0].accumulate and design.players[0].steps == 20
     params, batch = design.networks.init(jax.random.key(0)), _batch()
@@ -75,7 +75,7 @@ def test_the_released_forms(design_of):
         jax.random.key(2), params, design.hyper, batch, None
     )
     expected, _ = rewriter_loss(
-        design.networks, params, batch, beta=2.0, reading=-0.2 * 75, form="released"
+        design.networks, params, batch, beta=2.0, reading=-0.2 * 75, variant="official"
     )
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 

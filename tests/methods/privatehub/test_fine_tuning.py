@@ -143,25 +143,25 @@ def _loss(threshold, replay=0.0, scale=1.0, **settings):
     return float(total), {name: float(one) for name, one in info.items()}, float(slope)
 
 
-def by_hand(anchor, form, margin=2.0):
-    length = (lambda x: x / np.linalg.norm(x)) if form == "hinge" else (lambda x: x)
+def by_hand(anchor, variant, margin=2.0):
+    length = (lambda x: x / np.linalg.norm(x)) if variant == "hinge" else (lambda x: x)
     anchor, positive, negative = map(length, (anchor, np.ones(2), np.array([0.0, 2.0])))
     found = np.sum((anchor - positive) ** 2) - np.sum((anchor - negative) ** 2) + margin
-    return max(found, 0) if form == "hinge" else found
+    return max(found, 0) if variant == "hinge" else found
 
 
-@pytest.mark.parametrize("form", ["hinge", "paper"])
-def test_what_is_filtered_does_not_count_and_classes_to_hide_never_do(form):
+@pytest.mark.parametrize("variant", ["hinge", "paper"])
+def test_what_is_filtered_does_not_count_and_classes_to_hide_never_do(variant):
     a, c = np.float64(VALUES[0]), np.float64(VALUES[2])
     # Made of a, its chance is e^3 / (e^3 + 2) = 0.91; of c, 1 / (2 + e^0.1) = 0.32.
-    total, info, _ = _loss(0.5, triplet=form)
-    assert total == pytest.approx(by_hand(a, form), rel=1e-4, abs=1e-6)
+    total, info, _ = _loss(0.5, triplet=variant)
+    assert total == pytest.approx(by_hand(a, variant), rel=1e-4, abs=1e-6)
     assert (info["kept"], info["all filtered"]) == (pytest.approx(1 / 3), 0)
-    total, info, _ = _loss(0.3, triplet=form)
-    want = (by_hand(a, form) + 2 * by_hand(c, form)) / 3
+    total, info, _ = _loss(0.3, triplet=variant)
+    want = (by_hand(a, variant) + 2 * by_hand(c, variant)) / 3
     assert total == pytest.approx(want, rel=1e-4)
     assert (info["kept"], info["all filtered"]) == (1, 0)
-    total, info, slope = _loss(0.95, triplet=form)
+    total, info, slope = _loss(0.95, triplet=variant)
     assert (total, slope) == (0, 0)
     assert (info["kept"], info["all filtered"]) == (0, 1)
 
