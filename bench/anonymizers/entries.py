@@ -6,7 +6,7 @@ from blinder import command as blinder
 
 PASSES = 47  # Of ObscureNet's family, as many as its window counts make 2,500 rounds.
 RANDOM = {"random class": {}}
-CLASSES = RANDOM | {"flip_probability": {"anonymization": "deterministic"}}
+CLASSES = RANDOM | {"flip": {"anonymization": "deterministic"}}
 HALF = {"flip of half": {"anonymization": "probabilistic"}}
 AS_IT_IS: dict[str, dict] = {"": {}}
 DEFAULTS: dict[str, Any] = {}
@@ -49,7 +49,7 @@ OBSCURENETS = (
         "attribute_vae",
         PASSES,
         {"alpha": 0.0, "beta": 0.1, "variant": "official"},
-        {"flip_probability": {"anonymization": "deterministic"}},
+        {"flip": {"anonymization": "deterministic"}},
     ),
     Entry("CVAE", "cvae", PASSES, variants=CLASSES),
     Entry("CAE", "cae", PASSES, variants=CLASSES),

@@ -182,10 +182,10 @@ class Bench(Tuned):
         settings = self.application.settings
         given = {name: settings[name] for name in settings if name in offered}
         given |= entry.settings | more | {entry.tuned: learning_rate}
-        if "records" in offered:
-            given |= {"records": self.application.records}
-        if "rounds" in offered:
-            given |= {"rounds": self.rounds()}
+        if "max_examples" in offered:
+            given |= {"max_examples": self.application.records}
+        if "max_rounds" in offered:
+            given |= {"max_rounds": self.rounds()}
         return learners.build(entry.learner, spec, **given)
 
     def train(self, entry, data, seed, learning_rate, more, **options):

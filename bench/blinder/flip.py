@@ -62,7 +62,7 @@ def main():
             judges=judges,
         )
         tried = {name: settings[name] for name in WEIGHTS}
-        tried |= {"epochs": epochs, "flip": share}
+        tried |= {"epochs": epochs, "flip_probability": share}
         told = {"seeds": 1, "diverged": 0, "scores": aggregate([scores(found)])}
         rows.append(front.row(tried, told, [found], how))
     front.tell(report, rows)

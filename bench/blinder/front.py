@@ -31,7 +31,12 @@ GRID_SMOKE = {"beta": [0.5, 2.0]}
 ATTACKERS = ("mlp", "forest", "lstm", "boosting", "logistic", "tree", "svm")
 ATTACKERS_SMOKE = ("forest",)
 PRESETS = ("mag4", "mag5")
-WEIGHTS = ("beta", "critic", "utility", "epochs")  # That tell settings apart.
+WEIGHTS = (
+    "beta",
+    "output_discriminator_weight",
+    "utility",
+    "epochs",
+)  # That tell settings apart.
 
 
 def main():

@@ -22,7 +22,7 @@ def poisson_sample(key, mask, lots: PoissonSampling):
       ``lots.largest``, or n where that is less.
 
     Raises:
-      ValueError: for a mask that is longer than ``lots.records``.
+      ValueError: for a mask that is longer than ``lots.max_examples``.
 
     Example:
       >>> lots = PoissonSampling(sampling_probability=1.0, expected_batch_size=2.0,

@@ -68,10 +68,10 @@ class SampledGaussian:
         check(self)
         if (self.max_batch_size is None) != (self.max_examples is None):
             raise ValueError(
-                "capacity and records go together: what is left out depends on both; "
+                "max_batch_size and max_examples go together; both decide what is left out; "
                 f"got {self.max_batch_size!r} and {self.max_examples!r}."
             )
-        for name in ("steps", "capacity", "records"):
+        for name in ("steps", "max_batch_size", "max_examples"):
             if getattr(self, name) is not None:  # Dp-accounting takes Python's alone.
                 object.__setattr__(self, name, int(getattr(self, name)))
 

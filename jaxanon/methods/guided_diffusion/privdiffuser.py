@@ -137,7 +137,7 @@ def privdiffuser(spec, config) -> Method:
     Example:
       >>> from jaxanon.datasets import load
       >>> method = privdiffuser(load("smartwatch").spec, negative_guidance_scale=1.0)
-      >>> method.config.negative_guidance, method.schedule.min_epochs
+      >>> method.config.negative_guidance_scale, method.schedule.min_epochs
       (1.0, 11)
 
     References:
