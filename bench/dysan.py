@@ -44,11 +44,11 @@ DISCRIMINATOR = 2 * (120 * 36 * 64 + 64 * 60 * 64)
 CLASSES = {"activity": tuple("wxyz"), "gender": ("f", "m"), "subject": ("0", "1")}
 SMALL = {
     "filters": (2, 3),
-    "hidden": (4, 3),
+    "hidden_sizes": (4, 3),
     "predictor_filters": (3,),
     "discriminator_filters": 2,
-    "judge_hidden": 3,
-    "batch": 8,
+    "classifier_hidden_sizes": 3,
+    "batch_size": 8,
 }
 
 

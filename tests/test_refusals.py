@@ -18,10 +18,10 @@ from jaxanon.federated.engine.algorithm import State
 from jaxanon.training import checkpoint, loop, run_folder, trainer
 
 SETTINGS = methods.BLINDER_PAPER | {
-    "hidden": (8,),
-    "latent": 3,
-    "per_class": 4,
-    "query": 3,
+    "hidden_sizes": (8,),
+    "latent_dim": 3,
+    "samples_per_class": 4,
+    "query_size": 3,
     "extra": 0,
     "discriminator_steps": 1,
 }

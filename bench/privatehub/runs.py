@@ -95,7 +95,7 @@ def judge(place, seed, smoke) -> FittedClassifier:
             standard(place, train.windows),
             train.labels[PUBLIC],
             place.data.spec.num_classes(PUBLIC),
-            **({"steps": 20, "hidden": (16,)} if smoke else {"steps": 1000}),
+            **({"steps": 20, "hidden_sizes": (16,)} if smoke else {"steps": 1000}),
         )
     return _JUDGES[at]
 
@@ -206,7 +206,7 @@ def with_steps(run, steps, **way):
 
     What is noised little would be sampled in few, however many there may be.
     """
-    return releases.by(run, {"sampling_steps": steps, "strength": 1.0} | way)
+    return releases.by(run, {"num_inference_steps": steps, "strength": 1.0} | way)
 
 
 def without_labels(place, pair):

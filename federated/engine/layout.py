@@ -25,7 +25,7 @@ class Layout:
       Layout(chunk=1, unroll=5)
     """
 
-    chunk: int | None = setting(
+    chunk_size: int | None = setting(
         None,
         at_least=1,
         remedy="None takes all clients",
@@ -64,10 +64,10 @@ def default_layout(
     leaves = jax.tree.leaves(params)
     unroll = min(num_steps, 8) if len(leaves) <= _MOST_UNROLLED else 1
     if (backend or jax.default_backend()) == "cpu":
-        return Layout(chunk=1, unroll=unroll)
+        return Layout(chunk_size=1, unroll=unroll)
     alive = 3 * num_bytes(params) + example_bytes
     fits = max(1, int(_BUDGET_BYTES // max(alive, 1)))
-    return Layout(chunk=None if fits >= num_clients else fits, unroll=unroll)
+    return Layout(chunk_size=None if fits >= num_clients else fits, unroll=unroll)
 
 
 def num_bytes(tree) -> int:
@@ -130,7 +130,7 @@ def sum_and_change(fn, clients, own, weights, layout):
       (Array(7., dtype=float32), Array([11., 22.], dtype=float32))
     """
     num = len(weights)
-    chunk = num if layout.chunk is None else min(layout.chunk, num)
+    chunk = num if layout.chunk_size is None else min(layout.chunk_size, num)
 
     def side_by_side(clients, own, weights):
         summed, own = jax.vmap(fn)(clients, own)

@@ -25,9 +25,9 @@ def anonymize(
     strength: arguments.Real = None,
     guidance: arguments.Real = None,
     negative_guidance: arguments.Real = None,
-    sampling_steps: arguments.Whole = None,
+    num_inference_steps: arguments.Whole = None,
     solver: Annotated[str | None, arguments.optional("STR")] = None,
-    suspicion: arguments.Real = None,
+    hide_threshold: arguments.Real = None,
     smoothing: bool = False,
 ) -> None:
     """Rewrites windows so that they can be shared: float32[N, time, channels].
@@ -51,10 +51,10 @@ def anonymize(
         default: as trained
       guidance: weight of what windows shall keep; diffusions alone, default: as trained
       negative_guidance: weight of what they shall lose, likewise
-      sampling_steps: calls of the denoiser, likewise
+      num_inference_steps: calls of the denoiser, likewise
       solver: what takes these steps, ddim or dpm, likewise
-      suspicion: how probable the classes to hide must be for a window to be made anew;
-        privatehub with classes in hide alone, default: as trained
+      hide_threshold: how probable the classes to hide must be for a window to be made
+        anew; privatehub with classes in hide alone, default: as trained
       smoothing: what is made anew is no rougher than training windows; likewise
     """
     from jaxanon.datasets import writing
@@ -79,11 +79,11 @@ def anonymize(
     files.refuse_others(about, run.spec)
     weights = {
         "strength": strength,
-        "guidance": guidance,
-        "negative_guidance": negative_guidance,
-        "sampling_steps": sampling_steps,
-        "solver": solver,
-        "suspicion": suspicion,
+        "guidance_scale": guidance,
+        "negative_guidance_scale": negative_guidance,
+        "num_inference_steps": num_inference_steps,
+        "sampler": solver,
+        "hide_threshold": hide_threshold,
         "smoothing": smoothing or None,
     }
     given = {name: value for name, value in weights.items() if value is not None}

@@ -103,7 +103,7 @@ def homes(homes, settings) -> None:
     joining = f", {settings.joining} of which join later" if settings.joining else ""
     say(
         f"{len(homes.names)} homes{joining}, {homes.kinds.shape[1]} devices each; "
-        f"{settings.days} days to learn from, {settings.held_out} held out."
+        f"{settings.days} days to learn from, {settings.test_days} held out."
     )
 
 

@@ -14,9 +14,9 @@ class DemoSettings:
     epochs: int = 30
     settings: dict = dataclasses.field(
         default_factory=lambda: {
-            "hidden": (512, 256, 128),
-            "per_class": 100,
-            "averaging": 0.99,
+            "hidden_sizes": (512, 256, 128),
+            "samples_per_class": 100,
+            "ema_decay": 0.99,
             "anonymization": "stochastic",
         }
     )

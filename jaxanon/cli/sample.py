@@ -25,7 +25,7 @@ def sample(
     avoid: str = "",
     guidance: arguments.Real = None,
     negative_guidance: arguments.Real = None,
-    sampling_steps: arguments.Whole = None,
+    num_inference_steps: arguments.Whole = None,
     solver: Annotated[str | None, arguments.optional("STR")] = None,
 ) -> None:
     """Makes windows of a class from nothing, in the units of the data trained on.
@@ -47,7 +47,7 @@ def sample(
       guidance: how much windows obey their class; privatehub alone, default: as
         trained
       negative_guidance: how much they are led away from avoid; likewise
-      sampling_steps: calls of the denoiser; likewise
+      num_inference_steps: calls of the denoiser; likewise
       solver: what takes these steps, ddim or dpm; likewise
     """
     from jaxanon.datasets import writing
@@ -89,10 +89,10 @@ def sample(
     if public in others and others[public][0] in labels:
         raise ValueError(f"--avoid names a class that --label asks for, got {avoid!r}.")
     weights = {
-        "guidance": guidance,
-        "negative_guidance": negative_guidance,
-        "sampling_steps": sampling_steps,
-        "solver": solver,
+        "guidance_scale": guidance,
+        "negative_guidance_scale": negative_guidance,
+        "num_inference_steps": num_inference_steps,
+        "sampler": solver,
     }
     if given := {name: value for name, value in weights.items() if value is not None}:
         run = run.adjusted(**given)

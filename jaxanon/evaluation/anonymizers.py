@@ -81,7 +81,7 @@ def evaluate(
     * ``intrusive``: every attacker trained on raw windows, beside the judges;
     * ``released``: training accuracy on an attacker's own share of the test windows,
       which published tables call re-identification;
-    * ``per-class``: one attacker for each class of the public attribute;
+    * ``per_class``: one attacker for each class of the public attribute;
     * ``stream``: evidence added up over 1, 5, 30, 100 windows of one subject;
     * ``pairs``: whether two anonymized streams are of one person;
     * ``self-training``: a support vector machine with hardly any labels;

@@ -69,15 +69,15 @@ def evaluate(
     chosen, street = run.method.config, run.method.prepare(homes)
     learning = take(homes, 0, len(homes.names) - chosen.joining)
     tell = progress or (lambda done, total, what: None)
-    total = chosen.held_out + (1 if chosen.joining else 0)
+    total = chosen.test_days + (1 if chosen.joining else 0)
     days = []
-    for day in range(chosen.held_out):
+    for day in range(chosen.test_days):
         tell(day, total, f"held-out day {day + 1}")
         days.append(_acted(run, street, chosen.days + day))
     did = energy.Acted._make(np.concatenate(x, axis=1) for x in zip(*days, strict=True))
     newcomers = None
     if chosen.joining:
-        tell(chosen.held_out, total, f"{chosen.joining} homes that join")
+        tell(chosen.test_days, total, f"{chosen.joining} homes that join")
         newcomers = joined(run, homes, seed=seed)
     names = [
         f"{device} of {home}"

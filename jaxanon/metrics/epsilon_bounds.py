@@ -202,8 +202,8 @@ def _sides(name, evidence):
     evidence = np.asarray(evidence, np.float64)
     if evidence.ndim < 2 or len(evidence) != 2 or not evidence.size:
         raise ValueError(
-            f"{name} must be float[2, runs], for runs without and with the example, got "
-            f"shape {evidence.shape}."
+            f"{name} must be float[2, runs], for runs without and with the example, "
+            f"got shape {evidence.shape}."
         )
     if np.isnan(evidence).any():
         raise ValueError(f"{name} must be numbers, got NaN; exclude diverged runs.")

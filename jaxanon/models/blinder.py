@@ -91,7 +91,7 @@ def networks(
     hidden: Sequence[int] = (512, 512, 256, 128),
     filters: Sequence[int] = (),
     initialization: str = "lecun",
-    adversary_hidden: Sequence[int] = (128, 128),
+    discriminator_hidden_sizes: Sequence[int] = (128, 128),
 ) -> BlinderNetworks:
     """Builds Blinder's networks.
 
@@ -103,7 +103,7 @@ def networks(
       hidden: widths of the encoder's dense layers; the decoder mirrors them.
       filters: filters of the encoder's convolutions, if any; the decoder mirrors them.
       initialization: initialization of the dense layers; see ``Dense``.
-      adversary_hidden: widths of the discriminators' hidden layers.
+      discriminator_hidden_sizes: widths of the discriminators' hidden layers.
 
     Raises:
       ValueError: if ``time`` is not a multiple of ``2**len(filters)``.
@@ -129,7 +129,7 @@ def networks(
             time, channels, tuple(reversed(hidden)), tuple(filters), initialization
         ),
         tuple(
-            Discriminator(classes, tuple(adversary_hidden), initialization)
+            Discriminator(classes, tuple(discriminator_hidden_sizes), initialization)
             for classes in private_classes
         ),
     )
@@ -208,7 +208,7 @@ def without_shadows(networks: BlinderNetworks):
 def phases(
     networks: BlinderNetworks,
     scale: LossScale,
-    step_size,
+    learning_rate,
     *,
     discriminator_steps: int = 5,
     local_steps: int = 1,
@@ -229,10 +229,10 @@ def phases(
 
     latents = with_shadows(networks) if shadows else without_shadows(networks)
     adversary = Phase(
-        ("discriminators",), discriminate, step_size, discriminator_steps, latents
+        ("discriminators",), discriminate, learning_rate, discriminator_steps, latents
     )
     autoencoder = Phase(
-        VAE_GROUPS, lambda params, batch: graded(params, batch)[0], step_size
+        VAE_GROUPS, lambda params, batch: graded(params, batch)[0], learning_rate
     )
     return (adversary, autoencoder) * local_steps
 

@@ -90,9 +90,9 @@ def conditional_autoencoder(
     *,
     latent: int,
     hidden: Sequence[int],
-    initialization: str = "released",
+    initialization: str = "official",
     conditional: bool = False,
-    classifier_hidden: Sequence[int] | None = None,
+    classifier_hidden_sizes: Sequence[int] | None = None,
     random: bool = True,
 ) -> ConditionalAutoencoder:
     """Builds the networks of one autoencoder.
@@ -105,8 +105,8 @@ def conditional_autoencoder(
       hidden: widths of the encoder's dense layers; the decoder mirrors them.
       initialization: initialization of all layers; see ``Dense``.
       conditional: whether the decoder is conditioned on the private classes.
-      classifier_hidden: widths of the classifiers' hidden layers, ``()`` for a single
-        layer; None builds no classifiers.
+      classifier_hidden_sizes: widths of the classifiers' hidden layers, ``()`` for a
+        single layer; None builds no classifiers.
       random: whether the latent has a variance or is deterministic.
 
     Example:
@@ -125,9 +125,9 @@ def conditional_autoencoder(
     else:
         encoder = CodeEncoder(latent, hidden, initialization)
     classifiers = ()
-    if classifier_hidden is not None:
+    if classifier_hidden_sizes is not None:
         classifiers = tuple(
-            Discriminator(num, tuple(classifier_hidden), initialization)
+            Discriminator(num, tuple(classifier_hidden_sizes), initialization)
             for num in private_classes
         )
     return ConditionalAutoencoder(
@@ -140,9 +140,9 @@ def conditional_autoencoder(
 
 NUM_VALUES = 512  # A window's mean squared error is weighted as if it had 512 values.
 
-SHRINK = 75  # Ratio of the plain loss to the official one.
+SHRINK = 75  # Ratio of the paper's loss to the official one.
 
-FORMS = ("plain", "released")
+VARIANTS = ("paper", "official")
 
 
 class AutoencoderBatch(NamedTuple):
@@ -160,18 +160,18 @@ def autoencoder_loss(
     *,
     beta=0.0,
     classifier_weight=0.0,
-    form: str = "plain",
+    variant: str = "paper",
 ):
     """Returns squared error, KL divergence and classifier loss, per window.
 
-    ``"plain"`` is ``256 · error + beta · KL + classifier_weight · CE``, where ``error``
+    ``"paper"`` is ``256 · error + beta · KL + classifier_weight · CE``, where ``error``
     is the mean squared error of a window's values and KL and cross-entropy are in nats.
     It is the negative evidence lower bound of a window of 512 values with unit
     variance, whatever the real number of values. To minimize ``½‖x̂ − x‖² + β KL``,
     set ``beta`` to ``β`` times 512 over the number of values.
 
-    ``"released"`` is the official programs' ``(512 · error + 2 beta · KL) / 150``,
-    which is the plain loss divided by 75, with ``binary_cross_entropy`` for the
+    ``"official"`` is the official programs' ``(512 · error + 2 beta · KL) / 150``,
+    which is the paper's loss divided by 75, with ``binary_cross_entropy`` for the
     classifiers. Their ``c`` is ``beta``. Their adversary weight of 0.2 corresponds to a
     ``classifier_weight`` of -15.
 
@@ -181,7 +181,7 @@ def autoencoder_loss(
       batch: windows, with the true classes as the decoder's condition.
       beta: weight of the KL divergence, a float or ``float[]``.
       classifier_weight: weight of the classifiers' loss; negative if adversarial.
-      form: one of ``FORMS``.
+      variant: one of ``VARIANTS``.
 
     Returns:
       ``(float[], info)``.
@@ -195,17 +195,17 @@ def autoencoder_loss(
         kl = jnp.mean(kl_to_standard_normal(mean, log_variance))
         total, info = total + beta * kl, info | {"kl": kl}
     if networks.classifiers:
-        loss = classifier_loss(networks, params, z, batch.private, form=form)
+        loss = classifier_loss(networks, params, z, batch.private, variant=variant)
         total, info = total + classifier_weight * loss, info | {"reader": loss}
-    total = total / SHRINK if form == "released" else total
+    total = total / SHRINK if variant == "official" else total
     return total, {"loss": total} | info
 
 
 def classifier_loss(
-    networks: ConditionalAutoencoder, params, z, private, *, form: str = "plain"
+    networks: ConditionalAutoencoder, params, z, private, *, variant: str = "paper"
 ):
     """Returns the cross-entropy of latents, ``float[]``, summed over attributes."""
-    if form == "released":
+    if variant == "official":
         loss = binary_cross_entropy
     else:
         loss = lambda logits, y: cross_entropy(logits, y, jnp.ones(len(y)))

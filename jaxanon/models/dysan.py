@@ -20,7 +20,7 @@ from jaxanon.models.sanitizer import (
 
 NOISE = 2  # Random inputs of the sanitizer per window.
 
-ERRORS = ("balanced", "released")
+ERRORS = ("balanced", "official")
 
 
 class Widths(NamedTuple):
@@ -30,7 +30,7 @@ class Widths(NamedTuple):
     hidden: Sequence[int] = (128, 64)
     predictor_filters: Sequence[int] = (100, 100, 160, 160)
     discriminator_filters: int = 64
-    judge_hidden: int = 64
+    classifier_hidden_sizes: int = 64
 
 
 class DySanNetworks(NamedTuple):
@@ -141,37 +141,39 @@ def networks(
             f"{tuple(widths.predictor_filters)}, got {time}; use longer windows or "
             "fewer filters."
         )
-    sizes = (widths.discriminator_filters, widths.judge_hidden)
+    sizes = (widths.discriminator_filters, widths.classifier_hidden_sizes)
     return DySanNetworks(
         time,
         channels,
         public,
         Sanitizer(tuple(widths.filters), tuple(widths.hidden)),
-        Predictor(public[1], tuple(widths.predictor_filters), widths.judge_hidden),
+        Predictor(
+            public[1], tuple(widths.predictor_filters), widths.classifier_hidden_sizes
+        ),
         {name: Discriminator(classes, *sizes) for name, classes in private.items()},
         sides,
     )
 
 
-def errors(nets: DySanNetworks, logits: dict, labels: dict, form: str) -> dict:
+def errors(nets: DySanNetworks, logits: dict, labels: dict, variant: str) -> dict:
     """Returns the balanced error, ``float[]``, of each attribute in ``logits``.
 
     Args:
       nets: networks, from ``networks``.
       logits: dict from attributes to ``float[batch, classes]``.
       labels: dict from attributes to ``int[batch]``.
-      form: ``"balanced"`` averages over the attribute's classes. ``"released"`` always
-        averages over the classes of the first private attribute and counts an absent
-        class as free of errors, as the official program does.
+      variant: ``"balanced"`` averages over the attribute's classes. ``"official"``
+        always averages over the classes of the first private attribute and counts an
+        absent class as free of errors, as the official program does.
     """
     first = next(iter(nets.discriminators))
     result = {}
     for name, each in logits.items():
         groups, num_groups = labels[name], each.shape[1]
-        if form == "released":
+        if variant == "official":
             groups, num_groups = labels[first], nets.discriminators[first].num_classes
         result[name] = balanced_error(
-            each, labels[name], groups, num_groups, absent=form == "released"
+            each, labels[name], groups, num_groups, absent=variant == "official"
         )
     return result
 

@@ -11,7 +11,7 @@ from flax import linen as nn
 from jaxanon import kernels
 from jaxanon.kernels.ghost.recurrent import lstm
 
-INITIALIZATIONS = ("lecun", "released")
+INITIALIZATIONS = ("lecun", "official")
 
 
 def uniform_fan_in(key, shape, dtype=jnp.float32):
@@ -42,7 +42,7 @@ class Dense(nn.Module):
     instead of a copy of the weights.
 
     With ``initialization="lecun"``, weights start normal with variance ``1/fan_in`` and
-    biases at 0. With ``"released"``, both start as ``U(±1/√fan_in)``, as in the
+    biases at 0. With ``"official"``, both start as ``U(±1/√fan_in)``, as in the
     official programs; the signal then shrinks from layer to layer, and learning starts
     slowly.
     """
@@ -54,10 +54,10 @@ class Dense(nn.Module):
     def __call__(self, x):
         """``float[batch, d_in] -> float[batch, features]``."""
         fan_in = x.shape[-1]
-        released = self.initialization == "released"
-        initial = uniform_fan_in if released else nn.initializers.lecun_normal()
+        official = self.initialization == "official"
+        initial = uniform_fan_in if official else nn.initializers.lecun_normal()
         kernel = self.param("kernel", initial, (fan_in, self.features))
-        initial = _uniform_bias if released else _zero_bias
+        initial = _uniform_bias if official else _zero_bias
         bias = self.param("bias", initial, (self.features,), fan_in)
         return kernels.matmul(x, kernel) + bias[None]
 

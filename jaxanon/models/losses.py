@@ -5,18 +5,18 @@ import jax.numpy as jnp
 
 from jaxanon.models.classifiers import unit
 
-CONFUSIONS = ("chance", "released")
+CONFUSIONS = ("chance", "official")
 
 
-def confusion(logits, labels, form: str = "chance"):
+def confusion(logits, labels, variant: str = "chance"):
     """Returns a loss that is low if a classifier of a private attribute is confused.
 
     Args:
       logits: ``float[batch, classes]``, of a private attribute.
       labels: ``int[batch]``, its true classes.
-      form: ``"chance"`` is the cross-entropy against the uniform distribution. Its
+      variant: ``"chance"`` is the cross-entropy against the uniform distribution. Its
         minimum, ``log(classes)``, is reached only by uniform predictions. For two
-        classes, it is the published binary cross-entropy against 0.5. ``"released"`` is
+        classes, it is the published binary cross-entropy against 0.5. ``"official"`` is
         the loss of the identity version, ``-log(1 - p[label]) - log(1 - max p)``. For
         more than two classes, its minimum excludes the true class, which leaks
         information about it.
@@ -27,7 +27,7 @@ def confusion(logits, labels, form: str = "chance"):
     Example:
       >>> even, sure = jnp.zeros((1, 2)), jnp.array([[9.0, 0.0]])
       >>> label = jnp.array([0])
-      >>> confusion(even, label), confusion(even, label, "released")
+      >>> confusion(even, label), confusion(even, label, "official")
       (Array(0.6931472, dtype=float32), Array(1.3862944, dtype=float32))
       >>> bool(confusion(sure, label) > 4)
       True
@@ -36,7 +36,7 @@ def confusion(logits, labels, form: str = "chance"):
       Malekzadeh et al., Mobile Sensor Data Anonymization, IoTDI 2019, section 4; both
       forms from the official programs.
     """
-    if form == "chance":
+    if variant == "chance":
         return -jnp.mean(jax.nn.log_softmax(logits))
     surest = jnp.argmax(logits, axis=1)
     return -jnp.mean(_log_other(logits, labels) + _log_other(logits, surest))

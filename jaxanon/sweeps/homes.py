@@ -29,7 +29,7 @@ from jaxanon.training import checkpoint, run_folder, trainer
 
 _ARRAYS = frozenset(of_settings.HYPER)
 
-_OF_DATA = ("homes", "devices", "kinds", "days", "held_out", "joining", "homes_seed")
+_OF_DATA = ("homes", "devices", "kinds", "days", "test_days", "joining", "homes_seed")
 
 
 class Member(NamedTuple):
@@ -90,9 +90,10 @@ def search(
 
     Example:
       >>> from jaxanon import energy
-      >>> homes = energy.load_homes("simulated", homes=2, devices=1, days=1, held_out=1)
+      >>> days = {"days": 1, "test_days": 1}
+      >>> homes = energy.load_homes("simulated", homes=2, devices=1, **days)
       >>> small = energy.PFDRLSettings(
-      ...     days=1, held_out=1, forecaster="lr", hidden=(4,), alpha=1, slot_min=720)
+      ...     **days, forecaster="lr", hidden_sizes=(4,), alpha=1, slot_min=720)
       >>> members, rows = search(small, homes, grid={"alpha": [0, 2]})
       >>> [row["settings"] for row in rows]
       [{'alpha': 0}, {'alpha': 2}]
@@ -219,7 +220,7 @@ def _scores(settings, system, prepared, members, size):
         prepared,
         slots_a_day=DAY // settings.slot_min,
         days=settings.days,
-        held_out=settings.held_out,
+        test_days=settings.test_days,
         side_by_side=size > 1,
     )
     names = "saved_wh", "standby_wh", "optimal", "minutes"

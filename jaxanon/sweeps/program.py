@@ -60,7 +60,7 @@ def fit_chunk(need: Callable[[int], int], count: int, budget: int | None) -> int
     return size
 
 
-LAYOUTS = ("side by side", "one after another")
+LAYOUTS = ("vmap", "scan")
 
 # Chunk size of members trained one after another; larger chunks are not faster.
 SAVE_EVERY = 8

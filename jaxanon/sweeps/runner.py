@@ -106,8 +106,8 @@ def sweep(
       attacks: attacks, as for ``evaluate``.
       halving: factor of successive halving, which stops dominated settings early; None
         trains all settings completely. See the notes below.
-      layout: ``"side by side"`` (``vmap``) or ``"one after another"`` inside the
-        program; None is the latter on a CPU, else the former. It only changes rounding.
+      layout: ``"vmap"`` or ``"scan"``, for members side by side or one after another;
+        None is "scan" on a CPU, else "vmap". It only changes rounding.
       chunk: number of members trained at once; None is as many as fit in free memory,
         and at most 8 one after another. All chunks use one program and are saved when
         finished, so that an interrupted sweep can resume. It only changes rounding.
@@ -144,10 +144,10 @@ def sweep(
       >>> import jaxanon as ja
       >>> data = ja.load("smartwatch", public="exercise", private=["side"])
       >>> result = sweep(
-      ...     ja.methods.deeprotect, data, grid={"step_size": [1e-3, 1e-2]}, epochs=1,
-      ...     progress=False, hidden=(8, 4))
+      ...     ja.methods.deeprotect, data, grid={"learning_rate": [1e-3, 1e-2]},
+      ...     epochs=1, progress=False, hidden_sizes=(8, 4))
       >>> [(member.settings, member.seed) for member in result.members]
-      [({'step_size': 0.001}, 0), ({'step_size': 0.01}, 0)]
+      [({'learning_rate': 0.001}, 0), ({'learning_rate': 0.01}, 0)]
     """
     if isinstance(data, Homes):
         unsupported = {"splits": splits, "epochs": epochs, "attacks": attacks}

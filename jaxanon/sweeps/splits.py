@@ -83,7 +83,7 @@ def bundles(splits, group: Group, layout: str, chunk: int | None) -> list[Bundle
     Args:
       splits: list of ``Data``.
       group: group of members.
-      layout: for "one after another", each split has a separate bundle, but splits
+      layout: for "scan", each split has a separate bundle, but splits
         still share programs.
       chunk: members trained at once; each split has a separate bundle if there are
         fewer of them than splits.

@@ -221,8 +221,8 @@ def test_the_demo_trains_blinder_and_goes_on_with_itself(tmp_path, monkeypatch):
 def test_grids_take_the_type_of_the_setting():
     words = ("latent=5,10", "form=paper,released", "second_order=True,False")
     assert arguments.parse(words, BlinderConfig) == {
-        "latent": [5, 10],
-        "form": ["paper", "released"],
+        "latent_dim": [5, 10],
+        "variant": ["paper", "official"],
         "second_order": [True, False],
     }
     for words, message in [

@@ -10,10 +10,11 @@ from jaxanon.cli import app
 from jaxanon.energy import PFDRLSettings
 from jaxanon.training import run_folder
 
-SIZES = {"homes": 2, "devices": 2, "days": 2, "held_out": 1}
+SIZES = {"homes": 2, "devices": 2, "days": 2, "test_days": 1}
 SETTINGS = PFDRLSettings(
-    **SIZES, joining=1, forecaster="lr", hidden=(6,), alpha=1,
-    fit_steps=1, gamma_hours=2.0, lost=0.2, max_age=1, graph="k-regular", degree=1,
+    **SIZES, joining=1, forecaster="lr", hidden_sizes=(6,), alpha=1,
+    forecaster_steps=1, gamma_hours=2.0, drop_probability=0.2,
+    max_age=1, graph="k-regular", degree=1,
 )  # fmt: skip
 WORDS = (
     "--dataset simulated --homes 2 --devices 2 --days 2 --held-out 1 --joining 1 "
@@ -31,7 +32,7 @@ def test_a_street_is_trained_and_evaluated(tmp_path, capsys):
     assert "3 homes, 1 of which join later, 2 devices each; 2 days to learn" in told
     assert "day 2/2  saved_share" in told and f"Next: jaxanon evaluate {out}" in told
     # What the shell trains is what Python trains of these: energy/test_method.py.
-    homes = energy.load_homes("simulated", homes=3, devices=2, days=2, held_out=1)
+    homes = energy.load_homes("simulated", homes=3, devices=2, days=2, test_days=1)
     run = run_folder.open_run(out)
     assert run.method.config == SETTINGS and run.config["seed"] == 3
     found = run_folder.fingerprint(homes, run.method)

@@ -35,8 +35,8 @@ def test_windows_are_rewritten_as_far_as_is_asked(trained, file, tmp_path, opene
     assert not np.allclose(safe, anonymize("--sampling-steps", "5"))
     run = open_run(trained)  # Anew: nothing is written.
     assert float(run.state.hyper["strength"]) == np.float32(0.8)
-    assert float(run.adjusted(guidance=3).state.hyper["guidance"]) == 3
-    assert float(run.state.hyper["guidance"]) == 1.5
+    assert float(run.adjusted(guidance_scale=3).state.hyper["guidance_scale"]) == 3
+    assert float(run.state.hyper["guidance_scale"]) == 1.5
 
 
 def test_what_may_not_be_chosen_is_refused(trained, folder, file, tmp_path, capsys):
@@ -51,5 +51,5 @@ def test_what_may_not_be_chosen_is_refused(trained, folder, file, tmp_path, caps
     assert "got ['smoothing']" in " ".join(capsys.readouterr().err.split())
     run = open_run(trained)
     with pytest.raises(ValueError, match=r"\['strength', .* got \['ema'\]; train it"):
-        run.adjusted(ema=0.5)
+        run.adjusted(ema_decay=0.5)
     assert not (tmp_path / "safe.npy").exists()

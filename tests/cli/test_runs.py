@@ -20,7 +20,7 @@ def test_training_leaves_a_run_that_knows_its_data(
 ):
     run = run_folder.open_run(folder)
     assert run.config["seed"] == 7 and run.config["epochs"] == 1
-    assert run.method.config.latent == 3 and not run.method.config.second_order
+    assert run.method.config.latent_dim == 3 and not run.method.config.second_order
     assert (run.spec.public, run.spec.private) == ("activity", ("gender",))
     found = cli_data.recall(run)
     assert run_folder.fingerprint(found) == run.config["data"]["fingerprint"]

@@ -73,7 +73,7 @@ def test_windows_obey_and_avoid_as_told(sample, tmp_path):
     changed = [
         ("--guidance", 4),
         ("--sampling-steps", 5),
-        ("--sampling-steps", 5, "--solver", "dpm"),
+        ("--sampling-steps", 5, "--solver", "dpmpp_2m"),
         ("--avoid", "gender=f"),
         ("--avoid", "gender=m"),
         ("--avoid", "gender=m", "--negative-guidance", 3),

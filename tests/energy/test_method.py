@@ -17,10 +17,11 @@ from jaxanon.evaluation import energy as evaluation_energy
 from jaxanon.report import energy as pages
 from jaxanon.training import metrics_log, run_folder, trainer
 
-SIZES = {"homes": 3, "devices": 2, "days": 2, "held_out": 1}
+SIZES = {"homes": 3, "devices": 2, "days": 2, "test_days": 1}
 SETTINGS = PFDRLSettings(
-    **SIZES | {"homes": 2}, joining=1, forecaster="lr", hidden=(6,), alpha=1,
-    fit_steps=1, gamma_hours=2.0, lost=0.2, max_age=1, graph="k-regular", degree=1,
+    **SIZES | {"homes": 2}, joining=1, forecaster="lr", hidden_sizes=(6,), alpha=1,
+    forecaster_steps=1, gamma_hours=2.0, drop_probability=0.2,
+    max_age=1, graph="k-regular", degree=1,
 )  # fmt: skip
 pytestmark = pytest.mark.slow
 
@@ -124,11 +125,13 @@ def test_a_folder_is_of_one_run(run, homes, tmp_path):
 
 
 def test_homes_must_be_enough(homes):
-    of = lambda **more: train(PFDRLSettings(**{"days": 2, "held_out": 1} | more), homes)
+    of = lambda **more: train(
+        PFDRLSettings(**{"days": 2, "test_days": 1} | more), homes
+    )
     with pytest.raises(
         ValueError, match="homes must have 5 days, 2 to learn from and 3"
     ):
-        of(held_out=3)
+        of(test_days=3)
     with pytest.raises(ValueError, match="must leave a home that learns, got 3 of 3"):
         of(joining=3)
     with pytest.raises(ValueError, match=r"alpha must lie in \[0, 2\]"):
@@ -150,14 +153,15 @@ def test_who_has_nobody_join_asks_for_nothing(run, homes):
 
 def test_what_is_no_longer_finite_ends_the_run(homes):
     with pytest.raises(
-        FloatingPointError, match="finite in round 1; lower fit_rate or learning_rate"
+        FloatingPointError,
+        match="finite in round 1; lower forecaster_learning_rate or learning_rate",
     ):
         train(
             PFDRLSettings(
                 days=2,
-                held_out=1,
+                test_days=1,
                 forecaster="lr",
-                hidden=(6,),
+                hidden_sizes=(6,),
                 alpha=1,
                 learning_rate=1e38,
             ),

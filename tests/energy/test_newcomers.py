@@ -12,11 +12,11 @@ from jaxanon import energy
 from jaxanon.energy import DQNConfig, ForecastConfig, PFDRLConfig
 
 SMALL = {
-    "forecast": ForecastConfig(kind="bp", lookback=10, ahead=20, hidden=(4,)),
-    "fit_steps": 1,
-    "fit_batch": 4,
+    "forecast": ForecastConfig(kind="bp", lookback=10, ahead=20, hidden_sizes=(4,)),
+    "forecaster_steps": 1,
+    "forecaster_batch_size": 4,
     "dqn": DQNConfig(num_envs=2, batch_size=8, capacity=60),
-    "hidden": (6,),
+    "hidden_sizes": (6,),
     "slot_min": 20,
 }
 LAYERS = ("dense_1", "dense_2")

@@ -61,7 +61,9 @@ def run(agent, key, state, env_params, steps):
 @pytest.mark.parametrize("double", [False, True])
 def test_a_small_mdp_against_value_iteration(double):
     net = q_network(4, 2, (16,))
-    config = DQNConfig(double=double, num_envs=8, target_every=20, capacity=4000)
+    config = DQNConfig(
+        double_dqn=double, num_envs=8, target_update_interval=20, capacity=4000
+    )
     agent = energy.dqn(Chain(), net, config)
     start = functools.partial(agent.init, discount=DISCOUNT, epsilon=1.0)
     pays = jnp.array([1.0, 2.0])  # Two agents, side by side.
@@ -155,7 +157,7 @@ def small(**settings):
 
 
 def test_going_on_is_as_not_having_stopped():
-    agent, state, series = small(batch_size=4, num_envs=2, target_every=3)
+    agent, state, series = small(batch_size=4, num_envs=2, target_update_interval=3)
     once, _ = run(agent, jax.random.key(1), state, series, 10)
     half, _ = run(agent, jax.random.key(1), state, series, 5)
     twice, _ = run(agent, jax.random.key(1), half, series, 5)
@@ -163,7 +165,7 @@ def test_going_on_is_as_not_having_stopped():
 
 
 def test_nothing_is_learned_before_there_is_a_batch_and_the_target_waits():
-    agent, state, series = small(batch_size=4, target_every=2)
+    agent, state, series = small(batch_size=4, target_update_interval=2)
     losses, changed = [], []
     one = jax.jit(lambda state: agent.update(jax.random.key(1), state, series))
     for _ in range(7):

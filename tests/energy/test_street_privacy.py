@@ -17,13 +17,18 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def homes():
-    return energy.load_homes("simulated", homes=3, devices=2, days=2, held_out=1)
+    return energy.load_homes("simulated", homes=3, devices=2, days=2, test_days=1)
 
 
 def test_noise_on_broadcasts_is_accounted_for(homes, tmp_path, capsys):
     """A day of forecasters and Q-networks shared every 12 hours, of 2 devices."""
-    noisy = {"noise_multiplier": 20.0, "forecaster": "lr", "hidden": (6,), "alpha": 1}
-    method = pfdrl_method(homes.spec, days=1, held_out=2, slot_min=720, **noisy)
+    noisy = {
+        "noise_multiplier": 20.0,
+        "forecaster": "lr",
+        "hidden_sizes": (6,),
+        "alpha": 1,
+    }
+    method = pfdrl_method(homes.spec, days=1, test_days=2, slot_min=720, **noisy)
     out = tmp_path / "noisy"
     run = trainer.train(method, homes, out=out, progress=False)
     told = evaluation_energy.evaluate(run, homes)["privacy"]
@@ -43,8 +48,13 @@ def test_noise_on_broadcasts_is_accounted_for(homes, tmp_path, capsys):
 
 def test_a_ledger_lies_beside_every_checkpoint(homes, tmp_path, monkeypatch, capsys):
     """A run killed in its second day has spent what the first one's broadcasts cost."""
-    noisy = {"noise_multiplier": 0.1, "forecaster": "lr", "hidden": (6,), "alpha": 1}
-    method = pfdrl_method(homes.spec, days=2, held_out=1, slot_min=720, **noisy)
+    noisy = {
+        "noise_multiplier": 0.1,
+        "forecaster": "lr",
+        "hidden_sizes": (6,),
+        "alpha": 1,
+    }
+    method = pfdrl_method(homes.spec, days=2, test_days=1, slot_min=720, **noisy)
     append = metrics_log.append
 
     def killed(folder, row):

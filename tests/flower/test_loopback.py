@@ -23,11 +23,22 @@ from jaxanon.flower.rounds import TooFew
 from jaxanon.privacy import ledger
 from jaxanon.training import run_folder
 
-SMALL = {"filters": (4,), "hidden": (8,), "local_steps": 2, "batch": 4}
+SMALL = {"filters": (4,), "hidden_sizes": (8,), "local_steps": 2, "batch_size": 4}
 BLINDER = methods.BLINDER_PAPER | {
-    **{"latent": 3, "hidden": (8,), "per_class": 4, "support": 1, "query": 3},
-    **{"extra": 0, "discriminator_steps": 0, "adversary_rounds": 2, "cohort": 0.5},
-    **{"second_order": False, "shadows": False, "adversary_hidden": (4,)},
+    **{
+        "latent_dim": 3,
+        "hidden_sizes": (8,),
+        "samples_per_class": 4,
+        "support_size": 1,
+        "query_size": 3,
+    },
+    **{
+        "extra": 0,
+        "discriminator_steps": 0,
+        "discriminator_rounds": 2,
+        "client_fraction": 0.5,
+    },
+    **{"second_order": False, "shadows": False, "discriminator_hidden_sizes": (4,)},
 }
 
 
@@ -107,7 +118,7 @@ def test_atlas_is_that_of_train_and_keeps_at_home_what_clients_keep(data, meet):
 def test_noise_of_a_guarantee_is_nobody_elses_and_losses_are_not_told(
     data, meet, tmp_path
 ):
-    settings = {"epsilon": 2.0, "records": 24, "rounds": 2}
+    settings = {"epsilon": 2.0, "max_examples": 24, "rounds": 2}
     method = learners.build("fedsgd_ldp", data.spec, **SMALL, **settings)
     run, _, _ = meet(method, _four(data, tmp_path))
     wanted = ja.train(method, data, epochs=2, seed=5, progress=False)
@@ -222,7 +233,7 @@ def test_too_few_end_the_run_whose_last_good_round_stays(
 
 @pytest.mark.slow
 def test_what_clients_sent_in_vain_is_spent(data, meet, tmp_path, capsys):
-    settings = {"epsilon": 2.0, "records": 24, "rounds": 2}
+    settings = {"epsilon": 2.0, "max_examples": 24, "rounds": 2}
     method = learners.build("fedsgd_ldp", data.spec, **SMALL, **settings)
     out, left = tmp_path / "vain", iter([True])
 

@@ -23,7 +23,7 @@ from jaxanon.training import run_folder
 pytestmark = pytest.mark.slow
 
 SETTINGS = "--filters 4 --hidden 8 --local-steps 2 --batch 4".split()
-SMALL = {"filters": (4,), "hidden": (8,), "local_steps": 2, "batch": 4}
+SMALL = {"filters": (4,), "hidden_sizes": (8,), "local_steps": 2, "batch_size": 4}
 PROGRAM = [sys.executable, "-P", "-c", "from jaxanon.cli.app import main; exit(main())"]
 
 

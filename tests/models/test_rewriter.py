@@ -57,8 +57,8 @@ def test_a_code_has_no_variance():
 
 
 def test_readers_are_a_layer_or_a_network():
-    layer = _count(MOTION_SENSE, 2, 10, THREE, classifier_hidden=())
-    network = _count(MOTION_SENSE, 2, 10, THREE, classifier_hidden=(128,))
+    layer = _count(MOTION_SENSE, 2, 10, THREE, classifier_hidden_sizes=())
+    network = _count(MOTION_SENSE, 2, 10, THREE, classifier_hidden_sizes=(128,))
     assert layer["readers"] == 10 * 2 + 2
     assert network["readers"] == 10 * 128 + 128 + 128 * 2 + 2
 
@@ -71,7 +71,13 @@ def windows():
 def test_what_is_told_and_drawn_counts(windows):
     noise = jax.random.normal(jax.random.key(8), (3, 4))
     net = conditional_autoencoder(
-        8, 2, [2, 3], latent=4, hidden=(6,), conditional=True, classifier_hidden=()
+        8,
+        2,
+        [2, 3],
+        latent=4,
+        hidden=(6,),
+        conditional=True,
+        classifier_hidden_sizes=(),
     )
     params = net.init(jax.random.key(0))
     mean, log_variance = net.encode(params, windows)

@@ -21,7 +21,13 @@ def case():
     """Networks for two private attributes, their parameters, a batch."""
     keys = jax.random.split(jax.random.key(0), 5)
     net = conditional_autoencoder(
-        8, 2, [2, 3], latent=4, hidden=(6,), conditional=True, classifier_hidden=(5,)
+        8,
+        2,
+        [2, 3],
+        latent=4,
+        hidden=(6,),
+        conditional=True,
+        classifier_hidden_sizes=(5,),
     )
     hot = lambda key, n: jax.nn.one_hot(jax.random.randint(key, (7,), 0, n), n)
     batch = AutoencoderBatch(
@@ -74,7 +80,7 @@ def test_the_released_loss_is_the_published_program_s(case):
     )
     expected = (512 * error + kld) / 150 - weight * binary
     loss, _ = autoencoder_loss(
-        net, params, batch, beta=BETA, classifier_weight=READING, form="released"
+        net, params, batch, beta=BETA, classifier_weight=READING, variant="official"
     )
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
 
@@ -82,9 +88,9 @@ def test_the_released_loss_is_the_published_program_s(case):
 def test_a_reader_alone_is_judged_as_in_the_whole(case):
     net, params, batch = case
     z = net.draw(params, batch.windows, batch.noise)
-    for form in ("plain", "released"):
-        _, info = autoencoder_loss(net, params, batch, form=form)
-        alone = classifier_loss(net, params, z, batch.private, form=form)
+    for variant in ("paper", "official"):
+        _, info = autoencoder_loss(net, params, batch, variant=variant)
+        alone = classifier_loss(net, params, z, batch.private, variant=variant)
         np.testing.assert_allclose(alone, info["reader"], rtol=1e-6)
 
 

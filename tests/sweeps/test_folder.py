@@ -16,10 +16,10 @@ from jaxanon.sweeps.runner import sweep
 from jaxanon.training import checkpoint, run_folder, trainer
 
 BLINDER = methods.BLINDER_PAPER | {
-    "hidden": (8,),
-    "latent": 3,
-    "per_class": 16,
-    "query": 3,
+    "hidden_sizes": (8,),
+    "latent_dim": 3,
+    "samples_per_class": 16,
+    "query_size": 3,
     "extra": 0,
     "discriminator_steps": 0,
     "second_order": False,
@@ -106,7 +106,7 @@ def test_the_folder_says_what_was_swept_and_found(blinders):
     found, out = blinders
     told = json.loads((out / "sweep.json").read_text())
     assert told["grid"] == {"gamma": [0.1, 2.0]}
-    assert "gamma" not in told["settings"] and told["settings"]["latent"] == 3
+    assert "gamma" not in told["settings"] and told["settings"]["latent_dim"] == 3
     assert [each["seed"] for each in told["members"]] == [0, 1, 0, 1]
     assert told["members"][2]["losses"] == found.members[2].losses
     assert told["summary"] == found.summary

@@ -19,7 +19,8 @@ from jaxanon.sweeps import runner
 from jaxanon.training import trainer
 
 SMALL = PFDRLSettings(
-    days=2, held_out=2, forecaster="lr", hidden=(6,), alpha=1, fit_steps=1,
+    days=2, test_days=2, forecaster="lr", hidden_sizes=(6,), alpha=1,
+    forecaster_steps=1,
     slot_min=120,
 )  # fmt: skip
 GRID = {"gamma_hours": [2.0, 12.0], "sharing": ["pfdrl", "local"]}
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def homes():
-    return energy.load_homes("simulated", homes=2, devices=2, days=2, held_out=2)
+    return energy.load_homes("simulated", homes=2, devices=2, days=2, test_days=2)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def test_learned_days_are_those_of_training(homes, alone):
     street = alone.method.prepare(homes)
     hyper = settings.hyper_of(SMALL) | {"alpha": jnp.array([0.0, 1.0])}
     hyper = {name: jnp.zeros(2) + value for name, value in hyper.items()}
-    sizes = {"slots_a_day": 12, "days": 2, "held_out": 2}
+    sizes = {"slots_a_day": 12, "days": 2, "test_days": 2}
     seeds = jnp.array([0, 1])
     turns, _, _ = energy.lives(system, seeds, hyper, street, **sizes)
     beside, _, _ = energy.lives(
@@ -158,8 +159,8 @@ def test_the_common_sweep_takes_homes(searched, homes):
     found = runner.sweep(method, homes, **options)
     assert found.members == tuple(members) and found.summary == summary
     assert found.run(0) is None
-    given = {name: getattr(SMALL, name) for name in ("days", "held_out", "slot_min")}
-    given |= {"forecaster": "lr", "hidden": (6,), "alpha": 1}
+    given = {name: getattr(SMALL, name) for name in ("days", "test_days", "slot_min")}
+    given |= {"forecaster": "lr", "hidden_sizes": (6,), "alpha": 1}
     assert runner.sweep("pfdrl", homes, **options, **given).summary == summary
     with pytest.raises(ValueError, match="does not support epochs and halving"):
         runner.sweep(method, homes, epochs=2, halving=3)
@@ -188,8 +189,8 @@ def test_who_diverges_has_no_scores(homes, tmp_path):
     [
         ({"gama": [1]}, "grid must name settings among .*, got 'gama'"),
         (
-            {"fit_rte": [1]},
-            "got 'fit_rte'.* Did you mean 'fit_rate'",
+            {"forecaster_learning_rte": [1]},
+            "'forecaster_learning_rte', .* Did you mean 'forecaster_learning_rate'",
         ),
         ({"homes": [1, 2]}, "must not name settings that select homes, got 'homes'"),
         ({"alpha": []}, r"grid\['alpha'\] must be a list with at least one value"),

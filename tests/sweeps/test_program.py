@@ -52,15 +52,15 @@ def test_one_after_another_saves_every_few(data, monkeypatch):
         return real(shared, seeds, states, **options)
 
     monkeypatch.setattr(program, "run_members", watched)
-    quick(known.build, data, seeds=10, layout="one after another", epochs=1)
+    quick(known.build, data, seeds=10, layout="scan", epochs=1)
     assert sizes == [5, 5]  # At most 8, as even as can be.
     sizes.clear()
-    quick(known.build, data, seeds=10, layout="side by side", epochs=1)
+    quick(known.build, data, seeds=10, layout="vmap", epochs=1)
     assert sizes == [10]
     sizes.clear()
     # The state of a member is 2 + 2 weights and settings and a round: 20 bytes.
     monkeypatch.setattr(memory, "free", lambda: 250)
-    quick(known.build, data, seeds=10, layout="side by side", epochs=1)
+    quick(known.build, data, seeds=10, layout="vmap", epochs=1)
     assert max(sizes) < 10 and sum(sizes) >= 10 and len(set(sizes)) == 1
 
 

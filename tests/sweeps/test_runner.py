@@ -237,9 +237,9 @@ def test_what_is_counted_is_whole(name, value, data):
 
 
 def test_a_grid_is_refused_as_settings_are(data):
-    for grid in ({"beta": [1.0, -1.0]}, {"latent": [3, 0]}):
+    for grid in ({"beta": [1.0, -1.0]}, {"latent_dim": [3, 0]}):
         with pytest.raises(ValueError, match=r"must be .*>= [01], got (-1.0|0)"):
-            quick("blinder", data, grid=grid, hidden=(8,))
+            quick("blinder", data, grid=grid, hidden_sizes=(8,))
 
 
 def test_a_built_method_takes_no_settings(data):

@@ -22,10 +22,10 @@ from jaxanon.sweeps.summary import table
 from jaxanon.training import run_folder, trainer
 
 BLINDER = BLINDER_PAPER | {
-    "hidden": (8,),
-    "latent": 3,
-    "per_class": 16,
-    "query": 3,
+    "hidden_sizes": (8,),
+    "latent_dim": 3,
+    "samples_per_class": 16,
+    "query_size": 3,
     "extra": 0,
     "discriminator_steps": 0,
     "second_order": False,
@@ -108,7 +108,7 @@ def test_blinder_does_not_mind_padding(splits):
     for own, whole in zip(clients, level, strict=True):
         np.testing.assert_array_equal(own.windows[own.mask], whole.windows[whole.mask])
     before = program.num_compiled()
-    options = {"epochs": 1, "layout": "side by side", **BLINDER}
+    options = {"epochs": 1, "layout": "vmap", **BLINDER}
     found = quick("blinder", splits, **options)
     assert program.num_compiled() == before + 1
     method = blinder(splits[1].spec, **BLINDER)
@@ -129,7 +129,7 @@ def test_members_of_one_split_that_are_lost_are_trained_again(
     splits, tmp_path, monkeypatch
 ):
     out = tmp_path / "kept"
-    options = {"seeds": 2, "layout": "side by side", "out": out}
+    options = {"seeds": 2, "layout": "vmap", "out": out}
     whole = quick(moved, splits, **options)
     told = json.loads((out / "sweep.json").read_text())
     assert told["splits"] == [run_folder.fingerprint(data) for data in splits[1:]]

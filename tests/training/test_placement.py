@@ -17,8 +17,13 @@ def data():
 
 SETTINGS = {
     "blinder": methods.BLINDER_PAPER
-    | {"hidden": (8,), "latent": 2, "per_class": 4, "averaging": 0.5},
-    "fed_blinder": {"hidden": (8,), "latent": 2, "batches": 1, "local_rounds": 1},
+    | {"hidden_sizes": (8,), "latent_dim": 2, "samples_per_class": 4, "ema_decay": 0.5},
+    "fed_blinder": {
+        "hidden_sizes": (8,),
+        "latent_dim": 2,
+        "batches": 1,
+        "local_rounds": 1,
+    },
 }
 
 
@@ -40,7 +45,7 @@ def test_cores_train_what_one_device_does(data, name, monkeypatch):
 
 def test_cores_tell_the_round_in_which_training_diverged(data, monkeypatch):
     monkeypatch.setattr(placement, "num_devices", lambda: 2)
-    hyper = {"inner_step_size": 1e30}
+    hyper = {"inner_learning_rate": 1e30}
     with pytest.raises(FloatingPointError, match=r"no longer finite in round 1;"):
         trainer.train(
             tiny(data), data, epochs=1, progress=False, hyper=hyper, devices=2

@@ -24,8 +24,14 @@ from jaxanon.training import run_folder, trainer
 SUPPORT = pathlib.Path(__file__).parents[1] / "support"
 SMALL = ["--hidden", "8", "--filters", "4"]  # Of FedAvg, which is soon compiled.
 BLINDER = methods.BLINDER_PAPER | {
-    **{"hidden": (8,), "latent": 2, "per_class": 4, "support": 1, "query": 3},
-    **{"extra": 0, "adversary_hidden": (4,), "adversary_rounds": 1},
+    **{
+        "hidden_sizes": (8,),
+        "latent_dim": 2,
+        "samples_per_class": 4,
+        "support_size": 1,
+        "query_size": 3,
+    },
+    **{"extra": 0, "discriminator_hidden_sizes": (4,), "discriminator_rounds": 1},
     **{"second_order": False, "shadows": False},
 }
 pytestmark = pytest.mark.slow
@@ -311,7 +317,7 @@ def test_three_processes_train_what_one_does(data, tmp_path, start):
     assert status == 0, said
     assert said.count("The run is in") == 1  # Of the first alone.
     run = run_folder.open_run(tmp_path / "run")
-    learner = learners.build("fedavg", data.spec, hidden=(8,), filters=(4,))
+    learner = learners.build("fedavg", data.spec, hidden_sizes=(8,), filters=(4,))
     alone = trainer.train(learner, data, epochs=1, progress=False)
     assert int(run.state.round) == int(alone.state.round)
     chex.assert_trees_all_close(alone.state.params, run.state.params, atol=2e-3)

@@ -95,7 +95,7 @@ def test_what_devices_and_processes_held_in_words():
 @pytest.mark.slow
 def test_a_run_is_the_same_whether_watched_or_not(tmp_path):
     data = ja.load("smartwatch", public="exercise", private=["side"])
-    small = {"model": "mlp", "hidden": (4,), "local_steps": 1, "batch": 4}
+    small = {"model": "mlp", "hidden_sizes": (4,), "local_steps": 1, "batch_size": 4}
     learner = learners.build("fedavg", data.spec, **small)
     train = lambda **more: ja.train(learner, data, epochs=3, progress=False, **more)
     run = train(out=tmp_path / "run", profile=tmp_path / "trace")

@@ -25,7 +25,7 @@ with checkpoint.alone(pathlib.Path(sys.argv[1])):
     sys.stdin.read()
 """
 STREET = energy.PFDRLSettings(
-    days=1, held_out=1, forecaster="lr", hidden=(4,), alpha=1, slot_min=720
+    days=1, test_days=1, forecaster="lr", hidden_sizes=(4,), alpha=1, slot_min=720
 )
 
 
@@ -43,7 +43,7 @@ def served(data, out):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    method = learners.build("fedavg", data.spec, hidden=(4,))
+    method = learners.build("fedavg", data.spec, hidden_sizes=(4,))
     serving = Serving(address=address, clients=1, wait_s=1)
     return serve(method, data, serving, epochs=1, out=out, resume=True, show=False)
 

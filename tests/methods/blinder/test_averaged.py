@@ -9,8 +9,13 @@ from jaxanon.training import trainer
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = {"hidden": (12,), "latent": 3, "adversary_hidden": (7,), "batch": 8}
-HYPER = {"beta": 0.1, "step_size": 0.003}
+SETTINGS = {
+    "hidden_sizes": (12,),
+    "latent_dim": 3,
+    "discriminator_hidden_sizes": (7,),
+    "batch_size": 8,
+}
+HYPER = {"beta": 0.1, "learning_rate": 0.003}
 
 
 @pytest.mark.parametrize("name", ["fed_blinder", "kd_blinder"])
