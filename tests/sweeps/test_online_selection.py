@@ -20,8 +20,8 @@ from jaxanon.sweeps import online_selection
 from jaxanon.training import run_folder
 
 LABELS = "activity", "gender", "subject"
-SMALL = "--filters 4 6 --hidden 8 4 --predictor-filters 8 --batch 32".split()
-SMALL += "--discriminator-filters 6 --judge-hidden 8".split()
+SMALL = "--filters 4 6 --hidden-sizes 8 4 --predictor-filters 8 --batch-size 32".split()
+SMALL += "--discriminator-filters 6 --classifier-hidden-sizes 8".split()
 
 
 @pytest.fixture(scope="module")
