@@ -196,10 +196,10 @@ def test_others_are_refused(data, runs):
     run = dataclasses.replace(runs[0], method=methods.orf(data.spec))
     with pytest.raises(ValueError, match=r"runs must be of dysan, .*, got \['orf'\]"):
         choose([run])
-    config = dataclasses.asdict(runs[0].method.config) | {"standardised": False}
+    config = dataclasses.asdict(runs[0].method.config) | {"standardized": False}
     other = dataclasses.replace(runs[0], method=methods.dysan(data.spec, **config))
     with pytest.raises(
-        ValueError, match=r"only in .*, got different \['standardised'\]"
+        ValueError, match=r"only in .*, got different \['standardized'\]"
     ):
         choose([runs[0], other])
     spec = dataclasses.replace(data.spec, preset="other")
