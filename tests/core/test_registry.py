@@ -115,7 +115,7 @@ def test_a_method_without_settings_has_none(data):
 @pytest.mark.parametrize("config", [ShrunkConfig(factor=0.25), None])
 def test_runs_of_own_methods_are_reopened(data, config, tmp_path):
     method = shrunk(data.spec, ShrunkConfig(factor=0.25))._replace(config=config)
-    run = ja.train(method, data, epochs=1, out=tmp_path / "run", progress=False)
+    run = ja.train(method, data, epochs=1, output_dir=tmp_path / "run", progress=False)
     with pytest.raises(ValueError, match="method must be one of .* got 'shrunk'"):
         ja.open_run(tmp_path / "run")
     again = ja.open_run(tmp_path / "run", method=method)
@@ -136,10 +136,10 @@ def test_members_of_an_own_learner_s_sweep_are_runs_of_train(data, tmp_path):
         "mine",
         data,
         grid={"learning_rate": [0.05, 0.2]},
-        seeds=2,
+        num_seeds=2,
         epochs=2,
         evaluate=True,
-        out=tmp_path / "sweep",
+        output_dir=tmp_path / "sweep",
         progress=False,
         **SMALL,
     )
@@ -159,7 +159,7 @@ def test_members_of_an_own_learner_s_sweep_are_runs_of_train(data, tmp_path):
     assert {"scores.png", "sweep.html", "sweep.json", "member-0003"} <= written
     assert ja.open_run(tmp_path / "sweep" / "member-0003").method.name == "mine"
     with pytest.raises(ValueError, match="halving must be None for a learner"):
-        ja.sweep("mine", data, halving=2, progress=False, **SMALL)
+        ja.sweep("mine", data, halving_factor=2, progress=False, **SMALL)
 
 
 def test_a_sweep_of_private_learners_writes_every_member_s_ledger(data, tmp_path):
@@ -168,9 +168,9 @@ def test_a_sweep_of_private_learners_writes_every_member_s_ledger(data, tmp_path
         found = ja.sweep(
             "fedsgd_ldp",
             data,
-            seeds=2,
+            num_seeds=2,
             epochs=1,
-            out=tmp_path / "sweep",
+            output_dir=tmp_path / "sweep",
             progress=False,
             **private,
         )

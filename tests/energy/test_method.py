@@ -49,7 +49,7 @@ def homes():
 @pytest.fixture(scope="module")
 def run(homes, tmp_path_factory):
     out = tmp_path_factory.mktemp("street") / "run"
-    return train(SETTINGS, homes, seed=3, out=out)
+    return train(SETTINGS, homes, seed=3, output_dir=out)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def rows(run):
 
 
 def test_a_killed_run_goes_on_to_the_same_bits(run, homes, tmp_path, monkeypatch):
-    more = {"seed": 3, "out": tmp_path / "killed"}
+    more = {"seed": 3, "output_dir": tmp_path / "killed"}
     append = metrics_log.append
 
     def killed(folder, row):
@@ -89,7 +89,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(run, homes, tmp_path, monkeypatch
 
 def test_a_folder_is_of_one_run(run, homes, tmp_path):
     again = lambda homes=homes, **more: train(
-        SETTINGS, homes, **{"seed": 3, "out": run.folder} | more
+        SETTINGS, homes, **{"seed": 3, "output_dir": run.folder} | more
     )
     with pytest.raises(FileExistsError, match="holds a run already"):
         again()

@@ -38,7 +38,7 @@ def trained(data, small):
     def trained(name, epochs=2, out=None, resume=False, **settings):
         learner = small(name, **settings)
         return trainer.train(
-            learner, data, epochs=epochs, out=out, resume=resume, progress=False
+            learner, data, epochs=epochs, output_dir=out, resume=resume, progress=False
         )
 
     return trained

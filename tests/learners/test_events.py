@@ -98,4 +98,6 @@ def test_anonymizers_refuse_events(events):
     with pytest.raises(ValueError, match=match):
         trainer.train(method, events, epochs=1, progress=False)
     with pytest.raises(ValueError, match=match):
-        ja.sweep("blinder", events, grid={}, seeds=1, hidden_sizes=(4,), latent_dim=2)
+        ja.sweep(
+            "blinder", events, grid={}, num_seeds=1, hidden_sizes=(4,), latent_dim=2
+        )

@@ -64,7 +64,7 @@ def least_squares(data):
 def run(data, tmp_path_factory):
     learner = learners.build("fedavg", data.spec, local_steps=1, **LINEAR)
     out = tmp_path_factory.mktemp("runs") / "linear"
-    return trainer.train(learner, data, epochs=250, out=out, progress=False)
+    return trainer.train(learner, data, epochs=250, output_dir=out, progress=False)
 
 
 @pytest.mark.slow

@@ -63,12 +63,12 @@ def method(data):
 @pytest.fixture(scope="module")
 def finished(method, data, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "whole"
-    return trainer.train(method, data, epochs=6, seed=3, out=out, progress=False)
+    return trainer.train(method, data, epochs=6, seed=3, output_dir=out, progress=False)
 
 
 def train(method, data, out, **options):
     options = {"epochs": 6, "seed": 3, "progress": False, **options}
-    return trainer.train(method, data, out=out, **options)
+    return trainer.train(method, data, output_dir=out, **options)
 
 
 def losses(run):

@@ -13,7 +13,7 @@ from jaxanon.methods.obscurenet.autoencoders import (
     networks,
     sized,
 )
-from jaxanon.models.conditional_autoencoder import VARIANTS, VALUES
+from jaxanon.models.conditional_autoencoder import VALUES, VARIANTS
 
 MEANS = ("predicted", "last")
 

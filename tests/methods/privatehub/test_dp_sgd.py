@@ -189,7 +189,12 @@ def test_a_run_says_what_it_spent_and_stops_where_its_budget_ends(
     settings = SMALL | {"epsilon": 4.0, "max_private_epochs": 2}
     method = methods.privatehub(data.spec, **settings)
     train = lambda epochs, **given: ja.train(
-        method, data, epochs=epochs, out=tmp_path / "run", progress=False, **given
+        method,
+        data,
+        epochs=epochs,
+        output_dir=tmp_path / "run",
+        progress=False,
+        **given,
     )
     train(1)
     told = ledger.read(tmp_path / "run")

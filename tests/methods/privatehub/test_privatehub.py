@@ -235,7 +235,7 @@ def test_classifiers_learn_every_class_alike_however_rare():
         ({"widths": (4,) * 6, "heads": 1}, "multiple of 32 samples .* got 16"),
         (
             {"classes_to_hide": ("d",)},
-            r"hide must name classes of 'activity', .*\(--hide A B\), got \['d'\]",
+            r"hide must name classes of 'activity', .* A B\), got \['d'\]",
         ),
         (
             {"classes_to_hide": ("b", "b")},
