@@ -27,7 +27,7 @@ class Widths(NamedTuple):
     """Sizes of the layers; the defaults are those of the released program."""
 
     filters: Sequence[int] = (64, 128)
-    hidden: Sequence[int] = (128, 64)
+    hidden_sizes: Sequence[int] = (128, 64)
     predictor_filters: Sequence[int] = (100, 100, 160, 160)
     discriminator_filters: int = 64
     classifier_hidden_sizes: int = 64
@@ -145,7 +145,7 @@ def networks(
         time,
         channels,
         public,
-        Sanitizer(tuple(widths.filters), tuple(widths.hidden)),
+        Sanitizer(tuple(widths.filters), tuple(widths.hidden_sizes)),
         Predictor(
             public[1], tuple(widths.predictor_filters), widths.classifier_hidden_sizes
         ),

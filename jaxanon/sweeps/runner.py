@@ -250,7 +250,7 @@ def sweep(
             data=every,
             epochs=epochs,
             layout=layout,
-            chunk_size=chunk_size,
+            chunk=chunk_size,
             output_dir=None if output_dir is None else pathlib.Path(output_dir),
             show=progress,
         )

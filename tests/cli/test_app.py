@@ -242,14 +242,14 @@ def test_the_demo_trains_blinder_and_goes_on_with_itself(tmp_path, monkeypatch):
 
 
 def test_grids_take_the_type_of_the_setting():
-    words = ("latent=5,10", "form=paper,released", "second_order=True,False")
+    words = ("latent_dim=5,10", "variant=paper,official", "second_order=True,False")
     assert arguments.parse(words, BlinderConfig) == {
         "latent_dim": [5, 10],
         "variant": ["paper", "official"],
         "second_order": [True, False],
     }
     for words, message in [
-        (("latent=1.5",), "--grid latent= takes values such as 25, got 1.5"),
+        (("latent_dim=1.5",), "--grid latent_dim= takes values such as 25, got 1.5"),
         (("gamma=high",), "--grid gamma= takes values such as 60.0, got 'high'"),
         (("beta=1", "beta=2"), "--grid names 'beta' twice"),
     ]:

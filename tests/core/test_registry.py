@@ -163,7 +163,7 @@ def test_members_of_an_own_learner_s_sweep_are_runs_of_train(data, tmp_path):
 
 
 def test_a_sweep_of_private_learners_writes_every_member_s_ledger(data, tmp_path):
-    private = SMALL | {"max_rounds": 1, "records": 64}
+    private = SMALL | {"max_rounds": 1, "max_examples": 64}
     with pytest.warns(UserWarning, match="2 runs train on the same data, each with a"):
         found = ja.sweep(
             "fedsgd_ldp",
@@ -227,7 +227,7 @@ def test_windows_and_homes_are_told_apart(data):
 
 def test_budgets_of_a_grid_are_each_heeded(data):
     sweep = functools.partial(ja.sweep, "fedsgd_ldp", data, progress=False)
-    small = SMALL | {"records": 64}
+    small = SMALL | {"max_examples": 64}
     with pytest.raises(ValueError, match="epochs must be at most 1, which every bud"):
         with pytest.warns(UserWarning, match="pays for 1 rounds"):
             sweep(grid={"max_rounds": [1, 2]}, epochs=2, **small)

@@ -135,7 +135,7 @@ def test_homes_must_be_enough(homes):
     with pytest.raises(ValueError, match="must leave a home that learns, got 3 of 3"):
         of(joining=3)
     with pytest.raises(ValueError, match=r"alpha must lie in \[0, 2\]"):
-        of(alpha=3, hidden=(4,))
+        of(alpha=3, hidden_sizes=(4,))
 
 
 def test_homes_that_join_are_looked_at_before_anything_is_learned(homes, monkeypatch):

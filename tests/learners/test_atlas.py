@@ -85,7 +85,7 @@ def test_a_clients_budget_is_of_unsampled_updates_twice_a_clip_norm_apart(small)
 )
 def test_what_every_form_keeps_is_in_its_ledger(settings, words, trained, tmp_path):
     """Rows of a client are no part of what is hidden of a whole client."""
-    more = {"records": 4} if settings.get("guarantee") == "client" else {}
+    more = {"max_examples": 4} if settings.get("privacy_unit") == "client" else {}
     run = trained("atlas", epochs=2, output_dir=tmp_path / "run", **settings, **more)
     privacy = ledger.read(tmp_path / "run")
     asked = run.method.guarantee.told(2)
@@ -138,7 +138,7 @@ def test_public_scores_and_layers_sent_one_by_one(trained, data, tmp_path):
             {"scores": "public", "public_scores": {"dense_1": 0.7, "dense_2": 7.0}},
             "must be in .0, 1., got 7.0 for 'dense_2'",
         ),
-        ({"scores": "hidden"}, "scores='hidden' needs guarantee='client'"),
+        ({"scores": "hidden"}, "scores='hidden' needs privacy_unit='client'"),
         ({"scores": "released", "epsilon": 0.0}, "with epsilon 0 there is none; leave"),
     ],
 )

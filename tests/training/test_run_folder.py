@@ -51,7 +51,7 @@ def served(data, out):
 
 
 def homes():
-    return energy.load_homes("simulated", homes=2, devices=1, days=1, held_out=1)
+    return energy.load_homes("simulated", homes=2, devices=1, days=1, test_days=1)
 
 
 def street(data, out):

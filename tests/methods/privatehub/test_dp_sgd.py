@@ -244,8 +244,8 @@ def test_what_noise_would_not_cover_is_refused(settings, match):
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"records": None}, "records must be given where there is noise"),
-        ({"records": 31}, "batch must be at most records, 31, got 32"),
+        ({"max_examples": None}, "max_examples must be given where there is noise"),
+        ({"max_examples": 31}, "batch_size must be at most max_examples, 31, got 32"),
     ],
 )
 def test_what_is_refused(settings, match):
