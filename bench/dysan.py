@@ -185,7 +185,7 @@ def quality(report, smoke, folder, settings):
             if not answer.exists():
                 if before is not None and not out.exists():
                     _copy(before, out)
-                run = ja.train(method, data, epochs=epochs, out=out, resume=True)
+                run = ja.train(method, data, epochs=epochs, output_dir=out, resume=True)
                 found = scores(anonymizers.evaluate(run, data, judges=judges()))
                 told = {"rounds": run.history[-1]["round"], "scores": found}
                 answer.write_text(json.dumps(told))

@@ -151,7 +151,7 @@ def _warm(data, settings, folder, cells, epochs, timed) -> float:
             data,
             epochs=epochs,
             hyper=cells[place],
-            out=folder / f"warm-{number}",
+            output_dir=folder / f"warm-{number}",
             progress=False,
         )
         seconds.append(time.perf_counter() - start)

@@ -116,9 +116,9 @@ ENTRIES = {
 }
 NAMES = tuple(ENTRIES)
 # What is tried on the windows that it was published for alone.
-OFFICIAL = ("Blinder, as released", "Blinder, loss as released")
+RELEASED = ("Blinder, as released", "Blinder, loss as released")
 ELSEWHERE = (
-    *("GEN", *OFFICIAL),
+    *("GEN", *RELEASED),
     *(entry.name for entry in SANITIZERS if entry.name != "DySan"),
 )
 FAMILY = tuple(entry.name for entry in OBSCURENETS)
@@ -134,7 +134,7 @@ CASES = (
     Case(
         "MotionSense, four activities",
         {"name_or_npz": "motion_sense", "preset": "mag4", "private": ["gender"]},
-        ("raw windows", "Blinder, guided", *OFFICIAL),
+        ("raw windows", "Blinder, guided", *RELEASED),
         share=0.05,
         once=True,
     ),

@@ -231,7 +231,7 @@ class Bench(Tuned):
         curve = []
         with tempfile.TemporaryDirectory() as folder:
             for mark in marks:
-                options = {"epochs": mark, "out": folder, "resume": True}
+                options = {"epochs": mark, "output_dir": folder, "resume": True}
                 run = self.train(entry, data, seed, learning_rate, more, **options)
                 scores = self.scores(dataclasses.replace(run, folder=None), data)
                 curve.append({"round": mark, **scores})

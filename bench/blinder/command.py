@@ -192,7 +192,12 @@ def compare(report, name, data, settings, epochs, seeds, smoke, judges):
     settings = settings | (SMOKE if smoke else {})
     start = time.monotonic()
     found = ja.sweep(
-        methods.blinder, data, seeds=seeds, epochs=epochs, progress=False, **settings
+        methods.blinder,
+        data,
+        num_seeds=seeds,
+        epochs=epochs,
+        progress=False,
+        **settings,
     )
     trained = time.monotonic() - start
     shapes = f"{len(data.train.windows)} windows, {epochs} epochs, {seeds} seeds"

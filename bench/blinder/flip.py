@@ -45,7 +45,9 @@ def main():
     data = front.load(smoke, "mag5")
     method = methods.blinder(data.spec, **settings)
     epochs = 1 if smoke else EPOCHS
-    run = ja.train(method, data, epochs=epochs, seed=0, out=args.folder, resume=True)
+    run = ja.train(
+        method, data, epochs=epochs, seed=0, output_dir=args.folder, resume=True
+    )
     judges = anonymizers.train_raw_classifiers(data)
     shares = SHARES[:1] if smoke else SHARES
     for share in shares:

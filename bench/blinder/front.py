@@ -62,11 +62,11 @@ def main():
         methods.blinder,
         data,
         grid=GRID_SMOKE if args.smoke else GRID,
-        seeds=seeds,
+        num_seeds=seeds,
         epochs=epochs,
         evaluate=True,
         attacks=ATTACKERS_SMOKE if args.smoke else ATTACKERS,
-        out=folder,
+        output_dir=folder,
         resume=True,
         **base,
     )

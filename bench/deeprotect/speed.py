@@ -44,7 +44,7 @@ def rows(smoke):
             method,
             data._replace(train=one),
             epochs=epochs,
-            out=f"{folder}/run",
+            output_dir=f"{folder}/run",
             progress=False,
         )
         trained = time.perf_counter() - start

@@ -59,7 +59,7 @@ def beginning_with(method, params, round_=0):
 
 def fit(method, data, epochs, seed, folder=None):
     """A run, kept in ``folder`` if there is one."""
-    more = {} if folder is None else {"out": folder, "resume": True}
+    more = {} if folder is None else {"output_dir": folder, "resume": True}
     return ja.train(method, data, epochs=epochs, seed=seed, progress=False, **more)
 
 

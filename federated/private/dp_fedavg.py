@@ -31,7 +31,7 @@ def dp_fedavg(
     quantile=0.5, norm_learning_rate=0.2)``; ``clip_norm`` is where the clip norm
     begins, and ``noise_multiplier`` that of sum and count together: account for
     ``sampled_gaussian(cohorts, noise_multiplier, rounds)``. ``info`` has ``"loss"``, of
-    the cohort and not covered, and ``"max_norm"``, which is.
+    the cohort and not covered, and ``"clip_norm"``, which is.
 
     Args:
       init_fn: ``key -> params``.
@@ -87,7 +87,7 @@ def dp_fedavg(
         kernels.noise_multiplier_beside_counts(given["noise_multiplier"], count_stddev)
         arrays = hyper_arrays(defaults, values)
         # Copied, for ``simulate`` gives them away, and they may be the caller's.
-        params, norm = jax.tree.map(jnp.copy, (init_fn(key), arrays["max_norm"]))
+        params, norm = jax.tree.map(jnp.copy, (init_fn(key), arrays["clip_norm"]))
         return PersonalState(jnp.zeros((), jnp.int32), params, None, norm, arrays)
 
     def update(key, state, clients):

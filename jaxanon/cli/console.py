@@ -88,7 +88,9 @@ def spent(run) -> None:
         return
     if told.get("epsilon") is None or "rounds" not in told:
         return
-    asked, rounds = (getattr(run.method.config, n, None) for n in ("epsilon", "rounds"))
+    asked, rounds = (
+        getattr(run.method.config, n, None) for n in ("epsilon", "max_rounds")
+    )
     bought = (
         "" if not asked or not rounds else f" of {asked:g}, bought for {rounds} rounds"
     )

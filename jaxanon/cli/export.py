@@ -33,7 +33,7 @@ def export(
     draws is an input: `jaxanon-edge run` draws it from the operating system.
 
     Args:
-      folder: the run, as `jaxanon train --out` wrote it
+      folder: the run, as `jaxanon train --output-dir` wrote it
       output: file to write, whose name ends in .onnx if its format is onnx, and else
         does not; its digest goes to OUTPUT.sha256, its card to OUTPUT.md
       format: onnx, or stablehlo for jax.export

@@ -21,7 +21,7 @@ def command(method: str | None):
         method: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="METHOD")],
         /,
         *,
-        out: arguments.Folder = None,
+        output_dir: arguments.Folder = None,
         address: Annotated[str, tyro.conf.arg(metavar="HOST:PORT")] = "127.0.0.1:9092",
         clients: int,
         min_clients: int = 1,
@@ -48,7 +48,7 @@ def command(method: str | None):
 
         Args:
           method: what to train, such as fedavg, atlas or blinder; comes first
-          out: folder for settings, checkpoints and metrics; default: runs/METHOD
+          output_dir: folder for settings, checkpoints and metrics; default: runs/METHOD
           address: where to listen
           clients: so many must be there before the first round
           min_clients: so many must answer a round well, or it is tried again
@@ -65,7 +65,7 @@ def command(method: str | None):
           secure_aggregation: refused; see the README
           epochs: passes over the data; a finished run may be served with more
           seed: of everything random
-          resume: go on with the run in --out
+          resume: go on with the run in --output-dir
         """
         if secure_aggregation:
             raise ValueError(
@@ -91,16 +91,16 @@ def command(method: str | None):
             client_keys=path(client_keys),
             insecure=insecure,
         )
-        folder = out or pathlib.Path("runs") / method
+        folder = output_dir or pathlib.Path("runs") / method
         _serve(method, data, settings, serving, start, epochs, seed, folder, resume)
 
     return serve
 
 
-def _serve(method, options, settings, serving, start, epochs, seed, out, resume):
+def _serve(method, options, settings, serving, start, epochs, seed, output_dir, resume):
     from jaxanon.core import registry
 
-    files.refuse_folder(out, resume)
+    files.refuse_folder(output_dir, resume)
     data = cli_data.load(options)
     run = start(
         registry.build(method, data.spec, **fields_of(settings)),
@@ -108,13 +108,13 @@ def _serve(method, options, settings, serving, start, epochs, seed, out, resume)
         serving,
         epochs=epochs,
         seed=seed,
-        out=out,
+        output_dir=output_dir,
         resume=resume,
         tell=console.say,
-        on_claim=lambda: cli_data.remember(out, options),
+        on_claim=lambda: cli_data.remember(output_dir, options),
     )
     console.losses(run)
-    console.say(f"The run is in {out}. Next: jaxanon evaluate {out}")
+    console.say(f"The run is in {output_dir}. Next: jaxanon evaluate {output_dir}")
 
 
 Address = Annotated[str, tyro.conf.arg(metavar="HOST:PORT")]

@@ -11,7 +11,7 @@ import optax
 from jaxanon.kernels.bounds import check, setting
 from jaxanon.models.predictors import Predictor
 
-HYPER = {"learning_rate": 1e-3, "discount": 0.9, "epsilon": 0.1}
+HYPER = {"learning_rate": 1e-3, "discount": 0.9, "exploration_epsilon": 0.1}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -209,7 +209,7 @@ def dqn(env, net: Predictor, config: DQNConfig) -> Agent:
         coin_key, random_key, env_key = jax.random.split(key, 3)
         shape = (config.num_envs,)
         at_random = jax.random.randint(random_key, shape, 0, env.num_actions)
-        coin = jax.random.bernoulli(coin_key, state.hyper["epsilon"], shape)
+        coin = jax.random.bernoulli(coin_key, state.hyper["exploration_epsilon"], shape)
         best = greedy(net, state.params, state.observation)
         action = jnp.where(coin, at_random, best)
         keys = jax.random.split(env_key, config.num_envs)

@@ -25,7 +25,7 @@ HYPER = (
     "learning_rate",
 )
 
-HYPER += ("discount", "epsilon")
+HYPER += ("discount", "exploration_epsilon")
 
 STRETCHES = 30  # Of a slot, side by side, at most; a learning step is of all.
 

@@ -30,7 +30,7 @@ def evaluate(
     homes: Homes,
     *,
     seed: int = 0,
-    out: str | os.PathLike | None = None,
+    output_dir: str | os.PathLike | None = None,
     progress: Callable | None = None,
 ) -> dict:
     """Lets a street's homes act on their held-out days, with models as they are.
@@ -39,7 +39,7 @@ def evaluate(
       run: of ``pfdrl``, as ``train`` and ``open_run`` return it.
       homes: that it was trained on, those that join included.
       seed: of what homes that join draw.
-      out: folder for ``report.json``, figures and ``report.html``; None is
+      output_dir: folder for ``report.json``, figures and ``report.html``; None is
         ``run.folder``, and nothing is written if that is None.
       progress: called as ``progress(done, total, what)``.
 
@@ -105,7 +105,7 @@ def evaluate(
         "example": scores.example(did, street, learning, **since),
     }
     made = json.loads(json.dumps(made, allow_nan=False))
-    folder = run.folder if out is None else out
+    folder = run.folder if output_dir is None else output_dir
     if folder is not None:
         report.write_neighborhood(folder, made)
     return made

@@ -37,7 +37,7 @@ def ditto(spec, config) -> Method:
 def pfedme(spec, config) -> Method:
     """pFedMe; see ``jaxanon.federated.personalised.pfedme``."""
     names = (*STEP, "server_learning_rate", "proximal_weight", "mix")
-    own = {"own_steps": config.own_steps, "weighting": "clients"}
+    own = {"own_steps": config.personal_steps, "weighting": "clients"}
     return personal_learner("pfedme", spec, config, federated.pfedme, names, **own)
 
 

@@ -143,7 +143,7 @@ def check_sizes(sizes: Sequence[int]) -> None:
     for inputs, features in itertools.pairwise(sizes):
         if features > inputs:
             raise ValueError(
-                f"hidden must not increase, got {features} features for {inputs} "
+                f"hidden_sizes must not increase, got {features} features for {inputs} "
                 "inputs; orthonormal rows require at most as many features."
             )
 

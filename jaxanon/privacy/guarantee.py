@@ -89,7 +89,7 @@ class Guarantee(NamedTuple):
     mechanism: str = "Gaussian noise on sums of clipped gradients over lots"
     released: str = "What clients send"
     rounds_per_epoch: int = 1
-    setting: str = "rounds"  # that says how many epochs are paid for
+    setting: str = "max_rounds"  # that says how many epochs are paid for
     not_covered: tuple[str, ...] = NOT_COVERED
 
     rests_on = "noise_multiplier"
@@ -249,7 +249,7 @@ def paid_for(method, epochs: int, *, stacklevel: int = 2) -> int:
     paid = guarantee.rounds // getattr(guarantee, "rounds_per_epoch", 1)
     if epochs <= paid:
         return epochs
-    setting = getattr(guarantee, "setting", "rounds")
+    setting = getattr(guarantee, "setting", "max_rounds")
     warnings.warn(
         f"the privacy budget pays for {paid} {setting.removeprefix('paid_')}, and "
         f"training stops after them, not after {epochs}; set {setting} to {epochs} for "

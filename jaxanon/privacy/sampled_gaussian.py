@@ -68,7 +68,7 @@ class SampledGaussian:
         check(self)
         if (self.max_batch_size is None) != (self.max_examples is None):
             raise ValueError(
-                "max_batch_size and max_examples go together; both decide what is left out; "
+                "max_batch_size and max_examples must be given together, "
                 f"got {self.max_batch_size!r} and {self.max_examples!r}."
             )
         for name in ("steps", "max_batch_size", "max_examples"):

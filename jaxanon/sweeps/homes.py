@@ -46,10 +46,10 @@ def search(
     homes: energy_homes.Homes,
     *,
     grid: dict[str, list],
-    seeds: int = 1,
-    out: str | os.PathLike | None = None,
+    num_seeds: int = 1,
+    output_dir: str | os.PathLike | None = None,
     resume: bool = False,
-    chunk: int | None = None,
+    chunk_size: int | None = None,
     progress=None,
 ) -> tuple[list[Member], list[dict]]:
     """Trains and tests homes with every combination of ``grid`` and every seed.
@@ -62,17 +62,17 @@ def search(
       homes: homes, as for ``train``.
       grid: dict from names of settings to lists of values; settings that select homes
         are not allowed.
-      seeds: number of seeds; they are 0, 1, ...
-      out: folder for ``sweep.json``, written after every call of the program, and
-        ``sweep.png``; None writes no files.
-      resume: whether to continue the sweep in ``out``.
-      chunk: number of members trained side by side; None is one on a CPU, else all
+      num_seeds: number of seeds; they are 0, 1, ...
+      output_dir: folder for ``sweep.json``, written after every call of the program,
+        and ``sweep.png``; None writes no files.
+      resume: whether to continue the sweep in ``output_dir``.
+      chunk_size: number of members trained side by side; None is one on a CPU, else all
         members of a program.
       progress: function called as ``progress(done, total, what)``.
 
     Returns:
       A list of ``Member``, where seeds vary fastest, and a list with a row per setting
-      of the grid. A row has ``settings``, ``seeds`` and ``scores``, with ``{"mean",
+      of the grid. A row has ``settings``, ``num_seeds`` and ``scores``, with ``{"mean",
       "std"}`` for each score:
 
       - ``saved_share``, ``switched_off_share`` and ``optimal_share`` on held-out days;
@@ -84,9 +84,10 @@ def search(
 
     Raises:
       ValueError: for an unknown setting, a setting that selects homes, an empty axis,
-        seeds or a chunk below 1, an invalid value, or another sweep in ``out``.
-      TypeError: if seeds or chunk are not integers.
-      FileExistsError: if ``out`` holds a sweep and ``resume`` is False.
+        ``num_seeds`` or ``chunk_size`` below 1, an invalid value, or another sweep in
+        ``output_dir``.
+      TypeError: if ``num_seeds`` or ``chunk_size`` is not an integer.
+      FileExistsError: if ``output_dir`` holds a sweep and ``resume`` is False.
 
     Example:
       >>> from jaxanon import energy
@@ -98,25 +99,25 @@ def search(
       >>> [row["settings"] for row in rows]
       [{'alpha': 0}, {'alpha': 2}]
     """
-    whole("seeds", seeds, least=1)
-    if chunk is not None:
-        whole("chunk", chunk, least=1)
+    whole("num_seeds", num_seeds, least=1)
+    if chunk_size is not None:
+        whole("chunk_size", chunk_size, least=1)
     cells = _cells(settings, grid)
     built = _build(settings, homes)
-    members = [(cell, seed) for cell in cells for seed in range(seeds)]
+    members = [(cell, seed) for cell in cells for seed in range(num_seeds)]
     described = {
         "method": "pfdrl",
         "settings": dataclasses.asdict(settings),
         "grid": {name: list(values) for name, values in grid.items()},
-        "seeds": int(seeds),
+        "num_seeds": int(num_seeds),
         "fingerprint": run_folder.fingerprint(homes, built),
     }
-    with checkpoint.alone(out):
+    with checkpoint.alone(output_dir):
         scores: dict[int, dict] = {}
-        if out is not None:
-            folder.claim(out, described, resume=resume)
-            rows = folder.read(out).get("members", [])
-            with naming(f"{pathlib.Path(out) / folder.FILE}, its members"):
+        if output_dir is not None:
+            folder.claim(output_dir, described, resume=resume)
+            rows = folder.read(output_dir).get("members", [])
+            with naming(f"{pathlib.Path(output_dir) / folder.FILE}, its members"):
                 scores = {row["index"]: row["scores"] for row in rows}
         show = progress or (lambda done, total, what: None)
         for static, indices in space.group_by_static(members, _ARRAYS):
@@ -126,28 +127,28 @@ def search(
             group_settings = dataclasses.replace(settings, **static)
             prepared = _build(group_settings, homes).prepare(homes)
             system = energy_system.pfdrl(of_settings.config_of(group_settings))
-            size = _chunk_size(chunk, len(left))
+            size = _chunk_size(chunk_size, len(left))
             for first in range(0, len(left), size):
                 some = left[first : first + size]
                 chunk_members = [members[i] for i in some]
                 show(len(scores), len(members), _label(chunk_members[0]))
                 rows = _scores(group_settings, system, prepared, chunk_members, size)
                 scores |= dict(zip(some, rows, strict=True))
-                if out is not None:
-                    _write(out, described, members, scores, ())
+                if output_dir is not None:
+                    _write(output_dir, described, members, scores, ())
         done = [Member(*member, scores[i]) for i, member in enumerate(members)]
         _warn(done)
         summary = [
             {
                 "settings": cell,
-                "seeds": int(seeds),
+                "num_seeds": int(num_seeds),
                 "scores": _mean([one.scores for one in done if one.settings == cell]),
             }
             for cell in cells
         ]
-        if out is not None:
-            _write(out, described, members, scores, summary)
-            report.write_search(out, summary)
+        if output_dir is not None:
+            _write(output_dir, described, members, scores, summary)
+            report.write_search(output_dir, summary)
         return done, summary
 
 
@@ -203,9 +204,9 @@ def _cells(settings, grid):
     return cells
 
 
-def _chunk_size(chunk, count):
+def _chunk_size(chunk_size, count):
     on_cpu = jax.default_backend() == "cpu"
-    return min(count, chunk or (1 if on_cpu else count))
+    return min(count, chunk_size or (1 if on_cpu else count))
 
 
 def _scores(settings, system, prepared, members, size):
@@ -278,7 +279,7 @@ def _label(member):
     return ", ".join([*(f"{k}={v}" for k, v in cell.items()), f"seed {seed}"])
 
 
-def _write(out, described, members, scores, summary):
+def _write(output_dir, described, members, scores, summary):
     rows = [
         {
             "index": i,
@@ -288,4 +289,4 @@ def _write(out, described, members, scores, summary):
         }
         for i in sorted(scores)
     ]
-    folder.write(out, described | {"members": rows, "summary": list(summary)})
+    folder.write(output_dir, described | {"members": rows, "summary": list(summary)})

@@ -31,7 +31,7 @@ class Job:
     epochs: int  # epochs of a complete training
     layout: str  # one of ``program.LAYOUTS``
     chunk: int | None  # members trained at once; None is as many as fit
-    out: pathlib.Path | None
+    output_dir: pathlib.Path | None
     show: bool
     # Bundles and configs of the last group, and raw-data classifiers by split.
     cache: dict = dataclasses.field(default_factory=dict)
@@ -116,11 +116,11 @@ def chunks(indices: list[int], size: int) -> list[list[int]]:
 def load_runs(job: Job, indices) -> dict[int, Run | None]:
     """Returns the saved runs of members, in order; None for members without one."""
     runs: dict[int, Run | None] = dict.fromkeys(indices)
-    if job.out is not None:
+    if job.output_dir is not None:
         for group in job.plan.groups:
             for index in set(group.indices) & set(runs):
                 method = group.methods[job.plan.members[index].split]
-                runs[index] = sweeps_folder.open_member(job.out, index, method)
+                runs[index] = sweeps_folder.open_member(job.output_dir, index, method)
     return runs
 
 
@@ -249,10 +249,12 @@ def _run(job, group, index, place, trained, config, before):
     values = {name: float(value) for name, value in state.hyper.items()}
     config = config | {"seed": place.seed, "hyper": values}
     history = ([] if before is None else before.history) + history
-    method, out = group.methods[place.split], job.out
-    folder = None if out is None else sweeps_folder.member_folder(out, index)
+    method, output_dir = group.methods[place.split], job.output_dir
+    folder = (
+        None if output_dir is None else sweeps_folder.member_folder(output_dir, index)
+    )
     run = Run(method, state, method.spec, folder, history, config)
-    if out is None:
+    if output_dir is None:
         return run
     return sweeps_folder.save(run)
 

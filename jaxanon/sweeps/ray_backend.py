@@ -36,7 +36,7 @@ class Cluster(NamedTuple):
 
 
 @contextlib.contextmanager
-def cluster(address: str | None, recipe: tuple, job: Job, out: pathlib.Path):
+def cluster(address: str | None, recipe: tuple, job: Job, output_dir: pathlib.Path):
     """Connects to a Ray cluster, or starts a local one and shuts it down afterwards.
 
     Args:
@@ -44,7 +44,7 @@ def cluster(address: str | None, recipe: tuple, job: Job, out: pathlib.Path):
         existing connection is reused and stays open.
       recipe: arguments of ``space.plan``, from which workers rebuild the plan.
       job: the sweep.
-      out: folder of the sweep, shared by all machines.
+      output_dir: folder of the sweep, shared by all machines.
 
     Yields:
       ``Cluster``.
@@ -65,10 +65,14 @@ def cluster(address: str | None, recipe: tuple, job: Job, out: pathlib.Path):
                 address or "local", log_to_driver=False, logging_level="ERROR", **local
             )
     try:
-        _check_folder(ray, out)
+        _check_folder(ray, output_dir)
         cloudpickle = need("ray.cloudpickle", "sweep", "a sweep by Ray")
         remote_job = dataclasses.replace(
-            job, plan=Plan([], []), out=out.absolute(), show=False, cache={}
+            job,
+            plan=Plan([], []),
+            output_dir=output_dir.absolute(),
+            show=False,
+            cache={},
         )
         sweep = (
             uuid.uuid4().hex,
@@ -223,9 +227,9 @@ def _job(sweep, definition):
     return _JOBS[sweep]
 
 
-def _check_folder(ray, out: pathlib.Path) -> None:
-    """Raises FileNotFoundError unless all machines can read a file in ``out``."""
-    path = (out / TOKEN).absolute()
+def _check_folder(ray, output_dir: pathlib.Path) -> None:
+    """Raises FileNotFoundError unless all machines can access ``output_dir``."""
+    path = (output_dir / TOKEN).absolute()
     path.write_text(uuid.uuid4().hex, encoding="utf-8")
     try:
         unable = [
@@ -237,8 +241,8 @@ def _check_folder(ray, out: pathlib.Path) -> None:
         path.unlink(missing_ok=True)
     if unable:
         raise FileNotFoundError(
-            f"{out} must be shared by all machines of the cluster, but is missing on "
-            f"{unable}; choose a folder on a shared disk (--output-dir)."
+            f"{output_dir} must be shared by all machines of the cluster, but is "
+            f"missing on {unable}; choose a folder on a shared disk (--output-dir)."
         )
 
 

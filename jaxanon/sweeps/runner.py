@@ -60,16 +60,16 @@ def sweep(
     data,
     *,
     grid: dict[str, list] | None = None,
-    seeds: int = 1,
+    num_seeds: int = 1,
     splits: Sequence = (),
     epochs: int | None = None,
-    out: str | os.PathLike | None = None,
+    output_dir: str | os.PathLike | None = None,
     resume: bool = False,
     evaluate: bool = False,
     attacks: Sequence[str] | None = None,
-    halving: int | None = None,
+    halving_factor: int | None = None,
     layout: str | None = None,
-    chunk: int | None = None,
+    chunk_size: int | None = None,
     ray: bool | str = False,
     progress: bool = True,
     **settings,
@@ -92,30 +92,32 @@ def sweep(
         homes, see ``jaxanon.sweeps.homes.search``; members then have scores on held-out
         days instead of losses and runs.
       grid: dict from names of settings to lists of values; None varies only the seed.
-      seeds: number of seeds; members have the seeds 0, 1, ... of ``train``.
+      num_seeds: number of seeds; members have the seeds 0, 1, ... of ``train``.
       splits: further splits of the data set of ``data``, such as
         ``load(..., split="subject", seed=1)``; each member trains and tests on one.
         Splits are another axis of the program if their arrays have equal shapes and the
         method compiles to the same program. Otherwise they run one after another.
       epochs: number of epochs, as for ``train``.
-      out: folder for ``sweep.json`` and a run folder per member for ``open_run``,
-        written after each chunk. With ``evaluate``, the sweep also writes a figure of
-        utility and leakage by setting, and ``sweep.html``. None writes no files.
-      resume: whether to continue the sweep in ``out``; saved members are not retrained.
+      output_dir: folder for ``sweep.json`` and a run folder per member, written after
+        each chunk. With ``evaluate``, the sweep also writes a figure of utility and
+        leakage by setting, and ``sweep.html``. None writes no files.
+      resume: whether to continue the sweep in ``output_dir``; saved members are not
+        retrained.
       evaluate: whether to evaluate every member, with shared raw-data classifiers.
       attacks: attacks, as for ``evaluate``.
-      halving: factor of successive halving, which stops dominated settings early; None
-        trains all settings completely. See the notes below.
+      halving_factor: factor of successive halving, which stops dominated settings
+        early; None trains all settings completely. See the notes below.
       layout: ``"vmap"`` or ``"scan"``, for members side by side or one after another;
         None is "scan" on a CPU, else "vmap". It only changes rounding.
-      chunk: number of members trained at once; None is as many as fit in free memory,
-        and at most 8 one after another. All chunks use one program and are saved when
-        finished, so that an interrupted sweep can resume. It only changes rounding.
+      chunk_size: number of members trained at once; None is as many as fit in free
+        memory, and at most 8 one after another. All chunks use one program and are
+        saved when finished, so that an interrupted sweep can resume. It only changes
+        rounding.
       ray: whether to use Ray, which requires ``jaxanon[sweep]``. True uses the cores or
         GPUs of this machine; a string is the address of a cluster whose machines have
-        jaxanon and access to ``out``. A task trains a chunk on a core or GPU. The
-        members of a failed task have empty losses, with a warning; ``resume`` retries
-        them.
+        jaxanon and access to ``output_dir``. A task trains a chunk on a core or GPU.
+        The members of a failed task have empty losses, with a warning; ``resume``
+        retries them.
       progress: whether to show a progress bar, or lines without a terminal.
       **settings: settings of the builder.
 
@@ -125,11 +127,11 @@ def sweep(
     Raises:
       ValueError: for an unknown or empty axis of the grid, an unknown layout or attack,
         a number out of range, splits that are equal or of different data sets, another
-        sweep in ``out``, or ``ray`` without ``out``.
+        sweep in ``output_dir``, or ``ray`` without ``output_dir``.
       ImportError: if ``ray`` is used and not installed.
-      FileNotFoundError: if a machine of the cluster cannot access ``out``.
-      TypeError: if seeds, epochs, halving or chunk are not integers.
-      FileExistsError: if ``out`` holds a sweep and ``resume`` is False.
+      FileNotFoundError: if a machine of the cluster cannot access ``output_dir``.
+      TypeError: if a number of seeds, epochs or members is not an integer.
+      FileExistsError: if ``output_dir`` holds a sweep and ``resume`` is False.
 
     Notes:
       With a halving factor of 3, settings are compared after 1/9 and 1/3 of the epochs,
@@ -151,27 +153,34 @@ def sweep(
     """
     if isinstance(data, Homes):
         unsupported = {"splits": splits, "epochs": epochs, "attacks": attacks}
-        unsupported |= {"halving": halving, "layout": layout, "ray": ray}
+        unsupported |= {"halving": halving_factor, "layout": layout, "ray": ray}
         if wrong := sorted(name for name, value in unsupported.items() if value):
             raise ValueError(
                 f"a sweep of homes does not support {' and '.join(wrong)}; omit them."
             )
         chosen = sweeps_homes.settings_of(method, data, settings)
-        options = {"grid": grid or {}, "seeds": seeds, "out": out, "resume": resume}
-        members, summary = sweeps_homes.search(chosen, data, chunk=chunk, **options)
+        members, summary = sweeps_homes.search(
+            chosen,
+            data,
+            grid=grid or {},
+            num_seeds=num_seeds,
+            output_dir=output_dir,
+            resume=resume,
+            chunk_size=chunk_size,
+        )
         none = (None,) * len(members)
         return Sweep(tuple(members), none, none, summary)
     if epochs is not None:
         epochs = whole("epochs", epochs, 1)
-    seeds = whole("seeds", seeds, 1)
+    num_seeds = whole("num_seeds", num_seeds, 1)
     layout = program.choose_layout(layout)
-    if chunk is not None:
-        whole("chunk", chunk, least=1)
-    if halving is not None:
-        if whole("halving", halving, least=0) < 2:
+    if chunk_size is not None:
+        whole("chunk_size", chunk_size, least=1)
+    if halving_factor is not None:
+        if whole("halving_factor", halving_factor, least=0) < 2:
             raise ValueError(
-                f"halving must be >= 2, got {halving!r}; omit it to train all settings "
-                "completely."
+                f"halving_factor must be >= 2, got {halving_factor!r}; omit it to "
+                "train all settings completely."
             )
     if evaluate and attacks is not None:
         attackers.choose(attacks)  # Raises before training.
@@ -179,17 +188,17 @@ def sweep(
     every = (data, *splits)
     prints = sweeps_splits.check(every)
     specs = tuple(each.spec for each in splits)
-    plan = space.plan(method, data.spec, grid, seeds, settings, specs)
+    plan = space.plan(method, data.spec, grid, num_seeds, settings, specs)
     name = plan.groups[0].method.name
     if attacks is not None and plan.groups[0].method.predict is not None:
         raise ValueError(
             f"attacks must be None for a learner such as {name}, got {attacks!r}."
         )
     epochs = trainer.epochs_of(plan.groups[0].method, epochs)
-    if halving is not None and plan.groups[0].method.predict is not None:
+    if halving_factor is not None and plan.groups[0].method.predict is not None:
         raise ValueError(
-            f"halving must be None for a learner such as {name}, got {halving!r}; it "
-            "compares attacks on anonymized windows."
+            f"halving_factor must be None for a learner such as {name}, got "
+            f"{halving_factor!r}; it compares attacks on anonymized windows."
         )
     paid = []
     for group in plan.groups:
@@ -215,32 +224,34 @@ def sweep(
             trainer.check_data(split_method, split_data)
         rounds = sweeps_splits.rounds_per_epoch(group.method, data)
         warn_of_epochs(group.method, epochs, rounds)
-    if ray is not False and out is None:
+    if ray is not False and output_dir is None:
         raise ValueError(
             "ray requires an output folder (--output-dir) that all machines share, got "
             "None."
         )
     if ray is not False:
         need("ray", "sweep", "a sweep by Ray")  # Before the folder is created.
-    if halving is not None:
+    if halving_factor is not None:
         for each in every:
             sweeps_halving.hold_out(each)  # Raises if settings cannot be compared.
-    described = _describe(plan.groups[0].method, prints, grid, seeds, epochs, halving)
-    with checkpoint.alone(out):
-        if out is not None:
-            folder.claim(out, described, resume=resume)
+    described = _describe(
+        plan.groups[0].method, prints, grid, num_seeds, epochs, halving_factor
+    )
+    with checkpoint.alone(output_dir):
+        if output_dir is not None:
+            folder.claim(output_dir, described, resume=resume)
         job = sweeps_members.Job(
             plan=plan,
             data=every,
             epochs=epochs,
             layout=layout,
-            chunk=chunk,
-            out=None if out is None else pathlib.Path(out),
+            chunk=chunk_size,
+            output_dir=None if output_dir is None else pathlib.Path(output_dir),
             show=progress,
         )
-        recipe = (method, data.spec, grid, seeds, settings, specs)
+        recipe = (method, data.spec, grid, num_seeds, settings, specs)
         with _where(ray, recipe, job) as (train_fn, evaluate_fn):
-            trained, stopped, rungs = scheduler.run(job, train_fn, halving)
+            trained, stopped, rungs = scheduler.run(job, train_fn, halving_factor)
             reports: tuple = ()
             if evaluate:
                 finished = {
@@ -260,29 +271,29 @@ def sweep(
             for index, (place, run) in enumerate(zip(plan.members, runs, strict=True))
         )
         summary = summarize(members, reports)
-        if out is not None:
+        if output_dir is not None:
             rows = [member._asdict() for member in members]
             results = {"rungs": rungs, "members": rows, "summary": summary}
-            folder.write(out, described | results)
+            folder.write(output_dir, described | results)
             raw = reference(members, reports) if reports else None
             title = f"{name} on {data.spec.name}: {len(summary)} settings"
             if raw is not None and "utility" in raw:
-                report.write_pareto_front(out, title, summary, raw)
+                report.write_pareto_front(output_dir, title, summary, raw)
             elif raw is not None:
-                report.write_scores(out, title, summary)
+                report.write_scores(output_dir, title, summary)
         return Sweep(members, runs, reports, summary)
 
 
-def _describe(method, prints, grid, seeds, epochs, halving):
+def _describe(method, prints, grid, num_seeds, epochs, halving_factor):
     """Description that identifies a sweep; swept settings appear only in the grid."""
     settings = run_folder.settings_of(method)
     return {
         "method": method.name,
         "settings": {k: v for k, v in settings.items() if k not in grid},
         "grid": {name: list(values) for name, values in grid.items()},
-        "seeds": seeds,
+        "seeds": num_seeds,
         "epochs": epochs,
-        "halving": halving,
+        "halving": halving_factor,
         "fingerprint": prints[0],
         "splits": prints[1:],
         "spec": json.loads(method.spec.to_json()),
@@ -296,6 +307,6 @@ def _where(ray, recipe, job):
         yield sweeps_members.train_all, sweeps_members.evaluate_all
         return
     address = ray if isinstance(ray, str) else None
-    with ray_backend.cluster(address, recipe, job, job.out) as cluster:
+    with ray_backend.cluster(address, recipe, job, job.output_dir) as cluster:
         part = functools.partial
         yield part(ray_backend.train, cluster), part(ray_backend.evaluate, cluster)

@@ -26,7 +26,7 @@ def run(job: Job, train_fn: Callable, eta: int | None):
     numbers = _settings(job.plan)
     active = set(numbers)
     levels = [] if eta is None else _levels(job, eta, len(active))
-    saved = [] if job.out is None else _saved_rungs(job.out)
+    saved = [] if job.output_dir is None else _saved_rungs(job.output_dir)
     runs = members.load_runs(job, range(len(numbers)))
     stopped: dict[int, int] = {}
     rungs: list[dict] = []
@@ -41,18 +41,18 @@ def run(job: Job, train_fn: Callable, eta: int | None):
             rungs.append(saved[level])  # The decision of the interrupted sweep.
         else:
             rungs.append(_compare(job, runs, numbers, active, references, epochs, eta))
-            if job.out is not None:
-                folder.add(job.out, rungs=rungs)
+            if job.output_dir is not None:
+                folder.add(job.output_dir, rungs=rungs)
         now_stopped = _stopped(rungs[-1])
         active -= now_stopped
         stopped |= {i: epochs for i, n in enumerate(numbers) if n in now_stopped}
     return runs, stopped, rungs
 
 
-def _saved_rungs(out):
+def _saved_rungs(output_dir):
     """Comparisons made by the interrupted sweep."""
-    with naming(f"{pathlib.Path(out) / folder.FILE}, its rungs"):
-        rungs = list(folder.read(out).get("rungs", []))
+    with naming(f"{pathlib.Path(output_dir) / folder.FILE}, its rungs"):
+        rungs = list(folder.read(output_dir).get("rungs", []))
         for rung in rungs:
             _stopped(rung)
     return rungs

@@ -65,7 +65,7 @@ def plan(
         splits.
       TypeError: if the builder is not callable.
     """
-    whole("seeds", num_seeds, least=1)
+    whole("num_seeds", num_seeds, least=1)
     build = _builder(builder, settings)
     if more and isinstance(builder, Method):
         raise ValueError(

@@ -147,7 +147,7 @@ def test_weights_that_rewriting_heeds_may_be_set_anew():
     shifts = lambda key, state, windows: windows + state.hyper["guidance_scale"]
     config = GuidedConfig(guidance_scale=0.5)
     heeds = RUN.method._replace(
-        config=config, anonymize=shifts, adjustable=Adjustable(("guidance",))
+        config=config, anonymize=shifts, adjustable=Adjustable(("guidance_scale",))
     )
     state = State(jnp.int32(3), {}, {}, {"guidance_scale": jnp.float32(0.5)})
     run = dataclasses.replace(RUN, method=heeds, state=state)

@@ -17,7 +17,7 @@ SMALL = functools.partial(
     forecaster_steps=1,
     forecaster_batch_size=4,
     dqn=DQNConfig(num_envs=4, batch_size=8, capacity=60),
-    hidden=(6,),
+    hidden_sizes=(6,),
     slot_min=20,
 )
 

@@ -158,7 +158,10 @@ def test_lives_are_each_other_s_and_their_own(seed, order):
     others = live(seeds[order], {name: x[order] for name, x in hyper.items()})
     close(others[:2], jax.tree.map(lambda x: x[order], (learned, tested)), rtol=1e-4)
     state = system().init(
-        jax.random.split(jax.random.key(int(seeds[2])))[0], street, alpha=2, epsilon=0.1
+        jax.random.split(jax.random.key(int(seeds[2])))[0],
+        street,
+        alpha=2,
+        exploration_epsilon=0.1,
     )
     run_key = jax.random.split(jax.random.key(int(seeds[2])))[1]
     _, info = energy.simulate(system(), run_key, state, street, 4)

@@ -49,7 +49,7 @@ def homes():
 @pytest.fixture(scope="module")
 def run(homes, tmp_path_factory):
     out = tmp_path_factory.mktemp("street") / "run"
-    return train(SETTINGS, homes, seed=3, out=out)
+    return train(SETTINGS, homes, seed=3, output_dir=out)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def rows(run):
 
 
 def test_a_killed_run_goes_on_to_the_same_bits(run, homes, tmp_path, monkeypatch):
-    more = {"seed": 3, "out": tmp_path / "killed"}
+    more = {"seed": 3, "output_dir": tmp_path / "killed"}
     append = metrics_log.append
 
     def killed(folder, row):
@@ -89,7 +89,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(run, homes, tmp_path, monkeypatch
 
 def test_a_folder_is_of_one_run(run, homes, tmp_path):
     again = lambda homes=homes, **more: train(
-        SETTINGS, homes, **{"seed": 3, "out": run.folder} | more
+        SETTINGS, homes, **{"seed": 3, "output_dir": run.folder} | more
     )
     with pytest.raises(FileExistsError, match="holds a run already"):
         again()
@@ -135,7 +135,7 @@ def test_homes_must_be_enough(homes):
     with pytest.raises(ValueError, match="must leave a home that learns, got 3 of 3"):
         of(joining=3)
     with pytest.raises(ValueError, match=r"alpha must lie in \[0, 2\]"):
-        of(alpha=3, hidden=(4,))
+        of(alpha=3, hidden_sizes=(4,))
 
 
 def test_homes_that_join_are_looked_at_before_anything_is_learned(homes, monkeypatch):

@@ -83,7 +83,7 @@ def test_newcomers_take_the_mean_of_their_kind_and_what_is_shared(
         chex.assert_trees_all_close(found.control.params[name], expected)
     chex.assert_trees_all_equal(found.control.target, found.control.params)
     chex.assert_trees_all_equal(found.hyper, state.hyper)
-    assert float(found.control.hyper["epsilon"][1]) == pytest.approx(0.2)
+    assert float(found.control.hyper["exploration_epsilon"][1]) == pytest.approx(0.2)
     assert int(found.slot) == 0 and not found.control.replay.count.any()
     chex.assert_trees_all_equal_shapes_and_dtypes(found, fresh)
 

@@ -45,7 +45,12 @@ def test_pfdrl_learns_to_switch_standby_off():
         np.asarray(made_up.power), learn_minutes=3 * 1440
     )
     made = energy.pfdrl(config)
-    hyper = {"alpha": 2, "epsilon": 0.2, "discount": 0.5, "learning_rate": 3e-3}
+    hyper = {
+        "alpha": 2,
+        "exploration_epsilon": 0.2,
+        "discount": 0.5,
+        "learning_rate": 3e-3,
+    }
     state = made.init(jax.random.key(0), street, **hyper)
     state, info = energy.simulate(made, jax.random.key(1), state, street, 72)
     test_days = jax.vmap(lambda slot: made.act(state, street, slot))

@@ -65,7 +65,7 @@ def test_a_small_mdp_against_value_iteration(double):
         double_dqn=double, num_envs=8, target_update_interval=20, capacity=4000
     )
     agent = energy.dqn(Chain(), net, config)
-    start = functools.partial(agent.init, discount=DISCOUNT, epsilon=1.0)
+    start = functools.partial(agent.init, discount=DISCOUNT, exploration_epsilon=1.0)
     pays = jnp.array([1.0, 2.0])  # Two agents, side by side.
     keys = jax.random.split(jax.random.key(0), 2)
     states = jax.vmap(start)(keys, pays)
@@ -135,7 +135,9 @@ def test_one_learning_step_by_hand():
     env = energy.environment(1)
     given = Series(jnp.zeros(1), jnp.full(1, 60.0), Levels(2.0, 60.0))
     agent = energy.dqn(env, net, DQNConfig(batch_size=1))
-    state = agent.init(jax.random.key(0), given, epsilon=0.0, learning_rate=0.5)
+    state = agent.init(
+        jax.random.key(0), given, exploration_epsilon=0.0, learning_rate=0.5
+    )
     after, info = jax.jit(agent.update)(jax.random.key(1), state, given)
     # Seen is (0, log(301) / 10): worths are (0, -0.57, 2.28), so it stays on: +10, the
     # end. Huber's loss of 10 - 2.28 is that less a half, and its slope -1.
@@ -188,7 +190,7 @@ def test_epsilon_is_the_share_of_random_actions(epsilon, share):
     config = DQNConfig(num_envs=900, batch_size=1000, capacity=1000)
     agent = energy.dqn(energy.environment(1), net, config)
     series = Series(jnp.ones(1), jnp.ones(1), Levels(1.0, 60.0))
-    state = agent.init(jax.random.key(0), series, epsilon=epsilon)
+    state = agent.init(jax.random.key(0), series, exploration_epsilon=epsilon)
     state, _ = jax.jit(agent.update)(jax.random.key(1), state, series)
     others = float((state.replay.kept.action[:900] != 2).mean())
     assert abs(others - share) < 4 * (share * (1 - share) / 900) ** 0.5 + 1e-9

@@ -16,7 +16,7 @@ from jaxanon.energy.config import PFDRLConfig
     [
         (
             {"delay_probability": 0.1, "max_age": 0},
-            "max_age must be >= 1 where messages are late",
+            "max_age must be >= 1 with delay_probability",
         ),
         ({"lookback": 7}, "every must divide lookback, got 5 and 7"),
         ({"capacity": 20}, "capacity must be >= 32, a batch"),
@@ -24,7 +24,7 @@ from jaxanon.energy.config import PFDRLConfig
         ({"gamma_hours": 0.5}, "gamma_hours must be at least a slot, 60 minutes"),
         (
             {"drop_probability": 0.8, "delay_probability": 0.4},
-            "lost and late must be at most 1",
+            r"drop_probability \+ delay_probability must",
         ),
         ({"slot_min": 7}, "slot_min must divide 1440, the minutes of a day, got 7"),
     ],
@@ -44,7 +44,7 @@ def test_parts_are_of_their_kind():
     [
         (
             {"sharing": "frl", "drop_probability": 0.1},
-            "lost is of broadcasts, and 'frl' has none",
+            "drop_probability is of broadcasts, and 'frl' has none",
         ),
         ({"sharing": "local", "max_age": 3}, "max_age is of broadcasts, and 'local'"),
         ({"sharing": "cloud", "graph": "ring"}, "graph is of broadcasts, and 'cloud'"),
@@ -93,7 +93,11 @@ def test_settings_reach_the_parts():
     assert config.hidden_sizes == (8, 8) and config.dqn.double_dqn
     assert 30 % config.dqn.num_envs == 0
     hyper = settings.hyper_of(chosen)
-    assert (hyper["alpha"], hyper["gamma_hours"], hyper["epsilon"]) == (2, 6.0, 0.1)
+    assert (hyper["alpha"], hyper["gamma_hours"], hyper["exploration_epsilon"]) == (
+        2,
+        6.0,
+        0.1,
+    )
 
 
 @pytest.mark.parametrize(

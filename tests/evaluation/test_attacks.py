@@ -195,7 +195,7 @@ def test_who_chooses_a_model_of_his_own_is_unique(reports):
 def test_the_page_shows_them(reports, cases, judges, tmp_path):
     run, names = cases.Run(cases.noise), ("tree", "stream", "fingerprint")
     run.choices = choices
-    evaluate(run, cases.data(), judges=judges, attacks=names, out=tmp_path)
+    evaluate(run, cases.data(), judges=judges, attacks=names, output_dir=tmp_path)
     html = (tmp_path / "report.html").read_text()
     assert "<h3>An attacker who follows a person</h3>" in html
     assert "5 windows, mean log-odds" in html and "too few windows" in html

@@ -86,7 +86,7 @@ HYPER = {
     **{"temperature": (1.0, 6.0), "similarity": (-1.0, 0.4), "certainty": (0.6, 0.9)},
     **{"threshold": (0.5, 1.0), "first_score": (0.3, 0.6), "quantile": (0.0, 1.0)},
     **{"noise_multiplier": (1e-3, 1.0), "score_multiplier": (0.0, 1.0)},
-    **{"max_norm": (0.5, 9.0), "score_norm": (0.5, 1.0), "weight_epsilon": (0.5, 3.0)},
+    **{"clip_norm": (0.5, 9.0), "score_norm": (0.5, 1.0), "weight_epsilon": (0.5, 3.0)},
 }
 SILENT = {"noise_multiplier": 0.0, "score_multiplier": 0.0}
 hypers = st.fixed_dictionaries({k: st.sampled_from(v) for k, v in HYPER.items()})

@@ -195,7 +195,7 @@ def test_what_lots_cost_is_what_they_are(q, records, z, steps):
         steps,
     )
     assert (cost.capacity is None) == (lots.largest >= records)
-    with pytest.raises(ValueError, match="records"):
+    with pytest.raises(ValueError, match="max_examples"):
         fed.sampled_gaussian(
             PoissonSampling(
                 sampling_probability=q, expected_batch_size=3.0, max_batch_size=3

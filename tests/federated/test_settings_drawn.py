@@ -40,7 +40,10 @@ REFUSED = [
     *(("fedavg", each, [0, *COUNTS]) for each in ("num_steps", "batch_size")),
     *(("atlas", each, [0, *COUNTS]) for each in ("max_layers", "send_slots")),
     *((each, "weighting", WORDS) for each in ("fedavg", "fedsgd")),
-    *(("atlas", each, WORDS) for each in ("guarantee", "reading", "clipping")),
+    *(
+        ("atlas", each, WORDS)
+        for each in ("privacy_unit", "noise_interpretation", "clipping")
+    ),
     *(("atlas", "scores", WORDS), ("clusterfl", "form", WORDS)),
     *(
         ("centralized_clustering", "alone", COUNTS),
@@ -98,7 +101,7 @@ def test_a_loss_that_is_not_one_number_a_row_is_refused(name, of):
 KEY = jax.random.key(0)
 HALF, SHARED = np.full((2, 2), 0.5), {"w": True}
 PARAMS = {"w": jnp.ones((2, 1))}
-LOTS = {"sampling_probability": 0.5, "size": 2.0, "max_examples": 4}
+LOTS = {"sampling_probability": 0.5, "expected_batch_size": 2.0, "max_examples": 4}
 PRIVATE = {
     "learning_rate": 0.1,
     "num_steps": 1,
@@ -167,14 +170,17 @@ OTHERS = {
         lambda **other: fed.PoissonSampling(**LOTS | other),
         {
             "sampling_probability": [0, 1.5, *NUMBERS],
-            "size": [0, *NUMBERS],
-            "capacity": [0, *COUNTS],
+            "expected_batch_size": [0, *NUMBERS],
+            "max_batch_size": [0, *COUNTS],
             "max_examples": [0, None, *COUNTS],
         },
     ),
     "Messages": (
         lambda **other: fed.ChannelConfig(**{"max_age": 1} | other),
-        {each: [1.5, None, *NUMBERS, *NO_NUMBERS] for each in ("lost", "late")}
+        {
+            each: [1.5, None, *NUMBERS, *NO_NUMBERS]
+            for each in ("drop_probability", "delay_probability")
+        }
         | {"max_age": [None, *COUNTS]},
     ),
     "meta": (

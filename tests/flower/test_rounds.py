@@ -57,7 +57,7 @@ def test_servers_that_read_what_clients_keep_are_refused_at_once(name, data):
 
 
 def test_a_round_asks_its_cohort_and_needs_answers(served):
-    state, _, parts = served("fedavg", Bounds(2), cohort=0.5)
+    state, _, parts = served("fedavg", Bounds(2), client_fraction=0.5)
     ids, asked = parts.cohort(state), []
 
     def ask(ids, facts, arrays):

@@ -26,7 +26,7 @@ def make_street(folder):
         homes().spec, **SIZES, joining=0, forecaster="lr", hidden_sizes=(6,), alpha=1,
         forecaster_steps=1, max_age=1, graph="k-regular", degree=1,
     )  # fmt: skip
-    trainer.train(method, homes(), out=folder / "run", progress=False)
+    trainer.train(method, homes(), output_dir=folder / "run", progress=False)
 
 
 def open_street(folder):

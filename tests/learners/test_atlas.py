@@ -85,8 +85,8 @@ def test_a_clients_budget_is_of_unsampled_updates_twice_a_clip_norm_apart(small)
 )
 def test_what_every_form_keeps_is_in_its_ledger(settings, words, trained, tmp_path):
     """Rows of a client are no part of what is hidden of a whole client."""
-    more = {"records": 4} if settings.get("guarantee") == "client" else {}
-    run = trained("atlas", epochs=2, out=tmp_path / "run", **settings, **more)
+    more = {"max_examples": 4} if settings.get("privacy_unit") == "client" else {}
+    run = trained("atlas", epochs=2, output_dir=tmp_path / "run", **settings, **more)
     privacy = ledger.read(tmp_path / "run")
     asked = run.method.guarantee.told(2)
     assert privacy.pop("rounds") == {"done": 2, "asked": 2}
@@ -108,7 +108,7 @@ def test_public_scores_and_layers_sent_one_by_one(trained, data, tmp_path):
     """Of two layers the first is shared; masks stay where they began."""
     public = {"dense_1": 0.9, "dense_2": 0.3}
     settings = {"scores": "public", "public_scores": public, "send_slots": 3}
-    run = trained("atlas", epochs=1, out=tmp_path / "run", **settings)
+    run = trained("atlas", epochs=1, output_dir=tmp_path / "run", **settings)
     kept = run.state.own
     assert kept.shared["dense_1"].all() and not kept.shared["dense_2"].any()
     assert not any(leaf.any() for leaf in jax.tree.leaves(kept.masks))
@@ -138,7 +138,7 @@ def test_public_scores_and_layers_sent_one_by_one(trained, data, tmp_path):
             {"scores": "public", "public_scores": {"dense_1": 0.7, "dense_2": 7.0}},
             "must be in .0, 1., got 7.0 for 'dense_2'",
         ),
-        ({"scores": "hidden"}, "scores='hidden' needs guarantee='client'"),
+        ({"scores": "hidden"}, "scores='hidden' needs privacy_unit='client'"),
         ({"scores": "released", "epsilon": 0.0}, "with epsilon 0 there is none; leave"),
     ],
 )

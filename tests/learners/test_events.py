@@ -75,7 +75,9 @@ def test_classes_that_one_event_tells_are_learned(events):
 @pytest.mark.parametrize("name", ["fedper", "fedsgd_ldp"])
 def test_the_table_is_a_layer_like_others(name, events):
     extra = (
-        {"records": 64, "max_rounds": 2} if name != "fedper" else {"shared_layers": 1}
+        {"max_examples": 64, "max_rounds": 2}
+        if name != "fedper"
+        else {"shared_layers": 1}
     )
     learner = learners.build(
         name,
@@ -98,4 +100,6 @@ def test_anonymizers_refuse_events(events):
     with pytest.raises(ValueError, match=match):
         trainer.train(method, events, epochs=1, progress=False)
     with pytest.raises(ValueError, match=match):
-        ja.sweep("blinder", events, grid={}, seeds=1, hidden_sizes=(4,), latent_dim=2)
+        ja.sweep(
+            "blinder", events, grid={}, num_seeds=1, hidden_sizes=(4,), latent_dim=2
+        )

@@ -37,7 +37,7 @@ def test_training_stops_where_the_budget_ends(name, small, data, tmp_path):
     learner = small(name)
     with pytest.warns(UserWarning, match="pays for 3 rounds, and training stops after"):
         run = trainer.train(
-            learner, data, epochs=9, out=tmp_path / "run", progress=False
+            learner, data, epochs=9, output_dir=tmp_path / "run", progress=False
         )
     assert int(run.state.round) == 3
     with pytest.warns(UserWarning, match="not after 10; set rounds to 10"):
@@ -45,7 +45,7 @@ def test_training_stops_where_the_budget_ends(name, small, data, tmp_path):
             learner,
             data,
             epochs=10,
-            out=tmp_path / "run",
+            output_dir=tmp_path / "run",
             resume=True,
             progress=False,
         )
@@ -66,7 +66,7 @@ def test_noise_as_published_tells_what_its_scores_left_of_it(trained, data, tmp_
         "scores": "public",
         "public_scores": public,
     }
-    run = trained("atlas", epochs=2, out=tmp_path / "run", **settings)
+    run = trained("atlas", epochs=2, output_dir=tmp_path / "run", **settings)
     report = ja.evaluate(run, data)
     privacy = report["privacy"]
     left = (2 / (0.9**-2 + 0.3**-2)) ** 0.5
@@ -96,7 +96,7 @@ def test_noise_as_published_tells_what_its_scores_left_of_it(trained, data, tmp_
 def test_a_form_that_breaks_its_claim_says_so(trained, data, tmp_path):
     for settings in ({"noise_interpretation": "C"}, {"scores": "published"}):
         run = trained("atlas", epochs=1, **settings)
-        report = ja.evaluate(run, data, out=tmp_path)
+        report = ja.evaluate(run, data, output_dir=tmp_path)
         assert report["privacy"]["holds"] is False
         page = (tmp_path / "report.html").read_text()
         assert "No guarantee: this form claims" in page
@@ -107,7 +107,7 @@ def test_a_form_that_breaks_its_claim_says_so(trained, data, tmp_path):
 def test_without_epsilon_there_is_no_noise(name, trained, data, tmp_path):
     run = trained(name, epsilon=0.0, epochs=4)
     assert int(run.state.round) == 4  # No budget, no end.
-    assert ja.evaluate(run, data, out=tmp_path)["privacy"] is None
+    assert ja.evaluate(run, data, output_dir=tmp_path)["privacy"] is None
     assert "No noise, and so no guarantee." in (tmp_path / "report.html").read_text()
 
 
@@ -124,7 +124,7 @@ def test_what_was_spent_is_told_while_training_goes_on(
         append(out, row)
 
     monkeypatch.setattr(metrics_log, "append", killed)
-    options = {"epochs": 3, "out": folder, "progress": False}
+    options = {"epochs": 3, "output_dir": folder, "progress": False}
     with pytest.raises(KeyboardInterrupt):
         trainer.train(small(name), data, checkpoint_s=0.0, **options)
     early = ledger.read(folder)

@@ -48,7 +48,7 @@ def test_dp_fedavg_noise_is_what_is_left_beside_the_counts(small, data):
 
 @pytest.mark.slow
 def test_the_page_says_whose_eyes_dp_fedavg_guards_against(trained, data, tmp_path):
-    ja.evaluate(trained("dp_fedavg", epochs=3), data, out=tmp_path)
+    ja.evaluate(trained("dp_fedavg", epochs=3), data, output_dir=tmp_path)
     page = " ".join((tmp_path / "report.html").read_text().split())
     assert "What the server makes of it, and not what it sees, keeps epsilon 2" in page
     assert "a client with all its windows more or less, after 3 noisy steps" in page
@@ -73,7 +73,7 @@ def test_the_published_claim_is_of_one_weight_and_does_not_hold(
     trained, data, tmp_path
 ):
     run = trained("ldp_fl", epochs=2, privacy_unit="weight", epsilon=1.0)
-    told = ja.evaluate(run, data, out=tmp_path)["privacy"]
+    told = ja.evaluate(run, data, output_dir=tmp_path)["privacy"]
     assert told["holds"] is False and told["claimed"] == 1.0
     # Every answer of e : 1 loses tanh(1/2) on average, and 1 at most.
     count = 2 * WEIGHTS

@@ -39,7 +39,7 @@ def test_clients_train_a_resnet32(images):
 
 @pytest.mark.parametrize("name", ["fedper", "atlas"])
 def test_its_layers_are_shared_one_by_one(name, images):
-    extra = {"records": 64, "max_rounds": 2} if name == "atlas" else {}
+    extra = {"max_examples": 64, "max_rounds": 2} if name == "atlas" else {}
     learner = learners.build(
         name, images.spec, model="resnet32", local_steps=1, batch_size=2, **extra
     )

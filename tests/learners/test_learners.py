@@ -53,8 +53,8 @@ def test_every_learner_trains_and_tells_how_its_clients_predict(name, trained, d
 )
 def test_a_run_that_is_resumed_ends_in_the_same_bits(name, trained, tmp_path):
     straight = trained(name, epochs=3)
-    trained(name, epochs=1, out=tmp_path / name)
-    resumed = trained(name, epochs=3, out=tmp_path / name, resume=True)
+    trained(name, epochs=1, output_dir=tmp_path / name)
+    resumed = trained(name, epochs=3, output_dir=tmp_path / name, resume=True)
     chex.assert_trees_all_equal(straight.state, resumed.state)
     found = run_folder.open_run(tmp_path / name)
     chex.assert_trees_all_equal(straight.state, found.state)

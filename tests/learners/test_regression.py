@@ -64,7 +64,7 @@ def least_squares(data):
 def run(data, tmp_path_factory):
     learner = learners.build("fedavg", data.spec, local_steps=1, **LINEAR)
     out = tmp_path_factory.mktemp("runs") / "linear"
-    return trainer.train(learner, data, epochs=250, out=out, progress=False)
+    return trainer.train(learner, data, epochs=250, output_dir=out, progress=False)
 
 
 @pytest.mark.slow
@@ -188,7 +188,10 @@ def test_targets_and_losses_are_standardised(data):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["atlas", "ditto", "fedrep"])
 def test_others_predict_numbers_too(name, data):
-    own = {"atlas": {"records": 32, "max_rounds": 2}, "fedrep": {"shared_layers": 1}}
+    own = {
+        "atlas": {"max_examples": 32, "max_rounds": 2},
+        "fedrep": {"shared_layers": 1},
+    }
     small = {"model": "mlp", "hidden_sizes": (3,), "local_steps": 1, "batch_size": 4}
     learner = learners.build(name, data.spec, **small, **own.get(name, {}))
     run = trainer.train(learner, data, epochs=2, progress=False)

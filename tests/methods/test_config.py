@@ -47,11 +47,11 @@ def test_what_may_be_nothing():
         "beta",
         "gamma",
         "utility",
-        "critic",
+        "output_discriminator_weight",
         "discriminator_learning_rate",
     )
     config = BlinderConfig(hidden_sizes=(), filters=(4, 8), **dict.fromkeys(zeros, 0))
-    assert dataclasses.replace(config, latent=np.int64(3)).latent == 3
+    assert dataclasses.replace(config, latent_dim=np.int64(3)).latent_dim == 3
 
 
 def test_hyper_parameters_are_refused_as_settings_are():

@@ -184,7 +184,7 @@ def test_ten_thousand_steps_are_accounted_for_while_one_waits():
 
 
 def test_a_capacity_needs_its_records():
-    with pytest.raises(ValueError, match="capacity and records go together"):
+    with pytest.raises(ValueError, match="max_batch_size and max_examples"):
         SampledGaussian(noise_multiplier=1.0, max_batch_size=3)
 
 

@@ -45,7 +45,7 @@ PLACES = [
     (name, one)
     for name, given in GOOD.items()
     for one in given
-    if one not in ("records", "releases")
+    if one not in ("max_examples", "releases")
 ]
 
 

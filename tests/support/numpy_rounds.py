@@ -64,7 +64,7 @@ def represented(h, w, rows):
 def privately(h, w, rows):
     for _ in range(2):
         each = [
-            cut(slope(w, (x[None], y[None])), h["max_norm"])
+            cut(slope(w, (x[None], y[None])), h["clip_norm"])
             for x, y in zip(*rows, strict=True)
         ]
         w = less(w, h["learning_rate"] / 4, sum_of(each))
@@ -82,10 +82,10 @@ def enveloped(h, w, rows, own=False):
     for step in range(2):
         near = w
         for _ in range(2):
-            down = held(h, "pull", w)(near, slope(near, batch(rows, step)))
+            down = held(h, "proximal_weight", w)(near, slope(near, batch(rows, step)))
             near = less(near, h["learning_rate"], down)
         apart = jax.tree.map(np.subtract, w, near)
-        w = less(w, h["server_learning_rate"] * h["pull"], apart)
+        w = less(w, h["server_learning_rate"] * h["proximal_weight"], apart)
     return near if own else w
 
 
@@ -97,10 +97,14 @@ def met(h, w, rows):
 decayed = lambda h, w, rows: descended(
     w, rows, h["learning_rate"], lambda w, g: less(g, -2 * h["alpha"], w)
 )
-near_sent = lambda h, w, rows: descended(w, rows, h["learning_rate"], held(h, "mu", w))
-own_held = lambda h, w, rows: descended(w, rows, h["learning_rate"], held(h, "pull", w))
+near_sent = lambda h, w, rows: descended(
+    w, rows, h["learning_rate"], held(h, "proximal_mu", w)
+)
+own_held = lambda h, w, rows: descended(
+    w, rows, h["learning_rate"], held(h, "proximal_weight", w)
+)
 moved = lambda h, w, rows: less(
-    w, 1, cut(jax.tree.map(np.subtract, w, plain(h, w, rows)), h["max_norm"])
+    w, 1, cut(jax.tree.map(np.subtract, w, plain(h, w, rows)), h["clip_norm"])
 )
 # What a client's round ends in, whether its rows are its weight, and how much of the
 # mean the server takes.

@@ -68,7 +68,7 @@ _LEARNER = {"model": "mlp", "hidden_sizes": (4,), "local_steps": 1, "batch_size"
 _BUDGET = {"max_rounds": 3}
 _OWN = {
     **{name: {"shared_layers": 1} for name in ("fedper", "fedrep")},
-    **{name: {"records": 64} | _BUDGET for name in ("atlas", "fedsgd_ldp")},
+    **{name: {"max_examples": 64} | _BUDGET for name in ("atlas", "fedsgd_ldp")},
     **{name: _BUDGET for name in ("dp_fedavg", "ldp_fl")},
     "clusterfl": {"clusters": 2, "probe": 4},
     "centralized_clustering": {"clusters": 2, "alone": 1},

@@ -37,8 +37,8 @@ def folder(tmp_path_factory):
     )
     words = ["sweep", "dysan", "--dataset", str(place / "toy.npz")]
     words += ["--public", "activity", "--private", "gender", *SMALL]
-    words += "--epochs 1 --seeds 1 --no-evaluate --grid alpha=0.1,0.6".split()
-    assert app.main([*words, "--out", str(place / "sweep")]) == 0
+    words += "--epochs 1 --num-seeds 1 --no-evaluate --grid alpha=0.1,0.6".split()
+    assert app.main([*words, "--output-dir", str(place / "sweep")]) == 0
     return place / "sweep"
 
 

@@ -129,7 +129,7 @@ def test_members_of_one_split_that_are_lost_are_trained_again(
     splits, tmp_path, monkeypatch
 ):
     out = tmp_path / "kept"
-    options = {"seeds": 2, "layout": "vmap", "out": out}
+    options = {"seeds": 2, "layout": "vmap", "output_dir": out}
     whole = quick(moved, splits, **options)
     told = json.loads((out / "sweep.json").read_text())
     assert told["splits"] == [run_folder.fingerprint(data) for data in splits[1:]]
@@ -154,7 +154,7 @@ def test_a_member_is_judged_by_its_own_split(splits, monkeypatch):
 
     monkeypatch.setattr(anonymizers, "train_raw_classifiers", lambda data: data.spec)
     monkeypatch.setattr(anonymizers, "evaluate_each", one_by_one(fake))
-    found = quick(moved, splits, seeds=2, evaluate=True)
+    found = quick(moved, splits, num_seeds=2, evaluate=True)
     # Of 0, 1/2 in each of 3 splits the squares add up to 6/16, over 5.
     expected = {"mean": 0.25, "std": pytest.approx(np.sqrt(6 / 16 / 5))}
     assert found.summary[0]["scores"]["activity accuracy"] == expected

@@ -36,7 +36,7 @@ def test_cores_train_what_one_device_does(data, name, monkeypatch):
     monkeypatch.setattr(placement, "num_devices", lambda: 3)
     method, options = tiny(data, name), {"epochs": 1, "progress": False}
     one = trainer.train(method, data, **options)
-    many = trainer.train(method, data, devices=3, **options)
+    many = trainer.train(method, data, num_devices=3, **options)
     assert int(many.state.round) == int(one.state.round) > 0
     chex.assert_trees_all_close(one.state.params, many.state.params, atol=2e-3)
     for name, value in one.history[-1]["losses"].items():
@@ -48,16 +48,16 @@ def test_cores_tell_the_round_in_which_training_diverged(data, monkeypatch):
     hyper = {"inner_learning_rate": 1e30}
     with pytest.raises(FloatingPointError, match=r"no longer finite in round 1;"):
         trainer.train(
-            tiny(data), data, epochs=1, progress=False, hyper=hyper, devices=2
+            tiny(data), data, epochs=1, progress=False, hyper=hyper, num_devices=2
         )
 
 
 def test_devices_that_there_are_not(data):
     many = placement.num_devices() + 1
     with pytest.raises(ValueError, match=f"most the {many - 1} .* are, got {many}"):
-        trainer.train(tiny(data), data, devices=many, progress=False)
+        trainer.train(tiny(data), data, num_devices=many, progress=False)
     with pytest.raises(ValueError, match=r"devices must be at least 1 .* got 0"):
-        trainer.train(tiny(data), data, devices=0, progress=False)
+        trainer.train(tiny(data), data, num_devices=0, progress=False)
 
 
 def test_a_method_that_one_device_has_to_train(data, monkeypatch):

@@ -31,12 +31,14 @@ STREET = energy.PFDRLSettings(
 
 def orf(data, out):
     method = methods.orf(data.spec)
-    return trainer.train(method, data, out=out, epochs=1, resume=True, progress=False)
+    return trainer.train(
+        method, data, output_dir=out, epochs=1, resume=True, progress=False
+    )
 
 
 def sweep(data, out):
     options = {"epochs": 1, "resume": True, "progress": False, "evaluate": False}
-    return runner.sweep("orf", data, grid={"share": [0.5]}, out=out, **options)
+    return runner.sweep("orf", data, grid={"share": [0.5]}, output_dir=out, **options)
 
 
 def served(data, out):
@@ -49,16 +51,16 @@ def served(data, out):
 
 
 def homes():
-    return energy.load_homes("simulated", homes=2, devices=1, days=1, held_out=1)
+    return energy.load_homes("simulated", homes=2, devices=1, days=1, test_days=1)
 
 
 def street(data, out):
     method = registry.rebuild("pfdrl", homes().spec, STREET)
-    return trainer.train(method, homes(), out=out, resume=True, progress=False)
+    return trainer.train(method, homes(), output_dir=out, resume=True, progress=False)
 
 
 def search(data, out):
-    return sweeps_homes.search(STREET, homes(), grid={}, out=out, resume=True)
+    return sweeps_homes.search(STREET, homes(), grid={}, output_dir=out, resume=True)
 
 
 @pytest.fixture(scope="module")

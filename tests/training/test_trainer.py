@@ -63,12 +63,12 @@ def method(data):
 @pytest.fixture(scope="module")
 def finished(method, data, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "whole"
-    return trainer.train(method, data, epochs=6, seed=3, out=out, progress=False)
+    return trainer.train(method, data, epochs=6, seed=3, output_dir=out, progress=False)
 
 
 def train(method, data, out, **options):
     options = {"epochs": 6, "seed": 3, "progress": False, **options}
-    return trainer.train(method, data, out=out, **options)
+    return trainer.train(method, data, output_dir=out, **options)
 
 
 def losses(run):
@@ -177,7 +177,9 @@ def test_a_folder_is_not_taken_from_another_run(finished, method, data, tmp_path
     with pytest.raises(ValueError, match="another run: seed was 3 there and is 4 now"):
         train(method, data, out, seed=4, resume=True)
     other = methods.blinder(data.spec, **{**SETTINGS, "latent_dim": 4})
-    with pytest.raises(ValueError, match="settings.latent was 3 there and is 4 now"):
+    with pytest.raises(
+        ValueError, match="settings.latent_dim was 3 there and is 4 now"
+    ):
         train(other, data, out, resume=True)
     changed = data._replace(
         train=data.train._replace(windows=data.train.windows + np.float32(1))
@@ -185,7 +187,9 @@ def test_a_folder_is_not_taken_from_another_run(finished, method, data, tmp_path
     with pytest.raises(ValueError, match="another run: data.fingerprint was"):
         train(method, changed, out, resume=True)
     # That it is another is what is to be known, not that it has gone further.
-    with pytest.raises(ValueError, match="settings.latent was 3 there and is 4 now"):
+    with pytest.raises(
+        ValueError, match="settings.latent_dim was 3 there and is 4 now"
+    ):
         train(other, data, out, resume=True, epochs=1)
     (tmp_path / "notes.txt").write_text("mine")
     idle = method._replace(init=None, prepare=None)  # It is refused before any work.

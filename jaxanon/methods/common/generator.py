@@ -154,7 +154,7 @@ def attributes_and_values(spec, config):
         )
     if len(set(config.classes_to_hide)) < len(config.classes_to_hide):
         raise ValueError(
-            f"hide names a class twice, got {list(config.classes_to_hide)}."
+            f"classes_to_hide names a class twice, got {list(config.classes_to_hide)}."
         )
     if len(config.classes_to_hide) == sizes[spec.public]:
         raise ValueError(

@@ -295,16 +295,16 @@ def sized(config: Any, spec, published: dict) -> Any:
     Example:
       >>> from jaxanon.datasets import load
       >>> table = {"": (10, (512, 128))}
-      >>> config = sized(AutoencoderConfig(latent_dim=4), load("smartwatch").spec,
-      table)
+      >>> spec = load("smartwatch").spec
+      >>> config = sized(AutoencoderConfig(latent_dim=4), spec, table)
       >>> config.latent_dim, config.hidden_sizes
       (4, (512, 128))
     """
     latent, hidden = published.get(spec.name, published[""])
     return dataclasses.replace(
         config,
-        latent=latent if config.latent_dim is None else config.latent_dim,
-        hidden=hidden if config.hidden_sizes is None else config.hidden_sizes,
+        latent_dim=latent if config.latent_dim is None else config.latent_dim,
+        hidden_sizes=hidden if config.hidden_sizes is None else config.hidden_sizes,
     )
 
 

@@ -90,7 +90,7 @@ def test_defaults_and_what_is_traced_pass(name):
     ("name", "inside", "outside"),
     [
         ("learning_rate", (0, 3.0, np.float32(0.5)), (-1e-9, math.inf, np.float64(-1))),
-        ("max_norm", (1e-9, 5), (0, 0.0, -1.0, math.nan)),
+        ("clip_norm", (1e-9, 5), (0, 0.0, -1.0, math.nan)),
         ("quantile", (0, 0.5, 1), (-0.1, 1.1, -math.inf)),
         ("similarity", (-1, 0.0, 1.0), (-1.1, 1.1)),
         ("first_score", (0.1, 0.9), (0, 1)),
@@ -174,12 +174,14 @@ def test_steps_that_would_learn_nothing_are_refused(name, value):
         )
 
 
-@pytest.mark.parametrize("name", ["size", "sampling_probability"])
+@pytest.mark.parametrize("name", ["expected_batch_size", "sampling_probability"])
 @pytest.mark.parametrize("value", ["1", None, True])
 def test_lots_of_words_are_refused(name, value):
-    options = {"sampling_probability": 0.5, "size": 1.0, "max_examples": 4} | {
-        name: value
-    }
+    options = {
+        "sampling_probability": 0.5,
+        "expected_batch_size": 1.0,
+        "max_examples": 4,
+    } | {name: value}
     with pytest.raises(TypeError, match=f"{name} must be a number"):
         federated.PoissonSampling(**options)
 

@@ -55,10 +55,10 @@ def test_layers_of_their_own_follow_shared_ones_that_rest(row, own):
 def test_models_near_the_shared_one_begin_with_it(row, model):
     ditto = federated.ditto(zero, square, ONE, own_steps=ONE, num_clients=5)
     # From 2, half of the way; the second round is held back by all that was gone.
-    assert joined(ditto, jnp.array(2.0), 1, row, pull=1.0) == model
-    assert joined(ditto, jnp.array(2.0), 2, row, pull=1.0) == model
+    assert joined(ditto, jnp.array(2.0), 1, row, proximal_weight=1.0) == model
+    assert joined(ditto, jnp.array(2.0), 2, row, proximal_weight=1.0) == model
     near = federated.pfedme(zero, square, ONE, own_steps=1, num_clients=5)
-    assert joined(near, jnp.array(2.0), 1, row, pull=2.0) == model
+    assert joined(near, jnp.array(2.0), 1, row, proximal_weight=2.0) == model
     for algorithm in (ditto, near):
         assert joined(algorithm, jnp.array(2.0), 0, row) == 2.0
         assert joined(algorithm, jnp.array(2.0), 1, row, real=False) == 2.0

@@ -165,9 +165,12 @@ def test_a_client_fits_its_model_to_its_rows_and_tells_nobody():
         ({"privacy_unit": "server"}, "guarantee must be one of"),
         ({"max_layers": 0}, "max_layers must be .*1.*got 0"),
         ({"clipping": "odd"}, "clipping must be one of"),
-        ({"scores": "hidden"}, "scores='hidden' needs guarantee='client'"),
+        ({"scores": "hidden"}, "scores='hidden' needs privacy_unit='client'"),
         ({"scores": "released"}, "give the lots that they are of, or guarantee"),
-        ({"guarantee": "client", "lots": LOTS}, "lots are of examples, and guarantee="),
+        (
+            {"guarantee": "client", "lots": LOTS},
+            "lots are of examples, and privacy_unit=",
+        ),
     ],
 )
 def test_says_what_was_wrong(settings, message):

@@ -158,7 +158,7 @@ def test_dp_fedavg_of_two_clients_by_hand():
     update = jax.jit(algorithm.update)
     state, info = update(jax.random.key(1), state, clients)
     assert state.params == pytest.approx(0.75, abs=1e-3)
-    assert state.server == pytest.approx(1.0, abs=1e-3) and info["max_norm"] == 1.0
+    assert state.server == pytest.approx(1.0, abs=1e-3) and info["clip_norm"] == 1.0
     # A quantile of 1 asks for all: C e^(-0.2 (0.5 - 1)).
     state = algorithm.init(jax.random.key(0), **hyper, quantile=1.0)
     state, _ = update(jax.random.key(1), state, clients)

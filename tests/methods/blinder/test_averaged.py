@@ -26,8 +26,8 @@ def test_trains_learns_and_goes_on_where_it_was(data, name, tmp_path):
     )
     run = train(12)
     assert int(run.state.round) == 12
-    train(5, out=tmp_path / "run")
-    resumed = train(12, out=tmp_path / "run", resume=True)
+    train(5, output_dir=tmp_path / "run")
+    resumed = train(12, output_dir=tmp_path / "run", resume=True)
     pairs = zip(jax.tree.leaves(run.state), jax.tree.leaves(resumed.state), strict=True)
     for one, other in pairs:
         np.testing.assert_array_equal(one, other)

@@ -190,7 +190,7 @@ def test_guided_adversaries_see_the_true_class_and_the_judge_the_public_one(data
     method = methods.blinder(data.spec, **SETTINGS | more)
     prepared = method.prepare(datasets.by_client(data.train))
     state = method.init(jax.random.key(0), discriminator_learning_rate=0.0)
-    assert set(state.hyper) >= {"utility", "critic"}
+    assert set(state.hyper) >= {"utility", "output_discriminator_weight"}
     after, info = jax.jit(method.update)(jax.random.key(1), state, prepared)
     # Adversaries whose steps have no length stay; the others are led by them.
     for group in ("discriminators", "critics"):

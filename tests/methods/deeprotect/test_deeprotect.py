@@ -172,19 +172,19 @@ def test_the_loss_by_hand(data, given_to_central):
         (
             {"hidden_sizes": (8, 9)},
             ValueError,
-            "hidden must not increase, got 9 features for 8",
+            "hidden_sizes must not increase, got 9 features for 8",
         ),
         (
             {"hidden_sizes": (33,)},
             ValueError,
-            "hidden must not increase, got 33 features for 32",
+            "hidden_sizes must not increase, got 33 features for 32",
         ),
         (
             {"extra_public": ("age",)},
             ValueError,
-            r"also must be among \['subject'\], got 'age'",
+            r"extra_public must be among \['subject'\], got 'age'",
         ),
-        ({"extra_public": ("gender",)}, ValueError, "also must be among"),
+        ({"extra_public": ("gender",)}, ValueError, "extra_public must be among"),
         ({"low": None}, ValueError, "low and high must both be given"),
         (
             {"low": (0.0,)},

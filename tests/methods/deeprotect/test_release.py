@@ -42,7 +42,7 @@ def test_sensitivities_by_hand():
     def told(count, l2=30**0.5, **settings):
         apart = releasing.NeighborDistance(l2, 1.0)
         found = releasing.sensitivities(
-            config(hidden=(7,), **settings), count, 30, apart
+            config(hidden_sizes=(7,), **settings), count, 30, apart
         )
         return {name: round(value, 3) for name, value in found.items()}
 

@@ -155,14 +155,18 @@ def test_what_the_two_classifiers_say_by_hand():
         (
             "cgan",
             {"classes_to_hide": ("d",)},
-            r"hide must name classes of 'activity', .* \['d'\]",
+            r"classes_to_hide must name classes of 'activity', .* \['d'\]",
         ),
         (
             "cgan",
             {"classes_to_hide": ("a", "b", "c")},
-            "hide names every class of 'activity'",
+            "classes_to_hide names every class of 'activity'",
         ),
-        ("occupancy_gan", {}, "hide must name a class at least: .* cgan conceals"),
+        (
+            "occupancy_gan",
+            {},
+            "classes_to_hide must name a class at least: .* cgan conceals",
+        ),
     ],
 )
 def test_settings_that_cannot_be(name, settings, match):

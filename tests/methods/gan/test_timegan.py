@@ -245,7 +245,10 @@ def test_losses_at_nothing_have_slopes():
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"classes_to_hide": ("d",)}, "hide must name classes of 'activity'"),
+        (
+            {"classes_to_hide": ("d",)},
+            "classes_to_hide must name classes of 'activity'",
+        ),
         ({"categories": ("z",)}, "categories must name channels"),
     ],
 )

@@ -109,4 +109,4 @@ def test_sizes_are_those_published_for_a_data_set(data):
     own = methods.attribute_vae(
         name("mobi_act"), latent_dim=7, hidden_sizes=(9,)
     ).config
-    assert (own.latent, own.hidden) == (7, (9,))
+    assert (own.latent_dim, own.hidden_sizes) == (7, (9,))

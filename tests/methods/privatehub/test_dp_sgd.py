@@ -189,7 +189,12 @@ def test_a_run_says_what_it_spent_and_stops_where_its_budget_ends(
     settings = SMALL | {"epsilon": 4.0, "max_private_epochs": 2}
     method = methods.privatehub(data.spec, **settings)
     train = lambda epochs, **given: ja.train(
-        method, data, epochs=epochs, out=tmp_path / "run", progress=False, **given
+        method,
+        data,
+        epochs=epochs,
+        output_dir=tmp_path / "run",
+        progress=False,
+        **given,
     )
     train(1)
     told = ledger.read(tmp_path / "run")
@@ -239,8 +244,8 @@ def test_what_noise_would_not_cover_is_refused(settings, match):
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"records": None}, "records must be given where there is noise"),
-        ({"records": 31}, "batch must be at most records, 31, got 32"),
+        ({"max_examples": None}, "max_examples must be given where there is noise"),
+        ({"max_examples": 31}, "batch_size must be at most max_examples, 31, got 32"),
     ],
 )
 def test_what_is_refused(settings, match):

@@ -161,7 +161,7 @@ def test_who_has_stopped_rests(data, tmp_path):
     train = lambda epochs, **given: ja.train(
         method, data, epochs=epochs, hyper=HASTY, progress=False, **given
     )
-    late = train(9, out=tmp_path)
+    late = train(9, output_dir=tmp_path)
     rows = [row["losses"] for row in late.history]
     waited = [row["epochs without gain"] for row in rows]
     stop = next(epoch for epoch, x in enumerate(waited) if x)  # At the end of it.

@@ -235,13 +235,16 @@ def test_classifiers_learn_every_class_alike_however_rare():
         ({"widths": (4,) * 6, "heads": 1}, "multiple of 32 samples .* got 16"),
         (
             {"classes_to_hide": ("d",)},
-            r"hide must name classes of 'activity', .*\(--hide A B\), got \['d'\]",
+            r"classes_to_hide must name classes of 'activity', .* A B\), got \['d'\]",
         ),
         (
             {"classes_to_hide": ("b", "b")},
-            r"hide names a class twice, got \['b', 'b'\]",
+            r"classes_to_hide names a class twice, got \['b', 'b'\]",
         ),
-        ({"classes_to_hide": ("a", "b", "c")}, "hide names every class of 'activity'"),
+        (
+            {"classes_to_hide": ("a", "b", "c")},
+            "classes_to_hide names every class of 'activity'",
+        ),
         (
             {"prediction_type": "noise"},
             "where no signal is left, as schedule 'cosine' has",
