@@ -111,7 +111,7 @@ def test_a_killed_sweep_decides_as_it_did(data, tmp_path, monkeypatch):
     monkeypatch.setattr(program, "run_members", killed)
     options = {
         "grid": {"goal": [CLEAN, WRONG]},
-        "halving": 2,
+        "halving_factor": 2,
         "output_dir": tmp_path / "kept",
     }
     with pytest.raises(KeyboardInterrupt):
@@ -138,7 +138,7 @@ def test_a_killed_sweep_decides_as_it_did(data, tmp_path, monkeypatch):
     told = json.loads((options["out"] / "sweep.json").read_text())
     assert told["rungs"] == [rung] and told["members"][1]["stopped"] == 2
     with pytest.raises(ValueError, match="another sweep: halving was 2 there and is 3"):
-        quick(front, data, resume=True, **options | {"halving": 3})
+        quick(front, data, resume=True, **options | {"halving_factor": 3})
 
 
 def points(*pairs):

@@ -151,7 +151,7 @@ def test_a_search_goes_on_where_it_stopped(searched, homes, monkeypatch):
     assert done == [[1]] and again[1] == summary
     with pytest.raises(FileExistsError, match="holds a sweep already"):
         sweeping.search(SMALL, homes, grid=GRID, num_seeds=2, output_dir=out)
-    with pytest.raises(ValueError, match="holds another sweep: seeds was 2"):
+    with pytest.raises(ValueError, match="holds another sweep: num_seeds was 2"):
         sweeping.search(SMALL, homes, grid=GRID, output_dir=out, resume=True)
     # Members are numbered by the order of the axes.
     other = dict(reversed(GRID.items()))
@@ -165,16 +165,16 @@ def test_the_common_sweep_takes_homes(searched, homes):
     """By a name and by a method; what a sweep of windows has besides is refused."""
     members, summary, out, _ = searched
     method = registry.rebuild("pfdrl", homes.spec, SMALL)
-    options = {"grid": GRID, "seeds": 2, "output_dir": out, "resume": True}
+    options = {"grid": GRID, "num_seeds": 2, "output_dir": out, "resume": True}
     found = runner.sweep(method, homes, **options)
     assert found.members == tuple(members) and found.summary == summary
     assert found.run(0) is None
     given = {name: getattr(SMALL, name) for name in ("days", "test_days", "slot_min")}
     given |= {"forecaster": "lr", "hidden_sizes": (6,), "alpha": 1}
     assert runner.sweep("pfdrl", homes, **options, **given).summary == summary
-    with pytest.raises(ValueError, match="takes no epochs and no halving"):
+    with pytest.raises(ValueError, match="does not support epochs and halving"):
         runner.sweep(method, homes, epochs=2, halving_factor=3)
-    with pytest.raises(ValueError, match="settings that stand in a built method"):
+    with pytest.raises(ValueError, match="method must be pfdrl for homes"):
         runner.sweep(method, homes, alpha=1)
 
 
@@ -219,7 +219,7 @@ def test_grids_are_refused_before_anything_is_trained(homes, grid, message):
 def test_counts_are_checked(homes):
     with pytest.raises(ValueError, match="seeds must be >= 1, got 0"):
         sweeping.search(SMALL, homes, grid={}, num_seeds=0)
-    with pytest.raises(ValueError, match="chunk must be >= 1, got 0"):
+    with pytest.raises(ValueError, match="chunk_size must be >= 1, got 0"):
         sweeping.search(SMALL, homes, grid={}, chunk_size=0)
 
 
