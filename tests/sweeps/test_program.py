@@ -86,7 +86,7 @@ def test_a_killed_sweep_goes_on_after_the_chunks_that_are_done(
     with pytest.raises(KeyboardInterrupt):
         quick(known.build, data, **options)
     assert calls == [[1.0, 5.0]]  # Of the first rate.
-    there = sorted(path.name for path in options["out"].glob("member-*"))
+    there = sorted(path.name for path in options["output_dir"].glob("member-*"))
     assert there == ["member-0000", "member-0001"]
 
     rates = []

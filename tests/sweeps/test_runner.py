@@ -235,7 +235,7 @@ def test_an_attack_that_there_is_not_is_refused_before_training(data, monkeypatc
         ("epochs", 1.5),
         ("epochs", 0.5),
         ("num_seeds", 1.5),
-        ("seeds", True),
+        ("num_seeds", True),
         ("chunk_size", 2.5),
     ],
 )
