@@ -35,7 +35,7 @@ def rungs(epochs: int, eta: int, settings: int, min_epochs: int = 1) -> list[int
 
     Args:
       epochs: epochs of a complete training.
-      eta: halving factor; at least one in ``eta`` settings continues.
+      eta: halving factor.
       settings: number of settings.
       min_epochs: first epoch of the method's last phase, before which settings cannot
         be compared.

@@ -116,8 +116,7 @@ def sweep(
       ray: whether to use Ray, which requires ``jaxanon[sweep]``. True uses the cores or
         GPUs of this machine; a string is the address of a cluster whose machines have
         jaxanon and access to ``output_dir``. A task trains a chunk on a core or GPU.
-        The members of a failed task have empty losses, with a warning; ``resume``
-        retries them.
+        Members of a failed task have empty losses; ``resume`` retries them.
       progress: whether to show a progress bar, or lines without a terminal.
       **settings: settings of the builder.
 
