@@ -118,7 +118,7 @@ def test_a_finished_sweep_is_not_trained_again(blinders, data, monkeypatch):
     found, out = blinders
     options = {
         "grid": {"gamma": [0.1, 2.0]},
-        "seeds": 2,
+        "num_seeds": 2,
         "epochs": 1,
         "output_dir": out,
     }
@@ -127,7 +127,7 @@ def test_a_finished_sweep_is_not_trained_again(blinders, data, monkeypatch):
     assert again.members == found.members and again.summary == found.summary
     with pytest.raises(FileExistsError, match="holds a sweep already; go on"):
         quick("blinder", data, **options, **BLINDER)
-    other = options | {"seeds": 3}
+    other = options | {"num_seeds": 3}
     with pytest.raises(ValueError, match="another sweep: seeds was 2 there and is 3"):
         quick("blinder", data, resume=True, **other, **BLINDER)
 
@@ -149,7 +149,7 @@ def test_members_that_are_there_are_not_trained_again(
     monkeypatch.setattr(program, "run_members", fake)
     options = {
         "grid": {"gamma": [0.1, 2.0]},
-        "seeds": 2,
+        "num_seeds": 2,
         "epochs": 1,
         "output_dir": out,
     }

@@ -111,12 +111,12 @@ def test_a_killed_sweep_decides_as_it_did(data, tmp_path, monkeypatch):
     monkeypatch.setattr(program, "run_members", killed)
     options = {
         "grid": {"goal": [CLEAN, WRONG]},
-        "halving": 2,
+        "halving_factor": 2,
         "output_dir": tmp_path / "kept",
     }
     with pytest.raises(KeyboardInterrupt):
         quick(front, data, **options)
-    (rung,) = json.loads((options["out"] / "sweep.json").read_text())["rungs"]
+    (rung,) = json.loads((options["output_dir"] / "sweep.json").read_text())["rungs"]
     assert rung["epoch"] == 2
     assert [row["stopped"] for row in rung["settings"]] == [False, True]
     assert rung["settings"][1]["settings"] == {"goal": WRONG}
@@ -135,10 +135,10 @@ def test_a_killed_sweep_decides_as_it_did(data, tmp_path, monkeypatch):
     shown = [list(column.cells) for column in table(found.summary).columns]
     assert shown[1:] == [["50.0", "-"], ["-", "epoch 2"]]
     assert int(found.runs[1].state.round) == 6
-    told = json.loads((options["out"] / "sweep.json").read_text())
+    told = json.loads((options["output_dir"] / "sweep.json").read_text())
     assert told["rungs"] == [rung] and told["members"][1]["stopped"] == 2
     with pytest.raises(ValueError, match="another sweep: halving was 2 there and is 3"):
-        quick(front, data, resume=True, **options | {"halving": 3})
+        quick(front, data, resume=True, **options | {"halving_factor": 3})
 
 
 def points(*pairs):

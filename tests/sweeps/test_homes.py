@@ -165,7 +165,7 @@ def test_the_common_sweep_takes_homes(searched, homes):
     """By a name and by a method; what a sweep of windows has besides is refused."""
     members, summary, out, _ = searched
     method = registry.rebuild("pfdrl", homes.spec, SMALL)
-    options = {"grid": GRID, "seeds": 2, "output_dir": out, "resume": True}
+    options = {"grid": GRID, "num_seeds": 2, "output_dir": out, "resume": True}
     found = runner.sweep(method, homes, **options)
     assert found.members == tuple(members) and found.summary == summary
     assert found.run(0) is None

@@ -82,11 +82,11 @@ def test_a_killed_sweep_goes_on_after_the_chunks_that_are_done(
         return real(shared, seeds, states, **options)
 
     monkeypatch.setattr(program, "run_members", killed)
-    options = {"grid": GRID, "chunk": 2, "output_dir": tmp_path / "kept"}
+    options = {"grid": GRID, "chunk_size": 2, "output_dir": tmp_path / "kept"}
     with pytest.raises(KeyboardInterrupt):
         quick(known.build, data, **options)
     assert calls == [[1.0, 5.0]]  # Of the first rate.
-    there = sorted(path.name for path in options["out"].glob("member-*"))
+    there = sorted(path.name for path in options["output_dir"].glob("member-*"))
     assert there == ["member-0000", "member-0001"]
 
     rates = []

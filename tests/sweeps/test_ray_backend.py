@@ -67,7 +67,7 @@ def test_members_by_ray_are_those_without_and_a_failed_task_costs_its_own(
 ):
     before = children()
     build = fragile(os.getpid())
-    options = {"grid": {"rate": [0.1, 0.7], "width": [2, 3]}, "seeds": 2}
+    options = {"grid": {"rate": [0.1, 0.7], "width": [2, 3]}, "num_seeds": 2}
     out = tmp_path / "kept"
     faulthandler.dump_traceback_later(SECONDS, exit=True, file=sys.__stderr__)
     try:
@@ -207,7 +207,12 @@ def test_members_are_evaluated_by_tasks_and_rungs_go_on(
     cluster()
     monkeypatch.setattr(anonymizers, "train_raw_classifiers", lambda given: None)
     monkeypatch.setattr(anonymizers, "evaluate_each", one_by_one(evaluate))
-    options = {"grid": {"goal": [1.0, 1e30]}, "seeds": 2, "epochs": 4, "halving": 2}
+    options = {
+        "grid": {"goal": [1.0, 1e30]},
+        "num_seeds": 2,
+        "epochs": 4,
+        "halving_factor": 2,
+    }
     with pytest.warns(
         UserWarning, match=r"members \[1\] .* not evaluated, .*Lost: out of"
     ):

@@ -189,7 +189,7 @@ def test_every_member_is_evaluated_by_the_same_judges(data, monkeypatch):
     monkeypatch.setattr(anonymizers, "train_raw_classifiers", lambda given: "judges")
     monkeypatch.setattr(anonymizers, "evaluate_each", grouped)
     monkeypatch.setattr(sweeps_members, "GROUP", 4)
-    options = {"grid": {"rate": [0.25, 0.5]}, "seeds": 3, "attacks": ("forest",)}
+    options = {"grid": {"rate": [0.25, 0.5]}, "num_seeds": 3, "attacks": ("forest",)}
     found = quick(build, data, evaluate=True, **options)
     assert len(found.reports) == 6 and groups == [3, 3]  # Even, and none above 4.
     # Of r, r + 1/4, r + 1/2 the mean is r + 1/4 and the deviation 1/4.
@@ -211,10 +211,10 @@ def test_every_member_is_evaluated_by_the_same_judges(data, monkeypatch):
         ({"grid": {"rate": 0.5}}, r"grid\['rate'\] must be a list .* got 0.5"),
         ({"grid": {"rate": [np.nan]}}, r"must hold finite numbers, got nan"),
         ({"grid": {"rate": ["x"]}}, r"must hold finite numbers, got 'x'"),
-        ({"seeds": 0}, r"seeds must be >= 1, got 0"),
+        ({"num_seeds": 0}, r"num_seeds must be >= 1, got 0"),
         ({"epochs": 0}, r"epochs must be >= 1, got 0"),
-        ({"halving": 1}, r"halving must be >= 2, .* got 1; leave it out"),
-        ({"chunk": 0}, r"chunk must be >= 1, got 0"),
+        ({"halving_factor": 1}, r"halving_factor must be >= 2, .* got 1; leave it out"),
+        ({"chunk_size": 0}, r"chunk_size must be >= 1, got 0"),
         ({"layout": "round"}, r"layout must be None or one of .* got 'round'"),
     ],
 )
@@ -231,7 +231,13 @@ def test_an_attack_that_there_is_not_is_refused_before_training(data, monkeypatc
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("epochs", 1.5), ("epochs", 0.5), ("seeds", 1.5), ("seeds", True), ("chunk", 2.5)],
+    [
+        ("epochs", 1.5),
+        ("epochs", 0.5),
+        ("num_seeds", 1.5),
+        ("num_seeds", True),
+        ("chunk_size", 2.5),
+    ],
 )
 def test_what_is_counted_is_whole(name, value, data):
     with pytest.raises(TypeError, match=f"{name} must be a Python int, got {value}"):

@@ -57,7 +57,7 @@ def quick(method, splits, **options):
 def test_members_learn_from_their_own_split_in_one_program(layout, chunk, splits):
     before = program.programs()
     grid = {"goal": [1.0, 50.0]}
-    options = {"seeds": 2, "layout": layout, "chunk": chunk}
+    options = {"num_seeds": 2, "layout": layout, "chunk_size": chunk}
     found = quick(moved, splits, grid=grid, **options)
     assert program.programs() == before + 1
     places = [(one.settings["goal"], one.split, one.seed) for one in found.members]
@@ -129,7 +129,7 @@ def test_members_of_one_split_that_are_lost_are_trained_again(
     splits, tmp_path, monkeypatch
 ):
     out = tmp_path / "kept"
-    options = {"seeds": 2, "layout": "vmap", "output_dir": out}
+    options = {"num_seeds": 2, "layout": "vmap", "output_dir": out}
     whole = quick(moved, splits, **options)
     told = json.loads((out / "sweep.json").read_text())
     assert told["splits"] == [run_folder.fingerprint(data) for data in splits[1:]]
