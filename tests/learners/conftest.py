@@ -37,8 +37,7 @@ def trained(data, small):
 
     def trained(name, epochs=2, output_dir=None, resume=False, **settings):
         learner = small(name, **settings)
-        return trainer.train(
-            learner, data, epochs=epochs, output_dir=output_dir, resume=resume, progress=False
-        )
+        options = {"epochs": epochs, "output_dir": output_dir, "resume": resume}
+        return trainer.train(learner, data, progress=False, **options)
 
     return trained
