@@ -203,8 +203,8 @@ def of_atlas(config, num_clients: int) -> AtlasGuarantee | None:
         asked.steps,
         released,
         sampling_probability=lots.sampling_probability,
-        capacity=asked.max_batch_size,
-        records=asked.max_examples,
+        max_batch_size=asked.max_batch_size,
+        max_examples=asked.max_examples,
     )
     counted = (config.local_steps, config.max_rounds, config.delta)
     given = *counted, holds, _left(config), config.public_scores is not None

@@ -247,7 +247,7 @@ def test_a_grid_is_trained_as_one_sweep_and_its_choice_is_a_run(
     monkeypatch.setattr(
         module.ja, "sweep", lambda *args, **more: asked.update(more, args=args) or sweep
     )
-    members = lambda folder: (["a", "b"], 0) if folder == asked["out"] else None
+    members = lambda folder: (["a", "b"], 0) if folder == asked["output_dir"] else None
     monkeypatch.setattr(module.online_selection, "members", members)
     chosen = lambda key, runs, data: ("chosen", runs, data)
     monkeypatch.setattr(module.online_selection, "choose_online", chosen)

@@ -33,8 +33,8 @@ def run(front, unmeasured, monkeypatch, tmp_path):
 
     def sweep(method, data, **options):
         asked.update(options, method=method, data=data)
-        options["out"].mkdir(parents=True, exist_ok=True)
-        (options["out"] / "front.png").write_bytes(b"drawn")
+        options["output_dir"].mkdir(parents=True, exist_ok=True)
+        (options["output_dir"] / "front.png").write_bytes(b"drawn")
         scores = {
             "activity accuracy": {"mean": 0.9, "std": 0.01},
             "gender intrusive": {"mean": 0.525, "std": 0.01},
@@ -135,7 +135,7 @@ def test_rows_of_other_presets_stay(run):
 )
 def test_a_sweep_of_other_epochs_or_seeds_has_a_folder_of_its_own(run, words, folder):
     asked, _ = run(*words.split())
-    assert asked["out"].as_posix() == folder
+    assert asked["output_dir"].as_posix() == folder
 
 
 def test_a_preset_that_the_front_is_not_of_is_refused(run):

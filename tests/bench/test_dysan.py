@@ -13,11 +13,11 @@ def schedules(bench):
 def test_each_try_goes_on_from_the_one_before(schedules, monkeypatch, tmp_path):
     asked, rows = [], []
 
-    def train(method, data, *, epochs, out, resume):
-        out.mkdir(parents=True, exist_ok=True)
-        grown = sorted(path.name for path in out.iterdir())
+    def train(method, data, *, epochs, output_dir, resume):
+        output_dir.mkdir(parents=True, exist_ok=True)
+        grown = sorted(path.name for path in output_dir.iterdir())
         asked.append((method.config.inner_steps, epochs, grown))
-        (out / f"after {epochs}").touch()
+        (output_dir / f"after {epochs}").touch()
         history = [{"round": 3 * number} for number in (1, epochs)]
         return types.SimpleNamespace(history=history)
 

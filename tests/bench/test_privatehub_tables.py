@@ -285,7 +285,7 @@ def test_each_way_to_rewrite_is_held_against_what_is_asked(bench, tables, goals)
         *("raw data", "PrivateHub", work.ANEW),
     ]
     assert lines[2].endswith(
-        "| 20 rounds of 8, widths 4, 1 s; strength 1; negative guidance 0.5 |"
+        "| 20 rounds of 8, widths 4, 1 s; strength 1; negative guidance scale 0.5 |"
     )
     # As a rewriter of MotionSense, too, where a form tells ways apart.
     row = {"question": "motionsense", "place": "MotionSense", "system": "PrivateHub"}

@@ -158,7 +158,7 @@ def test_members_of_an_own_learner_s_sweep_are_runs_of_train(data, tmp_path):
     written = {path.name for path in (tmp_path / "sweep").iterdir()}
     assert {"scores.png", "sweep.html", "sweep.json", "member-0003"} <= written
     assert ja.open_run(tmp_path / "sweep" / "member-0003").method.name == "mine"
-    with pytest.raises(ValueError, match="halving must be None for a learner"):
+    with pytest.raises(ValueError, match="halving_factor must be None for a learner"):
         ja.sweep("mine", data, halving_factor=2, progress=False, **SMALL)
 
 

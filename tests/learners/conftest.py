@@ -33,12 +33,11 @@ def small(data):
 
 @pytest.fixture(scope="session")
 def trained(data, small):
-    """``(name, epochs=2, out=None, **settings) -> Run``."""
+    """``(name, epochs=2, output_dir=None, **settings) -> Run``."""
 
-    def trained(name, epochs=2, out=None, resume=False, **settings):
+    def trained(name, epochs=2, output_dir=None, resume=False, **settings):
         learner = small(name, **settings)
-        return trainer.train(
-            learner, data, epochs=epochs, output_dir=out, resume=resume, progress=False
-        )
+        options = {"epochs": epochs, "output_dir": output_dir, "resume": resume}
+        return trainer.train(learner, data, progress=False, **options)
 
     return trained

@@ -211,7 +211,7 @@ def test_every_member_is_evaluated_by_the_same_judges(data, monkeypatch):
         ({"grid": {"rate": 0.5}}, r"grid\['rate'\] must be a list .* got 0.5"),
         ({"grid": {"rate": [np.nan]}}, r"must hold finite numbers, got nan"),
         ({"grid": {"rate": ["x"]}}, r"must hold finite numbers, got 'x'"),
-        ({"num_seeds": 0}, r"seeds must be >= 1, got 0"),
+        ({"num_seeds": 0}, r"num_seeds must be >= 1, got 0"),
         ({"epochs": 0}, r"epochs must be >= 1, got 0"),
         ({"halving_factor": 1}, r"halving_factor must be >= 2, got 1; omit it"),
         ({"chunk_size": 0}, r"chunk_size must be >= 1, got 0"),

@@ -384,7 +384,7 @@ except (processes.Stopped, FileNotFoundError) as error:
 data = ja.load("smartwatch", public="exercise", private=["side"])
 method = ja.methods.blinder(data.spec, **settings)
 try:
-    training.train(method, data, epochs=1, seed=seed * index, out=folder)
+    training.train(method, data, epochs=1, seed=seed * index, output_dir=folder)
 except ValueError as error:
     print(error, flush=True)
 

@@ -38,7 +38,8 @@ def orf(data, out):
 
 def sweep(data, out):
     options = {"epochs": 1, "resume": True, "progress": False, "evaluate": False}
-    return runner.sweep("orf", data, grid={"share": [0.5]}, output_dir=out, **options)
+    grid = {"fraction": [0.5]}
+    return runner.sweep("orf", data, grid=grid, output_dir=out, **options)
 
 
 def served(data, out):
